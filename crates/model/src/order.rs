@@ -1,0 +1,105 @@
+//! What the engine tells a runtime to do, and what a runtime tells the engine.
+//! Orders are idempotent by attempt id; everything, failure included, comes back as a report.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ids::AttemptId,
+    task::{StoredArtifact, Task},
+    time::Time,
+};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Order {
+    /// Start this attempt. The same attempt sent twice starts once.
+    Start { attempt: AttemptId, task: Box<Task> },
+    /// End its process group: the polite signal first, the final one after the task's grace.
+    Stop { attempt: AttemptId },
+    /// End its process group at once.
+    Kill { attempt: AttemptId },
+    /// Its end is durable: working files may go. The log stays.
+    Forget { attempt: AttemptId },
+}
+
+impl Order {
+    pub fn attempt(&self) -> AttemptId {
+        match self {
+            Self::Start { attempt, .. }
+            | Self::Stop { attempt }
+            | Self::Kill { attempt }
+            | Self::Forget { attempt } => *attempt,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Report {
+    /// Its main process runs.
+    Started { attempt: AttemptId, at: Time },
+    /// It is over and whatever was wanted has been collected.
+    Ended { attempt: AttemptId, at: Time, end: Box<End> },
+    /// Nobody knows what became of it, and nobody will.
+    Lost { attempt: AttemptId, at: Time, why: String },
+}
+
+impl Report {
+    pub fn attempt(&self) -> AttemptId {
+        match self {
+            Self::Started { attempt, .. } | Self::Ended { attempt, .. } | Self::Lost { attempt, .. } => *attempt,
+        }
+    }
+}
+
+/// How an attempt ended and what it left.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct End {
+    pub exit: Exit,
+    /// When the main process began, by the runtime's own clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<Time>,
+    #[serde(default)]
+    pub collected: Collected,
+    /// Log bytes were dropped (disk full, size limit); the log says where.
+    #[serde(default)]
+    pub log_truncated: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Exit {
+    Code(i32),
+    Signal(i32),
+    /// The process could not be started; the user's manifest or machine is the reason (`executable file not found in $PATH`).
+    NotStarted(String),
+    /// The surroundings failed: an input could not be placed, a directory not made. Says what.
+    Surroundings(String),
+}
+
+impl Exit {
+    /// The code a shell would report.
+    pub fn code(&self) -> Option<i32> {
+        match self {
+            Self::Code(code) => Some(*code),
+            Self::Signal(signal) => Some(128 + signal),
+            Self::NotStarted(_) | Self::Surroundings(_) => None,
+        }
+    }
+}
+
+/// What was found where outputs were wanted. A missing file is data: the dialect decides what it means.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Collected {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<(String, Found<String>)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<(String, Found<StoredArtifact>)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Found<T> {
+    Here(T),
+    Missing,
+    /// It is there and could not be taken; says why.
+    Failed(String),
+}
