@@ -1,1 +1,22 @@
-//! control
+//! The pump: inputs → engine → journal → orders. The only place where loops and threads are started.
+//! It decides nothing itself: it carries what the engine decided to the disk, and only then to the world.
+
+mod archive;
+mod chance;
+mod clock;
+mod error;
+mod house;
+mod keyed;
+mod pump;
+pub mod read;
+mod record;
+
+pub use archive::write_record;
+pub use chance::{name_suffix, new_uid};
+pub use clock::now;
+pub use error::Error;
+pub use house::{Config, House, Place, Submit};
+pub use octoflow_engine::schedule::Capacity;
+pub use pump::{Cut, Pump};
+pub use read::Explanation;
+pub use record::Record;

@@ -1,1 +1,13 @@
-//! engine
+//! The pure brain: admit · decide · fold · schedule · explain.
+//! It never waits, reads a clock, draws a number or touches a file: time and randomness are handed in,
+//! facts and orders are handed out.
+
+pub mod argo;
+pub mod engine;
+pub mod expr;
+pub mod input;
+pub mod schedule;
+pub mod shape;
+
+pub use engine::{Engine, Limits};
+pub use input::{Command, Input, Outcome, Refusal};

@@ -1,11 +1,15 @@
 //! What is on the wire and on disk: ids, times, tasks, orders, reports, facts, and the kinds of every dialect.
 //! Plain data with serde; nothing here decides, waits, or touches the outside.
 
+pub mod argo;
+pub mod fact;
 pub mod ids;
+pub mod meta;
 pub mod order;
 pub mod task;
 pub mod time;
 
+pub use fact::Fact;
 pub use ids::{AttemptId, NodeIx, Revision, RunId};
 pub use order::{Order, Report};
 pub use task::Task;

@@ -1,1 +1,43 @@
-fn main() {}
+//! The `octoflow` command: reads the command line, does what it says, and ends with the right code.
+//! Nothing is decided here but which of the two lives this process leads: the command, or the spawner behind it.
+
+mod adjust;
+mod cli;
+mod commands;
+mod config;
+mod exit;
+mod follow;
+mod jsonpath;
+mod lines;
+mod load;
+mod local;
+mod names;
+mod output;
+mod pages;
+mod remote;
+mod selector;
+mod span;
+mod system;
+mod workflow;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use octoflow_runtime::process::{SPAWNER_ARGUMENT, spawner_main};
+
+fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1).peekable();
+    if words.next_if(|word| word == SPAWNER_ARGUMENT).is_some() {
+        return spawner_main(words);
+    }
+    let cli = cli::Cli::parse();
+    let output = output::Output::new(cli.global.no_color, cli.global.verbose);
+    match commands::dispatch(cli, output) {
+        Ok(exit) => exit.into(),
+        Err(error) if output::reader_left(&error) => exit::Exit::Succeeded.into(),
+        Err(error) => {
+            output.error(&error);
+            exit::of(&error).into()
+        }
+    }
+}

@@ -1,1 +1,8 @@
-//! runtime
+//! Where tasks run: the port every place implements, and the places that need nothing installed.
+//! A runtime obeys orders and reports what happens; it never decides what should run.
+
+pub mod artifacts;
+pub mod logs;
+pub mod null;
+pub mod port;
+pub mod process;

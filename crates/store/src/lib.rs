@@ -1,1 +1,28 @@
-//! store
+//! The durable truth: what users submitted, the facts of unfinished runs, an index of all runs, and the archive.
+//! It moves opaque bytes and knows no dialect; nothing of the database behind it shows in the public types.
+
+mod apply;
+mod archive;
+mod batch;
+mod checkpoint;
+mod connect;
+mod error;
+mod list;
+mod lock;
+mod migrate;
+mod queue;
+mod reader;
+mod row;
+mod schema;
+mod writer;
+
+pub use archive::Archive;
+pub use batch::{Batch, Change};
+pub use error::Error;
+pub use list::{BadCursor, Cursor, Filter, LabelTest, MAX_PAGE, Page};
+pub use reader::{FactRows, Reader};
+pub use row::{Object, RunRow, RunUpdate};
+pub use writer::Store;
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,5 @@
-//! testkit
+//! Tools that attack the house: a seeded simulator of whole worlds, and benchmarks against yardsticks.
+//! For developers only; nothing that ships may depend on it.
+
+pub mod bench;
+pub mod sim;

@@ -1,0 +1,39 @@
+//! What the house could not do. A refused command is in here too, because callers meet it at the same place.
+
+use octoflow_engine::Refusal;
+use octoflow_model::RunId;
+
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    #[error("the store failed")]
+    Store(#[from] octoflow_store::Error),
+
+    #[error("the process runtime could not be opened")]
+    Runtime(#[from] octoflow_runtime::process::Error),
+
+    #[error("no random numbers could be drawn from the system")]
+    Chance(#[source] std::io::Error),
+
+    #[error("a workflow named `{name}` exists already in namespace `{namespace}`")]
+    NameTaken { namespace: String, name: String },
+
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+
+    #[error("there is no run {0}")]
+    UnknownRun(RunId),
+
+    #[error("the journal of run {run} cannot be read: {why}")]
+    Journal { run: RunId, why: String },
+
+    #[error("{what} cannot be used: {why}")]
+    Object { what: String, why: String },
+
+    #[error("a thread could not be started")]
+    Thread(#[source] std::io::Error),
+
+    /// A thread of the house is gone; what is durable is safe, nothing more can be done here.
+    #[error("the engine has stopped; what was acknowledged is safe on disk, start again to go on")]
+    Gone,
+}

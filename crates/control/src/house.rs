@@ -1,0 +1,177 @@
+//! The house: the pump on a thread of its own, between the store and a runtime. Its handle can be used from anywhere.
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex,
+        mpsc::{self, Receiver, Sender},
+    },
+    thread::JoinHandle,
+};
+
+use octoflow_engine::{Command, Engine};
+use octoflow_model::{Fact, RunId, fact::Submission, meta::DEFAULT_NAMESPACE};
+use octoflow_runtime::{null::NullRuntime, port::Runtime, process};
+use octoflow_store::{Batch, Change, Store};
+use serde_json::Value;
+
+use crate::{Capacity, Error, Explanation, Pump, clock, keyed, new_uid, read};
+
+mod work;
+
+use work::{Message, Worker};
+
+pub struct Config {
+    pub data_dir: PathBuf,
+    pub capacity: Capacity,
+    pub place: Place,
+}
+
+/// Where tasks run.
+pub enum Place {
+    /// As processes of this machine.
+    Processes(Box<process::Config>),
+    /// Nowhere: everything succeeds at once. For measuring the house itself.
+    Nowhere,
+}
+
+/// What someone wants run. The manifest must have been admitted.
+pub struct Submit {
+    pub namespace: String,
+    pub name: String,
+    pub manifest: Value,
+}
+
+/// A handle to the running house.
+pub struct House {
+    messages: Sender<Message>,
+    worker: Mutex<Option<JoinHandle<Result<(), Error>>>>,
+    store: Store,
+    next_run: Mutex<u64>,
+    runtime: SharedRuntime,
+}
+
+pub(crate) type SharedRuntime = Arc<Mutex<Option<Box<dyn Runtime>>>>;
+pub(crate) type Watchers = Arc<Mutex<HashMap<RunId, Vec<Sender<Vec<Fact>>>>>>;
+
+impl House {
+    /// Opens the data directory for writing and starts the engine. Nothing runs until it is submitted or taken up.
+    /// The texts are notices for people, e.g. about what the machine cannot do.
+    pub fn open(config: Config) -> Result<(Self, Vec<String>), Error> {
+        let store = Store::open(&config.data_dir)?;
+        let reader = store.reader()?;
+        let mut engine = Engine::new(config.capacity);
+        for kind in ["ConfigMap", "Secret"] {
+            for object in reader.objects(kind, None)? {
+                let body: Value = serde_json::from_slice(&object.body)
+                    .map_err(|error| Error::Object { what: format!("{kind} `{}`", object.name), why: error.to_string() })?;
+                let parsed = keyed::parse(&body)?;
+                engine.put_keyed(parsed.kind, &parsed.namespace, &parsed.name, parsed.data);
+            }
+        }
+        let next_run = reader.next_run_id()?.0;
+        let (messages, inbox) = mpsc::channel();
+        let reports = messages.clone();
+        let sink = Box::new(move |batch| {
+            // The house is closing when nobody listens; the runtime keeps what it knows for the next one.
+            let _ = reports.send(Message::Reports(batch));
+        });
+        let (runtime, notices): (Box<dyn Runtime>, Vec<String>) = match config.place {
+            Place::Processes(config) => {
+                let (runtime, notices) = process::open(*config, sink)?;
+                (Box::new(runtime), notices.into_iter().map(|notice| notice.0).collect())
+            }
+            Place::Nowhere => (Box::new(NullRuntime::new(sink)), Vec::new()),
+        };
+        let runtime = Arc::new(Mutex::new(Some(runtime)));
+        let worker = Worker::new(Pump::new(engine), store.clone(), runtime.clone(), inbox, messages.clone());
+        let handle = std::thread::Builder::new().name("pump".to_owned()).spawn(move || worker.work()).map_err(Error::Thread)?;
+        let house = Self { messages, worker: Mutex::new(Some(handle)), store, next_run: Mutex::new(next_run), runtime };
+        Ok((house, notices))
+    }
+
+    /// Keeps a ConfigMap or Secret; later runs can refer to it.
+    pub fn put_object(&self, object: Value) -> Result<(), Error> {
+        let parsed = keyed::parse(&object)?;
+        let mut batch = Batch::new();
+        batch.push(Change::PutObject {
+            kind: object["kind"].as_str().unwrap_or_default().to_owned(),
+            namespace: parsed.namespace.clone(),
+            name: parsed.name.clone(),
+            uid: new_uid()?,
+            body: object.to_string().into_bytes(),
+        });
+        self.store.commit_wait(batch)?;
+        self.ask(|reply| Message::Keyed { object: Box::new(parsed), reply })
+    }
+
+    /// Accepts a run. When this returns it is on disk and will not be lost.
+    pub fn submit(&self, submit: Submit) -> Result<RunId, Error> {
+        let namespace = if submit.namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { submit.namespace };
+        let submission =
+            Submission { name: submit.name, namespace, uid: new_uid()?, at: clock::now(), manifest: submit.manifest };
+        let run = {
+            let mut next = self.next_run.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            *next += 1;
+            RunId(*next - 1)
+        };
+        self.ask(|reply| Message::Submit { run, submission: Box::new(submission), reply })?;
+        Ok(run)
+    }
+
+    /// An interrupted run goes on where it was.
+    pub fn take_up(&self, run: RunId) -> Result<(), Error> {
+        let facts = read::facts(&self.store.reader()?, run)?;
+        self.ask(|reply| Message::TakeUp { run, facts, reply })
+    }
+
+    /// Tells a run to do something. When this returns it is decided and on disk.
+    pub fn command(&self, run: RunId, command: Command) -> Result<(), Error> {
+        self.ask(|reply| Message::Command { run, command, reply })
+    }
+
+    /// The facts of a run from now on, each batch after it is durable. Closed after the last.
+    pub fn watch(&self, run: RunId) -> Receiver<Vec<Fact>> {
+        let (watcher, facts) = mpsc::channel();
+        // A house that is gone sends nothing, and the receiver sees it closed.
+        let _ = self.messages.send(Message::Watch { run, watcher });
+        facts
+    }
+
+    /// The run as people see it, open or finished.
+    pub fn object(&self, run: RunId) -> Result<Value, Error> {
+        match self.ask(|reply| Message::Object { run, reply })? {
+            Some(object) => Ok(object),
+            None => read::object(&self.store.reader()?, run),
+        }
+    }
+
+    pub fn explain(&self, run: RunId) -> Result<Vec<Explanation>, Error> {
+        match self.ask(|reply| Message::Explain { run, reply })? {
+            Some(explanations) => Ok(explanations),
+            None => read::explain(&self.store.reader()?, run),
+        }
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Everything decided is on disk when this returns. Running tasks stay with the runtime and can be taken up again.
+    pub fn close(self) -> Result<(), Error> {
+        let _ = self.messages.send(Message::Close);
+        let worker = self.worker.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        let worked = worker.map_or(Ok(()), |worker| worker.join().unwrap_or(Err(Error::Gone)));
+        let runtime = self.runtime.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        drop(runtime);
+        self.store.clone().close()?;
+        worked
+    }
+
+    fn ask<T>(&self, message: impl FnOnce(Sender<Result<T, Error>>) -> Message) -> Result<T, Error> {
+        let (reply, answer) = mpsc::channel();
+        self.messages.send(message(reply)).map_err(|_| Error::Gone)?;
+        answer.recv().unwrap_or(Err(Error::Gone))
+    }
+}

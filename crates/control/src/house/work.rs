@@ -1,0 +1,304 @@
+//! The pump's thread: takes what has come in, lets the engine decide, hands the decisions to the store, and lets the
+//! world know only once they are on disk.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::{
+        PoisonError,
+        mpsc::{Receiver, RecvTimeoutError, Sender},
+    },
+    time::Duration,
+};
+
+use octoflow_engine::{
+    Command, Input, Refusal,
+    argo::{Run, status},
+};
+use octoflow_model::{Fact, Report, RunId, Time, fact::Submission};
+use octoflow_store::{Archive, Batch, Change, RunRow, RunUpdate, Store};
+use serde_json::{Value, json};
+
+use super::{SharedRuntime, Watchers};
+use crate::{Cut, Error, Explanation, Pump, archive, clock, keyed::KeyedObject, read};
+
+/// How long a decision nobody waits for may stay in memory.
+const LINGER: Duration = Duration::from_millis(100);
+/// How many messages are taken before decisions are handed on; bounds how long the first of them waits.
+const SWEEP: usize = 512;
+
+pub(crate) enum Message {
+    Submit { run: RunId, submission: Box<Submission>, reply: Sender<Result<(), Error>> },
+    TakeUp { run: RunId, facts: Vec<Fact>, reply: Sender<Result<(), Error>> },
+    Command { run: RunId, command: Command, reply: Sender<Result<(), Error>> },
+    Keyed { object: Box<KeyedObject>, reply: Sender<Result<(), Error>> },
+    Watch { run: RunId, watcher: Sender<Vec<Fact>> },
+    Object { run: RunId, reply: Sender<Result<Option<Value>, Error>> },
+    Explain { run: RunId, reply: Sender<Result<Option<Vec<Explanation>>, Error>> },
+    Reports(Vec<Report>),
+    /// A commit failed: nothing more can be kept.
+    Failed(octoflow_store::Error),
+    Close,
+}
+
+pub(super) struct Worker {
+    pump: Pump,
+    store: Store,
+    runtime: SharedRuntime,
+    inbox: Receiver<Message>,
+    /// Taken from the inbox but left for the next sweep.
+    next: Option<Message>,
+    own: Sender<Message>,
+    watchers: Watchers,
+    watched: HashSet<RunId>,
+    /// Callers to be answered once what was decided for them is on disk.
+    waiting: Vec<(Sender<Result<(), Error>>, Result<(), Error>)>,
+    held_since: Option<Time>,
+    /// Names given out by this process; the store may not have them yet.
+    names: HashSet<(String, String)>,
+}
+
+enum Next {
+    GoOn,
+    Close,
+}
+
+impl Worker {
+    pub(super) fn new(pump: Pump, store: Store, runtime: SharedRuntime, inbox: Receiver<Message>, own: Sender<Message>) -> Self {
+        Self {
+            pump,
+            store,
+            runtime,
+            inbox,
+            next: None,
+            own,
+            watchers: Watchers::default(),
+            watched: HashSet::new(),
+            waiting: Vec::new(),
+            held_since: None,
+            names: HashSet::new(),
+        }
+    }
+
+    pub(super) fn work(mut self) -> Result<(), Error> {
+        loop {
+            let first = match self.next.take() {
+                Some(message) => Ok(message),
+                None => self.inbox.recv_timeout(self.patience()),
+            };
+            let next = match first {
+                Ok(message) => self.sweep(message)?,
+                Err(RecvTimeoutError::Timeout) => Next::GoOn,
+                Err(RecvTimeoutError::Disconnected) => Next::Close,
+            };
+            let now = clock::now();
+            if self.pump.engine.wake_at().is_some_and(|at| at <= now) {
+                self.input(Input::Tick, now).ok();
+            }
+            let lingered = matches!(next, Next::Close) || self.lingered() >= LINGER;
+            if self.pump.urgent() || !self.waiting.is_empty() || self.pump.holds() && lingered {
+                self.commit();
+            }
+            self.held_since = if self.pump.holds() { self.held_since.or(Some(now)) } else { None };
+            if let Next::Close = next {
+                return Ok(());
+            }
+        }
+    }
+
+    /// How long nothing needs to happen unless someone calls.
+    fn patience(&self) -> Duration {
+        const IDLE: Duration = Duration::from_secs(3600);
+        let due = self.pump.engine.wake_at().map_or(IDLE, |at| at.since(clock::now()));
+        if self.pump.holds() { due.min(LINGER.saturating_sub(self.lingered())) } else { due }
+    }
+
+    /// How long something nobody waits for has been held.
+    fn lingered(&self) -> Duration {
+        self.held_since.map_or(Duration::ZERO, |since| clock::now().since(since))
+    }
+
+    fn sweep(&mut self, first: Message) -> Result<Next, Error> {
+        let mut message = first;
+        let mut taken = 1;
+        loop {
+            match message {
+                Message::Close => return Ok(Next::Close),
+                Message::Failed(error) => return Err(error.into()),
+                message => self.take(message),
+            }
+            match self.inbox.try_recv() {
+                Ok(next) if taken < SWEEP => (message, taken) = (next, taken + 1),
+                Ok(next) => {
+                    self.next = Some(next);
+                    return Ok(Next::GoOn);
+                }
+                Err(_) => return Ok(Next::GoOn),
+            }
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        let now = clock::now();
+        match message {
+            Message::Reports(reports) => {
+                for report in reports {
+                    self.input(Input::Report(report), now).ok();
+                }
+            }
+            Message::Submit { run, submission, reply } => {
+                let answer = self.submit(run, submission, now);
+                self.waiting.push((reply, answer));
+            }
+            Message::Command { run, command, reply } => {
+                let answer = self.input(Input::Command { run, command }, now).map_err(Error::from);
+                self.waiting.push((reply, answer));
+            }
+            Message::TakeUp { run, facts, reply } => {
+                let answer = self.take_up(run, facts, now);
+                self.waiting.push((reply, answer));
+            }
+            Message::Keyed { object, reply } => {
+                self.pump.engine.put_keyed(object.kind, &object.namespace, &object.name, object.data);
+                let _ = reply.send(Ok(()));
+            }
+            Message::Watch { run, watcher } => {
+                // Dropping the sender closes the watch of a run that is over.
+                if self.pump.engine.run(run).is_some() {
+                    self.watched.insert(run);
+                    self.watchers.lock().unwrap_or_else(PoisonError::into_inner).entry(run).or_default().push(watcher);
+                }
+            }
+            Message::Object { run, reply } => {
+                let _ = reply.send(Ok(self.pump.engine.run(run).map(status::object)));
+            }
+            Message::Explain { run, reply } => {
+                let engine = &self.pump.engine;
+                let _ = reply.send(Ok(engine.run(run).map(|run| read::of_open(run, Some(engine.scheduler())))));
+            }
+            Message::Failed(_) | Message::Close => unreachable!("the sweep ends with these"),
+        }
+    }
+
+    fn input(&mut self, input: Input, now: Time) -> Result<(), Refusal> {
+        let watched = &self.watched;
+        self.pump.take(input, now, |run| watched.contains(&run))
+    }
+
+    fn submit(&mut self, run: RunId, submission: Box<Submission>, now: Time) -> Result<(), Error> {
+        let (namespace, name) = (submission.namespace.clone(), submission.name.clone());
+        let taken = self.names.contains(&(namespace.clone(), name.clone()))
+            || self.store.reader()?.run_by_name(&namespace, Some(KIND), &name)?.is_some();
+        if taken {
+            return Err(Error::NameTaken { namespace, name });
+        }
+        self.input(Input::Submit { run, submission }, now)?;
+        self.names.insert((namespace, name));
+        Ok(())
+    }
+
+    fn take_up(&mut self, run: RunId, facts: Vec<Fact>, now: Time) -> Result<(), Error> {
+        let watched = &self.watched;
+        let believed = self.pump.take_up(run, facts, now, |run| watched.contains(&run));
+        let believed = believed.map_err(|why| Error::Journal { run, why })?;
+        if let Some(runtime) = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            runtime.adopt(believed);
+        }
+        Ok(())
+    }
+
+    /// Hands what was decided to the store; the world hears of it from the store's thread, once it is on disk.
+    fn commit(&mut self) {
+        let cut = self.pump.cut();
+        let batch = self.batch(&cut);
+        for run in &cut.ended {
+            self.pump.forget(*run);
+            self.watched.remove(run);
+        }
+        let Cut { watched, orders, ended, .. } = cut;
+        let (runtime, watchers, own) = (self.runtime.clone(), self.watchers.clone(), self.own.clone());
+        let waiting = std::mem::take(&mut self.waiting);
+        self.store.commit(batch, move |kept| {
+            if let Err(error) = kept {
+                for (reply, _) in waiting {
+                    let _ = reply.send(Err(error.clone().into()));
+                }
+                let _ = own.send(Message::Failed(error));
+                return;
+            }
+            if let (false, Some(runtime)) = (orders.is_empty(), runtime.lock().unwrap_or_else(PoisonError::into_inner).as_mut()) {
+                runtime.send(orders);
+            }
+            for (reply, answer) in waiting {
+                let _ = reply.send(answer);
+            }
+            let mut watchers = watchers.lock().unwrap_or_else(PoisonError::into_inner);
+            for (run, facts) in watched {
+                if let Some(list) = watchers.get_mut(&run) {
+                    list.retain(|watcher| watcher.send(facts.clone()).is_ok());
+                }
+            }
+            for run in ended {
+                watchers.remove(&run);
+            }
+        });
+    }
+
+    fn batch(&self, cut: &Cut) -> Batch {
+        let mut batch = Batch::new();
+        for (id, record) in &cut.records {
+            let run = self.pump.engine.run(*id).expect("a run stays in the engine until its last facts are cut off");
+            if cut.submitted.contains(id) {
+                batch.push(Change::NewRun(Box::new(new_row(run))));
+            }
+            if cut.ended.contains(id) {
+                batch.push(Change::Finish { run: *id, archive: packed(run), row: update(run) });
+                continue;
+            }
+            batch.push(Change::AppendFacts { run: *id, first: record.first, count: record.count, lines: record.lines.clone() });
+            if cut.changed.contains(id) {
+                batch.push(Change::UpdateRun { run: *id, row: update(run) });
+            }
+        }
+        batch
+    }
+}
+
+/// The kind of the runs this house has.
+const KIND: &str = "Workflow";
+
+fn new_row(run: &Run) -> RunRow {
+    let state = &run.state;
+    let parameters = &run.program.workflow.spec.arguments.parameters;
+    let parameters: BTreeMap<&str, &str> =
+        parameters.iter().filter_map(|parameter| Some((parameter.name.as_str(), parameter.value.as_ref()?.0.as_str()))).collect();
+    RunRow {
+        phase: state.phase.word().to_owned(),
+        started: state.began,
+        labels: status::labels(run),
+        progress: progress(run),
+        priority: i64::from(run.program.workflow.spec.priority.unwrap_or(0)),
+        parameters: json!(parameters).to_string(),
+        ..RunRow::new(run.id, &state.namespace, KIND, &state.name, &state.uid, state.created)
+    }
+}
+
+fn update(run: &Run) -> RunUpdate {
+    let state = &run.state;
+    RunUpdate {
+        phase: Some(state.phase.word().to_owned()),
+        message: Some(state.message.clone()),
+        started: state.began,
+        finished: state.ended,
+        labels: Some(status::labels(run)),
+        progress: Some(progress(run)),
+        priority: None,
+    }
+}
+
+fn progress(run: &Run) -> String {
+    format!("{}/{}", run.state.progress.0, run.state.progress.1)
+}
+
+fn packed(run: &Run) -> Archive {
+    Archive::pack_with(|to| archive::write_record(run, to))
+}

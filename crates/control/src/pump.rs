@@ -1,0 +1,114 @@
+//! The heart of the pump, without threads: inputs go into the engine, and what must be kept is cut off in pieces.
+//! Whoever drives it keeps a piece before doing what the piece asks for; the simulator and the house both do.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use octoflow_engine::{Engine, Input, Refusal};
+use octoflow_model::{AttemptId, Fact, Order, RunId, Task, Time};
+
+use crate::record::Record;
+
+pub struct Pump {
+    pub engine: Engine,
+    /// By open run: the number of its next fact.
+    next: BTreeMap<RunId, u64>,
+    held: Cut,
+}
+
+/// Decisions that become durable together, and what follows once they are.
+#[derive(Debug, Default)]
+pub struct Cut {
+    pub records: BTreeMap<RunId, Record>,
+    /// The facts themselves, of runs somebody watches.
+    pub watched: Vec<(RunId, Vec<Fact>)>,
+    pub orders: Vec<Order>,
+    /// Runs whose first fact is in this cut.
+    pub submitted: BTreeSet<RunId>,
+    /// Runs whose phase changes with this cut.
+    pub changed: BTreeSet<RunId>,
+    /// Runs whose last fact is in this cut.
+    pub ended: BTreeSet<RunId>,
+    /// Somebody waits for this.
+    pub urgent: bool,
+}
+
+impl Pump {
+    pub fn new(engine: Engine) -> Self {
+        Self { engine, next: BTreeMap::new(), held: Cut::default() }
+    }
+
+    /// One input through the door.
+    pub fn take(&mut self, input: Input, now: Time, watched: impl Fn(RunId) -> bool) -> Result<(), Refusal> {
+        let outcome = self.engine.handle(input, now);
+        self.hold(outcome, watched)
+    }
+
+    /// A run read back from the journal goes on. The caller tells the runtime what is believed to be with it.
+    pub fn take_up(
+        &mut self,
+        run: RunId,
+        facts: Vec<Fact>,
+        now: Time,
+        watched: impl Fn(RunId) -> bool,
+    ) -> Result<Vec<(AttemptId, Box<Task>)>, String> {
+        self.next.insert(run, facts.len() as u64);
+        self.engine.restore(run, facts)?;
+        let (believed, outcome) = self.engine.take_up(run, now);
+        let refused = self.hold(outcome, watched);
+        debug_assert!(refused.is_ok(), "going on is never refused");
+        Ok(believed)
+    }
+
+    fn hold(&mut self, outcome: octoflow_engine::Outcome, watched: impl Fn(RunId) -> bool) -> Result<(), Refusal> {
+        self.held.urgent |= outcome.urgent();
+        for (run, facts) in outcome.facts {
+            let next = self.next.entry(run).or_insert(0);
+            let record = self.held.records.entry(run).or_insert_with(|| Record::starting_at(*next));
+            for fact in &facts {
+                record.push(fact);
+                match fact {
+                    Fact::Submitted(_) => {
+                        self.held.submitted.insert(run);
+                    }
+                    Fact::Began { .. } => {
+                        self.held.changed.insert(run);
+                    }
+                    Fact::Ended { .. } => {
+                        self.held.ended.insert(run);
+                    }
+                    _ => {}
+                }
+            }
+            *next += facts.len() as u64;
+            if watched(run) {
+                self.held.watched.push((run, facts));
+            }
+        }
+        self.held.orders.extend(outcome.orders);
+        match outcome.refusal {
+            Some(refusal) => Err(refusal),
+            None => Ok(()),
+        }
+    }
+
+    /// Somebody waits for what has been decided to be kept.
+    pub fn urgent(&self) -> bool {
+        self.held.urgent
+    }
+
+    /// Something has been decided that is not kept yet.
+    pub fn holds(&self) -> bool {
+        !self.held.records.is_empty()
+    }
+
+    /// Takes everything decided since the last cut.
+    pub fn cut(&mut self) -> Cut {
+        std::mem::take(&mut self.held)
+    }
+
+    /// The run's last facts are cut off; the engine need not remember it.
+    pub fn forget(&mut self, run: RunId) {
+        self.engine.forget(run);
+        self.next.remove(&run);
+    }
+}

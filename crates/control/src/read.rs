@@ -1,0 +1,97 @@
+//! Looking at runs without running them: finished ones from the archive, open ones by folding their journal.
+
+use octoflow_engine::{
+    argo::{self, Run, explain, status},
+    engine::fold,
+    schedule::Scheduler,
+};
+use octoflow_model::{AttemptId, Fact, NodeIx, RunId, Time, argo::NodeKind};
+use octoflow_store::Reader;
+use serde_json::Value;
+
+use crate::{Error, record};
+
+/// Why a node waits, or what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    pub node: String,
+    /// Empty for a task that is no node yet.
+    pub phase: String,
+    pub reason: String,
+    pub since: Option<Time>,
+}
+
+/// The run as people see it.
+pub fn object(reader: &Reader, run: RunId) -> Result<Value, Error> {
+    match archived(reader, run)? {
+        Some(mut record) => Ok(record["object"].take()),
+        None => Ok(status::object(&folded(reader, run)?)),
+    }
+}
+
+/// Which attempt's log belongs to which node, by node id.
+pub fn attempts(reader: &Reader, run: RunId) -> Result<Vec<(String, AttemptId)>, Error> {
+    let attempt = |task: u32| AttemptId { run, task: NodeIx(task), attempt: 0 };
+    if let Some(record) = archived(reader, run)? {
+        let tasks = record["tasks"].as_object().into_iter().flatten();
+        return Ok(tasks.filter_map(|(id, at)| Some((id.clone(), attempt(u32::try_from(at.as_u64()?).ok()?)))).collect());
+    }
+    let run = folded(reader, run)?;
+    let pods = (0..run.state.nodes.len() as u32).filter(|at| run.state.node(NodeIx(*at)).kind == NodeKind::Pod);
+    Ok(pods.map(|at| (run.state.id_of(NodeIx(at)), attempt(at))).collect())
+}
+
+pub fn explain(reader: &Reader, run: RunId) -> Result<Vec<Explanation>, Error> {
+    match archived(reader, run)? {
+        Some(record) => Ok(failures(&record["object"])),
+        None => Ok(of_open(&folded(reader, run)?, None)),
+    }
+}
+
+/// The reasons of an open run, beside what has already failed in it.
+pub fn of_open(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
+    let mut found = failures(&status::object(run));
+    found.extend(explain::explain(run, scheduler).into_iter().map(|one| Explanation {
+        node: one.node,
+        phase: one.phase.map(|phase| phase.word().to_owned()).unwrap_or_default(),
+        reason: one.reason.to_string(),
+        since: one.since,
+    }));
+    found
+}
+
+/// What went wrong, node by node, in the order it did.
+fn failures(object: &Value) -> Vec<Explanation> {
+    let nodes = object["status"]["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values());
+    let leaf = |node: &&Value| matches!(node["type"].as_str(), Some("Pod" | "Suspend" | "Skipped"));
+    let told = |node: &&Value| matches!(node["phase"].as_str(), Some("Failed" | "Error" | "Omitted" | "Skipped"));
+    let mut found: Vec<(String, Explanation)> = nodes
+        .filter(leaf)
+        .filter(told)
+        .map(|node| {
+            let text = |field: &str| node[field].as_str().unwrap_or_default().to_owned();
+            (text("startedAt"), Explanation { node: text("displayName"), phase: text("phase"), reason: text("message"), since: None })
+        })
+        .collect();
+    found.sort_by(|one, other| one.0.cmp(&other.0));
+    found.into_iter().map(|(_, explanation)| explanation).collect()
+}
+
+fn archived(reader: &Reader, run: RunId) -> Result<Option<Value>, Error> {
+    let Some(bytes) = reader.archive(run)? else { return Ok(None) };
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| Error::Journal { run, why: error.to_string() })
+}
+
+fn folded(reader: &Reader, run: RunId) -> Result<argo::Run, Error> {
+    fold(run, facts(reader, run)?).map_err(|why| Error::Journal { run, why })
+}
+
+/// Everything the journal says of an open run.
+pub fn facts(reader: &Reader, run: RunId) -> Result<Vec<Fact>, Error> {
+    let mut facts = Vec::new();
+    reader.facts(run, 0, |rows| {
+        facts.extend(record::read(run, rows.lines).map_err(|why| Error::Journal { run, why })?);
+        Ok::<(), Error>(())
+    })?;
+    if facts.is_empty() { Err(Error::UnknownRun(run)) } else { Ok(facts) }
+}

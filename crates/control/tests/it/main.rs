@@ -1,0 +1,113 @@
+//! The house on a real disk with a runtime that runs nothing: what is acknowledged is there, and comes back.
+
+use std::path::Path;
+
+use octoflow_control::{Capacity, Config, Error, House, Place, Submit, read};
+use octoflow_engine::Command;
+use octoflow_model::Fact;
+use octoflow_store::Reader;
+use serde_json::{Value, json};
+
+fn open(dir: &Path) -> House {
+    let capacity = Capacity { slots: 4, cpu_milli: 4000, memory_bytes: 1 << 32 };
+    House::open(Config { data_dir: dir.to_owned(), capacity, place: Place::Nowhere }).unwrap().0
+}
+
+fn submit(name: &str, manifest: Value) -> Submit {
+    Submit { namespace: "default".to_owned(), name: name.to_owned(), manifest }
+}
+
+fn container() -> Value {
+    json!({"image": "alpine", "command": ["true"]})
+}
+
+fn steps(count: u32) -> Value {
+    json!({"spec": {"entrypoint": "main", "templates": [
+        {"name": "main", "steps": [[{"name": "fan", "template": "leaf", "withSequence": {"count": count}}], [{"name": "last", "template": "leaf"}]]},
+        {"name": "leaf", "container": container()},
+    ]}})
+}
+
+fn waiting() -> Value {
+    json!({"spec": {"entrypoint": "main", "templates": [
+        {"name": "main", "steps": [[{"name": "gate", "template": "gate"}], [{"name": "last", "template": "leaf"}]]},
+        {"name": "gate", "suspend": {}},
+        {"name": "leaf", "container": container()},
+    ]}})
+}
+
+fn finish(house: &House, run: octoflow_model::RunId) -> Value {
+    let facts = house.watch(run);
+    while facts.recv().is_ok() {}
+    house.object(run).unwrap()
+}
+
+#[test]
+fn a_run_ends_and_stays_readable_without_the_house() {
+    let dir = tempfile::tempdir().unwrap();
+    let house = open(dir.path());
+    let run = house.submit(submit("w", steps(10))).unwrap();
+    let object = finish(&house, run);
+    assert_eq!(object["status"]["phase"], "Succeeded");
+    assert_eq!(object["status"]["progress"], "11/11");
+    house.close().unwrap();
+    let reader = Reader::open(dir.path()).unwrap();
+    assert_eq!(read::object(&reader, run).unwrap(), object);
+    assert_eq!(read::attempts(&reader, run).unwrap().len(), 11);
+    assert_eq!(reader.run_by_name("default", None, "w").unwrap().unwrap().phase, "Succeeded");
+}
+
+#[test]
+fn a_name_is_given_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let house = open(dir.path());
+    house.submit(submit("w", waiting())).unwrap();
+    assert!(matches!(house.submit(submit("w", waiting())), Err(Error::NameTaken { .. })));
+}
+
+#[test]
+fn a_closed_house_leaves_a_run_that_can_be_taken_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let house = open(dir.path());
+    let run = house.submit(submit("w", waiting())).unwrap();
+    assert_eq!(house.object(run).unwrap()["status"]["phase"], "Running");
+    house.close().unwrap();
+
+    let house = open(dir.path());
+    house.take_up(run).unwrap();
+    let facts = house.watch(run);
+    assert_eq!(house.explain(run).unwrap().last().unwrap().reason, "suspended until someone resumes it");
+    house.command(run, Command::Resume { selector: None, supplied: Default::default() }).unwrap();
+    let seen: Vec<Fact> = facts.iter().flatten().collect();
+    assert!(matches!(seen.last(), Some(Fact::Ended { .. })));
+    assert_eq!(house.object(run).unwrap()["status"]["phase"], "Succeeded");
+    let refused = house.command(run, Command::Stop);
+    assert!(matches!(refused, Err(Error::Refused(_))));
+}
+
+#[test]
+fn a_second_writer_is_refused_and_readers_are_welcome() {
+    let dir = tempfile::tempdir().unwrap();
+    let house = open(dir.path());
+    let run = house.submit(submit("w", waiting())).unwrap();
+    let capacity = Capacity { slots: 1, cpu_milli: 0, memory_bytes: 0 };
+    let second = House::open(Config { data_dir: dir.path().to_owned(), capacity, place: Place::Nowhere });
+    assert!(matches!(second, Err(Error::Store(octoflow_store::Error::Locked { .. }))));
+    let reader = Reader::open(dir.path()).unwrap();
+    assert_eq!(read::object(&reader, run).unwrap()["status"]["phase"], "Running");
+}
+
+#[test]
+fn values_of_a_config_map_reach_the_run_and_survive_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let house = open(dir.path());
+    house.put_object(json!({"kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"k": "v"}})).unwrap();
+    house.close().unwrap();
+    let house = open(dir.path());
+    let manifest = json!({"spec": {"entrypoint": "leaf",
+        "arguments": {"parameters": [{"name": "p", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}}]},
+        "templates": [{"name": "leaf", "inputs": {"parameters": [{"name": "p"}]}, "container": container()}]}});
+    let run = house.submit(submit("w", manifest)).unwrap();
+    let object = finish(&house, run);
+    assert_eq!(object["status"]["nodes"]["w"]["inputs"]["parameters"][0]["value"], "v");
+}

@@ -1,0 +1,35 @@
+//! The Argo dialect: admission, the fold of its facts, and the planning of its next ones.
+//! Planning is level-triggered: a visit looks at a node as it is and decides what is missing, so visiting twice decides nothing twice.
+
+pub mod admit;
+pub mod duration;
+pub mod explain;
+pub mod fields;
+pub mod ident;
+pub mod node;
+pub mod program;
+pub mod run;
+pub mod status;
+
+mod arguments;
+mod begin;
+mod call;
+mod command;
+mod dag;
+mod expand;
+mod fold;
+mod follow;
+mod instance;
+mod leaf;
+mod outputs;
+mod retry;
+mod scope;
+mod sequence;
+mod steps;
+mod substitute;
+mod suspend;
+mod task;
+mod turn;
+
+pub use run::{Run, State};
+pub use turn::Turn;

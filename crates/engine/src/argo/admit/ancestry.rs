@@ -1,0 +1,136 @@
+//! Which of the tasks a task refers to must have ended before it begins.
+//! Answers many questions in one walk over the graph, so that a large graph full of references stays cheap.
+
+use super::cycle;
+
+/// So many referred tasks are followed in one walk.
+const BATCH: usize = 256;
+type Marks = [u64; BATCH / 64];
+
+/// Edges followed before the rest is believed: half a second of work. A reference that is believed wrongly becomes an
+/// error of its task when it runs.
+const MOST_WORK: usize = 100_000_000;
+
+/// Of pairs (task, task it refers to), those where the second is not needed by the first, directly or through others.
+/// Nothing in a graph with a circle, where the question has no answer.
+pub(super) fn strangers(needs: &[Vec<usize>], mut pairs: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
+    pairs.sort_unstable_by_key(|(task, referred)| (*referred, *task));
+    pairs.dedup();
+    pairs.retain(|(task, referred)| needs[*task].binary_search(referred).is_err());
+    let Some(order) = (!pairs.is_empty()).then(|| cycle::order(needs)).flatten() else {
+        return Vec::new();
+    };
+    let line = Line::of(needs);
+    pairs.retain(|(task, referred)| !line.above(*referred, *task));
+    let walk = needs.len() + needs.iter().map(Vec::len).sum::<usize>();
+    let mut work = 0;
+    let mut strange = Vec::new();
+    let mut marks: Vec<Marks> = Vec::new();
+    let mut bits = vec![NONE; needs.len()];
+    let mut rest = pairs.as_slice();
+    while !rest.is_empty() && work < MOST_WORK {
+        let (batch, later) = split(rest);
+        distinct(batch).enumerate().for_each(|(bit, referred)| bits[referred] = bit);
+        marks.clear();
+        marks.resize(needs.len(), Marks::default());
+        for &task in &order {
+            let mut own = Marks::default();
+            for &needed in &needs[task] {
+                own.iter_mut().zip(marks[needed]).for_each(|(own, theirs)| *own |= theirs);
+                let bit = bits[needed];
+                if bit != NONE {
+                    own[bit / 64] |= 1 << (bit % 64);
+                }
+            }
+            marks[task] = own;
+        }
+        strange.extend(batch.iter().filter(|(task, referred)| {
+            let bit = bits[*referred];
+            marks[*task][bit / 64] & (1 << (bit % 64)) == 0
+        }));
+        distinct(batch).for_each(|referred| bits[referred] = NONE);
+        work += walk;
+        rest = later;
+    }
+    strange
+}
+
+const NONE: usize = usize::MAX;
+
+/// Each task with only the first of its needs: a forest, in which most answers are found by comparing numbers.
+struct Line {
+    /// When a walk over the forest enters each task, and the last entry below it.
+    spans: Vec<(usize, usize)>,
+}
+
+impl Line {
+    fn of(needs: &[Vec<usize>]) -> Self {
+        let mut children: Vec<Vec<usize>> = vec![Vec::new(); needs.len()];
+        let mut open = Vec::new();
+        for (task, needed) in needs.iter().enumerate() {
+            match needed.first() {
+                Some(parent) => children[*parent].push(task),
+                None => open.push((task, false)),
+            }
+        }
+        let mut spans = vec![(0, 0); needs.len()];
+        let mut time = 0;
+        while let Some((task, left)) = open.pop() {
+            if left {
+                spans[task].1 = time;
+                continue;
+            }
+            time += 1;
+            spans[task].0 = time;
+            open.push((task, true));
+            open.extend(children[task].iter().map(|child| (*child, false)));
+        }
+        Self { spans }
+    }
+
+    fn above(&self, upper: usize, lower: usize) -> bool {
+        let (entered, last) = self.spans[upper];
+        let (below, _) = self.spans[lower];
+        entered < below && below <= last
+    }
+}
+
+/// As many pairs as have no more than [`BATCH`] different referred tasks; pairs are sorted by them.
+fn split(pairs: &[(usize, usize)]) -> (&[(usize, usize)], &[(usize, usize)]) {
+    let beyond = distinct(pairs).nth(BATCH);
+    let end = beyond.map_or(pairs.len(), |referred| pairs.partition_point(|pair| pair.1 < referred));
+    pairs.split_at(end)
+}
+
+fn distinct(pairs: &[(usize, usize)]) -> impl Iterator<Item = usize> + '_ {
+    let mut last = None;
+    pairs.iter().map(|pair| pair.1).filter(move |referred| last.replace(*referred) != Some(*referred))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn direct_and_indirect_needs_are_no_strangers() {
+        // 0 <- 1 <- 2, 3 alone.
+        let needs = [vec![], vec![0], vec![1], vec![]];
+        assert_eq!(strangers(&needs, vec![(2, 0), (2, 1), (2, 3), (0, 2), (3, 3)]), [(0, 2), (2, 3), (3, 3)]);
+    }
+
+    #[test]
+    fn more_references_than_one_walk_holds_are_all_answered() {
+        let size = 2 * BATCH + 10;
+        let needs: Vec<Vec<usize>> = (0..size).map(|task| if task == 0 { vec![] } else { vec![task - 1] }).collect();
+        let last = size - 1;
+        let pairs: Vec<_> = (0..size).map(|referred| (last, referred)).chain((1..size).map(|task| (0, task))).collect();
+        let strange = strangers(&needs, pairs);
+        assert_eq!(strange.len(), size);
+        assert!(strange.iter().all(|(task, referred)| *task == 0 || (*task, *referred) == (last, last)));
+    }
+
+    #[test]
+    fn a_graph_with_a_circle_gets_no_answer() {
+        assert_eq!(strangers(&[vec![1], vec![0], vec![]], vec![(2, 0)]), []);
+    }
+}

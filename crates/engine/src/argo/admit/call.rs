@@ -1,0 +1,105 @@
+//! Steps and tasks: their names, what they call, what they hand over, their loops, conditions and exit handlers.
+
+use std::collections::HashSet;
+
+use octoflow_model::argo::Call;
+
+use super::{
+    Subject, argument,
+    book::{Callee, Entry, Spot},
+    code, hook, item, name,
+    report::{At, Report},
+    spec,
+};
+use crate::{expr::when, shape::short};
+
+pub(super) fn check(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
+    let mut seen = HashSet::new();
+    for ((spot, call), callee) in entry.calls().zip(&entry.callees) {
+        let place = at.call(spot);
+        let label = &entry.label;
+        let list = || match spot {
+            Spot::Step { group, .. } => format!("templates.{label}.steps[{group}]"),
+            Spot::Task(task) => format!("templates.{label}.tasks[{task}]"),
+        };
+        name::one(report, &place.key("name"), &list, name::Rule::Field, &call.name, &mut seen);
+        one(subject, report, &place, entry, spot, call, *callee);
+    }
+}
+
+fn one(
+    subject: &Subject<'_>,
+    report: &mut Report,
+    at: &At<'_>,
+    entry: &Entry<'_>,
+    spot: Spot,
+    call: &Call,
+    callee: Callee,
+) {
+    let prefix = || format!("templates.{}.{}", entry.label, spot.of(&call.name));
+    let raw = spot.find(entry.raw);
+    target(subject, report, at, entry, spot, call);
+    if let Callee::Entry(index) = callee
+        && !subject.book.entries[index].needs.is_empty()
+    {
+        argument::supply(report, at, &prefix(), &subject.book.entries[index], &call.arguments);
+    }
+    if !call.arguments.parameters.is_empty() || !call.arguments.artifacts.is_empty() {
+        let raw = raw.and_then(|raw| raw.get("arguments"));
+        argument::check(report, &at.key("arguments"), &format!("{}.arguments", prefix()), &call.arguments, raw);
+    }
+    if call.looped() {
+        item::check(report, at, &prefix, call);
+    }
+    condition(report, at, call);
+    if let Some(handler) = call.on_exit.as_deref().filter(|name| !name.is_empty()) {
+        spec::root(subject, report, &at.key("onExit"), &format!("{}.onExit", prefix()), handler, Some(&call.arguments));
+    }
+    let hooks = at.key("hooks");
+    for (moment, handler) in &call.hooks {
+        let place = hooks.key(moment);
+        hook::check(report, &place, &format!("{}.", prefix()), moment, handler);
+        spec::exit_template(subject, report, &place, &format!("{}.hooks.{moment}", prefix()), handler);
+    }
+}
+
+/// That it calls exactly one template, and one that is there.
+fn target(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, entry: &Entry<'_>, spot: Spot, call: &Call) {
+    let prefix = || format!("templates.{}.{}", entry.label, spot.of(&call.name));
+    let referred = spot.find(entry.raw).is_some_and(|raw| raw.get("templateRef").is_some());
+    let named = call.template.as_deref().filter(|name| !name.is_empty());
+    match (named, call.inline.is_some(), referred) {
+        (Some(name), false, false) => {
+            if !name::has_variables(name) && subject.book.find(name).is_none() && !subject.referred() {
+                undefined(subject, report, &at.key("template"), &prefix(), name);
+            }
+        }
+        (None, true, false) | (None, false, true) => {}
+        (None, false, false) => report.error(at, code::REQUIRED, || format!("{} template or inline is required", prefix())),
+        _ => report.error(at, code::TEMPLATE_TYPE, || {
+            format!("{} must have exactly one of template, templateRef and inline", prefix())
+        }),
+    }
+}
+
+/// Tells that a template does not exist, and which one may be meant.
+pub(super) fn undefined(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, prefix: &str, name: &str) {
+    let gap = if prefix.is_empty() { "" } else { " " };
+    report.error_with(at, code::UNKNOWN_TEMPLATE, || {
+        (format!("{prefix}{gap}template name '{}' undefined", short(name)), name::suggest(name, subject.book.names()))
+    });
+}
+
+/// A condition without variables is decided by its text alone, so it must be one. That it is no truth value is found
+/// out when it runs, as the dialect has it.
+fn condition(report: &mut Report, at: &At<'_>, call: &Call) {
+    let Some(text) = call.when.as_deref() else { return };
+    if name::has_variables(text) {
+        return;
+    }
+    if let Err(error) = when::evaluate(text)
+        && !error.message.starts_with("Expected boolean")
+    {
+        report.error(&at.key("when"), code::WHEN, || format!("{} (at character {})", error.message, error.column));
+    }
+}

@@ -1,0 +1,32 @@
+//! The codes of what admission finds, one for each kind of mistake. Each has a page under `docs/errors`.
+
+pub const KIND: &str = "OF1012";
+pub const NAME: &str = "OF1014";
+pub const DUPLICATE_NAME: &str = "OF1015";
+pub const REQUIRED: &str = "OF1016";
+pub const TEMPLATE_TYPE: &str = "OF1017";
+pub const UNKNOWN_TEMPLATE: &str = "OF1018";
+pub const NOT_SUPPLIED: &str = "OF1019";
+pub const NO_VALUE: &str = "OF1020";
+pub const NOT_IN_ENUM: &str = "OF1021";
+pub const LOOP: &str = "OF1022";
+pub const LOOP_TOO_LARGE: &str = "OF1023";
+pub const DEPENDS: &str = "OF1024";
+pub const UNKNOWN_TASK: &str = "OF1025";
+pub const DEPENDENCY_STYLE: &str = "OF1026";
+pub const CYCLE: &str = "OF1027";
+pub const MISSING_DEPENDENCY: &str = "OF1028";
+pub const UNRESOLVED: &str = "OF1029";
+pub const EXPRESSION: &str = "OF1030";
+pub const WHEN: &str = "OF1031";
+pub const RETRY: &str = "OF1032";
+pub const DURATION: &str = "OF1033";
+pub const MISPLACED: &str = "OF1034";
+pub const OUTPUT_SOURCE: &str = "OF1035";
+pub const ARTIFACT: &str = "OF1036";
+pub const VOLUME: &str = "OF1037";
+pub const PATH: &str = "OF1038";
+pub const HOOK: &str = "OF1039";
+pub const NOT_LOADED: &str = "OF1040";
+pub const ENDLESS: &str = "OF1042";
+pub const UNTOLD: &str = "OF1043";

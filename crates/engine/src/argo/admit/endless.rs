@@ -1,0 +1,42 @@
+//! Templates that call themselves before anything could stop them. Calling oneself is allowed, and ends at the limit
+//! of recursion; a person should hear of it before.
+
+use super::{
+    Subject,
+    book::{Callee, Entry, Kind, Spot},
+    code, cycle,
+    report::{At, Report},
+};
+
+pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
+    let entries = &subject.book.entries;
+    let certain: Vec<Vec<usize>> = entries
+        .iter()
+        .map(|entry| {
+            let mut called: Vec<usize> = entry.calls().zip(&entry.callees).filter_map(|((spot, call), callee)| {
+                let unconditional = call.when.is_none() && !call.looped() && first(entry, spot, call.depends.is_some() || !call.dependencies.is_empty());
+                match callee {
+                    Callee::Entry(index) if unconditional => Some(*index),
+                    Callee::Entry(_) | Callee::Open => None,
+                }
+            }).collect();
+            called.sort_unstable();
+            called.dedup();
+            called
+        })
+        .collect();
+    if let Some(circle) = cycle::find(&certain) {
+        let names: Vec<&str> = circle.iter().map(|index| entries[*index].label.as_str()).collect();
+        report.warn(&At::base(&entries[circle[0]].path), code::ENDLESS, || {
+            format!("these templates always call each other and can only end at the limit of recursion: {}", cycle::shown(&names))
+        });
+    }
+}
+
+/// Nothing has to end well before it is called.
+fn first(entry: &Entry<'_>, spot: Spot, waits: bool) -> bool {
+    match (entry.kind, spot) {
+        (Kind::Steps, Spot::Step { group, .. }) => group == 0,
+        _ => !waits,
+    }
+}

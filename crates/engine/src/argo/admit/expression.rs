@@ -1,0 +1,64 @@
+//! Expressions: that they parse, and that what they refer to can exist.
+//! An expression that is prepared for missing values is believed.
+
+use super::{
+    code,
+    report::{At, Report},
+    scope::{Found, Scope},
+};
+use crate::{
+    expr::{
+        Error,
+        lang::{self, Program},
+        nearest,
+    },
+    shape::short,
+};
+
+/// The first words of everything an expression can refer to.
+const ROOTS: [&str; 11] =
+    ["inputs", "outputs", "workflow", "steps", "tasks", "item", "retries", "lastRetry", "pod", "node", "sprig"];
+
+/// An expression that fills a whole field. With variables in it, it is only known when it runs.
+pub(super) fn field(report: &mut Report, at: &At<'_>, scope: &Scope<'_>, text: &str, tasks: &mut dyn FnMut(&mut Report, &At<'_>, usize)) {
+    if !text.contains("{{") {
+        check(report, at, scope, text, &lang::parse(text), tasks);
+    }
+}
+
+/// Tells what is wrong with an expression; references to tasks of the DAG go to `tasks`.
+pub(super) fn check(
+    report: &mut Report,
+    at: &At<'_>,
+    scope: &Scope<'_>,
+    text: &str,
+    parsed: &Result<Program, Error>,
+    tasks: &mut dyn FnMut(&mut Report, &At<'_>, usize),
+) {
+    let program = match parsed {
+        Ok(program) => program,
+        Err(error) => {
+            report.error(at, code::EXPRESSION, || {
+                format!("the expression `{}` is wrong at character {}: {}", short(text.trim()), error.column, error.message)
+            });
+            return;
+        }
+    };
+    let prepared = ["??", "?.", "nil"].iter().any(|sign| text.contains(sign));
+    for reference in program.roots() {
+        let shown = reference.path.join(".");
+        match scope.find_path(&reference.path) {
+            Found::Unknown if !prepared => report.error_with(at, code::UNRESOLVED, || {
+                let message = format!("nothing is called `{}` (character {} of the expression)", short(&shown), reference.column);
+                (format!("failed to resolve {{{{={}}}}}: {message}", short(text)), scope.help(&shown))
+            }),
+            Found::Task(task) if !prepared => tasks(report, at, task),
+            _ => {}
+        }
+        if !ROOTS.contains(&reference.root())
+            && let Some(near) = nearest(reference.root(), ROOTS)
+        {
+            report.warn(at, code::UNRESOLVED, || format!("the expression refers to `{shown}`; did you mean `{near}`?"));
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Hooks: only the one named `exit` runs here, and it needs a template.
+
+use octoflow_model::argo::Hook;
+
+use super::{
+    argument, code,
+    report::{At, Report},
+};
+use crate::shape;
+
+/// The hook that is an exit handler.
+pub(super) const EXIT: &str = "exit";
+
+/// `prefix` is empty for the workflow's own hooks, else it ends in a dot.
+pub(super) fn check(report: &mut Report, at: &At<'_>, prefix: &str, moment: &str, hook: &Hook) {
+    let given = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.is_empty());
+    if moment != EXIT && !given(&hook.expression) {
+        report.error(at, code::HOOK, || format!("{prefix}hooks.{moment} Expression required"));
+    } else if moment != EXIT {
+        report.error_with(at, shape::code::UNSUPPORTED, || (
+            format!("the hook `{}` is not supported yet, only `{EXIT}` is", shape::short(moment)),
+            Some("it would run a template while the work goes on; remove it to run the workflow here".to_owned()),
+        ));
+    }
+    if !given(&hook.template) {
+        report.error(at, code::REQUIRED, || format!("{prefix}hooks.{moment}.template is required"));
+    }
+    argument::check(report, &at.key("arguments"), &format!("{prefix}hooks.{moment}.arguments"), &hook.arguments, None);
+}

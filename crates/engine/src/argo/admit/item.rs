@@ -1,0 +1,74 @@
+//! Loops: one kind at a time, with items that can be told apart from a mistake, and not without end.
+
+use octoflow_model::argo::{Call, IntOrText, Sequence};
+use serde_json::Value;
+
+use super::{
+    code, name,
+    report::{At, Report},
+};
+use crate::shape::short;
+
+/// Every item becomes a node with a name, a state and its outputs; a million of them fill a small machine's memory.
+pub const MOST_ITEMS: u64 = 1_000_000;
+
+pub(super) fn check(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, call: &Call) {
+    let kinds = [call.with_items.is_some(), call.with_param.is_some(), call.with_sequence.is_some()];
+    if kinds.iter().filter(|given| **given).count() > 1 {
+        report.error(at, code::LOOP, || {
+            format!("{} only one of withItems, withParam, withSequence can be specified", of())
+        });
+    }
+    if let Some(items) = &call.with_items {
+        let place = at.key("withItems");
+        for index in items.iter().enumerate().filter(|(_, item)| **item == Value::Null).map(|(index, _)| index) {
+            report.error(&place.index(index), code::LOOP, || format!("{} unsupported withItems type: null", of()));
+        }
+    }
+    if let Some(sequence) = &call.with_sequence {
+        numbers(report, &at.key("withSequence"), of, sequence);
+    }
+}
+
+fn numbers(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, sequence: &Sequence) {
+    match (&sequence.count, &sequence.end) {
+        (Some(_), Some(_)) => report.error(at, code::LOOP, || {
+            format!("{} only one of count or end can be defined in withSequence", of())
+        }),
+        (None, None) => report.error(at, code::LOOP, || format!("{} must have count or end in withSequence", of())),
+        _ => {}
+    }
+    let start = number(report, &at.key("start"), of, "start", sequence.start.as_ref());
+    let end = number(report, &at.key("end"), of, "end", sequence.end.as_ref());
+    let count = number(report, &at.key("count"), of, "count", sequence.count.as_ref());
+    if let Some(count) = count
+        && count < 0
+    {
+        report.error(&at.key("count"), code::LOOP, || format!("{} withSequence.count {count} is below zero", of()));
+    }
+    let start = if sequence.start.is_none() { Some(0) } else { start };
+    let items = match (count, end, start) {
+        (Some(count), _, _) => u64::try_from(count).unwrap_or(0),
+        (None, Some(end), Some(start)) => end.abs_diff(start).saturating_add(1),
+        _ => return,
+    };
+    if items > MOST_ITEMS {
+        report.error_with(at, code::LOOP_TOO_LARGE, || (
+            format!("{} withSequence makes {items} items, the limit is {MOST_ITEMS}", of()),
+            Some("let each task handle a range of numbers, or split the workflow".to_owned()),
+        ));
+    }
+}
+
+/// The number, when it is one already; a text with variables is only known when it runs.
+fn number(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, field: &str, text: Option<&IntOrText>) -> Option<i64> {
+    let text = &text?.0;
+    if name::has_variables(text) {
+        return None;
+    }
+    let number = text.trim().parse().ok();
+    if number.is_none() {
+        report.error(at, code::LOOP, || format!("{} withSequence.{field} '{}' is not a whole number", of(), short(text)));
+    }
+    number
+}

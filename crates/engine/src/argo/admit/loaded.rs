@@ -1,0 +1,132 @@
+//! References to ConfigMaps, Secrets and claims that are not there, and to fields of pods that tasks do not have.
+//! Only warned of: they may be optional, or loaded later.
+
+use std::collections::HashSet;
+
+use octoflow_manifest::Path;
+use octoflow_model::{
+    argo::{Volume, template::Container, template::Parameter},
+    meta::DEFAULT_NAMESPACE,
+};
+
+use super::{
+    Subject, Surroundings, code, name,
+    report::{At, Report},
+};
+use crate::shape;
+
+/// The fields of a pod that every task has a value for.
+const TASK_FIELDS: [&str; 3] = ["metadata.name", "metadata.namespace", "metadata.uid"];
+
+pub(super) fn check(subject: &Subject<'_>, others: &dyn Surroundings, report: &mut Report) {
+    let workflow = subject.workflow;
+    let namespace = workflow.metadata.namespace.as_deref().filter(|name| !name.is_empty()).unwrap_or(DEFAULT_NAMESPACE);
+    let mut look = Look { others, namespace, report, told: HashSet::new() };
+    let place = Path::root().join("spec");
+    let at = At::base(&place);
+    let arguments = at.key("arguments");
+    look.parameters(&arguments.key("parameters"), &workflow.spec.arguments.parameters);
+    look.volumes(&at.key("volumes"), &workflow.spec.volumes);
+    for entry in &subject.book.entries {
+        let at = At::base(&entry.path);
+        let inputs = at.key("inputs");
+        look.parameters(&inputs.key("parameters"), &entry.template.inputs.parameters);
+        look.volumes(&at.key("volumes"), &entry.template.volumes);
+        if let Some(container) = &entry.template.container {
+            look.container(&at.key("container"), container);
+        }
+        if let Some(script) = &entry.template.script {
+            look.container(&at.key("script"), &script.container);
+        }
+    }
+}
+
+struct Look<'a> {
+    others: &'a dyn Surroundings,
+    namespace: &'a str,
+    report: &'a mut Report,
+    /// What was warned of already.
+    told: HashSet<(&'static str, String)>,
+}
+
+impl Look<'_> {
+    fn parameters(&mut self, at: &At<'_>, parameters: &[Parameter]) {
+        for (index, parameter) in parameters.iter().enumerate() {
+            if let Some(from) = &parameter.value_from
+                && let Some(key) = &from.config_map_key_ref
+            {
+                let may_miss = key.optional == Some(true) || from.default.is_some();
+                self.config_map(&at.index(index).key("valueFrom"), &key.name, may_miss);
+            }
+        }
+    }
+
+    fn volumes(&mut self, at: &At<'_>, volumes: &[Volume]) {
+        for (index, volume) in volumes.iter().enumerate() {
+            let place = at.index(index);
+            if let Some(map) = &volume.config_map {
+                self.config_map(&place, &map.name, map.optional);
+            }
+            if let Some(secret) = &volume.secret {
+                self.secret(&place, &secret.secret_name, secret.optional);
+            }
+            if let Some(claim) = &volume.persistent_volume_claim {
+                let there = self.others.has_claim(self.namespace, &claim.claim_name);
+                self.missing(&place, "PersistentVolumeClaim", &claim.claim_name, there);
+            }
+        }
+    }
+
+    fn container(&mut self, at: &At<'_>, container: &Container) {
+        let list = at.key("env");
+        for (index, variable) in container.env.iter().enumerate() {
+            let Some(from) = &variable.value_from else { continue };
+            let place = list.index(index);
+            if let Some(key) = &from.config_map_key_ref {
+                self.config_map(&place, &key.name, key.optional == Some(true));
+            }
+            if let Some(key) = &from.secret_key_ref {
+                self.secret(&place, &key.name, key.optional == Some(true));
+            }
+            if let Some(field) = &from.field_ref {
+                self.field(&place, &field.field_path);
+            }
+        }
+        let list = at.key("envFrom");
+        for (index, from) in container.env_from.iter().enumerate() {
+            let place = list.index(index);
+            if let Some(map) = &from.config_map_ref {
+                self.config_map(&place, &map.name, map.optional);
+            }
+            if let Some(secret) = &from.secret_ref {
+                self.secret(&place, &secret.name, secret.optional);
+            }
+        }
+    }
+
+    fn config_map(&mut self, at: &At<'_>, name: &str, may_miss: bool) {
+        let there = may_miss || self.others.has_config_map(self.namespace, name);
+        self.missing(at, "ConfigMap", name, there);
+    }
+
+    fn secret(&mut self, at: &At<'_>, name: &str, may_miss: bool) {
+        let there = may_miss || self.others.has_secret(self.namespace, name);
+        self.missing(at, "Secret", name, there);
+    }
+
+    fn missing(&mut self, at: &At<'_>, kind: &'static str, name: &str, there: bool) {
+        if !there && !name.is_empty() && !name::has_variables(name) && self.told.insert((kind, name.to_owned())) {
+            self.report.warn(at, code::NOT_LOADED, || {
+                format!("{kind} '{name}' is not loaded in namespace '{}'; load it before the run needs it", self.namespace)
+            });
+        }
+    }
+
+    fn field(&mut self, at: &At<'_>, path: &str) {
+        if !TASK_FIELDS.contains(&path) && self.told.insert(("fieldRef", path.to_owned())) {
+            self.report.warn(at, shape::code::IGNORED, || {
+                format!("the pod field `{}` has no value here; known are: {}", shape::short(path), TASK_FIELDS.join(", "))
+            });
+        }
+    }
+}

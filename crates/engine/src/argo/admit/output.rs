@@ -1,0 +1,90 @@
+//! Outputs of a template: that each has a source, and one that fits the template's type.
+
+use octoflow_model::argo::template::Parameter;
+
+use super::{
+    book::{Entry, Kind},
+    code, name,
+    report::{At, Report},
+    template,
+};
+
+pub(super) fn check(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
+    let outputs = &entry.template.outputs;
+    let label = &entry.label;
+    let at = at.key("outputs");
+    let parameters = at.key("parameters");
+    let of = || format!("templates.{label}.outputs.parameters");
+    name::list(report, &parameters, &of, name::Rule::Data, outputs.parameters.iter().map(|output| output.name.as_str()));
+    for (index, output) in outputs.parameters.iter().enumerate() {
+        let place = parameters.index(index);
+        parameter(report, &place, entry.kind, &|| format!("{}.{}", of(), output.name), output);
+        global(report, &place, &|| format!("{}.{}", of(), output.name), output.global_name.as_deref());
+    }
+    let artifacts = at.key("artifacts");
+    let of = || format!("templates.{label}.outputs.artifacts");
+    name::list(report, &artifacts, &of, name::Rule::Data, outputs.artifacts.iter().map(|output| output.name.as_str()));
+    for (index, output) in outputs.artifacts.iter().enumerate() {
+        let place = artifacts.index(index);
+        let of = || format!("{}.{}", of(), output.name);
+        template::artifact_path(report, &place, entry, &of, output.path.as_deref());
+        if output.from.is_some() && output.from_expression.is_some() {
+            report.error(&place, code::ARTIFACT, || format!("{} should have either `from` or `fromExpression`", of()));
+        }
+        global(report, &place, &of, output.global_name.as_deref());
+    }
+}
+
+fn parameter(report: &mut Report, at: &At<'_>, kind: Kind, of: &dyn Fn() -> String, output: &Parameter) {
+    let Some(from) = &output.value_from else {
+        if output.value.is_none() {
+            report.error(at, code::OUTPUT_SOURCE, || format!("{} does not have valueFrom or value specified", of()));
+        }
+        return;
+    };
+    if output.value.is_some() {
+        report.error(at, code::OUTPUT_SOURCE, || format!("{} has both valueFrom and value specified. Choose one.", of()));
+        return;
+    }
+    let place = at.key("valueFrom");
+    let given = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.is_empty());
+    let sources = [given(&from.path), given(&from.parameter), given(&from.expression), from.supplied.is_some()];
+    match sources.iter().filter(|given| **given).count() {
+        0 => report.error(&place, code::OUTPUT_SOURCE, || {
+            format!("{} valueFrom type unspecified. choose one of: path, parameter, expression, supplied", of())
+        }),
+        1 => fits(report, &place, kind, of, sources),
+        _ => report.error(&place, code::OUTPUT_SOURCE, || {
+            format!("{} multiple valueFrom types specified. choose one of: path, parameter, expression, supplied", of())
+        }),
+    }
+    if let Some(path) = &from.path
+        && kind.leaf()
+    {
+        template::absolute(report, &place.key("path"), &|| format!("{}.valueFrom.path", of()), path);
+    }
+}
+
+fn fits(report: &mut Report, at: &At<'_>, kind: Kind, of: &dyn Fn() -> String, sources: [bool; 4]) {
+    let [path, parameter, expression, supplied] = sources;
+    let wanted = match kind {
+        Kind::Container | Kind::Script if !path => "path",
+        Kind::Steps | Kind::Dag if !parameter && !expression => "parameter or expression",
+        Kind::Suspend if !supplied && !expression => "supplied",
+        _ => return,
+    };
+    report.error(at, code::OUTPUT_SOURCE, || {
+        format!("{}.{wanted} must be specified for {} templates", of(), kind.word())
+    });
+}
+
+fn global(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, global: Option<&str>) {
+    if let Some(global) = global.filter(|global| !global.is_empty())
+        && !name::has_variables(global)
+        && !name::is_data_name(global)
+    {
+        report.error(&at.key("globalName"), code::NAME, || {
+            format!("{}.globalName: '{global}' is invalid: use letters, digits, '_' or '-'", of())
+        });
+    }
+}

@@ -1,0 +1,107 @@
+//! Collects what is wrong, and where. A place is a chain of borrowed steps that becomes a path only when something is
+//! told about it, so that a flawless manifest costs nothing.
+
+use octoflow_manifest::{Path, Problem, Problems, Segment};
+
+use super::{book::Spot, code};
+use crate::shape::MOST_PROBLEMS;
+
+/// Where in the manifest somebody is looking.
+#[derive(Clone, Copy)]
+pub(super) struct At<'a> {
+    up: Option<&'a At<'a>>,
+    step: Step<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Base(&'a Path),
+    Key(&'a str),
+    Index(usize),
+    Call(Spot),
+}
+
+impl<'a> At<'a> {
+    pub(super) fn base(path: &'a Path) -> Self {
+        Self { up: None, step: Step::Base(path) }
+    }
+
+    pub(super) fn key<'b>(&'b self, key: &'b str) -> At<'b> {
+        At { up: Some(self), step: Step::Key(key) }
+    }
+
+    pub(super) fn index(&self, index: usize) -> At<'_> {
+        At { up: Some(self), step: Step::Index(index) }
+    }
+
+    pub(super) fn call(&self, spot: Spot) -> At<'_> {
+        At { up: Some(self), step: Step::Call(spot) }
+    }
+
+    pub(super) fn path(&self) -> Path {
+        let mut path = self.up.map(At::path).unwrap_or_default();
+        match self.step {
+            Step::Base(base) => path.0.extend(base.segments().iter().cloned()),
+            Step::Key(key) => path.push(key),
+            Step::Index(index) => path.push(index),
+            Step::Call(Spot::Step { group, step }) => {
+                path.0.extend([Segment::from("steps"), Segment::from(group), Segment::from(step)]);
+            }
+            Step::Call(Spot::Task(task)) => {
+                path.0.extend([Segment::from("dag"), Segment::from("tasks"), Segment::from(task)]);
+            }
+        }
+        path
+    }
+}
+
+/// What was found so far.
+#[derive(Default)]
+pub(super) struct Report {
+    problems: Vec<Problem>,
+    warnings: Vec<Problem>,
+}
+
+impl Report {
+    pub(super) fn new(problems: Vec<Problem>, warnings: Vec<Problem>) -> Self {
+        Self { problems, warnings }
+    }
+
+    pub(super) fn error(&mut self, at: &At<'_>, code: &'static str, message: impl FnOnce() -> String) {
+        self.error_with(at, code, || (message(), None));
+    }
+
+    /// With what to do about it, if anything is known.
+    pub(super) fn error_with(&mut self, at: &At<'_>, code: &'static str, tell: impl FnOnce() -> (String, Option<String>)) {
+        if self.is_full() {
+            return;
+        }
+        let (message, help) = tell();
+        let mut problem = Problem::error(code, message).path(at.path());
+        problem.help = help;
+        self.problems.push(problem);
+    }
+
+    /// So much is wrong that nothing more will be told.
+    pub(super) fn is_full(&self) -> bool {
+        self.problems.len() >= MOST_PROBLEMS
+    }
+
+    pub(super) fn warn(&mut self, at: &At<'_>, code: &'static str, message: impl FnOnce() -> String) {
+        if self.warnings.len() < MOST_PROBLEMS {
+            self.warnings.push(Problem::warning(code, message()).path(at.path()));
+        }
+    }
+
+    /// The warnings of a manifest that may run, or everything that is wrong with it.
+    pub(super) fn verdict(mut self) -> Result<Vec<Problem>, Problems> {
+        if self.problems.is_empty() {
+            return Ok(self.warnings);
+        }
+        if self.is_full() {
+            let message = format!("only the first {MOST_PROBLEMS} problems are shown, there may be more");
+            self.problems.push(Problem::error(code::UNTOLD, message).help("mend these and try again"));
+        }
+        Err(Problems(self.problems))
+    }
+}

@@ -1,0 +1,419 @@
+//! Which variables are known at a place of the manifest, before anything has run.
+//! What is known only when it runs is believed; what can never be known is told, with the nearest name.
+
+use std::{
+    cell::OnceCell,
+    collections::{HashMap, HashSet},
+};
+
+use octoflow_model::{argo::Call, task::Labels};
+use serde_json::Value;
+
+use super::{
+    Subject,
+    book::{Book, Callee, Entry, Kind, Spot},
+    name,
+};
+
+/// What a name turns out to be.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Something will stand for it.
+    Known,
+    /// It belongs to this task of the DAG, which must be an ancestor.
+    Task(usize),
+    /// Nothing can stand for it; [`Scope::help`] may know what was meant.
+    Unknown,
+    /// Nothing stands for it, and the dialect leaves it as it is.
+    Left(&'static str),
+    /// Not a variable of this dialect.
+    Foreign,
+}
+
+/// What the whole run knows.
+pub(super) struct Globals<'a> {
+    /// Nothing when the arguments are broken, and every name is believed.
+    parameters: Option<HashSet<&'a str>>,
+    labels: &'a Labels,
+    annotations: &'a Labels,
+    outputs: Exported<'a>,
+    artifacts: Exported<'a>,
+    retries: bool,
+}
+
+/// Outputs some template gives a global name.
+#[derive(Default)]
+struct Exported<'a> {
+    names: HashSet<&'a str>,
+    /// Some name holds variables, so it may be any.
+    any: bool,
+}
+
+/// The calls of a template, by name.
+pub(super) struct Frame<'a> {
+    pub(super) book: &'a Book<'a>,
+    pub(super) entry: &'a Entry<'a>,
+    index: HashMap<&'a str, (usize, Spot, &'a Call)>,
+}
+
+/// Which calls can be referred to.
+#[derive(Clone, Copy)]
+pub(super) enum View<'a> {
+    None,
+    /// From a template's outputs: all of them.
+    All(&'a Frame<'a>),
+    /// From a call: earlier groups, or other tasks. `ended`: the call itself has ended, as for its exit handler.
+    From { frame: &'a Frame<'a>, spot: Spot, ended: bool },
+}
+
+/// The item of a loop.
+pub(super) enum Item<'a> {
+    No,
+    /// Known only when it runs, or another call of the template has a loop.
+    Any,
+    Number,
+    Listed { items: &'a [Value], keys: OnceCell<HashSet<String>> },
+}
+
+pub(super) struct Scope<'a> {
+    pub(super) globals: &'a Globals<'a>,
+    /// The template; none for what belongs to the whole workflow.
+    pub(super) entry: Option<&'a Entry<'a>>,
+    /// Around an inline template: what its call knows.
+    pub(super) outer: Option<&'a Scope<'a>>,
+    pub(super) view: View<'a>,
+    pub(super) item: &'a Item<'a>,
+}
+
+const WORKFLOW: [&str; 14] = [
+    "name",
+    "namespace",
+    "uid",
+    "mainEntrypoint",
+    "serviceAccountName",
+    "parameters",
+    "labels",
+    "annotations",
+    "creationTimestamp",
+    "priority",
+    "duration",
+    "scheduledTime",
+    "status",
+    "failures",
+];
+
+const CALL: [&str; 8] = ["id", "status", "startedAt", "finishedAt", "hostNodeName", "exitCode", "outputs.result", "outputs.parameters"];
+
+impl<'a> Globals<'a> {
+    pub(super) fn of(subject: &Subject<'a>) -> Self {
+        let spec = &subject.workflow.spec;
+        let open = subject.broken_at(&["spec", "arguments"]) || subject.referred();
+        let parameters = spec.arguments.parameters.iter().map(|parameter| parameter.name.as_str());
+        let templates = || subject.book.entries.iter().map(|entry| &entry.template);
+        Self {
+            parameters: (!open).then(|| parameters.collect()),
+            labels: &subject.workflow.metadata.labels,
+            annotations: &subject.workflow.metadata.annotations,
+            outputs: Exported::of(templates().flat_map(|t| &t.outputs.parameters).filter_map(|output| output.global_name.as_deref())),
+            artifacts: Exported::of(templates().flat_map(|t| &t.outputs.artifacts).filter_map(|output| output.global_name.as_deref())),
+            retries: spec.retry_strategy.is_some(),
+        }
+    }
+
+    pub(super) fn parameter(&self, name: &str) -> bool {
+        name == "json" || self.parameters.as_ref().is_none_or(|known| known.contains(name))
+    }
+
+    fn find(&self, rest: &str) -> Found {
+        let (field, name) = rest.split_once('.').unwrap_or((rest, ""));
+        let known = match (field, name) {
+            ("parameters", "") | ("labels" | "annotations", "" | "json") => true,
+            ("parameters", name) => self.parameter(name),
+            ("labels", name) => self.labels.contains_key(name) || name.starts_with("workflows.argoproj.io/"),
+            ("annotations", name) => self.annotations.contains_key(name) || name.starts_with("workflows.argoproj.io/"),
+            ("creationTimestamp" | "scheduledTime" | "duration", _) => true,
+            ("outputs", name) => match name.split_once('.') {
+                Some(("parameters", name)) => self.outputs.has(name),
+                Some(("artifacts", name)) => self.artifacts.has(name.strip_suffix(".path").unwrap_or(name)),
+                _ => false,
+            },
+            (field, "") => WORKFLOW.contains(&field),
+            _ => false,
+        };
+        if known { Found::Known } else { Found::Unknown }
+    }
+
+    fn names(&self) -> impl Iterator<Item = String> + '_ {
+        let parameters = self.parameters.iter().flatten().map(|name| format!("workflow.parameters.{name}"));
+        let outputs = self.outputs.names.iter().map(|name| format!("workflow.outputs.parameters.{name}"));
+        let artifacts = self.artifacts.names.iter().map(|name| format!("workflow.outputs.artifacts.{name}"));
+        WORKFLOW.iter().map(|name| format!("workflow.{name}")).chain(parameters).chain(outputs).chain(artifacts)
+    }
+}
+
+impl<'a> Exported<'a> {
+    fn of(names: impl Iterator<Item = &'a str>) -> Self {
+        let names: HashSet<&str> = names.collect();
+        let any = names.iter().any(|name| name::has_variables(name));
+        Self { names, any }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.any || self.names.contains(name)
+    }
+}
+
+impl<'a> Frame<'a> {
+    pub(super) fn of(book: &'a Book<'a>, entry: &'a Entry<'a>) -> Self {
+        let mut index = HashMap::new();
+        for (position, (spot, call)) in entry.calls().enumerate() {
+            index.entry(call.name.as_str()).or_insert((position, spot, call));
+        }
+        Self { book, entry, index }
+    }
+
+    fn root(&self) -> &'static str {
+        if self.entry.kind == Kind::Dag { "tasks" } else { "steps" }
+    }
+
+    /// Whether a call has this field, such as `outputs.parameters.x`.
+    fn has(&self, position: usize, call: &Call, field: &str) -> bool {
+        let Callee::Entry(callee) = self.entry.callees[position] else { return true };
+        let callee = &self.book.entries[callee];
+        if callee.broken || callee.kind == Kind::Unclear {
+            return true;
+        }
+        match field {
+            "id" | "status" | "startedAt" | "finishedAt" | "hostNodeName" | "name" => true,
+            "exitCode" | "outputs.result" | "outputs.exitCode" => callee.kind.leaf(),
+            "outputs.parameters" => call.looped(),
+            _ => match field.strip_prefix("outputs.").and_then(|output| output.split_once('.')) {
+                Some(("parameters", name)) => callee.outputs.parameter(name),
+                Some(("artifacts", name)) => callee.outputs.artifact(name),
+                _ => false,
+            },
+        }
+    }
+
+    fn fields(&self, position: usize, name: &str) -> Vec<String> {
+        let root = self.root();
+        let mut fields: Vec<String> = CALL.iter().map(|field| format!("{root}.{name}.{field}")).collect();
+        if let Callee::Entry(callee) = self.entry.callees[position] {
+            let outputs = &self.book.entries[callee].outputs;
+            fields.extend(outputs.parameters.iter().map(|output| format!("{root}.{name}.outputs.parameters.{output}")));
+            fields.extend(outputs.artifacts.iter().map(|output| format!("{root}.{name}.outputs.artifacts.{output}")));
+        }
+        fields
+    }
+}
+
+impl<'a> Item<'a> {
+    pub(super) fn of(call: &'a Call) -> Self {
+        match call {
+            Call { with_items: Some(items), .. } => Self::Listed { items, keys: OnceCell::new() },
+            Call { with_param: Some(_), .. } => Self::Any,
+            Call { with_sequence: Some(_), .. } => Self::Number,
+            _ => Self::No,
+        }
+    }
+
+    fn has(&self, field: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::No | Self::Number => false,
+            Self::Listed { items, keys } => keys
+                .get_or_init(|| {
+                    let mut keys = HashSet::new();
+                    for item in *items {
+                        match item {
+                            Value::Object(fields) => keys.extend(fields.keys().cloned()),
+                            Value::Array(list) => keys.extend((0..list.len()).map(|index| format!("[{index}]"))),
+                            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+                        }
+                    }
+                    keys
+                })
+                .contains(field),
+        }
+    }
+}
+
+impl Scope<'_> {
+    /// What a tag's name is, without spaces around it.
+    pub(super) fn find(&self, name: &str) -> Found {
+        let Some((root, rest)) = name.split_once('.') else {
+            return match name {
+                "item" if self.item_is_none() => Found::Left("there is no loop here"),
+                "retries" if !self.retried() => Found::Left("the template has no retryStrategy"),
+                "item" | "retries" => Found::Known,
+                _ => Found::Foreign,
+            };
+        };
+        match root {
+            "workflow" => self.globals.find(rest),
+            "inputs" => self.input(rest),
+            "outputs" if self.output(rest) => Found::Known,
+            "outputs" => Found::Left("the template has no such output"),
+            "item" => self.item_field(rest),
+            "pod" if rest == "name" && self.entry.is_some_and(|entry| entry.kind.leaf() || entry.kind == Kind::Unclear) => Found::Known,
+            "pod" => Found::Unknown,
+            "steps" | "tasks" if rest == "name" || rest.starts_with("name.") => Found::Known,
+            "steps" | "tasks" => self.call(root, rest),
+            "lastRetry" if !self.retried() => Found::Left("the template has no retryStrategy"),
+            "lastRetry" if matches!(rest, "exitCode" | "status" | "duration" | "message") => Found::Known,
+            "lastRetry" => Found::Left("known are lastRetry.exitCode, .status, .duration and .message"),
+            _ => Found::Foreign,
+        }
+    }
+
+    /// What a path of an expression is; what cannot be said of it is believed.
+    pub(super) fn find_path(&self, path: &[String]) -> Found {
+        let words: Vec<&str> = path.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            ["inputs", "parameters" | "artifacts", _, ..] => self.input(&format!("{}.{}", words[1], words[2])),
+            ["workflow", "parameters", name, ..] if !self.globals.parameter(name) => {
+                self.globals.find(&format!("parameters.{name}"))
+            }
+            ["workflow", field, ..] if *field != "outputs" && !WORKFLOW.contains(field) => self.globals.find(field),
+            ["steps" | "tasks", "name", ..] | ["steps" | "tasks"] => Found::Known,
+            [root @ ("steps" | "tasks"), call, "outputs", kind @ ("parameters" | "artifacts"), name, ..] => {
+                self.call(root, &format!("{call}.outputs.{kind}.{name}"))
+            }
+            [root @ ("steps" | "tasks"), call, "outputs", "result", ..] => self.call(root, &format!("{call}.outputs.result")),
+            // Any field that every call has stands for the call itself.
+            [root @ ("steps" | "tasks"), call, ..] => self.call(root, &format!("{call}.status")),
+            _ => Found::Known,
+        }
+    }
+
+    fn item_is_none(&self) -> bool {
+        matches!(self.item, Item::No) && self.outer.is_none_or(Scope::item_is_none)
+    }
+
+    fn item_field(&self, field: &str) -> Found {
+        let known = self.item.has(field) || self.outer.is_some_and(|outer| outer.item_field(field) == Found::Known);
+        if known { Found::Known } else { Found::Unknown }
+    }
+
+    fn retried(&self) -> bool {
+        self.globals.retries
+            || self.entry.is_some_and(|entry| entry.template.retry_strategy.is_some())
+            || self.outer.is_some_and(Scope::retried)
+    }
+
+    fn input(&self, rest: &str) -> Found {
+        let known = self.entry.is_some_and(|entry| {
+            let inputs = &entry.inputs;
+            entry.broken
+                || match rest.split_once('.') {
+                    None => rest == "parameters" && !inputs.parameters.is_empty(),
+                    Some(("parameters", name)) => inputs.parameter(name),
+                    Some(("artifacts", name)) => inputs.artifact(name.strip_suffix(".path").unwrap_or(name)),
+                    Some(_) => false,
+                }
+        });
+        match self.outer {
+            _ if known => Found::Known,
+            Some(outer) => outer.input(rest),
+            None => Found::Unknown,
+        }
+    }
+
+    fn output(&self, rest: &str) -> bool {
+        let Some(outputs) = self.entry.map(|entry| &entry.outputs) else { return false };
+        let (kind, name) = rest.split_once('.').unwrap_or((rest, ""));
+        let name = name.strip_suffix(".path").unwrap_or(name);
+        match kind {
+            "parameters" => outputs.parameter(name),
+            "artifacts" => outputs.artifact(name),
+            _ => matches!(rest, "result" | "exitCode"),
+        }
+    }
+
+    fn frame(&self, root: &str) -> Option<&Frame<'_>> {
+        match self.view {
+            View::All(frame) | View::From { frame, .. } if frame.root() == root => Some(frame),
+            _ => None,
+        }
+    }
+
+    fn call(&self, root: &str, rest: &str) -> Found {
+        let Some(frame) = self.frame(root) else {
+            return self.outer.map_or(Found::Unknown, |outer| outer.call(root, rest));
+        };
+        let (name, field) = rest.split_once('.').unwrap_or((rest, ""));
+        let Some((position, spot, call)) = frame.index.get(name) else { return Found::Unknown };
+        let reach = self.reach(*spot, field);
+        if reach == Reach::No || !frame.has(*position, call, field) {
+            return Found::Unknown;
+        }
+        match reach {
+            Reach::Task(task) => Found::Task(task),
+            Reach::Yes | Reach::No => Found::Known,
+        }
+    }
+
+    /// Whether the call this scope belongs to can refer to another one of its template.
+    fn reach(&self, to: Spot, field: &str) -> Reach {
+        let View::From { spot: from, ended, .. } = self.view else { return Reach::Yes };
+        match (from, to) {
+            _ if from == to && ended => Reach::Yes,
+            (Spot::Step { group: own, .. }, Spot::Step { group, .. }) if group < own || group == own && field == "status" => {
+                Reach::Yes
+            }
+            (Spot::Task(_), Spot::Task(task)) => Reach::Task(task),
+            _ => Reach::No,
+        }
+    }
+
+    /// What may have been meant by a name that is unknown.
+    pub(super) fn help(&self, name: &str) -> Option<String> {
+        let (root, rest) = name.split_once('.')?;
+        match root {
+            "workflow" => near(name, self.globals.names()),
+            "pod" => (rest != "name").then(|| "did you mean `pod.name`?".to_owned()),
+            "inputs" => {
+                let inputs = &self.entry?.inputs;
+                let parameters = inputs.parameters.iter().map(|name| format!("inputs.parameters.{name}"));
+                let artifacts = inputs.artifacts.iter().map(|name| format!("inputs.artifacts.{name}.path"));
+                near(name, parameters.chain(artifacts)).or_else(|| {
+                    let declared = inputs.parameters.is_empty() && inputs.artifacts.is_empty();
+                    declared.then(|| "the template declares no inputs; list it under `inputs`".to_owned())
+                })
+            }
+            "steps" | "tasks" => self.help_call(root, rest),
+            _ => None,
+        }
+    }
+
+    fn help_call(&self, root: &str, rest: &str) -> Option<String> {
+        let word = format!("{root}.{rest}");
+        let Some(frame) = self.frame(root) else {
+            return match self.view {
+                View::None => Some("hand it in as an argument; a template sees only its own inputs".to_owned()),
+                View::All(frame) | View::From { frame, .. } => Some(format!("in this template it is `{}.{rest}`", frame.root())),
+            };
+        };
+        let (name, field) = rest.split_once('.').unwrap_or((rest, ""));
+        let Some((position, spot, _)) = frame.index.get(name) else {
+            return near(&word, frame.index.keys().map(|name| format!("{root}.{name}.{field}")));
+        };
+        if self.reach(*spot, field) == Reach::No {
+            return Some(format!("`{name}` does not end before this step begins; only steps of earlier groups can be referred to"));
+        }
+        near(&word, frame.fields(*position, name).into_iter())
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Reach {
+    Yes,
+    No,
+    /// If this task is an ancestor.
+    Task(usize),
+}
+
+fn near(word: &str, names: impl Iterator<Item = String>) -> Option<String> {
+    let names: Vec<String> = names.take(1_000).collect();
+    name::suggest(word, names.iter().map(String::as_str))
+}

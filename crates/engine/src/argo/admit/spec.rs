@@ -1,0 +1,134 @@
+//! What is said about the workflow as a whole: its name, entrypoint, arguments, exit handler and volumes.
+
+use octoflow_manifest::Path;
+use octoflow_model::argo::{Arguments, Hook};
+
+use super::{
+    Subject, argument, call, code, hook, name,
+    report::{At, Report},
+    template, volume,
+};
+use crate::shape::short;
+
+pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
+    metadata(subject, report);
+    let place = Path::root().join("spec");
+    let at = At::base(&place);
+    let spec = &subject.workflow.spec;
+    name::list(
+        report,
+        &at.key("templates"),
+        &|| "spec.templates".to_owned(),
+        name::Rule::Field,
+        subject.book.entries[..subject.book.listed].iter().map(|entry| entry.template.name.as_str()),
+    );
+    if !subject.broken_at(&["spec", "arguments"]) {
+        argument::check(report, &at.key("arguments"), "spec.arguments", &spec.arguments, None);
+    }
+    if let Some(retry) = &spec.retry_strategy {
+        template::retry(report, &at.key("retryStrategy"), retry);
+    }
+    volume::list(report, &at.key("volumes"), &spec.volumes, &subject.manifest["spec"]["volumes"]);
+    volume::claims(report, &at.key("volumeClaimTemplates"), &spec.volume_claim_templates);
+    roots(subject, report, &at);
+}
+
+fn metadata(subject: &Subject<'_>, report: &mut Report) {
+    let place = Path::root().join("metadata");
+    let at = At::base(&place);
+    let metadata = &subject.workflow.metadata;
+    let broken = subject.broken_at(&["metadata"]);
+    let given = metadata.name.as_deref().filter(|name| !name.is_empty());
+    let beginning = metadata.generate_name.as_deref().filter(|name| !name.is_empty());
+    match (given, beginning) {
+        (Some(name), _) => object_name(report, &at.key("name"), name),
+        (None, Some(beginning)) => {
+            // What follows is appended, so a dash or dot at the end is as good as a letter.
+            let whole = format!("{beginning}x");
+            if !name::is_object_name(&whole) {
+                report.error_with(&at.key("generateName"), code::NAME, || (
+                    format!("metadata.generateName '{}' is invalid", short(beginning)),
+                    Some("use lower-case letters, digits, '-' and '.', as in `build-`".to_owned()),
+                ));
+            }
+        }
+        (None, None) if !broken => report.error_with(&at, code::REQUIRED, || (
+            "metadata.name or metadata.generateName is required".to_owned(),
+            Some("write `generateName: my-workflow-` to get a new name for every run".to_owned()),
+        )),
+        (None, None) => {}
+    }
+    if let Some(namespace) = metadata.namespace.as_deref().filter(|namespace| !namespace.is_empty())
+        && (!name::is_label(namespace) || namespace.len() > name::LONGEST_WORKFLOW_NAME)
+    {
+        report.error(&at.key("namespace"), code::NAME, || format!("metadata.namespace '{}' is invalid", short(namespace)));
+    }
+}
+
+fn object_name(report: &mut Report, at: &At<'_>, name: &str) {
+    if name.len() > name::LONGEST_WORKFLOW_NAME {
+        report.error(at, code::NAME, || {
+            let most = name::LONGEST_WORKFLOW_NAME;
+            format!("workflow name \"{}\" must not be more than {most} characters long (currently {})", short(name), name.len())
+        });
+    } else if !name::is_object_name(name) {
+        report.error_with(at, code::NAME, || (
+            format!("metadata.name '{}' is invalid", short(name)),
+            Some("use lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit".to_owned()),
+        ));
+    }
+}
+
+/// What the run begins and ends with.
+fn roots(subject: &Subject<'_>, report: &mut Report, at: &At<'_>) {
+    let spec = &subject.workflow.spec;
+    if subject.referred() || subject.broken_at(&["spec", "templates"]) && subject.book.listed == 0 {
+        return;
+    }
+    let supplied = (!subject.broken_at(&["spec", "arguments"])).then_some(&spec.arguments);
+    match spec.entrypoint.as_deref().filter(|name| !name.is_empty()) {
+        Some(name) => root(subject, report, &at.key("entrypoint"), "", name, supplied),
+        None if subject.broken_at(&["spec", "entrypoint"]) => {}
+        None => report.error_with(at, code::REQUIRED, || {
+            let first = subject.book.names().next().map(|name| format!("write `entrypoint: {name}`"));
+            ("spec.entrypoint is required".to_owned(), first)
+        }),
+    }
+    if let Some(name) = spec.on_exit.as_deref().filter(|name| !name.is_empty()) {
+        root(subject, report, &at.key("onExit"), "", name, supplied);
+    }
+    let hooks = at.key("hooks");
+    for (moment, handler) in &spec.hooks {
+        let place = hooks.key(moment);
+        hook::check(report, &place, "", moment, handler);
+        exit_template(subject, report, &place, "", handler);
+    }
+}
+
+/// Whether the template of a hook exists and gets what it needs.
+pub(super) fn exit_template(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, prefix: &str, hook: &Hook) {
+    if let Some(name) = hook.template.as_deref().filter(|name| !name.is_empty()) {
+        root(subject, report, &at.key("template"), prefix, name, Some(&hook.arguments));
+    }
+}
+
+/// Whether a template that something refers to by name exists and gets what it needs from `supplied`.
+pub(super) fn root(
+    subject: &Subject<'_>,
+    report: &mut Report,
+    at: &At<'_>,
+    prefix: &str,
+    name: &str,
+    supplied: Option<&Arguments>,
+) {
+    if name::has_variables(name) || subject.referred() {
+        return;
+    }
+    let Some(index) = subject.book.find(name) else {
+        call::undefined(subject, report, at, prefix, name);
+        return;
+    };
+    if let Some(arguments) = supplied {
+        argument::supply(report, at, prefix, &subject.book.entries[index], arguments);
+    }
+}

@@ -1,0 +1,104 @@
+//! Where variables stand in a text: `{{name}}` and `{{=expression}}`.
+//! It finds them; what they mean is the scope's.
+
+use crate::expr::{
+    Error,
+    lang::{self, Program},
+};
+
+/// One variable in a text.
+pub(super) enum Tag<'t> {
+    /// What stands between the braces, spaces and all.
+    Name(&'t str),
+    Expression { text: &'t str, parsed: Box<Result<Program, Error>> },
+}
+
+/// An expression may hold `}}` of its own, so it ends where it parses; after so many tries it counts as wrong.
+const TRIES: usize = 16;
+
+/// Nor is the end looked for further away than this, in bytes; nobody writes such an expression, and trying costs time.
+const FURTHEST: usize = 64 * 1024;
+
+/// All tags of a text, innermost first where they nest, while `see` wants more. The outer of two nested ones is left
+/// out: its name is only known when it runs.
+pub(super) fn each<'t>(text: &'t str, see: &mut dyn FnMut(Tag<'t>) -> bool) {
+    let mut at = 0;
+    while let Some(open) = text[at..].find("{{").map(|found| at + found) {
+        let body = open + 2;
+        let Some(close) = text[body..].find("}}").map(|found| body + found) else { return };
+        if let Some(source) = text[body..].trim_start().strip_prefix('=') {
+            let start = text.len() - source.len();
+            let (parsed, close) = expression(text, start, close.max(start));
+            if !see(Tag::Expression { text: &text[start..close], parsed: Box::new(parsed) }) {
+                return;
+            }
+            at = close + 2;
+            continue;
+        }
+        match text[body..close].rfind("{{") {
+            Some(inner) => at = body + inner,
+            None if !see(Tag::Name(&text[body..close])) => return,
+            None => at = close + 2,
+        }
+    }
+}
+
+/// The expression that begins at `start`, and where it closes: at the first braces it parses with, or at the first.
+fn expression(text: &str, start: usize, first: usize) -> (Result<Program, Error>, usize) {
+    let parsed = lang::parse(&text[start..first]);
+    if parsed.is_ok() {
+        return (parsed, first);
+    }
+    let mut close = first;
+    for _ in 1..TRIES {
+        match text[close + 1..].find("}}").map(|found| close + 1 + found) {
+            Some(next) if next - start <= FURTHEST => close = next,
+            _ => break,
+        }
+        let parsed = lang::parse(&text[start..close]);
+        if parsed.is_ok() {
+            return (parsed, close);
+        }
+    }
+    (parsed, first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Vec<String> {
+        let mut tags = Vec::new();
+        each(text, &mut |tag| {
+            tags.push(match tag {
+                Tag::Name(name) => name.to_owned(),
+                Tag::Expression { text, parsed } => format!("={text}{}", if parsed.is_ok() { "" } else { "!" }),
+            });
+            tags.len() < 5
+        });
+        tags
+    }
+
+    #[test]
+    fn tags_are_found_wherever_they_stand() {
+        for (text, tags) in [
+            ("none { at } all", vec![]),
+            ("{{a}} and {{ b.c }}", vec!["a", " b.c "]),
+            ("{{inputs.parameters.{{x}}}} {{y}}", vec!["x", "y"]),
+            ("{{open", vec![]),
+            ("}} {{a}}", vec!["a"]),
+            ("{{}}", vec![""]),
+            ("{{1}}{{2}}{{3}}{{4}}{{5}}{{6}}", vec!["1", "2", "3", "4", "5"]),
+        ] {
+            assert_eq!(found(text), tags, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_expression_ends_where_it_parses() {
+        assert_eq!(found("{{=1 + 2}} {{a}}"), ["=1 + 2", "a"]);
+        assert_eq!(found("{{= toJSON({a: {b: 1}}) }}{{c}}"), ["= toJSON({a: {b: 1}}) ", "c"]);
+        assert_eq!(found("{{=1 +}} {{a}}"), ["=1 +!", "a"]);
+        assert_eq!(found("{{=}}"), ["=!"]);
+    }
+}

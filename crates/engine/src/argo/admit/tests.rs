@@ -1,0 +1,70 @@
+//! What is let in and what is not: by table, by scenario, by corpus, and by those who mean harm.
+
+mod corpus;
+mod hostile;
+mod scenario;
+mod table;
+
+use octoflow_manifest::{Limits, Problem, Problems, read};
+use serde_json::Value;
+
+use super::{Admitted, Surroundings, admit};
+
+/// Has nothing but what is listed.
+#[derive(Default)]
+struct Shelf {
+    config_maps: &'static [&'static str],
+}
+
+impl Surroundings for Shelf {
+    fn has_config_map(&self, namespace: &str, name: &str) -> bool {
+        namespace == "default" && self.config_maps.contains(&name)
+    }
+
+    fn has_secret(&self, _namespace: &str, _name: &str) -> bool {
+        false
+    }
+
+    fn has_claim(&self, _namespace: &str, _name: &str) -> bool {
+        false
+    }
+}
+
+fn parsed(text: &str) -> Value {
+    let mut documents = read("test.yaml", text.as_bytes(), &Limits::default()).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(documents.len(), 1, "one document expected");
+    documents.remove(0).value
+}
+
+fn judged(text: &str) -> Result<Admitted, Problems> {
+    admit(&parsed(text), &Shelf::default())
+}
+
+/// A workflow with these templates, given with two spaces before each line.
+fn with_templates(templates: &str) -> String {
+    format!(
+        "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata:\n  generateName: test-\nspec:\n  entrypoint: main\n  templates:\n{templates}"
+    )
+}
+
+fn pairs<'p>(problems: impl IntoIterator<Item = &'p Problem>) -> Vec<(String, String)> {
+    let pair = |problem: &Problem| {
+        let path = problem.path.as_ref().map(ToString::to_string).unwrap_or_default();
+        (problem.code.to_owned(), path)
+    };
+    problems.into_iter().map(pair).collect()
+}
+
+/// The codes and places of everything wrong with a manifest.
+fn wrongs(text: &str) -> Vec<(String, String)> {
+    match judged(text) {
+        Ok(admitted) => panic!("admitted, with warnings {:?}", pairs(admitted.warnings())),
+        Err(problems) => pairs(&problems),
+    }
+}
+
+fn message_of(text: &str, code: &str) -> String {
+    let problems = judged(text).expect_err("the manifest is wrong");
+    let found = problems.iter().find(|problem| problem.code == code);
+    found.unwrap_or_else(|| panic!("no {code} in {problems}")).message.clone()
+}

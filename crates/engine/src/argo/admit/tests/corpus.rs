@@ -1,0 +1,89 @@
+//! The conformance corpus at the gate: rows to be rejected are, rows of supported features are not, and the rest is
+//! refused for a feature that is named, never for anything else.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use octoflow_manifest::{Limits, read};
+
+use super::Shelf;
+use crate::{
+    argo::admit::{admit, code},
+    shape,
+};
+
+struct Row {
+    file: String,
+    rejected: bool,
+    text: String,
+}
+
+/// Rows whose phase is only assumed, and which by reading cannot run as they are: a parameter has no value.
+const NEED_A_PARAMETER: [&str; 1] = ["e2e/testdata/parameters-workflow.yaml"];
+
+/// The rows, or nothing where the corpus is not at hand; a build that must prove something has it.
+fn rows() -> Option<Vec<Row>> {
+    let corpus = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/argo");
+    let Ok(table) = std::fs::read_to_string(corpus.join("cases.tsv")) else {
+        assert!(std::env::var_os("CI").is_none(), "the corpus must be there in CI: {}", corpus.display());
+        println!("SKIPPED: no conformance corpus at {}", corpus.display());
+        return None;
+    };
+    let row = |line: &str| {
+        let mut columns = line.split('\t');
+        let (file, expected) = (columns.next()?.to_owned(), columns.next()?);
+        let text = std::fs::read_to_string(corpus.join(&file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        Some(Row { file, rejected: expected == "rejected", text })
+    };
+    Some(table.lines().skip(1).filter_map(row).collect())
+}
+
+/// Nothing when it is admitted, else (code, path, message) of all problems.
+fn problems(row: &Row) -> Vec<(&'static str, String, String)> {
+    let documents = match read(&row.file, row.text.as_bytes(), &Limits::default()) {
+        Ok(documents) => documents,
+        Err(problems) => return problems.iter().map(|found| (found.code, String::new(), found.message.clone())).collect(),
+    };
+    let judged = documents.iter().filter_map(|document| admit(&document.value, &Shelf::default()).err());
+    let told = judged.flat_map(|problems| problems.into_iter());
+    told.map(|found| (found.code, found.path.map(|path| path.to_string()).unwrap_or_default(), found.message)).collect()
+}
+
+#[test]
+fn rows_to_be_rejected_are_rejected() {
+    let Some(rows) = rows() else { return };
+    for row in rows.iter().filter(|row| row.rejected) {
+        assert!(!problems(row).is_empty(), "{} must be rejected", row.file);
+    }
+}
+
+#[test]
+fn other_rows_are_admitted_or_refused_for_a_named_feature() {
+    let Some(rows) = rows() else { return };
+    let mut admitted = 0;
+    let mut refused: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let mut wrong = Vec::new();
+    for row in rows.iter().filter(|row| !row.rejected) {
+        let problems = problems(row);
+        let unsupported = |code: &str| code == shape::code::UNSUPPORTED || code == code::KIND;
+        match problems.iter().find(|(code, ..)| unsupported(code)) {
+            None if problems.is_empty() => admitted += 1,
+            None if NEED_A_PARAMETER.contains(&row.file.as_str()) => {
+                assert!(problems.iter().all(|(code, ..)| *code == code::NO_VALUE), "{problems:?}");
+            }
+            None => wrong.push(format!("{}: {problems:?}", row.file)),
+            Some(_) => {
+                for (_, _, message) in problems.iter().filter(|(code, ..)| unsupported(code)) {
+                    let rows = refused.entry(message.clone()).or_default();
+                    rows.push(&row.file);
+                    rows.dedup();
+                }
+            }
+        }
+    }
+    for (feature, rows) in &refused {
+        println!("{:3} {feature}: {}", rows.len(), rows.join(" "));
+    }
+    println!("{admitted} admitted");
+    assert!(wrong.is_empty(), "these use only supported features:\n{}", wrong.join("\n"));
+    assert!(admitted >= 120, "only {admitted} rows are admitted");
+}

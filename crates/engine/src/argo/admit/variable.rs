@@ -1,0 +1,287 @@
+//! Walks over every text of every template and tells which variables nothing can stand for.
+
+use std::collections::HashSet;
+
+use octoflow_manifest::Path;
+use octoflow_model::argo::{Call, Hook};
+use serde_json::Value;
+
+use super::{
+    Subject, ancestry,
+    book::{Callee, Entry, Kind, Spot},
+    code, expression,
+    report::{At, Report},
+    scope::{Found, Frame, Globals, Item, Scope, View},
+    tag::{self, Tag},
+};
+use crate::shape::short;
+
+pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
+    let globals = Globals::of(subject);
+    let walker = Walker { subject, globals: &globals };
+    for index in 0..subject.book.listed {
+        walker.template(report, index, None);
+    }
+    walker.handlers(report);
+}
+
+struct Walker<'a> {
+    subject: &'a Subject<'a>,
+    globals: &'a Globals<'a>,
+}
+
+/// What is done with a reference to a task of the DAG.
+type Tasks<'t> = dyn FnMut(&mut Report, &At<'_>, usize) + 't;
+
+impl Walker<'_> {
+    /// A template and, inside its calls, the inline ones. Nesting is bounded by the depth a manifest may have.
+    fn template(&self, report: &mut Report, index: usize, outer: Option<&Scope<'_>>) {
+        let entry = &self.subject.book.entries[index];
+        if entry.broken {
+            return;
+        }
+        let at = At::base(&entry.path);
+        let calls = matches!(entry.kind, Kind::Steps | Kind::Dag);
+        let own = Scope { globals: self.globals, entry: Some(entry), outer, view: View::None, item: &Item::No };
+        let skipped: &[&str] = if calls { &["steps", "dag", "outputs"] } else { &[] };
+        self.fields(report, &at, &own, entry.raw, skipped, &mut ignore);
+        let retry = entry.template.retry_strategy.as_ref().and_then(|strategy| strategy.expression.as_deref());
+        if let Some(text) = retry {
+            let place = at.key("retryStrategy");
+            expression::field(report, &place.key("expression"), &own, text, &mut ignore);
+        }
+        if !calls {
+            self.outputs(report, &at, &own);
+            return;
+        }
+        let frame = Frame::of(self.subject.book, entry);
+        let all = Scope { view: View::All(&frame), ..own };
+        if let Some(outputs) = entry.raw.get("outputs") {
+            self.value(report, &at.key("outputs"), &all, outputs, &mut ignore);
+        }
+        self.outputs(report, &at, &all);
+        if let Some(target) = entry.template.dag.as_ref().and_then(|dag| dag.target.as_deref()) {
+            let place = at.key("dag");
+            self.text(report, &place.key("target"), &own, target, &mut ignore);
+        }
+        self.calls(report, &at, &frame, index, outer);
+    }
+
+    fn outputs(&self, report: &mut Report, at: &At<'_>, scope: &Scope<'_>) {
+        let Some(outputs) = scope.entry.map(|entry| &entry.template.outputs) else { return };
+        let at = at.key("outputs");
+        let list = at.key("parameters");
+        for (index, output) in outputs.parameters.iter().enumerate() {
+            if let Some(text) = output.value_from.as_ref().and_then(|from| from.expression.as_deref()) {
+                let (place, field) = (list.index(index), "expression");
+                let source = place.key("valueFrom");
+                expression::field(report, &source.key(field), scope, text, &mut ignore);
+            }
+        }
+        let list = at.key("artifacts");
+        for (index, output) in outputs.artifacts.iter().enumerate() {
+            if let Some(text) = output.from_expression.as_deref() {
+                let place = list.index(index);
+                expression::field(report, &place.key("fromExpression"), scope, text, &mut ignore);
+            }
+        }
+    }
+
+    fn calls(&self, report: &mut Report, at: &At<'_>, frame: &Frame<'_>, index: usize, outer: Option<&Scope<'_>>) {
+        let entry = frame.entry;
+        let mut pairs: Vec<(usize, usize)> = Vec::new();
+        let mut looped = false;
+        let mut group_seen = usize::MAX;
+        for ((spot, call), callee) in entry.calls().zip(&entry.callees) {
+            if let Spot::Step { group, .. } = spot
+                && group != group_seen
+            {
+                group_seen = group;
+                let steps = entry.template.steps.as_deref().and_then(|groups| groups.get(group));
+                looped |= steps.is_some_and(|steps| steps.iter().any(Call::looped));
+            }
+            let item = Self::item(call, looped);
+            let scope = Scope { globals: self.globals, entry: Some(entry), outer, view: View::From { frame, spot, ended: false }, item: &item };
+            let place = at.call(spot);
+            self.call(report, &place, &scope, spot, call, &mut |_, _, task| {
+                if let Spot::Task(own) = spot {
+                    pairs.push((own, task));
+                }
+            });
+            if let (Callee::Entry(inline), true) = (callee, call.inline.is_some()) {
+                self.template(report, *inline, Some(&scope));
+            }
+        }
+        let Some(graph) = &self.subject.graphs[index] else { return };
+        let strange: HashSet<(usize, usize)> = ancestry::strangers(&graph.needs, pairs).into_iter().collect();
+        if !strange.is_empty() {
+            self.strangers(report, at, frame, outer, &strange);
+        }
+    }
+
+    /// A second look at the tasks that refer to others they do not depend on, now to tell where.
+    fn strangers(
+        &self,
+        report: &mut Report,
+        at: &At<'_>,
+        frame: &Frame<'_>,
+        outer: Option<&Scope<'_>>,
+        strange: &HashSet<(usize, usize)>,
+    ) {
+        let entry = frame.entry;
+        let Some(dag) = &entry.template.dag else { return };
+        let mut tasks: Vec<usize> = strange.iter().map(|(task, _)| *task).collect();
+        tasks.sort_unstable();
+        tasks.dedup();
+        // The rest of what is wrong here was told at the first look.
+        let mut again = Report::default();
+        for task in tasks {
+            let call = &dag.tasks[task];
+            let spot = Spot::Task(task);
+            let item = Self::item(call, false);
+            let scope = Scope { globals: self.globals, entry: Some(entry), outer, view: View::From { frame, spot, ended: false }, item: &item };
+            let place = at.call(spot);
+            self.call(&mut again, &place, &scope, spot, call, &mut |_, at, needed| {
+                if strange.contains(&(task, needed)) {
+                    missing(report, at, entry, call, &dag.tasks[needed].name);
+                }
+            });
+        }
+    }
+
+    fn item(call: &Call, looped_before: bool) -> Item<'_> {
+        match Item::of(call) {
+            // A loop of this or an earlier group makes the dialect accept the item's name here too.
+            Item::No if looped_before => Item::Any,
+            item => item,
+        }
+    }
+
+    fn call(&self, report: &mut Report, at: &At<'_>, scope: &Scope<'_>, spot: Spot, call: &Call, tasks: &mut Tasks<'_>) {
+        let Some(raw) = scope.entry.and_then(|entry| spot.find(entry.raw)) else { return };
+        self.fields(report, at, scope, raw, &["inline", "hooks", "withItems"], tasks);
+        if let Some(items) = raw.get("withItems") {
+            self.value(report, &at.key("withItems"), &Scope { item: &Item::No, ..*scope }, items, tasks);
+        }
+        let arguments = at.key("arguments");
+        let list = arguments.key("artifacts");
+        for (index, artifact) in call.arguments.artifacts.iter().enumerate() {
+            if let Some(text) = artifact.from_expression.as_deref() {
+                let place = list.index(index);
+                expression::field(report, &place.key("fromExpression"), scope, text, tasks);
+            }
+        }
+        let View::From { frame, .. } = scope.view else { return };
+        let ended = Scope { view: View::From { frame, spot, ended: true }, ..*scope };
+        if let Some(hooks) = raw.get("hooks") {
+            let place = at.key("hooks");
+            self.value(report, &place, &ended, hooks, tasks);
+            for (moment, hook) in &call.hooks {
+                self.hook(report, &place.key(moment), &ended, hook, tasks);
+            }
+        }
+    }
+
+    fn hook(&self, report: &mut Report, at: &At<'_>, scope: &Scope<'_>, hook: &Hook, tasks: &mut Tasks<'_>) {
+        if let Some(text) = hook.expression.as_deref() {
+            expression::field(report, &at.key("expression"), scope, text, tasks);
+        }
+    }
+
+    /// The workflow's own hooks and retry strategy know only what the whole run knows.
+    fn handlers(&self, report: &mut Report) {
+        let scope = Scope { globals: self.globals, entry: None, outer: None, view: View::None, item: &Item::No };
+        let place = Path::root().join("spec");
+        let at = At::base(&place);
+        let spec = &self.subject.workflow.spec;
+        if let Some(text) = spec.retry_strategy.as_ref().and_then(|strategy| strategy.expression.as_deref()) {
+            let place = at.key("retryStrategy");
+            expression::field(report, &place.key("expression"), &scope, text, &mut ignore);
+        }
+        let hooks = at.key("hooks");
+        for (moment, hook) in &spec.hooks {
+            self.hook(report, &hooks.key(moment), &scope, hook, &mut ignore);
+        }
+    }
+
+    fn fields(&self, report: &mut Report, at: &At<'_>, scope: &Scope<'_>, raw: &Value, skipped: &[&str], tasks: &mut Tasks<'_>) {
+        for (key, value) in raw.as_object().into_iter().flatten() {
+            if !skipped.contains(&key.as_str()) {
+                self.value(report, &at.key(key), scope, value, tasks);
+            }
+        }
+    }
+
+    fn value(&self, report: &mut Report, at: &At<'_>, scope: &Scope<'_>, value: &Value, tasks: &mut Tasks<'_>) {
+        match value {
+            Value::String(text) => self.text(report, at, scope, text, tasks),
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.value(report, &at.index(index), scope, item, tasks);
+                }
+            }
+            Value::Object(fields) => {
+                for (key, field) in fields {
+                    self.value(report, &at.key(key), scope, field, tasks);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn text(&self, report: &mut Report, at: &At<'_>, scope: &Scope<'_>, text: &str, tasks: &mut Tasks<'_>) {
+        tag::each(text, &mut |tag| {
+            match tag {
+                Tag::Expression { text, parsed } => expression::check(report, at, scope, text, &parsed, tasks),
+                Tag::Name(body) => self.name(report, at, scope, body, tasks),
+            }
+            // When nothing more will be told, nothing more is worth looking at.
+            !report.is_full()
+        });
+    }
+
+    fn name(&self, report: &mut Report, at: &At<'_>, scope: &Scope<'_>, body: &str, tasks: &mut Tasks<'_>) {
+        let name = body.trim();
+        match scope.find(name) {
+            Found::Known | Found::Foreign => {}
+            Found::Task(task) => tasks(report, at, task),
+            // With a space before the name it may belong to another template language.
+            Found::Unknown if name.len() == body.trim_end().len() => report.error_with(at, code::UNRESOLVED, || {
+                (format!("failed to resolve {{{{{}}}}}", short(name)), scope.help(name))
+            }),
+            Found::Unknown => report.warn(at, code::UNRESOLVED, || {
+                format!("nothing stands for {{{{{}}}}}, it will be left as it is", short(body))
+            }),
+            Found::Left(why) => report.warn(at, code::UNRESOLVED, || {
+                format!("nothing stands for {{{{{}}}}}: {why}", short(body))
+            }),
+        }
+    }
+}
+
+fn ignore(_: &mut Report, _: &At<'_>, _: usize) {}
+
+/// `at` is the text with the reference, somewhere below the call.
+fn missing(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, call: &Call, needed: &str) {
+    report.error_with(at, code::MISSING_DEPENDENCY, || {
+        let message = format!("templates.{}.tasks.{} missing dependency '{needed}' for {}", entry.label, call.name, user(at, call));
+        (message, Some(format!("add `{needed}` to the task's `depends` or `dependencies`")))
+    });
+}
+
+/// What refers: `parameter 'p'`, `artifact 'a'`, or the field itself.
+fn user(at: &At<'_>, call: &Call) -> String {
+    let path = at.path().to_string();
+    let index_behind = |list: &str| {
+        let (_, rest) = path.split_once(list)?;
+        rest.split(']').next()?.parse::<usize>().ok()
+    };
+    if let Some(parameter) = index_behind(".arguments.parameters[").and_then(|index| call.arguments.parameters.get(index)) {
+        return format!("parameter '{}'", parameter.name);
+    }
+    if let Some(artifact) = index_behind(".arguments.artifacts[").and_then(|index| call.arguments.artifacts.get(index)) {
+        return format!("artifact '{}'", artifact.name);
+    }
+    let field = path.rsplit(['.', ']']).next().unwrap_or_default();
+    format!("'{field}'")
+}

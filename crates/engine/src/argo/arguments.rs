@@ -1,0 +1,148 @@
+//! From arguments to inputs: what a call passes, what the template falls back to, and what is then missing.
+
+use std::sync::Arc;
+
+use octoflow_model::{
+    argo::{Arguments, Artifact, template::Parameter},
+    fact::{ArtifactValue, InputArtifactValue, InputValues},
+};
+
+use super::{
+    program::Recipe,
+    scope::Scope,
+    substitute::{Missing, fill, is_absent},
+    turn::Turn,
+};
+use crate::engine::{Keyed, World};
+
+impl Turn<'_> {
+    /// The inputs of a call of this template, seen from the caller's scope.
+    pub(super) fn inputs(&self, recipe: &Arc<Recipe>, arguments: &Arguments, scope: &Scope<'_>) -> Result<InputValues, String> {
+        let declared = &recipe.template.inputs;
+        let mut inputs = InputValues::default();
+        for parameter in &declared.parameters {
+            let argument = arguments.parameters.iter().find(|argument| argument.name == parameter.name);
+            let value = self.parameter(parameter, argument, scope)?;
+            if let Some(choices) = &parameter.choices
+                && !choices.iter().any(|choice| choice.0 == value)
+            {
+                return Err(format!("inputs.parameters.{}: '{value}' is not in its enum list", parameter.name));
+            }
+            inputs.parameters.push((parameter.name.clone(), value));
+        }
+        for artifact in &declared.artifacts {
+            let argument = arguments.artifacts.iter().find(|argument| argument.name == artifact.name);
+            let source = self.artifact(artifact, argument, scope)?;
+            inputs.artifacts.push(InputArtifactValue { name: artifact.name.clone(), path: artifact.path.clone(), source });
+        }
+        Ok(inputs)
+    }
+
+    /// Argument, else the template's own value, else its default.
+    fn parameter(&self, declared: &Parameter, argument: Option<&Parameter>, scope: &Scope<'_>) -> Result<String, String> {
+        if let Some(argument) = argument {
+            if let Some(text) = &argument.value {
+                if !is_absent(&text.0, scope) {
+                    return filled(&text.0, scope);
+                }
+                if declared.default.is_none() && declared.value.is_none() {
+                    // Filling it says why it is absent.
+                    return filled(&text.0, scope);
+                }
+            }
+            if let Some(value) = self.value_from(argument, scope)? {
+                return Ok(value);
+            }
+            if let Some(default) = &argument.default {
+                return filled(&default.0, scope);
+            }
+        }
+        // Its own fallbacks know the run's variables and nothing of the caller's.
+        let own = Scope::new(scope.run, scope.now);
+        if let Some(text) = &declared.value {
+            return filled(&text.0, &own);
+        }
+        if let Some(value) = self.value_from(declared, &own)? {
+            return Ok(value);
+        }
+        match &declared.default {
+            Some(text) => filled(&text.0, &own),
+            None => Err(format!("inputs.parameters.{} was not supplied", declared.name)),
+        }
+    }
+
+    /// A parameter's value from a ConfigMap or an expression; `None` when it names no such source.
+    pub(super) fn value_from(&self, parameter: &Parameter, scope: &Scope<'_>) -> Result<Option<String>, String> {
+        let Some(from) = &parameter.value_from else { return Ok(None) };
+        if let Some(expression) = &from.expression {
+            return filled(&format!("{{{{={expression}}}}}"), scope).map(Some);
+        }
+        let Some(reference) = &from.config_map_key_ref else {
+            return Ok(from.default.as_ref().map(|text| text.0.clone()));
+        };
+        let name = filled(&reference.name, scope)?;
+        let key = filled(&reference.key, scope)?;
+        let found = config_value(self.world, &self.run.state.namespace, &name, &key);
+        match (found, &from.default) {
+            (Ok(value), _) => Ok(Some(value)),
+            (Err(_), Some(default)) => Ok(Some(default.0.clone())),
+            (Err(why), None) => Err(format!("parameter '{}': {why}", parameter.name)),
+        }
+    }
+
+    fn artifact(&self, declared: &Artifact, argument: Option<&Artifact>, scope: &Scope<'_>) -> Result<ArtifactValue, String> {
+        let optional = declared.optional || argument.is_some_and(|argument| argument.optional);
+        for candidate in argument.into_iter().chain([declared]) {
+            if let Some(raw) = &candidate.raw {
+                return Ok(ArtifactValue::Raw(filled(&raw.data, scope)?));
+            }
+            let sub_path = candidate.sub_path.as_deref().map(|path| filled(path, scope)).transpose()?;
+            let passed = candidate.from.as_deref().and_then(|from| passed_on(from, scope));
+            if let Some(value) = passed {
+                return match (value, sub_path) {
+                    (ArtifactValue::Absent, _) if !optional => Err(format!("inputs.artifacts.{} was not supplied", declared.name)),
+                    (ArtifactValue::Stored { artifact, sub_path: None }, sub_path) => Ok(ArtifactValue::Stored { artifact, sub_path }),
+                    (value, _) => Ok(value),
+                };
+            }
+            if candidate.from.is_none() && candidate.from_expression.is_none() {
+                continue;
+            }
+            let from = candidate.from.as_deref().map(|from| fill(from, scope, Missing::Keep)).transpose();
+            let candidate = Artifact {
+                from: from.map_err(|error| error.to_string())?.map(std::borrow::Cow::into_owned),
+                ..candidate.clone()
+            };
+            match self.artifact_from(&candidate, scope) {
+                Ok(Some((artifact, _))) => return Ok(ArtifactValue::Stored { artifact, sub_path }),
+                Ok(None) | Err(_) if optional => return Ok(ArtifactValue::Absent),
+                Ok(None) => {
+                    let from = candidate.from.or(candidate.from_expression).unwrap_or_default();
+                    return Err(format!("inputs.artifacts.{}: {from} produced no artifact", declared.name));
+                }
+                Err(why) => return Err(why),
+            }
+        }
+        if optional { Ok(ArtifactValue::Absent) } else { Err(format!("inputs.artifacts.{} was not supplied", declared.name)) }
+    }
+}
+
+/// `{{inputs.artifacts.x}}`: the caller hands on what it was given.
+fn passed_on(from: &str, scope: &Scope<'_>) -> Option<ArtifactValue> {
+    let name = from.trim().trim_start_matches("{{").trim_end_matches("}}").trim().strip_prefix("inputs.artifacts.")?;
+    let found = scope.inputs?.artifacts.iter().find(|artifact| artifact.name == name)?;
+    Some(found.source.clone())
+}
+
+fn filled(text: &str, scope: &Scope<'_>) -> Result<String, String> {
+    fill(text, scope, Missing::Refuse).map(std::borrow::Cow::into_owned).map_err(|error| error.to_string())
+}
+
+/// One value of a ConfigMap, or why there is none.
+pub(super) fn config_value(world: &World, namespace: &str, name: &str, key: &str) -> Result<String, String> {
+    let map = world.keyed(Keyed::ConfigMap, namespace, name).ok_or_else(|| {
+        format!("ConfigMap '{name}' not found in namespace '{namespace}'; give the file that defines it along with the workflow")
+    })?;
+    let value = map.entries.get(key).ok_or_else(|| format!("ConfigMap '{name}' has no key '{key}'"))?;
+    String::from_utf8(value.clone()).map_err(|_| format!("key '{key}' of ConfigMap '{name}' is not text"))
+}

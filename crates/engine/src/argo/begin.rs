@@ -1,0 +1,172 @@
+//! The run's own steps: it begins, its entrypoint runs, its exit handler runs, it ends.
+
+use octoflow_model::{
+    Fact, NodeIx, Time,
+    argo::{Hook, Phase, RunPhase, Shutdown},
+    fact::Role,
+};
+
+use super::{
+    call::Birth,
+    follow::hook_holds,
+    scope::Scope,
+    substitute::{Missing, fill},
+    turn::Turn,
+};
+
+impl Turn<'_> {
+    pub(super) fn visit_run(&mut self) {
+        match self.run.state.phase {
+            RunPhase::Pending => self.begin(),
+            RunPhase::Running => self.go_on(),
+            RunPhase::Succeeded | RunPhase::Failed | RunPhase::Error => {}
+        }
+    }
+
+    fn begin(&mut self) {
+        match self.global_parameters() {
+            Ok(parameters) => self.decide(Fact::Began { at: self.now, parameters }),
+            Err(why) => {
+                let message = format!("failed to set global parameters: {why}");
+                self.decide(Fact::Ended { phase: RunPhase::Error, message, at: self.now });
+            }
+        }
+    }
+
+    fn global_parameters(&self) -> Result<Vec<(String, String)>, String> {
+        let scope = Scope::new(self.run, self.now);
+        let mut parameters = Vec::new();
+        for parameter in &self.run.program.workflow.spec.arguments.parameters {
+            let value = match &parameter.value {
+                Some(text) => Some(fill(&text.0, &scope, Missing::Keep).map_err(|error| error.to_string())?.into_owned()),
+                None => self.value_from(parameter, &scope)?.or_else(|| parameter.default.as_ref().map(|text| text.0.clone())),
+            };
+            let value = value.ok_or_else(|| format!("spec.arguments.{0}.value or spec.arguments.{0}.valueFrom is required", parameter.name))?;
+            parameters.push((parameter.name.clone(), value));
+        }
+        Ok(parameters)
+    }
+
+    fn go_on(&mut self) {
+        if let Some(deadline) = self.run_deadline()
+            && deadline <= self.now
+            && !self.run.state.deadline_passed
+            && self.run.state.root.is_none_or(|root| !self.run.state.node(root).settled)
+        {
+            return self.decide(Fact::DeadlinePassed { at: self.now });
+        }
+        let Some(root) = self.run.state.root else { return self.start_entry() };
+        if !self.run.state.node(root).settled {
+            return;
+        }
+        match self.run.state.exit {
+            Some(exit) if self.run.state.node(exit).settled => self.end(root, Some(exit)),
+            Some(_) => {}
+            None => self.start_exit(root),
+        }
+    }
+
+    pub(super) fn run_deadline(&self) -> Option<Time> {
+        let seconds = self.run.program.workflow.spec.active_deadline_seconds?;
+        Some(self.run.state.began?.saturating_add(std::time::Duration::from_secs(u64::try_from(seconds).unwrap_or(0))))
+    }
+
+    fn start_entry(&mut self) {
+        if self.run.state.closing() {
+            let message = self.closing_message();
+            return self.decide(Fact::Ended { phase: RunPhase::Failed, message, at: self.now });
+        }
+        if self.run.state.suspended {
+            return;
+        }
+        let spec = &self.run.program.clone().workflow.spec;
+        let entrypoint = spec.entrypoint.as_deref().unwrap_or_default();
+        let birth = self.run_birth(String::new(), Role::Entry);
+        let Some(recipe) = self.run.program.recipe(entrypoint).cloned() else {
+            let message = format!("error in entry template execution: template name '{entrypoint}' undefined");
+            return self.decide(Fact::Ended { phase: RunPhase::Error, message, at: self.now });
+        };
+        let mut arguments = spec.arguments.clone();
+        for parameter in &mut arguments.parameters {
+            parameter.value = self.run.state.parameters.get(&parameter.name).map(|value| value.as_str().into());
+            parameter.value_from = None;
+        }
+        let inputs = self.inputs(&recipe, &arguments, &Scope::new(self.run, self.now));
+        match inputs {
+            Ok(inputs) => {
+                self.enter(birth, &recipe, inputs);
+            }
+            Err(why) => {
+                let message = format!("error in entry template execution: {why}");
+                self.decide(Fact::Ended { phase: RunPhase::Error, message, at: self.now });
+            }
+        }
+    }
+
+    fn run_birth(&self, suffix: String, role: Role) -> Birth {
+        let name = format!("{}{suffix}", self.run.state.name);
+        Birth { name, role, parent: None, boundary: None, after: Vec::new(), followed: false, place: None }
+    }
+
+    fn start_exit(&mut self, root: NodeIx) {
+        let spec = &self.run.program.clone().workflow.spec;
+        let plain = spec.on_exit.as_ref().map(|template| Hook { template: Some(template.clone()), ..Hook::default() });
+        let Some(mut hook) = spec.hooks.get("exit").cloned().or(plain) else { return self.end(root, None) };
+        if self.run.state.shutdown == Some(Shutdown::Terminate) {
+            return self.end(root, None);
+        }
+        if self.run.state.suspended {
+            return;
+        }
+        // A handler without arguments of its own gets the workflow's.
+        for parameter in &spec.arguments.parameters {
+            if !hook.arguments.parameters.iter().any(|own| own.name == parameter.name) {
+                let value = self.run.state.parameters.get(&parameter.name).map(|value| value.as_str().into());
+                hook.arguments.parameters.push(octoflow_model::argo::template::Parameter { name: parameter.name.clone(), value, ..Default::default() });
+            }
+        }
+        let birth = self.run_birth(".onExit".to_owned(), Role::Exit);
+        let scope = Scope::new(self.run, self.now);
+        let made = match hook_holds(&hook, &scope) {
+            Ok(true) => self.hook_call(&hook, &scope),
+            Ok(false) => return self.end(root, None),
+            Err(why) => Err(why),
+        };
+        match made {
+            Ok((recipe, inputs)) => self.enter(birth, &recipe, inputs),
+            Err(why) => self.born_wrong(birth, format!("error in exit template execution : {why}")),
+        };
+    }
+
+    /// The run takes its entrypoint's result; a failed exit handler spoils a success and nothing else.
+    fn end(&mut self, root: NodeIx, exit: Option<NodeIx>) {
+        let verdict = |at: NodeIx| {
+            let node = self.run.state.node(at);
+            let phase = match node.phase {
+                Phase::Succeeded | Phase::Skipped | Phase::Omitted => RunPhase::Succeeded,
+                Phase::Failed => RunPhase::Failed,
+                Phase::Error | Phase::Pending | Phase::Running => RunPhase::Error,
+            };
+            (phase, node.message.as_deref().unwrap_or_default().to_owned())
+        };
+        let (mut phase, mut message) = verdict(root);
+        if let (RunPhase::Succeeded, Some(exit)) = (phase, exit) {
+            let (exit_phase, exit_message) = verdict(exit);
+            if exit_phase != RunPhase::Succeeded {
+                (phase, message) = (exit_phase, exit_message);
+            }
+        }
+        if phase != RunPhase::Succeeded && self.run.state.shutdown.is_some() {
+            message = self.closing_message();
+        }
+        self.decide(Fact::Ended { phase, message, at: self.now });
+    }
+
+    /// What is said of work that was never begun because the run is closing.
+    pub(super) fn closing_message(&self) -> String {
+        match self.run.state.shutdown {
+            Some(how) => format!("Stopped with strategy '{}'", how.word()),
+            None => "Step exceeded its deadline".to_owned(),
+        }
+    }
+}

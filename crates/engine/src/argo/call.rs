@@ -1,0 +1,260 @@
+//! Calling a template: is it to run at all, is there room, with which inputs, and as what kind of node.
+//! Every node that runs something comes into being here.
+
+use std::sync::Arc;
+
+use octoflow_model::{
+    Fact, NodeIx,
+    argo::{Call, NodeKind, Phase, Template},
+    fact::{InputValues, NodeAdded, Role},
+};
+use serde_json::Value;
+
+use super::{
+    instance::Instance,
+    program::{Place, Recipe, inline_key},
+    scope::Scope,
+    substitute::{Missing, fill},
+    turn::Turn,
+};
+use crate::expr::when;
+
+/// How deep calls may nest before a recursion is taken for an endless one.
+pub const MAX_DEPTH: u16 = 100;
+
+/// Where a new node stands.
+#[derive(Clone, Debug)]
+pub(super) struct Birth {
+    pub name: String,
+    pub role: Role,
+    pub parent: Option<NodeIx>,
+    pub boundary: Option<NodeIx>,
+    pub after: Vec<NodeIx>,
+    pub followed: bool,
+    /// The call it comes from, when a step or task calls it.
+    pub place: Option<Place>,
+}
+
+/// Why a call cannot be made now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// The run may not have more pods at a time.
+    Run,
+    /// The boundary may not have more children at a time.
+    Boundary(NodeIx),
+    /// A child of the boundary failed and it fails fast: nothing new will start in it.
+    FailFast(NodeIx),
+    /// The run is suspended.
+    Suspended,
+}
+
+pub(super) enum Called {
+    Made,
+    Blocked(Gate),
+}
+
+impl Turn<'_> {
+    /// Calls a step or task of an open boundary, once for the given item.
+    pub(super) fn call(&mut self, frame: NodeIx, place: Place, item: Option<&Value>, birth: Birth) -> Called {
+        let instance = match self.instance(frame) {
+            Ok(instance) => instance,
+            Err(why) => {
+                self.born_wrong(birth, why);
+                return Called::Made;
+            }
+        };
+        let call = instance.call(place);
+        let recipe = match self.admit_call(frame, &instance, place, item) {
+            Ok(recipe) => recipe,
+            Err(Verdict::Skip(message)) => {
+                self.born_final(birth, Phase::Skipped, message);
+                return Called::Made;
+            }
+            Err(Verdict::Wrong(message)) => {
+                self.born_wrong(birth, message);
+                return Called::Made;
+            }
+        };
+        if let Some(gate) = self.gate(birth.boundary, &recipe.template) {
+            return Called::Blocked(gate);
+        }
+        let scope = Scope { item, ..self.frame_scope(frame, &instance) };
+        match self.inputs(&recipe, &call.arguments, &scope) {
+            Ok(inputs) => self.enter(birth, &recipe, inputs),
+            Err(message) => self.born_wrong(birth, message),
+        };
+        Called::Made
+    }
+
+    /// Its condition holds and its template is there.
+    fn admit_call(&self, frame: NodeIx, instance: &Instance, place: Place, item: Option<&Value>) -> Result<Arc<Recipe>, Verdict> {
+        let call = instance.call(place);
+        let scope = Scope { item, ..self.frame_scope(frame, instance) };
+        if let Some(condition) = &call.when {
+            check_when(condition, &scope)?;
+        }
+        let key = match &call.template {
+            Some(name) => fill(name, &scope, Missing::Refuse).map_err(|error| Verdict::Wrong(error.to_string()))?.into_owned(),
+            None => inline_key(&instance.recipe.key, place),
+        };
+        self.run.program.recipe(&key).cloned().ok_or_else(|| Verdict::Wrong(format!("template name '{key}' undefined")))
+    }
+
+    /// `when` of a loop that does not depend on the item; `None` when it must be asked per item.
+    pub(super) fn skips_whole(&self, frame: NodeIx, instance: &Instance, call: &Call) -> Option<String> {
+        let condition = call.when.as_ref()?;
+        match check_when(condition, &self.frame_scope(frame, instance)) {
+            Err(Verdict::Skip(message)) => Some(message),
+            _ => None,
+        }
+    }
+
+    pub(super) fn frame_scope<'s>(&'s self, frame: NodeIx, instance: &'s Instance) -> Scope<'s> {
+        let inputs = self.run.state.node(frame).inputs.as_deref();
+        Scope { inputs, template: Some(&instance.template), ..Scope::new(self.run, self.now).in_frame(frame, &instance.recipe) }
+    }
+
+    /// What keeps a call of this template from being made now.
+    pub(super) fn gate(&mut self, boundary: Option<NodeIx>, template: &Template) -> Option<Gate> {
+        if self.run.state.suspended {
+            return Some(Gate::Suspended);
+        }
+        if let Some(boundary) = boundary {
+            if self.fails_fast(boundary) {
+                return Some(Gate::FailFast(boundary));
+            }
+            if !self.boundary_has_room(boundary) {
+                return Some(Gate::Boundary(boundary));
+            }
+        }
+        let leaf = template.container.is_some() || template.script.is_some();
+        (leaf && !self.pods_have_room()).then_some(Gate::Run)
+    }
+
+    /// The boundary may have one more child at a time.
+    pub(super) fn boundary_has_room(&mut self, boundary: NodeIx) -> bool {
+        if self.run.recipe_of(boundary).template.parallelism.is_none() || self.run.state.node(boundary).phase.fulfilled() {
+            return true;
+        }
+        // The limit may come from a variable; a boundary that cannot be made ready says so when it is visited.
+        let Ok(instance) = self.instance(boundary) else { return true };
+        let limit = instance.template.parallelism.as_ref().and_then(|limit| limit.0.trim().parse::<u64>().ok());
+        let active = self.run.state.active_children.get(&boundary).copied().unwrap_or(0);
+        limit.is_none_or(|limit| limit == 0 || u64::from(active) < limit)
+    }
+
+    /// The boundary has a failed child and asked to start nothing more then.
+    pub(super) fn fails_fast(&self, boundary: NodeIx) -> bool {
+        self.run.state.failed_children.contains_key(&boundary) && self.run.recipe_of(boundary).template.fail_fast == Some(true)
+    }
+
+    /// Waits until the gate may have opened.
+    pub(super) fn park(&mut self, at: NodeIx, gate: Gate) {
+        let todo = &mut self.run.todo;
+        let queue = match gate {
+            Gate::Run => &mut todo.parked,
+            Gate::Boundary(boundary) => todo.parked_in.entry(boundary).or_default(),
+            // Both look at everything again when they end.
+            Gate::FailFast(_) | Gate::Suspended => return,
+        };
+        if todo.parked_nodes.insert(at) {
+            queue.push_back(at);
+        }
+    }
+
+    /// The call becomes a node: one that wraps attempts when it is to be retried, else what its template is.
+    pub(super) fn enter(&mut self, birth: Birth, recipe: &Arc<Recipe>, inputs: InputValues) -> NodeIx {
+        let depth = birth.boundary.map_or(0, |boundary| self.run.state.node(boundary).depth + 1);
+        if depth >= MAX_DEPTH {
+            return self.born_wrong(birth, format!("Maximum recursion depth exceeded: calls may nest {MAX_DEPTH} deep"));
+        }
+        if !matches!(birth.role, Role::Attempt(_)) && self.run.program.retry(&recipe.template).is_some() {
+            let added = self.added(birth, NodeKind::Retry, Phase::Running, Some(recipe), inputs);
+            return self.born(added);
+        }
+        let (kind, phase) = match kind_of(&recipe.template) {
+            Some(NodeKind::Pod) => (NodeKind::Pod, Phase::Pending),
+            Some(kind) => (kind, Phase::Running),
+            None => return self.born_wrong(birth, format!("template '{}' has no type that can run here", recipe.key)),
+        };
+        let mut added = self.added(birth, kind, phase, Some(recipe), inputs);
+        if kind == NodeKind::Suspend || recipe.template.timeout.is_some() {
+            match self.first_wake(&added, recipe) {
+                Ok(wake) => added.wake = wake,
+                Err(message) => (added.kind, added.phase, added.message) = (NodeKind::Skipped, Phase::Error, message),
+            }
+        }
+        self.born(added)
+    }
+
+    pub(super) fn born_final(&mut self, birth: Birth, phase: Phase, message: String) -> NodeIx {
+        let mut added = self.added(birth, NodeKind::Skipped, phase, None, InputValues::default());
+        added.message = message;
+        self.born(added)
+    }
+
+    /// A node that errors before it could start.
+    pub(super) fn born_wrong(&mut self, birth: Birth, message: String) -> NodeIx {
+        self.born_final(birth, Phase::Error, message)
+    }
+
+    pub(super) fn added(&self, birth: Birth, kind: NodeKind, phase: Phase, recipe: Option<&Arc<Recipe>>, inputs: InputValues) -> NodeAdded {
+        let named = || {
+            let caller = self.run.recipe_of(birth.boundary?);
+            caller.call(birth.place?)?.template.clone()
+        };
+        let template = recipe.map(|recipe| recipe.key.to_string()).or_else(named);
+        let display = recipe.and_then(|recipe| recipe.template.metadata.annotations.get("workflows.argoproj.io/display-name"));
+        NodeAdded {
+            name: birth.name,
+            kind,
+            role: birth.role,
+            parent: birth.parent,
+            boundary: birth.boundary,
+            after: birth.after,
+            template,
+            phase,
+            message: String::new(),
+            at: self.now,
+            inputs,
+            followed: birth.followed,
+            wake: None,
+            display: display.filter(|name| !name.contains("{{")).cloned(),
+        }
+    }
+
+    pub(super) fn born(&mut self, added: NodeAdded) -> NodeIx {
+        let at = self.next_node();
+        self.decide(Fact::Added(Box::new(added)));
+        at
+    }
+}
+
+/// Why a call is not made.
+enum Verdict {
+    Skip(String),
+    Wrong(String),
+}
+
+fn check_when(condition: &str, scope: &Scope<'_>) -> Result<(), Verdict> {
+    let text = fill(condition, scope, Missing::Refuse).map_err(|error| Verdict::Wrong(error.to_string()))?;
+    match when::evaluate(&text) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Verdict::Skip(format!("when '{text}' evaluated false"))),
+        Err(error) => Err(Verdict::Wrong(error.to_string())),
+    }
+}
+
+pub(super) fn kind_of(template: &Template) -> Option<NodeKind> {
+    if template.container.is_some() || template.script.is_some() {
+        Some(NodeKind::Pod)
+    } else if template.steps.is_some() {
+        Some(NodeKind::Steps)
+    } else if template.dag.is_some() {
+        Some(NodeKind::Dag)
+    } else if template.suspend.is_some() {
+        Some(NodeKind::Suspend)
+    } else {
+        None
+    }
+}

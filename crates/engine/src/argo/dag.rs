@@ -1,0 +1,255 @@
+//! DAGs: a task is called once everything it waits for is over, if its condition holds then.
+
+use std::sync::Arc;
+
+use octoflow_model::{
+    Fact, NodeIx,
+    argo::{NodeKind, Phase},
+    fact::{InputValues, Role},
+};
+
+use super::{
+    call::{Birth, Called},
+    expand::Loop,
+    ident::item_suffix,
+    instance::Instance,
+    node::{Body, Dag, Fan},
+    program::Place,
+    steps::FAIL_FAST,
+    turn::Turn,
+};
+use crate::expr::depends::Outcome;
+
+impl Turn<'_> {
+    pub(super) fn visit_dag(&mut self, at: NodeIx) {
+        let instance = match self.instance(at) {
+            Ok(instance) => instance,
+            Err(why) => return self.finish(at, Phase::Error, why),
+        };
+        let closing = self.run.state.closes(at);
+        let fails_fast = self.fails_fast(at);
+        if !closing && !fails_fast {
+            self.call_ready(at, &instance);
+        }
+        let dag = self.dag(at);
+        if dag.open > 0 {
+            return;
+        }
+        if closing {
+            let outbound = self.targets_outbound(at, &instance);
+            self.finish_with(at, Phase::Failed, String::new(), Default::default(), outbound);
+        } else if fails_fast {
+            let outbound = self.targets_outbound(at, &instance);
+            self.finish_with(at, Phase::Failed, FAIL_FAST.to_owned(), Default::default(), outbound);
+        } else {
+            self.assess_dag(at, &instance);
+        }
+    }
+
+    fn dag(&self, at: NodeIx) -> &Dag {
+        match &self.run.state.node(at).body {
+            Body::Dag(dag) => dag,
+            _ => unreachable!("an open DAG node has its tasks"),
+        }
+    }
+
+    /// Calls every task whose waiting is over, until there is no more room.
+    fn call_ready(&mut self, at: NodeIx, instance: &Arc<Instance>) {
+        if !self.run.todo.ready.contains_key(&at) {
+            let dag = self.dag(at);
+            let open = (0..dag.waits.len() as u32).filter(|task| dag.waits[*task as usize] == 0 && dag.nodes[*task as usize].is_none());
+            let ready = open.collect();
+            self.run.todo.ready.insert(at, ready);
+        }
+        while let Some(task) = self.run.todo.ready.get_mut(&at).and_then(std::collections::VecDeque::pop_front) {
+            if !instance.aim().needed[task as usize] || self.dag(at).nodes[task as usize].is_some() {
+                continue;
+            }
+            if let Called::Blocked(gate) = self.call_task(at, instance, task) {
+                self.run.todo.ready.entry(at).or_default().push_front(task);
+                self.park(at, gate);
+                return;
+            }
+        }
+    }
+
+    fn call_task(&mut self, dag: NodeIx, instance: &Arc<Instance>, task: u32) -> Called {
+        let place = Place::Task(task);
+        let call = instance.call(place);
+        let needs = &instance.recipe.graph().tasks[task as usize].needs;
+        let mut after: Vec<NodeIx> = Vec::new();
+        for needed in needs {
+            after.extend(self.dag(dag).nodes[*needed as usize].into_iter().flat_map(|node| self.outbound(node)));
+        }
+        if after.is_empty() {
+            after.push(dag);
+        }
+        let name = format!("{}.{}", self.run.state.node(dag).name, call.name);
+        let mut birth = Birth { name, role: Role::Task(task), parent: Some(dag), boundary: Some(dag), after, followed: false, place: Some(place) };
+        if !self.depends_holds(dag, instance, task) {
+            self.born_final(birth, Phase::Omitted, "omitted: depends condition not met".to_owned());
+            return Called::Made;
+        }
+        match self.expand(dag, place) {
+            Loop::None => {
+                birth.followed = self.call_is_followed(dag, place);
+                self.call(dag, place, None, birth)
+            }
+            Loop::Skip(message) => {
+                self.born_final(birth, Phase::Skipped, message);
+                Called::Made
+            }
+            Loop::Wrong(message) => {
+                self.born_wrong(birth, message);
+                Called::Made
+            }
+            Loop::Items(items) => {
+                let added = self.added(birth, NodeKind::TaskGroup, Phase::Running, None, InputValues::default());
+                let group = self.born(added);
+                self.decide(Fact::Expanded { node: group, call: 0, items });
+                Called::Made
+            }
+        }
+    }
+
+    /// The task's condition over what became of the tasks it names.
+    fn depends_holds(&self, dag: NodeIx, instance: &Instance, task: u32) -> bool {
+        let graph = instance.recipe.graph();
+        let vertex = &graph.tasks[task as usize];
+        let holds = |needed: u32, outcome: Option<Outcome>| match self.dag(dag).nodes[needed as usize] {
+            Some(node) => self.outcome_is(node, instance, needed, outcome),
+            None => false,
+        };
+        match &vertex.condition {
+            Some(condition) => {
+                condition.evaluate_terms(&mut |term| graph.index.get(&term.task).is_some_and(|needed| holds(*needed, term.outcome)))
+            }
+            None => vertex.needs.iter().all(|needed| holds(*needed, None)),
+        }
+    }
+
+    fn outcome_is(&self, at: NodeIx, instance: &Instance, task: u32, outcome: Option<Outcome>) -> bool {
+        let node = self.run.state.node(at);
+        let items = || match &node.body {
+            Body::Fan(fan) => fan.nodes.iter().map(|item| self.run.state.node(*item).phase).collect(),
+            _ => Vec::new(),
+        };
+        match outcome {
+            Some(Outcome::Succeeded) => node.phase == Phase::Succeeded,
+            Some(Outcome::Failed) => node.phase == Phase::Failed,
+            Some(Outcome::Errored) => node.phase == Phase::Error,
+            Some(Outcome::Skipped) => node.phase == Phase::Skipped,
+            Some(Outcome::Omitted) => node.phase == Phase::Omitted,
+            // No template that stays up beside others is admitted.
+            Some(Outcome::Daemoned) => false,
+            Some(Outcome::AnySucceeded) => items().contains(&Phase::Succeeded),
+            Some(Outcome::AllFailed) => {
+                let items: Vec<Phase> = items();
+                !items.is_empty() && items.iter().all(|phase| *phase == Phase::Failed)
+            }
+            None => {
+                let forgiven = instance.call(Place::Task(task)).continue_on.unwrap_or_default();
+                match node.phase {
+                    Phase::Succeeded | Phase::Skipped => true,
+                    Phase::Failed => forgiven.failed,
+                    Phase::Error => forgiven.error,
+                    Phase::Pending | Phase::Running | Phase::Omitted => false,
+                }
+            }
+        }
+    }
+
+    /// Nothing in the DAG is open. It is over when every task it needs has had its turn: whether it fails must not
+    /// depend on which task happened to find room first.
+    fn assess_dag(&mut self, at: NodeIx, instance: &Instance) {
+        let dag = self.dag(at);
+        if dag.made < instance.aim().count {
+            return;
+        }
+        let fails_fast = instance.template.dag.as_ref().and_then(|dag| dag.fail_fast) != Some(false);
+        let verdict = self.dag_verdict(dag, instance, fails_fast);
+        let outbound = self.targets_outbound(at, instance);
+        match verdict {
+            Some(phase) => self.finish_with(at, phase, String::new(), Default::default(), outbound),
+            None => self.complete(at, outbound),
+        }
+    }
+
+    /// The phase of a target that is not forgiven: the first one when failing fast, else the last.
+    /// What reaches a target is the phase of the last task that ran on some way to it.
+    fn dag_verdict(&self, dag: &Dag, instance: &Instance, first: bool) -> Option<Phase> {
+        let graph = instance.recipe.graph();
+        let mut failed = vec![(false, false); graph.tasks.len()];
+        for task in &graph.order {
+            let Some(node) = dag.nodes[*task as usize] else { continue };
+            failed[*task as usize] = match self.run.state.node(node).phase {
+                Phase::Succeeded => (false, false),
+                Phase::Failed => (true, false),
+                Phase::Error => (false, true),
+                Phase::Skipped | Phase::Omitted | Phase::Pending | Phase::Running => {
+                    let reaching = graph.tasks[*task as usize].needs.iter().map(|needed| failed[*needed as usize]);
+                    reaching.fold((false, false), |sum, way| (sum.0 | way.0, sum.1 | way.1))
+                }
+            };
+        }
+        let bad = instance.aim().targets.iter().filter_map(|target| {
+            let forgiven = instance.call(Place::Task(*target)).continue_on.unwrap_or_default();
+            match failed[*target as usize] {
+                (true, _) if !forgiven.failed => Some(Phase::Failed),
+                (_, true) if !forgiven.error => Some(Phase::Error),
+                _ => None,
+            }
+        });
+        let mut bad = bad.peekable();
+        if first { bad.next() } else { bad.last() }
+    }
+
+    fn targets_outbound(&self, at: NodeIx, instance: &Instance) -> Vec<NodeIx> {
+        let dag = self.dag(at);
+        let nodes = instance.aim().targets.iter().filter_map(|target| dag.nodes[*target as usize]);
+        nodes.flat_map(|node| self.outbound(node)).collect()
+    }
+
+    pub(super) fn visit_task_group(&mut self, at: NodeIx) {
+        let node = self.run.state.node(at);
+        let (Some(dag), Role::Task(task)) = (node.parent, &node.role) else { unreachable!("a task group belongs to a DAG") };
+        let place = Place::Task(*task);
+        let closing = self.run.state.closes(at);
+        let followed = self.call_is_followed(dag, place);
+        while !closing && !self.fails_fast(dag) {
+            let fan = self.items(at);
+            let index = fan.nodes.len();
+            let Some(item) = fan.items.as_ref().and_then(|items| items.get(index)).cloned() else { break };
+            let birth = Birth {
+                name: format!("{}{}", self.run.state.node(at).name, item_suffix(index, &item)),
+                role: Role::Item(index as u32),
+                parent: Some(at),
+                boundary: Some(dag),
+                after: vec![at],
+                followed,
+                place: Some(place),
+            };
+            if let Called::Blocked(gate) = self.call(dag, place, Some(&item), birth) {
+                self.park(at, gate);
+                break;
+            }
+        }
+        let fan = self.items(at);
+        if fan.open > 0 {
+            return;
+        }
+        let bad = fan.nodes.iter().rev().map(|item| self.run.state.node(*item).phase).find(|phase| phase.bad());
+        if fan.complete() {
+            self.finish(at, bad.unwrap_or(Phase::Succeeded), "");
+        } else if closing || self.fails_fast(dag) {
+            self.finish(at, bad.unwrap_or(Phase::Failed), "");
+        }
+    }
+
+    fn items(&self, at: NodeIx) -> &Fan {
+        match &self.run.state.node(at).body {
+            Body::Fan(fan) => fan,
+            _ => unreachable!("an open task group has its items"),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Loops: which items a call has, if any.
+
+use octoflow_model::{NodeIx, argo::Call};
+use serde_json::Value;
+
+use super::{
+    program::Place,
+    scope::Scope,
+    sequence,
+    substitute::{Missing, fill, fill_value},
+    turn::Turn,
+};
+
+/// How many items one loop may have. A loop of a million small items takes some hundred megabytes; beyond that a
+/// mistake is likelier than a wish.
+pub const MAX_ITEMS: usize = 1_000_000;
+
+pub(super) enum Loop {
+    /// The call is not a loop.
+    None,
+    /// The loop has nothing to do, and this is why.
+    Skip(String),
+    Items(Vec<Value>),
+    Wrong(String),
+}
+
+impl Turn<'_> {
+    pub(super) fn expand(&mut self, frame: NodeIx, place: Place) -> Loop {
+        let instance = match self.instance(frame) {
+            Ok(instance) => instance,
+            Err(why) => return Loop::Wrong(why),
+        };
+        let call = instance.call(place);
+        if !call.looped() {
+            return Loop::None;
+        }
+        if let Some(message) = self.skips_whole(frame, &instance, call) {
+            return Loop::Skip(message);
+        }
+        match items(call, &self.frame_scope(frame, &instance)) {
+            Ok(items) if items.is_empty() => Loop::Skip("Skipped, empty params".to_owned()),
+            Ok(items) if items.len() > MAX_ITEMS => {
+                Loop::Wrong(format!("the loop has {} items; at most {MAX_ITEMS} are allowed", items.len()))
+            }
+            Ok(items) => Loop::Items(items),
+            Err(message) => Loop::Wrong(message),
+        }
+    }
+}
+
+fn items(call: &Call, scope: &Scope<'_>) -> Result<Vec<Value>, String> {
+    if let Some(items) = &call.with_items {
+        let filled = items.iter().map(|item| fill_value(item, scope, Missing::Refuse));
+        return filled.collect::<Result<_, _>>().map_err(|error| error.to_string());
+    }
+    if let Some(text) = &call.with_param {
+        let text = fill(&text.0, scope, Missing::Refuse).map_err(|error| error.to_string())?;
+        return serde_json::from_str::<Vec<Value>>(&text)
+            .map_err(|error| format!("withParam value could not be parsed as a JSON list: {}: {error}", shortened(&text)));
+    }
+    match &call.with_sequence {
+        Some(sequence) => sequence::items(sequence, scope),
+        None => Ok(Vec::new()),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    const SHOWN: usize = 200;
+    match text.char_indices().nth(SHOWN) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,76 @@
+//! Every field of the Argo dialect and of the objects loaded beside it: whether it works, is ignored, or is refused.
+//! The one table behind admission, the schemas and the documented support list; it says nothing of how fields combine.
+
+mod call;
+mod container;
+mod data;
+mod loaded;
+mod spec;
+mod template;
+mod volume;
+
+pub use loaded::{CLAIM, CONFIG_MAP, SECRET};
+pub use template::TEMPLATE;
+pub(crate) use template::TYPE_NAMES;
+pub(crate) use volume::SOURCES;
+
+use crate::shape::{ANY, Field, Shape, TEXT, TEXT_MAP};
+
+/// What an object of this dialect says in `apiVersion`.
+pub const API_VERSION: &str = "argoproj.io/v1alpha1";
+
+/// Kinds of the dialect that are known, so that they can be refused by name.
+pub const OTHER_KINDS: &[&str] = &[
+    "WorkflowTemplate",
+    "ClusterWorkflowTemplate",
+    "CronWorkflow",
+    "WorkflowEventBinding",
+    "WorkflowTaskSet",
+    "WorkflowTaskResult",
+    "WorkflowArtifactGCTask",
+];
+
+const SERVER: &str = "the server sets it";
+/// Why fields that only place or shape pods do nothing.
+const NO_PODS: &str = "tasks run as processes here, not as pods";
+
+pub static WORKFLOW: Shape = Shape::Object(&[
+    OBJECT,
+    &[
+        Field::yes("spec", &spec::SPEC, "What to run"),
+        Field::ignored("status", "a new run gets a status of its own", "What became of an earlier run"),
+    ],
+]);
+
+const OBJECT: &[Field] = &[
+    Field::yes("apiVersion", &TEXT, "The dialect and its version"),
+    Field::yes("kind", &TEXT, "What kind of object this is"),
+    Field::yes("metadata", &METADATA, "Its name and labels"),
+];
+
+static METADATA: Shape = Shape::Object(&[&[
+    Field::yes("name", &TEXT, "The name, unique in its namespace"),
+    Field::yes("generateName", &TEXT, "The beginning of a name that is made unique when the object is created"),
+    Field::yes("namespace", &TEXT, "The namespace; `default` when left out"),
+    Field::yes("uid", &TEXT, "An id that is never used again"),
+    Field::yes("labels", &TEXT_MAP, "Short texts to select objects by"),
+    Field::yes("annotations", &TEXT_MAP, "Texts for tools and people"),
+    Field::yes("finalizers", &ANY, "Who must agree before a Kubernetes object is deleted"),
+    Field::yes("ownerReferences", &ANY, "The Kubernetes objects it belongs to"),
+    Field::ignored("creationTimestamp", SERVER, "When it was created"),
+    Field::ignored("deletionTimestamp", SERVER, "When its deletion was asked for"),
+    Field::ignored("deletionGracePeriodSeconds", SERVER, "How long its deletion may take"),
+    Field::ignored("generation", SERVER, "How often its specification changed"),
+    Field::ignored("managedFields", SERVER, "Who wrote which field"),
+    Field::ignored("resourceVersion", SERVER, "The revision it was last changed in"),
+    Field::ignored("selfLink", SERVER, "Its address"),
+]]);
+
+/// Labels and annotations alone, as templates and pods take them.
+static LABELLED: Shape = Shape::Object(&[&[
+    Field::yes("labels", &TEXT_MAP, "Short texts to select by"),
+    Field::yes("annotations", &TEXT_MAP, "Texts for tools and people"),
+]]);
+
+#[cfg(test)]
+mod tests;

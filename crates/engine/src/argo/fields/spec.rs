@@ -1,0 +1,87 @@
+//! The fields of `spec` of a Workflow, except what its templates hold.
+
+use super::{
+    LABELLED, NO_PODS,
+    call::{ARGUMENTS, HOOKS},
+    loaded::CLAIM_TEMPLATE,
+    template::{RETRY, TEMPLATE},
+    volume::VOLUMES,
+};
+use crate::shape::{ANY, BOOL, COUNT, Field, INT32, POSITIVE, Shape, TEXT};
+
+pub(super) static SPEC: Shape = Shape::Object(&[WORK, CONTROL, KUBERNETES, LATER]);
+
+const WORK: &[Field] = &[
+    Field::yes("entrypoint", &TEXT, "The template the run begins with"),
+    Field::yes("arguments", &ARGUMENTS, "Parameters and artifacts of the whole run"),
+    Field::yes("templates", &TEMPLATES, "The templates, each with a name of its own"),
+    Field::yes("onExit", &TEXT, "The template to run when everything else has ended"),
+    Field::yes("hooks", &HOOKS, "Templates to run at certain moments; the one named `exit` is an exit handler"),
+    Field::yes("volumes", &VOLUMES, "Volumes that any template may mount"),
+    Field::yes("volumeClaimTemplates", &CLAIM_TEMPLATES, "Claims made for this run, named after it"),
+    Field::yes("volumeClaimGC", &CLAIM_GC, "When the run's own claims are deleted"),
+];
+
+const CONTROL: &[Field] = &[
+    Field::yes("parallelism", &POSITIVE, "The most tasks of this run at one time"),
+    Field::yes("activeDeadlineSeconds", &COUNT, "How long the run may take, in seconds"),
+    Field::yes("suspend", &BOOL, "Start nothing new until the run is resumed"),
+    Field::yes("shutdown", &SHUTDOWN, "End the run: `Stop` lets exit handlers run, `Terminate` does not"),
+    Field::yes("priority", &INT32, "Runs with a higher number go first"),
+    Field::yes("retryStrategy", &RETRY, "How templates without a strategy of their own are tried again"),
+    Field::yes("serviceAccountName", &TEXT, "The account of the run's pods, also a variable"),
+    Field::yes("podMetadata", &LABELLED, "Labels and annotations for every task"),
+    Field::yes("archiveLogs", &BOOL, "Keep the logs; they are always kept here"),
+    Field::yes("ttlStrategy", &TTL, "How long the finished run is kept"),
+    Field::yes("podGC", &ANY, "When pods are deleted; tasks leave nothing behind here"),
+    Field::yes("artifactRepositoryRef", &REPOSITORY_REF, "The default repository; artifacts go to the local store here"),
+];
+
+const KUBERNETES: &[Field] = &[
+    Field::ignored("affinity", NO_PODS, "Which nodes pods prefer"),
+    Field::ignored("automountServiceAccountToken", NO_PODS, "Whether pods see the account's token"),
+    Field::ignored("dnsConfig", NO_PODS, "The pods' name servers"),
+    Field::ignored("dnsPolicy", NO_PODS, "Where the pods' name servers come from"),
+    Field::ignored("executor", NO_PODS, "The account of the helper container"),
+    Field::ignored("hostAliases", NO_PODS, "Additions to the pods' /etc/hosts"),
+    Field::ignored("hostNetwork", NO_PODS, "Whether pods share the node's network"),
+    Field::ignored("imagePullSecrets", "no image is pulled here", "Credentials for image registries"),
+    Field::ignored("nodeSelector", NO_PODS, "Labels a node must have"),
+    Field::ignored("pendingTimeout", NO_PODS, "How long a pod may wait for its node"),
+    Field::ignored("podDisruptionBudget", NO_PODS, "How many pods may be evicted"),
+    Field::ignored("podPriority", NO_PODS, "The pods' priority number"),
+    Field::ignored("podPriorityClassName", NO_PODS, "The pods' priority class"),
+    Field::ignored("podResources", NO_PODS, "Requests and limits of whole pods"),
+    Field::ignored("podSpecPatch", NO_PODS, "Changes to the pods as they are created"),
+    Field::ignored("resourceClaims", NO_PODS, "Devices that pods ask for"),
+    Field::ignored("schedulerName", NO_PODS, "Who places the pods"),
+    Field::ignored("securityContext", NO_PODS, "Users and rights of the pods"),
+    Field::ignored("tolerations", NO_PODS, "Taints that pods put up with"),
+];
+
+const LATER: &[Field] = &[
+    Field::refused("workflowTemplateRef", "Take the specification from a WorkflowTemplate"),
+    Field::refused("templateDefaults", "Fill in what templates leave out"),
+    Field::refused("synchronization", "Hold locks while the run lasts"),
+    Field::refused("metrics", "Publish metrics of the run"),
+    Field::refused("workflowMetadata", "Add labels and annotations to the run"),
+    Field::refused("artifactGC", "Delete artifacts when the run ends or is deleted"),
+];
+
+static TEMPLATES: Shape = Shape::List(&TEMPLATE);
+static CLAIM_TEMPLATES: Shape = Shape::List(&CLAIM_TEMPLATE);
+static SHUTDOWN: Shape = Shape::Word(&["Stop", "Terminate"]);
+
+static CLAIM_GC: Shape = Shape::Object(&[&[Field::yes("strategy", &CLAIM_GC_WORD, "When claims are deleted")]]);
+static CLAIM_GC_WORD: Shape = Shape::Word(&["OnWorkflowCompletion", "OnWorkflowSuccess"]);
+
+static TTL: Shape = Shape::Object(&[&[
+    Field::yes("secondsAfterCompletion", &COUNT, "Delete it so long after its end"),
+    Field::yes("secondsAfterSuccess", &COUNT, "Delete it so long after it succeeded"),
+    Field::yes("secondsAfterFailure", &COUNT, "Delete it so long after it failed"),
+]]);
+
+static REPOSITORY_REF: Shape = Shape::Object(&[&[
+    Field::yes("configMap", &TEXT, "The ConfigMap that describes repositories"),
+    Field::yes("key", &TEXT, "The key of the repository in it"),
+]]);

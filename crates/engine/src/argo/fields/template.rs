@@ -1,0 +1,112 @@
+//! The fields of one template, except those of its containers and calls.
+
+use super::{
+    LABELLED, NO_PODS,
+    call::{STEP_GROUPS, TASKS},
+    container::{CONTAINER, SCRIPT},
+    data::{ARCHIVE_LOCATION, INPUTS, OUTPUTS},
+    volume::VOLUMES,
+};
+use crate::shape::{BOOL, COUNT, Field, INT_OR_TEXT, INT32, Shape, TEXT, TEXT_MAP};
+
+/// A template, listed under `spec.templates` or inline at a call.
+pub static TEMPLATE: Shape = Shape::Object(&[OWN, &TYPES, CONTROL, KUBERNETES, LATER]);
+
+/// The fields of which every template has exactly one.
+pub(crate) const TYPE_NAMES: &[&str] = &[
+    "container",
+    "script",
+    "steps",
+    "dag",
+    "suspend",
+    "resource",
+    "http",
+    "data",
+    "containerSet",
+    "plugin",
+];
+
+const OWN: &[Field] = &[
+    Field::yes("name", &TEXT, "The name calls use"),
+    Field::yes("inputs", &INPUTS, "What a call must or may hand in"),
+    Field::yes("outputs", &OUTPUTS, "What it hands out when it has succeeded"),
+    Field::yes("metadata", &LABELLED, "Labels and annotations of its tasks"),
+    Field::yes("annotations", &TEXT_MAP, "Annotations of its nodes, such as a display name"),
+    Field::yes("volumes", &VOLUMES, "Volumes only this template mounts"),
+    Field::yes("archiveLocation", &ARCHIVE_LOCATION, "Where its logs and artifacts are kept"),
+];
+
+// Not a constant, because templates hold calls and calls hold templates: only statics may refer to each other.
+static TYPES: [Field; 10] = [
+    Field::yes("container", &CONTAINER, "Runs a command"),
+    Field::yes("script", &SCRIPT, "Runs a script"),
+    Field::yes("steps", &STEP_GROUPS, "Groups of calls, one group after another"),
+    Field::yes("dag", &DAG, "Calls ordered by what they depend on"),
+    Field::yes("suspend", &SUSPEND, "Waits for a person or for some time"),
+    Field::refused("resource", "Create or change a Kubernetes object"),
+    Field::refused("http", "Send an HTTP request"),
+    Field::refused("data", "List and transform stored artifacts"),
+    Field::refused("containerSet", "Run several containers in one pod"),
+    Field::refused("plugin", "Run a plugin"),
+];
+
+const CONTROL: &[Field] = &[
+    Field::yes("retryStrategy", &RETRY, "How it is tried again when it fails"),
+    Field::yes("activeDeadlineSeconds", &INT_OR_TEXT, "How long one attempt may run, in seconds"),
+    Field::yes("timeout", &TEXT, "How long it may take including its wait, as a duration"),
+    Field::yes("parallelism", &INT_OR_TEXT, "The most calls of this template at one time"),
+    Field::yes("failFast", &BOOL, "With parallelism: start no more calls once one has failed"),
+    Field::yes("priority", &INT32, "Its tasks with a higher number go first"),
+    Field::yes("terminationGracePeriodSeconds", &COUNT, "How long its processes may take to end when asked to"),
+    Field::yes("serviceAccountName", &TEXT, "The account of its pods"),
+];
+
+const KUBERNETES: &[Field] = &[
+    Field::ignored("affinity", NO_PODS, "Which nodes its pods prefer"),
+    Field::ignored("automountServiceAccountToken", NO_PODS, "Whether its pods see the account's token"),
+    Field::ignored("executor", NO_PODS, "The account of the helper container"),
+    Field::ignored("hostAliases", NO_PODS, "Additions to the pods' /etc/hosts"),
+    Field::ignored("nodeSelector", NO_PODS, "Labels a node must have"),
+    Field::ignored("pendingTimeout", NO_PODS, "How long a pod may wait for its node"),
+    Field::ignored("podResources", NO_PODS, "Requests and limits of whole pods"),
+    Field::ignored("podSpecPatch", NO_PODS, "Changes to its pods as they are created"),
+    Field::ignored("priorityClassName", NO_PODS, "The pods' priority class"),
+    Field::ignored("resourceClaims", NO_PODS, "Devices its pods ask for"),
+    Field::ignored("schedulerName", NO_PODS, "Who places its pods"),
+    Field::ignored("securityContext", NO_PODS, "Users and rights of its pods"),
+    Field::ignored("tolerations", NO_PODS, "Taints its pods put up with"),
+];
+
+const LATER: &[Field] = &[
+    Field::refused("synchronization", "Hold locks while it runs"),
+    Field::refused("memoize", "Reuse the outputs of an earlier run"),
+    Field::refused("daemon", "Keep it running beside the calls that follow"),
+    Field::refused("sidecars", "Run containers beside the main one"),
+    Field::refused("initContainers", "Run containers before the main one"),
+    Field::refused("metrics", "Publish metrics of its nodes"),
+];
+
+static DAG: Shape = Shape::Object(&[&[
+    Field::yes("tasks", &TASKS, "The calls"),
+    Field::yes("target", &TEXT, "The tasks to reach, separated by spaces; all when left out"),
+    Field::yes("failFast", &BOOL, "Whether one failed target decides the graph (true when left out)"),
+]]);
+
+static SUSPEND: Shape =
+    Shape::Object(&[&[Field::yes("duration", &INT_OR_TEXT, "How long to wait, a duration or a number of seconds")]]);
+
+/// How something is tried again.
+pub(super) static RETRY: Shape = Shape::Object(&[&[
+    Field::yes("limit", &INT_OR_TEXT, "The most attempts after the first"),
+    Field::yes("retryPolicy", &TEXT, "Which ends are tried again: Always, OnFailure, OnError or OnTransientError"),
+    Field::yes("backoff", &BACKOFF, "How long to wait between attempts"),
+    Field::yes("expression", &TEXT, "Try again only while this is true"),
+    Field::ignored("affinity", NO_PODS, "Keep later attempts off the node of the earlier ones"),
+]]);
+
+static BACKOFF: Shape = Shape::Object(&[&[
+    Field::yes("duration", &INT_OR_TEXT, "The first wait"),
+    Field::yes("factor", &INT_OR_TEXT, "What each further wait is multiplied with"),
+    Field::yes("maxDuration", &INT_OR_TEXT, "How long all attempts together may take"),
+    Field::yes("cap", &INT_OR_TEXT, "The longest single wait"),
+]]);

@@ -1,0 +1,397 @@
+//! The fold: how each fact changes the state. It never decides, fails or looks at the time.
+//! Beside the state it notes what should be looked at next, which is thrown away when an old journal is read.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use octoflow_model::{
+    Fact, NodeIx, RunId,
+    argo::{NodeKind, Phase, RunPhase},
+    fact::{NodeAdded, NodeFinished, Role, Submission},
+};
+
+use super::{
+    node::{Body, Dag, Fan, Group, Leaf, Node},
+    program::Program,
+    run::{Run, State, Todo},
+};
+
+impl Run {
+    /// A run begins with what was submitted.
+    pub fn open(id: RunId, submission: &Submission) -> Result<Self, String> {
+        let program = Arc::new(Program::compile(&submission.manifest)?);
+        let state = State {
+            name: submission.name.as_str().into(),
+            namespace: submission.namespace.as_str().into(),
+            uid: submission.uid.as_str().into(),
+            created: submission.at,
+            phase: RunPhase::Pending,
+            message: String::new(),
+            began: None,
+            ended: None,
+            parameters: BTreeMap::new(),
+            exported: BTreeMap::new(),
+            exported_artifacts: BTreeMap::new(),
+            suspended: program.workflow.spec.suspend.unwrap_or(false),
+            shutdown: program.workflow.spec.shutdown,
+            deadline_passed: false,
+            nodes: Vec::new(),
+            root: None,
+            exit: None,
+            active_pods: 0,
+            active_children: std::collections::HashMap::new(),
+            failed_children: std::collections::HashMap::new(),
+            progress: (0, 0),
+        };
+        let manifest = Arc::new(submission.manifest.clone());
+        let todo = Todo { run: true, ..Todo::default() };
+        Ok(Self { id, state, program, manifest, todo, instances: std::collections::HashMap::new() })
+    }
+
+    /// Folds one fact into the state.
+    pub fn apply(&mut self, fact: &Fact) {
+        match fact {
+            Fact::Submitted(_) => {}
+            Fact::Began { at, parameters } => {
+                self.state.phase = RunPhase::Running;
+                self.state.began = Some(*at);
+                self.state.parameters = parameters.iter().cloned().collect();
+                if let Some(seconds) = self.program.workflow.spec.active_deadline_seconds {
+                    let span = std::time::Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+                    self.todo.wakes.push((at.saturating_add(span), None));
+                }
+                self.todo.run = true;
+            }
+            Fact::Added(added) => self.add(added),
+            Fact::Expanded { node, call, items } => {
+                if let Some(fan) = self.fan_mut(*node, *call) {
+                    fan.items = Some(items.clone());
+                }
+            }
+            Fact::Launched { node, deadline, .. } => {
+                let slot = &mut self.state.nodes[node.at()];
+                slot.body = Body::Leaf(Leaf::Launched);
+                slot.wake = *deadline;
+                if let Some(deadline) = deadline {
+                    self.todo.wakes.push((*deadline, Some(*node)));
+                }
+            }
+            Fact::Started { node, at } => {
+                let slot = &mut self.state.nodes[node.at()];
+                slot.phase = Phase::Running;
+                slot.started = *at;
+                if slot.body == Body::Leaf(Leaf::Launched) {
+                    slot.body = Body::Leaf(Leaf::Running);
+                }
+            }
+            Fact::Stopping { node, message } => {
+                let slot = &mut self.state.nodes[node.at()];
+                slot.body = Body::Leaf(Leaf::Stopping);
+                slot.message = Some(message.as_str().into());
+                slot.wake = None;
+            }
+            Fact::Backoff { node, until, message } => {
+                let slot = &mut self.state.nodes[node.at()];
+                slot.wake = Some(*until);
+                slot.message = Some(message.as_str().into());
+                self.todo.wakes.push((*until, Some(*node)));
+            }
+            Fact::Finished(finished) => self.finish(finished),
+            Fact::Settled { node } => self.settle(*node),
+            Fact::Exported { parameter, artifact } => {
+                if let Some((name, value)) = parameter {
+                    self.state.exported.insert(name.clone(), value.clone());
+                }
+                if let Some(artifact) = artifact {
+                    self.state.exported_artifacts.insert(artifact.name.clone(), artifact.clone());
+                }
+            }
+            Fact::Suspended { .. } => self.state.suspended = true,
+            Fact::Resumed { .. } => {
+                self.state.suspended = false;
+                self.look_everywhere();
+            }
+            Fact::ShuttingDown { how, .. } => {
+                self.state.shutdown = Some(*how);
+                self.look_everywhere();
+            }
+            Fact::DeadlinePassed { .. } => {
+                self.state.deadline_passed = true;
+                self.look_everywhere();
+            }
+            Fact::Ended { phase, message, at } => {
+                self.state.phase = *phase;
+                self.state.message.clone_from(message);
+                self.state.ended = Some(*at);
+                self.instances.clear();
+                self.todo = Todo::default();
+            }
+        }
+    }
+
+    fn add(&mut self, added: &NodeAdded) {
+        let at = NodeIx(self.state.nodes.len() as u32);
+        for before in &added.after {
+            self.state.nodes[before.at()].children.push(at);
+        }
+        let above = added.parent.map(|parent| self.state.node(parent));
+        let handler = matches!(added.role, Role::Exit | Role::Hook(_));
+        let node = Node {
+            name: added.name.as_str().into(),
+            kind: added.kind,
+            role: added.role.clone(),
+            phase: added.phase,
+            settled: false,
+            followed: added.followed,
+            after_end: handler || above.is_some_and(|parent| parent.after_end),
+            depth: added.boundary.map_or(0, |boundary| self.state.node(boundary).depth + 1),
+            parent: added.parent,
+            boundary: added.boundary,
+            template: added.template.as_deref().map(|name| match self.program.recipe(name) {
+                Some(recipe) => recipe.key.clone(),
+                None => name.into(),
+            }),
+            message: (!added.message.is_empty()).then(|| added.message.as_str().into()),
+            display: added.display.as_deref().map(Into::into),
+            started: added.at,
+            finished: added.phase.fulfilled().then_some(added.at),
+            wake: added.wake,
+            children: Vec::new(),
+            outbound: Vec::new(),
+            inputs: (!added.inputs.is_empty()).then(|| Box::new(added.inputs.clone())),
+            outputs: None,
+            body: Body::Plain,
+        };
+        let open = !added.phase.fulfilled();
+        if let (true, Some(wake)) = (open, added.wake) {
+            self.todo.wakes.push((wake, Some(at)));
+        }
+        self.state.nodes.push(node);
+        self.state.nodes[at.at()].body = self.new_body(at);
+        self.join_parent(at, added);
+        if open {
+            self.count(at, 1);
+            self.todo.agenda.push_back(at);
+        } else {
+            self.settle_unless_followed(at);
+        }
+        if matches!(added.kind, NodeKind::Pod | NodeKind::Suspend) {
+            self.state.progress.1 += 1;
+            if open && added.kind == NodeKind::Pod {
+                self.todo.queued.push(at);
+            }
+        }
+    }
+
+    /// The new node takes its place with whoever waits for it.
+    fn join_parent(&mut self, at: NodeIx, added: &NodeAdded) {
+        match (&added.role, added.parent) {
+            (Role::Entry, _) => self.state.root = Some(at),
+            (Role::Exit, _) => self.state.exit = Some(at),
+            (role, Some(parent)) => match (role, &mut self.state.nodes[parent.at()].body) {
+                (Role::Group(_), Body::Steps { groups }) => groups.push(at),
+                (Role::Step { step, .. }, Body::Group(group)) => {
+                    group.open += 1;
+                    let fan = &mut group.calls[*step as usize];
+                    fan.nodes.push(at);
+                    fan.open += 1;
+                    while group.calls.get(group.cursor as usize).is_some_and(Fan::complete) {
+                        group.cursor += 1;
+                    }
+                }
+                (Role::Task(task), Body::Dag(dag)) => {
+                    dag.nodes[*task as usize] = Some(at);
+                    dag.made += 1;
+                    dag.open += 1;
+                }
+                (Role::Item(_), Body::Fan(fan)) => {
+                    fan.nodes.push(at);
+                    fan.open += 1;
+                }
+                (Role::Attempt(_), Body::Retry { attempts }) => {
+                    attempts.push(at);
+                    let retry = &mut self.state.nodes[parent.at()];
+                    retry.message = None;
+                    retry.wake = None;
+                }
+                (Role::Hook(_), _) => {}
+                (role, body) => unreachable!("a node of role {role:?} cannot join a parent with body {body:?}"),
+            },
+            (role, None) => unreachable!("a node of role {role:?} has a parent"),
+        }
+    }
+
+    fn new_body(&self, at: NodeIx) -> Body {
+        let node = self.state.node(at);
+        if node.phase.fulfilled() {
+            return Body::Plain;
+        }
+        match node.kind {
+            NodeKind::Pod => Body::Leaf(Leaf::Queued),
+            NodeKind::Steps => Body::Steps { groups: Vec::new() },
+            NodeKind::StepGroup => {
+                let Role::Group(index) = node.role else { unreachable!("a step group has the role of one") };
+                let Some(steps) = node.parent else { unreachable!("a step group belongs to a steps node") };
+                let calls = self.recipe_of(steps).group_size(index);
+                Body::Group(Group { calls: vec![Fan::default(); calls], cursor: 0, open: 0 })
+            }
+            NodeKind::Dag => Body::Dag(Box::new(new_dag(self.recipe_of(at).graph()))),
+            NodeKind::TaskGroup => Body::Fan(Fan::default()),
+            NodeKind::Retry => Body::Retry { attempts: Vec::new() },
+            NodeKind::Skipped | NodeKind::Suspend => Body::Plain,
+        }
+    }
+
+    fn finish(&mut self, finished: &NodeFinished) {
+        let at = finished.node;
+        let node = &mut self.state.nodes[at.at()];
+        let done_well = matches!(finished.phase, Phase::Succeeded | Phase::Skipped | Phase::Omitted);
+        node.phase = finished.phase;
+        node.message = (!finished.message.is_empty()).then(|| finished.message.as_str().into());
+        node.finished = Some(finished.at);
+        node.wake = None;
+        node.outbound.clone_from(&finished.outbound);
+        if !finished.outputs.is_empty() {
+            node.outputs = Some(Box::new(finished.outputs.clone()));
+        }
+        if done_well && matches!(node.kind, NodeKind::Pod | NodeKind::Suspend) {
+            self.state.progress.0 += 1;
+        }
+        if finished.phase.bad()
+            && !matches!(node.role, Role::Hook(_))
+            && let (true, Some(boundary)) = (node.counts_as_child(), node.boundary)
+        {
+            *self.state.failed_children.entry(boundary).or_insert(0) += 1;
+        }
+        self.close_body(at);
+        self.count(at, -1);
+        self.instances.remove(&at);
+        self.settle_unless_followed(at);
+    }
+
+    /// A boundary that is over forgets what only its own calls could ask for.
+    fn close_body(&mut self, at: NodeIx) {
+        match std::mem::replace(&mut self.state.nodes[at.at()].body, Body::Plain) {
+            Body::Steps { groups } => {
+                for group in groups {
+                    self.state.nodes[group.at()].body = Body::Plain;
+                }
+            }
+            Body::Dag(dag) => {
+                for node in dag.nodes.iter().flatten() {
+                    self.state.nodes[node.at()].body = Body::Plain;
+                }
+            }
+            // Later calls of the same boundary may still ask for the nodes of a group or a loop.
+            body @ (Body::Group(_) | Body::Fan(_)) => self.state.nodes[at.at()].body = body,
+            Body::Plain | Body::Leaf(_) | Body::Retry { .. } => {}
+        }
+        self.state.failed_children.remove(&at);
+        self.todo.ready.remove(&at);
+        self.todo.parked_in.remove(&at);
+    }
+
+    fn settle_unless_followed(&mut self, at: NodeIx) {
+        let node = self.state.node(at);
+        if node.followed && node.phase.completed() {
+            self.todo.agenda.push_back(at);
+        } else {
+            self.settle(at);
+        }
+    }
+
+    /// Nothing about the node is open any more: whoever waits for it is told.
+    fn settle(&mut self, at: NodeIx) {
+        let node = &mut self.state.nodes[at.at()];
+        if std::mem::replace(&mut node.settled, true) {
+            return;
+        }
+        let (role, parent) = (node.role.clone(), node.parent);
+        let Some(parent) = parent else {
+            self.todo.run = true;
+            return;
+        };
+        match (role, &mut self.state.nodes[parent.at()].body) {
+            (Role::Step { step, .. }, Body::Group(group)) => {
+                group.open -= 1;
+                group.calls[step as usize].open -= 1;
+            }
+            (Role::Task(task), Body::Dag(dag)) => {
+                dag.open -= 1;
+                self.release(parent, task);
+            }
+            (Role::Item(_), Body::Fan(fan)) => fan.open -= 1,
+            _ => {}
+        }
+        self.todo.agenda.push_back(parent);
+    }
+
+    /// A settled task lets the tasks that wait for it come closer.
+    fn release(&mut self, dag: NodeIx, task: u32) {
+        let recipe = self.recipe_of(dag).clone();
+        let Body::Dag(body) = &mut self.state.nodes[dag.at()].body else { return };
+        for dependent in &recipe.graph().tasks[task as usize].dependents {
+            body.waits[*dependent as usize] -= 1;
+            if body.waits[*dependent as usize] == 0 {
+                self.todo.ready.entry(dag).or_default().push_back(*dependent);
+            }
+        }
+    }
+
+    /// Keeps the numbers that limits are checked against.
+    fn count(&mut self, at: NodeIx, change: i32) {
+        let node = self.state.node(at);
+        let (kind, boundary, counts) = (node.kind, node.boundary, node.counts_as_child());
+        if kind == NodeKind::Pod {
+            self.state.active_pods = self.state.active_pods.saturating_add_signed(change);
+        }
+        if let (true, Some(boundary)) = (counts, boundary) {
+            let active = self.state.active_children.entry(boundary).or_insert(0);
+            *active = active.saturating_add_signed(change);
+            if *active == 0 {
+                self.state.active_children.remove(&boundary);
+            }
+            if change < 0 && self.todo.parked_in.contains_key(&boundary) {
+                self.todo.roomy.push_back(boundary);
+            }
+        }
+    }
+
+    /// The template a node runs, as written.
+    pub(super) fn recipe_of(&self, at: NodeIx) -> &Arc<super::program::Recipe> {
+        let recipe = self.state.node(at).template.as_deref().and_then(|name| self.program.recipe(name));
+        recipe.expect("a node that runs names a template of its program")
+    }
+
+    fn fan_mut(&mut self, node: NodeIx, call: u32) -> Option<&mut Fan> {
+        match &mut self.state.nodes[node.at()].body {
+            Body::Group(group) => group.calls.get_mut(call as usize),
+            Body::Fan(fan) => Some(fan),
+            _ => None,
+        }
+    }
+
+    /// Everything that is open gets a look: after a restart, and when a command changes the rules for all.
+    pub(super) fn look_everywhere(&mut self) {
+        self.todo.parked.clear();
+        self.todo.parked_in.clear();
+        self.todo.parked_nodes.clear();
+        self.todo.roomy.clear();
+        self.todo.ready.clear();
+        self.todo.agenda.clear();
+        for (at, node) in self.state.nodes.iter().enumerate() {
+            if !node.settled {
+                self.todo.agenda.push_back(NodeIx(at as u32));
+            }
+        }
+        self.todo.run = true;
+    }
+}
+
+fn new_dag(graph: &super::program::Graph) -> Dag {
+    Dag {
+        nodes: vec![None; graph.tasks.len()],
+        waits: graph.tasks.iter().map(|task| task.needs.len() as u32).collect(),
+        made: 0,
+        open: 0,
+    }
+}

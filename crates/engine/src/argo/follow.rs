@@ -1,0 +1,104 @@
+//! What follows a call's end: its exit handler. Until that is over too, the call is not.
+//! How the handler ends does not change how the call ended.
+
+use octoflow_model::{
+    Fact, NodeIx,
+    argo::{Arguments, Hook, Shutdown},
+    fact::Role,
+};
+
+use super::{call::Birth, program::Place, scope::Scope, turn::Turn};
+use crate::expr::{Value, lang};
+
+impl Turn<'_> {
+    /// A call has an exit handler.
+    pub(super) fn call_is_followed(&self, frame: NodeIx, place: Place) -> bool {
+        let template = &self.run.recipe_of(frame).template;
+        let call = match place {
+            Place::Step(group, step) => template.steps.as_ref().and_then(|groups| groups.get(group as usize)?.get(step as usize)),
+            Place::Task(task) => template.dag.as_ref().and_then(|dag| dag.tasks.get(task as usize)),
+        };
+        call.is_some_and(|call| call.on_exit.is_some() || call.hooks.contains_key("exit"))
+    }
+
+    /// The node is final but something may follow.
+    pub(super) fn follow(&mut self, at: NodeIx) {
+        let node = self.run.state.node(at);
+        let handler = node.children.iter().find(|child| {
+            let child = self.run.state.node(**child);
+            child.parent == Some(at) && matches!(child.role, Role::Hook(_))
+        });
+        match handler {
+            Some(handler) if self.run.state.node(*handler).settled => self.decide(Fact::Settled { node: at }),
+            Some(_) => {}
+            None => self.start_handler(at),
+        }
+    }
+
+    fn start_handler(&mut self, at: NodeIx) {
+        if self.run.state.shutdown == Some(Shutdown::Terminate) {
+            return self.decide(Fact::Settled { node: at });
+        }
+        if self.run.state.suspended {
+            return;
+        }
+        let Some((frame, place, _)) = self.run.site_of(at) else { return self.decide(Fact::Settled { node: at }) };
+        let node = self.run.state.node(at);
+        let birth = Birth {
+            name: format!("{}.onExit", node.name),
+            role: Role::Hook("exit".to_owned()),
+            parent: Some(at),
+            boundary: node.boundary,
+            after: vec![at],
+            followed: false,
+            place: None,
+        };
+        let instance = match self.instance(frame) {
+            Ok(instance) => instance,
+            Err(why) => {
+                self.born_wrong(birth, why);
+                return;
+            }
+        };
+        let call = instance.call(place);
+        let item = self.run.item_of(at);
+        let plain = call.on_exit.as_ref().map(|template| Hook { template: Some(template.clone()), ..Hook::default() });
+        let Some(hook) = call.hooks.get("exit").cloned().or(plain) else { return self.decide(Fact::Settled { node: at }) };
+        let scope = Scope { item: item.as_ref(), own: Some((&call.name, at)), ..self.frame_scope(frame, &instance) };
+        match hook_holds(&hook, &scope) {
+            Ok(true) => {}
+            Ok(false) => return self.decide(Fact::Settled { node: at }),
+            Err(why) => {
+                self.born_wrong(birth, why);
+                return;
+            }
+        }
+        let made = self.hook_call(&hook, &scope);
+        match made {
+            Ok((recipe, inputs)) => self.enter(birth, &recipe, inputs),
+            Err(why) => self.born_wrong(birth, why),
+        };
+    }
+
+    pub(super) fn hook_call(
+        &self,
+        hook: &Hook,
+        scope: &Scope<'_>,
+    ) -> Result<(std::sync::Arc<super::program::Recipe>, octoflow_model::fact::InputValues), String> {
+        let name = hook.template.as_deref().unwrap_or_default();
+        let recipe = self.run.program.recipe(name).cloned().ok_or_else(|| format!("template name '{name}' undefined"))?;
+        let arguments: &Arguments = &hook.arguments;
+        let inputs = self.inputs(&recipe, arguments, scope)?;
+        Ok((recipe, inputs))
+    }
+}
+
+/// A hook without an expression always holds.
+pub(super) fn hook_holds(hook: &Hook, scope: &Scope<'_>) -> Result<bool, String> {
+    let Some(expression) = &hook.expression else { return Ok(true) };
+    let value = lang::parse(expression).and_then(|program| program.evaluate(scope)).map_err(|error| error.to_string())?;
+    match value {
+        Value::Bool(verdict) => Ok(verdict),
+        other => Err(format!("hook expression '{expression}' gave {} where true or false was expected", other.to_json())),
+    }
+}

@@ -1,0 +1,120 @@
+//! How nodes are named and numbered, exactly as people and tools know it.
+//! Names are built here and nowhere else.
+
+use serde_json::Value;
+
+/// The id of a node: the run's own name for the root, else the name with the FNV-1a hash of the node's name.
+pub fn node_id(run: &str, node: &str) -> String {
+    if run == node { run.to_owned() } else { format!("{run}-{}", fnv1a(node)) }
+}
+
+/// The name of the pod a node runs as: it also says which template it runs.
+pub fn pod_name(run: &str, node: &str, template: &str) -> String {
+    if run == node {
+        return run.to_owned();
+    }
+    // The longest name a pod may have is 253, and the hash with its dash takes up to 11.
+    const PREFIX: usize = 242;
+    let mut prefix = format!("{run}-{template}");
+    if prefix.len() > PREFIX {
+        let cut = (0..=PREFIX).rev().find(|at| prefix.is_char_boundary(*at)).unwrap_or(0);
+        prefix.truncate(cut);
+    }
+    format!("{prefix}-{}", fnv1a(node))
+}
+
+/// What people see: the name without its boundary's.
+pub fn display_name<'a>(node: &'a str, boundary: Option<&str>) -> &'a str {
+    let Some(rest) = boundary.and_then(|boundary| node.strip_prefix(boundary)) else { return node };
+    if let Some(rest) = rest.strip_prefix('.') {
+        return rest;
+    }
+    match rest.find("].") {
+        Some(end) if rest.starts_with('[') && rest[1..end].bytes().all(|byte| byte.is_ascii_digit()) => &rest[end + 2..],
+        _ => rest,
+    }
+}
+
+/// The suffix of a loop item's name: its index and a short description of the item.
+pub fn item_suffix(index: usize, item: &Value) -> String {
+    let mut suffix = format!("({index}:");
+    suffix.extend(describe(item).chars().filter(|c| !matches!(c, '(' | ')')));
+    suffix.push(')');
+    suffix
+}
+
+fn describe(item: &Value) -> String {
+    match item {
+        Value::String(text) => escaped(text),
+        Value::Object(map) => {
+            let mut pairs: Vec<_> = map.iter().map(|(key, value)| format!("{key}:{}", in_map(value))).collect();
+            pairs.sort_unstable();
+            pairs.join(",")
+        }
+        Value::Array(list) => {
+            let words: Vec<_> = list.iter().map(in_list).collect();
+            format!("[{}]", words.join(" "))
+        }
+        scalar => scalar.to_string(),
+    }
+}
+
+fn in_map(value: &Value) -> String {
+    match value {
+        Value::String(text) => escaped(text),
+        other => other.to_string(),
+    }
+}
+
+fn in_list(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// JSON's escapes without the quotes, so that a newline shows as `\n`.
+fn escaped(text: &str) -> String {
+    let quoted = Value::String(text.to_owned()).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+fn fnv1a(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn ids_are_the_ones_existing_tools_compute() {
+        assert_eq!(node_id("appr-promotion-ffsv4", "appr-promotion-ffsv4.app1.wait-approval"), "appr-promotion-ffsv4-3235686597");
+        assert_eq!(node_id("w", "w"), "w");
+    }
+
+    #[test]
+    fn a_display_name_is_the_name_inside_its_boundary() {
+        assert_eq!(display_name("w[0]", Some("w")), "[0]");
+        assert_eq!(display_name("w[0].a(0:foo)", Some("w")), "a(0:foo)");
+        assert_eq!(display_name("w.A", Some("w")), "A");
+        assert_eq!(display_name("w.A(0)", Some("w")), "A(0)");
+        assert_eq!(display_name("w[0].fan(0:1)(0)[1].leaf", Some("w[0].fan(0:1)(0)")), "leaf");
+        assert_eq!(display_name("w.onExit", None), "w.onExit");
+    }
+
+    #[test]
+    fn items_are_described_in_the_name() {
+        assert_eq!(item_suffix(0, &json!("alpha\nbeta")), "(0:alpha\\nbeta)");
+        assert_eq!(item_suffix(0, &json!([1, "two", 3])), "(0:[1 two 3])");
+        assert_eq!(item_suffix(1, &json!("f(x)")), "(1:fx)");
+        assert_eq!(item_suffix(2, &json!(true)), "(2:true)");
+        let map = json!({"number": 2, "string": "foo", "list": [0, "1"], "json": {"number": 2, "string": "foo", "list": [0, "1"]}});
+        assert_eq!(
+            item_suffix(0, &map),
+            "(0:json:{\"list\":[0,\"1\"],\"number\":2,\"string\":\"foo\"},list:[0,\"1\"],number:2,string:foo)"
+        );
+    }
+}

@@ -1,0 +1,180 @@
+//! A template with a node's variables put in. Made when a node needs it, kept while the node is open.
+//! It is a function of the state, so it can be made again at any time.
+
+use std::sync::{Arc, OnceLock};
+
+use octoflow_model::{
+    NodeIx,
+    argo::{Call, Template},
+    fact::Role,
+};
+use serde_json::Value;
+
+use super::{
+    program::{Calls, Place, Recipe},
+    run::Run,
+    scope::Scope,
+    substitute::{Missing, fill_value},
+    turn::Turn,
+};
+
+#[derive(Debug)]
+pub struct Instance {
+    pub recipe: Arc<Recipe>,
+    pub template: Arc<Template>,
+    aim: OnceLock<Aim>,
+}
+
+/// What a DAG must reach.
+#[derive(Debug)]
+pub struct Aim {
+    pub targets: Vec<u32>,
+    /// By task: it is a target or something a target needs.
+    pub needed: Vec<bool>,
+    /// How many of them are needed.
+    pub count: u32,
+}
+
+impl Instance {
+    fn new(recipe: Arc<Recipe>, template: Arc<Template>) -> Self {
+        Self { recipe, template, aim: OnceLock::new() }
+    }
+
+    pub fn aim(&self) -> &Aim {
+        self.aim.get_or_init(|| {
+            let graph = self.recipe.graph();
+            let named = self.template.dag.as_ref().and_then(|dag| dag.target.as_deref()).unwrap_or_default();
+            let mut targets: Vec<u32> = named.split_whitespace().filter_map(|name| graph.index.get(name).copied()).collect();
+            if targets.is_empty() {
+                targets = graph.leaves();
+            }
+            let needed = graph.needed(&targets);
+            let count = needed.iter().filter(|needed| **needed).count() as u32;
+            Aim { targets, needed, count }
+        })
+    }
+
+    pub fn call(&self, place: Place) -> &Call {
+        let found = match place {
+            Place::Step(group, step) => self.template.steps.as_ref().and_then(|groups| groups.get(group as usize)?.get(step as usize)),
+            Place::Task(task) => self.template.dag.as_ref().and_then(|dag| dag.tasks.get(task as usize)),
+        };
+        found.expect("an instance has the calls its recipe has")
+    }
+}
+
+impl Turn<'_> {
+    /// The node's template with its variables put in; the reason when that is impossible.
+    pub(super) fn instance(&mut self, at: NodeIx) -> Result<Arc<Instance>, String> {
+        // A boundary's instance is needed for its inline templates; climb without recursion, then come back down.
+        let mut chain = vec![at];
+        while let Some(last) = chain.last().copied() {
+            let node = self.run.state.node(last);
+            if self.run.instances.contains_key(&last) || !self.run.recipe_of(last).inline() {
+                break;
+            }
+            match node.boundary {
+                Some(boundary) => chain.push(boundary),
+                None => break,
+            }
+        }
+        while let Some(at) = chain.pop() {
+            if !self.run.instances.contains_key(&at) {
+                let made = Arc::new(self.make_instance(at)?);
+                self.run.instances.insert(at, made);
+            }
+        }
+        Ok(self.run.instances[&at].clone())
+    }
+
+    fn make_instance(&self, at: NodeIx) -> Result<Instance, String> {
+        let recipe = self.run.recipe_of(at).clone();
+        let raw = if recipe.inline() { Some(self.inline_raw(at)?) } else { None };
+        if raw.is_none() && !recipe.tagged {
+            let template = recipe.template.clone();
+            return Ok(Instance::new(recipe, template));
+        }
+        let node = self.run.state.node(at);
+        let locals = self.locals(at);
+        let scope = Scope {
+            inputs: node.inputs.as_deref(),
+            template: Some(&recipe.template),
+            locals: &locals,
+            again: !matches!(recipe.calls, Calls::None),
+            ..Scope::new(self.run, self.now)
+        };
+        let filled = fill_value(raw.as_ref().unwrap_or(&recipe.raw), &scope, Missing::Keep).map_err(|error| error.to_string())?;
+        let template: Template = serde_json::from_value(filled)
+            .map_err(|error| format!("template '{}' is not usable once its variables are put in: {error}", recipe.key))?;
+        Ok(Instance::new(recipe, Arc::new(template)))
+    }
+
+    /// An inline template as its caller's instance has it, with the caller's loop item put in.
+    fn inline_raw(&self, at: NodeIx) -> Result<Value, String> {
+        let (boundary, place, site) = self.run.site_of(at).ok_or("an inline template is only ever called from a step or a task")?;
+        let caller = self.run.instances.get(&boundary).ok_or("the caller of an inline template is open")?;
+        let inline = caller.call(place).inline.as_ref().ok_or("the call has an inline template")?;
+        let item = self.run.item_of(site);
+        let scope = Scope { item: item.as_ref(), ..Scope::new(self.run, self.now).in_frame(boundary, &caller.recipe) };
+        fill_value(inline, &scope, Missing::Keep).map_err(|error| error.to_string())
+    }
+
+    /// Variables that belong to this node alone.
+    pub(super) fn locals(&self, at: NodeIx) -> Vec<(&'static str, String)> {
+        let state = &self.run.state;
+        let node = state.node(at);
+        let mut locals = vec![("node.name", node.name.to_string())];
+        if let Some(template) = &node.template {
+            locals.push(("pod.name", super::ident::pod_name(&state.name, &node.name, template)));
+        }
+        if let Some((boundary, place, _)) = self.run.site_of(at) {
+            let word = if matches!(place, Place::Step(..)) { "steps.name" } else { "tasks.name" };
+            locals.push((word, self.run.recipe_of(boundary).call_name(place).to_owned()));
+        }
+        if let (Role::Attempt(number), Some(retry)) = (&node.role, node.parent) {
+            locals.push(("retries", number.to_string()));
+            locals.extend(self.last_retry(retry, at, "0"));
+        }
+        locals
+    }
+}
+
+impl Run {
+    /// Where a node was called from: the boundary, the place in it, and the node that stands for the call
+    /// (above the attempts of a retry).
+    pub(super) fn site_of(&self, at: NodeIx) -> Option<(NodeIx, Place, NodeIx)> {
+        let mut site = at;
+        if matches!(self.state.node(site).role, Role::Attempt(_)) {
+            site = self.state.node(site).parent?;
+        }
+        let node = self.state.node(site);
+        match node.role {
+            Role::Step { step, .. } => {
+                let group = self.state.node(node.parent?);
+                let Role::Group(index) = group.role else { return None };
+                Some((group.parent?, Place::Step(index, step), site))
+            }
+            Role::Task(task) => Some((node.parent?, Place::Task(task), site)),
+            Role::Item(_) => {
+                let tasks = self.state.node(node.parent?);
+                let Role::Task(task) = tasks.role else { return None };
+                Some((tasks.parent?, Place::Task(task), site))
+            }
+            Role::Entry | Role::Exit | Role::Group(_) | Role::Attempt(_) | Role::Hook(_) => None,
+        }
+    }
+
+    /// The loop item a call's node stands for.
+    pub(super) fn item_of(&self, site: NodeIx) -> Option<Value> {
+        use super::node::Body;
+        let node = self.state.node(site);
+        let parent = &self.state.node(node.parent?).body;
+        match (&node.role, parent) {
+            (Role::Step { step, item: Some(item) }, Body::Group(group)) => {
+                group.calls.get(*step as usize)?.items.as_ref()?.get(*item as usize).cloned()
+            }
+            (Role::Item(item), Body::Fan(fan)) => fan.items.as_ref()?.get(*item as usize).cloned(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Tasks: from the scheduler's queue to the runtime and back.
+
+use octoflow_model::{
+    AttemptId, Fact, NodeIx, Order, Report, Time,
+    argo::{NodeKind, Phase, Shutdown},
+    fact::{NodeAdded, OutputValues, Role},
+    order::{End, Exit},
+};
+
+use super::{duration, node::Leaf, program::Recipe, turn::Turn};
+
+impl Turn<'_> {
+    pub fn attempt_id(&self, at: NodeIx) -> AttemptId {
+        // Each retry is a node of its own here, so a node's task is tried once.
+        AttemptId { run: self.run.id, task: at, attempt: 0 }
+    }
+
+    /// Ends what must end: the run is closing, or the task's own time is up.
+    pub(super) fn visit_leaf(&mut self, at: NodeIx) {
+        let node = self.run.state.node(at);
+        let Some(leaf) = node.leaf() else { return };
+        if leaf == Leaf::Stopping {
+            return;
+        }
+        if self.run.state.closes(at) {
+            let message = match self.run.state.shutdown {
+                // Two spaces, as everyone who greps for it knows it.
+                Some(how) => format!("workflow shutdown with strategy:  {}", how.word()),
+                None => "Step exceeded its deadline".to_owned(),
+            };
+            self.end_leaf(at, leaf, message, self.run.state.shutdown == Some(Shutdown::Terminate));
+        } else if node.wake.is_some_and(|wake| wake <= self.now) {
+            let message = match leaf {
+                Leaf::Queued => "timeout",
+                Leaf::Launched | Leaf::Running | Leaf::Stopping => "Pod was active on the node longer than the specified deadline",
+            };
+            self.end_leaf(at, leaf, message.to_owned(), false);
+        }
+    }
+
+    fn end_leaf(&mut self, at: NodeIx, leaf: Leaf, message: String, at_once: bool) {
+        let attempt = self.attempt_id(at);
+        match leaf {
+            Leaf::Queued => self.finish(at, Phase::Failed, message),
+            Leaf::Launched | Leaf::Running => {
+                self.decide(Fact::Stopping { node: at, message });
+                self.orders.push(if at_once { Order::Kill { attempt } } else { Order::Stop { attempt } });
+            }
+            // It was told already.
+            Leaf::Stopping => {}
+        }
+    }
+
+    /// Tells a task that is being ended so once more: the first order may have been lost, or was too polite.
+    pub(crate) fn press(&mut self, at: NodeIx) {
+        let attempt = self.attempt_id(at);
+        let at_once = self.run.state.shutdown == Some(Shutdown::Terminate);
+        self.orders.push(if at_once { Order::Kill { attempt } } else { Order::Stop { attempt } });
+    }
+
+    /// The scheduler found room for it.
+    pub fn launch(&mut self, at: NodeIx) {
+        match self.build_task(at) {
+            Ok((task, deadline)) => {
+                self.decide(Fact::Launched { node: at, at: self.now, deadline });
+                self.orders.push(Order::Start { attempt: self.attempt_id(at), task: Box::new(task) });
+            }
+            Err(message) => self.finish(at, Phase::Error, message),
+        }
+    }
+
+    /// What a runtime says of a task. Anything about a task it does not own any more is ignored.
+    pub fn report(&mut self, report: Report) {
+        let attempt = report.attempt();
+        let at = attempt.task;
+        let owned = (at.at() < self.run.state.nodes.len() && attempt == self.attempt_id(at))
+            .then(|| self.run.state.node(at).leaf().filter(|leaf| leaf.owned_by_runtime()))
+            .flatten();
+        let Some(leaf) = owned else {
+            if matches!(report, Report::Ended { .. }) {
+                self.orders.push(Order::Forget { attempt });
+            }
+            return;
+        };
+        match report {
+            Report::Started { at: time, .. } => {
+                if leaf == Leaf::Launched {
+                    self.decide(Fact::Started { node: at, at: time });
+                }
+            }
+            Report::Ended { end, .. } => {
+                self.ended(at, leaf, *end);
+                self.orders.push(Order::Forget { attempt });
+            }
+            Report::Lost { why, .. } => {
+                let told = self.run.state.node(at).message.as_deref().filter(|_| leaf == Leaf::Stopping).map(str::to_owned);
+                match told {
+                    Some(message) => self.finish(at, Phase::Failed, message),
+                    None => self.finish(at, Phase::Error, format!("lost: {why}")),
+                }
+                self.orders.push(Order::Forget { attempt });
+            }
+        }
+    }
+
+    fn ended(&mut self, at: NodeIx, leaf: Leaf, end: End) {
+        if let Some(started) = end.started
+            && leaf == Leaf::Launched
+        {
+            self.decide(Fact::Started { node: at, at: started });
+        }
+        let (mut phase, mut message) = judge(&end.exit);
+        let (mut outputs, missing) = self.collected(at, &end);
+        if phase == Phase::Succeeded
+            && let Some(missing) = missing
+        {
+            (phase, message) = (Phase::Error, missing);
+        }
+        if leaf == Leaf::Stopping {
+            phase = Phase::Failed;
+            message = self.run.state.node(at).message.as_deref().unwrap_or_default().to_owned();
+        }
+        if end.log_truncated {
+            message = if message.is_empty() { "log truncated".to_owned() } else { format!("{message} (log truncated)") };
+        }
+        outputs.exit_code = end.exit.code().map(|code| code.to_string());
+        if phase == Phase::Succeeded {
+            self.export(at, &outputs);
+        }
+        self.finish_with(at, phase, message, outputs, Vec::new());
+    }
+
+    /// The moment a new node must be looked at even if nothing happens: a suspension's end, a pending task's time-out.
+    pub(super) fn first_wake(&self, added: &NodeAdded, recipe: &Recipe) -> Result<Option<Time>, String> {
+        let field = match added.kind {
+            NodeKind::Suspend => recipe.template.suspend.as_ref().and_then(|suspend| suspend.duration.as_ref()),
+            NodeKind::Pod => recipe.template.timeout.as_ref(),
+            _ => None,
+        };
+        let Some(text) = field else { return Ok(None) };
+        let scope = super::scope::Scope { inputs: Some(&added.inputs), ..super::scope::Scope::new(self.run, self.now) };
+        let text = super::substitute::fill(&text.0, &scope, super::substitute::Missing::Keep).map_err(|error| error.to_string())?;
+        let span = duration::parse(&text).ok_or_else(|| format!("'{text}' is not a duration"))?;
+        Ok(Some(self.now.saturating_add(span)))
+    }
+
+    /// When a task that starts now must be over: its own limits, and those of the retry around it.
+    pub(super) fn leaf_deadline(&mut self, at: NodeIx, template: &octoflow_model::argo::Template) -> Result<Option<Time>, String> {
+        let mut latest: Option<Time> = None;
+        for (field, text) in [("activeDeadlineSeconds", &template.active_deadline_seconds), ("timeout", &template.timeout)] {
+            let Some(text) = text else { continue };
+            let span = duration::parse(&text.0).ok_or_else(|| format!("{field} is not a duration: '{}'", text.0))?;
+            let until = self.now.saturating_add(span);
+            latest = Some(latest.map_or(until, |latest| latest.min(until)));
+        }
+        let node = self.run.state.node(at);
+        if let (Role::Attempt(_), Some(retry)) = (&node.role, node.parent) {
+            let strategy = self.run.program.retry(template).cloned().unwrap_or_default();
+            if let Some(until) = self.retry_latest(retry, &strategy) {
+                latest = Some(latest.map_or(until, |latest| latest.min(until)));
+            }
+        }
+        Ok(latest)
+    }
+
+    fn collected(&mut self, at: NodeIx, end: &End) -> (OutputValues, Option<String>) {
+        match self.instance(at) {
+            Ok(instance) => super::outputs::of_leaf(&instance.template, end),
+            Err(why) => (OutputValues::default(), Some(why)),
+        }
+    }
+}
+
+fn judge(exit: &Exit) -> (Phase, String) {
+    match exit {
+        Exit::Code(0) => (Phase::Succeeded, String::new()),
+        Exit::Code(_) | Exit::Signal(_) => {
+            let code = exit.code().unwrap_or(-1);
+            (Phase::Failed, format!("main: Error (exit code {code})"))
+        }
+        Exit::NotStarted(why) => (Phase::Failed, format!("main: StartError (exit code 128): {why}")),
+        Exit::Surroundings(why) => (Phase::Error, why.clone()),
+    }
+}

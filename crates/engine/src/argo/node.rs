@@ -1,0 +1,138 @@
+//! One node of a run: what it is, how it stands, and what its kind needs to remember.
+//! Only the fold writes it.
+
+use octoflow_model::{
+    NodeIx, Time,
+    argo::{NodeKind, Phase},
+    fact::{InputValues, OutputValues, Role},
+};
+use serde_json::Value;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    pub name: Box<str>,
+    pub kind: NodeKind,
+    pub role: Role,
+    pub phase: Phase,
+    /// Nothing about it is open any more: it is final and whatever follows its end is over.
+    pub settled: bool,
+    /// An exit handler or hook may follow its end.
+    pub followed: bool,
+    /// It belongs to an exit handler, so stopping and deadlines pass it by.
+    pub after_end: bool,
+    /// Calls between it and the root.
+    pub depth: u16,
+    pub parent: Option<NodeIx>,
+    pub boundary: Option<NodeIx>,
+    pub template: Option<std::sync::Arc<str>>,
+    pub message: Option<Box<str>>,
+    pub display: Option<Box<str>>,
+    pub started: Time,
+    pub finished: Option<Time>,
+    /// When the engine must look at it again without being told.
+    pub wake: Option<Time>,
+    pub children: Vec<NodeIx>,
+    pub outbound: Vec<NodeIx>,
+    pub inputs: Option<Box<InputValues>>,
+    pub outputs: Option<Box<OutputValues>>,
+    pub body: Body,
+}
+
+/// What a kind of node remembers while it is open.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    /// Nothing: skipped and suspended nodes, and everything that is over.
+    Plain,
+    Leaf(Leaf),
+    Steps {
+        groups: Vec<NodeIx>,
+    },
+    Group(Group),
+    Dag(Box<Dag>),
+    /// The items of a looped task.
+    Fan(Fan),
+    Retry {
+        attempts: Vec<NodeIx>,
+    },
+}
+
+/// Where a task is on its way. Arrows: `Queued → Launched → Running`; any of them ends with the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaf {
+    /// Waits for the scheduler. Its owner is the scheduler's queue.
+    Queued,
+    /// Given to a runtime, which has not said yet that it runs. Its owner is the runtime.
+    Launched,
+    /// The runtime says it runs.
+    Running,
+    /// Told to end; the end it reports will be taken as the one it was told.
+    Stopping,
+}
+
+impl Leaf {
+    pub fn owned_by_runtime(self) -> bool {
+        matches!(self, Self::Launched | Self::Running | Self::Stopping)
+    }
+}
+
+/// The calls of one step group.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    pub calls: Vec<Fan>,
+    /// Calls before this one have all their nodes.
+    pub cursor: u32,
+    /// Children that are there and not settled.
+    pub open: u32,
+}
+
+/// One call and the nodes made for it: one, or one per item of its loop.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fan {
+    /// `None` until the loop is expanded, or when there is none.
+    pub items: Option<Vec<Value>>,
+    /// In order of their items.
+    pub nodes: Vec<NodeIx>,
+    /// Of these, how many are not settled.
+    pub open: u32,
+}
+
+impl Fan {
+    /// Every node the call will ever have is there.
+    pub fn complete(&self) -> bool {
+        match &self.items {
+            Some(items) => self.nodes.len() == items.len(),
+            None => !self.nodes.is_empty(),
+        }
+    }
+}
+
+/// The tasks of one DAG.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dag {
+    /// By task: its node, once it has one.
+    pub nodes: Vec<Option<NodeIx>>,
+    /// By task: how many of the tasks it waits for are not settled.
+    pub waits: Vec<u32>,
+    /// How many tasks have a node.
+    pub made: u32,
+    /// Nodes that are there and not settled.
+    pub open: u32,
+}
+
+impl Node {
+    pub fn input(&self, name: &str) -> Option<&str> {
+        self.inputs.as_ref()?.parameters.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn leaf(&self) -> Option<Leaf> {
+        match &self.body {
+            Body::Leaf(leaf) => Some(*leaf),
+            _ => None,
+        }
+    }
+
+    /// Counted against parallelism limits while it is not final.
+    pub fn counts_as_child(&self) -> bool {
+        matches!(self.kind, NodeKind::Pod | NodeKind::Steps | NodeKind::Dag)
+    }
+}

@@ -1,0 +1,187 @@
+//! Outputs: what a task left, what a steps or DAG template makes of its calls' outputs, and what becomes global.
+
+use octoflow_model::{
+    Fact, NodeIx,
+    argo::{Artifact, Phase, Template, template::Parameter},
+    fact::{OutputArtifactValue, OutputValues},
+    order::{End, Found},
+    task::StoredArtifact,
+};
+
+use super::{
+    instance::Instance,
+    scope::Scope,
+    substitute::{Missing, fill, is_absent},
+    turn::Turn,
+};
+use crate::expr::{Value, lang::{self, Env}};
+
+/// A task's outputs, and what is missing among those that must be there.
+pub(super) fn of_leaf(template: &Template, end: &End) -> (OutputValues, Option<String>) {
+    let mut outputs = OutputValues { result: end.collected.result.clone(), ..OutputValues::default() };
+    let mut missing = Vec::new();
+    for parameter in &template.outputs.parameters {
+        let Some(path) = parameter.value_from.as_ref().and_then(|from| from.path.as_deref()) else { continue };
+        let default = parameter.value_from.as_ref().and_then(|from| from.default.as_ref()).or(parameter.default.as_ref());
+        let found = end.collected.parameters.iter().find(|(name, _)| *name == parameter.name).map(|(_, found)| found);
+        match (found, default) {
+            (Some(Found::Here(value)), _) => outputs.parameters.push((parameter.name.clone(), value.clone())),
+            (_, Some(default)) => outputs.parameters.push((parameter.name.clone(), default.0.clone())),
+            (Some(Found::Failed(why)), None) => missing.push(format!("output parameter '{}': {why}", parameter.name)),
+            (Some(Found::Missing) | None, None) => {
+                missing.push(format!("output parameter '{}': no such file: {path}", parameter.name));
+            }
+        }
+    }
+    for artifact in &template.outputs.artifacts {
+        let found = end.collected.artifacts.iter().find(|(name, _)| *name == artifact.name).map(|(_, found)| found);
+        let path = artifact.path.as_deref().unwrap_or_default();
+        match found {
+            Some(Found::Here(stored)) => outputs.artifacts.push(OutputArtifactValue {
+                name: artifact.name.clone(),
+                path: artifact.path.clone(),
+                artifact: stored.clone(),
+            }),
+            Some(Found::Missing) | None if artifact.optional => {}
+            Some(Found::Missing) | None => missing.push(format!("output artifact '{}': no such file: {path}", artifact.name)),
+            Some(Found::Failed(why)) => missing.push(format!("output artifact '{}': {why}", artifact.name)),
+        }
+    }
+    (outputs, (!missing.is_empty()).then(|| missing.join("; ")))
+}
+
+impl Turn<'_> {
+    /// A steps or DAG node ended well: its outputs are made from its calls', then it is over.
+    pub(super) fn complete(&mut self, at: NodeIx, outbound: Vec<NodeIx>) {
+        let made = self.instance(at).and_then(|instance| self.of_boundary(at, &instance));
+        match made {
+            Ok(outputs) => {
+                self.export(at, &outputs);
+                self.finish_with(at, Phase::Succeeded, String::new(), outputs, outbound);
+            }
+            Err(message) => self.finish_with(at, Phase::Error, message, OutputValues::default(), outbound),
+        }
+    }
+
+    fn of_boundary(&self, at: NodeIx, instance: &Instance) -> Result<OutputValues, String> {
+        let scope = self.frame_scope(at, instance);
+        let mut outputs = OutputValues::default();
+        for parameter in &instance.template.outputs.parameters {
+            if let Some(value) = boundary_parameter(parameter, &scope)? {
+                outputs.parameters.push((parameter.name.clone(), value));
+            }
+        }
+        for artifact in &instance.template.outputs.artifacts {
+            match self.artifact_from(artifact, &scope)? {
+                Some((stored, path)) => {
+                    outputs.artifacts.push(OutputArtifactValue { name: artifact.name.clone(), path, artifact: stored });
+                }
+                None if artifact.optional => {}
+                None => return Err(format!("failed to resolve outputs.artifacts.{}: it has no source", artifact.name)),
+            }
+        }
+        Ok(outputs)
+    }
+
+    /// Outputs with a global name become the run's.
+    pub(super) fn export(&mut self, at: NodeIx, outputs: &OutputValues) {
+        let recipe = self.run.recipe_of(at).clone();
+        let declared = &recipe.template.outputs;
+        if declared.parameters.iter().all(|parameter| parameter.global_name.is_none())
+            && declared.artifacts.iter().all(|artifact| artifact.global_name.is_none())
+        {
+            return;
+        }
+        let Ok(instance) = self.instance(at) else { return };
+        for parameter in &instance.template.outputs.parameters {
+            let value = outputs.parameters.iter().find(|(name, _)| *name == parameter.name);
+            if let (Some(global), Some((_, value))) = (&parameter.global_name, value) {
+                self.decide(Fact::Exported { parameter: Some((global.clone(), value.clone())), artifact: None });
+            }
+        }
+        for artifact in &instance.template.outputs.artifacts {
+            let value = outputs.artifacts.iter().find(|value| value.name == artifact.name);
+            if let (Some(global), Some(value)) = (&artifact.global_name, value) {
+                let exported = OutputArtifactValue { name: global.clone(), ..value.clone() };
+                self.decide(Fact::Exported { parameter: None, artifact: Some(exported) });
+            }
+        }
+    }
+
+    /// The stored artifact an artifact with `from` or `fromExpression` means; `None` when its producer left none.
+    pub(super) fn artifact_from(&self, artifact: &Artifact, scope: &Scope<'_>) -> Result<Option<(StoredArtifact, Option<String>)>, String> {
+        let reference = match (&artifact.from, &artifact.from_expression) {
+            (Some(from), _) => from.trim().trim_start_matches("{{").trim_end_matches("}}").trim().to_owned(),
+            (None, Some(expression)) => chosen(expression, scope)?,
+            (None, None) => return Ok(None),
+        };
+        self.artifact_named(&reference, scope)
+    }
+
+    fn artifact_named(&self, reference: &str, scope: &Scope<'_>) -> Result<Option<(StoredArtifact, Option<String>)>, String> {
+        let state = &self.run.state;
+        if let Some(name) = reference.strip_prefix("workflow.outputs.artifacts.") {
+            return Ok(state.exported_artifacts.get(name).map(|found| (found.artifact.clone(), found.path.clone())));
+        }
+        if let Some(name) = reference.strip_prefix("inputs.artifacts.") {
+            let found = scope.inputs.and_then(|inputs| inputs.artifacts.iter().find(|artifact| artifact.name == name));
+            return match found.map(|found| (&found.source, &found.path)) {
+                Some((octoflow_model::fact::ArtifactValue::Stored { artifact, sub_path: None }, path)) => {
+                    Ok(Some((artifact.clone(), path.clone())))
+                }
+                Some((octoflow_model::fact::ArtifactValue::Absent, _)) => Ok(None),
+                Some(_) => Err(format!("{{{{{reference}}}}} is not a stored artifact and cannot be passed on as an output")),
+                None => Err(format!("failed to resolve {{{{{reference}}}}}")),
+            };
+        }
+        let Some(node) = scope.artifact_producer(reference) else {
+            return Err(format!("failed to resolve {{{{{reference}}}}}"));
+        };
+        let name = reference.rsplit_once(".artifacts.").map_or("", |(_, name)| name);
+        let found = state.node(node).outputs.as_deref().and_then(|outputs| outputs.artifacts.iter().find(|value| value.name == name));
+        Ok(found.map(|found| (found.artifact.clone(), found.path.clone())))
+    }
+}
+
+/// `fromExpression` chooses among references: it is evaluated over names that stand for themselves.
+fn chosen(expression: &str, scope: &Scope<'_>) -> Result<String, String> {
+    struct References<'s>(&'s Scope<'s>);
+    impl Env for References<'_> {
+        fn root(&self, name: &str) -> Option<Value> {
+            self.0.root(name)
+        }
+        fn member(&self, root: &str, key: &str) -> Option<Value> {
+            self.0.call_with_artifacts(root, key).map(Into::into)
+        }
+    }
+    let value = lang::parse(expression).and_then(|program| program.evaluate(&References(scope))).map_err(|error| error.to_string())?;
+    match value {
+        Value::Str(reference) => Ok(reference.to_string()),
+        other => Err(format!("fromExpression '{expression}' gave {} where an artifact was expected", other.to_json())),
+    }
+}
+
+fn boundary_parameter(parameter: &Parameter, scope: &Scope<'_>) -> Result<Option<String>, String> {
+    let Some(from) = &parameter.value_from else { return Ok(parameter.value.as_ref().map(|value| value.0.clone())) };
+    let default = || from.default.as_ref().or(parameter.default.as_ref()).map(|text| text.0.clone());
+    if let Some(reference) = &from.parameter {
+        if is_absent(reference, scope)
+            && let Some(default) = default()
+        {
+            return Ok(Some(default));
+        }
+        return match fill(reference, scope, Missing::Refuse) {
+            Ok(text) => Ok(Some(text.into_owned())),
+            Err(error) => default().map(Some).ok_or_else(|| error.to_string()),
+        };
+    }
+    let Some(expression) = &from.expression else { return Ok(default()) };
+    let evaluated = lang::parse(expression).and_then(|program| program.evaluate(scope));
+    match evaluated {
+        Ok(Value::Str(text)) => Ok(Some(text.to_string())),
+        Ok(Value::Nil) | Err(_) if default().is_some() => Ok(default()),
+        Ok(Value::Nil) => Err(format!("failed to evaluate expression '{expression}': it has no value")),
+        Ok(other) => Ok(Some(other.to_json())),
+        Err(error) => Err(format!("failed to evaluate expression '{expression}': {error}")),
+    }
+}

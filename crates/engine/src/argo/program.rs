@@ -1,0 +1,303 @@
+//! A workflow made ready to run: its templates found by name, its graphs compiled once, its texts scanned once.
+//! It is made from the manifest alone and never changes during a run.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use octoflow_model::argo::{Call, RetryStrategy, Template, Workflow};
+use serde_json::Value;
+
+use crate::expr::depends::{self, Depends};
+
+#[derive(Debug)]
+pub struct Program {
+    pub workflow: Workflow,
+    recipes: HashMap<Arc<str>, Arc<Recipe>>,
+}
+
+/// One template as written, with what can be known of it before it is called.
+#[derive(Debug)]
+pub struct Recipe {
+    /// Its name, or for an inline template the name of its place.
+    pub key: Arc<str>,
+    pub raw: Value,
+    pub template: Arc<Template>,
+    /// Some text in it holds variables.
+    pub tagged: bool,
+    /// Calls of this template whose result some text of it refers to.
+    pub results: HashSet<String>,
+    pub calls: Calls,
+}
+
+/// A call site inside a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Step(u32, u32),
+    Task(u32),
+}
+
+/// The name of an inline template: that of its caller and the place of the call. `#` cannot stand in a written name.
+pub fn inline_key(caller: &str, place: Place) -> String {
+    match place {
+        Place::Step(group, step) => format!("{caller}#{group}.{step}"),
+        Place::Task(task) => format!("{caller}#{task}"),
+    }
+}
+
+/// Where a template's calls are, by name.
+#[derive(Debug)]
+pub enum Calls {
+    None,
+    Steps { index: HashMap<String, (u32, u32)> },
+    Dag(Graph),
+}
+
+/// The edges of a DAG template.
+#[derive(Debug)]
+pub struct Graph {
+    pub index: HashMap<String, u32>,
+    pub tasks: Vec<Vertex>,
+    /// Every task after all it needs.
+    pub order: Vec<u32>,
+}
+
+#[derive(Debug, Default)]
+pub struct Vertex {
+    /// The tasks its condition mentions, in order of mention.
+    pub needs: Vec<u32>,
+    pub dependents: Vec<u32>,
+    pub condition: Option<Depends>,
+}
+
+impl Program {
+    /// The reason, in one sentence, when the manifest cannot be made ready. An admitted manifest always can.
+    pub fn compile(manifest: &Value) -> Result<Self, String> {
+        let workflow: Workflow = serde_json::from_value(manifest.clone()).map_err(|error| format!("invalid spec: {error}"))?;
+        let mut recipes = HashMap::with_capacity(workflow.spec.templates.len());
+        for raw in &workflow.spec.templates {
+            let name = raw.get("name").and_then(Value::as_str).unwrap_or_default();
+            let mut open = vec![(Arc::<str>::from(name), raw.clone())];
+            while let Some((key, raw)) = open.pop() {
+                let recipe = Recipe::compile(key, raw)?;
+                recipe.each_inline(|place, inline| open.push((inline_key(&recipe.key, place).into(), inline.clone())));
+                recipes.insert(recipe.key.clone(), Arc::new(recipe));
+            }
+        }
+        Ok(Self { workflow, recipes })
+    }
+
+    pub fn recipe(&self, name: &str) -> Option<&Arc<Recipe>> {
+        self.recipes.get(name)
+    }
+
+    pub fn recipes(&self) -> impl Iterator<Item = &Arc<Recipe>> {
+        self.recipes.values()
+    }
+
+    /// A template's own retry strategy, else the workflow's.
+    pub fn retry<'a>(&'a self, template: &'a Template) -> Option<&'a RetryStrategy> {
+        template.retry_strategy.as_ref().or(self.workflow.spec.retry_strategy.as_ref())
+    }
+}
+
+impl Recipe {
+    pub fn compile(key: Arc<str>, raw: Value) -> Result<Self, String> {
+        let template: Template =
+            serde_json::from_value(raw.clone()).map_err(|error| format!("invalid spec: template `{key}`: {error}"))?;
+        let mut scan = Scan::default();
+        scan.value(&raw);
+        let calls = match (&template.steps, &template.dag) {
+            (Some(groups), _) => Calls::Steps { index: index_steps(groups) },
+            (None, Some(dag)) => Calls::Dag(Graph::compile(&dag.tasks)?),
+            (None, None) => Calls::None,
+        };
+        Ok(Self { key, raw, template: Arc::new(template), tagged: scan.tagged, results: scan.results, calls })
+    }
+
+    /// Made at a call site rather than listed under a name.
+    pub fn inline(&self) -> bool {
+        self.key.contains('#')
+    }
+
+    pub fn group_size(&self, group: u32) -> usize {
+        self.template.steps.as_ref().and_then(|groups| groups.get(group as usize)).map_or(0, Vec::len)
+    }
+
+    /// Where the step or task of this name is called.
+    pub fn place_of(&self, root: &str, call: &str) -> Option<Place> {
+        match (&self.calls, root) {
+            (Calls::Steps { index }, "steps") => index.get(call).map(|(group, step)| Place::Step(*group, *step)),
+            (Calls::Dag(graph), "tasks") => graph.index.get(call).map(|task| Place::Task(*task)),
+            _ => None,
+        }
+    }
+
+    /// The template a call names, as far as it can be known without running.
+    pub fn called_template<'p>(&self, place: Place, program: &'p Program) -> Option<&'p Arc<Recipe>> {
+        let call = self.call(place)?;
+        match &call.template {
+            Some(name) => program.recipe(name),
+            None => program.recipe(&inline_key(&self.key, place)),
+        }
+    }
+
+    pub fn call(&self, place: Place) -> Option<&Call> {
+        match place {
+            Place::Step(group, step) => self.template.steps.as_ref()?.get(group as usize)?.get(step as usize),
+            Place::Task(task) => self.template.dag.as_ref()?.tasks.get(task as usize),
+        }
+    }
+
+    /// The name of the step or task at a place.
+    pub fn call_name(&self, place: Place) -> &str {
+        self.call(place).map_or("", |call| &call.name)
+    }
+
+    fn each_inline(&self, mut visit: impl FnMut(Place, &Value)) {
+        for (group, steps) in self.template.steps.iter().flatten().enumerate() {
+            for (step, call) in steps.iter().enumerate() {
+                call.inline.iter().for_each(|inline| visit(Place::Step(group as u32, step as u32), inline));
+            }
+        }
+        for (task, call) in self.template.dag.iter().flat_map(|dag| &dag.tasks).enumerate() {
+            call.inline.iter().for_each(|inline| visit(Place::Task(task as u32), inline));
+        }
+    }
+
+    pub fn graph(&self) -> &Graph {
+        match &self.calls {
+            Calls::Dag(graph) => graph,
+            Calls::Steps { .. } | Calls::None => unreachable!("only DAG nodes ask for their graph"),
+        }
+    }
+}
+
+impl Graph {
+    fn compile(tasks: &[Call]) -> Result<Self, String> {
+        let index: HashMap<String, u32> = tasks.iter().enumerate().map(|(at, task)| (task.name.clone(), at as u32)).collect();
+        let mut vertices: Vec<Vertex> = tasks.iter().map(|_| Vertex::default()).collect();
+        for (at, task) in tasks.iter().enumerate() {
+            let (names, condition) = match &task.depends {
+                Some(text) => {
+                    let condition = depends::parse(text).map_err(|error| format!("invalid spec: task `{}`: {error}", task.name))?;
+                    (condition.tasks(), Some(condition))
+                }
+                None => (task.dependencies.clone(), None),
+            };
+            for name in names {
+                let needed = *index.get(&name).ok_or_else(|| format!("invalid spec: task `{}` depends on unknown task `{name}`", task.name))?;
+                if !vertices[at].needs.contains(&needed) {
+                    vertices[at].needs.push(needed);
+                    vertices[needed as usize].dependents.push(at as u32);
+                }
+            }
+            vertices[at].condition = condition;
+        }
+        let order = order(&vertices).ok_or("invalid spec: the tasks of a DAG depend on each other in a circle")?;
+        Ok(Self { index, tasks: vertices, order })
+    }
+
+    /// Every task nothing depends on, in the order written.
+    pub fn leaves(&self) -> Vec<u32> {
+        (0..self.tasks.len() as u32).filter(|at| self.tasks[*at as usize].dependents.is_empty()).collect()
+    }
+
+    /// The tasks that must run for these targets: themselves and everything they need.
+    pub fn needed(&self, targets: &[u32]) -> Vec<bool> {
+        let mut needed = vec![false; self.tasks.len()];
+        let mut open = targets.to_vec();
+        while let Some(task) = open.pop() {
+            if !std::mem::replace(&mut needed[task as usize], true) {
+                open.extend(&self.tasks[task as usize].needs);
+            }
+        }
+        needed
+    }
+}
+
+/// Each vertex after those it needs; `None` when they go in a circle.
+fn order(vertices: &[Vertex]) -> Option<Vec<u32>> {
+    let mut waits: Vec<usize> = vertices.iter().map(|vertex| vertex.needs.len()).collect();
+    let mut order: Vec<u32> = (0..vertices.len() as u32).filter(|at| waits[*at as usize] == 0).collect();
+    let mut next = 0;
+    while let Some(at) = order.get(next).copied() {
+        next += 1;
+        for dependent in &vertices[at as usize].dependents {
+            waits[*dependent as usize] -= 1;
+            if waits[*dependent as usize] == 0 {
+                order.push(*dependent);
+            }
+        }
+    }
+    (order.len() == vertices.len()).then_some(order)
+}
+
+fn index_steps(groups: &[Vec<Call>]) -> HashMap<String, (u32, u32)> {
+    let mut index = HashMap::new();
+    for (group, steps) in groups.iter().enumerate() {
+        for (step, call) in steps.iter().enumerate() {
+            index.insert(call.name.clone(), (group as u32, step as u32));
+        }
+    }
+    index
+}
+
+/// What one look over all texts of a template tells.
+#[derive(Default)]
+struct Scan {
+    tagged: bool,
+    results: HashSet<String>,
+}
+
+impl Scan {
+    fn value(&mut self, value: &Value) {
+        match value {
+            Value::String(text) => self.text(text),
+            Value::Array(list) => list.iter().for_each(|item| self.value(item)),
+            Value::Object(map) => map.iter().for_each(|(key, item)| {
+                self.text(key);
+                self.value(item);
+            }),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// `steps.X.outputs.result`, `tasks['X'].outputs.result` and their kin, with or without braces
+    /// (an output's `expression` has none).
+    fn text(&mut self, text: &str) {
+        self.tagged |= text.contains("{{");
+        for (at, _) in text.match_indices("outputs.result") {
+            if let Some(name) = call_before(&text[..at]) {
+                self.results.insert(name.to_owned());
+            }
+        }
+    }
+}
+
+fn call_before(text: &str) -> Option<&str> {
+    let text = text.strip_suffix('.')?;
+    let text = text.strip_suffix('?').unwrap_or(text);
+    if let Some(text) = text.strip_suffix("']").or_else(|| text.strip_suffix("\"]")) {
+        return text.rfind(['\'', '"']).map(|quote| &text[quote + 1..]);
+    }
+    let start = text.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_').map_or(0, |at| at + 1);
+    Some(&text[start..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_to_results_are_found_in_every_spelling() {
+        let mut scan = Scan::default();
+        for text in ["{{steps.a-b.outputs.result}} == 1", "{{=tasks['c d'].outputs.result}}", "tasks.e.outputs.result", "steps.f?.outputs.result"] {
+            scan.text(text);
+        }
+        let mut found: Vec<_> = scan.results.iter().map(String::as_str).collect();
+        found.sort_unstable();
+        assert_eq!(found, ["a-b", "c d", "e", "f"]);
+    }
+}

@@ -1,0 +1,179 @@
+//! One run: the state that facts fold into, and the work list that is thrown away on restart.
+//! `State` is only ever written by the fold.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    sync::Arc,
+};
+
+use octoflow_model::{
+    NodeIx, RunId, Time,
+    argo::{RunPhase, Shutdown},
+    fact::OutputArtifactValue,
+    task::Resources,
+};
+
+use super::{
+    instance::Instance,
+    node::{Body, Leaf, Node},
+    program::Program,
+};
+
+/// What the facts say. Two folds of the same facts are equal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    pub name: Arc<str>,
+    pub namespace: Arc<str>,
+    pub uid: Arc<str>,
+    pub created: Time,
+    pub phase: RunPhase,
+    pub message: String,
+    pub began: Option<Time>,
+    pub ended: Option<Time>,
+    pub parameters: BTreeMap<String, String>,
+    pub exported: BTreeMap<String, String>,
+    pub exported_artifacts: BTreeMap<String, OutputArtifactValue>,
+    pub suspended: bool,
+    pub shutdown: Option<Shutdown>,
+    pub deadline_passed: bool,
+    pub nodes: Vec<Node>,
+    pub root: Option<NodeIx>,
+    pub exit: Option<NodeIx>,
+    /// Pods that are there and not final.
+    pub active_pods: u32,
+    /// By boundary: its direct pods, steps and DAGs that are not final.
+    pub active_children: HashMap<NodeIx, u32>,
+    /// By open boundary: its direct pods, steps and DAGs that ended badly.
+    pub failed_children: HashMap<NodeIx, u32>,
+    /// Tasks done well, and tasks known so far.
+    pub progress: (u32, u32),
+}
+
+impl State {
+    pub fn node(&self, at: NodeIx) -> &Node {
+        &self.nodes[at.at()]
+    }
+
+    pub fn finished(&self) -> bool {
+        self.phase.finished()
+    }
+
+    /// No new work outside exit handlers: the run is being ended.
+    pub fn closing(&self) -> bool {
+        self.shutdown.is_some() || self.deadline_passed
+    }
+
+    /// The run is being ended and this node with it. Only terminating ends exit handlers too.
+    pub fn closes(&self, at: NodeIx) -> bool {
+        self.shutdown == Some(Shutdown::Terminate) || self.closing() && !self.node(at).after_end
+    }
+
+    pub fn id_of(&self, at: NodeIx) -> String {
+        super::ident::node_id(&self.name, &self.node(at).name)
+    }
+
+    pub fn display_of(&self, at: NodeIx) -> &str {
+        let node = self.node(at);
+        match &node.display {
+            Some(display) => display,
+            None => super::ident::display_name(&node.name, node.boundary.map(|boundary| &*self.node(boundary).name)),
+        }
+    }
+}
+
+pub struct Run {
+    pub id: RunId,
+    pub state: State,
+    pub program: Arc<Program>,
+    /// The manifest as it was given.
+    pub manifest: Arc<serde_json::Value>,
+    pub(super) todo: Todo,
+    /// Templates with variables put in, for nodes that are still open. Rebuilt when missing.
+    pub(super) instances: HashMap<NodeIx, Arc<Instance>>,
+}
+
+/// What to look at next. Not part of the state: after a restart everything open is looked at once.
+#[derive(Default)]
+pub struct Todo {
+    /// Nodes to visit.
+    pub agenda: VecDeque<NodeIx>,
+    /// DAG tasks whose waiting is over, by DAG.
+    pub ready: HashMap<NodeIx, VecDeque<u32>>,
+    /// Nodes that would start a pod but for the run's own limit.
+    pub parked: VecDeque<NodeIx>,
+    /// Nodes that would start a child but for their boundary's limit.
+    pub parked_in: HashMap<NodeIx, VecDeque<NodeIx>>,
+    /// Everything that is parked somewhere, so that nothing is parked twice.
+    pub parked_nodes: HashSet<NodeIx>,
+    /// Boundaries with parked nodes that have lost a child.
+    pub roomy: VecDeque<NodeIx>,
+    /// Pods that came into being and wait for the scheduler.
+    pub queued: Vec<NodeIx>,
+    /// Wake-ups to be set: a node's, or the run's own.
+    pub wakes: Vec<(Time, Option<NodeIx>)>,
+    /// The run's own next step (begin, exit handler, end) wants a look.
+    pub run: bool,
+}
+
+impl Run {
+    /// Reading an old journal left notes about work that was done long ago.
+    pub(crate) fn settle_journal(&mut self) {
+        self.todo = Todo::default();
+    }
+
+    /// Everything open is looked at once, and every wake-up is set again.
+    pub(crate) fn reopen(&mut self) {
+        self.look_everywhere();
+        self.todo.queued.clear();
+        let wakes = self.state.nodes.iter().enumerate().filter(|(_, node)| !node.phase.fulfilled());
+        self.todo.wakes = wakes.filter_map(|(at, node)| Some((node.wake?, Some(NodeIx(at as u32))))).collect();
+        if let (Some(began), Some(seconds)) = (self.state.began, self.program.workflow.spec.active_deadline_seconds) {
+            let span = std::time::Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+            self.todo.wakes.push((began.saturating_add(span), None));
+        }
+    }
+
+    /// A wake-up is due: the node, or the run itself, wants a look.
+    pub(crate) fn wake(&mut self, node: Option<NodeIx>) {
+        match node {
+            Some(node) => self.todo.agenda.push_back(node),
+            None => self.todo.run = true,
+        }
+    }
+
+    /// A wake-up set earlier still has something to wake.
+    pub(crate) fn awaits(&self, at: Time, node: Option<NodeIx>) -> bool {
+        let state = &self.state;
+        match node {
+            Some(node) => !state.node(node).phase.fulfilled() && state.node(node).wake == Some(at),
+            None => !state.closing() && state.root.is_none_or(|root| !state.node(root).settled),
+        }
+    }
+
+    pub(crate) fn take_queued(&mut self) -> Vec<NodeIx> {
+        std::mem::take(&mut self.todo.queued)
+    }
+
+    pub(crate) fn take_wakes(&mut self) -> Vec<(Time, Option<NodeIx>)> {
+        std::mem::take(&mut self.todo.wakes)
+    }
+
+    pub(crate) fn is_queued(&self, at: NodeIx) -> bool {
+        let node = self.state.node(at);
+        node.body == Body::Leaf(Leaf::Queued) && !node.phase.fulfilled()
+    }
+
+    pub fn open_leaves(&self) -> impl Iterator<Item = (NodeIx, Leaf)> + '_ {
+        let open = self.state.nodes.iter().enumerate().filter(|(_, node)| !node.phase.fulfilled());
+        open.filter_map(|(at, node)| Some((NodeIx(at as u32), node.leaf()?)))
+    }
+
+    pub(crate) fn priority(&self, at: NodeIx) -> i32 {
+        let own = self.state.node(at).template.as_deref().and_then(|name| self.program.recipe(name)?.template.priority);
+        own.or(self.program.workflow.spec.priority).unwrap_or(0)
+    }
+
+    pub(crate) fn resources(&self, at: NodeIx) -> Resources {
+        super::task::resources(&self.recipe_of(at).template)
+    }
+}

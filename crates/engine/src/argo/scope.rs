@@ -1,0 +1,181 @@
+//! What a variable's name means at one place of a run. Values are looked up when asked for, never collected:
+//! a run with a hundred thousand nodes costs nothing to a step that refers to one of them.
+
+use octoflow_model::{
+    NodeIx, Time,
+    argo::{NodeKind, Phase, Template},
+    fact::{InputValues, Role},
+};
+use serde_json::Value;
+
+use super::{
+    node::{Body, Fan, Node},
+    program::{Calls, Recipe},
+    run::Run,
+};
+
+mod calls;
+mod expression;
+mod workflow;
+
+#[derive(Clone, Copy)]
+pub struct Scope<'a> {
+    pub run: &'a Run,
+    pub now: Time,
+    /// The steps or DAG node whose calls can be referred to, with its template.
+    pub frame: Option<(NodeIx, &'a Recipe)>,
+    /// A call's name that means this node, whatever the frame says: inside an exit handler of a loop's item.
+    pub own: Option<(&'a str, NodeIx)>,
+    pub item: Option<&'a Value>,
+    pub inputs: Option<&'a InputValues>,
+    /// The template whose declared paths can be referred to.
+    pub template: Option<&'a Template>,
+    pub locals: &'a [(&'static str, String)],
+    /// The text will be filled again for each call: what may change until then is left for that time.
+    pub again: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    Text(String),
+    /// It would be there, had its producer not been skipped or omitted.
+    Absent,
+    Unknown,
+}
+
+impl From<Option<String>> for Lookup {
+    fn from(found: Option<String>) -> Self {
+        found.map_or(Self::Unknown, Self::Text)
+    }
+}
+
+impl<'a> Scope<'a> {
+    /// Only the run's own variables.
+    pub fn new(run: &'a Run, now: Time) -> Self {
+        Self { run, now, frame: None, own: None, item: None, inputs: None, template: None, locals: &[], again: false }
+    }
+
+    pub fn in_frame(self, frame: NodeIx, recipe: &'a Recipe) -> Self {
+        Self { frame: Some((frame, recipe)), ..self }
+    }
+
+    pub fn lookup(&self, name: &str) -> Lookup {
+        if let Some((_, value)) = self.locals.iter().find(|(local, _)| *local == name) {
+            return Lookup::Text(value.clone());
+        }
+        let (root, rest) = name.split_once('.').unwrap_or((name, ""));
+        match root {
+            "workflow" if self.again && changes(rest) => Lookup::Unknown,
+            "workflow" => self.workflow(rest).into(),
+            "inputs" => self.input(rest).into(),
+            "outputs" => self.output_path(rest).into(),
+            "item" => self.item_text(rest).into(),
+            "steps" | "tasks" => match rest.split_once('.') {
+                Some((call, field)) => self.call(root, call, field),
+                None => Lookup::Unknown,
+            },
+            _ => Lookup::Unknown,
+        }
+    }
+
+    fn input(&self, rest: &str) -> Option<String> {
+        if rest == "parameters" {
+            let list: Vec<Value> =
+                self.inputs?.parameters.iter().map(|(name, value)| serde_json::json!({"name": name, "value": value})).collect();
+            return Some(Value::Array(list).to_string());
+        }
+        if let Some(name) = rest.strip_prefix("parameters.") {
+            return self.inputs?.parameters.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
+        }
+        let name = rest.strip_prefix("artifacts.")?.strip_suffix(".path")?;
+        let declared = self.template?.inputs.artifacts.iter().find(|artifact| artifact.name == name)?;
+        declared.path.clone()
+    }
+
+    fn output_path(&self, rest: &str) -> Option<String> {
+        let outputs = &self.template?.outputs;
+        let name = rest.strip_suffix(".path")?;
+        if let Some(name) = name.strip_prefix("parameters.") {
+            let declared = outputs.parameters.iter().find(|parameter| parameter.name == name)?;
+            return declared.value_from.as_ref()?.path.clone();
+        }
+        let name = name.strip_prefix("artifacts.")?;
+        outputs.artifacts.iter().find(|artifact| artifact.name == name)?.path.clone()
+    }
+
+    fn item_text(&self, rest: &str) -> Option<String> {
+        let item = self.item?;
+        let value = if rest.is_empty() { item } else { item.get(rest)? };
+        Some(octoflow_model::argo::value::spelled(value.clone()))
+    }
+}
+
+/// A field of `workflow` whose value is not the same during a whole run.
+fn changes(field: &str) -> bool {
+    matches!(field.split('.').next(), Some("outputs" | "status" | "failures" | "duration"))
+}
+
+/// What a call's name stands for.
+#[derive(Clone, Copy)]
+pub(super) enum Subject<'a> {
+    One(NodeIx),
+    /// A loop, with the node that carries its phase.
+    Many { fan: &'a Fan, group: NodeIx },
+}
+
+impl<'a> Scope<'a> {
+    /// The node or nodes a call of the frame stands for; `None` when there is no such call or it has not been made.
+    pub(super) fn subject(&self, root: &str, call: &str) -> Option<Subject<'a>> {
+        if let Some((own, node)) = self.own
+            && own == call
+        {
+            return Some(Subject::One(node));
+        }
+        let (frame, recipe) = self.frame?;
+        let state = &self.run.state;
+        match (&recipe.calls, &state.node(frame).body, root) {
+            (Calls::Steps { index }, Body::Steps { groups }, "steps") => {
+                let (group, step) = *index.get(call)?;
+                let group = *groups.get(group as usize)?;
+                let Body::Group(body) = &state.node(group).body else { return None };
+                subject_of(&state.nodes, body.calls.get(step as usize)?, group)
+            }
+            (Calls::Dag(graph), Body::Dag(dag), "tasks") => {
+                let task = *graph.index.get(call)?;
+                let node = dag.nodes[task as usize]?;
+                match &state.node(node).body {
+                    Body::Fan(fan) if state.node(node).kind == NodeKind::TaskGroup => Some(Subject::Many { fan, group: node }),
+                    _ => Some(Subject::One(node)),
+                }
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn node(&self, at: NodeIx) -> &'a Node {
+        self.run.state.node(at)
+    }
+
+    /// Everything the subject stands for is final.
+    pub(super) fn fulfilled(&self, subject: Subject<'_>) -> bool {
+        match subject {
+            Subject::One(node) => self.node(node).phase.fulfilled(),
+            Subject::Many { fan, group } => {
+                self.node(group).phase.fulfilled() || fan.open == 0 && fan.items.as_ref().is_some_and(|items| items.len() == fan.nodes.len())
+            }
+        }
+    }
+
+    pub(super) fn phase(&self, subject: Subject<'_>) -> Phase {
+        match subject {
+            Subject::One(node) => self.node(node).phase,
+            Subject::Many { group, .. } => self.node(group).phase,
+        }
+    }
+}
+
+fn subject_of<'a>(nodes: &[Node], fan: &'a Fan, group: NodeIx) -> Option<Subject<'a>> {
+    let first = *fan.nodes.first()?;
+    let looped = matches!(nodes[first.at()].role, Role::Step { item: Some(_), .. });
+    Some(if looped { Subject::Many { fan, group } } else { Subject::One(first) })
+}

@@ -1,0 +1,257 @@
+//! The run as people and tools see it: the manifest with a `status` in exactly the shape they know.
+//! A projection of the state; nothing is decided here.
+
+use octoflow_model::{
+    NodeIx,
+    argo::{NodeKind, Phase, RunPhase},
+    fact::{ArtifactValue, InputValues, OutputArtifactValue, OutputValues, Role},
+};
+use serde_json::{Map, Value, json};
+
+use super::{
+    ident,
+    node::Node,
+    run::{Run, State},
+};
+
+/// The whole object: metadata completed, the spec as given, the status as it stands.
+pub fn object(run: &Run) -> Value {
+    let mut object = run.manifest.as_ref().clone();
+    let state = &run.state;
+    let metadata = object["metadata"].as_object_mut().map(std::mem::take).unwrap_or_default();
+    object["metadata"] = completed(metadata, state);
+    object["status"] = status(run);
+    object
+}
+
+/// The same, written node by node, for runs that are too large to be held twice.
+pub fn write_object(run: &Run, to: &mut dyn std::io::Write) -> std::io::Result<()> {
+    const HOLE: &str = "\"nodes\":{}";
+    let mut object = run.manifest.as_ref().clone();
+    let metadata = object["metadata"].as_object_mut().map(std::mem::take).unwrap_or_default();
+    object["metadata"] = completed(metadata, &run.state);
+    object["status"] = Value::Object(head(run));
+    object["status"]["nodes"] = json!({});
+    let status = object["status"].take();
+    let text = object.to_string();
+    let status = status.to_string();
+    let (before, after) = status.split_once(HOLE).expect("the status was given an empty map of nodes");
+    let (outer_before, outer_after) = text.rsplit_once("\"status\":null").expect("the object was given an empty status");
+    write!(to, "{outer_before}\"status\":{before}\"nodes\":{{")?;
+    let progress = progress(&run.state);
+    for (at, share) in progress.iter().enumerate() {
+        let at = NodeIx(at as u32);
+        let comma = if at.0 == 0 { "" } else { "," };
+        write!(to, "{comma}{}:", Value::String(run.state.id_of(at)))?;
+        serde_json::to_writer(&mut *to, &node(run, at, *share))?;
+    }
+    write!(to, "}}{after}{outer_after}")
+}
+
+/// The labels a run carries: its own, and the two that tell how it stands.
+pub fn labels(run: &Run) -> octoflow_model::task::Labels {
+    let mut labels = run.program.workflow.metadata.labels.clone();
+    labels.insert("workflows.argoproj.io/phase".to_owned(), run.state.phase.word().to_owned());
+    labels.insert("workflows.argoproj.io/completed".to_owned(), run.state.finished().to_string());
+    labels
+}
+
+fn completed(mut metadata: Map<String, Value>, state: &State) -> Value {
+    metadata.insert("name".to_owned(), json!(*state.name));
+    metadata.insert("namespace".to_owned(), json!(*state.namespace));
+    metadata.insert("uid".to_owned(), json!(*state.uid));
+    metadata.insert("creationTimestamp".to_owned(), json!(state.created.to_string()));
+    let labels = metadata.entry("labels").or_insert_with(|| json!({}));
+    labels["workflows.argoproj.io/phase"] = json!(state.phase.word());
+    labels["workflows.argoproj.io/completed"] = json!(state.finished().to_string());
+    Value::Object(metadata)
+}
+
+pub fn status(run: &Run) -> Value {
+    let state = &run.state;
+    let progress = progress(state);
+    let mut status = head(run);
+    let nodes: Map<String, Value> =
+        (0..state.nodes.len()).map(|at| (state.id_of(NodeIx(at as u32)), node(run, NodeIx(at as u32), progress[at]))).collect();
+    status.insert("nodes".to_owned(), Value::Object(nodes));
+    Value::Object(status)
+}
+
+/// Everything but the nodes.
+fn head(run: &Run) -> Map<String, Value> {
+    let state = &run.state;
+    let mut status = Map::new();
+    status.insert("phase".to_owned(), json!(state.phase.word()));
+    if !state.message.is_empty() {
+        status.insert("message".to_owned(), json!(state.message));
+    }
+    status.insert("startedAt".to_owned(), json!(state.began.map(|at| at.to_string())));
+    status.insert("finishedAt".to_owned(), json!(state.ended.map(|at| at.to_string())));
+    status.insert("progress".to_owned(), json!(format!("{}/{}", state.progress.0, state.progress.1)));
+    status.insert("conditions".to_owned(), conditions(state));
+    let outputs = exported(state);
+    if outputs.as_object().is_some_and(|outputs| !outputs.is_empty()) {
+        status.insert("outputs".to_owned(), outputs);
+    }
+    status
+}
+
+fn conditions(state: &State) -> Value {
+    let mut conditions = vec![json!({"type": "PodRunning", "status": if state.active_pods > 0 { "True" } else { "False" }})];
+    if matches!(state.phase, RunPhase::Succeeded | RunPhase::Failed | RunPhase::Error) {
+        conditions.push(json!({"type": "Completed", "status": "True"}));
+    }
+    Value::Array(conditions)
+}
+
+fn exported(state: &State) -> Value {
+    let mut outputs = Map::new();
+    if !state.exported.is_empty() {
+        let list: Vec<Value> = state.exported.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+        outputs.insert("parameters".to_owned(), Value::Array(list));
+    }
+    if !state.exported_artifacts.is_empty() {
+        let list: Vec<Value> = state.exported_artifacts.values().map(output_artifact).collect();
+        outputs.insert("artifacts".to_owned(), Value::Array(list));
+    }
+    Value::Object(outputs)
+}
+
+/// One node as `status.nodes` has it.
+fn node(run: &Run, at: NodeIx, progress: (u32, u32)) -> Value {
+    let state = &run.state;
+    let node = state.node(at);
+    let mut fields = Map::new();
+    let mut put = |name: &str, value: Value| {
+        fields.insert(name.to_owned(), value);
+    };
+    put("id", json!(state.id_of(at)));
+    put("name", json!(*node.name));
+    put("displayName", json!(state.display_of(at)));
+    put("type", json!(node.kind.word()));
+    if let Some(template) = node.template.as_deref().filter(|template| !template.contains('#')) {
+        put("templateName", json!(template));
+        put("templateScope", json!(format!("local/{}", state.name)));
+    }
+    put("phase", json!(node.phase.word()));
+    if let Some(boundary) = node.boundary {
+        put("boundaryID", json!(state.id_of(boundary)));
+    }
+    if let Some(message) = &node.message {
+        put("message", json!(**message));
+    }
+    put("startedAt", json!(node.started.to_string()));
+    put("finishedAt", json!(node.finished.map(|at| at.to_string())));
+    if matches!(node.kind, NodeKind::Pod | NodeKind::Suspend) || progress.1 > 0 {
+        put("progress", json!(format!("{}/{}", progress.0, progress.1)));
+    }
+    if let Some(flag) = flag(node) {
+        put("nodeFlag", flag);
+    }
+    if let Some(inputs) = &node.inputs {
+        put("inputs", input_values(inputs));
+    }
+    if let Some(outputs) = &node.outputs {
+        put("outputs", output_values(outputs));
+    }
+    let ids = |list: &[NodeIx]| list.iter().map(|at| json!(state.id_of(*at))).collect::<Vec<_>>();
+    if !node.children.is_empty() {
+        put("children", Value::Array(ids(&node.children)));
+    }
+    if !node.outbound.is_empty() {
+        put("outboundNodes", Value::Array(ids(&node.outbound)));
+    }
+    Value::Object(fields)
+}
+
+fn flag(node: &Node) -> Option<Value> {
+    match node.role {
+        Role::Attempt(_) => Some(json!({"retried": true})),
+        Role::Hook(_) | Role::Exit => Some(json!({"hooked": true})),
+        Role::Entry | Role::Group(_) | Role::Step { .. } | Role::Task(_) | Role::Item(_) => None,
+    }
+}
+
+/// Each node's share of the work: its own if it is a task, else the sum of what belongs to it. Children come after
+/// their parents, so one walk from the end adds everything up.
+fn progress(state: &State) -> Vec<(u32, u32)> {
+    let mut sums = vec![(0, 0); state.nodes.len()];
+    for (at, node) in state.nodes.iter().enumerate().rev() {
+        if matches!(node.kind, NodeKind::Pod | NodeKind::Suspend) {
+            let done = matches!(node.phase, Phase::Succeeded | Phase::Skipped | Phase::Omitted);
+            sums[at].0 += u32::from(done);
+            sums[at].1 += 1;
+        }
+        if let Some(parent) = node.parent {
+            sums[parent.at()].0 += sums[at].0;
+            sums[parent.at()].1 += sums[at].1;
+        }
+    }
+    sums
+}
+
+fn input_values(inputs: &InputValues) -> Value {
+    let mut fields = parameters(&inputs.parameters);
+    let artifacts: Vec<Value> = inputs
+        .artifacts
+        .iter()
+        .map(|artifact| {
+            let mut value = json!({"name": artifact.name});
+            if let Some(path) = &artifact.path {
+                value["path"] = json!(path);
+            }
+            match &artifact.source {
+                ArtifactValue::Raw(data) => value["raw"] = json!({"data": data}),
+                ArtifactValue::Stored { artifact, sub_path } => {
+                    value["local"] = json!(artifact);
+                    if let Some(sub_path) = sub_path {
+                        value["subPath"] = json!(sub_path);
+                    }
+                }
+                ArtifactValue::Absent => value["optional"] = json!(true),
+            }
+            value
+        })
+        .collect();
+    if !artifacts.is_empty() {
+        fields.insert("artifacts".to_owned(), Value::Array(artifacts));
+    }
+    Value::Object(fields)
+}
+
+fn output_values(outputs: &OutputValues) -> Value {
+    let mut fields = parameters(&outputs.parameters);
+    if !outputs.artifacts.is_empty() {
+        fields.insert("artifacts".to_owned(), outputs.artifacts.iter().map(output_artifact).collect());
+    }
+    if let Some(result) = &outputs.result {
+        fields.insert("result".to_owned(), json!(result));
+    }
+    if let Some(code) = &outputs.exit_code {
+        fields.insert("exitCode".to_owned(), json!(code));
+    }
+    Value::Object(fields)
+}
+
+fn parameters(list: &[(String, String)]) -> Map<String, Value> {
+    let mut fields = Map::new();
+    if !list.is_empty() {
+        let list: Vec<Value> = list.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+        fields.insert("parameters".to_owned(), Value::Array(list));
+    }
+    fields
+}
+
+fn output_artifact(value: &OutputArtifactValue) -> Value {
+    let mut artifact = json!({"name": value.name, "local": value.artifact});
+    if let Some(path) = &value.path {
+        artifact["path"] = json!(path);
+    }
+    artifact
+}
+
+/// The pod name of a node, as logs and messages use it.
+pub fn pod_name(run: &Run, at: NodeIx) -> String {
+    let node = run.state.node(at);
+    ident::pod_name(&run.state.name, &node.name, node.template.as_deref().unwrap_or_default())
+}

@@ -1,0 +1,185 @@
+//! Steps: groups one after another, the steps of a group side by side.
+
+use octoflow_model::{
+    NodeIx,
+    argo::{NodeKind, Phase},
+    fact::{InputValues, Role},
+};
+
+use super::{
+    call::{Birth, Called},
+    expand::Loop,
+    ident::item_suffix,
+    node::{Body, Fan},
+    program::Place,
+    turn::Turn,
+};
+
+pub(super) const FAIL_FAST: &str = "template has failed or errored children and failFast enabled";
+
+impl Turn<'_> {
+    pub(super) fn visit_steps(&mut self, at: NodeIx) {
+        let Body::Steps { groups } = &self.run.state.node(at).body else { return };
+        let Some(last) = groups.last().copied() else { return self.next_group(at, 0) };
+        let next = groups.len() as u32;
+        let group = self.run.state.node(last);
+        if !group.phase.fulfilled() {
+            return;
+        }
+        if group.phase.bad() {
+            let message = if self.fails_fast(at) { FAIL_FAST.to_owned() } else { group.message.as_deref().unwrap_or_default().to_owned() };
+            let outbound = self.last_outbound(last);
+            return self.finish_with(at, Phase::Failed, message, Default::default(), outbound);
+        }
+        self.next_group(at, next);
+    }
+
+    fn next_group(&mut self, at: NodeIx, index: u32) {
+        let node = self.run.state.node(at);
+        let groups = self.run.recipe_of(at).template.steps.as_ref().map_or(0, Vec::len) as u32;
+        let last = match &node.body {
+            Body::Steps { groups } => groups.last().copied(),
+            _ => None,
+        };
+        if index >= groups {
+            let outbound = last.map(|last| self.last_outbound(last)).unwrap_or_default();
+            return self.complete(at, outbound);
+        }
+        if self.run.state.closes(at) {
+            let message = self.closing_message();
+            return self.finish(at, Phase::Failed, message);
+        }
+        let after = match last {
+            Some(last) => self.last_outbound(last),
+            None => vec![at],
+        };
+        let name = format!("{}[{index}]", node.name);
+        let birth = Birth { name, role: Role::Group(index), parent: Some(at), boundary: Some(at), after, followed: false, place: None };
+        let added = self.added(birth, NodeKind::StepGroup, Phase::Running, None, InputValues::default());
+        self.born(added);
+    }
+
+    /// The ends of a group's drawing: those of its children, or the group itself when it has none.
+    fn last_outbound(&self, group: NodeIx) -> Vec<NodeIx> {
+        let Body::Group(body) = &self.run.state.node(group).body else { return vec![group] };
+        let ends: Vec<NodeIx> = body.calls.iter().flat_map(|fan| &fan.nodes).flat_map(|child| self.outbound(*child)).collect();
+        if ends.is_empty() { vec![group] } else { ends }
+    }
+
+    pub(super) fn visit_group(&mut self, at: NodeIx) {
+        let node = self.run.state.node(at);
+        let (Some(steps), Role::Group(index)) = (node.parent, &node.role) else { unreachable!("a step group belongs to a steps node") };
+        let index = *index;
+        let closing = self.run.state.closes(at);
+        if !closing && !self.fails_fast(steps) {
+            while let Some(step) = self.next_call(at) {
+                if !self.advance(at, steps, index, step) {
+                    break;
+                }
+            }
+        }
+        let Body::Group(group) = &self.run.state.node(at).body else { return };
+        let all_called = group.cursor as usize == group.calls.len();
+        let done_calling = all_called || closing || self.fails_fast(steps);
+        if group.open == 0 && done_calling {
+            self.assess_group(at, steps, index);
+        }
+    }
+
+    fn next_call(&self, group: NodeIx) -> Option<u32> {
+        match &self.run.state.node(group).body {
+            Body::Group(body) if (body.cursor as usize) < body.calls.len() => Some(body.cursor),
+            _ => None,
+        }
+    }
+
+    /// Makes the next node of a call; false when it has to wait.
+    fn advance(&mut self, at: NodeIx, steps: NodeIx, group: u32, step: u32) -> bool {
+        let place = Place::Step(group, step);
+        let fan = self.fan(at, step);
+        let (made, item) = (fan.nodes.len(), fan.items.as_ref().and_then(|items| items.get(fan.nodes.len()).cloned()));
+        let name = format!("{}.{}", self.run.state.node(at).name, self.run.recipe_of(steps).call_name(place));
+        let followed = self.call_is_followed(steps, place);
+        let mut birth = Birth {
+            name,
+            role: Role::Step { step, item: None },
+            parent: Some(at),
+            boundary: Some(steps),
+            after: vec![at],
+            followed,
+            place: Some(place),
+        };
+        if item.is_none() {
+            match self.expand(steps, place) {
+                Loop::None => {}
+                Loop::Skip(message) => {
+                    self.born_final(birth, Phase::Skipped, message);
+                    return true;
+                }
+                Loop::Wrong(message) => {
+                    self.born_wrong(birth, message);
+                    return true;
+                }
+                Loop::Items(items) => {
+                    self.decide(octoflow_model::Fact::Expanded { node: at, call: step, items });
+                    return true;
+                }
+            }
+        } else if let Some(item) = &item {
+            birth.name.push_str(&item_suffix(made, item));
+            birth.role = Role::Step { step, item: Some(made as u32) };
+        }
+        match self.call(steps, place, item.as_ref(), birth) {
+            Called::Made => true,
+            Called::Blocked(gate) => {
+                self.park(at, gate);
+                false
+            }
+        }
+    }
+
+    fn fan(&self, group: NodeIx, step: u32) -> &Fan {
+        match &self.run.state.node(group).body {
+            Body::Group(body) => &body.calls[step as usize],
+            _ => unreachable!("an open step group has its calls"),
+        }
+    }
+
+    /// Every child is over: the group is as good as the worst child that is not forgiven.
+    fn assess_group(&mut self, at: NodeIx, steps: NodeIx, index: u32) {
+        let Body::Group(group) = &self.run.state.node(at).body else { return };
+        let template = self.run.recipe_of(steps).template.clone();
+        let calls = template.steps.as_ref().and_then(|groups| groups.get(index as usize)).map(Vec::as_slice).unwrap_or_default();
+        let mut verdict: Option<(Phase, String)> = None;
+        for (call, fan) in calls.iter().zip(&group.calls) {
+            let forgiven = call.continue_on.unwrap_or_default();
+            for child in &fan.nodes {
+                let node = self.run.state.node(*child);
+                let bad = match node.phase {
+                    Phase::Failed => !forgiven.failed,
+                    Phase::Error => !forgiven.error,
+                    Phase::Pending | Phase::Running | Phase::Succeeded | Phase::Skipped | Phase::Omitted => false,
+                };
+                if !bad || verdict.is_some() {
+                    continue;
+                }
+                verdict = Some(if node.kind == NodeKind::Skipped {
+                    let why = node.message.as_deref().unwrap_or_default();
+                    let message = format!("step group deemed errored due to child {} error: {why}", node.name);
+                    (Phase::Error, message)
+                } else {
+                    (Phase::Failed, format!("child '{}' failed", self.run.state.id_of(*child)))
+                });
+            }
+        }
+        let unfinished = (group.cursor as usize) < group.calls.len();
+        match verdict {
+            Some((phase, message)) => self.finish(at, phase, message),
+            None if unfinished => {
+                let message = self.closing_message();
+                self.finish(at, Phase::Failed, message);
+            }
+            None => self.finish(at, Phase::Succeeded, ""),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Putting variables into text: `{{name}}` and `{{=expression}}`.
+//! It knows how tags are written; what a name means is the scope's.
+
+use std::{borrow::Cow, fmt};
+
+use serde_json::Value;
+
+use super::scope::{Lookup, Scope};
+use crate::expr::{self, lang};
+
+/// What to do with a tag that names a step, task or item which cannot be resolved.
+/// Tags with other names are always left as they are: braces of shells and other template languages survive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// Leave it; a later pass will know.
+    Keep,
+    /// This was the last pass.
+    Refuse,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Error {
+    /// Nothing has this name.
+    Unresolved { tag: String },
+    /// The producer was skipped or omitted, so its output is not there.
+    Absent { tag: String },
+    Expression { tag: String, why: String },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unresolved { tag } => write!(f, "failed to resolve {{{{{tag}}}}}"),
+            Self::Absent { tag } => {
+                write!(f, "failed to resolve {{{{{tag}}}}}: it is an absent optional value, because what produces it was skipped or omitted; give the output or the input a default")
+            }
+            Self::Expression { tag, why } => write!(f, "failed to evaluate expression {{{{{tag}}}}}: {why}"),
+        }
+    }
+}
+
+/// How often one text may be rewritten by tags inside tags before it is taken for a trap.
+const NESTED_TAGS: usize = 1000;
+
+pub fn fill<'t>(text: &'t str, scope: &Scope<'_>, missing: Missing) -> Result<Cow<'t, str>, Error> {
+    if !text.contains("{{") {
+        return Ok(Cow::Borrowed(text));
+    }
+    let mut text = Cow::Borrowed(text);
+    let mut nested = 0;
+    let mut filled = String::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(open) = text[at..].find("{{").map(|found| at + found) {
+        let Some(close) = close_of(&text, open) else { break };
+        let body = &text[open + 2..close];
+        if let (Some(inner), false) = (body.rfind("{{"), body.trim_start().starts_with('=')) {
+            // The innermost tag first; its value becomes part of the outer tag's name.
+            let inner_open = open + 2 + inner;
+            nested += 1;
+            if nested <= NESTED_TAGS
+                && let Some(value) = resolve(&text[inner_open + 2..close], scope, missing)?
+            {
+                text = Cow::Owned(format!("{}{value}{}", &text[..inner_open], &text[close + 2..]));
+                continue;
+            }
+            filled.push_str(&text[at..inner_open + 2]);
+            at = inner_open + 2;
+            continue;
+        }
+        filled.push_str(&text[at..open]);
+        match resolve(body, scope, missing)? {
+            Some(value) => filled.push_str(&value),
+            None => filled.push_str(&text[open..close + 2]),
+        }
+        at = close + 2;
+    }
+    filled.push_str(&text[at..]);
+    Ok(Cow::Owned(filled))
+}
+
+/// The whole text is one tag whose producer is absent: the caller may fall back to a default.
+pub fn is_absent(text: &str, scope: &Scope<'_>) -> bool {
+    let body = text.trim().strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
+    body.is_some_and(|body| !body.contains("{{") && !body.trim_start().starts_with('=') && scope.lookup(body.trim()) == Lookup::Absent)
+}
+
+pub fn fill_value(value: &Value, scope: &Scope<'_>, missing: Missing) -> Result<Value, Error> {
+    Ok(match value {
+        Value::String(text) => Value::String(fill(text, scope, missing)?.into_owned()),
+        Value::Array(list) => Value::Array(list.iter().map(|item| fill_value(item, scope, missing)).collect::<Result<_, _>>()?),
+        Value::Object(map) => {
+            let pairs = map.iter().map(|(key, item)| Ok((fill(key, scope, missing)?.into_owned(), fill_value(item, scope, missing)?)));
+            Value::Object(pairs.collect::<Result<_, _>>()?)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    })
+}
+
+/// Where the tag that opens at `open` closes. An expression may hold `}}` of its own, so it ends where it parses.
+fn close_of(text: &str, open: usize) -> Option<usize> {
+    let first = open + 2 + text[open + 2..].find("}}")?;
+    let Some(source) = text[open + 2..].trim_start().strip_prefix('=') else { return Some(first) };
+    let source_at = text.len() - source.len();
+    const TRIES: usize = 16;
+    let mut close = first;
+    for _ in 0..TRIES {
+        if lang::parse(&text[source_at..close]).is_ok() {
+            return Some(close);
+        }
+        match text[close + 1..].find("}}") {
+            Some(next) => close = close + 1 + next,
+            None => break,
+        }
+    }
+    Some(first)
+}
+
+/// The tag's text, or `None` to leave it as it is.
+fn resolve(body: &str, scope: &Scope<'_>, missing: Missing) -> Result<Option<String>, Error> {
+    if let Some(source) = body.trim_start().strip_prefix('=') {
+        return evaluate(source, scope, missing);
+    }
+    let name = body.trim();
+    let must = missing == Missing::Refuse && ["steps.", "tasks.", "item"].iter().any(|prefix| name.starts_with(prefix));
+    match scope.lookup(name) {
+        Lookup::Text(text) => Ok(Some(text)),
+        Lookup::Absent if missing == Missing::Refuse => Err(Error::Absent { tag: name.to_owned() }),
+        Lookup::Unknown if must => Err(Error::Unresolved { tag: name.to_owned() }),
+        Lookup::Absent | Lookup::Unknown => Ok(None),
+    }
+}
+
+fn evaluate(source: &str, scope: &Scope<'_>, missing: Missing) -> Result<Option<String>, Error> {
+    let wrong = |why: String| Error::Expression { tag: format!("={source}"), why };
+    let program = lang::parse(source).map_err(|error| wrong(error.to_string()))?;
+    if missing == Missing::Keep && program.roots().iter().any(|reference| scope.is_late(reference)) {
+        return Ok(None);
+    }
+    match program.evaluate(scope) {
+        Ok(expr::Value::Nil) if missing == Missing::Keep => Ok(None),
+        Ok(expr::Value::Nil) => Err(wrong("it has no value".to_owned())),
+        Ok(expr::Value::Str(text)) => Ok(Some(text.to_string())),
+        Ok(other) => Ok(Some(other.to_json())),
+        Err(_) if missing == Missing::Keep => Ok(None),
+        Err(error) => Err(wrong(error.to_string())),
+    }
+}

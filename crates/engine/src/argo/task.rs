@@ -1,0 +1,136 @@
+//! From a template with its variables put in to a task a runtime can run: command, environment, files, mounts,
+//! inputs to place and outputs to collect.
+
+use octoflow_model::{
+    NodeIx, Task, Time,
+    argo::{Artifact, Container, Template},
+    fact::ArtifactValue,
+    task::{self, Archive, ArtifactInput, ArtifactOutput, ArtifactSource, File, Wanted},
+};
+
+use super::{ident, instance::Instance, turn::Turn};
+
+mod environment;
+mod quantity;
+mod volumes;
+
+pub(super) use quantity::resources;
+
+/// Where a script's source lies inside its task.
+pub const SCRIPT_PATH: &str = "/argo/staging/script";
+/// How long a task gets to end after the polite signal, when its template does not say.
+const GRACE_S: u64 = 30;
+
+impl Turn<'_> {
+    /// The task of a node, and when it must be over; the reason when there can be none.
+    pub fn build_task(&mut self, at: NodeIx) -> Result<(Task, Option<Time>), String> {
+        let instance = self.instance(at)?;
+        let template = &instance.template;
+        let deadline = self.leaf_deadline(at, template)?;
+        let node = self.run.state.node(at);
+        let name = ident::pod_name(&self.run.state.name, &node.name, node.template.as_deref().unwrap_or_default());
+        let (container, source) = match (&template.container, &template.script) {
+            (Some(container), _) => (container, None),
+            (None, Some(script)) => (&script.container, Some(script.source.as_str()).filter(|source| !source.is_empty())),
+            (None, None) => return Err(format!("template '{}' runs no container", template.name)),
+        };
+        let mut files = Vec::new();
+        let mut mounts = Vec::new();
+        self.mount_volumes(at, template, container, &mut files, &mut mounts)?;
+        let mut main = self.main_container(at, container, &name)?;
+        if let Some(source) = source {
+            files.push(File { path: SCRIPT_PATH.to_owned(), contents: source.as_bytes().to_vec(), mode: 0o755 });
+            main.args.push(SCRIPT_PATH.to_owned());
+        }
+        let task = Task {
+            main,
+            files,
+            mounts,
+            inputs: self.input_artifacts(at, template)?,
+            wanted: self.wanted(at, &instance, &name)?,
+            resources: resources(template),
+            grace: std::time::Duration::from_secs(template.termination_grace_period_seconds.unwrap_or(GRACE_S)),
+            name,
+        };
+        Ok((task, deadline))
+    }
+
+    fn main_container(&self, at: NodeIx, container: &Container, pod: &str) -> Result<task::Container, String> {
+        let env = self.environment(at, container, pod)?;
+        let expand = |text: &String| environment::expand(text, &env);
+        Ok(task::Container {
+            name: container.name.clone().unwrap_or_else(|| "main".to_owned()),
+            image: container.image.clone(),
+            command: container.command.iter().map(expand).collect(),
+            args: container.args.iter().map(expand).collect(),
+            working_dir: container.working_dir.clone().filter(|path| !path.is_empty()),
+            tty: container.tty,
+            env,
+        })
+    }
+
+    fn input_artifacts(&self, at: NodeIx, template: &Template) -> Result<Vec<ArtifactInput>, String> {
+        let given = self.run.state.node(at).inputs.as_deref();
+        let mut inputs = Vec::new();
+        for declared in &template.inputs.artifacts {
+            let Some(value) = given.and_then(|given| given.artifacts.iter().find(|value| value.name == declared.name)) else { continue };
+            let source = match &value.source {
+                ArtifactValue::Absent => continue,
+                ArtifactValue::Raw(data) => ArtifactSource::Raw { data: data.clone() },
+                ArtifactValue::Stored { artifact, sub_path } => {
+                    ArtifactSource::Stored { artifact: artifact.clone(), sub_path: sub_path.clone() }
+                }
+            };
+            let path = declared.path.clone().ok_or_else(|| format!("inputs.artifacts.{} has no path to be placed at", declared.name))?;
+            inputs.push(ArtifactInput {
+                name: declared.name.clone(),
+                path,
+                source,
+                mode: declared.mode,
+                recurse_mode: declared.recurse_mode,
+                archive: declared.archive.as_ref().map(|_| archive(declared)),
+            });
+        }
+        Ok(inputs)
+    }
+
+    fn wanted(&self, at: NodeIx, instance: &Instance, pod: &str) -> Result<Wanted, String> {
+        let template = &instance.template;
+        let mut wanted = Wanted { result: self.result_is_wanted(at), ..Wanted::default() };
+        for parameter in &template.outputs.parameters {
+            if let Some(path) = parameter.value_from.as_ref().and_then(|from| from.path.clone()) {
+                wanted.parameters.push((parameter.name.clone(), path));
+            }
+        }
+        for artifact in &template.outputs.artifacts {
+            let path = artifact.path.clone().ok_or_else(|| format!("outputs.artifacts.{} has no path", artifact.name))?;
+            let archive = archive(artifact);
+            let file = match archive {
+                Archive::None => path.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned(),
+                Archive::Tar { level: Some(0) } => format!("{}.tar", artifact.name),
+                Archive::Tar { .. } => format!("{}.tgz", artifact.name),
+                Archive::Zip => format!("{}.zip", artifact.name),
+            };
+            let key = format!("{}/{pod}/{file}", self.run.state.name);
+            wanted.artifacts.push(ArtifactOutput { name: artifact.name.clone(), path, archive, key });
+        }
+        Ok(wanted)
+    }
+
+    /// Some text of the caller refers to this call's result.
+    fn result_is_wanted(&self, at: NodeIx) -> bool {
+        self.run.site_of(at).is_some_and(|(boundary, place, _)| {
+            let caller = self.run.recipe_of(boundary);
+            caller.results.contains(caller.call_name(place))
+        })
+    }
+}
+
+fn archive(artifact: &Artifact) -> Archive {
+    match &artifact.archive {
+        Some(choice) if choice.none.is_some() => Archive::None,
+        Some(choice) if choice.zip.is_some() => Archive::Zip,
+        Some(choice) => Archive::Tar { level: choice.tar.as_ref().and_then(|tar| tar.compression_level) },
+        None => Archive::Tar { level: None },
+    }
+}

@@ -1,0 +1,150 @@
+//! One turn: an input has changed something, and everything that follows from it is decided until nothing is left to decide.
+//! Each decision is a fact that is folded at once, so later decisions of the turn see it.
+
+use octoflow_model::{
+    Fact, NodeIx, Order, Time,
+    argo::{NodeKind, Phase},
+    fact::{NodeFinished, OutputValues},
+};
+
+use super::{node::Body, run::Run};
+use crate::engine::World;
+
+pub struct Turn<'a> {
+    pub run: &'a mut Run,
+    pub now: Time,
+    pub world: &'a World,
+    pub facts: Vec<Fact>,
+    pub orders: Vec<Order>,
+}
+
+impl<'a> Turn<'a> {
+    pub fn new(run: &'a mut Run, now: Time, world: &'a World) -> Self {
+        Self { run, now, world, facts: Vec::new(), orders: Vec::new() }
+    }
+
+    /// Decides until nothing is left to decide.
+    pub fn settle(&mut self) {
+        loop {
+            if let Some(at) = self.next() {
+                self.visit(at);
+            } else if std::mem::take(&mut self.run.todo.run) {
+                self.visit_run();
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// What to look at next: what changed first, then what had to wait for room.
+    fn next(&mut self) -> Option<NodeIx> {
+        let todo = &mut self.run.todo;
+        if let Some(at) = todo.agenda.pop_front() {
+            return Some(at);
+        }
+        while let Some(boundary) = self.run.todo.roomy.front().copied() {
+            let room = self.boundary_has_room(boundary);
+            let todo = &mut self.run.todo;
+            if !room {
+                // Those that still wait are called when the next child is over.
+                todo.roomy.pop_front();
+                continue;
+            }
+            match todo.parked_in.get_mut(&boundary).and_then(std::collections::VecDeque::pop_front) {
+                Some(at) => {
+                    todo.parked_nodes.remove(&at);
+                    return Some(at);
+                }
+                None => {
+                    todo.parked_in.remove(&boundary);
+                    todo.roomy.pop_front();
+                }
+            }
+        }
+        if self.pods_have_room()
+            && let Some(at) = self.run.todo.parked.pop_front()
+        {
+            self.run.todo.parked_nodes.remove(&at);
+            return Some(at);
+        }
+        None
+    }
+
+    fn visit(&mut self, at: NodeIx) {
+        if self.run.state.finished() {
+            return;
+        }
+        let node = self.run.state.node(at);
+        if node.settled {
+            return;
+        }
+        if node.phase.fulfilled() {
+            return self.follow(at);
+        }
+        match node.kind {
+            NodeKind::Pod => self.visit_leaf(at),
+            NodeKind::Suspend => self.visit_suspend(at),
+            NodeKind::Steps => self.visit_steps(at),
+            NodeKind::StepGroup => self.visit_group(at),
+            NodeKind::Dag => self.visit_dag(at),
+            NodeKind::TaskGroup => self.visit_task_group(at),
+            NodeKind::Retry => self.visit_retry(at),
+            NodeKind::Skipped => unreachable!("a skipped node is born final"),
+        }
+    }
+
+    /// Records a decision and makes it true.
+    pub(super) fn decide(&mut self, fact: Fact) {
+        self.run.apply(&fact);
+        self.facts.push(fact);
+    }
+
+    pub(super) fn finish(&mut self, at: NodeIx, phase: Phase, message: impl Into<String>) {
+        self.finish_with(at, phase, message.into(), OutputValues::default(), Vec::new());
+    }
+
+    pub(super) fn finish_with(&mut self, at: NodeIx, phase: Phase, message: String, outputs: OutputValues, outbound: Vec<NodeIx>) {
+        self.decide(Fact::Finished(Box::new(NodeFinished { node: at, phase, message, at: self.now, outputs, outbound })));
+    }
+
+    pub(super) fn next_node(&self) -> NodeIx {
+        NodeIx(self.run.state.nodes.len() as u32)
+    }
+
+    pub(super) fn pods_have_room(&self) -> bool {
+        match self.run.program.workflow.spec.parallelism {
+            // Nothing at a time would be nothing for ever.
+            Some(limit) if limit > 0 => u64::from(self.run.state.active_pods) < limit,
+            Some(_) | None => true,
+        }
+    }
+
+    /// The nodes that whatever comes after this one hangs off in the drawing.
+    pub(super) fn outbound(&self, at: NodeIx) -> Vec<NodeIx> {
+        let mut found = Vec::new();
+        let mut open = vec![at];
+        while let Some(at) = open.pop() {
+            let node = self.run.state.node(at);
+            match node.kind {
+                NodeKind::Pod | NodeKind::Skipped | NodeKind::Suspend => found.push(at),
+                NodeKind::Retry => match self.last_attempt(at) {
+                    Some(last) => open.push(last),
+                    None => found.push(at),
+                },
+                NodeKind::TaskGroup => match &node.body {
+                    Body::Fan(fan) if !fan.nodes.is_empty() => open.extend(fan.nodes.iter().rev()),
+                    _ => found.push(at),
+                },
+                NodeKind::Steps | NodeKind::Dag | NodeKind::StepGroup if node.outbound.is_empty() => found.push(at),
+                NodeKind::Steps | NodeKind::Dag | NodeKind::StepGroup => found.extend(&node.outbound),
+            }
+        }
+        found
+    }
+
+    /// The last attempt of a retried call; hooks hang off the retry node too but are not attempts.
+    pub(super) fn last_attempt(&self, retry: NodeIx) -> Option<NodeIx> {
+        let is_attempt = |at: &&NodeIx| matches!(self.run.state.node(**at).role, octoflow_model::fact::Role::Attempt(_));
+        self.run.state.node(retry).children.iter().rev().find(is_attempt).copied()
+    }
+}

@@ -1,0 +1,214 @@
+//! The engine: open runs, the scheduler, the wake-ups, and the one door through which everything happens.
+//! It is a pure state machine; whoever owns it keeps the facts it returns before sending its orders.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use octoflow_model::{AttemptId, Fact, NodeIx, Order, Report, RunId, Task, Time, fact::Submission, meta::KeyedData};
+
+use crate::{
+    argo::{Run, Turn, node::Leaf},
+    input::{Command, Input, Outcome, Refusal},
+    schedule::{Capacity, Scheduler, TaskRef},
+};
+
+pub use crate::schedule::Capacity as Limits;
+
+/// The two kinds of objects whose values tasks and parameters can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Keyed {
+    ConfigMap,
+    Secret,
+}
+
+/// What runs can refer to beside their own manifest.
+#[derive(Debug, Default)]
+pub struct World {
+    keyed: BTreeMap<(Keyed, String, String), KeyedData>,
+}
+
+impl World {
+    pub fn keyed(&self, kind: Keyed, namespace: &str, name: &str) -> Option<&KeyedData> {
+        self.keyed.get(&(kind, namespace.to_owned(), name.to_owned()))
+    }
+}
+
+pub struct Engine {
+    runs: HashMap<RunId, Run>,
+    world: World,
+    scheduler: Scheduler,
+    wakes: BTreeSet<(Time, RunId, Option<NodeIx>)>,
+}
+
+impl Engine {
+    pub fn new(capacity: Capacity) -> Self {
+        Self { runs: HashMap::new(), world: World::default(), scheduler: Scheduler::new(capacity), wakes: BTreeSet::new() }
+    }
+
+    pub fn put_keyed(&mut self, kind: Keyed, namespace: &str, name: &str, data: KeyedData) {
+        self.world.keyed.insert((kind, namespace.to_owned(), name.to_owned()), data);
+    }
+
+    pub fn run(&self, run: RunId) -> Option<&Run> {
+        self.runs.get(&run)
+    }
+
+    pub fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
+    /// When to call again with [`Input::Tick`] if nothing else happens before.
+    pub fn wake_at(&self) -> Option<Time> {
+        self.wakes.first().map(|(at, _, _)| *at)
+    }
+
+    /// A finished run is kept elsewhere by now.
+    pub fn forget(&mut self, run: RunId) {
+        self.runs.remove(&run);
+        self.wakes.retain(|(_, owner, _)| *owner != run);
+    }
+
+    pub fn handle(&mut self, input: Input, now: Time) -> Outcome {
+        let mut outcome = Outcome::default();
+        match input {
+            Input::Submit { run, submission } => self.submit(run, &submission, now, &mut outcome),
+            Input::Command { run, command } => self.command(run, &command, now, &mut outcome),
+            Input::Report(report) => {
+                let run = report.attempt().run;
+                self.turn(run, now, &mut outcome, |turn| turn.report(report));
+            }
+            Input::Tick => self.tick(now, &mut outcome),
+        }
+        self.schedule(now, &mut outcome);
+        self.prune();
+        outcome
+    }
+
+    /// Wake-ups at the head that have nothing to wake any more would only wake the caller for nothing.
+    fn prune(&mut self) {
+        while let Some((at, id, node)) = self.wakes.first().copied()
+            && self.runs.get(&id).is_none_or(|run| !run.awaits(at, node))
+        {
+            self.wakes.pop_first();
+        }
+    }
+
+    fn submit(&mut self, id: RunId, submission: &Submission, now: Time, outcome: &mut Outcome) {
+        match Run::open(id, submission) {
+            Ok(run) => {
+                self.runs.insert(id, run);
+                outcome.facts.push((id, vec![Fact::Submitted(Box::new(submission.clone()))]));
+                self.turn(id, now, outcome, |_| ());
+            }
+            Err(why) => outcome.refusal = Some(Refusal::Invalid(why)),
+        }
+    }
+
+    fn command(&mut self, id: RunId, command: &Command, now: Time, outcome: &mut Outcome) {
+        if !self.runs.contains_key(&id) {
+            outcome.refusal = Some(Refusal::UnknownRun(id));
+            return;
+        }
+        let mut answer = Ok(());
+        self.turn(id, now, outcome, |turn| answer = turn.command(command));
+        outcome.refusal = answer.err();
+    }
+
+    fn tick(&mut self, now: Time, outcome: &mut Outcome) {
+        while let Some((at, run, node)) = self.wakes.first().copied()
+            && at <= now
+        {
+            self.wakes.pop_first();
+            self.turn(run, now, outcome, |turn| turn.run.wake(node));
+        }
+    }
+
+    /// Folds the facts of an open run back into memory. Its work goes on with [`Engine::take_up`].
+    pub fn restore(&mut self, id: RunId, facts: impl IntoIterator<Item = Fact>) -> Result<(), String> {
+        let run = fold(id, facts)?;
+        if !run.state.finished() {
+            self.runs.insert(id, run);
+        }
+        Ok(())
+    }
+
+    /// A restored run goes on: what is believed to be with a runtime is told, everything open is looked at once.
+    pub fn take_up(&mut self, id: RunId, now: Time) -> (Vec<(AttemptId, Box<Task>)>, Outcome) {
+        let mut outcome = Outcome::default();
+        let (mut believed, mut gone) = (Vec::new(), Vec::new());
+        if let Some(run) = self.runs.get_mut(&id) {
+            run.reopen();
+            let open: Vec<(NodeIx, Leaf)> = run.open_leaves().collect();
+            for (node, leaf) in open {
+                let task = TaskRef { run: id, node };
+                if leaf == Leaf::Queued {
+                    self.scheduler.enqueue(task, run.priority(node), run.resources(node));
+                    continue;
+                }
+                self.scheduler.adopt(task, run.resources(node));
+                let mut turn = Turn::new(run, now, &self.world);
+                match turn.build_task(node) {
+                    Ok((task, _)) => believed.push((turn.attempt_id(node), Box::new(task))),
+                    Err(why) => gone.push((turn.attempt_id(node), why)),
+                }
+                if leaf == Leaf::Stopping {
+                    turn.press(node);
+                    outcome.orders.append(&mut turn.orders);
+                }
+            }
+        }
+        self.turn(id, now, &mut outcome, |turn| {
+            // What cannot be described cannot be asked for: it is ended, and counts as lost.
+            for (attempt, why) in gone {
+                turn.orders.push(Order::Kill { attempt });
+                turn.report(Report::Lost { attempt, at: now, why });
+            }
+        });
+        self.schedule(now, &mut outcome);
+        self.prune();
+        (believed, outcome)
+    }
+
+    /// Lets one run decide everything that follows from a change, and takes over what comes of it.
+    fn turn(&mut self, id: RunId, now: Time, outcome: &mut Outcome, change: impl FnOnce(&mut Turn<'_>)) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        let mut turn = Turn::new(run, now, &self.world);
+        change(&mut turn);
+        turn.settle();
+        let (facts, orders) = (turn.facts, turn.orders);
+        for fact in &facts {
+            if let Fact::Finished(finished) = fact {
+                self.scheduler.release(TaskRef { run: id, node: finished.node });
+            }
+        }
+        for node in run.take_queued() {
+            self.scheduler.enqueue(TaskRef { run: id, node }, run.priority(node), run.resources(node));
+        }
+        self.wakes.extend(run.take_wakes().into_iter().map(|(at, node)| (at, id, node)));
+        if !facts.is_empty() {
+            outcome.facts.push((id, facts));
+        }
+        outcome.orders.extend(orders);
+    }
+
+    /// Gives free room to waiting tasks until there is none.
+    fn schedule(&mut self, now: Time, outcome: &mut Outcome) {
+        loop {
+            let runs = &self.runs;
+            let picked = self.scheduler.pick(|task| runs.get(&task.run).is_some_and(|run| run.is_queued(task.node)));
+            let Some(task) = picked else { return };
+            self.turn(task.run, now, outcome, |turn| turn.launch(task.node));
+        }
+    }
+}
+
+/// The state an old journal describes.
+pub fn fold(id: RunId, facts: impl IntoIterator<Item = Fact>) -> Result<Run, String> {
+    let mut facts = facts.into_iter();
+    let Some(Fact::Submitted(submission)) = facts.next() else {
+        return Err(format!("the journal of run {id} does not begin with its submission"));
+    };
+    let mut run = Run::open(id, &submission)?;
+    facts.for_each(|fact| run.apply(&fact));
+    run.settle_journal();
+    Ok(run)
+}

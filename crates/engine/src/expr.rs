@@ -1,0 +1,31 @@
+//! The expression languages: `when` conditions, `{{= }}` expressions and `depends` logic.
+//! Everything here is pure: text and values in, a value or an [`Error`] with a column out. Nothing here reads a clock,
+//! draws a number or touches the outside, and no input can drive the stack deep.
+
+mod calendar;
+pub mod depends;
+mod digest;
+mod encode;
+mod error;
+mod json;
+pub mod lang;
+mod nearest;
+mod number;
+mod pattern;
+mod value;
+pub mod when;
+
+pub use calendar::Moment;
+pub use error::Error;
+pub(crate) use error::Span;
+pub use nearest::nearest;
+pub use value::Value;
+
+/// How many levels of nesting a parser follows. A person loses count at ten; a hundred leaves room for generated text, and
+/// the deepest chain of calls it allows fits several times into the 2 MiB stack of a plain thread, even unoptimised.
+pub(crate) const NESTING: usize = 100;
+
+/// How long a text may be, in bytes. Expressions are written by people; a mebibyte holds a `when` into which a large
+/// parameter was substituted, and bounds the work of a parser to a few milliseconds.
+pub(crate) const TEXT: usize = 1024 * 1024;
+

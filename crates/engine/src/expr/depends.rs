@@ -1,0 +1,317 @@
+//! The `depends` logic of a DAG task: `A && (B.Failed || !C)`.
+//! It knows names and outcomes only; what an outcome means for a node is asked of the caller.
+
+use super::{Error, NESTING, Span, TEXT, nearest};
+
+/// A parsed `depends`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Depends {
+    tree: Tree,
+    terms: Vec<Term>,
+}
+
+/// One mention of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Term {
+    pub task: String,
+    /// `None` for a bare name, whose meaning depends on the task (see [`Term::holds`]).
+    pub outcome: Option<Outcome>,
+    /// Where the term stands in the text: 1-based, in characters.
+    pub column: usize,
+}
+
+/// How a task ended, as `task.Outcome` spells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    Succeeded,
+    Failed,
+    Errored,
+    Skipped,
+    Omitted,
+    Daemoned,
+    /// Some item of a looped task succeeded.
+    AnySucceeded,
+    /// All items of a looped task failed.
+    AllFailed,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Tree {
+    /// Index into the terms.
+    Term(usize),
+    Not(Box<Tree>),
+    All(Vec<Tree>),
+    Any(Vec<Tree>),
+}
+
+/// Reads a `depends` text.
+pub fn parse(text: &str) -> Result<Depends, Error> {
+    if text.len() > TEXT {
+        return Err(Error::at(Span::default(), format!("depends is longer than {TEXT} bytes")));
+    }
+    let tokens = lex(text)?;
+    let mut parser = Parser {
+        tokens,
+        position: 0,
+        depth: 0,
+        terms: Vec::new(),
+    };
+    let tree = parser.any()?;
+    let (token, span) = parser.peek();
+    match token {
+        Token::End => Ok(Depends {
+            tree,
+            terms: parser.terms,
+        }),
+        Token::Close => Err(Error::at(span, "there is no '(' for this ')'")),
+        _ => Err(Error::at(
+            span,
+            format!("expected && or || before {}", token.describe()),
+        )),
+    }
+}
+
+impl Depends {
+    /// The tasks mentioned, each once, in order of first mention.
+    #[must_use]
+    pub fn tasks(&self) -> Vec<String> {
+        let mut tasks: Vec<String> = Vec::new();
+        let mut seen = std::collections::HashSet::new();
+        for term in &self.terms {
+            if seen.insert(&term.task) {
+                tasks.push(term.task.clone());
+            }
+        }
+        tasks
+    }
+
+    /// Every mention, in order.
+    #[must_use]
+    pub fn terms(&self) -> &[Term] {
+        &self.terms
+    }
+
+    /// Whether the condition holds, with bare names read as [`Term::holds`] says.
+    pub fn evaluate(&self, ask: &mut dyn FnMut(&str, Outcome) -> bool) -> bool {
+        self.evaluate_terms(&mut |term| term.holds(ask))
+    }
+
+    /// Whether the condition holds, with every term, bare names too, answered by the caller.
+    pub fn evaluate_terms(&self, ask: &mut dyn FnMut(&Term) -> bool) -> bool {
+        self.tree.holds(&self.terms, ask)
+    }
+}
+
+impl Term {
+    /// A bare name holds when its task succeeded, was skipped, or runs as a daemon.
+    pub fn holds(&self, ask: &mut dyn FnMut(&str, Outcome) -> bool) -> bool {
+        match self.outcome {
+            Some(outcome) => ask(&self.task, outcome),
+            None => [Outcome::Succeeded, Outcome::Skipped, Outcome::Daemoned]
+                .into_iter()
+                .any(|outcome| ask(&self.task, outcome)),
+        }
+    }
+}
+
+impl Outcome {
+    const ALL: [(&'static str, Self); 8] = [
+        ("Succeeded", Self::Succeeded),
+        ("Failed", Self::Failed),
+        ("Errored", Self::Errored),
+        ("Skipped", Self::Skipped),
+        ("Omitted", Self::Omitted),
+        ("Daemoned", Self::Daemoned),
+        ("AnySucceeded", Self::AnySucceeded),
+        ("AllFailed", Self::AllFailed),
+    ];
+
+    fn named(word: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(name, _)| *name == word).map(|(_, outcome)| *outcome)
+    }
+}
+
+impl Tree {
+    fn holds(&self, terms: &[Term], ask: &mut dyn FnMut(&Term) -> bool) -> bool {
+        match self {
+            Self::Term(index) => ask(&terms[*index]),
+            Self::Not(inner) => !inner.holds(terms, ask),
+            Self::All(parts) => parts.iter().all(|part| part.holds(terms, ask)),
+            Self::Any(parts) => parts.iter().any(|part| part.holds(terms, ask)),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Token {
+    Word(String),
+    Dot,
+    And,
+    Or,
+    Not,
+    Open,
+    Close,
+    End,
+}
+
+impl Token {
+    fn describe(&self) -> String {
+        match self {
+            Self::Word(word) => format!("'{word}'"),
+            Self::Dot => "'.'".to_owned(),
+            Self::And => "'&&'".to_owned(),
+            Self::Or => "'||'".to_owned(),
+            Self::Not => "'!'".to_owned(),
+            Self::Open => "'('".to_owned(),
+            Self::Close => "')'".to_owned(),
+            Self::End => "the end".to_owned(),
+        }
+    }
+}
+
+fn lex(text: &str) -> Result<Vec<(Token, Span)>, Error> {
+    let mut tokens = Vec::new();
+    let mut characters = text.chars().enumerate().peekable();
+    let mut end = 0;
+    while let Some((start, c)) = characters.next() {
+        end = start + 1;
+        let token = match c {
+            _ if c.is_whitespace() => continue,
+            '(' => Token::Open,
+            ')' => Token::Close,
+            '!' => Token::Not,
+            '.' => Token::Dot,
+            '&' | '|' => {
+                if characters.next_if(|&(_, next)| next == c).is_none() {
+                    return Err(Error::at(Span::new(start, end), format!("'{c}' must be doubled: '{c}{c}'")));
+                }
+                end += 1;
+                if c == '&' { Token::And } else { Token::Or }
+            }
+            _ if in_name(c) => {
+                let mut word = String::from(c);
+                while let Some((_, next)) = characters.next_if(|&(_, next)| in_name(next)) {
+                    word.push(next);
+                    end += 1;
+                }
+                Token::Word(word)
+            }
+            other => {
+                let message = format!("'{other}' has no meaning here; depends knows names, &&, ||, ! and parentheses");
+                return Err(Error::at(Span::new(start, end), message));
+            }
+        };
+        tokens.push((token, Span::new(start, end)));
+    }
+    tokens.push((Token::End, Span::new(end, end)));
+    Ok(tokens)
+}
+
+fn in_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '-' || c == '_'
+}
+
+struct Parser {
+    tokens: Vec<(Token, Span)>,
+    position: usize,
+    depth: usize,
+    terms: Vec<Term>,
+}
+
+impl Parser {
+    fn peek(&self) -> (Token, Span) {
+        self.tokens[self.position].clone()
+    }
+
+    fn take(&mut self, wanted: &Token) -> bool {
+        let found = self.tokens[self.position].0 == *wanted;
+        if found {
+            self.position += 1;
+        }
+        found
+    }
+
+    fn any(&mut self) -> Result<Tree, Error> {
+        let mut parts = vec![self.all()?];
+        while self.take(&Token::Or) {
+            parts.push(self.all()?);
+        }
+        Ok(single(parts, Tree::Any))
+    }
+
+    fn all(&mut self) -> Result<Tree, Error> {
+        let mut parts = vec![self.one()?];
+        while self.take(&Token::And) {
+            parts.push(self.one()?);
+        }
+        Ok(single(parts, Tree::All))
+    }
+
+    fn one(&mut self) -> Result<Tree, Error> {
+        let (token, span) = self.peek();
+        self.depth += 1;
+        if self.depth > NESTING {
+            return Err(Error::at(span, format!("depends nests deeper than {NESTING} levels")));
+        }
+        let tree = match token {
+            Token::Not => {
+                self.position += 1;
+                Tree::Not(Box::new(self.one()?))
+            }
+            Token::Open => {
+                self.position += 1;
+                let inner = self.any()?;
+                if !self.take(&Token::Close) {
+                    return Err(Error::at(span, "this '(' is never closed"));
+                }
+                inner
+            }
+            Token::Word(task) => {
+                self.position += 1;
+                self.term(task, span)?
+            }
+            Token::Dot | Token::And | Token::Or | Token::Close | Token::End => {
+                let message = format!("expected a task name before {}", token.describe());
+                return Err(Error::at(span, message));
+            }
+        };
+        self.depth -= 1;
+        Ok(tree)
+    }
+
+    fn term(&mut self, task: String, span: Span) -> Result<Tree, Error> {
+        let mut outcome = None;
+        if self.take(&Token::Dot) {
+            let (token, place) = self.peek();
+            let Token::Word(word) = token else {
+                return Err(Error::at(place, format!("expected a task result after '{task}.'")));
+            };
+            self.position += 1;
+            outcome = Some(Outcome::named(&word).ok_or_else(|| {
+                let known = nearest(&word, Outcome::ALL.map(|(name, _)| name));
+                let hint = known.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
+                Error::at(place, format!("task result '{word}' for task '{task}' is invalid{hint}"))
+            })?);
+        }
+        self.terms.push(Term {
+            task,
+            outcome,
+            column: span.start + 1,
+        });
+        Ok(Tree::Term(self.terms.len() - 1))
+    }
+}
+
+fn single(mut parts: Vec<Tree>, join: fn(Vec<Tree>) -> Tree) -> Tree {
+    match parts.pop() {
+        Some(only) if parts.is_empty() => only,
+        Some(last) => {
+            parts.push(last);
+            join(parts)
+        }
+        None => unreachable!("a condition has at least one part"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

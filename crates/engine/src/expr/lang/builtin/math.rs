@@ -1,0 +1,40 @@
+//! Functions on numbers.
+
+use super::Function;
+use crate::expr::Value;
+use crate::expr::lang::argument::Arguments;
+use crate::expr::lang::work::{Fault, Made};
+
+pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
+    Function::new("abs", 1, 1, |a, _| match a.any(0) {
+        Value::Int(number) => number
+            .checked_abs()
+            .map(Value::Int)
+            .ok_or_else(|| a.fault("the result does not fit 64 bits")),
+        Value::Float(number) => Ok(Value::Float(number.abs())),
+        other => Err(a.wrong(0, "a number", other)),
+    }),
+    Function::new("ceil", 1, 1, |a, _| Ok(Value::Float(a.real(0)?.ceil()))),
+    Function::new("floor", 1, 1, |a, _| Ok(Value::Float(a.real(0)?.floor()))),
+    Function::new("round", 1, 1, |a, _| Ok(Value::Float(a.real(0)?.round()))),
+    Function::new("bitand", 2, 2, |a, _| Ok(Value::Int(a.int(0)? & a.int(1)?))),
+    Function::new("bitor", 2, 2, |a, _| Ok(Value::Int(a.int(0)? | a.int(1)?))),
+    Function::new("bitxor", 2, 2, |a, _| Ok(Value::Int(a.int(0)? ^ a.int(1)?))),
+    Function::new("bitnand", 2, 2, |a, _| Ok(Value::Int(a.int(0)? & !a.int(1)?))),
+    Function::new("bitnot", 1, 1, |a, _| Ok(Value::Int(!a.int(0)?))),
+    Function::new("bitshl", 2, 2, |a, _| shift(a, |number, by| number.checked_shl(by).unwrap_or(0))),
+    Function::new("bitshr", 2, 2, |a, _| {
+        shift(a, |number, by| number.checked_shr(by).unwrap_or(if number < 0 { -1 } else { 0 }))
+    }),
+    Function::new("bitushr", 2, 2, |a, _| {
+        shift(a, |number, by| number.cast_unsigned().checked_shr(by).unwrap_or(0).cast_signed())
+    }),
+];
+
+fn shift(a: &Arguments<'_>, apply: fn(i64, u32) -> i64) -> Made {
+    let by = a.int(1)?;
+    if by < 0 {
+        return Err(Fault(format!("{}() cannot shift by the negative number {by}", a.name)));
+    }
+    Ok(Value::Int(apply(a.int(0)?, u32::try_from(by).unwrap_or(u32::MAX))))
+}

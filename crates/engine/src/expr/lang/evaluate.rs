@@ -1,0 +1,375 @@
+//! Evaluates a tree against an environment.
+//! Chains are walked in a loop and only real nesting recurses, which is counted; every node costs a step.
+
+use std::sync::Arc;
+
+use super::argument::{Arguments, describe};
+use super::operate;
+use super::tree::{Binary, Id, Kind, Tree};
+use super::work::{Fault, Work};
+use super::{Env, Limits, method};
+use crate::expr::{Error, Span, Value, json, nearest, number};
+
+pub(super) struct Machine<'a> {
+    tree: &'a Tree,
+    env: &'a dyn Env,
+    pub(super) work: Work,
+    depth: usize,
+    deepest: usize,
+    locals: Vec<(Arc<str>, Value)>,
+    /// The closures being evaluated, innermost last.
+    pub(super) frames: Vec<Frame>,
+}
+
+/// What `#`, `#index` and `#acc` stand for.
+pub(super) struct Frame {
+    pub(super) item: Value,
+    pub(super) index: usize,
+    pub(super) accumulator: Value,
+}
+
+impl<'a> Machine<'a> {
+    pub(super) fn new(tree: &'a Tree, env: &'a dyn Env, limits: Limits) -> Self {
+        Self {
+            tree,
+            env,
+            work: Work::new(limits),
+            depth: 0,
+            deepest: limits.depth,
+            locals: Vec::new(),
+            frames: Vec::new(),
+        }
+    }
+
+    pub(super) fn run(mut self) -> Result<Value, Error> {
+        let root = self.tree.root();
+        let value = self.eval(root)?;
+        let place = self.tree.node(root).span;
+        if matches!(value, Value::Nil | Value::Bool(_) | Value::Int(_) | Value::Str(_)) {
+            return Ok(value);
+        }
+        // A result leaves as text sooner or later; what has no text must not leave.
+        match json::Style::COMPACT.write_within(&value, Limits::BYTES) {
+            Ok(_) => Ok(value),
+            Err(json::Refusal::TooLong) => Err(Error::at(place, "the result is too large")),
+            Err(json::Refusal::NotANumber(value)) => {
+                let message = format!("the result is {}, which is not a number", number::plain(value));
+                Err(Error::at(place, message))
+            }
+        }
+    }
+
+    pub(super) fn eval(&mut self, id: Id) -> Result<Value, Error> {
+        self.depth += 1;
+        if self.depth > self.deepest {
+            let message = format!("evaluation nests deeper than {} levels", self.deepest);
+            return Err(Error::at(self.tree.node(id).span, message));
+        }
+        let mut chain = Vec::new();
+        let mut at = id;
+        while let Some(operand) = self.tree.node(at).kind.operand() {
+            chain.push(at);
+            at = operand;
+        }
+        let mut value = self.leaf(at, &mut chain)?;
+        while let Some(next) = chain.pop() {
+            let node = self.tree.node(next);
+            self.work.spend(1).map_err(|fault| Error::at(node.span, fault.0))?;
+            value = self.apply(&node.kind, node.span, value, &mut chain)?;
+        }
+        self.depth -= 1;
+        Ok(value)
+    }
+
+    /// A node that begins a chain.
+    fn leaf(&mut self, id: Id, chain: &mut Vec<Id>) -> Result<Value, Error> {
+        let tree = self.tree;
+        let node = tree.node(id);
+        let span = node.span;
+        self.work.spend(1).map_err(|fault| Error::at(span, fault.0))?;
+        match &node.kind {
+            Kind::Nil => Ok(Value::Nil),
+            Kind::Bool(value) => Ok(Value::Bool(*value)),
+            Kind::Int(value) => Ok(Value::Int(*value)),
+            Kind::Float(value) => Ok(Value::Float(*value)),
+            Kind::Text(text) => Ok(Value::Str(Arc::clone(text))),
+            Kind::Name(name) => self.variable(name, span, chain),
+            Kind::Local(name) => {
+                let bound = self.locals.iter().rev().find(|(local, _)| local == name);
+                let (_, value) = bound.expect("the parser marks a name as local only inside its 'let'");
+                Ok(value.clone())
+            }
+            Kind::Item => Ok(self.frame().item.clone()),
+            Kind::Index => Ok(Value::Int(i64::try_from(self.frame().index).unwrap_or(i64::MAX))),
+            Kind::Accumulator => Ok(self.frame().accumulator.clone()),
+            Kind::List(items) => {
+                let mut values = Vec::with_capacity(items.len());
+                for item in items {
+                    values.push(self.eval(*item)?);
+                }
+                self.made(Value::list(values), span)
+            }
+            Kind::Map(entries) => self.map(entries, span),
+            Kind::Let { name, value, body } => {
+                let value = self.eval(*value)?;
+                self.locals.push((Arc::clone(name), value));
+                let result = self.eval(*body);
+                self.locals.pop();
+                result
+            }
+            Kind::Sequence(parts) => {
+                let mut last = Value::Nil;
+                for part in parts {
+                    last = self.eval(*part)?;
+                }
+                Ok(last)
+            }
+            // The only call without a first argument to begin the chain with.
+            Kind::Call { function, .. } => self.call(function, &[], span),
+            Kind::Unary(..)
+            | Kind::Binary(..)
+            | Kind::Choose { .. }
+            | Kind::Member { .. }
+            | Kind::At { .. }
+            | Kind::Slice { .. }
+            | Kind::Chain(_)
+            | Kind::Over { .. }
+            | Kind::Method { .. } => unreachable!("these have an operand and so never begin a chain"),
+        }
+    }
+
+    /// One link of a chain, given the value of what stands before it.
+    fn apply(&mut self, kind: &'a Kind, span: Span, value: Value, chain: &mut Vec<Id>) -> Result<Value, Error> {
+        let at = |fault: Fault| Error::at(span, fault.0);
+        match kind {
+            Kind::Unary(operator, _) => operate::unary(*operator, &value).map_err(at),
+            Kind::Binary(operator, _, right) => self.binary(*operator, value, *right, span),
+            Kind::Choose { yes, no, .. } => {
+                let chosen = if operate::truth(&value, "a condition").map_err(at)? {
+                    yes
+                } else {
+                    no
+                };
+                self.eval(*chosen)
+            }
+            Kind::Member { optional: true, .. }
+            | Kind::At { optional: true, .. }
+            | Kind::Method { optional: true, .. }
+                if value.is_nil() =>
+            {
+                self.leave_chain(chain);
+                Ok(Value::Nil)
+            }
+            Kind::Member { key, .. } => member(&value, key).map_err(at),
+            Kind::At { key, .. } => {
+                let key = self.eval(*key)?;
+                index(&value, &key).map_err(at)
+            }
+            Kind::Slice { from, to, .. } => {
+                let from = from.map(|from| self.eval(from)).transpose()?;
+                let to = to.map(|to| self.eval(to)).transpose()?;
+                operate::slice(&value, from.as_ref(), to.as_ref(), &mut self.work).map_err(at)
+            }
+            Kind::Chain(_) => Ok(value),
+            Kind::Call { function, arguments } => {
+                let mut values = vec![value];
+                for argument in &arguments[1..] {
+                    values.push(self.eval(*argument)?);
+                }
+                self.call(function, &values, span)
+            }
+            Kind::Over {
+                predicate,
+                closure,
+                extra,
+                ..
+            } => {
+                let extra = extra.map(|extra| self.eval(extra)).transpose()?;
+                let result = self.over(*predicate, &value, *closure, extra, span)?;
+                self.made(result, span)
+            }
+            Kind::Method { name, arguments, .. } => {
+                let mut values = Vec::with_capacity(arguments.len());
+                for argument in arguments {
+                    values.push(self.eval(*argument)?);
+                }
+                let result = method::call(&value, name, &values).map_err(at)?;
+                self.made(result, span)
+            }
+            Kind::Nil
+            | Kind::Bool(_)
+            | Kind::Int(_)
+            | Kind::Float(_)
+            | Kind::Text(_)
+            | Kind::Name(_)
+            | Kind::Local(_)
+            | Kind::Item
+            | Kind::Index
+            | Kind::Accumulator
+            | Kind::List(_)
+            | Kind::Map(_)
+            | Kind::Let { .. }
+            | Kind::Sequence(_) => unreachable!("these have no operand and so only begin a chain"),
+        }
+    }
+
+    fn binary(&mut self, operator: Binary, left: Value, right: Id, span: Span) -> Result<Value, Error> {
+        let at = |fault: Fault| Error::at(span, fault.0);
+        let quoted = || format!("'{}'", operator.spelling());
+        match operator {
+            Binary::Coalesce if left.is_nil() => self.eval(right),
+            Binary::Coalesce => Ok(left),
+            Binary::And | Binary::Or => {
+                let settles = operator == Binary::Or;
+                if operate::truth(&left, &quoted()).map_err(at)? == settles {
+                    return Ok(left);
+                }
+                let right = self.eval(right)?;
+                operate::truth(&right, &quoted()).map_err(at)?;
+                Ok(right)
+            }
+            _ => {
+                if operator == Binary::In && matches!(&self.tree.node(right).kind, Kind::Name(name) if &**name == "$env") {
+                    let known = left.as_str().is_some_and(|name| self.env.root(name).is_some());
+                    return Ok(Value::Bool(known));
+                }
+                let right = self.eval(right)?;
+                operate::binary(operator, &left, &right, &mut self.work).map_err(at)
+            }
+        }
+    }
+
+    /// A variable; together with the member asked of it where the environment can answer for both at once.
+    fn variable(&mut self, name: &str, span: Span, chain: &mut Vec<Id>) -> Result<Value, Error> {
+        let all = name == "$env";
+        let key = match chain.last().map(|&next| &self.tree.node(next).kind) {
+            Some(Kind::Member { key, .. }) => Some(Arc::clone(key)),
+            Some(Kind::At { key, .. }) => match self.eval(*key)? {
+                Value::Str(key) => Some(key),
+                _ => None,
+            },
+            _ => None,
+        };
+        if let Some(key) = key {
+            let member = if all {
+                Some(self.env.root(&key).unwrap_or_default())
+            } else {
+                self.env.member(name, &key)
+            };
+            if let Some(value) = member {
+                chain.pop();
+                return Ok(value);
+            }
+        }
+        if all {
+            return Err(Error::at(span, "'$env' is not a value by itself; use $env['name']"));
+        }
+        self.env.root(name).ok_or_else(|| {
+            let names = self.env.names();
+            let hint = nearest(name, names.iter().map(String::as_str))
+                .map(|known| format!("; did you mean '{known}'?"))
+                .unwrap_or_default();
+            Error::at(span, format!("unknown name '{name}'{hint}"))
+        })
+    }
+
+    fn map(&mut self, entries: &'a [(Id, Id)], span: Span) -> Result<Value, Error> {
+        let mut made = std::collections::BTreeMap::new();
+        for (key, value) in entries {
+            let place = self.tree.node(*key).span;
+            let key = match self.eval(*key)? {
+                Value::Str(key) => {
+                    self.work.claim(key.len()).map_err(|fault| Error::at(place, fault.0))?;
+                    key.to_string()
+                }
+                Value::Int(key) => key.to_string(),
+                other => {
+                    let message = format!("a key of a map must be a string, not {}", describe(&other));
+                    return Err(Error::at(place, message));
+                }
+            };
+            let value = self.eval(*value)?;
+            made.insert(key, value);
+        }
+        self.made(Value::map(made), span)
+    }
+
+    fn call(&mut self, function: &super::builtin::Function, values: &[Value], span: Span) -> Result<Value, Error> {
+        let arguments = Arguments {
+            name: function.name,
+            values,
+        };
+        // Almost every function looks at all of a text it is given.
+        let texts: u64 = values.iter().map(scan).sum();
+        self.work.spend(texts).map_err(|fault| Error::at(span, fault.0))?;
+        let result = (function.call)(&arguments, &mut self.work).map_err(|fault| Error::at(span, fault.0))?;
+        self.made(result, span)
+    }
+
+    fn made(&mut self, value: Value, span: Span) -> Result<Value, Error> {
+        self.work.made(value).map_err(|fault| Error::at(span, fault.0))
+    }
+
+    fn frame(&self) -> &Frame {
+        self.frames
+            .last()
+            .expect("the parser admits '#' inside closures only")
+    }
+
+    /// Skips the rest of a chain of members whose beginning was nil.
+    fn leave_chain(&self, chain: &mut Vec<Id>) {
+        while let Some(next) = chain.pop() {
+            if matches!(self.tree.node(next).kind, Kind::Chain(_)) {
+                return;
+            }
+        }
+    }
+}
+
+/// The steps of looking at all of a text; nothing for other values.
+pub(super) fn scan(value: &Value) -> u64 {
+    value.as_str().map_or(0, |text| text.len() as u64 / 64)
+}
+
+/// The member of a map; a key that is not there is nil.
+fn member(value: &Value, key: &str) -> Result<Value, Fault> {
+    match value {
+        Value::Map(entries) => Ok(entries.get(key).cloned().unwrap_or_default()),
+        other => Err(Fault(format!("cannot fetch '{key}' from {}", describe(other)))),
+    }
+}
+
+/// The element of a list, the member of a map, or the byte of a text.
+pub(super) fn index(value: &Value, key: &Value) -> Result<Value, Fault> {
+    if let (Value::Map(_), Value::Str(key)) = (value, key) {
+        return member(value, key);
+    }
+    let wanted = match key {
+        Value::Int(wanted) => Some(*wanted),
+        Value::Float(wanted) if wanted.fract() == 0.0 => number::whole(*wanted),
+        _ => None,
+    };
+    let length = match value {
+        Value::List(items) => items.len(),
+        Value::Str(text) => text.len(),
+        Value::Map(entries) => {
+            let entry = wanted.and_then(|wanted| entries.get(&wanted.to_string()));
+            return Ok(entry.cloned().unwrap_or_default());
+        }
+        other => return Err(Fault(format!("cannot fetch [{key}] from {}", describe(other)))),
+    };
+    let Some(wanted) = wanted else {
+        return Err(Fault(format!("{} needs a whole number as index, not {}", describe(value), describe(key))));
+    };
+    let reach = i64::try_from(length).unwrap_or(i64::MAX);
+    let counted = if wanted < 0 { wanted.saturating_add(reach) } else { wanted };
+    let position = usize::try_from(counted).ok().filter(|&position| position < length);
+    let Some(position) = position else {
+        return Err(Fault(format!("index {wanted} is out of range: the length is {length}")));
+    };
+    Ok(match value {
+        Value::List(items) => items[position].clone(),
+        Value::Str(text) => Value::Int(i64::from(text.as_bytes()[position])),
+        _ => unreachable!("only lists and texts have positions"),
+    })
+}

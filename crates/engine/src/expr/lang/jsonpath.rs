@@ -1,0 +1,101 @@
+//! `jsonpath(text, path)`: `$.a.b`, `$.a[0]`, `$..x`, `[*]`, `[1:3]`, `['a','b']` and filters such as `[?(@.x == 1)]`.
+//! A path that names one place gives its value, and a place that is not there is an error; a path that can find several
+//! gives an array.
+
+use super::work::{Fault, Made, Work};
+use crate::expr::Value;
+
+mod filter;
+mod path;
+
+use path::{Segment, Step};
+
+/// Every step of a path walks all values found so far; people write a handful.
+const STEPS: usize = 64;
+
+pub(super) fn query(document: &Value, path: &str, work: &mut Work) -> Made {
+    let steps = path::parse(path)?;
+    let definite = steps.iter().all(Step::is_definite);
+    let mut found = vec![document.clone()];
+    for step in &steps {
+        let mut next = Vec::new();
+        for value in &found {
+            if step.deep {
+                descend(value, &step.segment, document, &mut next, work)?;
+            } else {
+                select(value, &step.segment, document, &mut next, work)?;
+            }
+        }
+        if definite && next.is_empty() {
+            return Err(Fault(format!("there is nothing at '{path}': {} was not found", step.segment)));
+        }
+        found = next;
+    }
+    if definite {
+        return Ok(found.pop().unwrap_or_default());
+    }
+    Ok(Value::list(found))
+}
+
+/// Selects from a value and from everything inside it.
+fn descend(value: &Value, segment: &Segment, document: &Value, found: &mut Vec<Value>, work: &mut Work) -> Result<(), Fault> {
+    select(value, segment, document, found, work)?;
+    match value {
+        Value::List(items) => {
+            for item in items.iter() {
+                descend(item, segment, document, found, work)?;
+            }
+        }
+        Value::Map(entries) => {
+            for item in entries.values() {
+                descend(item, segment, document, found, work)?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn select(value: &Value, segment: &Segment, document: &Value, found: &mut Vec<Value>, work: &mut Work) -> Result<(), Fault> {
+    let before = found.len();
+    match (segment, value) {
+        (Segment::Names(names), Value::Map(entries)) => {
+            found.extend(names.iter().filter_map(|name| entries.get(name)).cloned());
+        }
+        (Segment::Positions(positions), Value::List(items)) => {
+            let at = positions.iter().filter_map(|&position| nth(items, position));
+            found.extend(at.cloned());
+        }
+        (Segment::All, Value::List(items)) => found.extend(items.iter().cloned()),
+        (Segment::All, Value::Map(entries)) => found.extend(entries.values().cloned()),
+        (Segment::Slice { from, to, step }, Value::List(items)) => {
+            let length = i64::try_from(items.len()).unwrap_or(i64::MAX);
+            let place = |given: i64| if given < 0 { given.saturating_add(length) } else { given }.clamp(0, length);
+            let (from, to) = (place(from.unwrap_or(0)), place(to.unwrap_or(length)));
+            let picked = (from..to.max(from)).step_by(usize::try_from(*step).unwrap_or(1));
+            found.extend(picked.filter_map(|position| nth(items, position)).cloned());
+        }
+        (Segment::Filter(filter), Value::List(items)) => {
+            for item in items.iter() {
+                if filter.holds(item, document, work)? {
+                    found.push(item.clone());
+                }
+            }
+        }
+        (Segment::Filter(filter), Value::Map(entries)) => {
+            for item in entries.values() {
+                if filter.holds(item, document, work)? {
+                    found.push(item.clone());
+                }
+            }
+        }
+        _ => {}
+    }
+    work.claim_list(found.len() - before + 1)
+}
+
+fn nth(items: &[Value], position: i64) -> Option<&Value> {
+    let length = i64::try_from(items.len()).ok()?;
+    let counted = if position < 0 { position.checked_add(length)? } else { position };
+    items.get(usize::try_from(counted).ok()?)
+}

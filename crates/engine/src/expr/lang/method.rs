@@ -1,0 +1,97 @@
+//! The methods of dates and durations: `.Year()`, `.Format("2006-01-02")`, `.Hours()`.
+//! Other values have no methods.
+
+use jiff::SignedDuration;
+
+use super::argument::{Arguments, describe};
+use super::work::{Fault, Made};
+use crate::expr::calendar::Layout;
+use crate::expr::{Moment, Value, nearest, number};
+
+const DATE: [&str; 17] = [
+    "Year", "Month", "Day", "Hour", "Minute", "Second", "Nanosecond", "Weekday", "YearDay", "Unix", "UnixMilli", "Format",
+    "Add", "Sub", "Before", "After", "Equal",
+];
+
+const DURATION: [&str; 7] = [
+    "Hours", "Minutes", "Seconds", "Milliseconds", "Microseconds", "Nanoseconds", "String",
+];
+
+pub(super) fn call(value: &Value, name: &str, values: &[Value]) -> Made {
+    let arguments = Arguments { name, values };
+    match value {
+        Value::Date(moment) => date(*moment, name, &arguments),
+        Value::Duration(length) => duration(*length, name),
+        other => Err(Fault(format!("{} has no method '{name}'", describe(other)))),
+    }
+}
+
+fn date(moment: Moment, name: &str, arguments: &Arguments<'_>) -> Made {
+    let civil = moment.civil();
+    Ok(match name {
+        "Year" => Value::Int(civil.year().into()),
+        "Month" => Value::Int(civil.month().into()),
+        "Day" => Value::Int(civil.day().into()),
+        "Hour" => Value::Int(civil.hour().into()),
+        "Minute" => Value::Int(civil.minute().into()),
+        "Second" => Value::Int(civil.second().into()),
+        "Nanosecond" => Value::Int(civil.subsec_nanosecond().into()),
+        "Weekday" => Value::Int(moment.weekday().to_sunday_zero_offset().into()),
+        "YearDay" => Value::Int(civil.date().day_of_year().into()),
+        "Unix" => Value::Int(moment.at.as_second()),
+        "UnixMilli" => Value::Int(moment.at.as_millisecond()),
+        "Format" => Value::from(Layout::new(arguments.text(0)?).write(moment)),
+        "String" => Value::from(moment.to_string()),
+        "Add" => match arguments.any(0) {
+            Value::Duration(length) => moment
+                .plus(*length)
+                .map(Value::Date)
+                .ok_or_else(|| Fault::from("there is no such date"))?,
+            other => return Err(arguments.wrong(0, "a duration", other)),
+        },
+        "Sub" => Value::Duration(moment.since(other_date(arguments)?)),
+        "Before" => Value::Bool(moment.at < other_date(arguments)?.at),
+        "After" => Value::Bool(moment.at > other_date(arguments)?.at),
+        "Equal" => Value::Bool(moment.at == other_date(arguments)?.at),
+        _ => return Err(unknown("date", name, &DATE)),
+    })
+}
+
+fn other_date(arguments: &Arguments<'_>) -> Result<Moment, Fault> {
+    match arguments.any(0) {
+        Value::Date(moment) => Ok(*moment),
+        other => Err(arguments.wrong(0, "a date", other)),
+    }
+}
+
+fn duration(length: SignedDuration, name: &str) -> Made {
+    let seconds = length.as_secs_f64();
+    let whole = |count: i128| Value::Int(i64::try_from(count).unwrap_or(i64::MAX));
+    Ok(match name {
+        "Hours" => Value::Float(seconds / 3_600.0),
+        "Minutes" => Value::Float(seconds / 60.0),
+        "Seconds" => Value::Float(seconds),
+        "Milliseconds" => whole(length.as_millis()),
+        "Microseconds" => whole(length.as_micros()),
+        "Nanoseconds" => whole(length.as_nanos()),
+        "String" => Value::from(crate::expr::calendar::spell(length)),
+        _ => return Err(unknown("duration", name, &DURATION)),
+    })
+}
+
+fn unknown(kind: &str, name: &str, known: &[&'static str]) -> Fault {
+    let hint = nearest(name, known.iter().copied())
+        .map(|known| format!("; did you mean '{known}'?"))
+        .unwrap_or_default();
+    Fault(format!("a {kind} has no method '{name}'{hint}"))
+}
+
+/// Seconds since 1970 as a value that may carry a fraction.
+pub(super) fn seconds(value: &Value) -> Option<Moment> {
+    match value {
+        Value::Date(moment) => Some(*moment),
+        Value::Int(seconds) => Moment::from_seconds(*seconds),
+        Value::Float(seconds) => number::whole(*seconds).and_then(Moment::from_seconds),
+        _ => None,
+    }
+}

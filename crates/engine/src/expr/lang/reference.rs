@@ -1,0 +1,69 @@
+//! Which variables an expression mentions.
+//! It reads the tree only; whether a variable exists is for others to say.
+
+use super::tree::{Id, Kind, Tree};
+
+/// One mention of a variable: its root and as much of the path below it as is written out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reference {
+    /// `["tasks", "a-b", "outputs", "result"]` for `tasks['a-b'].outputs.result`.
+    pub path: Vec<String>,
+    /// Where it stands in the text: 1-based, in characters.
+    pub column: usize,
+    /// How many characters the root name has.
+    pub length: usize,
+}
+
+impl Reference {
+    /// The first name of the path.
+    #[must_use]
+    pub fn root(&self) -> &str {
+        self.path.first().map_or("", String::as_str)
+    }
+}
+
+pub(super) fn collect(tree: &Tree) -> Vec<Reference> {
+    let above = parents(tree);
+    let mut found: Vec<Reference> = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    for (id, node) in tree.iter() {
+        let Kind::Name(name) = &node.kind else { continue };
+        let mut path = vec![name.to_string()];
+        let mut at = id;
+        while let Some(next) = above[at.index()] {
+            match &tree.node(next).kind {
+                Kind::Member { key, .. } => path.push(key.to_string()),
+                Kind::At { key, .. } => match &tree.node(*key).kind {
+                    Kind::Text(key) => path.push(key.to_string()),
+                    _ => break,
+                },
+                Kind::Chain(_) => {}
+                _ => break,
+            }
+            at = next;
+        }
+        if path.len() > 1 && path[0] == "$env" {
+            path.remove(0);
+        }
+        if seen.insert(path.clone()) {
+            found.push(Reference {
+                path,
+                column: node.span.start + 1,
+                length: node.span.length,
+            });
+        }
+    }
+    found.sort_by_key(|reference| reference.column);
+    found
+}
+
+/// For every node that is the target of a member access, that access.
+fn parents(tree: &Tree) -> Vec<Option<Id>> {
+    let mut above = vec![None; tree.len()];
+    for (id, node) in tree.iter() {
+        if let Kind::Member { target, .. } | Kind::At { target, .. } | Kind::Chain(target) = &node.kind {
+            above[target.index()] = Some(id);
+        }
+    }
+    above
+}

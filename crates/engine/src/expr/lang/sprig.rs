@@ -1,0 +1,69 @@
+//! The functions of `sprig.*`, by name.
+//! They keep the order of arguments their users know (`sprig.trimSuffix(suffix, text)`); a pipe puts its value first, as
+//! pipes do everywhere in the language. What needs chance, the clock or the environment is refused by name.
+
+use super::builtin::Function;
+use crate::expr::nearest;
+
+mod case;
+mod coerce;
+mod convert;
+mod date;
+mod dict;
+mod list;
+mod math;
+mod pattern;
+mod semver;
+mod text;
+
+const FAMILIES: [&[Function]; 8] = [
+    text::FUNCTIONS,
+    math::FUNCTIONS,
+    list::FUNCTIONS,
+    dict::FUNCTIONS,
+    convert::FUNCTIONS,
+    pattern::FUNCTIONS,
+    date::FUNCTIONS,
+    semver::FUNCTIONS,
+];
+
+pub(super) fn find(name: &str) -> Option<&'static Function> {
+    FAMILIES.iter().copied().flatten().find(|function| function.name == name)
+}
+
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    FAMILIES.iter().copied().flatten().map(|function| function.name)
+}
+
+/// The sentence for a name that is no function here.
+pub(super) fn unknown(name: &str) -> String {
+    if let Some(reason) = refused(name) {
+        return format!("sprig.{name}() is not available: {reason}");
+    }
+    let hint = nearest(name, names())
+        .map(|known| format!("; did you mean 'sprig.{known}'?"))
+        .unwrap_or_default();
+    format!("unknown function 'sprig.{name}'{hint}")
+}
+
+fn refused(name: &str) -> Option<&'static str> {
+    match name {
+        "env" | "expandenv" => Some("the environment of the engine is not the workflow's to read"),
+        "now" | "ago" => Some(
+            "an expression must give the same result when a run is replayed, so it may not read the clock; \
+             pass the time as a parameter",
+        ),
+        "randAlphaNum" | "randAlpha" | "randAscii" | "randNumeric" | "randBytes" | "randInt" | "shuffle" | "uuidv4" => Some(
+            "an expression must give the same result when a run is replayed, so it may not draw random values; \
+             draw them in a task, or use workflow.uid",
+        ),
+        "genPrivateKey" | "genCA" | "genCAWithKey" | "genSelfSignedCert" | "genSelfSignedCertWithKey" | "genSignedCert"
+        | "genSignedCertWithKey" | "buildCustomCert" | "derivePassword" | "bcrypt" | "htpasswd" | "encryptAES"
+        | "decryptAES" => Some("keys and secrets do not belong into expressions, whose results are recorded"),
+        "getHostByName" => Some("an expression may not ask the network"),
+        "osBase" | "osDir" | "osClean" | "osExt" | "osIsAbs" => {
+            Some("paths differ between the machines a workflow runs on; use base, dir, clean, ext and isAbs")
+        }
+        _ => None,
+    }
+}

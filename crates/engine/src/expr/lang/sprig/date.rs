@@ -1,0 +1,54 @@
+//! `sprig.*` functions on dates that are given: a date, or seconds since 1970. All are shown in UTC unless the date has
+//! an offset of its own.
+
+use crate::expr::calendar::{self, Layout};
+use crate::expr::lang::argument::Arguments;
+use crate::expr::lang::builtin::Function;
+use crate::expr::lang::method::seconds;
+use crate::expr::lang::work::{Fault, Made};
+use crate::expr::{Moment, Value};
+
+use super::coerce;
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    Function::new("date", 2, 2, |a, _| Ok(Value::from(Layout::new(a.text(0)?).write(moment(a, 1)?)))),
+    Function::new("htmlDate", 1, 1, |a, _| Ok(Value::from(Layout::new("2006-01-02").write(moment(a, 0)?)))),
+    Function::new("dateInZone", 3, 3, |a, _| {
+        if !matches!(a.text(2)?, "UTC" | "Etc/UTC" | "GMT" | "") {
+            let zone = a.text(2)?;
+            return Err(a.fault(format!(
+                "the time zone '{zone}' is not available, because zone tables differ between machines; use UTC"
+            )));
+        }
+        let utc = Moment::utc(moment(a, 1)?.at);
+        Ok(Value::from(Layout::new(a.text(0)?).write(utc)))
+    }),
+    Function::new("dateModify", 2, 2, |a, _| modify(a)),
+    Function::new("date_modify", 2, 2, |a, _| modify(a)),
+    Function::new("toDate", 2, 2, |a, _| {
+        let (layout, text) = (a.text(0)?, a.text(1)?);
+        Layout::new(layout)
+            .read(text)
+            .map(Value::Date)
+            .map_err(|reason| a.fault(format!("'{text}' is not a date like '{layout}': {reason}")))
+    }),
+    Function::new("unixEpoch", 1, 1, |a, _| Ok(Value::from(moment(a, 0)?.at.as_second().to_string()))),
+    Function::new("duration", 1, 1, |a, _| {
+        let length = jiff::SignedDuration::from_secs(coerce::int(a.any(0)));
+        Ok(Value::from(calendar::spell(length)))
+    }),
+];
+
+fn moment(a: &Arguments<'_>, index: usize) -> Result<Moment, Fault> {
+    seconds(a.any(index)).ok_or_else(|| a.wrong(index, "a date or seconds since 1970", a.any(index)))
+}
+
+fn modify(a: &Arguments<'_>) -> Made {
+    let text = a.text(0)?;
+    let length = calendar::duration(text)
+        .ok_or_else(|| a.fault(format!("'{text}' is not a duration such as -1h30m")))?;
+    moment(a, 1)?
+        .plus(length)
+        .map(Value::Date)
+        .ok_or_else(|| a.fault("there is no such date"))
+}

@@ -1,0 +1,146 @@
+//! What an evaluation has left to spend, and the patterns it has compiled.
+//! Everything that loops over user data or makes values must ask here first.
+
+use std::collections::HashMap;
+
+use super::Limits;
+use crate::expr::Value;
+use crate::expr::pattern::Pattern;
+
+/// Why a function has no answer. The place in the text is added by whoever called it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fault(pub(super) String);
+
+/// What a function answers.
+pub(super) type Made = Result<Value, Fault>;
+
+/// How deep lists and maps may nest. JSON readers stop at the same depth, and everything that walks a value recurses.
+const VALUE_DEPTH: usize = 128;
+
+/// What one more element of a list or map takes at least.
+pub(super) const ELEMENT: usize = size_of::<Value>();
+
+/// Patterns kept compiled; an expression with more different ones compiles them again, which is only slower.
+const PATTERNS: usize = 32;
+
+/// Compiling a pattern costs about as much as this many steps.
+const COMPILING: u64 = 1_000;
+
+pub(super) struct Work {
+    steps: u64,
+    bytes: usize,
+    patterns: HashMap<String, Pattern>,
+}
+
+impl Work {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self {
+            steps: limits.steps,
+            bytes: limits.bytes,
+            patterns: HashMap::new(),
+        }
+    }
+
+    /// Takes steps, or says that there are none left.
+    pub(super) fn spend(&mut self, steps: u64) -> Result<(), Fault> {
+        match self.steps.checked_sub(steps) {
+            Some(left) => {
+                self.steps = left;
+                Ok(())
+            }
+            None => Err(Fault(
+                "the expression takes too many steps; compute this in a task instead".to_owned(),
+            )),
+        }
+    }
+
+    /// Asks for memory before it is allocated.
+    pub(super) fn claim(&mut self, bytes: usize) -> Result<(), Fault> {
+        match self.bytes.checked_sub(bytes) {
+            Some(left) => {
+                self.bytes = left;
+                Ok(())
+            }
+            None => Err(Fault(
+                "the expression makes values that are too large; compute this in a task instead".to_owned(),
+            )),
+        }
+    }
+
+    /// Asks for a list of so many elements before it is made.
+    pub(super) fn claim_list(&mut self, elements: usize) -> Result<(), Fault> {
+        self.spend(elements as u64)?;
+        self.claim(elements.saturating_mul(ELEMENT))
+    }
+
+    /// Bytes that may still be made.
+    pub(super) fn room(&self) -> usize {
+        self.bytes
+    }
+
+    /// Accounts for a value just made, and refuses one that nests too deep. Because every list and map passes here when
+    /// it is made, no value has more parts than there are steps, however often it shares them.
+    pub(super) fn made(&mut self, value: Value) -> Made {
+        match &value {
+            Value::Str(text) => self.claim(text.len())?,
+            Value::List(_) | Value::Map(_) => self.measure(&value, 0)?,
+            Value::Nil | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Date(_) | Value::Duration(_) => {}
+        }
+        Ok(value)
+    }
+
+    fn measure(&mut self, value: &Value, depth: usize) -> Result<(), Fault> {
+        if depth > VALUE_DEPTH {
+            return Err(Fault(format!("lists and maps nest deeper than {VALUE_DEPTH} levels")));
+        }
+        match value {
+            Value::List(items) => {
+                self.claim_list(items.len())?;
+                for item in items.iter().filter(|item| holds_values(item)) {
+                    self.measure(item, depth + 1)?;
+                }
+            }
+            Value::Map(entries) => {
+                self.claim_list(entries.len())?;
+                for item in entries.values().filter(|item| holds_values(item)) {
+                    self.measure(item, depth + 1)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A compiled pattern, paid for one pass over the text it is for.
+    pub(super) fn pattern(&mut self, source: &str, text: &str) -> Result<Pattern, Fault> {
+        let pattern = match self.patterns.get(source) {
+            Some(pattern) => pattern.clone(),
+            None => {
+                self.spend(COMPILING)?;
+                let pattern = Pattern::new(source).map_err(Fault)?;
+                if self.patterns.len() < PATTERNS {
+                    self.patterns.insert(source.to_owned(), pattern.clone());
+                }
+                pattern
+            }
+        };
+        self.spend(pattern.price(text))?;
+        Ok(pattern)
+    }
+}
+
+fn holds_values(value: &Value) -> bool {
+    matches!(value, Value::List(_) | Value::Map(_))
+}
+
+impl From<&str> for Fault {
+    fn from(message: &str) -> Self {
+        Self(message.to_owned())
+    }
+}
+
+impl From<String> for Fault {
+    fn from(message: String) -> Self {
+        Self(message)
+    }
+}

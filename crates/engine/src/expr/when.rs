@@ -1,0 +1,88 @@
+//! The language of `when`: comparisons of substituted text, where a bare word is a text.
+//! A text is computed while it is read, so nothing deep is ever built; it never looks at anything but the text and the
+//! variables it is given.
+
+use super::{Error, Span, TEXT, Value};
+
+mod compute;
+mod operate;
+mod token;
+
+use compute::Computer;
+
+/// What a name without quotes stands for.
+type Lookup<'a> = &'a dyn Fn(&str) -> Option<Value>;
+
+/// Whether a condition holds, with every word that is not quoted read as a text: `foo == foo`, `{{x}} in (a, b)` after
+/// substitution. The empty condition holds.
+pub fn evaluate(text: &str) -> Result<bool, Error> {
+    decide(text, &|word| Some(Value::from(word)))
+}
+
+/// Whether a condition holds, with words that are not quoted read as variables.
+pub fn evaluate_with(text: &str, variables: &dyn Fn(&str) -> Option<Value>) -> Result<bool, Error> {
+    decide(text, variables)
+}
+
+/// What went wrong inside a condition, before the condition itself is named.
+#[derive(Debug)]
+struct Fault {
+    span: Span,
+    reason: String,
+    /// Quotes around a text would probably help.
+    quote: bool,
+}
+
+impl Fault {
+    fn new(span: Span, reason: impl Into<String>) -> Self {
+        Self {
+            span,
+            reason: reason.into(),
+            quote: false,
+        }
+    }
+
+    fn with_quote_hint(mut self) -> Self {
+        self.quote = true;
+        self
+    }
+}
+
+fn decide(text: &str, lookup: Lookup<'_>) -> Result<bool, Error> {
+    if text.is_empty() {
+        return Ok(true);
+    }
+    if text.len() > TEXT {
+        let message = format!(
+            "Invalid 'when' expression '{}': it is longer than {TEXT} bytes",
+            shorten(text)
+        );
+        return Err(Error::at(Span::default(), message));
+    }
+    let value = Computer::new(text, lookup).run().map_err(|fault| {
+        let hint = if fault.quote {
+            " (hint: put the whole text in quotes, as in 'some/text here' == 'other text')"
+        } else {
+            ""
+        };
+        let message = format!("Invalid 'when' expression '{}': {}{hint}", shorten(text), fault.reason);
+        Error::at(fault.span, message)
+    })?;
+    value.as_bool().ok_or_else(|| {
+        let got = shorten(&value.to_string());
+        let message = format!("Expected boolean evaluation for '{}'. Got {got}", shorten(text));
+        Error::at(Span::new(0, text.chars().count()), message)
+    })
+}
+
+/// A message repeats the text, but not a mebibyte of it.
+fn shorten(text: &str) -> String {
+    const LONGEST: usize = 1_000;
+    match text.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+//! Computes a condition while reading it, from left to right, by the precedence of its signs.
+//! A side that cannot matter (`false && …`) is read but not computed. Depth, text and matching are limited.
+
+use super::operate::{Allowance, binary, negate};
+use super::token::{Lexer, Sign, Token};
+use super::{Fault, Lookup, Span};
+use crate::expr::{NESTING, Value};
+
+pub(super) struct Computer<'a> {
+    lexer: Lexer,
+    token: Token,
+    span: Span,
+    lookup: Lookup<'a>,
+    depth: usize,
+    allowance: Allowance,
+}
+
+/// A value and the stretch of text it came from. In a side that does not matter the value is nil.
+type Part = (Value, Span);
+
+/// How tightly a sign binds; signs that join nothing bind not at all.
+fn binding(sign: Sign) -> Option<u8> {
+    Some(match sign {
+        Sign::Or => 1,
+        Sign::And => 2,
+        Sign::Equal
+        | Sign::Unequal
+        | Sign::Less
+        | Sign::LessOrEqual
+        | Sign::Greater
+        | Sign::GreaterOrEqual
+        | Sign::Matches
+        | Sign::MatchesNot
+        | Sign::In => 3,
+        Sign::BitAnd | Sign::BitOr | Sign::BitXor => 4,
+        Sign::ShiftLeft | Sign::ShiftRight => 5,
+        Sign::Plus | Sign::Minus => 6,
+        Sign::Times | Sign::Divide | Sign::Modulo => 7,
+        Sign::Power => 8,
+        Sign::Not
+        | Sign::BitNot
+        | Sign::Question
+        | Sign::Colon
+        | Sign::Coalesce
+        | Sign::Open
+        | Sign::Close
+        | Sign::Comma => return None,
+    })
+}
+
+impl<'a> Computer<'a> {
+    pub(super) fn new(text: &str, lookup: Lookup<'a>) -> Self {
+        Self {
+            lexer: Lexer::new(text),
+            token: Token::End,
+            span: Span::default(),
+            lookup,
+            depth: 0,
+            allowance: Allowance::default(),
+        }
+    }
+
+    pub(super) fn run(mut self) -> Result<Value, Fault> {
+        self.advance()?;
+        let (value, _) = self.choice(true)?;
+        match &self.token {
+            Token::End => Ok(value),
+            Token::Sign(Sign::Close) => Err(Fault::new(self.span, "there is no '(' for this ')'")),
+            Token::Sign(Sign::Comma) => Err(Fault::new(self.span, "a list needs parentheses around it")),
+            token @ (Token::Literal(_) | Token::Name(_) | Token::Sign(_)) => {
+                let reason = format!("{} cannot follow what stands before it", token.describe());
+                Err(Fault::new(self.span, reason).with_quote_hint())
+            }
+        }
+    }
+
+    fn advance(&mut self) -> Result<(), Fault> {
+        (self.token, self.span) = self.lexer.next()?;
+        Ok(())
+    }
+
+    fn take(&mut self, sign: Sign) -> Result<bool, Fault> {
+        let found = self.token == Token::Sign(sign);
+        if found {
+            self.advance()?;
+        }
+        Ok(found)
+    }
+
+    /// `a ? b : c` and `a ?? b`, which bind least.
+    fn choice(&mut self, live: bool) -> Result<Part, Fault> {
+        let (mut value, mut span) = self.joined(1, live)?;
+        loop {
+            if self.take(Sign::Coalesce)? {
+                let needed = live && value.is_nil();
+                let (other, end) = self.joined(1, needed)?;
+                span = span.to(end);
+                if needed {
+                    value = other;
+                }
+            } else if self.take(Sign::Question)? {
+                let holds = live && truth(&value, span, Sign::Question)?;
+                self.enter()?;
+                let (yes, _) = self.choice(live && holds)?;
+                if !self.take(Sign::Colon)? {
+                    return Err(Fault::new(self.span, "expected ':' and the other choice"));
+                }
+                let (no, end) = self.choice(live && !holds)?;
+                self.depth -= 1;
+                span = span.to(end);
+                value = if holds { yes } else { no };
+            } else {
+                return Ok((value, span));
+            }
+        }
+    }
+
+    fn joined(&mut self, least: u8, live: bool) -> Result<Part, Fault> {
+        let (mut left, mut span) = self.single(live)?;
+        while let Token::Sign(sign) = self.token {
+            let Some(strength) = binding(sign).filter(|&strength| strength >= least) else {
+                break;
+            };
+            let place = self.span;
+            self.advance()?;
+            let settled = match sign {
+                Sign::And => live && !truth(&left, span, sign)?,
+                Sign::Or => live && truth(&left, span, sign)?,
+                _ => false,
+            };
+            let (right, end) = self.joined(strength + 1, live && !settled)?;
+            if live && !settled {
+                left = match sign {
+                    Sign::And | Sign::Or => Value::Bool(truth(&right, end, sign)?),
+                    _ => binary(sign, &left, &right, place, &mut self.allowance)?,
+                };
+            }
+            span = span.to(end);
+        }
+        Ok((left, span))
+    }
+
+    fn single(&mut self, live: bool) -> Result<Part, Fault> {
+        self.enter()?;
+        let start = self.span;
+        let part = match &self.token {
+            Token::Literal(value) => {
+                let value = value.clone();
+                self.advance()?;
+                (value, start)
+            }
+            Token::Name(name) => {
+                let value = if live { self.look_up(name)? } else { Value::Nil };
+                self.advance()?;
+                (value, start)
+            }
+            Token::Sign(sign @ (Sign::Not | Sign::Minus | Sign::BitNot)) => {
+                let sign = *sign;
+                self.advance()?;
+                let (value, end) = self.single(live)?;
+                let value = if live { negate(sign, &value, start)? } else { value };
+                (value, start.to(end))
+            }
+            Token::Sign(Sign::Open) => {
+                self.advance()?;
+                let value = self.parenthesised(start, live)?;
+                (value, start)
+            }
+            token @ (Token::Sign(_) | Token::End) => {
+                let reason = format!("expected a value before {}", token.describe());
+                let fault = Fault::new(start, reason);
+                let hinted = matches!(token, Token::Sign(_));
+                return Err(if hinted { fault.with_quote_hint() } else { fault });
+            }
+        };
+        self.depth -= 1;
+        Ok(part)
+    }
+
+    /// A value in parentheses, or a list of several.
+    fn parenthesised(&mut self, opening: Span, live: bool) -> Result<Value, Fault> {
+        if self.take(Sign::Close)? {
+            return Ok(Value::list(Vec::new()));
+        }
+        let (first, _) = self.choice(live)?;
+        if self.take(Sign::Close)? {
+            return Ok(first);
+        }
+        let mut items = vec![first];
+        while self.take(Sign::Comma)? {
+            items.push(self.choice(live)?.0);
+        }
+        if self.take(Sign::Close)? {
+            Ok(Value::list(items))
+        } else if self.token == Token::End {
+            Err(Fault::new(opening, "this '(' is never closed"))
+        } else {
+            let reason = format!("expected ',' or ')' before {}", self.token.describe());
+            Err(Fault::new(self.span, reason).with_quote_hint())
+        }
+    }
+
+    fn look_up(&self, name: &str) -> Result<Value, Fault> {
+        match (self.lookup)(name) {
+            Some(Value::Int(whole)) => Ok(Value::Float(crate::expr::number::real(whole))),
+            Some(value) => Ok(value),
+            None => Err(Fault::new(self.span, format!("there is no variable '{name}'")).with_quote_hint()),
+        }
+    }
+
+    fn enter(&mut self) -> Result<(), Fault> {
+        self.depth += 1;
+        if self.depth > NESTING {
+            return Err(Fault::new(
+                self.span,
+                format!("it nests deeper than {NESTING} levels"),
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn truth(value: &Value, span: Span, sign: Sign) -> Result<bool, Fault> {
+    value.as_bool().ok_or_else(|| {
+        let reason = format!(
+            "'{}' needs true or false on both sides, but '{value}' is neither",
+            sign.spelling()
+        );
+        Fault::new(span, reason).with_quote_hint()
+    })
+}

@@ -1,0 +1,234 @@
+//! The words and signs of a condition.
+//! It cuts text into tokens and never judges whether they fit together.
+
+use super::{Fault, Span};
+use crate::expr::{Moment, Value, number};
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Token {
+    /// A number, a quoted text, `true` or `false`.
+    Literal(Value),
+    /// A word without quotes, or `[a name in brackets]`.
+    Name(String),
+    Sign(Sign),
+    End,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sign {
+    Equal,
+    Unequal,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    Matches,
+    MatchesNot,
+    In,
+    And,
+    Or,
+    Not,
+    Plus,
+    Minus,
+    Times,
+    Divide,
+    Modulo,
+    Power,
+    BitAnd,
+    BitOr,
+    BitXor,
+    BitNot,
+    ShiftLeft,
+    ShiftRight,
+    Question,
+    Colon,
+    Coalesce,
+    Open,
+    Close,
+    Comma,
+}
+
+/// Longer signs first, where one begins another.
+const SIGNS: [(&str, Sign); 29] = [
+    ("==", Sign::Equal),
+    ("=~", Sign::Matches),
+    ("!=", Sign::Unequal),
+    ("!~", Sign::MatchesNot),
+    ("<<", Sign::ShiftLeft),
+    ("<=", Sign::LessOrEqual),
+    (">>", Sign::ShiftRight),
+    (">=", Sign::GreaterOrEqual),
+    ("&&", Sign::And),
+    ("||", Sign::Or),
+    ("**", Sign::Power),
+    ("??", Sign::Coalesce),
+    ("<", Sign::Less),
+    (">", Sign::Greater),
+    ("!", Sign::Not),
+    ("+", Sign::Plus),
+    ("-", Sign::Minus),
+    ("*", Sign::Times),
+    ("/", Sign::Divide),
+    ("%", Sign::Modulo),
+    ("&", Sign::BitAnd),
+    ("|", Sign::BitOr),
+    ("^", Sign::BitXor),
+    ("~", Sign::BitNot),
+    ("?", Sign::Question),
+    (":", Sign::Colon),
+    ("(", Sign::Open),
+    (")", Sign::Close),
+    (",", Sign::Comma),
+];
+
+impl Sign {
+    pub(super) fn spelling(self) -> &'static str {
+        SIGNS
+            .iter()
+            .find(|(_, sign)| *sign == self)
+            .map_or("in", |(spelling, _)| spelling)
+    }
+}
+
+impl Token {
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Literal(value) => format!("'{value}'"),
+            Self::Name(name) => format!("'{name}'"),
+            Self::Sign(sign) => format!("'{}'", sign.spelling()),
+            Self::End => "the end".to_owned(),
+        }
+    }
+}
+
+/// Cuts a text into tokens, one at a time.
+pub(super) struct Lexer {
+    characters: Vec<char>,
+    position: usize,
+}
+
+impl Lexer {
+    pub(super) fn new(text: &str) -> Self {
+        Self {
+            characters: text.chars().collect(),
+            position: 0,
+        }
+    }
+
+    pub(super) fn next(&mut self) -> Result<(Token, Span), Fault> {
+        while self.peek(0).is_some_and(char::is_whitespace) {
+            self.position += 1;
+        }
+        let start = self.position;
+        let token = match self.peek(0) {
+            None => Token::End,
+            Some(c) if c.is_ascii_digit() || c == '.' => self.number()?,
+            Some(c) if c.is_alphabetic() || c == '_' => word(self.name()),
+            Some(quote @ ('\'' | '"')) => {
+                let text = self.until(quote, "text")?;
+                let date = Moment::iso(&text).map(|moment| Value::Float(number::real(moment.at.as_second())));
+                Token::Literal(date.unwrap_or_else(|| Value::from(text)))
+            }
+            Some('[') => Token::Name(self.until(']', "name")?),
+            Some(c) => self.sign(c)?,
+        };
+        Ok((token, Span::new(start, self.position)))
+    }
+
+    fn peek(&self, ahead: usize) -> Option<char> {
+        self.characters.get(self.position + ahead).copied()
+    }
+
+    fn number(&mut self) -> Result<Token, Fault> {
+        let start = self.position;
+        let hexadecimal = self.peek(0) == Some('0') && self.peek(1) == Some('x');
+        self.position += if hexadecimal { 2 } else { 0 };
+        let mut digits = String::new();
+        while let Some(c) = self.peek(0) {
+            let wanted = if hexadecimal {
+                c.is_ascii_hexdigit()
+            } else {
+                c.is_ascii_digit() || c == '.'
+            };
+            if !wanted {
+                break;
+            }
+            digits.push(c);
+            self.position += 1;
+        }
+        let value = if hexadecimal {
+            i64::from_str_radix(&digits, 16).ok().map(number::real)
+        } else {
+            digits.parse().ok()
+        };
+        let value = value.ok_or_else(|| {
+            let span = Span::new(start, self.position);
+            Fault::new(span, format!("'{digits}' is not a number")).with_quote_hint()
+        })?;
+        Ok(Token::Literal(Value::Float(value)))
+    }
+
+    /// Letters, digits, `_` and `.`; a backslash takes the next character whatever it is.
+    fn name(&mut self) -> String {
+        let mut name = String::new();
+        while let Some(c) = self.peek(0) {
+            if c == '\\' {
+                self.position += 1;
+                name.extend(self.peek(0));
+            } else if c.is_alphanumeric() || c == '_' || c == '.' {
+                name.push(c);
+            } else {
+                break;
+            }
+            self.position += 1;
+        }
+        name
+    }
+
+    /// Everything up to the closing character; a backslash takes the next character whatever it is.
+    fn until(&mut self, closing: char, what: &str) -> Result<String, Fault> {
+        let start = self.position;
+        self.position += 1;
+        let mut text = String::new();
+        loop {
+            let Some(c) = self.peek(0) else {
+                let reason = format!("this {what} is never closed with {closing}");
+                return Err(Fault::new(Span::new(start, start + 1), reason));
+            };
+            self.position += 1;
+            if c == closing {
+                return Ok(text);
+            }
+            if c == '\\' {
+                text.extend(self.peek(0));
+                self.position += 1;
+            } else {
+                text.push(c);
+            }
+        }
+    }
+
+    fn sign(&mut self, first: char) -> Result<Token, Fault> {
+        let found = SIGNS.iter().find(|(spelling, _)| {
+            spelling
+                .chars()
+                .enumerate()
+                .all(|(ahead, c)| self.peek(ahead) == Some(c))
+        });
+        let Some((spelling, sign)) = found else {
+            let span = Span::new(self.position, self.position + 1);
+            return Err(Fault::new(span, format!("Invalid token: '{first}'")).with_quote_hint());
+        };
+        self.position += spelling.len();
+        Ok(Token::Sign(*sign))
+    }
+}
+
+fn word(name: String) -> Token {
+    match name.as_str() {
+        "true" => Token::Literal(Value::Bool(true)),
+        "false" => Token::Literal(Value::Bool(false)),
+        "in" | "IN" => Token::Sign(Sign::In),
+        _ => Token::Name(name),
+    }
+}

@@ -1,0 +1,74 @@
+//! The engine's one door: everything that can happen, and everything that can come of it.
+
+use std::collections::BTreeMap;
+
+use octoflow_model::{Fact, Order, Report, RunId, Time, fact::Submission};
+use thiserror::Error;
+
+/// Something happened.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Someone submits an admitted manifest. Identity was drawn at the edge.
+    Submit { run: RunId, submission: Box<Submission> },
+    /// Someone tells a run to do something.
+    Command { run: RunId, command: Command },
+    /// A runtime says what became of a task.
+    Report(Report),
+    /// Time has passed; whatever was due by now is looked at.
+    Tick,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// End the work, then run the exit handlers.
+    Stop,
+    /// End the work and run nothing more.
+    Terminate,
+    /// Start nothing new until resumed.
+    Suspend,
+    /// Go on: the whole run, or only the suspended nodes a selector chooses, with values for their outputs.
+    Resume { selector: Option<String>, supplied: BTreeMap<String, String> },
+}
+
+impl Command {
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Self::Stop | Self::Terminate => "shutdown",
+            Self::Suspend => "suspend",
+            Self::Resume { .. } => "resume",
+        }
+    }
+}
+
+/// A command that cannot be carried out. Nothing has changed.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum Refusal {
+    #[error("cannot {verb} a completed workflow: {name}")]
+    Finished { name: String, verb: &'static str },
+    #[error("there is no open run {0}")]
+    UnknownRun(RunId),
+    #[error("'{text}' is not a node field selector; write key=value terms joined by commas")]
+    Selector { text: String },
+    #[error("currently, set only targets suspend nodes: no suspend nodes matching nodeFieldSelector: {selector}")]
+    NoSuchNode { selector: String },
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// What came of an input: facts to keep, then orders to send once they are kept.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    pub facts: Vec<(RunId, Vec<Fact>)>,
+    pub orders: Vec<Order>,
+    pub refusal: Option<Refusal>,
+}
+
+impl Outcome {
+    /// Somebody waits for these facts to be kept. Others may ride along with the next ones that are.
+    pub fn urgent(&self) -> bool {
+        !self.orders.is_empty() || self.facts.iter().flat_map(|(_, facts)| facts).any(|fact| !matches!(fact, Fact::Started { .. }))
+    }
+}
+
+/// When the engine wants to be called though nothing happened.
+pub type Wake = Option<Time>;

@@ -1,0 +1,132 @@
+//! A closed description of what an object may hold: the one table behind admission, schemas and the support lists of
+//! the documentation. It describes and [`check()`]s; what the values mean together is the dialects' business.
+
+mod check;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use check::short;
+pub use check::{Checked, MOST_PROBLEMS, check};
+
+/// What a value looks like.
+#[derive(Debug)]
+pub enum Shape {
+    /// Known fields only. Several groups stand for one list, so that objects may share fields.
+    Object(&'static [&'static [Field]]),
+    List(&'static Shape),
+    /// Any keys, values of one shape.
+    Map(&'static Shape),
+    Text,
+    /// One of these words, exactly.
+    Word(&'static [&'static str]),
+    Bool,
+    /// A whole number within these bounds, both included.
+    Int {
+        least: i64,
+        most: i64,
+    },
+    /// A whole number, or a text that stands for one and may hold variables.
+    IntOrText,
+    /// A text, a number or a truth value.
+    Scalar,
+    /// An amount such as `500m` or `2Gi`, or a text with variables.
+    Quantity,
+    Any,
+}
+
+/// One field of an object.
+#[derive(Debug)]
+pub struct Field {
+    pub name: &'static str,
+    pub shape: &'static Shape,
+    pub support: Support,
+    /// What the field is for, in one sentence without a full stop.
+    pub about: &'static str,
+}
+
+/// What becomes of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Support {
+    /// It does what it says.
+    Yes,
+    /// Accepted without effect, with a warning that says why.
+    Ignored(&'static str),
+    /// Known, but a manifest that uses it is not accepted.
+    Refused,
+}
+
+/// The codes of what is wrong with a shape.
+pub mod code {
+    pub const UNKNOWN_FIELD: &str = "OF1003";
+    pub const WRONG_TYPE: &str = "OF1010";
+    pub const UNSUPPORTED: &str = "OF1011";
+    pub const IGNORED: &str = "OF1013";
+    pub const OUT_OF_RANGE: &str = "OF1041";
+}
+
+/// Any whole number that fits everywhere.
+pub static INT: Shape = Shape::Int { least: i64::MIN, most: i64::MAX };
+/// Fits the 32 bits of the wire format.
+pub static INT32: Shape = Shape::Int { least: i32::MIN as i64, most: i32::MAX as i64 };
+/// From zero.
+pub static COUNT: Shape = Shape::Int { least: 0, most: i64::MAX };
+/// From one.
+pub static POSITIVE: Shape = Shape::Int { least: 1, most: i64::MAX };
+/// Permission bits of a file.
+pub static MODE: Shape = Shape::Int { least: 0, most: 0o7777 };
+pub static BOOL: Shape = Shape::Bool;
+pub static TEXT: Shape = Shape::Text;
+pub static SCALAR: Shape = Shape::Scalar;
+pub static INT_OR_TEXT: Shape = Shape::IntOrText;
+pub static QUANTITY: Shape = Shape::Quantity;
+pub static ANY: Shape = Shape::Any;
+pub static TEXTS: Shape = Shape::List(&TEXT);
+pub static TEXT_MAP: Shape = Shape::Map(&TEXT);
+pub static QUANTITY_MAP: Shape = Shape::Map(&QUANTITY);
+/// An object that is only there or not there.
+pub static EMPTY: Shape = Shape::Object(&[]);
+
+impl Field {
+    pub const fn yes(name: &'static str, shape: &'static Shape, about: &'static str) -> Self {
+        Self { name, shape, support: Support::Yes, about }
+    }
+
+    /// Accepted with a warning; `why` completes "… is accepted but has no effect: ".
+    pub const fn ignored(name: &'static str, why: &'static str, about: &'static str) -> Self {
+        Self { name, shape: &ANY, support: Support::Ignored(why), about }
+    }
+
+    pub const fn refused(name: &'static str, about: &'static str) -> Self {
+        Self { name, shape: &ANY, support: Support::Refused, about }
+    }
+}
+
+impl Shape {
+    /// The fields of an object, in the order of the table; empty for everything else.
+    pub fn fields(&self) -> impl Iterator<Item = &'static Field> + use<> {
+        let groups: &'static [&'static [Field]] = match self {
+            Self::Object(groups) => groups,
+            _ => &[],
+        };
+        groups.iter().copied().flatten()
+    }
+
+    pub fn field(&self, name: &str) -> Option<&'static Field> {
+        self.fields().find(|field| field.name == name)
+    }
+
+    /// What a message calls it.
+    pub(crate) fn noun(&self) -> &'static str {
+        match self {
+            Self::Object(_) | Self::Map(_) => "a mapping",
+            Self::List(_) => "a list",
+            Self::Text | Self::Word(_) => "text",
+            Self::Bool => "true or false",
+            Self::Int { .. } => "a whole number",
+            Self::IntOrText => "a whole number or text",
+            Self::Scalar => "text, a number or true/false",
+            Self::Quantity => "a quantity such as 500m or 2Gi",
+            Self::Any => "any value",
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Compares a value with its shape and tells every difference at once.
+//! It also hands back a copy the typed reader can take: without nulls, and without what has the wrong type.
+
+use std::collections::HashSet;
+
+use octoflow_manifest::{Path, Problem};
+use serde_json::{Map, Value};
+
+use super::{Field, Shape, Support, code};
+use crate::expr::nearest;
+
+/// What came out of a check.
+#[derive(Debug, Default)]
+pub struct Checked {
+    /// The first [`MOST_PROBLEMS`] of them.
+    pub problems: Vec<Problem>,
+    /// One for each ignored field name, at its first place.
+    pub warnings: Vec<Problem>,
+    /// The value without nulls and without what is wrong; a list with a wrong element is left out whole, so that
+    /// indices keep their meaning.
+    pub value: Value,
+    /// The places of wrong types, so that nobody draws conclusions from what is missing there.
+    pub broken: Vec<Path>,
+}
+
+/// A person mends the first few and tries again; a list without end helps nobody.
+pub const MOST_PROBLEMS: usize = 100;
+
+/// Deeper than any manifest reader lets a value be; deeper values are not looked into.
+const DEEPEST: usize = 128;
+
+pub fn check(value: &Value, shape: &Shape) -> Checked {
+    let mut checker = Checker { path: Path::root(), checked: Checked::default(), warned: HashSet::new() };
+    let clean = checker.value(value, shape).unwrap_or(Value::Null);
+    Checked { value: clean, ..checker.checked }
+}
+
+struct Checker {
+    path: Path,
+    checked: Checked,
+    warned: HashSet<&'static str>,
+}
+
+impl Checker {
+    /// The clean copy, or nothing when the value itself is of the wrong type.
+    fn value(&mut self, value: &Value, shape: &Shape) -> Option<Value> {
+        if self.path.segments().len() >= DEEPEST {
+            self.wrong(code::OUT_OF_RANGE, || format!("nested deeper than {DEEPEST} levels"), None);
+            return None;
+        }
+        match (shape, value) {
+            (Shape::Object(_), Value::Object(object)) => Some(self.object(object, shape)),
+            (Shape::Map(inner), Value::Object(object)) => self.map(object, inner),
+            (Shape::List(inner), Value::Array(items)) => self.list(items, inner),
+            (Shape::Any, _)
+            | (Shape::Text | Shape::IntOrText, Value::String(_))
+            | (Shape::Bool, Value::Bool(_))
+            | (Shape::Scalar, Value::String(_) | Value::Number(_) | Value::Bool(_)) => Some(value.clone()),
+            (Shape::IntOrText, Value::Number(number)) if !number.is_f64() => Some(value.clone()),
+            (Shape::Word(words), Value::String(text)) => self.word(text, words),
+            (Shape::Int { least, most }, Value::Number(number)) if !number.is_f64() => {
+                self.number(value, number.as_i64(), *least, *most)
+            }
+            (Shape::Quantity, Value::Number(_)) => Some(value.clone()),
+            (Shape::Quantity, Value::String(text)) if is_quantity(text) => Some(value.clone()),
+            _ => self.mistyped(value, shape),
+        }
+    }
+
+    fn object(&mut self, object: &Map<String, Value>, shape: &Shape) -> Value {
+        let mut clean = Map::new();
+        for (key, value) in object {
+            let Some(field) = shape.field(key) else {
+                self.unknown(key, shape);
+                continue;
+            };
+            if value.is_null() {
+                continue;
+            }
+            self.path.push(key.as_str());
+            match field.support {
+                Support::Yes => {
+                    if let Some(value) = self.value(value, field.shape) {
+                        clean.insert(key.clone(), value);
+                    }
+                }
+                Support::Ignored(why) => {
+                    self.ignored(field, why);
+                    clean.insert(key.clone(), value.clone());
+                }
+                Support::Refused => {
+                    // What says nothing asks for nothing.
+                    if !says_nothing(value) {
+                        self.wrong(
+                            code::UNSUPPORTED,
+                            || format!("`{key}` is not supported yet"),
+                            Some(format!("it would {}; remove it to run the workflow here", lower(field.about))),
+                        );
+                        clean.insert(key.clone(), value.clone());
+                    }
+                }
+            }
+            self.path.pop();
+        }
+        Value::Object(clean)
+    }
+
+    fn map(&mut self, object: &Map<String, Value>, inner: &Shape) -> Option<Value> {
+        let mut clean = Map::new();
+        for (key, value) in object {
+            if value.is_null() && !matches!(inner, Shape::Any) {
+                continue;
+            }
+            self.path.push(key.as_str());
+            if let Some(value) = self.value(value, inner) {
+                clean.insert(key.clone(), value);
+            }
+            self.path.pop();
+        }
+        Some(Value::Object(clean))
+    }
+
+    fn list(&mut self, items: &[Value], inner: &Shape) -> Option<Value> {
+        let mut clean = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            self.path.push(index);
+            clean.push(self.value(item, inner));
+            self.path.pop();
+        }
+        clean.into_iter().collect::<Option<Vec<_>>>().map(Value::Array)
+    }
+
+    fn word(&mut self, text: &str, words: &[&'static str]) -> Option<Value> {
+        if words.contains(&text) {
+            return Some(Value::String(text.to_owned()));
+        }
+        let help = nearest(text, words.iter().copied()).map(|word| format!("did you mean `{word}`?"));
+        self.wrong(code::OUT_OF_RANGE, || format!("`{}` is not one of: {}", short(text), words.join(", ")), help);
+        self.broken()
+    }
+
+    fn number(&mut self, value: &Value, number: Option<i64>, least: i64, most: i64) -> Option<Value> {
+        if number.is_some_and(|number| (least..=most).contains(&number)) {
+            return Some(value.clone());
+        }
+        let bounds = match (least, most) {
+            (_, i64::MAX) => format!("at least {least}"),
+            _ => format!("between {least} and {most}"),
+        };
+        self.wrong(code::OUT_OF_RANGE, || format!("{value} is out of range, it must be {bounds}"), None);
+        self.broken()
+    }
+
+    fn mistyped(&mut self, value: &Value, shape: &Shape) -> Option<Value> {
+        let help = match (shape, value) {
+            (Shape::Text | Shape::Word(_), Value::Number(_) | Value::Bool(_)) => {
+                Some(format!("write it in quotes: \"{value}\""))
+            }
+            (Shape::List(_), Value::Object(_)) => Some("start each entry with a dash".to_owned()),
+            (Shape::Int { .. } | Shape::Bool, Value::String(_)) => Some("write it without quotes".to_owned()),
+            _ => None,
+        };
+        self.wrong(code::WRONG_TYPE, || format!("expected {}, found {}", shape.noun(), found(value)), help);
+        self.broken()
+    }
+
+    fn broken(&mut self) -> Option<Value> {
+        if self.checked.broken.len() < MOST_PROBLEMS {
+            self.checked.broken.push(self.path.clone());
+        }
+        None
+    }
+
+    fn unknown(&mut self, key: &str, shape: &Shape) {
+        let near = nearest(key, shape.fields().map(|field| field.name));
+        let help = match near {
+            Some(name) => Some(format!("did you mean `{name}`?")),
+            None => known(shape),
+        };
+        self.path.push(key);
+        self.wrong(code::UNKNOWN_FIELD, || format!("unknown field `{}`", short(key)), help);
+        self.path.pop();
+    }
+
+    fn ignored(&mut self, field: &'static Field, why: &'static str) {
+        if self.warned.insert(field.name) {
+            let message = format!("`{}` is accepted but has no effect: {why}", field.name);
+            self.checked.warnings.push(Problem::warning(code::IGNORED, message).path(self.path.clone()));
+        }
+    }
+
+    fn wrong(&mut self, code: &'static str, message: impl FnOnce() -> String, help: Option<String>) {
+        if self.checked.problems.len() == MOST_PROBLEMS {
+            return;
+        }
+        let mut problem = Problem::error(code, message()).path(self.path.clone());
+        problem.help = help;
+        self.checked.problems.push(problem);
+    }
+}
+
+/// A short list is worth printing; a long one is not.
+fn known(shape: &Shape) -> Option<String> {
+    let names: Vec<String> = shape.fields().map(|field| format!("`{}`", field.name)).collect();
+    (1..=12).contains(&names.len()).then(|| format!("known here: {}", names.join(", ")))
+}
+
+fn says_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Bool(true) | Value::Number(_) | Value::Object(_) => false,
+    }
+}
+
+fn found(value: &Value) -> String {
+    match value {
+        Value::Null => "nothing".to_owned(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::String(text) => format!("the text `{}`", short(text)),
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "a mapping".to_owned(),
+    }
+}
+
+/// Enough of a text to recognise it.
+pub(crate) fn short(text: &str) -> String {
+    const SHOWN: usize = 60;
+    let line: String = text.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(SHOWN).is_some() { format!("{line}…") } else { line }
+}
+
+fn lower(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}
+
+fn is_quantity(text: &str) -> bool {
+    if text.contains("{{") {
+        return true;
+    }
+    let number = text.trim_start_matches(['+', '-']);
+    let digits = number.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(number.len());
+    let (amount, unit) = number.split_at(digits);
+    let suffix = matches!(
+        unit,
+        "" | "n" | "u" | "m" | "k" | "M" | "G" | "T" | "P" | "E" | "Ki" | "Mi" | "Gi" | "Ti" | "Pi" | "Ei"
+    );
+    let exponent = unit.strip_prefix(['e', 'E']).is_some_and(|power| power.parse::<i8>().is_ok());
+    text.len() - number.len() <= 1 && amount.parse::<f64>().is_ok() && (suffix || exponent)
+}

@@ -1,0 +1,67 @@
+//! What tasks do: how each ends, after which time, and what it leaves.
+
+use std::time::Duration;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Ending {
+    Exit(i32),
+    Signal(i32),
+    NotStarted(String),
+    Surroundings(String),
+    Lost(String),
+    /// Only when it is told to.
+    Never,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub(crate) ending: Ending,
+    pub(crate) after: Duration,
+    pub(crate) result: Option<String>,
+    /// Output parameters; `None` for a file that is not there.
+    pub(crate) parameters: Vec<(String, Option<String>)>,
+    pub(crate) no_artifacts: Vec<String>,
+}
+
+impl Answer {
+    pub(crate) fn ends(ending: Ending) -> Self {
+        Self { ending, after: Duration::from_secs(1), result: None, parameters: Vec::new(), no_artifacts: Vec::new() }
+    }
+
+    pub(crate) fn after(mut self, seconds: u64) -> Self {
+        self.after = Duration::from_secs(seconds);
+        self
+    }
+}
+
+pub(crate) fn exit(code: i32) -> Answer {
+    Answer::ends(Ending::Exit(code))
+}
+
+pub(crate) fn prints(text: &str) -> Answer {
+    Answer { result: Some(text.to_owned()), ..exit(0) }
+}
+
+pub(crate) fn never() -> Answer {
+    Answer::ends(Ending::Never)
+}
+
+/// Answers by display name, full name or template name; the first that fits. What nothing fits ends well after a
+/// second, unless its template is called `fail`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Script(Vec<(String, Answer)>);
+
+impl Script {
+    pub(crate) fn on(mut self, name: &str, answer: Answer) -> Self {
+        self.0.push((name.to_owned(), answer));
+        self
+    }
+
+    pub(crate) fn answer(&self, names: [&str; 3]) -> Answer {
+        let fitting = self.0.iter().find(|(name, _)| names.contains(&name.as_str()));
+        match fitting {
+            Some((_, answer)) => answer.clone(),
+            None => exit(i32::from(names[2] == "fail")),
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! A run played in virtual time: orders are answered by a script, timers move the clock, and after every input the
+//! promises of the engine are checked. Nothing here knows how the engine decides.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use octoflow_engine::{
+    Command, Engine, Input, Outcome, Refusal,
+    argo::{
+        admit::{Surroundings, admit},
+        explain::explain,
+        node::Leaf,
+    },
+    engine::{Keyed, fold},
+    schedule::Capacity,
+};
+use octoflow_model::{
+    AttemptId, Fact, NodeIx, Order, Report, RunId, Task, Time,
+    fact::Submission,
+    meta::KeyedData,
+    order::{Collected, End, Exit, Found},
+    task::StoredArtifact,
+};
+use serde_json::Value;
+
+use crate::{answer::{Answer, Ending, Script}, done::Done, text::manifest};
+
+pub(crate) const RUN: RunId = RunId(1);
+/// When every run is submitted.
+pub(crate) const DAWN: Time = Time(1_700_000_000_000_000);
+pub(crate) const ROOMY: Capacity = Capacity { slots: 100_000, cpu_milli: 1_000_000_000, memory_bytes: u64::MAX };
+
+pub(crate) struct Play {
+    pub(crate) engine: Engine,
+    pub(crate) now: Time,
+    pub(crate) facts: Vec<Fact>,
+    pub(crate) orders: Vec<Order>,
+    /// Node names in the order their tasks were started, with the time.
+    pub(crate) starts: Vec<(Time, String)>,
+    /// The most tasks that were with the runtime at once.
+    pub(crate) crowd: usize,
+    pub(crate) tasks: BTreeMap<String, Task>,
+    script: Script,
+    begun: BTreeSet<AttemptId>,
+    flights: BTreeMap<AttemptId, Flight>,
+    arrivals: u64,
+    /// Checking everything after every input is too much for large runs.
+    pub(crate) checked: bool,
+}
+
+/// A task at the runtime.
+struct Flight {
+    lands: Option<Time>,
+    /// Ties are broken by this.
+    turn: u64,
+    answer: Answer,
+    task: Box<Task>,
+    stopped: bool,
+}
+
+/// Everything a manifest may name is there.
+struct Everything;
+
+impl Surroundings for Everything {
+    fn has_config_map(&self, _: &str, _: &str) -> bool {
+        true
+    }
+    fn has_secret(&self, _: &str, _: &str) -> bool {
+        true
+    }
+    fn has_claim(&self, _: &str, _: &str) -> bool {
+        true
+    }
+}
+
+impl Play {
+    /// A workflow named `w` with this spec; the usual templates are added.
+    pub(crate) fn new(spec: &str) -> Self {
+        Self::of(manifest(spec), Script::default())
+    }
+
+    pub(crate) fn with(spec: &str, script: Script) -> Self {
+        Self::of(manifest(spec), script)
+    }
+
+    pub(crate) fn of(manifest: Value, script: Script) -> Self {
+        let admitted = admit(&manifest, &Everything).unwrap_or_else(|problems| panic!("the manifest is refused: {problems:?}"));
+        Self::unchecked(admitted.manifest().clone(), script)
+    }
+
+    /// Without admission: for what can only go wrong at run time.
+    pub(crate) fn unchecked(manifest: Value, script: Script) -> Self {
+        Self::prepared(manifest, script, ROOMY, &[])
+    }
+
+    pub(crate) fn prepared(manifest: Value, script: Script, capacity: Capacity, maps: &[(&str, &str, &str)]) -> Self {
+        let mut engine = Engine::new(capacity);
+        let mut data: BTreeMap<&str, KeyedData> = BTreeMap::new();
+        for (map, key, value) in maps {
+            data.entry(map).or_default().entries.insert((*key).to_owned(), value.as_bytes().to_vec());
+        }
+        for (map, data) in data {
+            engine.put_keyed(Keyed::ConfigMap, "default", map, data);
+        }
+        let mut play = Self {
+            engine,
+            now: DAWN,
+            facts: Vec::new(),
+            orders: Vec::new(),
+            starts: Vec::new(),
+            crowd: 0,
+            tasks: BTreeMap::new(),
+            script,
+            begun: BTreeSet::new(),
+            flights: BTreeMap::new(),
+            arrivals: 0,
+            checked: true,
+        };
+        let submission = Submission { name: "w".into(), namespace: "default".into(), uid: "u-1".into(), at: DAWN, manifest };
+        let refused = play.input(Input::Submit { run: RUN, submission: Box::new(submission) });
+        assert_eq!(refused, None, "the submission is refused");
+        play
+    }
+
+    pub(crate) fn command(&mut self, command: Command) -> Result<(), Refusal> {
+        self.input(Input::Command { run: RUN, command }).map_or(Ok(()), Err)
+    }
+
+    /// Plays until the run is over.
+    pub(crate) fn finish(mut self) -> Done {
+        while !self.over() {
+            self.step();
+        }
+        self.done()
+    }
+
+    pub(crate) fn done(self) -> Done {
+        let run = self.engine.run(RUN).expect("the run is kept until it is forgotten");
+        Done::new(run, self.facts, self.starts, self.crowd, self.tasks)
+    }
+
+    pub(crate) fn over(&self) -> bool {
+        self.engine.run(RUN).is_none_or(|run| run.state.finished())
+    }
+
+    /// Plays everything that happens within this span.
+    pub(crate) fn advance(&mut self, span: Duration) {
+        let until = self.now.saturating_add(span);
+        while !self.over() && self.next_event().is_some_and(|at| at <= until) {
+            self.step();
+        }
+        self.now = until;
+        self.input(Input::Tick);
+    }
+
+    /// The next thing happens: a task ends, or a timer is due.
+    pub(crate) fn step(&mut self) {
+        let Some(at) = self.next_event() else {
+            let run = self.engine.run(RUN).expect("an open run is there");
+            let waiting: Vec<String> = explain(run, Some(self.engine.scheduler())).iter().map(|why| format!("{}: {}", why.node, why.reason)).collect();
+            panic!("nothing will ever happen again and the run is not over: {waiting:#?}");
+        };
+        self.now = self.now.max(at);
+        match self.landing().filter(|(lands, _)| *lands <= self.now) {
+            Some((_, attempt)) => self.land(attempt),
+            None => {
+                self.input(Input::Tick);
+            }
+        }
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        self.landing().map(|(at, _)| at).into_iter().chain(self.engine.wake_at()).min()
+    }
+
+    fn landing(&self) -> Option<(Time, AttemptId)> {
+        let landing = self.flights.iter().filter_map(|(attempt, flight)| Some((flight.lands?, flight.turn, *attempt)));
+        landing.min().map(|(at, _, attempt)| (at, attempt))
+    }
+
+    fn land(&mut self, attempt: AttemptId) {
+        let flight = self.flights.remove(&attempt).expect("only flights land");
+        let report = flight.report(attempt, self.now);
+        self.input(Input::Report(report));
+    }
+
+    pub(crate) fn input(&mut self, input: Input) -> Option<Refusal> {
+        let outcome = self.engine.handle(input, self.now);
+        let refusal = self.take(outcome);
+        let again = self.engine.handle(Input::Tick, self.now);
+        assert!(again.facts.is_empty() && again.orders.is_empty(), "deciding twice decided something twice: {again:?}");
+        self.check();
+        refusal
+    }
+
+    fn take(&mut self, outcome: Outcome) -> Option<Refusal> {
+        for (run, facts) in outcome.facts {
+            assert_eq!(run, RUN);
+            self.facts.extend(facts);
+        }
+        for order in outcome.orders {
+            self.obey(order.clone());
+            self.orders.push(order);
+        }
+        outcome.refusal
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Start { attempt, task } => {
+                assert!(self.begun.insert(attempt), "{attempt} was started twice");
+                self.fly(attempt, task);
+            }
+            Order::Stop { attempt } | Order::Kill { attempt } => {
+                if let Some(flight) = self.flights.get_mut(&attempt) {
+                    flight.stopped = true;
+                    flight.lands = Some(self.now.saturating_add(Duration::from_millis(10)));
+                }
+            }
+            Order::Forget { attempt } => assert!(!self.flights.contains_key(&attempt), "{attempt} is forgotten while it runs"),
+        }
+    }
+
+    fn fly(&mut self, attempt: AttemptId, task: Box<Task>) {
+        let state = &self.engine.run(RUN).expect("a started task belongs to an open run").state;
+        let node = state.node(attempt.task);
+        let names = [state.display_of(attempt.task), &node.name, node.template.as_deref().unwrap_or_default()];
+        let answer = self.script.answer(names);
+        self.starts.push((self.now, node.name.to_string()));
+        self.tasks.insert(node.name.to_string(), (*task).clone());
+        self.arrivals += 1;
+        let lands = (answer.ending != Ending::Never).then(|| self.now.saturating_add(answer.after));
+        self.flights.insert(attempt, Flight { lands, turn: self.arrivals, answer, task, stopped: false });
+        self.crowd = self.crowd.max(self.flights.len());
+    }
+
+    /// The runtime says of everything it has that it runs.
+    pub(crate) fn report_started(&mut self) {
+        for attempt in self.flights.keys().copied().collect::<Vec<_>>() {
+            self.input(Input::Report(Report::Started { attempt, at: self.now }));
+        }
+    }
+
+    /// The engine is gone; a new one reads the facts and goes on. What the runtime has, it still has; tasks in `lost`
+    /// places of its list are gone with the machine.
+    pub(crate) fn restart(&mut self, capacity: Capacity) {
+        let mut engine = Engine::new(capacity);
+        std::mem::swap(&mut engine, &mut self.engine);
+        self.engine.restore(RUN, self.facts.iter().cloned()).expect("an own journal can be read");
+        if self.engine.run(RUN).is_none() {
+            self.engine = engine;
+            return;
+        }
+        let (believed, outcome) = self.engine.take_up(RUN, self.now);
+        let believed: BTreeSet<AttemptId> = believed.into_iter().map(|(attempt, _)| attempt).collect();
+        let flying: BTreeSet<AttemptId> = self.flights.keys().copied().collect();
+        assert_eq!(believed, flying, "the engine and the runtime know the same tasks after a restart");
+        self.take(outcome);
+        self.check();
+    }
+
+    fn check(&self) {
+        let Some(run) = self.engine.run(RUN).filter(|_| self.checked) else { return };
+        let folded = fold(RUN, self.facts.iter().cloned()).expect("an own journal can be read");
+        assert_eq!(folded.state, run.state, "the fold of the facts is not the live state");
+        let written: Vec<Fact> = self.facts.iter().map(|fact| serde_json::from_str(&serde_json::to_string(fact).unwrap()).unwrap()).collect();
+        assert_eq!(written, self.facts, "a fact does not survive being written down");
+        self.check_owners();
+    }
+
+    /// Every unfinished node has someone who will act on it: the scheduler, the runtime, a timer, or a person.
+    fn check_owners(&self) {
+        let run = self.engine.run(RUN).expect("checked for an open run");
+        let state = &run.state;
+        let queued = run.open_leaves().filter(|(_, leaf)| *leaf == Leaf::Queued).count();
+        assert!(queued <= self.engine.scheduler().waiting(), "a queued task is not in the scheduler's queue");
+        if state.finished() {
+            assert!(state.nodes.iter().all(|node| node.phase.fulfilled() && node.settled), "a finished run has open nodes");
+            assert!(self.flights.is_empty(), "a finished run has tasks at the runtime");
+            return;
+        }
+        let mut has_open_child = vec![false; state.nodes.len()];
+        for node in state.nodes.iter().filter(|node| !node.settled) {
+            if let Some(parent) = node.parent {
+                has_open_child[parent.at()] = true;
+            }
+        }
+        for (at, node) in state.nodes.iter().enumerate().filter(|(_, node)| !node.settled) {
+            let attempt = AttemptId { run: RUN, task: NodeIx(at as u32), attempt: 0 };
+            let owned = match node.leaf() {
+                Some(Leaf::Queued) => true,
+                Some(Leaf::Launched | Leaf::Running | Leaf::Stopping) => self.flights.contains_key(&attempt),
+                None if has_open_child[at] || state.suspended => true,
+                None if node.kind == octoflow_model::argo::NodeKind::Suspend => true,
+                None => match node.wake {
+                    Some(wake) => self.engine.wake_at().is_some_and(|at| at <= wake),
+                    None => state.active_pods > 0,
+                },
+            };
+            assert!(owned, "nobody will ever act on {} ({:?})", node.name, node.body);
+        }
+    }
+}
+
+impl Flight {
+    fn report(self, attempt: AttemptId, now: Time) -> Report {
+        let ended = |exit| Report::Ended {
+            attempt,
+            at: now,
+            end: Box::new(End { exit, started: Some(now), collected: self.collected(), log_truncated: false }),
+        };
+        if self.stopped {
+            return ended(Exit::Signal(15));
+        }
+        match &self.answer.ending {
+            Ending::Exit(code) => ended(Exit::Code(*code)),
+            Ending::Signal(signal) => ended(Exit::Signal(*signal)),
+            Ending::NotStarted(why) => ended(Exit::NotStarted(why.clone())),
+            Ending::Surroundings(why) => ended(Exit::Surroundings(why.clone())),
+            Ending::Lost(why) => Report::Lost { attempt, at: now, why: why.clone() },
+            Ending::Never => unreachable!("what never ends never lands"),
+        }
+    }
+
+    /// What was wanted, as far as the script does not say otherwise: the task's last argument.
+    fn collected(&self) -> Collected {
+        let said = self.task.main.args.last().cloned().unwrap_or_default();
+        let wanted = &self.task.wanted;
+        let parameter = |name: &String| match self.answer.parameters.iter().find(|(given, _)| given == name) {
+            Some((_, Some(value))) => Found::Here(value.clone()),
+            Some((_, None)) => Found::Missing,
+            None => Found::Here(said.clone()),
+        };
+        let artifact = |wanted: &octoflow_model::task::ArtifactOutput| {
+            if self.answer.no_artifacts.contains(&wanted.name) {
+                return Found::Missing;
+            }
+            let digest = format!("sha256:{}", wanted.key);
+            Found::Here(StoredArtifact { digest, size: 1, archive: wanted.archive, key: wanted.key.clone() })
+        };
+        Collected {
+            result: wanted.result.then(|| self.answer.result.clone().unwrap_or_else(|| said.clone())),
+            parameters: wanted.parameters.iter().map(|(name, _)| (name.clone(), parameter(name))).collect(),
+            artifacts: wanted.artifacts.iter().map(|wanted| (wanted.name.clone(), artifact(wanted))).collect(),
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! One document of a manifest: its value, and where each part of it stands in the text.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::{Path, Places, Source};
+
+/// A document that was read. The value has no duplicate keys, no aliases and no merge keys left.
+#[derive(Debug, Clone)]
+pub struct Document {
+    /// The text it was read from.
+    pub source: Arc<Source>,
+    /// What it says.
+    pub value: Value,
+    /// Where it says so.
+    pub places: Places,
+    /// The line its content starts on, counted from 1.
+    pub line: usize,
+}
+
+impl Document {
+    /// The text of a value exactly as written: `1.10` where the value tree holds 1.1.
+    pub fn text(&self, path: &Path) -> Option<&str> {
+        let span = self.places.exact(path)?;
+        Some(self.source.slice(span))
+    }
+}

@@ -1,0 +1,222 @@
+//! A problem of a manifest: what, where, why, what to do. Generic, so that whoever judges a
+//! manifest later reports in the same form. How it looks is in `render`.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::{Document, Path, Source, Span};
+
+/// The codes of the problems this crate finds.
+pub mod code {
+    pub const NOT_UTF8: &str = "OF1001";
+    pub const SYNTAX: &str = "OF1002";
+    pub const DUPLICATE_KEY: &str = "OF1004";
+    pub const LIMIT: &str = "OF1005";
+    pub const NOT_JSON: &str = "OF1006";
+    pub const TAG_OR_ALIAS: &str = "OF1007";
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    Error,
+    Warning,
+}
+
+impl Severity {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// One problem.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    pub code: &'static str,
+    pub severity: Severity,
+    pub message: String,
+    pub help: Option<String>,
+    pub path: Option<Path>,
+    pub span: Option<Span>,
+    pub source: Option<Arc<Source>>,
+}
+
+impl Problem {
+    pub fn error(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(code, Severity::Error, message.into())
+    }
+
+    pub fn warning(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(code, Severity::Warning, message.into())
+    }
+
+    fn new(code: &'static str, severity: Severity, message: String) -> Self {
+        Self { code, severity, message, help: None, path: None, span: None, source: None }
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Points at a value of a document, or its nearest ancestor.
+    #[must_use]
+    pub fn at_value(mut self, document: &Document, path: &Path) -> Self {
+        self.span = Some(document.places.value(path));
+        self.source = Some(Arc::clone(&document.source));
+        self.path = Some(path.clone());
+        self
+    }
+
+    /// Points at the key of a value of a document, or of its nearest ancestor.
+    #[must_use]
+    pub fn at_key(mut self, document: &Document, path: &Path) -> Self {
+        self.span = Some(document.places.key(path));
+        self.source = Some(Arc::clone(&document.source));
+        self.path = Some(path.clone());
+        self
+    }
+
+    /// Points at a stretch of a source.
+    #[must_use]
+    pub fn at(mut self, source: &Arc<Source>, span: Span) -> Self {
+        self.span = Some(span);
+        self.source = Some(Arc::clone(source));
+        self
+    }
+
+    /// Says which field it is about.
+    #[must_use]
+    pub fn path(mut self, path: Path) -> Self {
+        self.path = Some(path);
+        self
+    }
+
+    /// For programs.
+    pub fn to_json(&self) -> Value {
+        let mut object = json!({
+            "code": self.code,
+            "severity": self.severity.name(),
+            "message": self.message,
+        });
+        if let Some(help) = &self.help {
+            object["help"] = json!(help);
+        }
+        if let Some(path) = &self.path {
+            object["path"] = json!(path.to_string());
+        }
+        if let Some(source) = &self.source {
+            object["file"] = json!(source.name());
+        }
+        if let Some(span) = self.span {
+            object["line"] = json!(span.line);
+            object["column"] = json!(span.column);
+            object["offset"] = json!(span.offset);
+            object["length"] = json!(span.length);
+        }
+        object
+    }
+
+    /// For people, with colours if asked.
+    pub fn render(&self, colour: bool) -> String {
+        crate::render::render(self, colour)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.render(false))
+    }
+}
+
+/// A name from a manifest, short enough for a message.
+pub(crate) fn shorten(name: &str) -> Cow<'_, str> {
+    const LETTERS: usize = 80;
+    match name.char_indices().nth(LETTERS) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &name[..end])),
+        None => Cow::Borrowed(name),
+    }
+}
+
+/// All problems of a manifest, in the order they were found.
+#[derive(Debug, Clone, Default)]
+pub struct Problems(pub Vec<Problem>);
+
+impl Problems {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn push(&mut self, problem: Problem) {
+        self.0.push(problem);
+    }
+
+    pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
+        self.0.iter()
+    }
+
+    /// Whether any of them is more than a warning.
+    pub fn has_errors(&self) -> bool {
+        self.0.iter().any(|problem| problem.severity == Severity::Error)
+    }
+
+    /// For people: one after the other with an empty line between them.
+    pub fn render(&self, colour: bool) -> String {
+        let problems: Vec<String> = self.0.iter().map(|problem| problem.render(colour)).collect();
+        problems.join("\n")
+    }
+
+    /// For programs: an array.
+    pub fn to_json(&self) -> Value {
+        self.0.iter().map(Problem::to_json).collect()
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.render(false))
+    }
+}
+
+impl std::error::Error for Problems {}
+
+impl From<Problem> for Problems {
+    fn from(problem: Problem) -> Self {
+        Self(vec![problem])
+    }
+}
+
+impl Extend<Problem> for Problems {
+    fn extend<I: IntoIterator<Item = Problem>>(&mut self, problems: I) {
+        self.0.extend(problems);
+    }
+}
+
+impl IntoIterator for Problems {
+    type Item = Problem;
+    type IntoIter = std::vec::IntoIter<Problem>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a Problems {
+    type Item = &'a Problem;
+    type IntoIter = std::slice::Iter<'a, Problem>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}

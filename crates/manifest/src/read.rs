@@ -1,0 +1,123 @@
+//! From bytes to documents. Cheap checks first, then the scanner of the right notation, then the
+//! composer. Everything wrong with the text is found here; what it means is judged elsewhere.
+
+mod compose;
+mod event;
+mod expand;
+mod guard;
+mod json;
+mod margin;
+mod syntax;
+mod tree;
+mod yaml;
+
+use std::sync::Arc;
+
+use self::compose::Composer;
+use crate::problem::code;
+use crate::{Document, Limits, Problem, Problems, Source};
+
+/// Values are built and dropped by recursion, so no caller may ask for more levels than any
+/// thread's stack has room for.
+const DEPTH_CEILING: usize = 500;
+
+/// Offsets are kept in 32 bits.
+const BYTES_CEILING: usize = 1 << 30;
+
+/// Reads all documents of a text, YAML or JSON. Empty documents are left out.
+///
+/// Plain scalars mean what they mean to Kubernetes (YAML 1.1: `yes`, `on` and `y` are true, `010`
+/// is eight, dates are text). Keys that are numbers or booleans become text. Merge keys and
+/// aliases are resolved; keys of the mapping itself win over merged ones wherever they stand.
+/// Numbers are held as JSON holds them: `1.10` is 1.1 and `1e3` is 1000; `Document::text` has what
+/// was written, `number_text` what JSON shows.
+///
+/// On failure all problems that could be found are returned; the first syntax error ends the
+/// search, as does a limit.
+pub fn read(name: &str, text: &[u8], limits: &Limits) -> Result<Vec<Document>, Problems> {
+    let limits = Limits {
+        bytes: limits.bytes.min(BYTES_CEILING),
+        depth: limits.depth.min(DEPTH_CEILING),
+        nodes: limits.nodes.min(BYTES_CEILING),
+        ..*limits
+    };
+    if text.len() > limits.bytes {
+        let message = format!("{} bytes are more than a manifest may have ({})", text.len(), limits.bytes);
+        let source = Arc::new(Source::new(name, ""));
+        let problem = Problem { source: Some(source), ..Problem::error(code::LIMIT, message) };
+        return Err(problem.help("split it into several files").into());
+    }
+    let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
+    let source = match std::str::from_utf8(text) {
+        Ok(text) => Arc::new(Source::new(name, text)),
+        Err(error) => return Err(not_utf8(name, text, error.valid_up_to()).into()),
+    };
+    if json::looks_like(source.text()) {
+        let mut composer = Composer::new(&source, &limits);
+        match json::scan(source.text(), &mut composer) {
+            Ok(()) => return outcome(composer),
+            Err(json::Failure::Stopped(_)) => return Err(composer.problems),
+            // YAML writes brackets too.
+            Err(json::Failure::NotJson) => {}
+        }
+    }
+    if let Some(problem) = control_character(&source) {
+        return Err(problem.into());
+    }
+    let mut composer = Composer::new(&source, &limits);
+    match yaml::scan(&mut composer) {
+        Ok(()) => outcome(composer),
+        Err(_) => Err(composer.problems),
+    }
+}
+
+fn outcome(composer: Composer<'_>) -> Result<Vec<Document>, Problems> {
+    if composer.problems.is_empty() { Ok(composer.documents) } else { Err(composer.problems) }
+}
+
+fn not_utf8(name: &str, text: &[u8], offset: usize) -> Problem {
+    let source = Arc::new(Source::new(name, String::from_utf8_lossy(text)));
+    let span = source.span(offset, 1);
+    let message =
+        format!("not UTF-8: byte 0x{:02x} at offset {offset}, line {}, cannot be read", text[offset], span.line);
+    let help = if text.starts_with(b"\xFF\xFE") || text.starts_with(b"\xFE\xFF") {
+        "it looks like UTF-16; save it as UTF-8"
+    } else {
+        "save it as UTF-8"
+    };
+    Problem::error(code::NOT_UTF8, message).help(help).at(&source, span)
+}
+
+/// YAML allows no control characters but tab and line breaks, and none of them is ever meant.
+fn control_character(source: &Arc<Source>) -> Option<Problem> {
+    let offset = control_offset(source.text().as_bytes())?;
+    let letter = source.text()[offset..].chars().next().map_or(0, u32::from);
+    let message = format!("control character U+{letter:04X} is not allowed");
+    let help = format!("inside double quotes it can be written as \"\\x{letter:02x}\"");
+    Some(Problem::error(code::SYNTAX, message).help(help).at(source, source.span(offset, 1)))
+}
+
+fn control_offset(bytes: &[u8]) -> Option<usize> {
+    const BLOCK: usize = 4096;
+    bytes.chunks(BLOCK).enumerate().find_map(|(block, chunk)| {
+        // Without a branch for each byte this is one of the cheapest passes there is.
+        let suspect = chunk.iter().fold(false, |found, byte| {
+            found
+                | ((*byte < 0x20) & (*byte != b'\t') & (*byte != b'\n') & (*byte != b'\r'))
+                | (*byte == 0x7F)
+                | (*byte == 0xC2)
+        });
+        if !suspect {
+            return None;
+        }
+        let start = block * BLOCK;
+        let end = start + chunk.len();
+        (start..end).find(|&at| match bytes[at] {
+            b'\t' | b'\n' | b'\r' => false,
+            0..=0x1F | 0x7F => true,
+            // The second half of the control characters; 0x85 is a line break to some.
+            0xC2 => matches!(bytes.get(at + 1), Some(0x80..=0x84 | 0x86..=0x9F)),
+            _ => false,
+        })
+    })
+}

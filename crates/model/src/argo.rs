@@ -1,0 +1,17 @@
+//! The Argo dialect on the wire: what people write (`workflow`, `template`, `call`, `value`) and what they read back (`status`).
+//! The types hold what the engine uses; whether a field may be there at all is the field table's word, not theirs.
+
+pub mod call;
+pub mod phase;
+pub mod template;
+pub mod value;
+pub mod workflow;
+
+pub use call::{Arguments, Artifact, Call, ContinueOn, Hook, Sequence};
+pub use phase::{NodeKind, Phase, RunPhase, Shutdown};
+pub use template::{
+    Container, Dag, Inputs, OutputArtifact, OutputParameter, Outputs, RetryStrategy, Script, Suspend, Template,
+    ValueFrom,
+};
+pub use value::{IntOrText, Text};
+pub use workflow::{Spec, Volume, Workflow};

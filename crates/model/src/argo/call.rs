@@ -1,0 +1,123 @@
+//! A call site: a step or a DAG task, with its arguments, loop and conditions.
+//! Steps and tasks share every field that matters; the two lists differ only in what orders them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{IntOrText, Text, template::Parameter};
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Call {
+    pub name: String,
+    pub template: Option<String>,
+    /// A template of its own, raw, only for this call.
+    pub inline: Option<Value>,
+    pub arguments: Arguments,
+    pub with_items: Option<Vec<Value>>,
+    pub with_param: Option<Text>,
+    pub with_sequence: Option<Sequence>,
+    pub when: Option<String>,
+    pub continue_on: Option<ContinueOn>,
+    pub on_exit: Option<String>,
+    pub hooks: BTreeMap<String, Hook>,
+    /// DAG tasks only.
+    pub dependencies: Vec<String>,
+    /// DAG tasks only.
+    pub depends: Option<String>,
+}
+
+impl Call {
+    pub fn looped(&self) -> bool {
+        self.with_items.is_some() || self.with_param.is_some() || self.with_sequence.is_some()
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Arguments {
+    pub parameters: Vec<Parameter>,
+    pub artifacts: Vec<Artifact>,
+}
+
+/// An artifact at any of its places: declared as input, passed as argument, or produced.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Artifact {
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from_expression: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sub_path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw: Option<Raw>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<u32>,
+    #[serde(skip_serializing_if = "is_false")]
+    pub recurse_mode: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    pub optional: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archive: Option<ArchiveChoice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub global_name: Option<String>,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Raw {
+    pub data: String,
+}
+
+/// The `archive` field as written: one of three keys, each an object.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ArchiveChoice {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub none: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tar: Option<TarChoice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zip: Option<Value>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TarChoice {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compression_level: Option<u32>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sequence {
+    pub count: Option<IntOrText>,
+    pub start: Option<IntOrText>,
+    pub end: Option<IntOrText>,
+    pub format: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ContinueOn {
+    pub error: bool,
+    pub failed: bool,
+}
+
+/// A life-cycle hook; the one named `exit` is an exit handler with arguments.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Hook {
+    pub template: Option<String>,
+    pub arguments: Arguments,
+    pub expression: Option<String>,
+}

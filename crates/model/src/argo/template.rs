@@ -1,0 +1,210 @@
+//! One template: a recipe with inputs, outputs and exactly one way to run.
+//! Values may still hold variables until a node puts them in.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Artifact, Call, IntOrText, Text, Volume};
+use crate::task::Labels;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Template {
+    pub name: String,
+    pub inputs: Inputs,
+    pub outputs: Outputs,
+    pub container: Option<Container>,
+    pub script: Option<Script>,
+    pub steps: Option<Vec<Vec<Call>>>,
+    pub dag: Option<Dag>,
+    pub suspend: Option<Suspend>,
+    pub retry_strategy: Option<RetryStrategy>,
+    pub active_deadline_seconds: Option<IntOrText>,
+    pub timeout: Option<Text>,
+    pub parallelism: Option<IntOrText>,
+    pub fail_fast: Option<bool>,
+    pub volumes: Vec<Volume>,
+    pub metadata: TemplateMetadata,
+    pub priority: Option<i32>,
+    pub termination_grace_period_seconds: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TemplateMetadata {
+    pub labels: Labels,
+    pub annotations: Labels,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Inputs {
+    pub parameters: Vec<Parameter>,
+    pub artifacts: Vec<Artifact>,
+}
+
+/// An input parameter or an argument.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Parameter {
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Text>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<Text>,
+    #[serde(rename = "enum", skip_serializing_if = "Option::is_none")]
+    pub choices: Option<Vec<Text>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value_from: Option<ValueFrom>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub global_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// Where a parameter's value comes from. At most one source; `default` stands in when it gives nothing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ValueFrom {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parameter: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expression: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub supplied: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config_map_key_ref: Option<KeyRef>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<Text>,
+}
+
+/// One key of a ConfigMap or Secret.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KeyRef {
+    pub name: String,
+    pub key: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optional: Option<bool>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Outputs {
+    pub parameters: Vec<OutputParameter>,
+    pub artifacts: Vec<OutputArtifact>,
+}
+
+pub type OutputParameter = Parameter;
+pub type OutputArtifact = Artifact;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Container {
+    pub name: Option<String>,
+    pub image: String,
+    pub command: Vec<String>,
+    pub args: Vec<String>,
+    pub env: Vec<EnvVar>,
+    pub env_from: Vec<EnvFrom>,
+    pub working_dir: Option<String>,
+    pub volume_mounts: Vec<VolumeMount>,
+    pub resources: ContainerResources,
+    pub tty: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Script {
+    #[serde(flatten)]
+    pub container: Container,
+    #[serde(default)]
+    pub source: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EnvVar {
+    pub name: String,
+    pub value: Option<Text>,
+    pub value_from: Option<EnvValueFrom>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EnvValueFrom {
+    pub config_map_key_ref: Option<KeyRef>,
+    pub secret_key_ref: Option<KeyRef>,
+    pub field_ref: Option<FieldRef>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FieldRef {
+    pub field_path: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EnvFrom {
+    pub prefix: String,
+    pub config_map_ref: Option<NameRef>,
+    pub secret_ref: Option<NameRef>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NameRef {
+    pub name: String,
+    pub optional: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct VolumeMount {
+    pub name: String,
+    pub mount_path: String,
+    pub sub_path: Option<String>,
+    pub read_only: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ContainerResources {
+    pub requests: std::collections::BTreeMap<String, Text>,
+    pub limits: std::collections::BTreeMap<String, Text>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Dag {
+    pub tasks: Vec<Call>,
+    /// Space-separated names of the tasks that must be reached; empty means every task nothing depends on.
+    pub target: Option<String>,
+    pub fail_fast: Option<bool>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Suspend {
+    pub duration: Option<Text>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RetryStrategy {
+    pub limit: Option<IntOrText>,
+    pub retry_policy: Option<String>,
+    pub backoff: Option<Backoff>,
+    pub expression: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Backoff {
+    pub duration: Option<Text>,
+    pub factor: Option<IntOrText>,
+    pub max_duration: Option<Text>,
+    pub cap: Option<Text>,
+}

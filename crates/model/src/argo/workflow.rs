@@ -1,0 +1,99 @@
+//! A Workflow as people write it. Templates stay raw values next to their typed form,
+//! because variables may stand anywhere in them and are put in per node.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Arguments, Hook, IntOrText, RetryStrategy, Shutdown};
+use crate::meta::Metadata;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Workflow {
+    #[serde(default)]
+    pub metadata: Metadata,
+    #[serde(default)]
+    pub spec: Spec,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Spec {
+    pub entrypoint: Option<String>,
+    pub arguments: Arguments,
+    /// Each a template, raw.
+    pub templates: Vec<Value>,
+    pub on_exit: Option<String>,
+    pub hooks: std::collections::BTreeMap<String, Hook>,
+    pub parallelism: Option<u64>,
+    pub active_deadline_seconds: Option<i64>,
+    pub suspend: Option<bool>,
+    pub shutdown: Option<Shutdown>,
+    pub priority: Option<i32>,
+    pub retry_strategy: Option<RetryStrategy>,
+    pub volumes: Vec<Volume>,
+    pub volume_claim_templates: Vec<ClaimTemplate>,
+    pub service_account_name: Option<String>,
+    pub template_defaults: Option<Value>,
+}
+
+/// A volume: a name, and exactly one source. Sources the process runtime cannot give are refused at admission.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Volume {
+    pub name: String,
+    pub empty_dir: Option<Value>,
+    pub persistent_volume_claim: Option<ClaimRef>,
+    pub config_map: Option<ProjectedMap>,
+    pub secret: Option<ProjectedSecret>,
+    pub host_path: Option<HostPath>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClaimRef {
+    pub claim_name: String,
+    pub read_only: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ProjectedMap {
+    pub name: String,
+    pub items: Vec<ProjectedItem>,
+    pub default_mode: Option<u32>,
+    pub optional: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ProjectedSecret {
+    pub secret_name: String,
+    pub items: Vec<ProjectedItem>,
+    pub default_mode: Option<u32>,
+    pub optional: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProjectedItem {
+    pub key: String,
+    pub path: String,
+    pub mode: Option<u32>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostPath {
+    pub path: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClaimTemplate {
+    pub metadata: Metadata,
+    pub spec: Value,
+}
+
+/// A limit that may hold variables, in seconds or as a duration text.
+pub type Seconds = IntOrText;

@@ -1,0 +1,236 @@
+//! What has been decided, as the journal keeps it. State is the fold of these, in order.
+//! A fact is never changed once released: new ones may be added, new fields must have defaults,
+//! so that a newer version folds an older journal to the same state.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    argo::{NodeKind, Phase, RunPhase, Shutdown},
+    ids::NodeIx,
+    task::StoredArtifact,
+    time::Time,
+};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Fact {
+    /// The run was accepted with this manifest. Always the first fact.
+    Submitted(Box<Submission>),
+    /// Work has begun.
+    Began {
+        at: Time,
+        parameters: Vec<(String, String)>,
+    },
+    /// A node came into being.
+    Added(Box<NodeAdded>),
+    /// A loop at this node (a step group or a task group) was expanded into items.
+    Expanded {
+        node: NodeIx,
+        call: u32,
+        items: Vec<Value>,
+    },
+    /// The scheduler gave the node's task to a runtime.
+    Launched {
+        node: NodeIx,
+        at: Time,
+        /// Its task must have ended by then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<Time>,
+    },
+    /// The runtime reports that it runs.
+    Started {
+        node: NodeIx,
+        at: Time,
+    },
+    /// It is being ended before its time; its end will carry this message.
+    Stopping {
+        node: NodeIx,
+        message: String,
+    },
+    /// Retrying waits until then.
+    Backoff {
+        node: NodeIx,
+        until: Time,
+        message: String,
+    },
+    /// The node reached its final state.
+    Finished(Box<NodeFinished>),
+    /// The node and everything that hangs on it (exit handler, hooks) is over.
+    Settled {
+        node: NodeIx,
+    },
+    /// A value became visible as `workflow.outputs.*`.
+    Exported {
+        parameter: Option<(String, String)>,
+        artifact: Option<OutputArtifactValue>,
+    },
+    /// No new work until it is resumed.
+    Suspended {
+        at: Time,
+    },
+    Resumed {
+        at: Time,
+    },
+    /// The run is being ended by command.
+    ShuttingDown {
+        how: Shutdown,
+        at: Time,
+    },
+    /// The run's deadline passed.
+    DeadlinePassed {
+        at: Time,
+    },
+    /// The run reached its final state. Nothing follows.
+    Ended {
+        phase: RunPhase,
+        message: String,
+        at: Time,
+    },
+}
+
+/// What was accepted: identity drawn at the edge, the manifest as given, and when.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Submission {
+    pub name: String,
+    pub namespace: String,
+    pub uid: String,
+    pub at: Time,
+    /// The whole object, defaults not filled in.
+    pub manifest: Value,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeAdded {
+    pub name: String,
+    pub kind: NodeKind,
+    pub role: Role,
+    /// The node this one belongs to in the sense of who waits for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<NodeIx>,
+    /// The enclosing steps or DAG node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boundary: Option<NodeIx>,
+    /// The nodes it hangs off in the drawing graph.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<NodeIx>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<String>,
+    pub phase: Phase,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    pub at: Time,
+    #[serde(default, skip_serializing_if = "InputValues::is_empty")]
+    pub inputs: InputValues,
+    /// Something must happen after its end before it counts as over: an exit handler or hook may follow.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub followed: bool,
+    /// When the engine must look at it again without being told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wake: Option<Time>,
+    /// The name people see, where a template chose its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub display: Option<String>,
+}
+
+/// What a node is to its parent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Role {
+    /// The root of the run.
+    Entry,
+    /// The run's exit handler.
+    Exit,
+    /// A group of steps; the parent is the steps node.
+    Group(u32),
+    /// A step, by its place in the group, and which item of its loop.
+    Step { step: u32, item: Option<u32> },
+    /// A DAG task by its place in the list; the parent is the DAG node.
+    Task(u32),
+    /// An item of a looped task; the parent is the task group.
+    Item(u32),
+    /// One try of a retried call; the parent is the retry node.
+    Attempt(u32),
+    /// Follows the parent's end.
+    Hook(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeFinished {
+    pub node: NodeIx,
+    pub phase: Phase,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    pub at: Time,
+    #[serde(default, skip_serializing_if = "OutputValues::is_empty")]
+    pub outputs: OutputValues,
+    /// Steps and DAG nodes: the last nodes of their drawing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outbound: Vec<NodeIx>,
+}
+
+/// Inputs as they were when the node was made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct InputValues {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<(String, String)>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<InputArtifactValue>,
+}
+
+impl InputValues {
+    pub fn is_empty(&self) -> bool {
+        self.parameters.is_empty() && self.artifacts.is_empty()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InputArtifactValue {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    pub source: ArtifactValue,
+}
+
+/// Where an input artifact's bytes are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ArtifactValue {
+    Raw(String),
+    Stored {
+        artifact: StoredArtifact,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sub_path: Option<String>,
+    },
+    /// Optional and not there.
+    Absent,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OutputValues {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<(String, String)>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<OutputArtifactValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<String>,
+}
+
+impl OutputValues {
+    pub fn is_empty(&self) -> bool {
+        self.parameters.is_empty() && self.artifacts.is_empty() && self.result.is_none() && self.exit_code.is_none()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OutputArtifactValue {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    pub artifact: StoredArtifact,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}

@@ -1,0 +1,162 @@
+//! What the command line changes in a workflow before it is submitted: arguments, entrypoint, name, namespace.
+//! Nothing is judged here; a manifest that makes no sense is left as it is for admission to say so.
+
+use anyhow::Result;
+use octoflow_model::meta::DEFAULT_NAMESPACE;
+use serde_json::{Map, Value, json};
+
+use crate::{names, workflow::text};
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wishes {
+    /// Later ones win.
+    pub parameters: Vec<(String, String)>,
+    pub entrypoint: Option<String>,
+    pub name: Option<String>,
+    pub generate_name: Option<String>,
+    pub namespace: Option<String>,
+}
+
+/// Applies the wishes; the answers are warnings.
+pub(crate) fn adjust(workflow: &mut Value, wishes: &Wishes) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let Some(metadata) = object_at(workflow, "metadata") {
+        if let Some(name) = &wishes.name {
+            metadata.insert("name".to_owned(), json!(name));
+        }
+        if let Some(prefix) = &wishes.generate_name {
+            metadata.remove("name");
+            metadata.insert("generateName".to_owned(), json!(prefix));
+        }
+        if let Some(namespace) = &wishes.namespace {
+            metadata.insert("namespace".to_owned(), json!(namespace));
+        }
+    }
+    let Some(spec) = object_at(workflow, "spec") else { return warnings };
+    if let Some(entrypoint) = &wishes.entrypoint {
+        spec.insert("entrypoint".to_owned(), json!(entrypoint));
+    }
+    if !wishes.parameters.is_empty() {
+        let arguments = filled(spec.entry("arguments").or_insert(Value::Null), || json!({}));
+        if let Some(Value::Array(list)) = entry_of(arguments, "parameters", || json!([])) {
+            for (name, value) in &wishes.parameters {
+                warnings.extend(set(list, name, value));
+            }
+        }
+    }
+    warnings
+}
+
+/// The name the run will have, drawn when the manifest only gives its beginning. `None` when it gives neither.
+pub(crate) fn name(workflow: &Value) -> Result<Option<String>> {
+    let metadata = &workflow["metadata"];
+    match (text(metadata, "name"), text(metadata, "generateName")) {
+        ("", "") => Ok(None),
+        ("", prefix) => names::generate(prefix).map(Some),
+        (name, _) => Ok(Some(name.to_owned())),
+    }
+}
+
+/// Puts an object that stands beside workflows into the namespace that was asked for.
+pub(crate) fn adjust_namespace(object: &mut Value, namespace: Option<&str>) {
+    if let (Some(namespace), Some(metadata)) = (namespace, object_at(object, "metadata")) {
+        metadata.insert("namespace".to_owned(), json!(namespace));
+    }
+}
+
+pub(crate) fn namespace(workflow: &Value) -> &str {
+    match text(&workflow["metadata"], "namespace") {
+        "" => DEFAULT_NAMESPACE,
+        namespace => namespace,
+    }
+}
+
+/// Replaces the parameter's value, whatever it was; an unknown one is added, which may be a misspelling.
+fn set(list: &mut Vec<Value>, name: &str, value: &str) -> Option<String> {
+    if let Some(parameter) =
+        list.iter_mut().find(|parameter| text(parameter, "name") == name).and_then(Value::as_object_mut)
+    {
+        parameter.remove("valueFrom");
+        parameter.insert("value".to_owned(), json!(value));
+        return None;
+    }
+    let meant = names::suggestion(name, list.iter().map(|parameter| text(parameter, "name")));
+    list.push(json!({"name": name, "value": value}));
+    let hint = meant.map_or(String::new(), |meant| format!("; {meant}"));
+    Some(format!("the workflow has no parameter `{name}`, it is added{hint}"))
+}
+
+fn object_at<'a>(value: &'a mut Value, key: &str) -> Option<&'a mut Map<String, Value>> {
+    entry_of(value, key, || json!({}))?.as_object_mut()
+}
+
+fn entry_of<'a>(value: &'a mut Value, key: &str, empty: impl FnOnce() -> Value) -> Option<&'a mut Value> {
+    Some(filled(value.as_object_mut()?.entry(key).or_insert(Value::Null), empty))
+}
+
+/// A null means that nothing was said.
+fn filled(value: &mut Value, empty: impl FnOnce() -> Value) -> &mut Value {
+    if value.is_null() {
+        *value = empty();
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wishes(parameters: &[(&str, &str)]) -> Wishes {
+        let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Wishes { parameters, ..Wishes::default() }
+    }
+
+    #[test]
+    fn parameters_are_replaced_by_name_and_keep_their_place() {
+        let mut workflow = json!({"spec": {"arguments": {"parameters": [
+            {"name": "a", "value": "1"}, {"name": "b", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}, "enum": ["2"]}]}}});
+        assert!(adjust(&mut workflow, &wishes(&[("b", "x"), ("b", "2")])).is_empty());
+        assert_eq!(
+            workflow["spec"]["arguments"]["parameters"],
+            json!([{"name": "a", "value": "1"}, {"name": "b", "enum": ["2"], "value": "2"}])
+        );
+    }
+
+    #[test]
+    fn an_unknown_parameter_is_added_with_a_warning() {
+        let mut workflow = json!({"spec": {"arguments": {"parameters": [{"name": "message"}]}}});
+        let warnings = adjust(&mut workflow, &wishes(&[("mesage", "x")]));
+        assert_eq!(warnings, ["the workflow has no parameter `mesage`, it is added; did you mean `message`?"]);
+        assert_eq!(workflow["spec"]["arguments"]["parameters"][1], json!({"name": "mesage", "value": "x"}));
+    }
+
+    #[test]
+    fn arguments_are_made_when_there_are_none() {
+        let mut workflow = json!({"spec": {"arguments": null}});
+        adjust(&mut workflow, &wishes(&[("a", "1")]));
+        assert_eq!(workflow["spec"]["arguments"]["parameters"], json!([{"name": "a", "value": "1"}]));
+    }
+
+    #[test]
+    fn names_come_from_the_command_line_first() {
+        let mut workflow = json!({"metadata": {"generateName": "a-"}});
+        assert!(name(&workflow).unwrap().unwrap().starts_with("a-"));
+        adjust(
+            &mut workflow,
+            &Wishes { name: Some("mine".into()), namespace: Some("team".into()), ..Wishes::default() },
+        );
+        assert_eq!(name(&workflow).unwrap().as_deref(), Some("mine"));
+        assert_eq!(namespace(&workflow), "team");
+        adjust(&mut workflow, &Wishes { generate_name: Some("b-".into()), ..Wishes::default() });
+        assert!(name(&workflow).unwrap().unwrap().starts_with("b-"));
+        assert_eq!(name(&json!({})).unwrap(), None);
+    }
+
+    #[test]
+    fn a_manifest_of_the_wrong_shape_is_left_for_admission() {
+        let mut workflow = json!({"metadata": [], "spec": "text"});
+        let before = workflow.clone();
+        adjust(&mut workflow, &wishes(&[("a", "1")]));
+        assert_eq!(workflow, before);
+    }
+}

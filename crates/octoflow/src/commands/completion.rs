@@ -1,0 +1,17 @@
+//! `octoflow completion SHELL`: the script a shell loads to complete our commands.
+
+use anyhow::Result;
+use clap::CommandFactory;
+
+use crate::{
+    cli::{Cli, Completion},
+    exit::Exit,
+    output::Output,
+};
+
+pub(crate) fn completion(args: &Completion, output: &Output) -> Result<Exit> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "octoflow", &mut script);
+    output.bytes(&script)?;
+    Ok(Exit::Succeeded)
+}

@@ -1,0 +1,163 @@
+//! `octoflow explain NAME [NODE]`: why a node waits or what happened to it; `octoflow explain OF1003`: what an error means.
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::Context;
+use crate::{
+    cli::Explain,
+    exit::{Exit, Failure},
+    local::Local,
+    names,
+    output::{
+        clock,
+        colour::phase_colour,
+        json::objects,
+        table::{Cell, Table},
+    },
+    pages,
+    workflow::{Node, Workflow},
+};
+
+pub(crate) fn explain(args: &Explain, context: &Context) -> Result<Exit> {
+    if pages::is_code(&args.what) {
+        return page(&args.what, context);
+    }
+    let (local, row) = Local::find_in(&context.data_dir, args.namespace.or_default(), &args.what)?;
+    let object = local.object(&row)?;
+    let workflow = Workflow::new(&object);
+    let waiting = if row.archived { Vec::new() } else { local.waiting(&row)? };
+    let found = reasons(workflow, &waiting, args.node.as_deref())?;
+    if let Some(text) = args.output.as_ref().and_then(|format| objects(format, &as_json(&found), true)) {
+        context.output.data(&text)?;
+        return Ok(Exit::Succeeded);
+    }
+    let message = if workflow.message().is_empty() { String::new() } else { format!(": {}", workflow.message()) };
+    context.output.line(&format!("workflow {} is {}{message}", workflow.name(), workflow.phase_in_words()))?;
+    if !found.is_empty() {
+        let mut table = Table::new(&["NODE", "PHASE", "WHY"]);
+        for one in &found {
+            table.push(vec![
+                Cell::new(&one.node),
+                Cell::coloured(&one.phase, phase_colour(&one.phase)),
+                Cell::new(&one.why),
+            ]);
+        }
+        context.output.data(&table.render(context.output.paint()))?;
+    }
+    Ok(Exit::Succeeded)
+}
+
+fn page(code: &str, context: &Context) -> Result<Exit> {
+    let code = code.to_uppercase();
+    let Some(text) = pages::page(&code) else {
+        let failure = Failure::not_found(format!("there is no page for error code {code}"));
+        return Err(match names::suggestion(&code, pages::codes()) {
+            Some(help) => failure.help(help).into(),
+            None => failure.into(),
+        });
+    };
+    context.output.data(text)?;
+    Ok(Exit::Succeeded)
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Reason {
+    node: String,
+    phase: String,
+    why: String,
+}
+
+/// What waits comes first, then what went another way than well. One node that is asked for is told of in any case.
+fn reasons(workflow: Workflow<'_>, waiting: &[(String, String, String)], wanted: Option<&str>) -> Result<Vec<Reason>> {
+    let nodes = workflow.nodes();
+    let is_meant = |names: &[&str]| wanted.is_none_or(|wanted| names.contains(&wanted));
+    let mut found: Vec<Reason> = waiting
+        .iter()
+        .filter(|(node, _, _)| is_meant(&[node]))
+        .map(|(node, phase, why)| Reason { node: node.clone(), phase: phase.clone(), why: why.clone() })
+        .collect();
+    let mut over: Vec<&Node<'_>> = nodes
+        .iter()
+        .filter(|node| {
+            !matches!(node.phase(), "Pending" | "Running") && is_meant(&[node.display(), node.name(), node.id()])
+        })
+        .filter(|node| wanted.is_some() || went_astray(**node))
+        .collect();
+    over.sort_by_key(|node| (node.finished(), node.name()));
+    found.extend(over.into_iter().map(|node| told(*node)));
+    match wanted {
+        Some(wanted) if found.is_empty() => {
+            let failure = Failure::not_found(format!("workflow `{}` has no node `{wanted}`", workflow.name()));
+            let known = nodes.iter().map(|node| node.display()).chain(waiting.iter().map(|(node, _, _)| node.as_str()));
+            let help = names::suggestion(wanted, known);
+            Err(failure
+                .help(help.unwrap_or_else(|| format!("see its nodes with: octoflow get {}", workflow.name())))
+                .into())
+        }
+        _ => Ok(found),
+    }
+}
+
+fn went_astray(node: Node<'_>) -> bool {
+    node.phase() != "Succeeded" && node.kind() != "StepGroup"
+}
+
+fn told(node: Node<'_>) -> Reason {
+    let why = match (node.message(), node.started(), node.finished()) {
+        ("", Some(started), Some(finished)) if node.phase() == "Succeeded" => {
+            format!("ended well after {}", clock::long(finished.since(started)))
+        }
+        ("", ..) => match node.phase() {
+            "Omitted" => "what it depends on can no longer come true".to_owned(),
+            "Skipped" => "its condition was false or its loop was empty".to_owned(),
+            "Failed" | "Error" => "something below it went wrong".to_owned(),
+            _ => String::new(),
+        },
+        (message, ..) => message.to_owned(),
+    };
+    Reason { node: node.display().to_owned(), phase: node.phase().to_owned(), why }
+}
+
+fn as_json(reasons: &[Reason]) -> Vec<Value> {
+    reasons.iter().map(|one| json!({"node": one.node, "phase": one.phase, "reason": one.why})).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object() -> Value {
+        json!({"metadata": {"name": "w"}, "status": {"nodes": {
+            "w": {"id": "w", "name": "w", "displayName": "w", "type": "DAG", "phase": "Running"},
+            "w-1": {"id": "w-1", "name": "w.a", "displayName": "a", "type": "Pod", "phase": "Succeeded",
+                    "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:02Z"},
+            "w-2": {"id": "w-2", "name": "w.b", "displayName": "b", "type": "Pod", "phase": "Failed",
+                    "message": "main: Error (exit code 1)", "finishedAt": "2026-01-01T00:00:03Z"},
+            "w-3": {"id": "w-3", "name": "w.c", "displayName": "c", "type": "Skipped", "phase": "Omitted",
+                    "finishedAt": "2026-01-01T00:00:04Z"}}}})
+    }
+
+    #[test]
+    fn what_waits_and_what_went_wrong_is_told() {
+        let object = object();
+        let waiting = [("d".to_owned(), "Pending".to_owned(), "waits for b, c".to_owned())];
+        let found = reasons(Workflow::new(&object), &waiting, None).unwrap();
+        let lines: Vec<(&str, &str)> = found.iter().map(|one| (one.node.as_str(), one.why.as_str())).collect();
+        let expected = [
+            ("d", "waits for b, c"),
+            ("b", "main: Error (exit code 1)"),
+            ("c", "what it depends on can no longer come true"),
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn one_node_is_told_of_even_when_all_went_well() {
+        let object = object();
+        let found = reasons(Workflow::new(&object), &[], Some("a")).unwrap();
+        assert_eq!(found[0].why, "ended well after 2 seconds");
+        let error = reasons(Workflow::new(&object), &[], Some("aa")).unwrap_err();
+        assert_eq!(crate::exit::of(&error), Exit::NotFound);
+    }
+}

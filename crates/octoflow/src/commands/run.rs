@@ -1,0 +1,82 @@
+//! `octoflow run FILE…`: manifests to their end on this machine. Progress goes to standard error, the result to
+//! standard output. Prepare, submit, watch, report: one file each.
+
+mod house;
+mod interrupt;
+mod prepare;
+mod progress;
+mod report;
+mod submit;
+mod tail;
+mod watch;
+
+use anyhow::Result;
+
+use super::Context;
+use crate::{
+    cli::{Run, Runtime},
+    exit::{Exit, Failure},
+};
+use house::House;
+use prepare::Prepared;
+use watch::{Ending, Watched};
+
+pub(crate) fn run(args: &Run, context: &Context) -> Result<Exit> {
+    refuse_missing_runtimes(args.runtime)?;
+    // Everything is judged before anything is opened, so that a wrong manifest leaves no trace.
+    let prepared = match &args.resume {
+        Some(_) => None,
+        None => match prepare::prepare(args, context)? {
+            Some(prepared) => Some(prepared),
+            None => return Ok(Exit::InvalidManifest),
+        },
+    };
+    let house = House::open(args, context)?;
+    let outcome = go(args, prepared, &house, context);
+    // Whatever happened, what is durable stays and the directory is released.
+    match (outcome, house.close()) {
+        (Ok(exit), Ok(())) => Ok(exit),
+        (Err(error), _) | (Ok(_), Err(error)) => Err(error),
+    }
+}
+
+fn go(args: &Run, prepared: Option<Prepared>, house: &House, context: &Context) -> Result<Exit> {
+    let runs = match (&args.resume, prepared) {
+        (Some(name), _) => vec![submit::take_up(name, args, house, context)?],
+        (None, Some(prepared)) => submit::submit(prepared, house)?,
+        (None, None) => unreachable!("without --resume there are manifests"),
+    };
+    let watched = watch::watch(args, runs, house, context)?;
+    conclude(args, &watched, house, context)
+}
+
+fn conclude(args: &Run, watched: &Watched, house: &House, context: &Context) -> Result<Exit> {
+    if watched.ending == Ending::LeftRunning {
+        for run in watched.runs.iter().filter(|run| run.followed.ended.is_none()) {
+            context.output.talk(&format!(
+                "workflow {0} is left as it is; take it up again with: octoflow run --resume {0}",
+                run.name
+            ));
+        }
+        return Ok(Exit::Interrupted);
+    }
+    let objects: Vec<_> = watched.runs.iter().map(|run| house.object(run.id)).collect::<Result<_>>()?;
+    report::report(args, watched, &objects, context)?;
+    let workload = report::exit(&objects);
+    Ok(match watched.ending {
+        Ending::Natural => workload,
+        Ending::TimedOut => Exit::TimedOut,
+        Ending::Interrupted | Ending::LeftRunning => Exit::Interrupted,
+    })
+}
+
+fn refuse_missing_runtimes(runtime: Runtime) -> Result<()> {
+    let name = match runtime {
+        Runtime::Process => return Ok(()),
+        Runtime::Docker => "docker",
+        Runtime::Kubernetes => "kubernetes",
+    };
+    Err(Failure::usage(format!("the {name} runtime is not available yet in this build"))
+        .help("leave --runtime out to run the steps as processes of this machine")
+        .into())
+}

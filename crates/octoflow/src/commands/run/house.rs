@@ -1,0 +1,118 @@
+//! The house that runs workflows, opened for this process, with its errors given their exit codes.
+//! A thin layer: what it does is `control`'s.
+
+use std::{fs, sync::mpsc::Receiver, thread};
+
+use anyhow::{Context as _, Result};
+use octoflow_control::{self as control, Capacity, Config, Error, Place, Submit};
+use octoflow_engine::Command;
+use octoflow_model::{Fact, RunId};
+use octoflow_runtime::process;
+use serde_json::Value;
+
+use super::Context;
+use crate::{
+    cli::{Isolation, Run},
+    exit::{Exit, Failure},
+    local,
+};
+
+/// Steps wait more than they compute, so more of them run than there are cores.
+const STEPS_PER_CORE: usize = 4;
+
+/// Even on a small machine, steps that wait for each other must be able to run side by side.
+const FEWEST_STEPS: usize = 16;
+
+pub(crate) struct House {
+    inner: control::House,
+}
+
+impl House {
+    pub(crate) fn open(args: &Run, context: &Context) -> Result<Self> {
+        let own = std::env::current_exe().context("cannot find the program itself, which starts the steps")?;
+        let mut processes = process::Config::new(&context.data_dir, own);
+        processes.isolation = match args.isolation {
+            Isolation::Overlay => process::Isolation::Overlay,
+            Isolation::None => process::Isolation::None,
+        };
+        let config = Config {
+            data_dir: context.data_dir.clone(),
+            capacity: capacity(args.parallelism),
+            place: Place::Processes(Box::new(processes)),
+        };
+        let (inner, notices) = control::House::open(config).map_err(explained)?;
+        notices.iter().for_each(|notice| context.output.talk(notice));
+        Ok(Self { inner })
+    }
+
+    pub(crate) fn put_object(&self, object: Value) -> Result<()> {
+        self.inner.put_object(object).map_err(explained)
+    }
+
+    /// `None` when the name is taken.
+    pub(crate) fn submit(&self, namespace: &str, name: &str, manifest: &Value) -> Result<Option<RunId>> {
+        let submit = Submit { namespace: namespace.to_owned(), name: name.to_owned(), manifest: manifest.clone() };
+        match self.inner.submit(submit) {
+            Ok(run) => Ok(Some(run)),
+            Err(Error::NameTaken { .. }) => Ok(None),
+            Err(error) => Err(explained(error)),
+        }
+    }
+
+    pub(crate) fn take_up(&self, run: RunId) -> Result<()> {
+        self.inner.take_up(run).map_err(explained)
+    }
+
+    pub(crate) fn command(&self, run: RunId, command: Command) -> Result<()> {
+        self.inner.command(run, command).map_err(explained)
+    }
+
+    pub(crate) fn watch(&self, run: RunId) -> Receiver<Vec<Fact>> {
+        self.inner.watch(run)
+    }
+
+    pub(crate) fn object(&self, run: RunId) -> Result<Value> {
+        self.inner.object(run).map_err(explained)
+    }
+
+    pub(crate) fn close(self) -> Result<()> {
+        self.inner.close().map_err(explained)
+    }
+}
+
+/// What this machine offers to steps.
+fn capacity(parallelism: Option<u32>) -> Capacity {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    Capacity {
+        slots: parallelism.map_or((cores * STEPS_PER_CORE).max(FEWEST_STEPS), |wanted| wanted as usize),
+        cpu_milli: cores as u64 * 1000,
+        memory_bytes: fs::read_to_string("/proc/meminfo").ok().and_then(|text| memory(&text)).unwrap_or(u64::MAX),
+    }
+}
+
+fn memory(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+fn explained(error: Error) -> anyhow::Error {
+    match error {
+        Error::Store(error) => local::explained(error),
+        Error::Refused(refusal) => Failure::new(Exit::Conflict, refusal.to_string()).into(),
+        error => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_is_measured_and_the_user_may_limit_it() {
+        assert_eq!(memory("MemFree: 1 kB\nMemTotal:       16384 kB\n"), Some(16384 * 1024));
+        assert_eq!(memory("nothing"), None);
+        assert_eq!(capacity(Some(3)).slots, 3);
+        assert!(capacity(None).slots >= FEWEST_STEPS);
+    }
+}

@@ -1,0 +1,213 @@
+//! From files to workflows that may be submitted: everything is read, adjusted and judged before anything is stored.
+//! All problems of all files are told at once.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use octoflow_engine::{
+    argo::{
+        admit::{Surroundings, admit},
+        fields::{CLAIM, CONFIG_MAP, SECRET},
+    },
+    shape::{self, Shape},
+};
+use octoflow_manifest::{Path, Problem, Problems};
+use octoflow_store::Reader;
+use serde_json::Value;
+
+use super::Context;
+use crate::{
+    adjust::{self, Wishes},
+    cli::Run,
+    exit::Failure,
+    load::{self, Loaded},
+    workflow::text,
+};
+
+/// The code of an object without a name.
+const NAME_MISSING: &str = "OF1014";
+
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    /// ConfigMaps, Secrets and claims.
+    pub objects: Vec<Value>,
+    pub workflows: Vec<Ready>,
+}
+
+/// A workflow that was admitted.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub namespace: String,
+    pub manifest: Value,
+}
+
+/// `None` when something is wrong with the manifests; it has been told then.
+pub(crate) fn prepare(args: &Run, context: &Context) -> Result<Option<Prepared>> {
+    let places: Vec<_> = args.manifests.iter().chain(&args.files).cloned().collect();
+    let loaded = match load::load(&places)? {
+        Ok(loaded) => loaded,
+        Err(problems) => return tell_all(&problems, context),
+    };
+    let mut wishes = Wishes {
+        parameters: Vec::new(),
+        entrypoint: args.entrypoint.clone(),
+        name: args.name.clone(),
+        generate_name: args.generate_name.clone(),
+        namespace: args.namespace.namespace.clone(),
+    };
+    if let Some(file) = &args.parameter_file {
+        match load::parameters(file)? {
+            Ok(parameters) => wishes.parameters.extend(parameters),
+            Err(problems) => return tell_all(&problems, context),
+        }
+    }
+    wishes.parameters.extend(args.parameters.iter().cloned());
+
+    let (beside, workflows): (Vec<Loaded>, Vec<Loaded>) =
+        loaded.into_iter().partition(|one| beside(one.kind()).is_some());
+    if workflows.is_empty() {
+        return Err(Failure::new(crate::exit::Exit::InvalidManifest, "there is no Workflow in what was given").into());
+    }
+    if workflows.len() > 1 && args.name.is_some() {
+        let text = format!("--name can name one workflow, and there are {}", workflows.len());
+        return Err(Failure::usage(text).help("use --generate-name, or run them one by one").into());
+    }
+    judge(beside, workflows, &wishes, context)
+}
+
+fn judge(beside: Vec<Loaded>, workflows: Vec<Loaded>, wishes: &Wishes, context: &Context) -> Result<Option<Prepared>> {
+    let mut told = Told::new(context);
+    let mut problems = Problems::default();
+    let mut objects = Vec::new();
+    for mut one in beside {
+        adjust::adjust_namespace(&mut one.value, wishes.namespace.as_deref());
+        let found = check_beside(&one);
+        problems.extend(found.0.into_iter().map(|problem| one.locate(problem)));
+        found.1.into_iter().for_each(|warning| told.warning(&one.locate(warning)));
+        objects.push(one.value);
+    }
+    let surroundings = Around::new(&objects, context);
+    let mut ready = Vec::new();
+    for mut one in workflows {
+        for warning in adjust::adjust(&mut one.value, wishes) {
+            told.plain(&format!("{}: {warning}", one.place()));
+        }
+        match admit(&one.value, &surroundings) {
+            Ok(admitted) => {
+                for warning in admitted.warnings() {
+                    told.warning(&one.locate(warning.clone()));
+                }
+                if let Some(problem) = nameless(&one.value) {
+                    problems.push(one.locate(problem));
+                }
+                let manifest = admitted.manifest().clone();
+                ready.push(Ready { namespace: adjust::namespace(&manifest).to_owned(), manifest });
+            }
+            Err(found) => problems.extend(found.into_iter().map(|problem| one.locate(problem))),
+        }
+    }
+    if problems.has_errors() {
+        return tell_all(&problems, context);
+    }
+    Ok(Some(Prepared { objects, workflows: ready }))
+}
+
+/// Shows every problem; the answer is always that there is nothing to run.
+fn tell_all(problems: &Problems, context: &Context) -> Result<Option<Prepared>> {
+    context.output.talk(problems.render(context.output.talk_paint().is_on()).trim_end());
+    let count = problems.len();
+    context
+        .output
+        .talk(&format!("\n{count} {} found; nothing was run", if count == 1 { "problem" } else { "problems" }));
+    Ok(None)
+}
+
+/// The shape of objects that only stand beside workflows.
+fn beside(kind: &str) -> Option<&'static Shape> {
+    match kind {
+        "ConfigMap" => Some(&CONFIG_MAP),
+        "Secret" => Some(&SECRET),
+        "PersistentVolumeClaim" => Some(&CLAIM),
+        _ => None,
+    }
+}
+
+fn check_beside(one: &Loaded) -> (Vec<Problem>, Vec<Problem>) {
+    let shape = beside(one.kind()).expect("only objects with a shape are checked here");
+    let mut checked = shape::check(&one.value, shape);
+    if text(&one.value["metadata"], "name").is_empty() {
+        let path = Path::root().join("metadata").join("name");
+        checked.problems.push(Problem::error(NAME_MISSING, format!("the {} has no name", one.kind())).path(path));
+    }
+    (checked.problems, checked.warnings)
+}
+
+fn nameless(workflow: &Value) -> Option<Problem> {
+    let metadata = &workflow["metadata"];
+    let has_name = !text(metadata, "name").is_empty() || !text(metadata, "generateName").is_empty();
+    (!has_name).then(|| {
+        Problem::error(NAME_MISSING, "the workflow has neither a name nor a generateName")
+            .path(Path::root().join("metadata"))
+            .help("add one, or pass --name or --generate-name")
+    })
+}
+
+/// Says each warning once.
+struct Told<'a> {
+    context: &'a Context,
+    said: BTreeSet<String>,
+}
+
+impl<'a> Told<'a> {
+    fn new(context: &'a Context) -> Self {
+        Self { context, said: BTreeSet::new() }
+    }
+
+    fn warning(&mut self, problem: &Problem) {
+        if self.said.insert(problem.render(false)) {
+            self.context.output.talk(problem.render(self.context.output.talk_paint().is_on()).trim_end());
+        }
+    }
+
+    fn plain(&mut self, text: &str) {
+        if self.said.insert(text.to_owned()) {
+            self.context.output.warn(text);
+        }
+    }
+}
+
+/// What workflows may refer to: the objects of the files, and those of earlier runs.
+struct Around<'a> {
+    objects: BTreeSet<(&'a str, &'a str, &'a str)>,
+    stored: Option<Reader>,
+}
+
+impl<'a> Around<'a> {
+    fn new(objects: &'a [Value], context: &Context) -> Self {
+        let known = objects
+            .iter()
+            .map(|object| (text(object, "kind"), adjust::namespace(object), text(&object["metadata"], "name")))
+            .collect();
+        // Only used for warnings; a directory that cannot be read is told when it is opened.
+        Self { objects: known, stored: Reader::open(&context.data_dir).ok() }
+    }
+
+    fn has(&self, kind: &str, namespace: &str, name: &str) -> bool {
+        self.objects.contains(&(kind, namespace, name))
+            || self.stored.as_ref().is_some_and(|reader| matches!(reader.object(kind, namespace, name), Ok(Some(_))))
+    }
+}
+
+impl Surroundings for Around<'_> {
+    fn has_config_map(&self, namespace: &str, name: &str) -> bool {
+        self.has("ConfigMap", namespace, name)
+    }
+
+    fn has_secret(&self, namespace: &str, name: &str) -> bool {
+        self.has("Secret", namespace, name)
+    }
+
+    fn has_claim(&self, namespace: &str, name: &str) -> bool {
+        self.has("PersistentVolumeClaim", namespace, name)
+    }
+}

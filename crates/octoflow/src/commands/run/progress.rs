@@ -1,0 +1,85 @@
+//! How a run is shown while it goes on: not at all, as lines, or as a live tree.
+
+use std::{
+    io::IsTerminal,
+    time::{Duration, Instant},
+};
+
+use jiff::tz::TimeZone;
+use octoflow_model::Time;
+
+use crate::{
+    cli::Run,
+    follow::{Event, Followed},
+    output::{Output, clock, events, live::Live},
+};
+
+/// How soon to look again when nothing needs to be drawn.
+const CALM: Duration = Duration::from_secs(3600);
+
+pub(crate) struct Progress {
+    output: Output,
+    zone: TimeZone,
+    several: bool,
+    form: Form,
+}
+
+enum Form {
+    Quiet,
+    Lines,
+    Live(Live),
+}
+
+impl Progress {
+    pub(crate) fn new(args: &Run, output: Output, runs: usize) -> Self {
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let form = if args.quiet {
+            Form::Quiet
+        } else if std::io::stderr().is_terminal() && !dumb && !args.log {
+            Form::Live(Live::default())
+        } else {
+            Form::Lines
+        };
+        Self { output, zone: TimeZone::system(), several: runs > 1, form }
+    }
+
+    pub(crate) fn event(&mut self, run: &Followed, at: Time, event: &Event) {
+        match &mut self.form {
+            Form::Quiet => {}
+            Form::Lines => {
+                let line = events::line(run, at, event, self.several, &self.zone, self.output.talk_paint());
+                self.output.talk(&line);
+            }
+            Form::Live(live) => live.changed(),
+        }
+    }
+
+    /// Something else to say in between.
+    pub(crate) fn talk(&mut self, text: &str) {
+        if let Form::Live(live) = &mut self.form {
+            live.clear(&self.output);
+        }
+        self.output.talk(text);
+    }
+
+    /// Draws if it is time; says when it is time again.
+    pub(crate) fn tick<'a>(&mut self, runs: impl FnOnce() -> Vec<&'a Followed>) -> Instant {
+        let now = Instant::now();
+        match &mut self.form {
+            Form::Live(live) => {
+                if live.due(now) <= now {
+                    live.draw(&self.output, &runs(), clock::now());
+                }
+                live.due(now)
+            }
+            Form::Quiet | Form::Lines => now + CALM,
+        }
+    }
+
+    /// The last picture stays on the screen.
+    pub(crate) fn finish(&mut self, runs: &[&Followed]) {
+        if let Form::Live(live) = &mut self.form {
+            live.draw(&self.output, runs, clock::now());
+        }
+    }
+}

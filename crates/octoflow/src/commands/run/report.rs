@@ -1,0 +1,174 @@
+//! What `run` says in the end: the result on standard output, and for failures what went wrong and where to look.
+
+use anyhow::Result;
+use octoflow_engine::argo::ident::node_id;
+use octoflow_model::{AttemptId, NodeIx};
+use octoflow_runtime::logs::Logs;
+use serde_json::Value;
+
+use super::{
+    Context,
+    watch::{Seen, Watched},
+};
+use crate::{
+    cli::{Format, Run},
+    commands::logs::tail,
+    exit::Exit,
+    output::{
+        clock,
+        colour::{Colour, one_line, phase_colour},
+        json::objects,
+        nodes::{self, Columns},
+    },
+    workflow::{Node, Workflow, by_id},
+};
+
+/// The last lines of a failed step that are shown.
+const LINES: usize = 10;
+
+/// More failed steps than this are only counted.
+const FAILURES: usize = 5;
+
+pub(crate) fn report(args: &Run, watched: &Watched, finals: &[Value], context: &Context) -> Result<()> {
+    for (run, object) in watched.runs.iter().zip(finals) {
+        if exit(std::slice::from_ref(object)) != Exit::Succeeded {
+            failures(run, Workflow::new(object), context);
+        }
+    }
+    match &args.output {
+        Some(Format::Wide) => {
+            for object in finals {
+                let shown = nodes::render(
+                    Workflow::new(object),
+                    Columns::Wide,
+                    true,
+                    |_| true,
+                    clock::now(),
+                    context.output.paint(),
+                );
+                context.output.data(&shown)?;
+            }
+        }
+        Some(format) => context.output.data(&objects(format, finals, false).unwrap_or_default())?,
+        None => {
+            for (run, object) in watched.runs.iter().zip(finals) {
+                context.output.line(&summary(run, Workflow::new(object), context))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Succeeded only when every one of them is.
+pub(crate) fn exit(finals: &[Value]) -> Exit {
+    let good = finals.iter().all(|object| Workflow::new(object).phase() == "Succeeded");
+    if good { Exit::Succeeded } else { Exit::Failed }
+}
+
+fn summary(run: &Seen, workflow: Workflow<'_>, context: &Context) -> String {
+    let phase = context.output.paint().paint(workflow.phase(), phase_colour(workflow.phase()));
+    let message =
+        if workflow.message().is_empty() { String::new() } else { format!(": {}", one_line(workflow.message())) };
+    let progress = workflow.status()["progress"].as_str().unwrap_or_default();
+    let took = match (run.followed.began, run.followed.ended) {
+        (Some(began), Some(ended)) => format!(" in {}", clock::fine(ended.since(began))),
+        _ => String::new(),
+    };
+    format!("{} {phase}{message} ({progress}{took})", workflow.name())
+}
+
+fn failures(run: &Seen, workflow: Workflow<'_>, context: &Context) {
+    let output = &context.output;
+    let failed = failed_steps(workflow);
+    let logs = Logs::new(&context.data_dir);
+    for node in failed.iter().take(FAILURES) {
+        let icon = output.talk_paint().paint("✖", Colour::Red);
+        let message = if node.message().is_empty() { node.phase() } else { node.message() };
+        output.talk(&format!("\n{icon} {}: {}", node.display(), one_line(message)));
+        if !node.is_pod() {
+            continue;
+        }
+        // A log that cannot be read must not hide the failure itself.
+        let lines =
+            attempt(run, *node).map(|attempt| tail(&logs, attempt, LINES).unwrap_or_default()).unwrap_or_default();
+        for line in &lines {
+            output.talk(&format!(
+                "    {}",
+                line.chars().filter(|letter| !letter.is_control() || *letter == '\t').collect::<String>()
+            ));
+        }
+        let more = format!("  all of it: octoflow logs {} {}", workflow.name(), quoted(node.display()));
+        output.talk(&output.talk_paint().paint(&more, Colour::Dim));
+    }
+    if failed.len() > FAILURES {
+        output.talk(&format!(
+            "\nand {} more failed steps: octoflow get {} --status Failed",
+            failed.len() - FAILURES,
+            workflow.name()
+        ));
+    }
+}
+
+fn attempt(run: &Seen, node: Node<'_>) -> Option<AttemptId> {
+    let at = run.followed.nodes.iter().position(|seen| node_id(&run.name, &seen.name) == node.id())?;
+    Some(AttemptId { run: run.id, task: NodeIx(u32::try_from(at).ok()?), attempt: 0 })
+}
+
+/// The steps that made the run fail: no groups, and of a retried step only the last attempt if that failed too.
+fn failed_steps<'a>(workflow: Workflow<'a>) -> Vec<Node<'a>> {
+    let nodes = workflow.nodes();
+    let ids = by_id(&nodes);
+    let mut superseded = vec![false; nodes.len()];
+    for retry in nodes.iter().filter(|node| node.kind() == "Retry") {
+        let attempts: Vec<usize> = retry.children().filter_map(|child| ids.get(child).copied()).collect();
+        let last = if retry.is_bad() { attempts.iter().rposition(|at| nodes[*at].is_bad()) } else { None };
+        for (place, at) in attempts.iter().enumerate() {
+            superseded[*at] = Some(place) != last;
+        }
+    }
+    let is_step = |node: &Node<'_>| matches!(node.kind(), "Pod" | "Suspend" | "Skipped");
+    let mut failed: Vec<Node<'a>> = nodes
+        .iter()
+        .enumerate()
+        .filter(|(at, node)| node.is_bad() && is_step(node) && !superseded[*at])
+        .map(|(_, node)| *node)
+        .collect();
+    failed.sort_by_key(|node| (node.finished(), node.id()));
+    failed
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | '/' | ':');
+    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_what_made_the_run_fail_is_reported() {
+        let object = json!({"metadata": {"name": "w"}, "status": {"phase": "Failed", "nodes": {
+            "w": {"id": "w", "type": "DAG", "phase": "Failed"},
+            "good": {"id": "good", "type": "Retry", "phase": "Succeeded", "children": ["g0", "g1"]},
+            "g0": {"id": "g0", "type": "Pod", "phase": "Failed"},
+            "g1": {"id": "g1", "type": "Pod", "phase": "Succeeded"},
+            "bad": {"id": "bad", "type": "Retry", "phase": "Failed", "children": ["b0", "b1", "hook"]},
+            "b0": {"id": "b0", "type": "Pod", "phase": "Failed"},
+            "b1": {"id": "b1", "type": "Pod", "phase": "Failed"},
+            "hook": {"id": "hook", "type": "Pod", "phase": "Succeeded"},
+            "plain": {"id": "plain", "type": "Pod", "phase": "Error"}}}});
+        let ids: Vec<&str> = failed_steps(Workflow::new(&object)).iter().map(|node| node.id()).collect();
+        assert_eq!(ids, ["b1", "plain"]);
+        assert_eq!(exit(std::slice::from_ref(&object)), Exit::Failed);
+        assert_eq!(exit(&[json!({"status": {"phase": "Succeeded"}})]), Exit::Succeeded);
+    }
+
+    #[test]
+    fn names_are_quoted_for_the_shell_where_they_must_be() {
+        assert_eq!(quoted("step-a"), "step-a");
+        assert_eq!(quoted("fan(0:it's)"), r"'fan(0:it'\''s)'");
+    }
+}

@@ -1,0 +1,60 @@
+//! Handing workflows to the house: new ones under their names, an interrupted one as it was left.
+
+use anyhow::Result;
+use octoflow_model::RunId;
+
+use super::{Context, House, prepare::Prepared};
+use crate::{adjust, cli::Run, exit::Failure, local::Local, workflow::text};
+
+/// A drawn name that is taken is drawn again this often.
+const DRAWS: usize = 8;
+
+/// A run this process is responsible for.
+#[derive(Clone, Debug)]
+pub(crate) struct Submitted {
+    pub id: RunId,
+    pub namespace: String,
+    pub name: String,
+    /// What happened before is not news.
+    pub resumed: bool,
+}
+
+pub(crate) fn submit(prepared: Prepared, house: &House) -> Result<Vec<Submitted>> {
+    // Claims are made where they are first used.
+    for object in prepared.objects.into_iter().filter(|object| text(object, "kind") != "PersistentVolumeClaim") {
+        house.put_object(object)?;
+    }
+    let mut runs = Vec::new();
+    for ready in prepared.workflows {
+        let drawn = text(&ready.manifest["metadata"], "name").is_empty();
+        let mut submitted = None;
+        let mut last = String::new();
+        for _ in 0..if drawn { DRAWS } else { 1 } {
+            last = adjust::name(&ready.manifest)?.expect("a workflow without any name was not admitted");
+            if let Some(id) = house.submit(&ready.namespace, &last, &ready.manifest)? {
+                submitted =
+                    Some(Submitted { id, namespace: ready.namespace.clone(), name: last.clone(), resumed: false });
+                break;
+            }
+        }
+        runs.push(submitted.ok_or_else(|| taken(&ready.namespace, &last))?);
+    }
+    Ok(runs)
+}
+
+fn taken(namespace: &str, name: &str) -> Failure {
+    let place = if namespace == "default" { String::new() } else { format!(" in namespace `{namespace}`") };
+    Failure::conflict(format!("there is a run called `{name}`{place} already"))
+        .help(format!("choose another name with --name or --generate-name, or delete it with: octoflow delete {name}"))
+}
+
+/// Goes on with a run whose process was interrupted.
+pub(crate) fn take_up(name: &str, args: &Run, house: &House, context: &Context) -> Result<Submitted> {
+    let (_, row) = Local::find_in(&context.data_dir, args.namespace.or_default(), name)?;
+    if row.archived {
+        let text = format!("run `{}` is over ({}), there is nothing to take up", row.name, row.phase);
+        return Err(Failure::conflict(text).help(format!("look at it with: octoflow get {}", row.name)).into());
+    }
+    house.take_up(row.run)?;
+    Ok(Submitted { id: row.run, namespace: row.namespace, name: row.name, resumed: true })
+}

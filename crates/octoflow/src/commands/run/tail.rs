@@ -1,0 +1,88 @@
+//! `run --log`: prints what steps write, as they write it.
+
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+use octoflow_model::{AttemptId, Fact, NodeIx, RunId};
+use octoflow_runtime::logs::Logs;
+
+use super::Context;
+use crate::{
+    cli::Run,
+    commands::logs::rendered,
+    follow::Followed,
+    lines::{Line, Source},
+    output::Output,
+};
+
+/// How often logs are looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+pub(crate) struct Tail {
+    files: Logs,
+    output: Output,
+    /// Beside `-o` standard output belongs to the object.
+    to_stdout: bool,
+    open: HashMap<(RunId, NodeIx), (String, Source)>,
+    next: Instant,
+}
+
+impl Tail {
+    /// `None` when nobody asked for it.
+    pub(crate) fn new(args: &Run, context: &Context) -> Option<Self> {
+        args.log.then(|| Self {
+            files: Logs::new(&context.data_dir),
+            output: context.output,
+            to_stdout: args.output.is_none(),
+            open: HashMap::new(),
+            next: Instant::now() + LOOK,
+        })
+    }
+
+    pub(crate) fn fact(&mut self, id: RunId, run: &Followed, fact: &Fact) -> Result<()> {
+        match fact {
+            Fact::Launched { node, .. } => {
+                // Retries are nodes of their own, so a node has one attempt.
+                let attempt = AttemptId { run: id, task: *node, attempt: 0 };
+                let source = Source::open(0, &self.files, attempt);
+                self.open.insert((id, *node), (run.label(*node), source));
+            }
+            Fact::Finished(end) => {
+                if let Some((label, source)) = self.open.remove(&(id, end.node)) {
+                    self.print(&label, &source.finish()?)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Looks at all open logs if it is time; says when it is time again.
+    pub(crate) fn tick(&mut self) -> Result<Instant> {
+        let now = Instant::now();
+        if self.next <= now {
+            let mut news = Vec::new();
+            for (label, source) in self.open.values_mut() {
+                news.extend(source.look()?.into_iter().map(|line| (label.clone(), line)));
+            }
+            news.sort_by_key(|(_, line)| line.at);
+            for (label, line) in news {
+                self.print(&label, &[line])?;
+            }
+            self.next = now + LOOK;
+        }
+        Ok(self.next)
+    }
+
+    fn print(&self, label: &str, lines: &[Line]) -> Result<()> {
+        let paint = if self.to_stdout { self.output.paint() } else { self.output.talk_paint() };
+        for line in lines {
+            let bytes = rendered(line, label, true, false, paint);
+            if self.to_stdout { self.output.bytes(&bytes)? } else { self.output.error_bytes(&bytes)? }
+        }
+        Ok(())
+    }
+}

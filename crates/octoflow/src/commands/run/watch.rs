@@ -1,0 +1,308 @@
+//! The loop of `run`: facts, signals, requests from other processes and the time limit, one at a time, until every run
+//! is over.
+
+use std::{
+    sync::mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    thread,
+    time::Instant,
+};
+
+use anyhow::{Context as _, Result, bail};
+use octoflow_control::read;
+use octoflow_engine::Command;
+use octoflow_model::{Fact, RunId, Time};
+use octoflow_store::Reader;
+
+use super::{
+    Context, House,
+    interrupt::{Interrupts, Step},
+    progress::Progress,
+    submit::Submitted,
+    tail::Tail,
+};
+use crate::{
+    cli::Run,
+    follow::Followed,
+    output::clock,
+    remote::{Listener, Message, Request},
+    system::{self, Signal},
+};
+
+/// How it came to an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Natural,
+    TimedOut,
+    Interrupted,
+    /// The process was told to go while tasks were under way.
+    LeftRunning,
+}
+
+pub(crate) struct Watched {
+    pub runs: Vec<Seen>,
+    pub ending: Ending,
+}
+
+pub(crate) struct Seen {
+    pub id: RunId,
+    pub namespace: String,
+    pub name: String,
+    pub followed: Followed,
+    /// Facts from before this moment are not news.
+    news_from: Time,
+    /// Facts are not understood any more, see `Happening::Missed`.
+    missed: bool,
+}
+
+enum Happening {
+    Facts(usize, Vec<Fact>),
+    /// The journal was gone before it could be read: facts can no longer be understood, the object will tell.
+    Missed(usize),
+    Over(usize),
+    Signal(Signal),
+    Asked(Message, Sender<Result<(), String>>),
+}
+
+pub(crate) fn watch(args: &Run, runs: Vec<Submitted>, house: &House, context: &Context) -> Result<Watched> {
+    let (tell, told) = mpsc::channel();
+    listen_to_signals(tell.clone())?;
+    let listener = listen_to_others(context, tell.clone());
+    let now = clock::now();
+    let mut seen = Vec::new();
+    for (at, run) in runs.into_iter().enumerate() {
+        forward(at, run.id, house.watch(run.id), context, tell.clone())?;
+        let news_from = if run.resumed { now } else { Time(i64::MIN) };
+        let followed = Followed::new(&run.name);
+        seen.push(Seen { id: run.id, namespace: run.namespace, name: run.name, followed, news_from, missed: false });
+    }
+    drop(tell);
+    let progress = Progress::new(args, context.output, seen.len());
+    let tail = Tail::new(args, context);
+    let deadline = args.timeout.map(|span| Instant::now() + span);
+    let mut watch = Watch {
+        house,
+        open: seen.len(),
+        runs: seen,
+        progress,
+        tail,
+        interrupts: Interrupts::default(),
+        deadline,
+        timed_out: false,
+    };
+    let outcome = watch.until_over(&told);
+    // Whoever still waits for an answer is let go first; the listener's end waits for them.
+    drop(told);
+    drop(listener);
+    let left = outcome?;
+    let followed: Vec<&Followed> = watch.runs.iter().map(|run| &run.followed).collect();
+    watch.progress.finish(&followed);
+    let ending = if left {
+        Ending::LeftRunning
+    } else if watch.interrupts.any() {
+        Ending::Interrupted
+    } else if watch.timed_out {
+        Ending::TimedOut
+    } else {
+        Ending::Natural
+    };
+    Ok(Watched { runs: watch.runs, ending })
+}
+
+struct Watch<'a> {
+    house: &'a House,
+    runs: Vec<Seen>,
+    /// How many are not over.
+    open: usize,
+    progress: Progress,
+    tail: Option<Tail>,
+    interrupts: Interrupts,
+    deadline: Option<Instant>,
+    timed_out: bool,
+}
+
+impl Watch<'_> {
+    /// Whether it was left before the end.
+    fn until_over(&mut self, told: &Receiver<Happening>) -> Result<bool> {
+        while self.open > 0 {
+            let next = self.tick()?;
+            match told.recv_timeout(next.saturating_duration_since(Instant::now())) {
+                Ok(happening) => {
+                    if self.take(happening)? {
+                        return Ok(true);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => unreachable!("the thread that waits for signals never ends"),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Does what is due; says when the next thing is.
+    fn tick(&mut self) -> Result<Instant> {
+        let runs = &self.runs;
+        let mut next = self.progress.tick(|| runs.iter().map(|run| &run.followed).collect());
+        if let Some(tail) = &mut self.tail {
+            next = next.min(tail.tick()?);
+        }
+        if let Some(deadline) = self.deadline {
+            if deadline <= Instant::now() {
+                self.deadline = None;
+                self.timed_out = true;
+                self.progress.talk("the time limit is reached, stopping");
+                self.command_all(&Command::Stop)?;
+            } else {
+                next = next.min(deadline);
+            }
+        }
+        Ok(next)
+    }
+
+    /// Whether it is time to leave.
+    fn take(&mut self, happening: Happening) -> Result<bool> {
+        match happening {
+            Happening::Facts(at, facts) => self.facts(at, &facts)?,
+            Happening::Missed(at) => self.runs[at].missed = true,
+            Happening::Over(at) => {
+                self.open -= 1;
+                self.over(at)?;
+            }
+            Happening::Signal(signal) => {
+                let (step, words) = self.interrupts.signal(signal);
+                self.progress.talk(words);
+                match step {
+                    Step::Stop => self.command_all(&Command::Stop)?,
+                    Step::Terminate => self.command_all(&Command::Terminate)?,
+                    Step::Leave => return Ok(true),
+                }
+            }
+            Happening::Asked(message, reply) => {
+                // Whoever asked may have left already.
+                let _ = reply.send(self.answer(&message));
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whatever was not heard as a fact is in the object.
+    fn over(&mut self, at: usize) -> Result<()> {
+        let run = &mut self.runs[at];
+        if run.followed.ended.is_none() {
+            let object = self.house.object(run.id)?;
+            for (when, event) in run.followed.complete(&object) {
+                self.progress.event(&run.followed, when, &event);
+            }
+        }
+        if run.followed.ended.is_none() {
+            bail!(
+                "the engine stopped working on {0}; what is done is kept, take it up again with: octoflow run --resume {0}",
+                run.name
+            );
+        }
+        Ok(())
+    }
+
+    fn facts(&mut self, at: usize, facts: &[Fact]) -> Result<()> {
+        let run = &mut self.runs[at];
+        if run.missed {
+            return Ok(());
+        }
+        for fact in facts {
+            if let Some((when, event)) = run.followed.take(fact)
+                && when >= run.news_from
+            {
+                self.progress.event(&run.followed, when, &event);
+            }
+            if let Some(tail) = &mut self.tail {
+                tail.fact(run.id, &run.followed, fact)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells every run that is not over. One that ends at this very moment may refuse, and that is fine.
+    fn command_all(&mut self, command: &Command) -> Result<()> {
+        for run in self.runs.iter().filter(|run| run.followed.ended.is_none()) {
+            match self.house.command(run.id, command.clone()) {
+                Err(error) if crate::exit::of(&error) != crate::exit::Exit::Conflict => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(&self, message: &Message) -> Result<(), String> {
+        let Some(run) = self.runs.iter().find(|run| run.name == message.run && run.namespace == message.namespace)
+        else {
+            return Err(format!("the process that holds the data directory is not running `{}`", message.run));
+        };
+        let command = match &message.request {
+            Request::Stop => Command::Stop,
+            Request::Terminate => Command::Terminate,
+            Request::Suspend => Command::Suspend,
+            Request::Resume { selector, supplied } => {
+                Command::Resume { selector: selector.clone(), supplied: supplied.clone() }
+            }
+        };
+        self.house.command(run.id, command).map_err(|error| format!("{error:#}"))
+    }
+}
+
+fn listen_to_signals(tell: Sender<Happening>) -> Result<()> {
+    let signals = system::signals().context("cannot listen to signals")?;
+    spawn("signals", move || {
+        for signal in signals {
+            if tell.send(Happening::Signal(signal)).is_err() {
+                return;
+            }
+        }
+    })
+}
+
+/// Without the socket everything works but the commands of other processes, so that is worth a warning only.
+fn listen_to_others(context: &Context, tell: Sender<Happening>) -> Option<Listener> {
+    let started = Listener::start(&context.data_dir, move |message| {
+        let (reply, answer) = mpsc::channel();
+        let ended = || "the run has just ended".to_owned();
+        tell.send(Happening::Asked(message, reply)).map_err(|_| ended())?;
+        answer.recv().unwrap_or_else(|_| Err(ended()))
+    });
+    match started {
+        Ok(listener) => Some(listener),
+        Err(error) => {
+            context.output.warn(&format!("stop, suspend and resume will not reach this run: {error}"));
+            None
+        }
+    }
+}
+
+/// A watch begins in the middle, so the journal is read for what came before: once at the start, and once more before the
+/// first news, because only then everything before them is certainly on disk. What comes twice is told once.
+fn forward(
+    at: usize,
+    run: RunId,
+    facts: Receiver<Vec<Fact>>,
+    context: &Context,
+    tell: Sender<Happening>,
+) -> Result<()> {
+    let data_dir = context.data_dir.clone();
+    let history = move || Reader::open(&data_dir).ok().and_then(|reader| read::facts(&reader, run).ok());
+    spawn("watch", move || {
+        let say = |happening| tell.send(happening).is_ok();
+        let mut alive = history().is_none_or(|facts| say(Happening::Facts(at, facts)));
+        for (count, batch) in facts.into_iter().enumerate() {
+            if count == 0 {
+                alive &= say(history().map_or(Happening::Missed(at), |facts| Happening::Facts(at, facts)));
+            }
+            alive &= say(Happening::Facts(at, batch));
+            if !alive {
+                return;
+            }
+        }
+        let _ = say(Happening::Over(at));
+    })
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
+    thread::Builder::new().name(name.to_owned()).spawn(work).map(drop).context("cannot start a thread")
+}

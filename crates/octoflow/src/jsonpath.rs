@@ -1,0 +1,155 @@
+//! The path templates of `-o jsonpath=…`: `{.status.phase}`, `{range .items[*]}…{end}`, `{.nodes[?(@.phase=="Failed")].name}`.
+//! Parsing and evaluating only; what is missing prints as nothing, as people expect of it.
+
+mod parse;
+mod walk;
+
+use serde_json::Value;
+
+use crate::workflow::plain;
+use parse::Piece;
+
+/// A parsed template.
+#[derive(Clone, Debug)]
+pub(crate) struct Template {
+    pieces: Vec<Piece>,
+}
+
+/// What is wrong with a template, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wrong {
+    pub what: String,
+    /// Counted in characters from 1.
+    pub column: usize,
+}
+
+impl std::fmt::Display for Wrong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} at column {} of the path", self.what, self.column)
+    }
+}
+
+impl Template {
+    pub(crate) fn parse(text: &str) -> Result<Self, Wrong> {
+        parse::template(text).map(|pieces| Self { pieces })
+    }
+
+    pub(crate) fn render(&self, root: &Value) -> String {
+        let mut text = String::new();
+        render(&self.pieces, root, root, &mut text);
+        text
+    }
+}
+
+/// Nesting is bounded by the parser, so calling itself for a range is safe.
+fn render(pieces: &[Piece], root: &Value, current: &Value, text: &mut String) {
+    for piece in pieces {
+        match piece {
+            Piece::Text(literal) => text.push_str(literal),
+            Piece::Path(path) => {
+                let found: Vec<String> = walk::find(path, root, current).into_iter().map(plain).collect();
+                text.push_str(&found.join(" "));
+            }
+            Piece::Range(path, body) => {
+                for item in walk::find(path, root, current) {
+                    render(body, root, item, text);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn show(template: &str) -> String {
+        let object = json!({
+            "kind": "Workflow",
+            "metadata": {"name": "w", "labels": {"workflows.argoproj.io/phase": "Failed"}},
+            "status": {"phase": "Failed", "count": 3, "none": null, "nodes": {
+                "a": {"name": "a", "phase": "Succeeded", "n": 1},
+                "b": {"name": "b", "phase": "Failed", "n": 20}}},
+            "items": [{"x": 1, "y": "p"}, {"x": 2, "y": "q"}, {"x": 3}]
+        });
+        match Template::parse(template) {
+            Ok(template) => template.render(&object),
+            Err(wrong) => panic!("{template}: {wrong}"),
+        }
+    }
+
+    #[test]
+    fn paths_lead_to_values() {
+        let table = [
+            ("{.status.phase}", "Failed"),
+            ("{$.metadata.name}", "w"),
+            ("{.metadata['name']}", "w"),
+            (r"{.metadata.labels.workflows\.argoproj\.io/phase}", "Failed"),
+            ("{.metadata.labels['workflows.argoproj.io/phase']}", "Failed"),
+            ("{.items[0].x}", "1"),
+            ("{.items[-1].x}", "3"),
+            ("{.items[0:2].x}", "1 2"),
+            ("{.items[0,2].x}", "1 3"),
+            ("{.items[::2].x}", "1 3"),
+            ("{.items[*].y}", "p q"),
+            ("{.status.nodes.*.phase}", "Succeeded Failed"),
+            ("{..y}", "p q"),
+            ("{.status.nodes.a}", r#"{"n":1,"name":"a","phase":"Succeeded"}"#),
+            ("{.nothing.at.all}", ""),
+            ("{.status.none}", ""),
+        ];
+        for (template, expected) in table {
+            assert_eq!(show(template), expected, "{template}");
+        }
+    }
+
+    #[test]
+    fn text_around_paths_stays() {
+        assert_eq!(show(r#"name={.metadata.name}{"\n"}{'it\'s'}"#), "name=w\nit's");
+        assert_eq!(show("plain"), "plain");
+    }
+
+    #[test]
+    fn a_range_repeats_its_body() {
+        assert_eq!(show(r#"{range .items[*]}{.x}:{.y}{"\n"}{end}"#), "1:p\n2:q\n3:\n");
+        assert_eq!(show(r#"{range .items[?(@.y)]}[{@.x}{range $.items[0:1]}{.y}{end}]{end}"#), "[1p][2p]");
+    }
+
+    #[test]
+    fn filters_compare() {
+        let table = [
+            (r#"{.status.nodes[?(@.phase=="Failed")].name}"#, "b"),
+            ("{.items[?(@.x>1)].x}", "2 3"),
+            ("{.items[?(@.x<=2)].x}", "1 2"),
+            ("{.items[?(@.y!='p')].x}", "2 3"),
+            ("{.items[?(@.y)].x}", "1 2"),
+            ("{.items[?(@.x==2)].y}", "q"),
+        ];
+        for (template, expected) in table {
+            assert_eq!(show(template), expected, "{template}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_template_says_where() {
+        let table = [
+            ("{.a", "the `{` is not closed", 1),
+            ("{range .a}", "this range has no {end}", 2),
+            ("{end}", "there is no range to end", 2),
+            ("{.a[}", "a number, a quoted key, `*` or `?(…)` expected", 5),
+            ("{.a[?(@.x ~ 1)]}", "one of == != < <= > >= expected", 11),
+            ("{name}", "a path starts with `.`, `$`, `@` or `[`", 2),
+        ];
+        for (template, what, column) in table {
+            assert_eq!(Template::parse(template).unwrap_err(), Wrong { what: what.to_owned(), column }, "{template}");
+        }
+    }
+
+    #[test]
+    fn nesting_without_end_is_refused() {
+        let deep = format!("{}{}", "{range .a}".repeat(1000), "{end}".repeat(1000));
+        assert!(Template::parse(&deep).unwrap_err().what.contains("nested"));
+    }
+}

@@ -1,0 +1,112 @@
+//! Following a parsed path through a value. What is not there is simply not found.
+
+use std::cmp::Ordering;
+
+use serde_json::Value;
+
+use super::parse::{Compare, From, Operand, Path, Step, Test};
+
+pub(super) fn find<'a>(path: &Path, root: &'a Value, current: &'a Value) -> Vec<&'a Value> {
+    let mut found = vec![if path.from == From::Root { root } else { current }];
+    for step in &path.steps {
+        found = found.into_iter().flat_map(|value| follow(step, root, value)).collect();
+    }
+    found
+}
+
+fn follow<'a>(step: &Step, root: &'a Value, value: &'a Value) -> Vec<&'a Value> {
+    match step {
+        Step::Key(key) => value.get(key).into_iter().collect(),
+        Step::Keys(keys) => keys.iter().filter_map(|key| value.get(key)).collect(),
+        Step::All => members(value),
+        Step::Below => below(value),
+        Step::Indexes(places) => {
+            let list = items(value);
+            places.iter().filter_map(|place| list.get(index(*place, list.len())?)).collect()
+        }
+        Step::Slice { from, to, step } => {
+            let list = items(value);
+            let from = from.map_or(0, |from| bound(from, list.len()));
+            let to = to.map_or(list.len(), |to| bound(to, list.len()));
+            let stride = usize::try_from(*step).unwrap_or(1);
+            list.iter().take(to).skip(from).step_by(stride).collect()
+        }
+        Step::Filter(test) => members(value).into_iter().filter(|item| holds(test, root, item)).collect(),
+    }
+}
+
+fn items(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn members(value: &Value) -> Vec<&Value> {
+    match value {
+        Value::Array(list) => list.iter().collect(),
+        Value::Object(map) => map.values().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The value and everything below it, parents first.
+fn below(value: &Value) -> Vec<&Value> {
+    let mut found = Vec::new();
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        found.push(value);
+        open.extend(members(value).into_iter().rev());
+    }
+    found
+}
+
+fn index(place: i64, length: usize) -> Option<usize> {
+    if place >= 0 {
+        usize::try_from(place).ok()
+    } else {
+        length.checked_sub(usize::try_from(place.unsigned_abs()).ok()?)
+    }
+}
+
+fn bound(place: i64, length: usize) -> usize {
+    index(place, length).unwrap_or(0).min(length)
+}
+
+fn holds(test: &Test, root: &Value, item: &Value) -> bool {
+    let left = operand(&test.left, root, item);
+    match &test.compare {
+        // A bare path asks whether it is there.
+        None => left.is_some(),
+        Some((compare, right)) => {
+            let right = operand(right, root, item);
+            match compare {
+                Compare::Equal => equal(left, right),
+                Compare::Unequal => !equal(left, right),
+                Compare::Less => order(left, right) == Some(Ordering::Less),
+                Compare::LessOrEqual => matches!(order(left, right), Some(Ordering::Less | Ordering::Equal)),
+                Compare::Greater => order(left, right) == Some(Ordering::Greater),
+                Compare::GreaterOrEqual => matches!(order(left, right), Some(Ordering::Greater | Ordering::Equal)),
+            }
+        }
+    }
+}
+
+fn operand<'a>(operand: &'a Operand, root: &'a Value, item: &'a Value) -> Option<&'a Value> {
+    match operand {
+        Operand::Literal(value) => Some(value),
+        Operand::Path(path) => find(path, root, item).into_iter().next(),
+    }
+}
+
+fn equal(left: Option<&Value>, right: Option<&Value>) -> bool {
+    match (left, right) {
+        (Some(left), Some(right)) => left == right || order(Some(left), Some(right)) == Some(Ordering::Equal),
+        (left, right) => left.is_none() && right.is_none(),
+    }
+}
+
+fn order(left: Option<&Value>, right: Option<&Value>) -> Option<Ordering> {
+    match (left?, right?) {
+        (Value::Number(left), Value::Number(right)) => left.as_f64()?.partial_cmp(&right.as_f64()?),
+        (Value::String(left), Value::String(right)) => Some(left.cmp(right)),
+        _ => None,
+    }
+}

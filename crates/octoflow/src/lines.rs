@@ -1,0 +1,275 @@
+//! From the frames of attempts' logs to lines of text in order of time.
+//! Memory is bounded: long logs are read as they are needed, and only small ones are held whole.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, VecDeque},
+    fs,
+};
+
+use octoflow_model::{AttemptId, Time};
+use octoflow_runtime::logs::{Error, Frame, Logs, Reader, Stream};
+
+/// A line without an end is cut here.
+const LONGEST_LINE: usize = 1 << 20;
+
+/// Logs up to this size are read at once, so that thousands of short ones do not need thousands of open files.
+const SMALL: u64 = 64 * 1024;
+
+/// One line of one source, without its line break.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub at: Time,
+    /// Which of the sources.
+    pub source: usize,
+    pub stream: Stream,
+    pub bytes: Vec<u8>,
+}
+
+/// Puts lines together from the pieces in which they were written.
+#[derive(Debug, Default)]
+struct Assembler {
+    /// The begun line of standard output, and of standard error.
+    begun: [Vec<u8>; 2],
+    last: Time,
+}
+
+impl Assembler {
+    fn take(&mut self, source: usize, frame: Frame, lines: &mut VecDeque<Line>) {
+        self.last = frame.at;
+        let begun = match frame.stream {
+            Stream::Stdout => &mut self.begun[0],
+            Stream::Stderr => &mut self.begun[1],
+            Stream::Note => {
+                let bytes = frame.bytes.strip_suffix(b"\n").unwrap_or(&frame.bytes).to_vec();
+                lines.push_back(Line { at: frame.at, source, stream: Stream::Note, bytes });
+                return;
+            }
+        };
+        for piece in frame.bytes.split_inclusive(|byte| *byte == b'\n') {
+            begun.extend_from_slice(piece);
+            let whole = begun.ends_with(b"\n");
+            if whole || begun.len() >= LONGEST_LINE {
+                let mut bytes = std::mem::take(begun);
+                if whole {
+                    bytes.pop();
+                    if bytes.ends_with(b"\r") {
+                        bytes.pop();
+                    }
+                }
+                lines.push_back(Line { at: frame.at, source, stream: frame.stream, bytes });
+            }
+        }
+    }
+
+    /// What was begun and never ended.
+    fn finish(&mut self, source: usize, lines: &mut VecDeque<Line>) {
+        for (begun, stream) in self.begun.iter_mut().zip([Stream::Stdout, Stream::Stderr]) {
+            if !begun.is_empty() {
+                lines.push_back(Line { at: self.last, source, stream, bytes: std::mem::take(begun) });
+            }
+        }
+    }
+}
+
+/// The lines of one attempt, also while it is being written.
+pub(crate) struct Source {
+    number: usize,
+    reader: Reader,
+    assembler: Assembler,
+    ready: VecDeque<Line>,
+}
+
+impl Source {
+    pub(crate) fn open(number: usize, logs: &Logs, attempt: AttemptId) -> Self {
+        Self { number, reader: logs.read(attempt), assembler: Assembler::default(), ready: VecDeque::new() }
+    }
+
+    /// The whole lines that have come since the last look.
+    pub(crate) fn look(&mut self) -> Result<Vec<Line>, Error> {
+        while let Some(frame) = self.reader.next_frame()? {
+            self.assembler.take(self.number, frame, &mut self.ready);
+        }
+        Ok(self.ready.drain(..).collect())
+    }
+
+    /// Everything that is left of an attempt that is over.
+    pub(crate) fn finish(mut self) -> Result<Vec<Line>, Error> {
+        let mut lines = self.look()?;
+        self.assembler.finish(self.number, &mut self.ready);
+        lines.extend(self.ready);
+        Ok(lines)
+    }
+
+    /// The next line of an attempt that is over.
+    fn next(&mut self) -> Result<Option<Line>, Error> {
+        while self.ready.is_empty() {
+            match self.reader.next_frame()? {
+                Some(frame) => self.assembler.take(self.number, frame, &mut self.ready),
+                None => {
+                    self.assembler.finish(self.number, &mut self.ready);
+                    break;
+                }
+            }
+        }
+        Ok(self.ready.pop_front())
+    }
+}
+
+/// Where the lines of a source come from next.
+enum Flow {
+    Held(VecDeque<Line>),
+    Read(Box<Source>),
+}
+
+impl Flow {
+    fn open(number: usize, logs: &Logs, attempt: AttemptId) -> Result<Self, Error> {
+        let size = fs::metadata(logs.path(attempt)).map_or(0, |about| about.len());
+        let source = Source::open(number, logs, attempt);
+        if size <= SMALL { Ok(Self::Held(source.finish()?.into())) } else { Ok(Self::Read(Box::new(source))) }
+    }
+
+    fn next(&mut self) -> Result<Option<Line>, Error> {
+        match self {
+            Self::Held(lines) => Ok(lines.pop_front()),
+            Self::Read(source) => source.next(),
+        }
+    }
+}
+
+/// All lines of all sources in order of time. A source is opened when its time has come, and closed at its end.
+pub(crate) struct Merged<'a> {
+    logs: &'a Logs,
+    /// Not yet opened: when each began at the earliest, its number and attempt; the first to begin is last.
+    waiting: Vec<(Time, usize, AttemptId)>,
+    open: Vec<Option<Flow>>,
+    /// The next line of each open source. Equal times keep the order of the sources.
+    heads: BinaryHeap<Reverse<(Time, usize)>>,
+    next: Vec<Option<Line>>,
+}
+
+impl<'a> Merged<'a> {
+    /// Sources with the time before which they cannot have written anything.
+    pub(crate) fn new(logs: &'a Logs, sources: &[(Time, AttemptId)]) -> Self {
+        let mut waiting: Vec<_> =
+            sources.iter().enumerate().map(|(number, (began, attempt))| (*began, number, *attempt)).collect();
+        waiting.sort_by_key(|(began, number, _)| Reverse((*began, *number)));
+        Self {
+            logs,
+            waiting,
+            open: sources.iter().map(|_| None).collect(),
+            heads: BinaryHeap::new(),
+            next: sources.iter().map(|_| None).collect(),
+        }
+    }
+
+    pub(crate) fn next_line(&mut self) -> Result<Option<Line>, Error> {
+        while let Some((began, number, attempt)) = self.waiting.last().copied() {
+            if self.heads.peek().is_some_and(|Reverse((at, _))| *at < began) {
+                break;
+            }
+            self.waiting.pop();
+            self.open[number] = Some(Flow::open(number, self.logs, attempt)?);
+            self.advance(number)?;
+        }
+        let Some(Reverse((_, number))) = self.heads.pop() else { return Ok(None) };
+        let line = self.next[number].take();
+        self.advance(number)?;
+        Ok(line)
+    }
+
+    fn advance(&mut self, number: usize) -> Result<(), Error> {
+        let line = match &mut self.open[number] {
+            Some(flow) => flow.next()?,
+            None => None,
+        };
+        match &line {
+            Some(line) => self.heads.push(Reverse((line.at, number))),
+            None => self.open[number] = None,
+        }
+        self.next[number] = line;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use octoflow_model::{NodeIx, RunId};
+    use tempfile::tempdir;
+
+    use super::*;
+
+    fn attempt(task: u32) -> AttemptId {
+        AttemptId { run: RunId(1), task: NodeIx(task), attempt: 0 }
+    }
+
+    /// Frames in the format of the log files, which is fixed: stream, microseconds, length, bytes.
+    fn write(logs: &Logs, task: u32, frames: &[(u8, i64, &[u8])]) {
+        let path = logs.path(attempt(task));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let mut bytes = Vec::new();
+        for (stream, at, text) in frames {
+            bytes.push(*stream);
+            bytes.extend(at.to_le_bytes());
+            bytes.extend(u32::try_from(text.len()).unwrap().to_le_bytes());
+            bytes.extend(*text);
+        }
+        fs::write(path, bytes).unwrap();
+    }
+
+    fn all(merged: &mut Merged<'_>) -> Vec<(usize, String)> {
+        let mut lines = Vec::new();
+        while let Some(line) = merged.next_line().unwrap() {
+            lines.push((line.source, String::from_utf8_lossy(&line.bytes).into_owned()));
+        }
+        lines
+    }
+
+    #[test]
+    fn lines_of_several_attempts_come_in_order_of_time() {
+        let dir = tempdir().unwrap();
+        let logs = Logs::new(dir.path());
+        write(&logs, 0, &[(1, 10, b"a1\na2\n"), (1, 40, b"a3")]);
+        write(&logs, 1, &[(2, 20, b"b1\n"), (1, 30, b"b2\r\n")]);
+        let sources = [(Time(0), attempt(0)), (Time(0), attempt(1)), (Time(0), attempt(2))];
+        let lines = all(&mut Merged::new(&logs, &sources));
+        let expected = [(0, "a1"), (0, "a2"), (1, "b1"), (1, "b2"), (0, "a3")];
+        assert_eq!(lines, expected.map(|(source, text)| (source, text.to_owned())));
+    }
+
+    #[test]
+    fn pieces_become_lines_and_the_streams_do_not_mix() {
+        let dir = tempdir().unwrap();
+        let logs = Logs::new(dir.path());
+        write(&logs, 0, &[(1, 1, b"hel"), (2, 2, b"oops\n"), (1, 3, b"lo\n"), (3, 4, b"the log ends here\n")]);
+        let lines = Source::open(0, &logs, attempt(0)).finish().unwrap();
+        let texts: Vec<(Stream, &[u8])> = lines.iter().map(|line| (line.stream, line.bytes.as_slice())).collect();
+        assert_eq!(
+            texts,
+            [(Stream::Stderr, &b"oops"[..]), (Stream::Stdout, b"hello"), (Stream::Note, b"the log ends here")]
+        );
+    }
+
+    #[test]
+    fn a_look_gives_only_whole_lines() {
+        let dir = tempdir().unwrap();
+        let logs = Logs::new(dir.path());
+        write(&logs, 0, &[(1, 1, b"one\ntw")]);
+        let mut source = Source::open(0, &logs, attempt(0));
+        assert_eq!(source.look().unwrap().len(), 1);
+        assert_eq!(source.look().unwrap().len(), 0);
+        assert_eq!(source.finish().unwrap()[0].bytes, b"tw");
+    }
+
+    #[test]
+    fn long_logs_are_read_piece_by_piece_with_the_same_result() {
+        let dir = tempdir().unwrap();
+        let logs = Logs::new(dir.path());
+        let long = b"0123456789abcdef\n".repeat(10_000);
+        write(&logs, 0, &[(1, 1, &long)]);
+        write(&logs, 1, &[(1, 2, b"after\n")]);
+        let lines = all(&mut Merged::new(&logs, &[(Time(0), attempt(0)), (Time(2), attempt(1))]));
+        assert_eq!(lines.len(), 10_001);
+        assert_eq!(lines.last(), Some(&(1, "after".to_owned())));
+    }
+}

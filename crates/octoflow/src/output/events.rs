@@ -1,0 +1,124 @@
+//! A run as lines, one for each thing that happens: what `run` shows where there is no terminal to draw on.
+//! `12:00:01 ✔ step-a succeeded (0.3s)`.
+
+use jiff::tz::TimeZone;
+use octoflow_model::{
+    Time,
+    argo::{Phase, Shutdown},
+};
+
+use super::{
+    clock,
+    colour::{Colour, Paint, icon, one_line},
+};
+use crate::follow::{Event, Followed, Seen};
+
+/// The line for an event. With several runs each line begins with its run's name.
+pub(crate) fn line(run: &Followed, at: Time, event: &Event, several: bool, zone: &TimeZone, paint: Paint) -> String {
+    let (phase, waiting, words) = describe(run, at, event);
+    let (icon, colour) = icon(phase, waiting);
+    let owner =
+        if several { format!("{} ", paint.paint(&format!("[{}]", run.name), Colour::Dim)) } else { String::new() };
+    format!("{} {} {owner}{words}", paint.paint(&clock::of_day(at, zone), Colour::Dim), paint.paint(icon, colour))
+}
+
+fn describe(run: &Followed, at: Time, event: &Event) -> (&'static str, bool, String) {
+    let workflow = &run.name;
+    match event {
+        Event::Began => ("Running", false, format!("workflow {workflow} started")),
+        Event::Started(node) => ("Running", false, format!("{} started", run.label(*node))),
+        Event::Waits(node) => {
+            let display = run.nodes.get(node.at()).map_or("", |seen| &seen.display);
+            let how = format!("octoflow resume {workflow} --node-field-selector displayName={display}");
+            ("Running", true, format!("{} waits (to go on: {how})", run.label(*node)))
+        }
+        Event::Finished(node) => match run.nodes.get(node.at()) {
+            Some(seen) => (seen.phase.word(), false, format!("{} {}", run.label(*node), ending(seen, at))),
+            None => ("Succeeded", false, run.label(*node)),
+        },
+        Event::Backoff { node, until, message } => {
+            let wait = clock::fine(until.since(at));
+            ("Pending", false, format!("{} is tried again in {wait}{}", run.label(*node), reason(message)))
+        }
+        Event::Suspended => {
+            ("Running", true, format!("workflow {workflow} is suspended (to go on: octoflow resume {workflow})"))
+        }
+        Event::Resumed => ("Running", false, format!("workflow {workflow} is resumed")),
+        Event::ShuttingDown(Shutdown::Stop) => ("Pending", false, format!("workflow {workflow} is being stopped")),
+        Event::ShuttingDown(Shutdown::Terminate) => {
+            ("Pending", false, format!("workflow {workflow} is being terminated"))
+        }
+        Event::DeadlinePassed => ("Failed", false, format!("workflow {workflow} exceeded its deadline")),
+        Event::Ended => {
+            let took = run.began.map_or(String::new(), |began| format!(" ({})", clock::fine(at.since(began))));
+            let words = format!("workflow {workflow} {}{took}{}", verb(run.phase.word()), reason(&run.message));
+            (run.phase.word(), false, words)
+        }
+    }
+}
+
+fn ending(seen: &Seen, at: Time) -> String {
+    match seen.phase {
+        Phase::Succeeded => format!("succeeded ({})", clock::fine(seen.took(at))),
+        phase => format!("{}{}", verb(phase.word()), reason(&seen.message)),
+    }
+}
+
+fn verb(phase: &str) -> &'static str {
+    match phase {
+        "Succeeded" => "succeeded",
+        "Failed" => "failed",
+        "Error" => "could not be run",
+        "Skipped" => "skipped",
+        "Omitted" => "omitted",
+        "Pending" => "waits",
+        _ => "runs",
+    }
+}
+
+fn reason(message: &str) -> String {
+    if message.is_empty() { String::new() } else { format!(": {}", one_line(message)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use octoflow_model::{Fact, NodeIx, argo::RunPhase};
+
+    use super::*;
+    use crate::follow::tests::{finished, two_steps};
+
+    fn told(facts: &[Fact], several: bool) -> Vec<String> {
+        let mut run = Followed::new("w");
+        facts
+            .iter()
+            .filter_map(|fact| {
+                run.take(fact).map(|(at, event)| line(&run, at, &event, several, &TimeZone::UTC, Paint::OFF))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn each_event_is_one_line_with_time_and_icon() {
+        let mut facts = two_steps();
+        facts.extend([
+            Fact::Started { node: NodeIx(2), at: Time(1_000_000) },
+            finished(2, Phase::Succeeded, "", Time(1_340_000)),
+            Fact::Ended { phase: RunPhase::Succeeded, message: String::new(), at: Time(2_000_000) },
+        ]);
+        let expected = [
+            "00:00:00 ● workflow w started",
+            "00:00:00 ○ b skipped",
+            "00:00:01 ● a started",
+            "00:00:01 ✔ a succeeded (0.3s)",
+            "00:00:02 ✔ workflow w succeeded (2.0s)",
+        ];
+        assert_eq!(told(&facts, false), expected);
+    }
+
+    #[test]
+    fn a_failure_says_why() {
+        let mut facts = two_steps();
+        facts.push(finished(2, Phase::Failed, "main: Error (exit code 1)", Time(0)));
+        assert_eq!(told(&facts, true).last().unwrap(), "00:00:00 ✖ [w] a failed: main: Error (exit code 1)");
+    }
+}

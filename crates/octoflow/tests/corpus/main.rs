@@ -1,0 +1,131 @@
+//! The conformance corpus through the real command: every case whose features are supported ends in its phase.
+//! A case is out of scope only when admission names something it does not support yet.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use serde_json::Value;
+
+/// Most cases sleep rather than work, so more of them than cores run at once.
+const AT_ONCE: usize = 8;
+/// No case takes this long unless it hangs.
+const PATIENCE: &str = "120s";
+/// The codes with which admission says that something is known but not supported yet.
+const UNSUPPORTED: [&str; 2] = ["error[OF1011]", "error[OF1012]"];
+/// How many cases must be in scope at least.
+const AT_LEAST: usize = 120;
+
+#[derive(Debug)]
+struct Case {
+    file: String,
+    expected: String,
+    load_first: Vec<String>,
+}
+
+#[derive(Debug, PartialEq)]
+enum Ending {
+    Phase(String),
+    Rejected,
+    OutOfScope(String),
+    Broken(String),
+}
+
+#[test]
+fn every_case_with_supported_features_ends_in_its_phase() {
+    let Some(corpus) = corpus() else { return };
+    let cases = cases(&corpus);
+    let scratch = tempfile::tempdir().expect("a scratch directory can be made");
+    let next = AtomicUsize::new(0);
+    let endings = Mutex::new(BTreeMap::new());
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some((at, case)) =
+                    cases.get(next.fetch_add(1, Ordering::Relaxed)).map(|case| (case.file.clone(), case))
+                {
+                    let data_dir = scratch.path().join(at.replace('/', "_"));
+                    let ending = run(&corpus, case, &data_dir);
+                    endings.lock().unwrap().insert(at, ending);
+                }
+            });
+        }
+    });
+    let endings = endings.into_inner().unwrap();
+    let mut wrong = Vec::new();
+    let mut outside = Vec::new();
+    let mut right = 0;
+    for case in &cases {
+        let ending = &endings[&case.file];
+        match ending {
+            Ending::OutOfScope(why) => outside.push(format!("{}: {why}", case.file)),
+            Ending::Rejected if case.expected == "rejected" => right += 1,
+            Ending::Phase(phase) if *phase == case.expected => right += 1,
+            other => wrong.push(format!("{}: expected {}, got {other:?}", case.file, case.expected)),
+        }
+    }
+    println!("{right} right, {} wrong, {} out of scope", wrong.len(), outside.len());
+    println!("out of scope:\n  {}", outside.join("\n  "));
+    assert!(wrong.is_empty(), "{} cases ended wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(right >= AT_LEAST, "only {right} cases are in scope, at least {AT_LEAST} must be");
+}
+
+fn corpus() -> Option<PathBuf> {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
+    if corpus.is_dir() {
+        return Some(corpus.canonicalize().expect("the corpus folder has a path"));
+    }
+    assert!(std::env::var_os("CI").is_none(), "the corpus is required in CI: {} is missing", corpus.display());
+    eprintln!("SKIPPED: the conformance corpus is not at {}", corpus.display());
+    None
+}
+
+fn cases(corpus: &Path) -> Vec<Case> {
+    let table = fs::read_to_string(corpus.join("argo/cases.tsv")).expect("the corpus has its table");
+    let rows = table.lines().skip(1).filter(|line| !line.trim().is_empty());
+    rows.map(|line| {
+        let mut columns = line.split('\t').map(str::to_owned);
+        let (file, expected) = (columns.next().unwrap_or_default(), columns.next().unwrap_or_default());
+        let load_first =
+            columns.next().unwrap_or_default().split(',').filter(|file| !file.is_empty()).map(str::to_owned).collect();
+        Case { file, expected, load_first }
+    })
+    .collect()
+}
+
+fn run(corpus: &Path, case: &Case, data_dir: &Path) -> Ending {
+    let files = case.load_first.iter().chain([&case.file]).map(|file| corpus.join("argo").join(file));
+    let path = format!("{}:{}", corpus.join("bin").display(), std::env::var("PATH").unwrap_or_default());
+    let output = Command::new(env!("CARGO_BIN_EXE_octoflow"))
+        .args(["run", "-o", "json", "--quiet", "--timeout", PATIENCE, "--data-dir"])
+        .arg(data_dir)
+        .args(files)
+        .env("PATH", path)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the command can be started");
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(6) {
+        return match said.lines().find(|line| UNSUPPORTED.iter().any(|code| line.contains(code))) {
+            Some(line) => Ending::OutOfScope(line.trim().to_owned()),
+            None => Ending::Rejected,
+        };
+    }
+    match serde_json::from_slice::<Value>(&output.stdout).ok().and_then(|object| phase(&object)) {
+        Some(phase) => Ending::Phase(phase),
+        None => Ending::Broken(format!("{}: {}", output.status, said.lines().last().unwrap_or_default())),
+    }
+}
+
+fn phase(object: &Value) -> Option<String> {
+    let object = object.get("items").and_then(|items| items.get(0)).unwrap_or(object);
+    object["status"]["phase"].as_str().map(str::to_owned)
+}

@@ -1,0 +1,138 @@
+//! Kill -9 of the real command in the middle of its work, taken up again each time: nothing acknowledged is lost, nothing
+//! that finished runs again, the tree is the same, no process stays behind.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+const GROUPS: usize = 10;
+const ITEMS: usize = 100;
+const KILLS: usize = 20;
+
+/// A thousand steps; each leaves one line in a file outside its own view.
+fn manifest(host: &Path) -> String {
+    let groups: String = (0..GROUPS)
+        .map(|group| {
+            format!(
+                "    - - name: g{group}\n        template: mark\n        withSequence: {{count: \"{ITEMS}\"}}\n        arguments:\n          parameters: [{{name: who, value: \"g{group}-{{{{item}}}}\"}}]\n"
+            )
+        })
+        .collect();
+    format!(
+        "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata:\n  name: thousand\nspec:\n  entrypoint: main\n  volumes:\n  - name: out\n    hostPath: {{path: {}}}\n  templates:\n  - name: main\n    steps:\n{groups}  - name: mark\n    inputs:\n      parameters: [{{name: who}}]\n    container:\n      image: bash\n      command: [bash, -c]\n      args: [\"echo {{{{inputs.parameters.who}}}} >> /out/marks; sleep 0.01\"]\n      volumeMounts: [{{name: out, mountPath: /out}}]\n",
+        host.display()
+    )
+}
+
+fn octoflow(data_dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_octoflow"));
+    command.arg("--data-dir").arg(data_dir).stdin(Stdio::null());
+    command
+}
+
+/// Starts a run, lets it report this many events, and kills it. False when it ended before that.
+fn killed_after(mut command: Command, events: usize) -> bool {
+    let mut child: Child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the command starts");
+    let talk = BufReader::new(child.stderr.take().expect("its talk is piped"));
+    let seen = talk.lines().take(events).count();
+    let ended = seen < events;
+    child.kill().expect("it can be killed");
+    child.wait().expect("it can be waited for");
+    !ended
+}
+
+fn marks(host: &Path) -> BTreeMap<String, usize> {
+    let mut marks = BTreeMap::new();
+    for line in fs::read_to_string(host.join("marks")).unwrap_or_default().lines() {
+        *marks.entry(line.to_owned()).or_insert(0) += 1;
+    }
+    marks
+}
+
+fn tree(object: &Value) -> BTreeMap<String, String> {
+    let nodes = object["status"]["nodes"].as_object().expect("the object has nodes");
+    let text = |node: &Value, field: &str| node[field].as_str().unwrap_or_default().to_owned();
+    nodes.values().map(|node| (text(node, "name"), format!("{} {}", text(node, "type"), text(node, "phase")))).collect()
+}
+
+#[test]
+fn a_run_killed_twenty_times_ends_as_if_it_had_not_been() {
+    let calm = tempfile::tempdir().unwrap();
+    let file = calm.path().join("calm.yaml");
+    fs::write(&file, manifest(calm.path())).unwrap();
+    let output =
+        octoflow(&calm.path().join("data")).args(["run", "-o", "json", "--quiet"]).arg(&file).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let expected = tree(&serde_json::from_slice(&output.stdout).unwrap());
+
+    let rough = tempfile::tempdir().unwrap();
+    let data_dir = rough.path().join("data");
+    let file = rough.path().join("rough.yaml");
+    fs::write(&file, manifest(rough.path())).unwrap();
+    let mut kills = 0;
+    // Irregular but repeatable distances between the kills.
+    let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut first = true;
+    while kills < KILLS {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let events = 5 + (state >> 33) as usize % 80;
+        let mut command = octoflow(&data_dir);
+        if first {
+            command.arg("run").arg(&file);
+        } else {
+            command.args(["run", "--resume", "thousand"]);
+        }
+        first = false;
+        if !killed_after(command, events) {
+            break;
+        }
+        kills += 1;
+    }
+    assert_eq!(kills, KILLS, "the run ended before it could be killed often enough");
+    let output = octoflow(&data_dir).args(["run", "--resume", "thousand", "-o", "json", "--quiet"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let object: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(object["status"]["phase"], "Succeeded");
+    assert_eq!(tree(&object), expected);
+
+    let marks = marks(rough.path());
+    let again: Vec<_> = marks.iter().filter(|(_, count)| **count != 1).collect();
+    assert!(again.is_empty(), "steps that ran more than once: {again:?}");
+    assert_eq!(marks.len(), GROUPS * ITEMS);
+    assert_eq!(left_behind(&data_dir), Vec::<String>::new());
+}
+
+/// Processes that still have something to do with the data directory. They get a moment to go.
+fn left_behind(data_dir: &Path) -> Vec<String> {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let needle = data_dir.display().to_string();
+    loop {
+        let found = processes_naming(&needle);
+        if found.is_empty() || Instant::now() > deadline {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn processes_naming(needle: &str) -> Vec<String> {
+    let numbers = fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok()?.parse::<u32>().ok());
+    let told = numbers.filter(|number| *number != std::process::id()).filter_map(|number| {
+        let read = |file: &str| {
+            fs::read(format!("/proc/{number}/{file}")).map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', " "))
+        };
+        let text = format!("{} {}", read("cmdline").ok()?, read("environ").unwrap_or_default());
+        text.contains(needle).then(|| format!("{number}: {}", &text[..text.len().min(200)]))
+    });
+    told.collect()
+}

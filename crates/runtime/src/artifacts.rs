@@ -1,0 +1,10 @@
+//! Artifacts on this machine: a content-addressed store, and packing and unpacking between it and a task's files.
+//! Paths from archives are never trusted; bytes in the store are never changed.
+
+mod pack;
+mod store;
+mod unpack;
+
+pub(crate) use pack::save;
+pub use store::{Error, Store};
+pub(crate) use unpack::place;

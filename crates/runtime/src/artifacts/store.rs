@@ -1,0 +1,156 @@
+//! The content-addressed store: bytes by the digest of what they are. Writing the same bytes twice keeps one copy.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use octoflow_model::task::StoredArtifact;
+use sha2::{Digest, Sha256};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("`{0}` is not a digest of the form sha256:<64 hex digits>")]
+    NotADigest(String),
+    #[error("the artifact {digest} is not in the store")]
+    Missing { digest: String },
+    #[error("the artifact store could not {verb}")]
+    Disk { verb: &'static str, source: io::Error },
+}
+
+#[derive(Clone, Debug)]
+pub struct Store {
+    dir: PathBuf,
+}
+
+/// Distinguishes half-written files of this process.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+impl Store {
+    pub fn new(data_dir: &Path) -> Self {
+        Self { dir: data_dir.join("artifacts") }
+    }
+
+    /// The bytes as they are stored.
+    pub fn open(&self, artifact: &StoredArtifact) -> Result<File, Error> {
+        match File::open(self.path(&artifact.digest)?) {
+            Ok(file) => Ok(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(Error::Missing { digest: artifact.digest.clone() })
+            }
+            Err(source) => Err(Error::Disk { verb: "open an artifact", source }),
+        }
+    }
+
+    /// Keeps what `read` gives; answers digest and size.
+    pub fn keep(&self, read: &mut dyn Read) -> Result<(String, u64), Error> {
+        let mut entry = self.begin()?;
+        io::copy(read, &mut entry).map_err(|source| Error::Disk { verb: "write an artifact", source })?;
+        entry.finish()
+    }
+
+    fn path(&self, digest: &str) -> Result<PathBuf, Error> {
+        let hex = digest
+            .strip_prefix("sha256:")
+            .filter(|hex| hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)))
+            .ok_or_else(|| Error::NotADigest(digest.to_owned()))?;
+        Ok(self.dir.join("sha256").join(&hex[..2]).join(hex))
+    }
+
+    /// Begins an artifact whose bytes are written piece by piece.
+    pub(crate) fn begin(&self) -> Result<Entry<'_>, Error> {
+        let failed = |source| Error::Disk { verb: "begin an artifact", source };
+        let dir = self.dir.join("incoming");
+        fs::create_dir_all(&dir).map_err(failed)?;
+        let path = dir.join(format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
+        let file = File::create(&path).map_err(failed)?;
+        Ok(Entry { store: self, path, file: io::BufWriter::with_capacity(64 * 1024, file), hash: Sha256::new(), size: 0 })
+    }
+}
+
+/// An artifact being written. Dropped before the end it leaves nothing.
+pub(crate) struct Entry<'a> {
+    store: &'a Store,
+    path: PathBuf,
+    file: io::BufWriter<File>,
+    hash: Sha256,
+    size: u64,
+}
+
+impl Entry<'_> {
+    /// Makes the bytes durable under their digest.
+    pub(crate) fn finish(mut self) -> Result<(String, u64), Error> {
+        let failed = |source| Error::Disk { verb: "keep an artifact", source };
+        self.file.flush().map_err(failed)?;
+        let digest = format!("sha256:{}", hex(&std::mem::take(&mut self.hash).finalize()));
+        let home = self.store.path(&digest)?;
+        if !home.exists() {
+            // Whoever is told the digest may rely on the bytes, also after a power cut.
+            self.file.get_ref().sync_data().map_err(failed)?;
+            fs::create_dir_all(home.parent().expect("a path in the store has a parent")).map_err(failed)?;
+            fs::rename(&self.path, &home).map_err(failed)?;
+        }
+        Ok((digest, self.size))
+    }
+}
+
+impl Write for Entry<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.file.write(bytes)?;
+        self.hash.update(&bytes[..count]);
+        self.size += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for Entry<'_> {
+    fn drop(&mut self) {
+        // Gone already when it was renamed; otherwise half an artifact is nobody's.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use octoflow_model::task::Archive;
+
+    use super::*;
+
+    #[test]
+    fn bytes_are_found_by_their_digest_and_kept_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path());
+        let (digest, size) = store.keep(&mut &b"hello"[..]).unwrap();
+        assert_eq!(digest, "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824");
+        assert_eq!(store.keep(&mut &b"hello"[..]).unwrap(), (digest.clone(), size));
+        let artifact = StoredArtifact { digest, size, archive: Archive::None, key: String::new() };
+        let mut text = String::new();
+        store.open(&artifact).unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!(text, "hello");
+        assert_eq!(fs::read_dir(dir.path().join("artifacts/incoming")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_digest_is_never_a_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path());
+        for digest in ["sha256:../../etc/passwd", "md5:00", "", &format!("sha256:{}", "A".repeat(64))] {
+            let artifact =
+                StoredArtifact { digest: digest.to_owned(), size: 0, archive: Archive::None, key: String::new() };
+            assert!(matches!(store.open(&artifact), Err(Error::NotADigest(_))), "{digest}");
+        }
+        let absent = format!("sha256:{}", "a".repeat(64));
+        let artifact = StoredArtifact { digest: absent, size: 0, archive: Archive::None, key: String::new() };
+        assert!(matches!(store.open(&artifact), Err(Error::Missing { .. })));
+    }
+}

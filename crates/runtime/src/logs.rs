@@ -1,0 +1,417 @@
+//! Attempt logs: one file an attempt, a row of frames with stream, time and bytes, exactly as they came.
+//! This file owns the format and reading it; the spawner writes. How lines look to people is the caller's business.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+};
+
+use octoflow_model::{
+    ids::{AttemptId, RunId},
+    time::Time,
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    Stdout,
+    Stderr,
+    /// A word of the house itself, e.g. that the log was cut here.
+    Note,
+}
+
+impl Stream {
+    fn code(self) -> u8 {
+        match self {
+            Self::Stdout => 1,
+            Self::Stderr => 2,
+            Self::Note => 3,
+        }
+    }
+
+    fn from_code(code: u8) -> Option<Self> {
+        Some(match code {
+            1 => Self::Stdout,
+            2 => Self::Stderr,
+            3 => Self::Note,
+            _ => return None,
+        })
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    pub stream: Stream,
+    pub at: Time,
+    pub bytes: Vec<u8>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the log {} could not be read", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("the log {} is damaged at byte {at}", path.display())]
+    Damaged { path: PathBuf, at: u64 },
+    #[error("the logs in {} could not be deleted", path.display())]
+    Delete { path: PathBuf, source: io::Error },
+}
+
+/// Stream, microseconds since the epoch, length.
+const HEADER: usize = 1 + 8 + 4;
+
+/// A single frame never holds more than this, so a reader's memory is bounded.
+pub(crate) const LARGEST_FRAME: usize = 1 << 20;
+
+pub(crate) fn header(stream: Stream, at: Time, length: usize) -> [u8; HEADER] {
+    let mut bytes = [0; HEADER];
+    bytes[0] = stream.code();
+    bytes[1..9].copy_from_slice(&at.0.to_le_bytes());
+    bytes[9..].copy_from_slice(&u32::try_from(length).expect("a frame is small").to_le_bytes());
+    bytes
+}
+
+/// All logs of a data directory.
+#[derive(Clone, Debug)]
+pub struct Logs {
+    dir: PathBuf,
+}
+
+impl Logs {
+    pub fn new(data_dir: &Path) -> Self {
+        Self { dir: data_dir.join("logs") }
+    }
+
+    pub fn path(&self, attempt: AttemptId) -> PathBuf {
+        self.run_dir(attempt.run).join(format!("{}-{}.log", attempt.task, attempt.attempt))
+    }
+
+    fn run_dir(&self, run: RunId) -> PathBuf {
+        self.dir.join(run.to_string())
+    }
+
+    /// The frames written so far; after the end of the iterator, calling `next` again sees what came meanwhile.
+    /// An attempt that wrote nothing has no file and gives no frames.
+    pub fn read(&self, attempt: AttemptId) -> Reader {
+        Reader { path: self.path(attempt), file: None, at: 0, behind: Vec::new() }
+    }
+
+    /// Deletes the logs of a whole run; a run without logs is fine.
+    pub fn delete(&self, run: RunId) -> Result<(), Error> {
+        let path = self.run_dir(run);
+        match fs::remove_dir_all(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => Err(Error::Delete { path, source }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The last `most` bytes of standard output, and whether there was more before them.
+    pub(crate) fn tail_of_stdout(&self, attempt: AttemptId, most: usize) -> Result<(Vec<u8>, bool), Error> {
+        let mut reader = self.read(attempt);
+        let (mut tail, mut cut) = (Vec::new(), false);
+        while let Some((stream, _, length)) = reader.next_header()? {
+            if stream != Stream::Stdout {
+                reader.pass(length);
+                continue;
+            }
+            let bytes = reader.body(length)?;
+            tail.extend_from_slice(&bytes);
+            // Trimmed in large steps, so that the cost stays linear.
+            if tail.len() > most * 2 {
+                tail.drain(..tail.len() - most);
+                cut = true;
+            }
+        }
+        if tail.len() > most {
+            tail.drain(..tail.len() - most);
+            cut = true;
+        }
+        Ok((tail, cut))
+    }
+}
+
+/// Reads one attempt's frames, also while it is being written.
+pub struct Reader {
+    path: PathBuf,
+    file: Option<File>,
+    /// Where the next frame begins.
+    at: u64,
+    /// Bytes read ahead, from `at` on.
+    behind: Vec<u8>,
+}
+
+/// Small frames are read many at a time.
+const READ_AHEAD: usize = 64 * 1024;
+
+impl Reader {
+    /// Gives frames to `each` until `done` says the attempt is over and everything was given. Between looks it calls
+    /// `pause`, which may wait or do something useful.
+    pub fn follow(
+        &mut self,
+        mut each: impl FnMut(Frame),
+        mut done: impl FnMut() -> bool,
+        mut pause: impl FnMut(),
+    ) -> Result<(), Error> {
+        loop {
+            // Asked before reading: whatever was written before the end is then seen by this look.
+            let last = done();
+            while let Some(frame) = self.next_frame()? {
+                each(frame);
+            }
+            if last {
+                return Ok(());
+            }
+            pause();
+        }
+    }
+
+    pub fn next_frame(&mut self) -> Result<Option<Frame>, Error> {
+        let Some((stream, at, length)) = self.next_header()? else { return Ok(None) };
+        let bytes = self.body(length)?;
+        Ok(Some(Frame { stream, at, bytes }))
+    }
+
+    /// The next frame's header, once the whole frame is there.
+    fn next_header(&mut self) -> Result<Option<(Stream, Time, usize)>, Error> {
+        if !self.have(HEADER)? {
+            return Ok(None);
+        }
+        let number = |range: std::ops::Range<usize>| &self.behind[range];
+        let damaged = || Error::Damaged { path: self.path.clone(), at: self.at };
+        let stream = Stream::from_code(self.behind[0]).ok_or_else(damaged)?;
+        let at = i64::from_le_bytes(number(1..9).try_into().expect("eight bytes"));
+        let length = u32::from_le_bytes(number(9..13).try_into().expect("four bytes")) as usize;
+        if length > LARGEST_FRAME {
+            return Err(damaged());
+        }
+        Ok(self.have(HEADER + length)?.then_some((stream, Time(at), length)))
+    }
+
+    fn body(&mut self, length: usize) -> Result<Vec<u8>, Error> {
+        let bytes = self.behind[HEADER..HEADER + length].to_vec();
+        self.pass(length);
+        Ok(bytes)
+    }
+
+    fn pass(&mut self, length: usize) {
+        self.behind.drain(..HEADER + length);
+        self.at += (HEADER + length) as u64;
+    }
+
+    /// Whether `count` bytes are there from `at` on, reading more when needed.
+    fn have(&mut self, count: usize) -> Result<bool, Error> {
+        let failed = |source| Error::Read { path: self.path.clone(), source };
+        if self.behind.len() >= count {
+            return Ok(true);
+        }
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => match File::open(&self.path) {
+                Ok(file) => self.file.insert(file),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+                Err(error) => return Err(failed(error)),
+            },
+        };
+        let from = self.at + self.behind.len() as u64;
+        file.seek(SeekFrom::Start(from)).map_err(failed)?;
+        let want = (count - self.behind.len()).max(READ_AHEAD) as u64;
+        file.take(want).read_to_end(&mut self.behind).map_err(failed)?;
+        Ok(self.behind.len() >= count)
+    }
+}
+
+impl Iterator for Reader {
+    type Item = Result<Frame, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_frame().transpose()
+    }
+}
+
+/// The writing side. It never fails: what cannot be written is dropped, and the end of the attempt says so.
+pub(crate) struct Writer {
+    path: PathBuf,
+    file: Option<File>,
+    length: u64,
+    limit: u64,
+    truncated: bool,
+}
+
+impl Writer {
+    pub(crate) fn new(path: PathBuf, limit: u64) -> Self {
+        Self { path, file: None, length: 0, limit, truncated: false }
+    }
+
+    pub(crate) fn truncated(&self) -> bool {
+        self.truncated
+    }
+
+    pub(crate) fn append(&mut self, stream: Stream, at: Time, bytes: &[u8]) {
+        if self.truncated {
+            return;
+        }
+        let room = usize::try_from(self.limit.saturating_sub(self.length)).unwrap_or(usize::MAX);
+        let kept = &bytes[..bytes.len().min(room)];
+        let mut written = Ok(());
+        for part in kept.chunks(LARGEST_FRAME) {
+            written = written.and_then(|()| self.frame(stream, at, part));
+        }
+        if let Err(error) = written {
+            self.truncated = true;
+            let _ = self.frame(Stream::Note, at, format!("the log ends here: {error}\n").as_bytes());
+        } else if kept.len() < bytes.len() {
+            self.truncated = true;
+            let note = format!("the log ends here: it reached its limit of {} bytes\n", self.limit);
+            let _ = self.frame(Stream::Note, at, note.as_bytes());
+        }
+    }
+
+    fn frame(&mut self, stream: Stream, at: Time, bytes: &[u8]) -> io::Result<()> {
+        let path = &self.path;
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => self.file.insert(create(path)?),
+        };
+        let header = header(stream, at, bytes.len());
+        let parts = [io::IoSlice::new(&header), io::IoSlice::new(bytes)];
+        let whole = header.len() + bytes.len();
+        let outcome = match file.write_vectored(&parts) {
+            Ok(sent) if sent == whole => Ok(()),
+            Ok(sent) if sent < header.len() => file.write_all(&header[sent..]).and_then(|()| file.write_all(bytes)),
+            Ok(sent) => file.write_all(&bytes[sent - header.len()..]),
+            Err(error) => Err(error),
+        };
+        match outcome {
+            Ok(()) => self.length += whole as u64,
+            // Half a frame would make the rest unreadable.
+            Err(_) => {
+                let _ = file.set_len(self.length).and_then(|()| file.seek(SeekFrom::Start(self.length)));
+            }
+        }
+        outcome
+    }
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    match File::create(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(path.parent().unwrap_or(path))?;
+            File::create(path)
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use octoflow_model::ids::NodeIx;
+
+    use super::*;
+
+    fn attempt() -> AttemptId {
+        AttemptId { run: RunId(3), task: NodeIx(1), attempt: 0 }
+    }
+
+    fn logs() -> (tempfile::TempDir, Logs) {
+        let dir = tempfile::tempdir().unwrap();
+        let logs = Logs::new(dir.path());
+        (dir, logs)
+    }
+
+    #[test]
+    fn frames_come_back_as_they_were_written() {
+        let (_dir, logs) = logs();
+        let mut writer = Writer::new(logs.path(attempt()), u64::MAX);
+        let big = vec![7; LARGEST_FRAME + 5];
+        writer.append(Stream::Stdout, Time(1), b"one\xff\n");
+        writer.append(Stream::Stderr, Time(2), b"two");
+        writer.append(Stream::Stdout, Time(3), &big);
+        let frames: Vec<Frame> = logs.read(attempt()).collect::<Result<_, _>>().unwrap();
+        assert_eq!(frames[0], Frame { stream: Stream::Stdout, at: Time(1), bytes: b"one\xff\n".to_vec() });
+        assert_eq!(frames[1].stream, Stream::Stderr);
+        let rest: Vec<u8> = frames[2..].iter().flat_map(|frame| frame.bytes.clone()).collect();
+        assert_eq!(rest, big);
+        let (tail, cut) = logs.tail_of_stdout(attempt(), 10).unwrap();
+        assert_eq!((tail, cut), (vec![7; 10], true));
+    }
+
+    #[test]
+    fn a_silent_attempt_has_no_file_and_no_frames() {
+        let (_dir, logs) = logs();
+        assert!(logs.read(attempt()).next().is_none());
+        assert!(!logs.path(attempt()).exists());
+    }
+
+    #[test]
+    fn a_reader_sees_what_is_written_later_and_half_a_frame_is_no_frame() {
+        let (_dir, logs) = logs();
+        let mut reader = logs.read(attempt());
+        assert!(reader.next().is_none());
+        let mut writer = Writer::new(logs.path(attempt()), u64::MAX);
+        writer.append(Stream::Stdout, Time(1), b"a");
+        assert_eq!(reader.next().unwrap().unwrap().bytes, b"a");
+        let mut half = header(Stream::Stdout, Time(2), 4).to_vec();
+        half.extend_from_slice(b"ab");
+        let mut file = File::options().append(true).open(logs.path(attempt())).unwrap();
+        file.write_all(&half).unwrap();
+        assert!(reader.next().is_none());
+        file.write_all(b"cd").unwrap();
+        assert_eq!(reader.next().unwrap().unwrap().bytes, b"abcd");
+    }
+
+    #[test]
+    fn the_limit_cuts_and_says_so() {
+        let (_dir, logs) = logs();
+        let mut writer = Writer::new(logs.path(attempt()), 20);
+        writer.append(Stream::Stdout, Time(1), &[1; 30]);
+        writer.append(Stream::Stdout, Time(1), &[2; 30]);
+        assert!(writer.truncated());
+        let frames: Vec<Frame> = logs.read(attempt()).collect::<Result<_, _>>().unwrap();
+        assert_eq!(frames[0].bytes, [1; 20]);
+        assert_eq!(frames[1].stream, Stream::Note);
+        assert_eq!(frames.len(), 2);
+    }
+
+    #[test]
+    fn damage_is_an_error_with_its_place() {
+        let (_dir, logs) = logs();
+        let mut writer = Writer::new(logs.path(attempt()), u64::MAX);
+        writer.append(Stream::Stdout, Time(1), b"ok");
+        File::options().append(true).open(logs.path(attempt())).unwrap().write_all(&[9; 40]).unwrap();
+        let mut reader = logs.read(attempt());
+        assert!(reader.next().unwrap().is_ok());
+        assert!(matches!(reader.next(), Some(Err(Error::Damaged { at: 15, .. }))));
+    }
+
+    #[test]
+    fn follow_gives_everything_and_ends_when_done() {
+        let (_dir, logs) = logs();
+        let mut writer = Writer::new(logs.path(attempt()), u64::MAX);
+        let mut rounds = 0;
+        let mut seen = Vec::new();
+        let step = std::cell::Cell::new(0_u8);
+        logs.read(attempt())
+            .follow(
+                |frame| seen.extend(frame.bytes),
+                || step.get() == 3,
+                || {
+                    step.set(step.get() + 1);
+                    rounds += 1;
+                    writer.append(Stream::Stdout, Time(0), &[step.get()]);
+                },
+            )
+            .unwrap();
+        assert_eq!((seen, rounds), (vec![1, 2, 3], 3));
+    }
+
+    #[test]
+    fn deleting_a_run_takes_its_logs_only() {
+        let (_dir, logs) = logs();
+        let other = AttemptId { run: RunId(4), ..attempt() };
+        for attempt in [attempt(), other] {
+            Writer::new(logs.path(attempt), u64::MAX).append(Stream::Stdout, Time(0), b"x");
+        }
+        logs.delete(RunId(3)).unwrap();
+        logs.delete(RunId(3)).unwrap();
+        assert!(!logs.path(attempt()).exists() && logs.path(other).exists());
+    }
+}

@@ -1,0 +1,86 @@
+//! A runtime that runs nothing: every attempt starts and ends well at once. It measures everything but the processes.
+
+use std::{
+    sync::mpsc,
+    thread,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use octoflow_model::{
+    ids::AttemptId,
+    order::{Collected, End, Exit, Order, Report},
+    task::Task,
+    time::Time,
+};
+
+use crate::port::{Runtime, Sink};
+
+/// Reports come from a thread of its own, as they do from every real runtime.
+pub struct NullRuntime {
+    orders: mpsc::Sender<Vec<Order>>,
+}
+
+impl NullRuntime {
+    pub fn new(sink: Sink) -> Self {
+        let (orders, inbox) = mpsc::channel::<Vec<Order>>();
+        thread::spawn(move || {
+            while let Ok(first) = inbox.recv() {
+                let more = inbox.try_iter().flatten();
+                let reports: Vec<Report> = first.into_iter().chain(more).flat_map(answer).collect();
+                if !reports.is_empty() {
+                    sink(reports);
+                }
+            }
+        });
+        Self { orders }
+    }
+}
+
+impl Runtime for NullRuntime {
+    fn send(&mut self, orders: Vec<Order>) {
+        // The thread lives as long as we do, unless the sink panicked; then nobody listens anyway.
+        let _ = self.orders.send(orders);
+    }
+
+    /// Nothing survives a restart here, and nothing was lost: every attempt simply runs.
+    fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>) {
+        self.send(believed.into_iter().map(|(attempt, task)| Order::Start { attempt, task }).collect());
+    }
+}
+
+/// A stop or kill always comes too late, since an attempt ends in the moment it starts.
+fn answer(order: Order) -> Option<Report> {
+    match order {
+        Order::Start { attempt, .. } => {
+            let at = now();
+            let end = End { exit: Exit::Code(0), started: Some(at), collected: Collected::default(), log_truncated: false };
+            Some(Report::Ended { attempt, at, end: Box::new(end) })
+        }
+        Order::Stop { .. } | Order::Kill { .. } | Order::Forget { .. } => None,
+    }
+}
+
+fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    Time(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use octoflow_model::ids::{NodeIx, RunId};
+
+    use super::*;
+
+    #[test]
+    fn every_start_ends_well_and_nothing_else_reports() {
+        let (sender, reports) = mpsc::channel();
+        let mut runtime = NullRuntime::new(Box::new(move |batch| sender.send(batch).unwrap()));
+        let attempt = |task| AttemptId { run: RunId(1), task: NodeIx(task), attempt: 0 };
+        let start = |task| Order::Start { attempt: attempt(task), task: Box::default() };
+        runtime.send(vec![start(1), Order::Stop { attempt: attempt(1) }, start(2), Order::Forget { attempt: attempt(1) }]);
+        runtime.adopt(vec![(attempt(3), Box::default())]);
+        drop(runtime);
+        let ended: Vec<AttemptId> = reports.iter().flatten().map(|report| report.attempt()).collect();
+        assert_eq!(ended, [attempt(1), attempt(2), attempt(3)]);
+    }
+}

@@ -1,0 +1,195 @@
+//! The process runtime: tasks run as plain processes on this machine, isolated from each other and from the machine.
+//! This file is the engine's side; the processes themselves belong to the spawner, a process of its own.
+
+pub(crate) mod clone;
+mod collect;
+mod entrypoint;
+mod environment;
+mod house;
+mod link;
+mod plan;
+mod pool;
+mod spawner;
+pub(crate) mod sys;
+pub(crate) mod view;
+pub(crate) mod wire;
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs, io,
+    path::{Path, PathBuf},
+    process::Child,
+    sync::Arc,
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use octoflow_model::{ids::AttemptId, order::Order, task::Task};
+
+use self::{
+    entrypoint::Programs,
+    environment::Base,
+    house::House,
+    link::{Connected, Outbox, connect},
+    plan::Ground,
+    wire::{Hello, VERSION},
+};
+pub use self::{
+    environment::{INHERITED, INHERITED_PREFIX},
+    spawner::spawner_main,
+};
+use crate::port::{Runtime, Sink};
+
+/// How far a task is kept away from the machine and from other tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Isolation {
+    /// A private, writable layer over the machine's files, a private `/tmp`, volumes at their paths.
+    #[default]
+    Overlay,
+    /// Only a private working directory and `TMPDIR`.
+    None,
+}
+
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub data_dir: PathBuf,
+    pub isolation: Isolation,
+    /// What images run when no command is given, by image name with or without registry and tag; adds to a built-in table.
+    pub entrypoints: BTreeMap<String, Vec<String>>,
+    /// `PATH` of tasks; the engine's own when not given.
+    pub path: Option<String>,
+    /// Directories searched before `PATH`.
+    pub extra_path: Vec<String>,
+    /// Starts a spawner: program and first arguments; the data directory is added. See [`Config::new`].
+    pub spawner_command: Vec<OsString>,
+    /// Log bytes kept of one attempt.
+    pub log_limit: u64,
+}
+
+/// The hidden first argument on which the program must call [`spawner_main`] with the arguments after it.
+pub const SPAWNER_ARGUMENT: &str = "__spawner";
+
+/// 1 GiB of output of one attempt.
+const LOG_LIMIT: u64 = 1 << 30;
+
+impl Config {
+    /// The defaults, with a program that understands [`SPAWNER_ARGUMENT`].
+    pub fn new(data_dir: impl Into<PathBuf>, octoflow_exe: impl Into<OsString>) -> Self {
+        Self {
+            data_dir: data_dir.into(),
+            isolation: Isolation::default(),
+            entrypoints: BTreeMap::new(),
+            path: None,
+            extra_path: Vec::new(),
+            spawner_command: vec![octoflow_exe.into(), SPAWNER_ARGUMENT.into()],
+            log_limit: LOG_LIMIT,
+        }
+    }
+}
+
+/// Something the user should be told once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice(pub String);
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the data directory {} cannot be used", path.display())]
+    DataDir { path: PathBuf, source: io::Error },
+    #[error("the spawner could not be started")]
+    Start { source: io::Error },
+    #[error("no command to start a spawner is configured")]
+    NoCommand,
+    #[error("the spawner does not answer; its log is `spawner/log` in the data directory")]
+    Silent { source: io::Error },
+    #[error("the spawner refused: {why}")]
+    Refused { why: String },
+    #[error(
+        "tasks of another version are still running (their spawner speaks version {spawner}, this program {engine}): \
+         let them end, or go on with the version that started them"
+    )]
+    Version { spawner: u32, engine: u32 },
+}
+
+impl Error {
+    /// Whether trying again later may help without anybody doing anything.
+    pub fn retry(&self) -> bool {
+        match self {
+            Self::Start { .. } | Self::Silent { .. } | Self::Refused { .. } | Self::Version { .. } => true,
+            Self::DataDir { .. } | Self::NoCommand => false,
+        }
+    }
+}
+
+/// Opens the runtime of a data directory: finds the spawner that is there, or starts one.
+pub fn open(config: Config, sink: Sink) -> Result<(ProcessRuntime, Vec<Notice>), Error> {
+    let bad_dir = |source| Error::DataDir { path: config.data_dir.clone(), source };
+    fs::create_dir_all(&config.data_dir).map_err(bad_dir)?;
+    let data = fs::canonicalize(&config.data_dir).map_err(bad_dir)?;
+    let hello =
+        Hello { version: VERSION, isolate: config.isolation == Isolation::Overlay, log_limit: config.log_limit };
+    let Connected { socket, welcome, child } = connect(&data, &config.spawner_command, &hello)?;
+    let socket = Arc::new(socket);
+    let own = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let ground = Ground {
+        data: data.clone(),
+        base: Base::new(own, config.path.as_deref(), &config.extra_path),
+        programs: Programs::new(config.entrypoints),
+    };
+    let notices = welcome.notice.into_iter().map(Notice).collect();
+    let outbox = Outbox::new(Arc::clone(&socket));
+    let house = House::new(ground, sink, outbox, welcome.isolated, hello, config.spawner_command);
+    let reader = house.listen(socket, child);
+    Ok((ProcessRuntime { house, reader: Some(reader), data }, notices))
+}
+
+pub struct ProcessRuntime {
+    house: Arc<House>,
+    /// Gives back the spawner when this process started it.
+    reader: Option<JoinHandle<Option<Child>>>,
+    data: PathBuf,
+}
+
+/// A spawner without tasks leaves within milliseconds of a goodbye.
+const GOODBYE_WITHIN: Duration = Duration::from_secs(3);
+
+impl ProcessRuntime {
+    /// The data directory as it really is, links resolved.
+    pub fn data_dir(&self) -> &Path {
+        &self.data
+    }
+
+    /// Says goodbye. Tasks that run go on and are found again by the next engine; without any the spawner ends too.
+    pub fn shutdown(mut self) {
+        self.leave(true);
+    }
+
+    fn leave(&mut self, wait: bool) {
+        let Some(reader) = self.reader.take() else { return };
+        self.house.close(!wait);
+        let child = reader.join().ok().flatten();
+        if let (true, Some(mut child)) = (wait, child) {
+            let give_up = Instant::now() + GOODBYE_WITHIN;
+            while self.house.is_idle() && matches!(child.try_wait(), Ok(None)) && Instant::now() < give_up {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+}
+
+/// Dropped without a goodbye it behaves like a crash: the spawner goes on.
+impl Drop for ProcessRuntime {
+    fn drop(&mut self) {
+        self.leave(false);
+    }
+}
+
+impl Runtime for ProcessRuntime {
+    fn send(&mut self, orders: Vec<Order>) {
+        self.house.send(orders);
+    }
+
+    fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>) {
+        self.house.adopt(believed);
+    }
+}

@@ -1,0 +1,245 @@
+//! Makes a process by `clone(CLONE_VM | CLONE_VFORK)`: the child borrows our memory until it execs, so the cost does
+//! not depend on how large we are. The child runs only raw system calls on data prepared before it exists; it must
+//! never allocate, lock, panic or return.
+#![expect(unsafe_code, reason = "the child runs on borrowed memory between clone and exec; only raw calls are sound there")]
+
+use std::{
+    ffi::{CStr, CString, c_char, c_int, c_void},
+    io, mem,
+    os::fd::{AsRawFd, BorrowedFd},
+    ptr,
+};
+
+use super::sys::checked;
+
+/// What the child does before it becomes the task.
+pub(crate) struct Plan<'a> {
+    /// The mount namespace to enter.
+    pub(crate) namespace: Option<BorrowedFd<'a>>,
+    pub(crate) stdin: BorrowedFd<'a>,
+    pub(crate) stdout: BorrowedFd<'a>,
+    pub(crate) stderr: BorrowedFd<'a>,
+    /// Standard input is a terminal and becomes the controlling one.
+    pub(crate) terminal: bool,
+    pub(crate) dir: &'a CStr,
+    /// Tried in order; the first that exists and may be executed wins.
+    pub(crate) programs: &'a [CString],
+    pub(crate) args: &'a [CString],
+    pub(crate) env: &'a [CString],
+}
+
+/// Where the child gave up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Namespace,
+    Terminal,
+    Streams,
+    Directory,
+    Exec,
+}
+
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// No process could be made.
+    Clone(io::Error),
+    /// The process was made, failed at a step, and is gone again.
+    Child(Step, io::Error),
+}
+
+/// The memory the child's few calls run on. One per spawning thread, used for one child at a time.
+pub(crate) struct Stack(*mut c_void);
+
+/// Room for a handful of small frames, with a wide margin for unoptimised builds.
+const STACK_BYTES: usize = 256 * 1024;
+
+impl Stack {
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: a fresh anonymous mapping.
+        let base = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                STACK_BYTES,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK,
+                -1,
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Self(base)) }
+    }
+}
+
+// SAFETY: the mapping belongs to whoever holds the value; nothing about it is tied to a thread.
+unsafe impl Send for Stack {}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and no child runs on it: `spawn` returns only after the child left our memory.
+        unsafe { libc::munmap(self.0, STACK_BYTES) };
+    }
+}
+
+/// Everything the child reads, as plain pointers, and the two words it writes when it fails.
+struct Shared {
+    namespace: c_int,
+    streams: [c_int; 3],
+    terminal: bool,
+    dir: *const c_char,
+    programs: *const *const c_char,
+    args: *const *const c_char,
+    env: *const *const c_char,
+    failed: Option<Step>,
+    errno: c_int,
+}
+
+/// Starts the plan's program in its own session and answers with its pid.
+///
+/// Signals must be blocked in this thread, so that no handler of ours runs inside the child.
+pub(crate) fn spawn(plan: &Plan<'_>, stack: &mut Stack) -> Result<i32, Failure> {
+    let pointers = |list: &[CString]| -> Vec<*const c_char> {
+        list.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
+    };
+    let (programs, args, env) = (pointers(plan.programs), pointers(plan.args), pointers(plan.env));
+    let mut shared = Shared {
+        namespace: plan.namespace.map_or(-1, |fd| fd.as_raw_fd()),
+        streams: [plan.stdin.as_raw_fd(), plan.stdout.as_raw_fd(), plan.stderr.as_raw_fd()],
+        terminal: plan.terminal,
+        dir: plan.dir.as_ptr(),
+        programs: programs.as_ptr(),
+        args: args.as_ptr(),
+        env: env.as_ptr(),
+        failed: None,
+        errno: 0,
+    };
+    // The exit signal is zero on purpose: a child that dies before exec is invisible to the event loop's wait for
+    // any child, so only we collect it, below. Exec turns it into an ordinary child with SIGCHLD.
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK;
+    // SAFETY: the stack is ours alone and this thread is suspended until the child execs or exits, so `shared` and
+    // everything it points to stay alive and are not touched by two at once.
+    let pid = unsafe {
+        // One past the end of the mapping, which is where a stack that grows down begins.
+        let top = stack.0.add(STACK_BYTES);
+        libc::clone(child, top, flags, (&raw mut shared).cast())
+    };
+    let pid = checked(pid).map_err(Failure::Clone)?;
+    // SAFETY: `shared` is a live local; the child may have written to it behind the compiler's back.
+    let (failed, errno) = unsafe { (ptr::read_volatile(&raw const shared.failed), shared.errno) };
+    match failed {
+        None => Ok(pid),
+        Some(step) => {
+            // SAFETY: collects exactly the child made above.
+            unsafe { libc::waitpid(pid, ptr::null_mut(), libc::__WALL) };
+            Err(Failure::Child(step, io::Error::from_raw_os_error(errno)))
+        }
+    }
+}
+
+extern "C" fn child(shared: *mut c_void) -> c_int {
+    let shared = shared.cast::<Shared>();
+    // SAFETY: called by `clone` with the pointer to `Shared` that `spawn` keeps alive; only raw calls follow.
+    unsafe {
+        let (step, errno) = become_task(&*shared);
+        (*shared).errno = errno;
+        ptr::write_volatile(&raw mut (*shared).failed, Some(step));
+        libc::_exit(127)
+    }
+}
+
+/// Returns only on failure.
+///
+/// # Safety
+/// Runs in the child; every pointer in `shared` must be valid and null-terminated.
+unsafe fn become_task(shared: &Shared) -> (Step, c_int) {
+    // SAFETY: raw calls on prepared data, as promised by the caller.
+    unsafe {
+        libc::setsid();
+        // When the spawner dies, its tasks must not run on unwatched.
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if shared.namespace >= 0 && libc::setns(shared.namespace, libc::CLONE_NEWNS) < 0 {
+            return (Step::Namespace, errno());
+        }
+        for (target, source) in shared.streams.iter().enumerate() {
+            if libc::dup2(*source, target as c_int) < 0 {
+                return (Step::Streams, errno());
+            }
+        }
+        if shared.terminal && libc::ioctl(0, libc::TIOCSCTTY, 0) < 0 {
+            return (Step::Terminal, errno());
+        }
+        if libc::chdir(shared.dir) < 0 {
+            return (Step::Directory, errno());
+        }
+        let mut none: libc::sigset_t = mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
+
+        let mut worst = libc::ENOENT;
+        let mut program = shared.programs;
+        while !(*program).is_null() {
+            libc::execve(*program, shared.args, shared.env);
+            match errno() {
+                libc::ENOENT | libc::ENOTDIR => {}
+                // Keep looking, but remember that something was there.
+                libc::EACCES => worst = libc::EACCES,
+                other => return (Step::Exec, other),
+            }
+            program = program.add(1);
+        }
+        (Step::Exec, worst)
+    }
+}
+
+/// # Safety
+/// The location of `errno` is always valid for the running thread.
+unsafe fn errno() -> c_int {
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs::File, os::fd::AsFd};
+
+    use super::*;
+
+    fn texts(list: &[&str]) -> Vec<CString> {
+        list.iter().map(|text| CString::new(*text).unwrap()).collect()
+    }
+
+    fn try_spawn(programs: &[&str], dir: &CStr) -> Result<i32, Failure> {
+        let null = File::options().read(true).write(true).open("/dev/null").unwrap();
+        let plan = Plan {
+            namespace: None,
+            stdin: null.as_fd(),
+            stdout: null.as_fd(),
+            stderr: null.as_fd(),
+            terminal: false,
+            dir,
+            programs: &texts(programs),
+            args: &texts(&["true"]),
+            env: &[],
+        };
+        spawn(&plan, &mut Stack::new().unwrap())
+    }
+
+    #[test]
+    fn the_first_program_that_exists_is_run() {
+        let pid = try_spawn(&["/nowhere/true", "/bin/true"], c"/").unwrap();
+        // SAFETY: collects the child made above.
+        let (collected, status) = unsafe {
+            let mut status = 0;
+            (libc::waitpid(pid, &raw mut status, 0), status)
+        };
+        assert_eq!((collected, status), (pid, 0));
+    }
+
+    #[test]
+    fn a_child_that_cannot_exec_says_where_and_why_and_leaves_nothing_behind() {
+        let failure = try_spawn(&["/nowhere/true"], c"/").unwrap_err();
+        assert!(matches!(&failure, Failure::Child(Step::Exec, why) if why.raw_os_error() == Some(libc::ENOENT)));
+        let failure = try_spawn(&["/bin/true"], c"/nowhere").unwrap_err();
+        assert!(matches!(&failure, Failure::Child(Step::Directory, why) if why.raw_os_error() == Some(libc::ENOENT)));
+        // SAFETY: asks for any child at all; there must be none.
+        assert_eq!(unsafe { libc::waitpid(-1, ptr::null_mut(), libc::WNOHANG | libc::__WALL) }, -1);
+    }
+}

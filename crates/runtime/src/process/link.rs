@@ -1,0 +1,212 @@
+//! The engine's end of the connection to its spawner: finding or starting one, and sending without ever waiting.
+
+use std::{
+    ffi::OsString,
+    fs::{self, File},
+    io::{self, Read, Write},
+    net::Shutdown,
+    os::{
+        fd::{AsFd, AsRawFd, OwnedFd},
+        unix::{
+            fs::{DirBuilderExt, OpenOptionsExt},
+            net::UnixStream,
+        },
+    },
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use super::{
+    Error, sys,
+    wire::{FromSpawner, Hello, ToSpawner, VERSION, Welcome, frame, next_frame},
+};
+
+/// A spawner answers within milliseconds; one that is silent this long hangs.
+const ANSWER_WITHIN: Duration = Duration::from_secs(15);
+
+/// A fresh connection.
+pub(crate) struct Connected {
+    pub(crate) socket: UnixStream,
+    pub(crate) welcome: Welcome,
+    /// The spawner, when this process started it.
+    pub(crate) child: Option<Child>,
+}
+
+/// Finds the spawner of the data directory, or starts one.
+pub(crate) fn connect(data: &Path, command: &[OsString], hello: &Hello) -> Result<Connected, Error> {
+    let dir = data.join("spawner");
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&dir)
+        .map_err(|source| Error::DataDir { path: dir.clone(), source })?;
+    if let Some(socket) = knock(&dir) {
+        match greet(&socket, hello) {
+            Ok(welcome) => return Ok(Connected { socket, welcome, child: None }),
+            // It was just leaving; a new one waits until it is gone.
+            Err(Error::Silent { source }) if source.kind() == io::ErrorKind::UnexpectedEof => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let (socket, theirs) = UnixStream::pair().map_err(|source| Error::Start { source })?;
+    let child = start(data, &dir, command, theirs.into())?;
+    let welcome = greet(&socket, hello)?;
+    Ok(Connected { socket, welcome, child: Some(child) })
+}
+
+fn knock(dir: &Path) -> Option<UnixStream> {
+    let handle = File::open(dir).ok()?;
+    UnixStream::connect(format!("/proc/self/fd/{}/sock", handle.as_raw_fd())).ok()
+}
+
+fn start(data: &Path, dir: &Path, command: &[OsString], connection: OwnedFd) -> Result<Child, Error> {
+    let log = File::options().create(true).append(true).mode(0o600).open(dir.join("log"));
+    let (program, args) = command.split_first().ok_or(Error::NoCommand)?;
+    Command::new(program)
+        .args(args)
+        .arg(data)
+        .stdin(connection)
+        .stdout(Stdio::null())
+        .stderr(log.map_or_else(|_| Stdio::null(), Stdio::from))
+        .current_dir("/")
+        .spawn()
+        .map_err(|source| Error::Start { source })
+}
+
+fn greet(socket: &UnixStream, hello: &Hello) -> Result<Welcome, Error> {
+    let silent = |source| Error::Silent { source };
+    let mut bytes = Vec::new();
+    frame(&ToSpawner::Hello(hello.clone()), &mut bytes);
+    socket.set_read_timeout(Some(ANSWER_WITHIN)).map_err(silent)?;
+    let mut line = socket;
+    // A closed line shows below, when we read.
+    let _ = line.write_all(&bytes);
+    let mut answer = vec![0; 4];
+    line.read_exact(&mut answer).map_err(silent)?;
+    let length = u32::from_le_bytes(answer[..4].try_into().expect("four bytes")) as usize;
+    if length > 64 * 1024 {
+        return Err(silent(io::Error::other("the answer is no greeting")));
+    }
+    answer.resize(4 + length, 0);
+    line.read_exact(&mut answer[4..]).map_err(silent)?;
+    socket.set_read_timeout(None).map_err(silent)?;
+    match next_frame(&mut &answer[..]) {
+        Ok(Some(FromSpawner::Welcome(welcome))) => Ok(welcome),
+        Ok(Some(FromSpawner::Refused(refused))) if refused.version != VERSION => {
+            Err(Error::Version { spawner: refused.version, engine: VERSION })
+        }
+        Ok(Some(FromSpawner::Refused(refused))) => Err(Error::Refused { why: refused.why }),
+        _ => Err(silent(io::Error::other("the answer is no greeting"))),
+    }
+}
+
+/// What is on its way to the spawner. Sending tries at once and leaves the rest to a thread, so it never waits.
+pub(crate) struct Outbox {
+    state: Mutex<Line>,
+    changed: Condvar,
+}
+
+struct Line {
+    socket: Option<Arc<UnixStream>>,
+    /// Grows with every new connection.
+    generation: u64,
+    left: Vec<u8>,
+    closed: bool,
+}
+
+impl Outbox {
+    pub(crate) fn new(socket: Arc<UnixStream>) -> Arc<Self> {
+        let line = Line { socket: Some(socket), generation: 1, left: Vec::new(), closed: false };
+        let outbox = Arc::new(Self { state: Mutex::new(line), changed: Condvar::new() });
+        let writer = Arc::clone(&outbox);
+        thread::spawn(move || writer.write_for_ever());
+        outbox
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Line> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.lock().generation
+    }
+
+    /// A new connection takes over; what was meant for the old one is dropped, since adoption says it anew.
+    pub(crate) fn replace(&self, socket: Option<Arc<UnixStream>>) {
+        let mut line = self.lock();
+        line.socket = socket;
+        line.generation += 1;
+        line.left.clear();
+        self.changed.notify_all();
+    }
+
+    /// The spawner hears the end of the line; `abruptly` we do not wait for its last words.
+    pub(crate) fn close(&self, abruptly: bool) {
+        let mut line = self.lock();
+        line.closed = true;
+        if let Some(socket) = line.socket.take() {
+            let _ = socket.shutdown(if abruptly { Shutdown::Both } else { Shutdown::Write });
+        }
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn post(&self, messages: &[ToSpawner]) {
+        let mut bytes = Vec::new();
+        messages.iter().for_each(|message| frame(message, &mut bytes));
+        self.post_if(None, &bytes);
+    }
+
+    /// Says something only to the connection it is meant for.
+    pub(crate) fn post_to(&self, generation: u64, message: &ToSpawner) {
+        let mut bytes = Vec::new();
+        frame(message, &mut bytes);
+        self.post_if(Some(generation), &bytes);
+    }
+
+    fn post_if(&self, generation: Option<u64>, bytes: &[u8]) {
+        let mut line = self.lock();
+        if generation.is_some_and(|wanted| wanted != line.generation) {
+            return;
+        }
+        let Some(socket) = line.socket.clone() else { return };
+        let mut sent = 0;
+        while line.left.is_empty() && sent < bytes.len() {
+            match sys::send_with(socket.as_fd(), &bytes[sent..], &[]) {
+                Ok(count) => sent += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // A broken line shows to the reader, who reconnects and says everything anew.
+                Err(_) => return,
+            }
+        }
+        if sent < bytes.len() {
+            line.left.extend_from_slice(&bytes[sent..]);
+            self.changed.notify_all();
+        }
+    }
+
+    fn write_for_ever(&self) {
+        let mut line = self.lock();
+        while !line.closed {
+            let Some(socket) = line.socket.clone().filter(|_| !line.left.is_empty()) else {
+                line = self.changed.wait(line).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let generation = line.generation;
+            drop(line);
+            sys::wait_for_room(socket.as_fd());
+            line = self.lock();
+            if line.generation == generation {
+                match sys::send_with(socket.as_fd(), &line.left, &[]) {
+                    Ok(count) => drop(line.left.drain(..count)),
+                    Err(error)
+                        if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                    Err(_) => line.left.clear(),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! From a task to what the spawner needs: which program, which environment, which files and mounts.
+//! Everything is decided here, so that the spawner only obeys. It touches no file of the task's.
+
+use std::path::{Path, PathBuf};
+
+use octoflow_model::{
+    ids::AttemptId,
+    order::Exit,
+    task::{Archive, ArtifactSource, File, Mount, MountSource, Task},
+};
+
+use super::{
+    entrypoint::Programs,
+    environment::Base,
+    view::Inside,
+    wire::{Bind, Bytes, Laid, Launch},
+};
+
+/// What planning needs to know about the house.
+pub(crate) struct Ground {
+    pub(crate) data: PathBuf,
+    pub(crate) base: Base,
+    pub(crate) programs: Programs,
+}
+
+pub(crate) struct Planned {
+    pub(crate) launch: Box<Launch>,
+    /// Stored artifacts must be placed between preparation and start.
+    pub(crate) stage: bool,
+    /// Without isolation: paths of the machine itself that inputs need. They must be free.
+    pub(crate) occupied: Vec<PathBuf>,
+}
+
+/// The directory relative paths start at, as the task sees it.
+pub(crate) fn working_dir(task: &Task) -> &str {
+    task.main.working_dir.as_deref().unwrap_or("/")
+}
+
+/// The attempt's own directory when it is not isolated: its working directory and its TMPDIR.
+pub(crate) fn private_dir(data: &Path, attempt: AttemptId) -> PathBuf {
+    data.join("work").join(attempt.to_string())
+}
+
+pub(crate) fn plan(attempt: AttemptId, task: &Task, isolated: bool, ground: &Ground) -> Result<Planned, Exit> {
+    let private = private_dir(&ground.data, attempt).to_string_lossy().into_owned();
+    let own_env = if isolated { Vec::new() } else { vec![("TMPDIR".to_owned(), private.clone())] };
+    let (env, path) = ground.base.with(&own_env, &task.main.env);
+    let args = ground.programs.args(&task.main).map_err(Exit::NotStarted)?;
+    let program = ground.programs.find(args, &path).map_err(Exit::NotStarted)?;
+    let dir = match (&task.main.working_dir, isolated) {
+        (Some(dir), _) => Inside::new(dir, "/").map_err(Exit::NotStarted)?.path().to_string_lossy().into_owned(),
+        (None, true) => "/".to_owned(),
+        (None, false) => private.clone(),
+    };
+    let mut launch = Launch {
+        attempt,
+        isolated,
+        keep: !task.wanted.parameters.is_empty() || !task.wanted.artifacts.is_empty(),
+        tty: task.main.tty,
+        grace_ms: u64::try_from(task.grace.as_millis()).unwrap_or(u64::MAX),
+        called: program.args[0].clone(),
+        programs: program.places,
+        args: program.args,
+        env,
+        dir,
+        files: Vec::new(),
+        mounts: Vec::new(),
+        private: if isolated { Vec::new() } else { vec![private.clone()] },
+    };
+    let mut occupied = Vec::new();
+    for file in task.files.iter().cloned().chain(raw_inputs(task)) {
+        let path = Inside::new(&file.path, working_dir(task)).map_err(Exit::Surroundings)?;
+        let mut laid =
+            Laid { path: path.path().to_string_lossy().into_owned(), mode: file.mode, contents: Bytes(file.contents) };
+        if !isolated && !move_aside(&mut launch, &mut laid, &file.path, &private) {
+            occupied.push(path.path().to_owned());
+        }
+        launch.files.push(laid);
+    }
+    let mut stage = false;
+    for input in &task.inputs {
+        let path = Inside::new(&input.path, working_dir(task)).map_err(Exit::Surroundings)?;
+        if is_stored(&input.source, input.archive) {
+            stage = true;
+            if !isolated {
+                occupied.push(path.path().to_owned());
+            }
+        }
+    }
+    launch.mounts =
+        task.mounts.iter().filter_map(|mount| bind(mount, isolated, ground).transpose()).collect::<Result<_, _>>()?;
+    Ok(Planned { launch: Box::new(launch), stage, occupied })
+}
+
+/// Whether an input must be unpacked or copied from the store, rather than written as a file.
+pub(crate) fn is_stored(source: &ArtifactSource, archive: Option<Archive>) -> bool {
+    match source {
+        ArtifactSource::Stored { .. } => true,
+        // Raw text that claims to be an archive is looked at where archives are.
+        ArtifactSource::Raw { .. } => matches!(archive, Some(Archive::Tar { .. } | Archive::Zip)),
+    }
+}
+
+/// Raw artifacts are files like any other.
+fn raw_inputs(task: &Task) -> impl Iterator<Item = File> + '_ {
+    task.inputs.iter().filter_map(|input| match &input.source {
+        ArtifactSource::Raw { data } if !is_stored(&input.source, input.archive) => Some(File {
+            path: input.path.clone(),
+            contents: data.clone().into_bytes(),
+            mode: input.mode.unwrap_or(0o644),
+        }),
+        ArtifactSource::Raw { .. } | ArtifactSource::Stored { .. } => None,
+    })
+}
+
+/// Without isolation a file that is named as an argument (a script) lies in the attempt's own directory instead, and
+/// the argument follows it. Answers whether that was possible.
+fn move_aside(launch: &mut Launch, laid: &mut Laid, named: &str, private: &str) -> bool {
+    if !launch.args.iter().any(|arg| arg == named || *arg == laid.path) {
+        return false;
+    }
+    let name = Path::new(&laid.path).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let aside = format!("{private}/.files/{}-{name}", launch.files.len());
+    for arg in launch.args.iter_mut().filter(|arg| *arg == named || **arg == laid.path) {
+        arg.clone_from(&aside);
+    }
+    if launch.called == named || launch.called == laid.path {
+        launch.programs = vec![aside.clone()];
+    }
+    laid.path = aside;
+    true
+}
+
+fn bind(mount: &Mount, isolated: bool, ground: &Ground) -> Result<Option<Bind>, Exit> {
+    let path = Inside::new(&mount.path, "/").map_err(Exit::Surroundings)?.path().to_string_lossy().into_owned();
+    if !isolated {
+        // The machine's own directory at its own place is there already.
+        return match &mount.source {
+            MountSource::Host { path: source } if *source == path && mount.sub_path.is_none() => Ok(None),
+            MountSource::Host { .. } | MountSource::Scratch { .. } | MountSource::Claim { .. } => {
+                Err(Exit::Surroundings(format!(
+                    "the volume at `{path}` cannot be mounted without isolation; run with isolation or use the docker \
+                     runtime"
+                )))
+            }
+        };
+    }
+    let (source, scratch, make) = match &mount.source {
+        MountSource::Scratch { name } => (None, as_file_name(name), true),
+        MountSource::Claim { namespace, name } => {
+            let dir = ground.data.join("claims").join(as_file_name(namespace)).join(as_file_name(name));
+            (Some(dir.to_string_lossy().into_owned()), String::new(), true)
+        }
+        MountSource::Host { path } => {
+            let path = Inside::new(path, "/").map_err(Exit::Surroundings)?;
+            (Some(path.path().to_string_lossy().into_owned()), String::new(), false)
+        }
+    };
+    Ok(Some(Bind { path, source, scratch, make, sub_path: mount.sub_path.clone(), read_only: mount.read_only }))
+}
+
+/// A user's word as one component of a path: whatever is not plainly harmless is written as hex.
+fn as_file_name(word: &str) -> String {
+    let harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    let mut name = String::with_capacity(word.len());
+    for byte in word.bytes() {
+        if harmless(byte) || (byte == b'.' && !name.is_empty()) {
+            name.push(char::from(byte));
+        } else {
+            name.push_str(&format!("%{byte:02x}"));
+        }
+    }
+    if name.is_empty() { "%".to_owned() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use octoflow_model::{
+        ids::{NodeIx, RunId},
+        task::{ArtifactInput, Container},
+    };
+
+    use super::*;
+
+    fn ground() -> Ground {
+        Ground {
+            data: "/data".into(),
+            base: Base::new([], Some("/bin"), &[]),
+            programs: Programs::new(BTreeMap::new()),
+        }
+    }
+
+    fn attempt() -> AttemptId {
+        AttemptId { run: RunId(1), task: NodeIx(2), attempt: 3 }
+    }
+
+    fn script() -> Task {
+        let texts = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();
+        Task {
+            main: Container { command: texts(&["python", "/argo/staging/script"]), ..Container::default() },
+            files: vec![File { path: "/argo/staging/script".to_owned(), contents: b"1".to_vec(), mode: 0o755 }],
+            ..Task::default()
+        }
+    }
+
+    #[test]
+    fn a_script_stays_where_it_is_with_isolation_and_moves_aside_without() {
+        let planned = plan(attempt(), &script(), true, &ground()).unwrap();
+        assert_eq!(planned.launch.args[1], "/argo/staging/script");
+        assert_eq!(planned.launch.dir, "/");
+        let planned = plan(attempt(), &script(), false, &ground()).unwrap();
+        assert_eq!(planned.launch.args[1], "/data/work/1-2-3/.files/0-script");
+        assert_eq!(planned.launch.files[0].path, planned.launch.args[1]);
+        assert_eq!(planned.launch.dir, "/data/work/1-2-3");
+        assert!(planned.launch.env.contains(&"TMPDIR=/data/work/1-2-3".to_owned()));
+        assert!(planned.occupied.is_empty());
+    }
+
+    #[test]
+    fn volumes_need_isolation() {
+        let mut task = script();
+        task.mounts.push(Mount {
+            path: "/vol".to_owned(),
+            source: MountSource::Claim { namespace: "../x".to_owned(), name: "..".to_owned() },
+            sub_path: None,
+            read_only: false,
+        });
+        let planned = plan(attempt(), &task, true, &ground()).unwrap();
+        assert_eq!(planned.launch.mounts[0].source.as_deref(), Some("/data/claims/%2e.%2fx/%2e."));
+        assert!(matches!(plan(attempt(), &task, false, &ground()), Err(Exit::Surroundings(_))));
+    }
+
+    #[test]
+    fn dot_dot_is_refused_everywhere() {
+        let mut task = script();
+        task.files[0].path = "/tmp/../etc/passwd".to_owned();
+        assert!(matches!(plan(attempt(), &task, true, &ground()), Err(Exit::Surroundings(_))));
+        let mut task = script();
+        task.main.working_dir = Some("/a/../..".to_owned());
+        assert!(matches!(plan(attempt(), &task, true, &ground()), Err(Exit::NotStarted(_))));
+    }
+
+    #[test]
+    fn raw_inputs_are_files_and_need_no_staging() {
+        let mut task = script();
+        task.inputs.push(ArtifactInput {
+            name: "raw".to_owned(),
+            path: "/in".to_owned(),
+            source: ArtifactSource::Raw { data: "text".to_owned() },
+            mode: Some(0o600),
+            recurse_mode: false,
+            archive: None,
+        });
+        let planned = plan(attempt(), &task, true, &ground()).unwrap();
+        assert!(!planned.stage);
+        assert_eq!((planned.launch.files[1].path.as_str(), planned.launch.files[1].mode), ("/in", 0o600));
+    }
+
+    #[test]
+    fn words_become_names_that_cannot_climb_or_collide() {
+        assert_eq!(as_file_name("my-claim.v1"), "my-claim.v1");
+        assert_eq!(as_file_name(".."), "%2e.");
+        assert_eq!(as_file_name("a/b"), "a%2fb");
+        assert_ne!(as_file_name("a%2fb"), as_file_name("a/b"));
+        assert_ne!(as_file_name(""), "");
+    }
+}

@@ -1,0 +1,43 @@
+//! A few threads for work that reads and writes files: collecting outputs, placing inputs. Jobs wait in a line.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, PoisonError, mpsc},
+    thread,
+};
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Dropped, it lets the waiting jobs finish and ends its threads.
+pub(crate) struct Pool {
+    jobs: Mutex<mpsc::Sender<Job>>,
+}
+
+/// Packing is bound by one core and the disk; more threads would only take cores from the tasks.
+const THREADS: usize = 3;
+
+impl Pool {
+    pub(crate) fn new() -> Self {
+        let (jobs, line) = mpsc::channel::<Job>();
+        let line = Arc::new(Mutex::new(line));
+        for _ in 0..THREADS {
+            let line = Arc::clone(&line);
+            thread::spawn(move || {
+                loop {
+                    let job = line.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    match job {
+                        // A job that panics is a bug; it must not take the thread from the others.
+                        Ok(job) => drop(catch_unwind(AssertUnwindSafe(job))),
+                        Err(_) => return,
+                    }
+                }
+            });
+        }
+        Self { jobs: Mutex::new(jobs) }
+    }
+
+    pub(crate) fn run(&self, job: impl FnOnce() + Send + 'static) {
+        let sent = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).send(Box::new(job));
+        assert!(sent.is_ok(), "the pool's threads live as long as the pool");
+    }
+}

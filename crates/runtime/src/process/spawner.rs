@@ -1,0 +1,196 @@
+//! The spawner: a small process of the same binary that is the parent of all tasks. It keeps their exit codes and
+//! output across a crash of the engine, and goes away by itself when it has nothing to do.
+//! Read `turn` for the loop, `life` for what happens to an attempt, `slot` for isolation.
+
+mod attempt;
+mod hands;
+mod launch;
+mod leftover;
+mod ledger;
+mod life;
+mod mounts;
+mod orphan;
+mod peer;
+mod slot;
+mod turn;
+
+use std::{
+    ffi::OsString,
+    fs::{self, File},
+    io::{self, Read, Write},
+    os::{
+        fd::{AsFd, AsRawFd},
+        unix::{
+            fs::{DirBuilderExt, OpenOptionsExt},
+            net::{UnixListener, UnixStream},
+        },
+    },
+    path::{Path, PathBuf},
+    process::ExitCode,
+    thread,
+    time::{Duration, Instant},
+};
+
+use self::{
+    hands::Hands,
+    ledger::Ledger,
+    peer::Peer,
+    slot::Maker,
+    turn::{Parts, Spawner},
+};
+use super::{
+    sys::{self, ns},
+    wire::{FromSpawner, Hello, Refused, ToSpawner, VERSION, Welcome, frame, next_frame},
+};
+
+/// The environment variable by which every process of a task can be told to belong to it.
+pub(crate) const MARK: &str = "OCTOFLOW_ATTEMPT";
+
+/// A spawner that is just ending holds the data directory for a moment longer; a living one holds it for good.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The whole life of a spawner. The engine starts it with the data directory as its only argument and one end of the
+/// connection as standard input.
+///
+/// It must run on the main thread of its process: that is where the kernel hands orphans to.
+pub fn spawner_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let data = arguments.into_iter().next().map(PathBuf::from);
+    let outcome = data.ok_or_else(|| io::Error::other("the data directory is missing")).and_then(|data| live(&data));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Standard error is the spawner's own log; there is nobody else to tell.
+            let _ = writeln!(io::stderr(), "spawner: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn live(data: &Path) -> io::Result<()> {
+    sys::new_session();
+    sys::reset_dispositions();
+    sys::become_subreaper()?;
+    let signals = sys::signals_as_descriptor()?;
+    let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    // Only our copy may keep the line open, or the engine would not hear us hang up.
+    sys::close_stdin()?;
+
+    let dir = data.join("spawner");
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+    fs::create_dir_all(data.join("work"))?;
+    let Some(_lock) = lock(&dir)? else {
+        return refuse(&mut socket, "another spawner holds this data directory");
+    };
+    let hello = match read_hello(&mut socket)? {
+        Some(hello) if hello.version == VERSION => hello,
+        Some(_) => return refuse(&mut socket, "engine and spawner are of different versions"),
+        // The engine died before it said anything.
+        None => return Ok(()),
+    };
+    let instance = instance()?;
+    let privileged = sys::effective_uid() == 0;
+    let mut obstacle = None;
+    if hello.isolate && !privileged {
+        obstacle = enter_user_namespace().err().map(|error| format!("making a user namespace: {error}"));
+    }
+    let maker = if hello.isolate && obstacle.is_none() { Some(Maker::new(data, &instance, !privileged)?) } else { None };
+    let (ledger, past) = Ledger::open(&dir, &instance)?;
+    let leftovers = leftover::read(&dir)?;
+    let unaccounted = past.started.iter().any(|attempt| leftovers.iter().all(|left| left.attempt != *attempt));
+    if let (true, Some(dead)) = (unaccounted, &past.instance) {
+        orphan::sweep(dead);
+    }
+    let door = open_door(&dir)?;
+    let hands = Hands::new(maker, &instance)?;
+    if hello.isolate && obstacle.is_none() {
+        obstacle = hands.probe().err();
+    }
+    hands.start()?;
+    let isolated = hello.isolate && obstacle.is_none();
+    let notice = obstacle.map(|why| {
+        format!("this machine refuses isolation ({why}); tasks run with a private working directory and TMPDIR only")
+    });
+    let mut peer = Peer::new(socket)?;
+    peer.greeted = true;
+    peer.say(&FromSpawner::Welcome(Welcome { version: VERSION, isolated, notice }), None);
+    peer.flush()?;
+    let parts = Parts {
+        data: data.to_owned(),
+        instance,
+        log_limit: hello.log_limit,
+        isolated,
+        hands,
+        signals,
+        door,
+        peer,
+        ledger,
+        past,
+        leftovers,
+    };
+    Spawner::new(parts)?.run()
+}
+
+/// One spawner a data directory.
+fn lock(dir: &Path) -> io::Result<Option<File>> {
+    let file = File::options().create(true).append(true).mode(0o600).open(dir.join("lock"))?;
+    let give_up = Instant::now() + PATIENCE;
+    while !sys::try_lock(&file)? {
+        if Instant::now() > give_up {
+            return Ok(None);
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    Ok(Some(file))
+}
+
+fn refuse(socket: &mut UnixStream, why: &str) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    frame(&FromSpawner::Refused(Refused { version: VERSION, why: why.to_owned() }), &mut bytes);
+    socket.write_all(&bytes)
+}
+
+/// Reads exactly the first frame, so that what follows is still on the line.
+fn read_hello(socket: &mut UnixStream) -> io::Result<Option<Hello>> {
+    let mut bytes = vec![0; 4];
+    if let Err(error) = socket.read_exact(&mut bytes) {
+        return if error.kind() == io::ErrorKind::UnexpectedEof { Ok(None) } else { Err(error) };
+    }
+    let length = u32::from_le_bytes(bytes[..4].try_into().expect("four bytes")) as usize;
+    if length > 4096 {
+        return Err(io::Error::other("the first message is no greeting"));
+    }
+    bytes.resize(4 + length, 0);
+    socket.read_exact(&mut bytes[4..])?;
+    match next_frame(&mut &bytes[..]) {
+        Ok(Some(ToSpawner::Hello(hello))) => Ok(Some(hello)),
+        _ => Err(io::Error::other("the first message is no greeting")),
+    }
+}
+
+/// Twelve hex digits nobody else has.
+fn instance() -> io::Result<String> {
+    let uuid = fs::read_to_string("/proc/sys/kernel/random/uuid")?;
+    Ok(uuid.chars().filter(char::is_ascii_hexdigit).take(12).collect())
+}
+
+/// An ordinary user may mount only inside a user namespace of its own. It maps the user to itself, so tasks keep their
+/// name and lose every privilege again when they exec.
+fn enter_user_namespace() -> io::Result<()> {
+    let (user, group) = (sys::effective_uid(), sys::effective_gid());
+    ns::leave(libc::CLONE_NEWUSER | libc::CLONE_NEWNS)?;
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+    fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
+}
+
+/// Where later engines find us. Bound by way of the open directory, because a socket's path may have 107 bytes at most.
+fn open_door(dir: &Path) -> io::Result<UnixListener> {
+    match fs::remove_file(dir.join("sock")) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let handle = File::open(dir)?;
+    let door = UnixListener::bind(format!("/proc/self/fd/{}/sock", handle.as_raw_fd()))?;
+    door.set_nonblocking(true)?;
+    Ok(door)
+}

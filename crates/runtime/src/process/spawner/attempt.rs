@@ -1,0 +1,154 @@
+//! What the spawner knows of each attempt, from the first word about it until it is forgotten.
+//! Only data and its lookup; what happens to it is decided in `life`.
+
+use std::{collections::HashMap, os::fd::OwnedFd, time::Duration};
+
+use octoflow_model::{ids::AttemptId, time::Time};
+
+use super::{hands::Key, leftover::Leftover, slot::Slot};
+use crate::{
+    logs::Writer,
+    process::{
+        sys::How,
+        wire::{Bind, Ending, Launch},
+    },
+};
+
+pub(crate) struct Entry {
+    pub(crate) attempt: AttemptId,
+    pub(crate) state: State,
+    pub(crate) slot: Option<Slot>,
+    /// Outputs are read from its file system after the end.
+    pub(crate) keep: bool,
+    pub(crate) grace: Duration,
+    pub(crate) mounts: Vec<Bind>,
+    pub(crate) private: Vec<String>,
+    /// The connected engine knows of it. Nothing is reported about the others until they are adopted.
+    pub(crate) claimed: bool,
+    /// Nobody will ask for its end.
+    pub(crate) forgotten: bool,
+    pub(crate) stop: Stop,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stop {
+    No,
+    Polite,
+    Final,
+}
+
+pub(crate) enum State {
+    /// A thread makes its file system ready. Next: `Prepared`, or gone.
+    Preparing,
+    /// Waits for the engine to place inputs. Next: `Starting`, or gone.
+    Prepared(Box<Launch>),
+    /// A thread makes its process. Next: `Running` or `Ended`.
+    Starting,
+    /// Its main process lives. Next: `Lingering`.
+    Running(Running),
+    /// Its main process is dead, and whatever it left running is being ended. Next: `Ended`.
+    Lingering(Running, How),
+    /// An earlier spawner saw its end; its file system is being made visible again. Next: `Ended`.
+    Restoring(Ending),
+    Ended(Ending),
+}
+
+pub(crate) struct Running {
+    pub(crate) pid: i32,
+    pub(crate) started: Time,
+    pub(crate) stdout: Option<OwnedFd>,
+    pub(crate) stderr: Option<OwnedFd>,
+    pub(crate) log: Writer,
+}
+
+impl Entry {
+    pub(crate) fn new(launch: &Launch, state: State) -> Self {
+        Self {
+            attempt: launch.attempt,
+            state,
+            slot: None,
+            keep: launch.keep,
+            grace: Duration::from_millis(launch.grace_ms),
+            mounts: launch.mounts.clone(),
+            private: launch.private.clone(),
+            claimed: true,
+            forgotten: false,
+            stop: Stop::No,
+        }
+    }
+
+    pub(crate) fn restored(leftover: Leftover) -> Self {
+        Self {
+            attempt: leftover.attempt,
+            state: State::Ended(leftover.ending),
+            slot: None,
+            keep: leftover.keep,
+            grace: Duration::ZERO,
+            mounts: leftover.mounts,
+            private: leftover.private,
+            claimed: false,
+            forgotten: false,
+            stop: Stop::No,
+        }
+    }
+
+    /// There is, or soon will be, a process.
+    pub(crate) fn is_alive(&self) -> bool {
+        matches!(self.state, State::Starting | State::Running(_) | State::Lingering(..))
+    }
+
+    pub(crate) fn pid(&self) -> Option<i32> {
+        match &self.state {
+            State::Running(running) | State::Lingering(running, _) => Some(running.pid),
+            State::Preparing | State::Prepared(_) | State::Starting | State::Restoring(_) | State::Ended(_) => None,
+        }
+    }
+}
+
+/// All attempts. A key stays the same while its attempt is there.
+#[derive(Default)]
+pub(crate) struct Table {
+    entries: Vec<Option<Entry>>,
+    free: Vec<Key>,
+    by_id: HashMap<AttemptId, Key>,
+}
+
+impl Table {
+    pub(crate) fn insert(&mut self, entry: Entry) -> Key {
+        let key = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            self.entries.len() - 1
+        });
+        let before = self.by_id.insert(entry.attempt, key);
+        assert!(before.is_none(), "attempt {} was inserted twice", entry.attempt);
+        self.entries[key] = Some(entry);
+        key
+    }
+
+    pub(crate) fn key(&self, attempt: AttemptId) -> Option<Key> {
+        self.by_id.get(&attempt).copied()
+    }
+
+    pub(crate) fn get(&mut self, key: Key) -> Option<&mut Entry> {
+        self.entries.get_mut(key)?.as_mut()
+    }
+
+    pub(crate) fn remove(&mut self, key: Key) -> Option<Entry> {
+        let entry = self.entries.get_mut(key)?.take()?;
+        self.by_id.remove(&entry.attempt);
+        self.free.push(key);
+        Some(entry)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, &Entry)> {
+        self.entries.iter().enumerate().filter_map(|(key, entry)| Some((key, entry.as_ref()?)))
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Key, &mut Entry)> {
+        self.entries.iter_mut().enumerate().filter_map(|(key, entry)| Some((key, entry.as_mut()?)))
+    }
+}

@@ -1,0 +1,200 @@
+//! Turns one `Launch` into a running process: mounts and files into its slot, pipes, clone.
+//! Runs on a spawning thread. What goes wrong is the attempt's end, in words for people, never an error of ours.
+
+use std::{
+    ffi::CString,
+    fs::{self, File},
+    io,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::fs::OpenOptionsExt,
+    },
+    path::Path,
+};
+
+use octoflow_model::time::Time;
+
+use super::slot::{Maker, Slot};
+use crate::process::{
+    clone::{self, Failure, Plan, Stack, Step},
+    sys::{self, ns},
+    view::{Inside, View},
+    wire::{Bind, Ended, Launch},
+};
+
+/// A process that just began.
+pub(crate) struct Born {
+    pub(crate) pid: i32,
+    pub(crate) at: Time,
+    pub(crate) stdout: OwnedFd,
+    /// A terminal has one stream only.
+    pub(crate) stderr: Option<OwnedFd>,
+}
+
+/// Makes a slot what the task expects to find: volumes mounted, files laid down.
+pub(crate) fn furnish(launch: &Launch, slot: Option<&mut Slot>, maker: Option<&Maker>) -> Result<(), Ended> {
+    for dir in &launch.private {
+        fs::create_dir_all(dir)
+            .map_err(|error| Ended::Surroundings(format!("its directory `{dir}` could not be made: {error}")))?;
+    }
+    let host;
+    let view = match (slot, maker) {
+        (Some(slot), Some(maker)) => {
+            let mut mounts: Vec<&Bind> = launch.mounts.iter().collect();
+            mounts.sort_by_key(|mount| Path::new(&mount.path).components().count());
+            for mount in mounts {
+                bind(mount, slot, maker)?;
+            }
+            slot.view()
+        }
+        _ if launch.files.is_empty() => return Ok(()),
+        _ => {
+            host = View::host().map_err(|error| Ended::Surroundings(format!("the root cannot be opened: {error}")))?;
+            &host
+        }
+    };
+    for file in &launch.files {
+        let path = Inside::new(&file.path, "/").map_err(Ended::Surroundings)?;
+        view.lay(path.path(), &file.contents.0, file.mode)
+            .map_err(|error| Ended::Surroundings(format!("the file `{}` could not be placed: {error}", file.path)))?;
+    }
+    Ok(())
+}
+
+/// Shows a directory (or file) of the machine inside the slot.
+pub(crate) fn bind(mount: &Bind, slot: &mut Slot, maker: &Maker) -> Result<(), Ended> {
+    let failed = |what: &str, error: &io::Error| {
+        Ended::Surroundings(format!("the volume at `{}` could not be mounted: {what}: {error}", mount.path))
+    };
+    let scratch = slot.dir().join("scratch").join(&mount.scratch);
+    let source = mount.source.as_deref().map_or(scratch.as_path(), Path::new);
+    if mount.make || mount.source.is_none() {
+        fs::create_dir_all(source).map_err(|error| failed("making its directory", &error))?;
+    }
+    let mut handle: OwnedFd = File::options()
+        .read(true)
+        .custom_flags(libc::O_PATH)
+        .open(source)
+        .map_err(|error| failed(&format!("opening `{}`", source.display()), &error))?
+        .into();
+    if let Some(sub_path) = &mount.sub_path {
+        let below = Inside::new(sub_path, "/").map_err(Ended::Surroundings)?;
+        let root = View::new(handle);
+        let existing = sys::open_inside(root.as_fd(), &cstring(&below.path().to_string_lossy())?, libc::O_PATH, 0);
+        handle = existing
+            .or_else(|_| root.make_dir(below.path()))
+            .map_err(|error| failed(&format!("making `{sub_path}` in it"), &error))?;
+    }
+    let directory = File::from(handle.try_clone().map_err(|error| failed("looking at it", &error))?)
+        .metadata()
+        .map_err(|error| failed("looking at it", &error))?
+        .is_dir();
+    let copy = ns::detached_copy(handle.as_fd(), c"", true).map_err(|error| failed("copying the mount", &error))?;
+    if mount.read_only {
+        ns::make_read_only(copy.as_fd(), true).map_err(|error| failed("making it read-only", &error))?;
+    }
+    let path = Inside::new(&mount.path, "/").map_err(Ended::Surroundings)?;
+    let point =
+        slot.view().mount_point(path.path(), directory).map_err(|error| failed("making the mount point", &error))?;
+    slot.attach(&copy, &point, maker).map_err(|error| failed("mounting it", &error))
+}
+
+/// Starts the process.
+pub(crate) fn start(
+    launch: &Launch,
+    slot: Option<&Slot>,
+    mark: &str,
+    null: &File,
+    stack: &mut Stack,
+) -> Result<Born, Ended> {
+    let no_streams = |error: io::Error| Ended::Surroundings(format!("no pipes for its output: {error}"));
+    let (stdin, stdout, stderr);
+    let (our_stdout, our_stderr) = if launch.tty {
+        let (ours, theirs) = sys::terminal().map_err(|error| Ended::Surroundings(format!("no terminal: {error}")))?;
+        (stdin, stdout, stderr) = (theirs.try_clone(), theirs.try_clone(), theirs);
+        (ours, None)
+    } else {
+        let (out_read, out_write) = sys::pipe().map_err(no_streams)?;
+        let (err_read, err_write) = sys::pipe().map_err(no_streams)?;
+        (stdin, stdout, stderr) = (null.as_fd().try_clone_to_owned(), Ok(out_write), err_write);
+        (out_read, Some(err_read))
+    };
+    let (stdin, stdout) = (stdin.map_err(no_streams)?, stdout.map_err(no_streams)?);
+    let mut env = cstrings(&launch.env)?;
+    env.push(cstring(mark)?);
+    let plan = Plan {
+        namespace: slot.map(|slot| slot.namespace().as_fd()),
+        stdin: stdin.as_fd(),
+        stdout: stdout.as_fd(),
+        stderr: stderr.as_fd(),
+        terminal: launch.tty,
+        dir: &cstring(&launch.dir)?,
+        programs: &cstrings(&launch.programs)?,
+        args: &cstrings(&launch.args)?,
+        env: &env,
+    };
+    let at = sys::now();
+    let outcome = match clone::spawn(&plan, stack) {
+        Err(Failure::Child(Step::Directory, error)) if error.kind() == io::ErrorKind::NotFound => {
+            make_working_dir(launch, slot)?;
+            clone::spawn(&plan, stack)
+        }
+        other => other,
+    };
+    let pid = outcome.map_err(|failure| explain(&failure, launch))?;
+    Ok(Born { pid, at, stdout: our_stdout, stderr: our_stderr })
+}
+
+/// A container's working directory is made when it is missing, and so is ours where that touches nobody else.
+fn make_working_dir(launch: &Launch, slot: Option<&Slot>) -> Result<(), Ended> {
+    let failed = |error: io::Error| {
+        Ended::Surroundings(format!("the working directory `{}` could not be made: {error}", launch.dir))
+    };
+    let dir = Inside::new(&launch.dir, "/").map_err(Ended::NotStarted)?;
+    match slot {
+        Some(slot) => slot.view().make_dir(dir.path()).map(drop).map_err(failed),
+        None if launch.private.iter().any(|own| dir.path().starts_with(own)) => {
+            fs::create_dir_all(dir.path()).map_err(failed)
+        }
+        None => Err(Ended::NotStarted(format!("the working directory `{}` does not exist", launch.dir))),
+    }
+}
+
+fn explain(failure: &Failure, launch: &Launch) -> Ended {
+    let called = &launch.called;
+    match failure {
+        Failure::Clone(error) => Ended::Surroundings(format!("no process could be made: {error}")),
+        Failure::Child(Step::Exec, error) => match error.raw_os_error() {
+            Some(libc::ENOENT | libc::ENOTDIR) if !called.contains('/') => {
+                Ended::NotStarted(format!("exec: \"{called}\": executable file not found in $PATH"))
+            }
+            Some(libc::ENOENT | libc::ENOTDIR) => {
+                Ended::NotStarted(format!("exec: \"{called}\": stat {called}: no such file or directory"))
+            }
+            Some(libc::EACCES) => Ended::NotStarted(format!("exec: \"{called}\": permission denied")),
+            Some(libc::ENOEXEC) => Ended::NotStarted(format!("exec: \"{called}\": exec format error")),
+            Some(libc::E2BIG) => Ended::NotStarted(format!("exec: \"{called}\": argument list too long")),
+            _ => Ended::NotStarted(format!("exec: \"{called}\": {error}")),
+        },
+        Failure::Child(Step::Directory, error) => {
+            Ended::NotStarted(format!("the working directory `{}` cannot be entered: {error}", launch.dir))
+        }
+        Failure::Child(step, error) => {
+            let what = match step {
+                Step::Namespace => "its private file system could not be entered",
+                Step::Terminal => "its terminal could not be set up",
+                Step::Streams => "its standard streams could not be set up",
+                Step::Directory | Step::Exec => "it could not be started",
+            };
+            Ended::Surroundings(format!("{what}: {error}"))
+        }
+    }
+}
+
+fn cstring(text: &str) -> Result<CString, Ended> {
+    CString::new(text).map_err(|_| Ended::NotStarted(format!("{text:?} contains a NUL byte")))
+}
+
+fn cstrings(texts: &[String]) -> Result<Vec<CString>, Ended> {
+    texts.iter().map(|text| cstring(text)).collect()
+}

@@ -1,0 +1,115 @@
+//! Results nobody took: when the engine is gone and the last task has ended, the spawner writes them down and goes.
+//! The next spawner reads them and answers for them as if it had run the tasks itself.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::Path,
+};
+
+use octoflow_model::ids::AttemptId;
+
+use crate::process::wire::{Bind, Ending, Garbled, Wire, frame, next_frame};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Leftover {
+    pub(crate) attempt: AttemptId,
+    pub(crate) ending: Ending,
+    /// Outputs are still to be collected.
+    pub(crate) keep: bool,
+    /// The directory of the slot the outputs are in; nothing when the task was not isolated.
+    pub(crate) slot: Option<String>,
+    pub(crate) mounts: Vec<Bind>,
+    pub(crate) private: Vec<String>,
+}
+
+impl Wire for Leftover {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.attempt.put(out);
+        self.ending.put(out);
+        self.keep.put(out);
+        self.slot.put(out);
+        self.mounts.put(out);
+        self.private.put(out);
+    }
+
+    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+        Ok(Self {
+            attempt: Wire::get(from)?,
+            ending: Wire::get(from)?,
+            keep: Wire::get(from)?,
+            slot: Wire::get(from)?,
+            mounts: Wire::get(from)?,
+            private: Wire::get(from)?,
+        })
+    }
+}
+
+fn name(dir: &Path) -> std::path::PathBuf {
+    dir.join("results")
+}
+
+/// Whole or not at all, synced: this is the only place the results are in.
+pub(crate) fn write(dir: &Path, leftovers: &[Leftover]) -> io::Result<()> {
+    if leftovers.is_empty() {
+        return forget(dir);
+    }
+    let mut bytes = Vec::new();
+    leftovers.iter().for_each(|leftover| frame(leftover, &mut bytes));
+    let fresh = dir.join("results.new");
+    let mut file = File::create(&fresh)?;
+    file.write_all(&bytes)?;
+    file.sync_data()?;
+    fs::rename(fresh, name(dir))
+}
+
+pub(crate) fn read(dir: &Path) -> io::Result<Vec<Leftover>> {
+    let bytes = match fs::read(name(dir)) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut rest = &bytes[..];
+    let mut found = Vec::new();
+    while let Some(leftover) = next_frame(&mut rest).map_err(io::Error::other)? {
+        found.push(leftover);
+    }
+    Ok(found)
+}
+
+pub(crate) fn forget(dir: &Path) -> io::Result<()> {
+    match fs::remove_file(name(dir)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use octoflow_model::{
+        ids::{NodeIx, RunId},
+        time::Time,
+    };
+
+    use super::*;
+    use crate::process::wire::Ended;
+
+    #[test]
+    fn results_survive_their_spawner() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(read(dir.path()).unwrap(), []);
+        let leftover = Leftover {
+            attempt: AttemptId { run: RunId(1), task: NodeIx(2), attempt: 3 },
+            ending: Ending { at: Time(1), started: Some(Time(0)), exit: Ended::Code(3), log_truncated: false },
+            keep: true,
+            slot: Some("/somewhere".to_owned()),
+            mounts: Vec::new(),
+            private: vec!["/p".to_owned()],
+        };
+        let both = [leftover.clone(), leftover];
+        write(dir.path(), &both).unwrap();
+        assert_eq!(read(dir.path()).unwrap(), both);
+        write(dir.path(), &[]).unwrap();
+        assert_eq!(read(dir.path()).unwrap(), []);
+    }
+}

@@ -1,0 +1,397 @@
+//! What happens to an attempt in the spawner: born, read, stopped, ended, forgotten.
+//! Every change of an entry's state is in this file or in the messages of `turn`.
+
+use std::{
+    cmp::Reverse,
+    io,
+    os::fd::{AsFd, OwnedFd},
+    time::{Duration, Instant},
+};
+
+use octoflow_model::ids::AttemptId;
+
+use super::{
+    attempt::{Running, State, Stop},
+    hands::{Done, Key},
+    launch::Born,
+    leftover, orphan,
+    slot::Slot,
+    turn::{Spawner, ending, stream_token},
+};
+use crate::{
+    logs::{Stream, Writer},
+    process::{
+        sys::{self, How},
+        wire::{Ended, Ending, FromSpawner},
+    },
+};
+
+/// How long we wait for a task's left-over processes to die before its end is told anyway (they may hang in the kernel).
+const LINGER: Duration = Duration::from_secs(5);
+
+/// One look at a stream takes at most this many buffers, so that one loud task cannot starve the others.
+const BUFFERS_PER_LOOK: usize = 8;
+
+/// A pipe that fills whole buffers gets this much room.
+const WIDE_PIPE: i32 = 1 << 20;
+
+/// After the end at most this many buffers are drained: more than the widest pipe holds.
+const BUFFERS_AT_END: usize = 64;
+
+impl Spawner {
+    pub(super) fn take_done(&mut self) {
+        for done in self.hands.take_done() {
+            match done {
+                Done::Started { key, born, slot } => self.born(key, born, slot),
+                Done::NotStarted { key, why, slot } => self.end(key, why, slot),
+                Done::Prepared { key, launch, slot } => {
+                    let Some(entry) = self.table.get(key) else { continue };
+                    entry.slot = slot;
+                    entry.state = State::Prepared(launch);
+                    if entry.forgotten {
+                        self.drop_entry(key);
+                    } else if entry.stop == Stop::No {
+                        let attempt = entry.attempt;
+                        let root = self.root_of(key);
+                        self.say_with(&FromSpawner::Prepared(attempt), root);
+                    } else {
+                        self.end(key, Ended::Signal(libc::SIGTERM), None);
+                    }
+                }
+                Done::Restored { key, slot } => {
+                    let Some(entry) = self.table.get(key) else { continue };
+                    entry.slot = slot;
+                    if let State::Restoring(ending) = &entry.state {
+                        entry.state = State::Ended(ending.clone());
+                    }
+                    if entry.claimed {
+                        self.tell_all(key);
+                    }
+                }
+            }
+        }
+    }
+
+    fn born(&mut self, key: Key, born: Born, slot: Option<Slot>) {
+        let entry = self.table.get(key).expect("an attempt that is starting stays in the table");
+        entry.slot = slot;
+        let Born { pid, at, stdout, stderr } = born;
+        let (attempt, stop, claimed) = (entry.attempt, entry.stop, entry.claimed);
+        let log = Writer::new(self.logs.path(attempt), self.log_limit);
+        // Without events the output is still read at the end; it only may come late.
+        let _ = self.epoll.add(&stdout, stream_token(key, false));
+        if let Some(stderr) = &stderr {
+            let _ = self.epoll.add(stderr, stream_token(key, true));
+        }
+        entry.state = State::Running(Running { pid, started: at, stdout: Some(stdout), stderr, log });
+        self.pids.insert(pid, key);
+        if claimed {
+            self.say(&FromSpawner::Started(attempt, at));
+        }
+        match stop {
+            Stop::No => {}
+            Stop::Polite => self.signal_politely(key),
+            Stop::Final => sys::signal_group(pid, libc::SIGKILL),
+        }
+        if let Some(how) = self.early.remove(&pid) {
+            sys::signal_group(pid, libc::SIGKILL);
+            self.died(key, how);
+            self.settle();
+        }
+    }
+
+    /// Reads what a stream has to say and writes it into the log.
+    pub(super) fn read_stream(&mut self, key: Key, stderr: bool) {
+        let Some(entry) = self.table.get(key) else { return };
+        let (State::Running(running) | State::Lingering(running, _)) = &mut entry.state else { return };
+        take_output(running, stderr, &mut self.buffer, BUFFERS_PER_LOOK);
+    }
+
+    pub(super) fn hear_signals(&mut self) {
+        while let Some(signal) = sys::next_signal(&self.signals) {
+            if signal == libc::SIGTERM {
+                self.leaving = true;
+                let alive: Vec<AttemptId> =
+                    self.table.iter().filter(|(_, entry)| entry.is_alive()).map(|(_, entry)| entry.attempt).collect();
+                alive.into_iter().for_each(|attempt| self.stop(attempt, Stop::Polite));
+            }
+        }
+        while let Some(dead) = sys::peek_dead() {
+            if let Some(key) = self.pids.get(&dead.pid).copied().filter(|key| self.is_running(*key, dead.pid)) {
+                // Before it is collected its number cannot belong to anybody else.
+                sys::signal_group(dead.pid, libc::SIGKILL);
+                sys::collect(dead.pid);
+                self.died(key, dead.how);
+            } else {
+                sys::collect(dead.pid);
+                if self.table.iter().any(|(_, entry)| matches!(entry.state, State::Starting)) {
+                    self.early.insert(dead.pid, dead.how);
+                } else {
+                    self.early.clear();
+                }
+            }
+        }
+        self.settle();
+    }
+
+    fn is_running(&mut self, key: Key, pid: i32) -> bool {
+        matches!(self.table.get(key).map(|entry| &entry.state), Some(State::Running(running)) if running.pid == pid)
+    }
+
+    fn died(&mut self, key: Key, how: How) {
+        let entry = self.table.get(key).expect("a process's attempt stays in the table");
+        let before = std::mem::replace(&mut entry.state, State::Starting);
+        if let State::Running(running) = before {
+            entry.state = State::Lingering(running, how);
+            self.lingering.push(key);
+        } else {
+            entry.state = before;
+        }
+    }
+
+    /// Ends the attempts whose main process is dead and which left nothing running.
+    fn settle(&mut self) {
+        if self.lingering.is_empty() {
+            return;
+        }
+        let mut waiting = Vec::new();
+        if sys::has_adopted_children() {
+            let anything_alive = self.table.iter().any(|(_, entry)| {
+                matches!(entry.state, State::Starting | State::Running(_))
+            });
+            for pid in orphan::adopted() {
+                match self.owner_of(pid) {
+                    Some(key) if self.lingering.contains(&key) => {
+                        sys::signal_process(pid, libc::SIGKILL);
+                        waiting.push(key);
+                    }
+                    // A task that still runs may have such children.
+                    Some(_) => {}
+                    // It hides well. As long as any task runs it may be that task's; afterwards it is nobody's.
+                    None if anything_alive => {}
+                    None => {
+                        sys::signal_process(pid, libc::SIGKILL);
+                        waiting.extend(self.lingering.iter().copied());
+                    }
+                }
+            }
+        }
+        for key in std::mem::take(&mut self.lingering) {
+            if waiting.contains(&key) {
+                self.lingering.push(key);
+                let attempt = self.table.get(key).map(|entry| entry.attempt);
+                self.timers.extend(attempt.map(|attempt| Reverse((Instant::now() + LINGER, key, attempt))));
+            } else {
+                self.finish(key);
+            }
+        }
+    }
+
+    fn owner_of(&self, pid: i32) -> Option<Key> {
+        let traits = orphan::traits_of(pid);
+        if let Some(key) = traits.session.and_then(|session| self.pids.get(&session)) {
+            return Some(*key);
+        }
+        let by_slot = traits.namespace.and_then(|mark| {
+            let mut entries = self.table.iter();
+            entries.find(|(_, entry)| entry.is_alive() && entry.slot.as_ref().is_some_and(|slot| slot.mark() == mark))
+        });
+        if let Some((key, _)) = by_slot {
+            return Some(key);
+        }
+        let (instance, attempt) = traits.marked?;
+        (instance == self.instance).then(|| self.table.key(attempt)).flatten()
+    }
+
+    /// The last bytes, the end of the log, the report.
+    fn finish(&mut self, key: Key) {
+        let Some(entry) = self.table.get(key) else { return };
+        let before = std::mem::replace(&mut entry.state, State::Starting);
+        let State::Lingering(mut running, how) = before else {
+            entry.state = before;
+            return;
+        };
+        take_output(&mut running, false, &mut self.buffer, BUFFERS_AT_END);
+        take_output(&mut running, true, &mut self.buffer, BUFFERS_AT_END);
+        if self.pids.get(&running.pid) == Some(&key) {
+            self.pids.remove(&running.pid);
+        }
+        let exit = match how {
+            How::Exited(code) => Ended::Code(code),
+            How::Signalled(signal) => Ended::Signal(signal),
+        };
+        let log_truncated = running.log.truncated();
+        entry.state =
+            State::Ended(Ending { at: sys::now(), started: Some(running.started), exit, log_truncated });
+        self.ended(key);
+    }
+
+    /// Ends an attempt that has no process.
+    pub(super) fn end(&mut self, key: Key, why: Ended, slot: Option<Slot>) {
+        let Some(entry) = self.table.get(key) else { return };
+        entry.slot = entry.slot.take().or(slot);
+        // Nothing ran, so there is nothing to collect.
+        entry.keep = false;
+        entry.state = State::Ended(ending(why));
+        self.ended(key);
+    }
+
+    fn ended(&mut self, key: Key) {
+        let entry = self.table.get(key).expect("an attempt that just ended is in the table");
+        if entry.forgotten {
+            self.drop_entry(key);
+            return;
+        }
+        if !entry.keep
+            && let Some(slot) = entry.slot.take()
+        {
+            self.hands.release(slot);
+        }
+        self.tell_end(key);
+    }
+
+    /// Everything the engine should know about an attempt it just claimed.
+    pub(super) fn tell_all(&mut self, key: Key) {
+        let Some(entry) = self.table.get(key) else { return };
+        let attempt = entry.attempt;
+        match &entry.state {
+            State::Running(running) | State::Lingering(running, _) => {
+                let at = running.started;
+                self.say(&FromSpawner::Started(attempt, at));
+            }
+            State::Ended(_) => self.tell_end(key),
+            // Their news follows by itself.
+            State::Preparing | State::Prepared(_) | State::Starting | State::Restoring(_) => {}
+        }
+    }
+
+    fn tell_end(&mut self, key: Key) {
+        let Some(entry) = self.table.get(key) else { return };
+        let State::Ended(ending) = &entry.state else { return };
+        if entry.claimed {
+            let (attempt, ending) = (entry.attempt, ending.clone());
+            let root = if entry.keep { self.root_of(key) } else { None };
+            self.say_with(&FromSpawner::Ended(attempt, ending, root.is_some()), root);
+        }
+    }
+
+    /// A descriptor of the file system as the task sees it.
+    fn root_of(&mut self, key: Key) -> Option<OwnedFd> {
+        let entry = self.table.get(key)?;
+        match &entry.slot {
+            Some(slot) => slot.view().as_fd().try_clone_to_owned().ok(),
+            // Isolated once, but its files are gone.
+            None if entry.private.is_empty() => None,
+            None => Self::host_root(),
+        }
+    }
+
+    pub(super) fn stop(&mut self, attempt: AttemptId, how: Stop) {
+        let Some(key) = self.table.key(attempt) else { return };
+        let entry = self.table.get(key).expect("the key was just found");
+        let harder = how > entry.stop;
+        entry.stop = entry.stop.max(how);
+        match &entry.state {
+            State::Running(running) if harder => {
+                let pid = running.pid;
+                if how == Stop::Final {
+                    sys::signal_group(pid, libc::SIGKILL);
+                } else {
+                    self.signal_politely(key);
+                }
+            }
+            State::Prepared(_) => self.end(key, Ended::Signal(libc::SIGTERM), None),
+            // Those that are being made look at `stop` when they are ready.
+            _ => {}
+        }
+    }
+
+    fn signal_politely(&mut self, key: Key) {
+        let entry = self.table.get(key).expect("a running attempt is in the table");
+        let (attempt, grace) = (entry.attempt, entry.grace);
+        if let Some(pid) = entry.pid() {
+            sys::signal_group(pid, libc::SIGTERM);
+            self.timers.push(Reverse((Instant::now() + grace, key, attempt)));
+        }
+    }
+
+    pub(super) fn ring_timers(&mut self) {
+        while let Some(Reverse((due, key, attempt))) = self.timers.peek().copied() {
+            if due > Instant::now() {
+                return;
+            }
+            self.timers.pop();
+            let Some(entry) = self.table.get(key).filter(|entry| entry.attempt == attempt) else { continue };
+            match &entry.state {
+                State::Running(running) if entry.stop == Stop::Polite => {
+                    entry.stop = Stop::Final;
+                    sys::signal_group(running.pid, libc::SIGKILL);
+                }
+                State::Lingering(..) => {
+                    self.lingering.retain(|other| *other != key);
+                    self.finish(key);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    pub(super) fn forget(&mut self, attempt: AttemptId) {
+        self.past.started.remove(&attempt);
+        let Some(key) = self.table.key(attempt) else { return };
+        let entry = self.table.get(key).expect("the key was just found");
+        match entry.state {
+            State::Prepared(_) | State::Ended(_) => self.drop_entry(key),
+            // It goes when its thread or its process is done.
+            State::Preparing | State::Starting | State::Running(_) | State::Lingering(..) | State::Restoring(_) => {
+                entry.forgotten = true;
+            }
+        }
+    }
+
+    pub(super) fn drop_entry(&mut self, key: Key) {
+        let Some(entry) = self.table.remove(key) else { return };
+        if let Some(slot) = entry.slot {
+            self.hands.release(slot);
+        }
+        // Nearly always it is empty, and then one call does it.
+        let resisting = entry.private.into_iter().filter(|dir| std::fs::remove_dir(dir).is_err()).map(Into::into);
+        self.hands.remove(resisting.collect());
+        if self.has_leftovers && !self.table.iter().any(|(_, entry)| matches!(entry.state, State::Ended(_))) {
+            // A file that stays is read again and its attempts are then unknown to the engine: a nuisance, no harm.
+            self.has_leftovers = leftover::forget(&self.dir).is_err();
+        }
+    }
+}
+
+/// Moves what is in a pipe to the log; the end of the stream closes it.
+fn take_output(running: &mut Running, stderr: bool, buffer: &mut [u8], most: usize) {
+    let (pipe, stream) = if stderr {
+        (&mut running.stderr, Stream::Stderr)
+    } else {
+        (&mut running.stdout, Stream::Stdout)
+    };
+    for _ in 0..most {
+        let Some(end) = pipe.as_ref() else { return };
+        match sys::read(end, buffer) {
+            Ok(0) => *pipe = None,
+            Ok(count) => {
+                if count == PIPE_BYTES {
+                    sys::widen_pipe(end, WIDE_PIPE);
+                }
+                running.log.append(stream, sys::now(), &buffer[..count]);
+                // Fewer bytes than fit: the pipe is empty for now.
+                if count < PIPE_BYTES && most == BUFFERS_PER_LOOK {
+                    return;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+            // A terminal whose last user is gone says EIO.
+            Err(_) => *pipe = None,
+        }
+    }
+}
+
+/// What a pipe holds unless it was widened.
+const PIPE_BYTES: usize = 64 * 1024;

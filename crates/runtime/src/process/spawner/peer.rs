@@ -1,0 +1,113 @@
+//! The spawner's end of the connection: whole messages in, whole messages out, never waiting.
+//! What the socket does not take at once is kept in order, descriptors riding with their message.
+
+use std::{
+    collections::VecDeque,
+    io::{self, Read},
+    os::{
+        fd::{AsFd, AsRawFd, OwnedFd, RawFd},
+        unix::net::UnixStream,
+    },
+};
+
+use crate::process::{
+    sys,
+    wire::{FromSpawner, ToSpawner, frame, next_frame},
+};
+
+pub(crate) struct Peer {
+    socket: UnixStream,
+    inbox: Vec<u8>,
+    outbox: VecDeque<Parcel>,
+    /// It has said hello.
+    pub(crate) greeted: bool,
+    /// The socket was full at the last flush.
+    pub(crate) wants_room: bool,
+}
+
+struct Parcel {
+    bytes: Vec<u8>,
+    sent: usize,
+    rider: Option<OwnedFd>,
+}
+
+/// One look at the socket takes at most this much, so that one loud engine cannot starve the tasks.
+const LOOK: usize = 256 * 1024;
+
+impl Peer {
+    pub(crate) fn new(socket: UnixStream) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket, inbox: Vec::new(), outbox: VecDeque::new(), greeted: false, wants_room: false })
+    }
+
+    /// The messages that have arrived whole. `Err` means that the other side is gone.
+    pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Vec<ToSpawner>> {
+        let mut taken = 0;
+        while taken < LOOK {
+            match self.socket.read(buffer) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => {
+                    self.inbox.extend_from_slice(&buffer[..count]);
+                    taken += count;
+                    if count < buffer.len() {
+                        break;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let mut rest = &self.inbox[..];
+        let mut messages = Vec::new();
+        while let Some(message) = next_frame(&mut rest).map_err(io::Error::other)? {
+            messages.push(message);
+        }
+        let used = self.inbox.len() - rest.len();
+        self.inbox.drain(..used);
+        Ok(messages)
+    }
+
+    /// Whether the other side has closed, without taking anything off the line.
+    pub(crate) fn is_gone(&self) -> bool {
+        let mut byte = [0; 1];
+        sys::peek(self.socket.as_fd(), &mut byte).is_ok_and(|count| count == 0)
+    }
+
+    pub(crate) fn say(&mut self, message: &FromSpawner, rider: Option<OwnedFd>) {
+        match self.outbox.back_mut() {
+            Some(parcel) if rider.is_none() && parcel.sent == 0 => frame(message, &mut parcel.bytes),
+            _ => {
+                let mut bytes = Vec::with_capacity(256);
+                frame(message, &mut bytes);
+                self.outbox.push_back(Parcel { bytes, sent: 0, rider });
+            }
+        }
+    }
+
+    /// Sends what the socket takes. Answers whether something is left to send.
+    pub(crate) fn flush(&mut self) -> io::Result<bool> {
+        while let Some(parcel) = self.outbox.front_mut() {
+            let riders: Vec<RawFd> = parcel.rider.iter().map(AsRawFd::as_raw_fd).collect();
+            match sys::send_with(self.socket.as_fd(), &parcel.bytes[parcel.sent..], &riders) {
+                Ok(count) => {
+                    parcel.rider = None;
+                    parcel.sent += count;
+                    if parcel.sent == parcel.bytes.len() {
+                        self.outbox.pop_front();
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl AsRawFd for Peer {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+}

@@ -1,0 +1,399 @@
+//! A slot is a prepared private file system for one task at a time: a mount namespace whose root is a writable layer
+//! over the machine's own root. Making one costs about as much as a process; entering one costs a single call. So a
+//! slot that a task left untouched is used again, and one that was written to is cleaned or thrown away.
+
+use std::{
+    collections::BTreeSet,
+    ffi::{CString, OsStr},
+    fs::{self, File, Permissions},
+    io,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::fs::{MetadataExt, PermissionsExt},
+    },
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
+
+use super::mounts::{self, Form, Other};
+use crate::process::{
+    sys::{self, ns},
+    view::{self, View, by_handle, text},
+};
+
+/// A slot could not be made; says at which step.
+#[derive(Debug, thiserror::Error)]
+#[error("{step}")]
+pub(crate) struct Error {
+    step: String,
+    source: io::Error,
+}
+
+impl Error {
+    /// The step and the reason in one line, for people.
+    pub(crate) fn explain(&self) -> String {
+        format!("{}: {}", self.step, self.source)
+    }
+}
+
+fn at(step: &str) -> impl FnOnce(io::Error) -> Error + '_ {
+    move |source| Error { step: step.to_owned(), source }
+}
+
+/// Makes slots. Shared by all spawning threads, each of which must have its own root and working directory.
+pub(crate) struct Maker {
+    work: PathBuf,
+    data: PathBuf,
+    /// Starts the name of every slot, so that two spawners in one data directory never meet.
+    instance: String,
+    next: AtomicU64,
+    home: OwnedFd,
+    home_root: OwnedFd,
+    /// We act inside a user namespace of our own.
+    unprivileged: bool,
+    others: Vec<Other>,
+}
+
+/// Directories at the top of the machine that an ordinary user could not write to; in its own view a task may.
+const OPENED_FOR_USERS: [&str; 4] = ["mnt", "opt", "srv", "media"];
+
+impl Maker {
+    pub(crate) fn new(data: &Path, instance: &str, unprivileged: bool) -> io::Result<Self> {
+        let table = fs::read_to_string("/proc/self/mountinfo")?;
+        Ok(Self {
+            work: data.join("work"),
+            data: data.to_owned(),
+            instance: instance.to_owned(),
+            next: AtomicU64::new(0),
+            home: File::open("/proc/thread-self/ns/mnt")?.into(),
+            home_root: File::open("/")?.into(),
+            unprivileged,
+            others: mounts::others(&table, data, Path::is_dir),
+        })
+    }
+
+    /// Makes a fresh slot. The calling thread is away from home meanwhile and back when this returns.
+    pub(crate) fn make(&self) -> Result<Slot, Error> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.make_in(&self.work.join(format!("{}-{number}", self.instance)))
+    }
+
+    /// Makes a slot over a directory that an earlier spawner left, so that outputs can be read from it.
+    pub(crate) fn restore(&self, dir: &Path) -> Result<Slot, Error> {
+        self.make_in(dir)
+    }
+
+    fn make_in(&self, dir: &Path) -> Result<Slot, Error> {
+        fs::create_dir_all(dir).map_err(at("making the work directory"))?;
+        ns::leave(libc::CLONE_NEWNS).map_err(at("making a mount namespace"))?;
+        let made = self.furnish(dir);
+        ns::enter_mounts(self.home.as_fd()).map_err(at("returning from the new mount namespace"))?;
+        ns::root_at(self.home_root.as_fd()).map_err(at("returning to the old root"))?;
+        made
+    }
+
+    /// Runs inside the new namespace.
+    fn furnish(&self, dir: &Path) -> Result<Slot, Error> {
+        let private = libc::MS_REC | libc::MS_PRIVATE;
+        ns::mount(c"none", c"/", None, private, c"").map_err(at("making the mounts private"))?;
+        let dir_text = text(dir.as_os_str()).map_err(at("naming the work directory"))?;
+        ns::change_dir(&dir_text).map_err(at("entering the work directory"))?;
+
+        let seeded = self.lay_root()?;
+        if let Err(on_disk) = self.mount_root() {
+            // The data directory's file system cannot carry a layer (it is one itself, or a network share).
+            ns::mount(c"octoflow", c".", Some(c"tmpfs"), libc::MS_NOSUID, c"mode=0755")
+                .and_then(|()| ns::change_dir(&dir_text))
+                .map_err(|_| Error { step: on_disk.step.clone(), source: clone_of(&on_disk.source) })?;
+            self.lay_root()?;
+            self.mount_root().map_err(|_| on_disk)?;
+        }
+        for (index, other) in self.others.iter().enumerate() {
+            self.show(index, other)?;
+        }
+        self.furnish_kernel_views()?;
+        self.hide_data();
+        let upper = open_dir("upper")?;
+        let upper_about = dir_facts(&upper).map_err(at("looking at the private layer"))?;
+        ns::change_dir(c"root").and_then(|()| ns::pivot_here()).map_err(at("moving to the new root"))?;
+
+        let root = sys::open_at(self.home_root.as_fd(), c"/", libc::O_PATH | libc::O_DIRECTORY, 0)
+            .map_err(at("opening the new root"))?;
+        let namespace = File::open("/proc/thread-self/ns/mnt").map_err(at("opening the new namespace"))?;
+        Ok(Slot {
+            dir: dir.to_owned(),
+            view: View::new(root),
+            mark: namespace.metadata().map_err(at("looking at the new namespace"))?.ino(),
+            namespace: namespace.into(),
+            table: File::open("/proc/thread-self/mountinfo").map_err(at("opening the mount table"))?,
+            upper,
+            upper_about,
+            memory: File::open("/dev/shm").map_err(at("opening /dev/shm"))?,
+            seeded,
+            layers: self.others.iter().filter(|other| other.form == Form::Overlay).count() > 0,
+            spent: false,
+            first_used: None,
+        })
+    }
+
+    /// The directories below the layer; answers the names that belong there.
+    fn lay_root(&self) -> Result<BTreeSet<CString>, Error> {
+        for name in ["upper", "work", "root", "upper/tmp"] {
+            make_dir(name)?;
+        }
+        fs::set_permissions("upper", Permissions::from_mode(0o755)).map_err(at("opening the private layer"))?;
+        fs::set_permissions("upper/tmp", Permissions::from_mode(0o1777)).map_err(at("opening the private /tmp"))?;
+        let opaque = if self.unprivileged { c"user.overlay.opaque" } else { c"trusted.overlay.opaque" };
+        ns::set_attribute(c"upper/tmp", opaque, b"y").map_err(at("hiding the machine's /tmp"))?;
+        let mut seeded = BTreeSet::from([CString::from(c"tmp")]);
+        if self.unprivileged {
+            for name in OPENED_FOR_USERS.into_iter().filter(|name| Path::new("/").join(name).is_dir()) {
+                make_dir(&format!("upper/{name}"))?;
+                seeded.insert(CString::new(name).expect("a constant without NUL"));
+            }
+        }
+        // A layer that was mounted `volatile` before refuses to be mounted again until this mark is gone.
+        let _ = fs::remove_dir("work/work/incompat/volatile");
+        Ok(seeded)
+    }
+
+    fn mount_root(&self) -> Result<(), Error> {
+        let options = self.options("lowerdir=/,upperdir=upper,workdir=work");
+        ns::mount(c"octoflow", c"root", Some(c"overlay"), 0, &options).map_err(at("laying a private layer over /"))
+    }
+
+    /// Nothing in the layer must survive a power cut, so the kernel need not sync it.
+    fn options(&self, base: &str) -> CString {
+        let tail = if self.unprivileged { ",volatile,userxattr" } else { ",volatile" };
+        CString::new(format!("{base}{tail}")).expect("options have no NUL")
+    }
+
+    /// Shows one more mount of the machine below the new root. One that has vanished meanwhile is skipped.
+    fn show(&self, index: usize, other: &Other) -> Result<(), Error> {
+        let below = Path::new("root").join(other.point.strip_prefix("/").unwrap_or(&other.point));
+        let step = format!("showing {}", other.point.display());
+        if !below.exists() {
+            return Ok(());
+        }
+        let target = text(below.as_os_str()).map_err(at(&step))?;
+        let plain = !other.point.as_os_str().as_encoded_bytes().iter().any(|byte| b",:\\".contains(byte));
+        if other.form == Form::Overlay && plain {
+            let layer = format!("layer{index}");
+            for name in [layer.clone(), format!("{layer}/upper"), format!("{layer}/work")] {
+                make_dir(&name)?;
+            }
+            let _ = fs::remove_dir(format!("{layer}/work/work/incompat/volatile"));
+            let lower = other.point.display();
+            let options =
+                self.options(&format!("lowerdir={lower},upperdir={layer}/upper,workdir={layer}/work"));
+            if ns::mount(c"octoflow", &target, Some(c"overlay"), 0, &options).is_ok() {
+                return Ok(());
+            }
+        }
+        self.bind(other.point.as_os_str(), &target, true).map_err(at(&step))
+    }
+
+    /// Binds a tree of the machine, with everything mounted in it.
+    fn bind(&self, source: &OsStr, target: &CString, read_only: bool) -> io::Result<()> {
+        let copy = ns::detached_copy(self.home_root.as_fd(), &text(source)?, true)?;
+        if read_only {
+            ns::make_read_only(copy.as_fd(), true)?;
+        }
+        let here = File::open(".")?;
+        let target = sys::open_at(here.as_fd(), target, libc::O_PATH, 0)?;
+        ns::attach(copy.as_fd(), target.as_fd())
+    }
+
+    /// Processes and devices are the machine's own; what could change the machine is read-only, memory files are private.
+    fn furnish_kernel_views(&self) -> Result<(), Error> {
+        let bind = |path: &str, read_only: bool| {
+            self.bind(OsStr::new(path), &CString::new(format!("root{path}")).expect("a constant"), read_only)
+        };
+        bind("/proc", false).map_err(at("showing /proc"))?;
+        bind("/proc/sys", true).map_err(at("showing /proc/sys"))?;
+        bind("/sys", true).map_err(at("showing /sys"))?;
+        // Device nodes on a read-only mount still do their work; only new names are refused.
+        bind("/dev", true).map_err(at("showing /dev"))?;
+        if Path::new("/dev/pts").is_dir() {
+            bind("/dev/pts", false).map_err(at("showing /dev/pts"))?;
+        }
+        let flags = libc::MS_NOSUID | libc::MS_NODEV;
+        ns::mount(c"octoflow", c"root/dev/shm", Some(c"tmpfs"), flags, c"mode=1777").map_err(at("private /dev/shm"))
+    }
+
+    /// The data directory holds this very layer; a task has no business there. Below `/tmp` it is hidden already.
+    fn hide_data(&self) {
+        let below = Path::new("root").join(self.data.strip_prefix("/").unwrap_or(&self.data));
+        if let (true, Ok(target)) = (below.is_dir(), text(below.as_os_str())) {
+            // When it cannot be hidden it is still only a private copy, so this is not worth failing for.
+            let _ = ns::mount(c"octoflow", &target, Some(c"tmpfs"), libc::MS_RDONLY, c"size=4k,mode=0755");
+        }
+    }
+}
+
+/// One private file system.
+pub(crate) struct Slot {
+    dir: PathBuf,
+    view: View,
+    /// The namespace's number, by which a process can be told to live in this slot.
+    mark: u64,
+    namespace: OwnedFd,
+    /// The open mount table, which knows whether it changed.
+    table: File,
+    upper: File,
+    upper_about: (u32, u32, u32),
+    memory: File,
+    /// The names in the private layer that were there before any task.
+    seeded: BTreeSet<CString>,
+    /// There are further layers over other mounts.
+    layers: bool,
+    /// Something was mounted, for a task or by one; such a slot serves once.
+    spent: bool,
+    first_used: Option<Instant>,
+}
+
+/// Longer than a burst of short tasks needs a slot again, shorter than a person needs to change a file and try again.
+const FRESH: Duration = Duration::from_millis(100);
+
+impl Slot {
+    pub(crate) fn namespace(&self) -> &OwnedFd {
+        &self.namespace
+    }
+
+    pub(crate) fn view(&self) -> &View {
+        &self.view
+    }
+
+    pub(crate) fn mark(&self) -> u64 {
+        self.mark
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Attaches a detached mount inside the slot.
+    pub(crate) fn attach(&mut self, mount: &OwnedFd, point: &OwnedFd, home: &Maker) -> io::Result<()> {
+        self.spent = true;
+        ns::enter_mounts(self.namespace.as_fd())?;
+        let attached = ns::attach(mount.as_fd(), point.as_fd());
+        ns::enter_mounts(home.home.as_fd())?;
+        ns::root_at(home.home_root.as_fd())?;
+        attached
+    }
+
+    /// Whether the last task left no trace at all.
+    pub(crate) fn is_clean(&mut self) -> bool {
+        // The table tells of a change only once, so it is remembered.
+        self.spent |= ns::mounts_changed(self.table.as_fd());
+        !self.spent && self.looks_clean().unwrap_or(false)
+    }
+
+    /// Whether a task may still get it. The kernel remembers what a task looked up below the layer, and also what was
+    /// not there; when the machine's own files change, a used slot may not see it. So it is used for a short time only.
+    pub(crate) fn is_fresh(&mut self) -> bool {
+        self.first_used.get_or_insert_with(Instant::now).elapsed() < FRESH
+    }
+
+    fn looks_clean(&self) -> io::Result<bool> {
+        let mut seen = 0;
+        for entry in fs::read_dir(by_handle(&self.upper))? {
+            let entry = entry?;
+            if !self.seeded.contains(&text(&entry.file_name())?) {
+                return Ok(false);
+            }
+            seen += 1;
+        }
+        Ok(seen == self.seeded.len()
+            && dir_facts(&self.upper)? == self.upper_about
+            && self.seeded.iter().all(|name| self.is_empty_below(name))
+            && fs::read_dir(by_handle(&self.memory))?.next().is_none()
+            && self.layers_are_empty()?)
+    }
+
+    fn is_empty_below(&self, name: &CString) -> bool {
+        let dir = sys::open_at(self.upper.as_fd(), name, libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW, 0);
+        dir.and_then(|dir| {
+            let dir = File::from(dir);
+            let mode = if name.as_c_str() == c"tmp" { 0o1777 } else { 0o755 };
+            Ok(dir.metadata()?.mode() & 0o7777 == mode && fs::read_dir(by_handle(&dir))?.next().is_none())
+        })
+        .unwrap_or(false)
+    }
+
+    fn layers_are_empty(&self) -> io::Result<bool> {
+        if !self.layers {
+            return Ok(true);
+        }
+        for entry in fs::read_dir(&self.dir)? {
+            let upper = entry?.path().join("upper");
+            if upper.is_dir() && fs::read_dir(upper)?.next().is_some() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes away what a task left, through its own view so that the kernel knows. Answers whether the slot is as new;
+    /// when the task changed what the machine has too, only a new slot will do.
+    pub(crate) fn wash(&mut self) -> bool {
+        !self.spent && self.scrub().is_ok() && self.is_clean()
+    }
+
+    fn scrub(&self) -> io::Result<()> {
+        view::clear(File::open(by_handle(&self.memory))?.into())?;
+        for entry in fs::read_dir(by_handle(&self.upper))? {
+            let name = entry?.file_name();
+            let at_top = Path::new("/").join(&name);
+            let name = text(&name)?;
+            let is_tmp = name.as_c_str() == c"tmp";
+            if self.seeded.contains(&name) && !is_tmp {
+                continue;
+            }
+            if !is_tmp && fs::symlink_metadata(&at_top).is_ok() {
+                return Err(io::Error::other("the machine has something of this name too"));
+            }
+            let root = self.view.as_fd();
+            match sys::open_at(root, &name, libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW, 0) {
+                Ok(dir) => {
+                    view::clear(dir)?;
+                    if !is_tmp {
+                        sys::remove_at(root, &name, true)?;
+                    }
+                }
+                Err(_) => sys::remove_at(root, &name, false)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the slot; its directory goes with it.
+    pub(crate) fn discard(self) {
+        let dir = self.dir.clone();
+        // The namespace dies with its last descriptor, and only then is the layer ours alone.
+        drop(self);
+        // What cannot be removed now is removed by the next spawner, which sweeps the work directory.
+        let _ = view::remove_dir(&dir);
+    }
+}
+
+fn make_dir(name: &str) -> Result<(), Error> {
+    match fs::create_dir(name) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(at("making the private layer")(error)),
+        _ => Ok(()),
+    }
+}
+
+fn open_dir(name: &str) -> Result<File, Error> {
+    File::open(name).map_err(at("opening the private layer"))
+}
+
+fn dir_facts(dir: &File) -> io::Result<(u32, u32, u32)> {
+    let about = dir.metadata()?;
+    Ok((about.mode(), about.uid(), about.gid()))
+}
+
+fn clone_of(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| io::Error::from(error.kind()), io::Error::from_raw_os_error)
+}

@@ -1,0 +1,442 @@
+//! The spawner's event loop: one turn looks at everything that happened, acts, and answers in one go.
+//! It never blocks except while waiting for the next event, and it makes no processes itself.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap, HashSet},
+    io,
+    os::{
+        fd::OwnedFd,
+        unix::net::UnixListener,
+    },
+    path::PathBuf,
+    sync::Arc,
+    time::Instant,
+};
+
+use octoflow_model::ids::AttemptId;
+
+use super::{
+    attempt::{Entry, State, Stop, Table},
+    hands::{Hands, Job, Key},
+    leftover::{self, Leftover},
+    ledger::{Ledger, Past},
+    orphan,
+    peer::Peer,
+};
+use crate::{
+    logs::Logs,
+    process::{
+        sys::{self, Epoll, How, NO_EVENT},
+        wire::{Ended, Ending, FromSpawner, Hello, Launch, Refused, ToSpawner, VERSION, Welcome},
+    },
+};
+
+const SIGNALS: u64 = 0;
+const BELL: u64 = 1;
+const DOOR: u64 = 2;
+const PEER: u64 = 3;
+/// Above these, a token is an attempt's key and one of its streams.
+const STREAMS: u64 = 4;
+
+pub(crate) fn stream_token(key: Key, stderr: bool) -> u64 {
+    STREAMS + (key as u64) * 2 + u64::from(stderr)
+}
+
+const EVENTS_PER_TURN: usize = 256;
+const BUFFER: usize = 128 * 1024;
+
+pub(crate) struct Spawner {
+    /// `<data>/spawner`
+    pub(super) dir: PathBuf,
+    pub(super) work: PathBuf,
+    pub(super) logs: Logs,
+    pub(super) log_limit: u64,
+    pub(super) instance: String,
+    pub(super) isolated: bool,
+    pub(super) hands: Arc<Hands>,
+    pub(super) epoll: Epoll,
+    pub(super) signals: OwnedFd,
+    pub(super) door: UnixListener,
+    pub(super) peer: Option<Peer>,
+    pub(super) table: Table,
+    /// Main processes by pid, which is also the id of their session and group.
+    pub(super) pids: HashMap<i32, Key>,
+    /// Ends of processes whose birth has not been announced by its thread yet.
+    pub(super) early: HashMap<i32, How>,
+    pub(super) lingering: Vec<Key>,
+    pub(super) ledger: Ledger,
+    pub(super) past: Past,
+    pub(super) timers: BinaryHeap<Reverse<(Instant, Key, AttemptId)>>,
+    pub(super) buffer: Vec<u8>,
+    /// Attempts to be written into the ledger, and their jobs, gathered during a turn.
+    pub(super) noted: Vec<AttemptId>,
+    pub(super) jobs: Vec<Job>,
+    /// We were told to go.
+    pub(super) leaving: bool,
+    /// A file with results of an earlier spawner is there and still needed.
+    pub(super) has_leftovers: bool,
+    /// Directories of earlier spawners have been looked through.
+    pub(super) swept: bool,
+}
+
+impl Spawner {
+    pub(crate) fn new(parts: Parts) -> io::Result<Self> {
+        let epoll = Epoll::new()?;
+        epoll.add(&parts.signals, SIGNALS)?;
+        epoll.add(&parts.hands.bell, BELL)?;
+        epoll.add(&parts.door, DOOR)?;
+        epoll.add(&parts.peer, PEER)?;
+        let mut spawner = Self {
+            dir: parts.data.join("spawner"),
+            work: parts.data.join("work"),
+            logs: Logs::new(&parts.data),
+            log_limit: parts.log_limit,
+            instance: parts.instance,
+            isolated: parts.isolated,
+            hands: parts.hands,
+            epoll,
+            signals: parts.signals,
+            door: parts.door,
+            peer: Some(parts.peer),
+            table: Table::default(),
+            pids: HashMap::new(),
+            early: HashMap::new(),
+            lingering: Vec::new(),
+            ledger: parts.ledger,
+            past: parts.past,
+            timers: BinaryHeap::new(),
+            buffer: vec![0; BUFFER],
+            noted: Vec::new(),
+            jobs: Vec::new(),
+            leaving: false,
+            has_leftovers: false,
+            swept: false,
+        };
+        for leftover in parts.leftovers {
+            spawner.has_leftovers = true;
+            spawner.past.started.remove(&leftover.attempt);
+            let slot = leftover.slot.clone();
+            let key = spawner.table.insert(Entry::restored(leftover));
+            if let Some(dir) = slot {
+                spawner.restore_later(key, dir.into());
+            }
+        }
+        spawner.hands.give(std::mem::take(&mut spawner.jobs));
+        Ok(spawner)
+    }
+
+    fn restore_later(&mut self, key: Key, dir: PathBuf) {
+        let entry = self.table.get(key).expect("it was just inserted");
+        let State::Ended(ending) = &entry.state else { return };
+        if entry.keep {
+            entry.state = State::Restoring(ending.clone());
+            self.jobs.push(Job::Restore { key, dir, mounts: entry.mounts.clone() });
+        }
+    }
+
+    /// Runs until there is nothing left to do and nobody left to do it for.
+    pub(crate) fn run(mut self) -> io::Result<()> {
+        let mut events = [NO_EVENT; EVENTS_PER_TURN];
+        while !self.is_done() {
+            let timeout = self.timers.peek().map(|Reverse((due, ..))| due.saturating_duration_since(Instant::now()));
+            let (mut signal, mut bell, mut door, mut peer) = (false, false, false, false);
+            for event in self.epoll.wait(&mut events, timeout)? {
+                match event.u64 {
+                    SIGNALS => signal = true,
+                    BELL => bell = true,
+                    DOOR => door = true,
+                    PEER => peer = true,
+                    token => {
+                        let index = token - STREAMS;
+                        let key = usize::try_from(index / 2).expect("a key is an index");
+                        self.read_stream(key, index % 2 == 1);
+                    }
+                }
+            }
+            // Births before deaths, so that a quick task is known when its end is seen.
+            if bell {
+                self.hands.bell.hush();
+                self.take_done();
+            }
+            if signal {
+                self.hear_signals();
+            }
+            self.ring_timers();
+            if door {
+                self.open_door();
+            }
+            if peer {
+                self.hear_peer();
+            }
+            self.start_noted();
+            self.flush();
+            let remembered = self.table.len() + self.past.started.len();
+            let (table, past) = (&self.table, &self.past);
+            self.ledger.compact(remembered, || remembered_by(table, past))?;
+        }
+        self.leave()
+    }
+
+    fn is_done(&self) -> bool {
+        (self.peer.is_none() || self.leaving) && !self.table.iter().any(|(_, entry)| entry.is_alive())
+    }
+
+    /// Writes down what nobody took.
+    fn leave(mut self) -> io::Result<()> {
+        let mut leftovers = Vec::new();
+        let mut dirs = Vec::new();
+        for (_, entry) in self.table.iter_mut() {
+            let (State::Ended(ending) | State::Restoring(ending)) = &entry.state else { continue };
+            if entry.forgotten {
+                continue;
+            }
+            leftovers.push(Leftover {
+                attempt: entry.attempt,
+                ending: ending.clone(),
+                keep: entry.keep,
+                slot: entry.slot.as_ref().map(|slot| slot.dir().to_string_lossy().into_owned()),
+                mounts: entry.mounts.clone(),
+                private: entry.private.clone(),
+            });
+            dirs.extend(entry.slot.take().map(|slot| slot.dir().to_owned()));
+        }
+        leftover::write(&self.dir, &leftovers)?;
+        self.ledger.rewrite(&remembered_by(&self.table, &self.past))?;
+        self.hands.close();
+        // A connected engine learns from the closed connection that we are gone, after everything is on disk.
+        Ok(())
+    }
+
+    /// Ledger first, then the threads: whatever may have started is written down.
+    fn start_noted(&mut self) {
+        let noted = std::mem::take(&mut self.noted);
+        let jobs = std::mem::take(&mut self.jobs);
+        match self.ledger.note(&noted) {
+            Ok(()) => self.hands.give(jobs),
+            Err(error) => {
+                for job in jobs {
+                    let (Job::Start { key, .. } | Job::Prepare { key, .. } | Job::Restore { key, .. }) = job;
+                    let why = format!("the spawner's ledger could not be written: {error}");
+                    self.end(key, Ended::Surroundings(why), None);
+                }
+            }
+        }
+    }
+
+    fn open_door(&mut self) {
+        while let Ok((socket, _)) = self.door.accept() {
+            let Ok(mut visitor) = Peer::new(socket) else { continue };
+            if self.peer.as_ref().is_some_and(Peer::is_gone) {
+                self.lose_peer();
+            }
+            if self.peer.is_some() {
+                let why = "another engine is connected to this data directory".to_owned();
+                visitor.say(&FromSpawner::Refused(Refused { version: VERSION, why }), None);
+                // It fits into a fresh socket's buffer; if not, the visitor sees a closed door, which is as clear.
+                let _ = visitor.flush();
+            } else if self.epoll.add(&visitor, PEER).is_ok() {
+                self.peer = Some(visitor);
+            }
+        }
+    }
+
+    fn hear_peer(&mut self) {
+        let Some(peer) = &mut self.peer else { return };
+        match peer.receive(&mut self.buffer) {
+            Ok(messages) => messages.into_iter().for_each(|message| self.hear(message)),
+            Err(_) => self.lose_peer(),
+        }
+    }
+
+    /// The engine is gone. What it had not finished asking for is dropped; what runs goes on.
+    fn lose_peer(&mut self) {
+        self.peer = None;
+        let mut unfinished = Vec::new();
+        for (key, entry) in self.table.iter_mut() {
+            entry.claimed = false;
+            match entry.state {
+                State::Preparing => entry.forgotten = true,
+                State::Prepared(_) => unfinished.push(key),
+                State::Starting
+                | State::Running(_)
+                | State::Lingering(..)
+                | State::Restoring(_)
+                | State::Ended(_) => {}
+            }
+        }
+        unfinished.into_iter().for_each(|key| self.drop_entry(key));
+    }
+
+    fn hear(&mut self, message: ToSpawner) {
+        let greeted = self.peer.as_ref().is_some_and(|peer| peer.greeted);
+        if !greeted && !matches!(message, ToSpawner::Hello(_)) {
+            self.lose_peer();
+            return;
+        }
+        match message {
+            ToSpawner::Hello(hello) => self.greet(&hello),
+            ToSpawner::Start(launch) => {
+                if self.table.key(launch.attempt).is_none() {
+                    let key = self.table.insert(Entry::new(&launch, State::Starting));
+                    self.noted.push(launch.attempt);
+                    self.jobs.push(Job::Start { key, launch, slot: None });
+                }
+            }
+            ToSpawner::Prepare(launch) => {
+                if self.table.key(launch.attempt).is_none() {
+                    let key = self.table.insert(Entry::new(&launch, State::Preparing));
+                    self.jobs.push(Job::Prepare { key, launch });
+                }
+            }
+            ToSpawner::Go(attempt) => self.go(attempt),
+            ToSpawner::Abandon(attempt) => {
+                if let Some(key) = self.table.key(attempt) {
+                    let entry = self.table.get(key).expect("the key was just found");
+                    match entry.state {
+                        State::Prepared(_) => self.drop_entry(key),
+                        State::Preparing => entry.forgotten = true,
+                        _ => {}
+                    }
+                }
+            }
+            ToSpawner::Stop(attempt) => self.stop(attempt, Stop::Polite),
+            ToSpawner::Kill(attempt) => self.stop(attempt, Stop::Final),
+            ToSpawner::Forget(attempt) => self.forget(attempt),
+            ToSpawner::Adopt(believed) => self.adopt(&believed),
+        }
+    }
+
+    fn greet(&mut self, hello: &Hello) {
+        let Some(peer) = &mut self.peer else { return };
+        if hello.version == VERSION {
+            peer.greeted = true;
+            self.log_limit = hello.log_limit;
+            let notice = (hello.isolate && !self.isolated)
+                .then(|| "the running spawner was started without isolation; its tasks must end first".to_owned());
+            let isolated = hello.isolate && self.isolated;
+            peer.say(&FromSpawner::Welcome(Welcome { version: VERSION, isolated, notice }), None);
+        } else {
+            let why = "the running spawner is of another version".to_owned();
+            peer.say(&FromSpawner::Refused(Refused { version: VERSION, why }), None);
+            let _ = peer.flush();
+            self.lose_peer();
+        }
+    }
+
+    fn go(&mut self, attempt: AttemptId) {
+        let Some(key) = self.table.key(attempt) else { return };
+        let entry = self.table.get(key).expect("the key was just found");
+        if !matches!(entry.state, State::Prepared(_)) {
+            return;
+        }
+        if let State::Prepared(launch) = std::mem::replace(&mut entry.state, State::Starting) {
+            let launch = Box::new(Launch { files: Vec::new(), ..*launch });
+            let slot = entry.slot.take();
+            self.noted.push(attempt);
+            self.jobs.push(Job::Start { key, launch, slot });
+        }
+    }
+
+    /// Answers for every attempt the engine believes in and ends those it does not.
+    fn adopt(&mut self, believed: &[AttemptId]) {
+        let believed_set: HashSet<AttemptId> = believed.iter().copied().collect();
+        let mut lost = Vec::new();
+        for attempt in believed {
+            if let Some(key) = self.table.key(*attempt) {
+                self.table.get(key).expect("the key was just found").claimed = true;
+                self.tell_all(key);
+            } else if self.past.started.contains(attempt) {
+                lost.push((*attempt, "its spawner died, and nobody saw how it ended"));
+            } else if !self.past.complete {
+                lost.push((*attempt, "the machine or its records went down since it was decided to start"));
+            } else {
+                self.say(&FromSpawner::Fresh(*attempt));
+            }
+        }
+        for (attempt, why) in lost {
+            if self.past.started.insert(attempt) {
+                self.noted.push(attempt);
+            }
+            self.say(&FromSpawner::Lost(attempt, why.to_owned()));
+        }
+        let unknown: Vec<AttemptId> = self
+            .table
+            .iter()
+            .filter(|(_, entry)| !entry.claimed && !believed_set.contains(&entry.attempt))
+            .map(|(_, entry)| entry.attempt)
+            .collect();
+        for attempt in unknown {
+            self.stop(attempt, Stop::Final);
+            self.forget(attempt);
+        }
+        if !self.swept {
+            self.swept = true;
+            let mut needed = self.hands.directories_in_use();
+            for (_, entry) in self.table.iter() {
+                needed.extend(entry.slot.iter().map(|slot| slot.dir().to_owned()));
+                needed.extend(entry.private.iter().map(PathBuf::from));
+            }
+            // Slots being made right now carry our own instance in their names.
+            let own = format!("{}-", self.instance);
+            let mut abandoned = orphan::abandoned_dirs(&self.work, &needed);
+            abandoned.retain(|dir| !dir.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&own)));
+            if self.table.iter().all(|(_, entry)| !matches!(entry.state, State::Restoring(_))) {
+                self.hands.remove(abandoned);
+            }
+        }
+    }
+
+    pub(super) fn say(&mut self, message: &FromSpawner) {
+        if let Some(peer) = &mut self.peer {
+            peer.say(message, None);
+        }
+    }
+
+    pub(super) fn say_with(&mut self, message: &FromSpawner, rider: Option<OwnedFd>) {
+        if let Some(peer) = &mut self.peer {
+            peer.say(message, rider);
+        }
+    }
+
+    fn flush(&mut self) {
+        let Some(peer) = &mut self.peer else { return };
+        let flushed = peer.flush().and_then(|left| {
+            if left != peer.wants_room {
+                peer.wants_room = left;
+                self.epoll.also_writable(peer, PEER, left)?;
+            }
+            Ok(())
+        });
+        if flushed.is_err() {
+            self.lose_peer();
+        }
+    }
+
+    pub(super) fn host_root() -> Option<OwnedFd> {
+        std::fs::File::open("/").ok().map(OwnedFd::from)
+    }
+}
+
+/// What a spawner starts its loop with.
+pub(crate) struct Parts {
+    pub(crate) data: PathBuf,
+    pub(crate) instance: String,
+    pub(crate) log_limit: u64,
+    pub(crate) isolated: bool,
+    pub(crate) hands: Arc<Hands>,
+    pub(crate) signals: OwnedFd,
+    pub(crate) door: UnixListener,
+    pub(crate) peer: Peer,
+    pub(crate) ledger: Ledger,
+    pub(crate) past: Past,
+    pub(crate) leftovers: Vec<Leftover>,
+}
+
+fn remembered_by(table: &Table, past: &Past) -> HashSet<AttemptId> {
+    table.iter().map(|(_, entry)| entry.attempt).chain(past.started.iter().copied()).collect()
+}
+
+pub(crate) fn ending(exit: Ended) -> Ending {
+    Ending { at: sys::now(), started: None, exit, log_truncated: false }
+}

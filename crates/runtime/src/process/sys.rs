@@ -1,0 +1,536 @@
+//! The system calls the process runtime needs and the standard library does not offer, each behind a safe function.
+//! Nothing here decides anything; every function is one call, its arguments checked by types.
+#![expect(unsafe_code, reason = "this file is the border to the kernel; every call states why it is sound")]
+
+use std::{
+    ffi::{CStr, OsString, c_int, c_long},
+    io, mem,
+    os::{
+        fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
+        unix::ffi::OsStringExt,
+    },
+    path::PathBuf,
+    ptr,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use octoflow_model::time::Time;
+
+/// The kernel answers with -1 and `errno`; Rust wants a `Result`.
+pub(crate) fn checked(answer: c_int) -> io::Result<c_int> {
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
+}
+
+fn checked_long(answer: c_long) -> io::Result<c_long> {
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
+}
+
+fn owned(answer: c_long) -> io::Result<OwnedFd> {
+    let fd = RawFd::try_from(checked_long(answer)?).expect("a file descriptor fits its type");
+    // SAFETY: the kernel just made this descriptor for us; nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+pub(crate) fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    Time(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}
+
+/// A pipe whose reading end never blocks; the writing end is what a task gets and behaves as usual.
+pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    // SAFETY: `ends` has room for the two descriptors the kernel writes.
+    checked(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
+    // SAFETY: both descriptors are new and ours.
+    let (read, write) = unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
+    set_nonblocking(&read)?;
+    Ok((read, write))
+}
+
+pub(crate) fn set_nonblocking(fd: &OwnedFd) -> io::Result<()> {
+    // SAFETY: plain flag change on a descriptor we hold.
+    checked(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) }).map(drop)
+}
+
+/// Asks for a larger pipe; a refusal only costs speed, so it is not an error.
+pub(crate) fn widen_pipe(fd: &OwnedFd, bytes: c_int) {
+    // SAFETY: changes the size of a pipe we hold.
+    unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) };
+}
+
+pub(crate) fn read(fd: &OwnedFd, into: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: the buffer is valid for the length given.
+    let got = unsafe { libc::read(fd.as_raw_fd(), into.as_mut_ptr().cast(), into.len()) };
+    usize::try_from(got).map_err(|_| io::Error::last_os_error())
+}
+
+/// The two ends of a terminal: what we read, and what the task gets as its standard streams.
+pub(crate) fn terminal() -> io::Result<(OwnedFd, OwnedFd)> {
+    // SAFETY: opens the multiplexer; the flags are constants.
+    let ours = owned(c_long::from(unsafe {
+        libc::open(c"/dev/ptmx".as_ptr(), libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC | libc::O_NONBLOCK)
+    }))?;
+    let unlock: c_int = 0;
+    // SAFETY: the ioctl reads one int.
+    checked(unsafe { libc::ioctl(ours.as_raw_fd(), libc::TIOCSPTLCK, &unlock) })?;
+    // SAFETY: the ioctl takes open flags by value and answers with a new descriptor.
+    let theirs = owned(c_long::from(unsafe {
+        libc::ioctl(ours.as_raw_fd(), libc::TIOCGPTPEER, libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC)
+    }))?;
+    Ok((ours, theirs))
+}
+
+/// Descriptors to wait on, each with a number of the caller's choice.
+pub(crate) struct Epoll(OwnedFd);
+
+pub(crate) const NO_EVENT: libc::epoll_event = libc::epoll_event { events: 0, u64: 0 };
+
+impl Epoll {
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: makes a new descriptor.
+        Ok(Self(owned(c_long::from(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }))?))
+    }
+
+    fn control(&self, verb: c_int, fd: RawFd, interest: c_int, token: u64) -> io::Result<()> {
+        let mut event = libc::epoll_event { events: interest.cast_unsigned(), u64: token };
+        // SAFETY: the event outlives the call.
+        checked(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), verb, fd, &raw mut event) }).map(drop)
+    }
+
+    pub(crate) fn add(&self, fd: &impl AsRawFd, token: u64) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_ADD, fd.as_raw_fd(), libc::EPOLLIN, token)
+    }
+
+    pub(crate) fn also_writable(&self, fd: &impl AsRawFd, token: u64, wanted: bool) -> io::Result<()> {
+        let interest = if wanted { libc::EPOLLIN | libc::EPOLLOUT } else { libc::EPOLLIN };
+        self.control(libc::EPOLL_CTL_MOD, fd.as_raw_fd(), interest, token)
+    }
+
+    pub(crate) fn wait<'a>(
+        &self,
+        events: &'a mut [libc::epoll_event],
+        timeout: Option<Duration>,
+    ) -> io::Result<&'a [libc::epoll_event]> {
+        // Rounded up, so that a timer which is due is really due when we wake.
+        let millis = timeout.map_or(-1, |span| c_int::try_from(span.as_micros().div_ceil(1000)).unwrap_or(c_int::MAX));
+        let room = c_int::try_from(events.len()).unwrap_or(c_int::MAX);
+        // SAFETY: `events` has `room` entries.
+        match checked(unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), room, millis) }) {
+            Ok(count) => Ok(&events[..usize::try_from(count).expect("a count is not negative")]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(&[]),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// A bell other threads ring to wake the event loop.
+pub(crate) struct Bell(OwnedFd);
+
+impl Bell {
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: makes a new descriptor.
+        Ok(Self(owned(c_long::from(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }))?))
+    }
+
+    pub(crate) fn ring(&self) {
+        let one: u64 = 1;
+        // SAFETY: an eventfd takes exactly eight bytes. It can only fail when the bell rings already.
+        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
+    }
+
+    pub(crate) fn hush(&self) {
+        let mut count: u64 = 0;
+        // SAFETY: an eventfd gives exactly eight bytes.
+        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) };
+    }
+}
+
+impl AsRawFd for Bell {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// Blocks every signal in this thread (and threads made later) and hands the two we care about out as a descriptor.
+pub(crate) fn signals_as_descriptor() -> io::Result<OwnedFd> {
+    // SAFETY: signal sets are plain data which `sigemptyset`/`sigfillset` initialise.
+    unsafe {
+        let mut all: libc::sigset_t = mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        checked(libc::sigprocmask(libc::SIG_SETMASK, &raw const all, ptr::null_mut()))?;
+        let mut ours: libc::sigset_t = mem::zeroed();
+        libc::sigemptyset(&raw mut ours);
+        libc::sigaddset(&raw mut ours, libc::SIGCHLD);
+        libc::sigaddset(&raw mut ours, libc::SIGTERM);
+        owned(c_long::from(libc::signalfd(-1, &raw const ours, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)))
+    }
+}
+
+/// The number of the next pending signal, if there is one.
+pub(crate) fn next_signal(signals: &OwnedFd) -> Option<c_int> {
+    let size = size_of::<libc::signalfd_siginfo>();
+    let mut info = mem::MaybeUninit::<libc::signalfd_siginfo>::zeroed();
+    // SAFETY: the buffer has the size of the record the kernel writes, and zeroes are a valid record.
+    unsafe {
+        let got = libc::read(signals.as_raw_fd(), info.as_mut_ptr().cast(), size);
+        (usize::try_from(got) == Ok(size)).then(|| info.assume_init().ssi_signo.cast_signed())
+    }
+}
+
+/// Every signal a task could inherit as ignored goes back to its default, `SIGPIPE` of the Rust runtime included.
+pub(crate) fn reset_dispositions() {
+    for signal in 1..=64 {
+        // SAFETY: setting the default disposition is always allowed or refused without effect.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
+/// Makes this process the one that inherits orphans of its descendants.
+pub(crate) fn become_subreaper() -> io::Result<()> {
+    // SAFETY: a flag of this process.
+    checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(drop)
+}
+
+pub(crate) fn new_session() {
+    // SAFETY: no memory involved. It fails only when we already lead a group, which is just as good.
+    unsafe { libc::setsid() };
+}
+
+/// Standard input becomes empty.
+pub(crate) fn close_stdin() -> io::Result<()> {
+    let null = std::fs::File::open("/dev/null")?;
+    // SAFETY: both descriptors are open; whatever was standard input is closed by it.
+    checked(unsafe { libc::dup2(null.as_raw_fd(), 0) }).map(drop)
+}
+
+pub(crate) fn effective_uid() -> u32 {
+    // SAFETY: always succeeds.
+    unsafe { libc::geteuid() }
+}
+
+pub(crate) fn effective_gid() -> u32 {
+    // SAFETY: always succeeds.
+    unsafe { libc::getegid() }
+}
+
+/// An ended child that is still to be collected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Dead {
+    pub(crate) pid: i32,
+    pub(crate) how: How,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    Exited(i32),
+    Signalled(i32),
+}
+
+/// Looks at the next dead child of any thread without collecting it.
+pub(crate) fn peek_dead() -> Option<Dead> {
+    // SAFETY: zeroes are a valid record, and the kernel fills it.
+    let info = unsafe {
+        let mut info: libc::siginfo_t = mem::zeroed();
+        checked(libc::waitid(libc::P_ALL, 0, &raw mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT)).ok()?;
+        info
+    };
+    // SAFETY: for a child's record these fields are the ones the kernel wrote (or zero when there was no child).
+    let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
+    if pid == 0 {
+        return None;
+    }
+    let how = if info.si_code == libc::CLD_EXITED { How::Exited(status) } else { How::Signalled(status) };
+    Some(Dead { pid, how })
+}
+
+pub(crate) fn collect(pid: i32) {
+    // SAFETY: collects one child; no status is written.
+    unsafe { libc::waitpid(pid, ptr::null_mut(), libc::WNOHANG) };
+}
+
+/// Whether this very thread is the parent of anything. The event loop never makes children itself, so whatever is
+/// there was orphaned by a task and given to us by the kernel.
+pub(crate) fn has_adopted_children() -> bool {
+    // SAFETY: zeroes are a valid record.
+    unsafe {
+        let mut info: libc::siginfo_t = mem::zeroed();
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WNOTHREAD;
+        libc::waitid(libc::P_ALL, 0, &raw mut info, flags) == 0
+    }
+}
+
+pub(crate) fn signal_process(pid: i32, signal: c_int) {
+    assert!(pid > 1, "a signal to pid {pid} would hit more than one process");
+    // SAFETY: no memory involved; a process that is gone is not an error for us.
+    unsafe { libc::kill(pid, signal) };
+}
+
+pub(crate) fn signal_group(group: i32, signal: c_int) {
+    assert!(group > 1, "a signal to group {group} would hit every process");
+    // SAFETY: as above.
+    unsafe { libc::kill(-group, signal) };
+}
+
+pub(crate) fn session_of(pid: i32) -> Option<i32> {
+    // SAFETY: no memory involved.
+    checked(unsafe { libc::getsid(pid) }).ok()
+}
+
+/// The same open file description gets an exclusive lock that dies with it.
+pub(crate) fn try_lock(file: &impl AsRawFd) -> io::Result<bool> {
+    // SAFETY: no memory involved.
+    match checked(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// What `openat2` must not do on its way; without these a link inside the tree could lead out of it.
+pub(crate) const INSIDE: u64 = libc::RESOLVE_IN_ROOT | libc::RESOLVE_NO_MAGICLINKS;
+
+pub(crate) fn open_inside(root: BorrowedFd<'_>, path: &CStr, flags: c_int, mode: u32) -> io::Result<OwnedFd> {
+    // SAFETY: zeroes are a valid `open_how`; the struct and the path outlive the call.
+    unsafe {
+        let mut how: libc::open_how = mem::zeroed();
+        how.flags = u64::from((flags | libc::O_CLOEXEC).cast_unsigned());
+        how.mode = u64::from(mode);
+        how.resolve = INSIDE;
+        owned(libc::syscall(
+            libc::SYS_openat2,
+            root.as_raw_fd(),
+            path.as_ptr(),
+            &raw const how,
+            size_of::<libc::open_how>(),
+        ))
+    }
+}
+
+pub(crate) fn open_at(dir: BorrowedFd<'_>, name: &CStr, flags: c_int, mode: u32) -> io::Result<OwnedFd> {
+    // SAFETY: the path outlives the call.
+    owned(c_long::from(unsafe { libc::openat(dir.as_raw_fd(), name.as_ptr(), flags | libc::O_CLOEXEC, mode) }))
+}
+
+pub(crate) fn make_dir_at(dir: BorrowedFd<'_>, name: &CStr, mode: u32) -> io::Result<()> {
+    // SAFETY: the path outlives the call.
+    checked(unsafe { libc::mkdirat(dir.as_raw_fd(), name.as_ptr(), mode) }).map(drop)
+}
+
+pub(crate) fn link_at(dir: BorrowedFd<'_>, name: &CStr, target: &CStr) -> io::Result<()> {
+    // SAFETY: both paths outlive the call.
+    checked(unsafe { libc::symlinkat(target.as_ptr(), dir.as_raw_fd(), name.as_ptr()) }).map(drop)
+}
+
+/// The target of a link that is open as a path.
+pub(crate) fn read_link(link: BorrowedFd<'_>) -> io::Result<PathBuf> {
+    let mut target = vec![0; libc::PATH_MAX as usize];
+    // SAFETY: the buffer is valid for the length given; an empty path means the descriptor itself.
+    let got =
+        unsafe { libc::readlinkat(link.as_raw_fd(), c"".as_ptr(), target.as_mut_ptr().cast(), target.len()) };
+    target.truncate(usize::try_from(got).map_err(|_| io::Error::last_os_error())?);
+    Ok(PathBuf::from(OsString::from_vec(target)))
+}
+
+pub(crate) fn remove_at(dir: BorrowedFd<'_>, name: &CStr, directory: bool) -> io::Result<()> {
+    let flags = if directory { libc::AT_REMOVEDIR } else { 0 };
+    // SAFETY: the path outlives the call.
+    checked(unsafe { libc::unlinkat(dir.as_raw_fd(), name.as_ptr(), flags) }).map(drop)
+}
+
+/// The file system an open file lives on, as the kernel's magic number.
+pub(crate) fn file_system(fd: BorrowedFd<'_>) -> io::Result<i64> {
+    // SAFETY: zeroes are a valid record the kernel fills.
+    unsafe {
+        let mut about: libc::statfs = mem::zeroed();
+        checked(libc::fstatfs(fd.as_raw_fd(), &raw mut about))?;
+        Ok(about.f_type)
+    }
+}
+
+/// Sends bytes, without waiting, with descriptors riding on the first of them. Answers how many bytes went.
+pub(crate) fn send_with(socket: BorrowedFd<'_>, bytes: &[u8], riders: &[RawFd]) -> io::Result<usize> {
+    let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let mut control = [0_u64; 16];
+    // SAFETY: every pointer in the message points to a local that outlives the call; the control buffer is aligned
+    // and has room for the descriptors, which the assertion checks.
+    unsafe {
+        let mut message: libc::msghdr = mem::zeroed();
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        if !riders.is_empty() {
+            let payload = u32::try_from(size_of_val(riders)).expect("a few descriptors");
+            let space = libc::CMSG_SPACE(payload) as usize;
+            assert!(space <= size_of_val(&control), "at most a few descriptors ride on one message");
+            message.msg_control = control.as_mut_ptr().cast();
+            message.msg_controllen = space;
+            let header = libc::CMSG_FIRSTHDR(&raw const message);
+            (*header).cmsg_level = libc::SOL_SOCKET;
+            (*header).cmsg_type = libc::SCM_RIGHTS;
+            (*header).cmsg_len = libc::CMSG_LEN(payload) as usize;
+            ptr::copy_nonoverlapping(riders.as_ptr(), libc::CMSG_DATA(header).cast(), riders.len());
+        }
+        let sent = libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT);
+        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+    }
+}
+
+/// Waits until the socket takes bytes again or is broken.
+pub(crate) fn wait_for_room(socket: BorrowedFd<'_>) {
+    let mut entry = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+    // SAFETY: one valid entry. Whatever comes of it shows at the next attempt to send.
+    unsafe { libc::poll(&raw mut entry, 1, -1) };
+}
+
+/// Looks at what has arrived without taking it and without waiting. Zero bytes mean that the other side has closed.
+pub(crate) fn peek(socket: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
+    let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
+    // SAFETY: the buffer is valid for the length given.
+    let got = unsafe { libc::recv(socket.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), flags) };
+    usize::try_from(got).map_err(|_| io::Error::last_os_error())
+}
+
+/// Receives bytes and whatever descriptors ride on them.
+pub(crate) fn receive_with(
+    socket: BorrowedFd<'_>,
+    into: &mut [u8],
+    riders: &mut impl Extend<OwnedFd>,
+) -> io::Result<usize> {
+    let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    let mut control = [0_u64; 16];
+    // SAFETY: every pointer in the message points to a local or to `into`, which outlive the call; received
+    // descriptors are new and ours.
+    unsafe {
+        let mut message: libc::msghdr = mem::zeroed();
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = size_of_val(&control);
+        let got = libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC);
+        let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
+        let mut header = libc::CMSG_FIRSTHDR(&raw const message);
+        while !header.is_null() {
+            if (*header).cmsg_level == libc::SOL_SOCKET && (*header).cmsg_type == libc::SCM_RIGHTS {
+                let bytes = (*header).cmsg_len - libc::CMSG_LEN(0) as usize;
+                let data = libc::CMSG_DATA(header).cast::<RawFd>();
+                for index in 0..bytes / size_of::<RawFd>() {
+                    riders.extend([OwnedFd::from_raw_fd(ptr::read_unaligned(data.add(index)))]);
+                }
+            }
+            header = libc::CMSG_NXTHDR(&raw const message, header);
+        }
+        Ok(got)
+    }
+}
+
+/// Namespaces and mounts.
+pub(crate) mod ns {
+    use super::{AsRawFd, BorrowedFd, CStr, OwnedFd, c_int, checked, checked_long, io, mem, owned, ptr};
+
+    pub(crate) fn leave(flags: c_int) -> io::Result<()> {
+        // SAFETY: changes what this thread shares; no memory involved.
+        checked(unsafe { libc::unshare(flags) }).map(drop)
+    }
+
+    pub(crate) fn enter_mounts(namespace: BorrowedFd<'_>) -> io::Result<()> {
+        // SAFETY: as above.
+        checked(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNS) }).map(drop)
+    }
+
+    pub(crate) fn mount(
+        source: &CStr,
+        target: &CStr,
+        kind: Option<&CStr>,
+        flags: u64,
+        options: &CStr,
+    ) -> io::Result<()> {
+        let kind = kind.map_or(ptr::null(), CStr::as_ptr);
+        // SAFETY: all strings outlive the call.
+        checked(unsafe { libc::mount(source.as_ptr(), target.as_ptr(), kind, flags, options.as_ptr().cast()) })
+            .map(drop)
+    }
+
+    /// A detached copy of the mount below `path`, to be attached elsewhere, perhaps in another namespace.
+    pub(crate) fn detached_copy(dir: BorrowedFd<'_>, path: &CStr, recursive: bool) -> io::Result<OwnedFd> {
+        let flags = libc::OPEN_TREE_CLONE
+            | libc::OPEN_TREE_CLOEXEC
+            | libc::AT_EMPTY_PATH.cast_unsigned()
+            | if recursive { libc::AT_RECURSIVE.cast_unsigned() } else { 0 };
+        // SAFETY: the path outlives the call; the answer is a new descriptor.
+        owned(unsafe { libc::syscall(libc::SYS_open_tree, dir.as_raw_fd(), path.as_ptr(), flags) })
+    }
+
+    pub(crate) fn make_read_only(mount: BorrowedFd<'_>, recursive: bool) -> io::Result<()> {
+        let flags = libc::AT_EMPTY_PATH | if recursive { libc::AT_RECURSIVE } else { 0 };
+        // SAFETY: zeroes are a valid record; it and the empty path outlive the call.
+        unsafe {
+            let mut wanted: libc::mount_attr = mem::zeroed();
+            wanted.attr_set = libc::MOUNT_ATTR_RDONLY;
+            checked_long(libc::syscall(
+                libc::SYS_mount_setattr,
+                mount.as_raw_fd(),
+                c"".as_ptr(),
+                flags,
+                &raw const wanted,
+                size_of::<libc::mount_attr>(),
+            ))
+            .map(drop)
+        }
+    }
+
+    /// Attaches a detached mount on top of the file or directory `target` stands for.
+    pub(crate) fn attach(mount: BorrowedFd<'_>, target: BorrowedFd<'_>) -> io::Result<()> {
+        /// `MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH`
+        const BOTH_BY_DESCRIPTOR: c_int = 0x4 | 0x40;
+        // SAFETY: empty paths, both ends named by descriptor.
+        checked_long(unsafe {
+            libc::syscall(
+                libc::SYS_move_mount,
+                mount.as_raw_fd(),
+                c"".as_ptr(),
+                target.as_raw_fd(),
+                c"".as_ptr(),
+                BOTH_BY_DESCRIPTOR,
+            )
+        })
+        .map(drop)
+    }
+
+    /// Makes the current directory the root of this namespace and drops the old root with everything on it.
+    pub(crate) fn pivot_here() -> io::Result<()> {
+        // SAFETY: constant paths; affects this thread's namespace only.
+        unsafe {
+            checked_long(libc::syscall(libc::SYS_pivot_root, c".".as_ptr(), c".".as_ptr()))?;
+            checked(libc::umount2(c".".as_ptr(), libc::MNT_DETACH))?;
+            checked(libc::chdir(c"/".as_ptr())).map(drop)
+        }
+    }
+
+    pub(crate) fn change_dir(path: &CStr) -> io::Result<()> {
+        // SAFETY: the path outlives the call.
+        checked(unsafe { libc::chdir(path.as_ptr()) }).map(drop)
+    }
+
+    /// Makes an open directory this thread's root and current directory.
+    pub(crate) fn root_at(dir: BorrowedFd<'_>) -> io::Result<()> {
+        // SAFETY: constant path, descriptor we hold.
+        unsafe {
+            checked(libc::fchdir(dir.as_raw_fd()))?;
+            checked(libc::chroot(c".".as_ptr())).map(drop)
+        }
+    }
+
+    pub(crate) fn set_attribute(path: &CStr, name: &CStr, value: &[u8]) -> io::Result<()> {
+        // SAFETY: strings and value outlive the call.
+        checked(unsafe {
+            libc::lsetxattr(path.as_ptr(), name.as_ptr(), value.as_ptr().cast(), value.len(), 0)
+        })
+        .map(drop)
+    }
+
+    /// Whether the mount table behind an open `mountinfo` changed since it was last looked at.
+    pub(crate) fn mounts_changed(mountinfo: BorrowedFd<'_>) -> bool {
+        let mut entry = libc::pollfd { fd: mountinfo.as_raw_fd(), events: libc::POLLPRI, revents: 0 };
+        // SAFETY: one valid entry.
+        unsafe { libc::poll(&raw mut entry, 1, 0) != 0 }
+    }
+}

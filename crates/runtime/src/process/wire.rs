@@ -1,0 +1,395 @@
+//! The words engine and spawner exchange, and how they become bytes: length, kind, fields in order.
+//! A change here needs a new `VERSION`, since a spawner may be older than the engine that finds it again.
+
+use octoflow_model::{
+    ids::{AttemptId, NodeIx, RunId},
+    order::Exit,
+    time::Time,
+};
+
+/// Only `Hello`, `Welcome` and `Refused` must be readable by every version.
+pub(crate) const VERSION: u32 = 1;
+
+/// A frame above this is taken for garbage. Files laid down before a start travel in frames, so it is generous.
+const LARGEST_FRAME: usize = 1 << 30;
+
+/// Bytes that do not follow the rules of this file.
+#[derive(Debug, thiserror::Error)]
+#[error("the other side sent bytes that make no sense")]
+pub(crate) struct Garbled;
+
+pub(crate) trait Wire: Sized {
+    fn put(&self, out: &mut Vec<u8>);
+    fn get(from: &mut &[u8]) -> Result<Self, Garbled>;
+}
+
+/// Writes one frame at the end of `out`.
+pub(crate) fn frame(message: &impl Wire, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    message.put(out);
+    let length = u32::try_from(out.len() - start - 4).expect("a frame is far below 4 GiB");
+    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+}
+
+/// Takes the next whole frame off the front of `from`; `None` when it has not fully arrived.
+pub(crate) fn next_frame<M: Wire>(from: &mut &[u8]) -> Result<Option<M>, Garbled> {
+    let Some((length, rest)) = from.split_first_chunk::<4>() else { return Ok(None) };
+    let length = u32::from_le_bytes(*length) as usize;
+    if length > LARGEST_FRAME {
+        return Err(Garbled);
+    }
+    let Some((mut body, rest)) = rest.split_at_checked(length) else { return Ok(None) };
+    let message = M::get(&mut body)?;
+    if !body.is_empty() {
+        return Err(Garbled);
+    }
+    *from = rest;
+    Ok(Some(message))
+}
+
+macro_rules! numbers {
+    ($($number:ty),*) => {$(
+        impl Wire for $number {
+            fn put(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
+            }
+            fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+                let (bytes, rest) = from.split_first_chunk().ok_or(Garbled)?;
+                *from = rest;
+                Ok(Self::from_le_bytes(*bytes))
+            }
+        }
+    )*};
+}
+numbers!(u8, u32, u64, i32, i64);
+
+impl Wire for bool {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(*self));
+    }
+    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+        match u8::get(from)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Garbled),
+        }
+    }
+}
+
+/// Bytes as one block rather than a list of numbers.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Bytes(pub(crate) Vec<u8>);
+
+impl std::fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
+}
+
+impl Wire for Bytes {
+    fn put(&self, out: &mut Vec<u8>) {
+        u32::try_from(self.0.len()).expect("a block is far below 4 GiB").put(out);
+        out.extend_from_slice(&self.0);
+    }
+    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+        let length = u32::get(from)? as usize;
+        let (bytes, rest) = from.split_at_checked(length).ok_or(Garbled)?;
+        *from = rest;
+        Ok(Self(bytes.to_vec()))
+    }
+}
+
+impl Wire for String {
+    fn put(&self, out: &mut Vec<u8>) {
+        u32::try_from(self.len()).expect("a text is far below 4 GiB").put(out);
+        out.extend_from_slice(self.as_bytes());
+    }
+    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+        Self::from_utf8(Bytes::get(from)?.0).map_err(|_| Garbled)
+    }
+}
+
+impl<T: Wire> Wire for Vec<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        u32::try_from(self.len()).expect("a list is far below four billion").put(out);
+        for item in self {
+            item.put(out);
+        }
+    }
+    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+        (0..u32::get(from)?).map(|_| T::get(from)).collect()
+    }
+}
+
+impl<T: Wire> Wire for Option<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.is_some().put(out);
+        if let Some(value) = self {
+            value.put(out);
+        }
+    }
+    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+        Ok(if bool::get(from)? { Some(T::get(from)?) } else { None })
+    }
+}
+
+impl<T: Wire> Wire for Box<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        T::put(self, out);
+    }
+    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+        T::get(from).map(Self::new)
+    }
+}
+
+impl Wire for Time {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.0.put(out);
+    }
+    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+        i64::get(from).map(Self)
+    }
+}
+
+impl Wire for AttemptId {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.run.0.put(out);
+        self.task.0.put(out);
+        self.attempt.put(out);
+    }
+    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+        Ok(Self { run: RunId(u64::get(from)?), task: NodeIx(u32::get(from)?), attempt: u32::get(from)? })
+    }
+}
+
+macro_rules! records {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $kind:ty),* $(,)? })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub(crate) struct $name { $($(#[$field_doc])* pub(crate) $field: $kind),* }
+
+        impl Wire for $name {
+            fn put(&self, out: &mut Vec<u8>) {
+                $(self.$field.put(out);)*
+            }
+            fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+                Ok(Self { $($field: Wire::get(from)?),* })
+            }
+        }
+    )*};
+}
+
+records! {
+    /// The first words of an engine.
+    Hello {
+        version: u32,
+        /// The engine wants the default isolation.
+        isolate: bool,
+        log_limit: u64,
+    }
+    /// The spawner's answer to a `Hello` it understands.
+    Welcome {
+        version: u32,
+        /// Tasks really are isolated.
+        isolated: bool,
+        /// Why not, when the engine wanted it.
+        notice: Option<String>,
+    }
+    Refused {
+        version: u32,
+        why: String,
+    }
+    /// Everything about one attempt the spawner must know.
+    Launch {
+        attempt: AttemptId,
+        isolated: bool,
+        /// The file system must stay as the task left it until the attempt is forgotten, because outputs are read from it.
+        keep: bool,
+        tty: bool,
+        grace_ms: u64,
+        /// What the user called the program, for messages.
+        called: String,
+        programs: Vec<String>,
+        args: Vec<String>,
+        env: Vec<String>,
+        dir: String,
+        files: Vec<Laid>,
+        mounts: Vec<Bind>,
+        /// Directories that are the attempt's own and go when it is forgotten.
+        private: Vec<String>,
+    }
+    /// A file to lay down before the start.
+    Laid { path: String, mode: u32, contents: Bytes }
+    /// A directory to show at a path.
+    Bind {
+        path: String,
+        /// An absolute path of the machine, or nothing for a scratch directory of the attempt's.
+        source: Option<String>,
+        /// The name of the scratch directory.
+        scratch: String,
+        /// The source is made when it is missing.
+        make: bool,
+        sub_path: Option<String>,
+        read_only: bool,
+    }
+    /// How an attempt ended, before anything was collected.
+    Ending {
+        at: Time,
+        started: Option<Time>,
+        exit: Ended,
+        log_truncated: bool,
+    }
+}
+
+/// `Exit` under a name of ours, so that the model may change without changing the wire.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Code(i32),
+    Signal(i32),
+    NotStarted(String),
+    Surroundings(String),
+}
+
+impl From<Ended> for Exit {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Code(code) => Self::Code(code),
+            Ended::Signal(signal) => Self::Signal(signal),
+            Ended::NotStarted(why) => Self::NotStarted(why),
+            Ended::Surroundings(why) => Self::Surroundings(why),
+        }
+    }
+}
+
+macro_rules! choices {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $tag:literal = $variant:ident ( $($field:ident: $kind:ty),* )),* $(,)? })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub(crate) enum $name { $($(#[$variant_doc])* $variant($($kind),*)),* }
+
+        impl Wire for $name {
+            fn put(&self, out: &mut Vec<u8>) {
+                match self {
+                    $(Self::$variant($($field),*) => {
+                        out.push($tag);
+                        $($field.put(out);)*
+                    })*
+                }
+            }
+            fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+                match u8::get(from)? {
+                    $($tag => Ok(Self::$variant($(<$kind>::get(from)?),*)),)*
+                    _ => Err(Garbled),
+                }
+            }
+        }
+    )*};
+}
+
+choices! {
+    /// What an engine says.
+    ToSpawner {
+        1 = Hello(hello: Hello),
+        2 = Start(launch: Box<Launch>),
+        /// Make everything ready and hand the root over, so that inputs can be placed; `Go` follows.
+        3 = Prepare(launch: Box<Launch>),
+        4 = Go(attempt: AttemptId),
+        /// A prepared attempt will not be started after all.
+        5 = Abandon(attempt: AttemptId),
+        6 = Stop(attempt: AttemptId),
+        7 = Kill(attempt: AttemptId),
+        8 = Forget(attempt: AttemptId),
+        /// Everything the engine believes to be alive. Answered one by one.
+        9 = Adopt(believed: Vec<AttemptId>),
+    }
+    /// What a spawner says.
+    FromSpawner {
+        1 = Welcome(welcome: Welcome),
+        2 = Refused(refused: Refused),
+        3 = Started(attempt: AttemptId, at: Time),
+        /// With a descriptor of the task's root riding along when the flag is set.
+        4 = Ended(attempt: AttemptId, ending: Ending, root: bool),
+        /// A descriptor of the task's root rides along.
+        5 = Prepared(attempt: AttemptId),
+        /// Answer to `Adopt`: it certainly never started.
+        6 = Fresh(attempt: AttemptId),
+        /// Answer to `Adopt`: it may have started and nobody knows more.
+        7 = Lost(attempt: AttemptId, why: String),
+    }
+}
+
+impl Wire for Ended {
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Code(code) => {
+                out.push(1);
+                code.put(out);
+            }
+            Self::Signal(signal) => {
+                out.push(2);
+                signal.put(out);
+            }
+            Self::NotStarted(why) => {
+                out.push(3);
+                why.put(out);
+            }
+            Self::Surroundings(why) => {
+                out.push(4);
+                why.put(out);
+            }
+        }
+    }
+    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+        Ok(match u8::get(from)? {
+            1 => Self::Code(Wire::get(from)?),
+            2 => Self::Signal(Wire::get(from)?),
+            3 => Self::NotStarted(Wire::get(from)?),
+            4 => Self::Surroundings(Wire::get(from)?),
+            _ => return Err(Garbled),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attempt() -> AttemptId {
+        AttemptId { run: RunId(7), task: NodeIx(8), attempt: 9 }
+    }
+
+    #[test]
+    fn frames_survive_the_wire_in_any_cut() {
+        let ending =
+            Ending { at: Time(5), started: None, exit: Ended::NotStarted("no".to_owned()), log_truncated: true };
+        let messages = [FromSpawner::Started(attempt(), Time(-3)), FromSpawner::Ended(attempt(), ending, true)];
+        let mut bytes = Vec::new();
+        for message in &messages {
+            frame(message, &mut bytes);
+        }
+        for cut in 0..bytes.len() {
+            let mut head = &bytes[..cut];
+            let mut seen = Vec::new();
+            while let Some(message) = next_frame::<FromSpawner>(&mut head).unwrap() {
+                seen.push(message);
+            }
+            assert!(messages.starts_with(&seen) && seen.len() < messages.len());
+        }
+        let mut all = &bytes[..];
+        assert_eq!(next_frame(&mut all).unwrap().as_ref(), Some(&messages[0]));
+        assert_eq!(next_frame(&mut all).unwrap().as_ref(), Some(&messages[1]));
+        assert!(all.is_empty());
+    }
+
+    #[test]
+    fn garbage_is_refused_and_never_believed() {
+        assert!(next_frame::<ToSpawner>(&mut &[1, 0, 0, 0, 99][..]).is_err());
+        assert!(next_frame::<ToSpawner>(&mut &[255, 255, 255, 255, 1][..]).is_err());
+        let mut long = Vec::new();
+        frame(&ToSpawner::Go(attempt()), &mut long);
+        long[0] += 1;
+        long.push(0);
+        assert!(next_frame::<ToSpawner>(&mut &long[..]).is_err(), "bytes after the last field");
+    }
+}

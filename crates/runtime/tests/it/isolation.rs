@@ -1,0 +1,197 @@
+//! What a task may see and change. Where the machine refuses isolation these tests have nothing to check and say so.
+
+use std::{fs, path::Path};
+
+use octoflow_model::{
+    order::{Exit, Order},
+    task::{ArtifactInput, ArtifactSource, File, Mount, MountSource, Task},
+};
+use octoflow_runtime::port::Runtime as _;
+
+use crate::rig::{Rig, command, eventually, fresh_dir, sh};
+
+fn isolated() -> Option<Rig> {
+    let rig = Rig::new();
+    if !rig.isolated {
+        eprintln!("this machine refuses isolation; nothing to check");
+    }
+    rig.isolated.then_some(rig)
+}
+
+fn mount(path: &str, source: MountSource) -> Mount {
+    Mount { path: path.to_owned(), source, sub_path: None, read_only: false }
+}
+
+fn claim(name: &str) -> MountSource {
+    MountSource::Claim { namespace: "default".to_owned(), name: name.to_owned() }
+}
+
+fn with_mounts(script: &str, mounts: Vec<Mount>) -> Task {
+    Task { mounts, ..sh(script) }
+}
+
+pub(crate) fn two_tasks_never_meet_in_tmp() {
+    let Some(mut rig) = isolated() else { return };
+    let name = format!("/tmp/meeting-{}", std::process::id());
+    fs::write(format!("{name}-host"), "host").unwrap();
+    let script = |own: &str| {
+        sh(&format!("ls /tmp; echo {own} > {name}; until [ -e {name} ]; do :; done; sleep 0.1; cat {name}"))
+    };
+    let (first, second) = (rig.start(script("one")), rig.start(script("two")));
+    rig.end(first);
+    rig.end(second);
+    assert_eq!(rig.stdout(first), "one\n", "and the machine's own /tmp is not to be seen");
+    assert_eq!(rig.stdout(second), "two\n");
+    assert!(!Path::new(&name).exists());
+    fs::remove_file(format!("{name}-host")).unwrap();
+}
+
+pub(crate) fn writes_do_not_reach_the_machine() {
+    let Some(mut rig) = isolated() else { return };
+    let name = format!("octoflow-test-{}", std::process::id());
+    let script = format!("mkdir -p /mnt/{name}/a && echo x > /mnt/{name}/a/b && cat /mnt/{name}/a/b");
+    assert_eq!(rig.sh(&script), (Exit::Code(0), "x\n".to_owned()));
+    assert!(!Path::new("/mnt").join(&name).exists());
+    let own = fresh_dir();
+    fs::write(own.path().join("kept"), "old").unwrap();
+    let dir = own.path().display();
+    assert_eq!(rig.sh(&format!("cat {dir}/kept; echo new > {dir}/kept; rm {dir}/kept; touch {dir}/other")).1, "old");
+    assert_eq!(fs::read_to_string(own.path().join("kept")).unwrap(), "old");
+    assert!(!own.path().join("other").exists());
+}
+
+pub(crate) fn a_used_file_system_is_as_new_for_the_next_task() {
+    let Some(mut rig) = isolated() else { return };
+    let dirt = [
+        "mkdir -p /tmp/deep/er && echo x > /tmp/deep/er/f && ln -s / /tmp/link",
+        "mkdir /tmp/x && chmod 000 /tmp/x",
+        "echo x > /new-at-the-top 2>/dev/null; mkdir -p /tmp/a",
+        "chmod 700 /tmp",
+        "echo x > /dev/shm/left",
+        "mount -t tmpfs none /mnt 2>/dev/null && echo x > /mnt/y; true",
+        "rm -rf /opt /srv 2>/dev/null; true",
+    ];
+    for script in dirt {
+        let look = "ls -A /tmp /dev/shm; ls -d /new-at-the-top /opt /srv /mnt/y 2>&1 | sort; stat -c %a /tmp";
+        let (_, before) = rig.sh(look);
+        assert_eq!(rig.sh(script).0, Exit::Code(0), "{script}");
+        for _ in 0..4 {
+            assert_eq!(rig.sh(look).1, before, "after: {script}");
+        }
+    }
+}
+
+pub(crate) fn the_data_directory_is_hidden() {
+    let Some(mut rig) = isolated() else { return };
+    let data = rig.data();
+    let (exit, stdout) = rig.sh(&format!("ls -A {0}; touch {0}/x 2>/dev/null || echo refused", data.display()));
+    assert_eq!((exit, stdout.as_str()), (Exit::Code(0), "refused\n"));
+}
+
+pub(crate) fn a_script_is_found_at_its_path() {
+    for mut rig in [Rig::new(), Rig::plain()] {
+        let file = |path: &str, contents: &[u8], mode| File { path: path.to_owned(), contents: contents.to_vec(), mode };
+        let mut task = command(&["sh", "/argo/staging/script"]);
+        task.files = vec![file("/argo/staging/script", b"echo from $0 script", 0o600)];
+        let (attempt, end) = rig.run(task);
+        assert_eq!(end.exit, Exit::Code(0));
+        assert!(rig.stdout(attempt).ends_with("script script\n"));
+        assert!(!Path::new("/argo").exists());
+        let mut task = command(&["/argo/staging/run"]);
+        task.files = vec![file("/argo/staging/run", b"#!/bin/sh\necho run", 0o755)];
+        let (attempt, _) = rig.run(task);
+        assert_eq!(rig.stdout(attempt), "run\n");
+    }
+}
+
+pub(crate) fn scratch_volumes_are_shared_by_name_and_gone_afterwards() {
+    let Some(mut rig) = isolated() else { return };
+    let scratch = |name: &str| MountSource::Scratch { name: name.to_owned() };
+    let mounts = || vec![mount("/a", scratch("x")), mount("/b/c", scratch("x")), mount("/d", scratch("y"))];
+    let script = "echo 1 > /a/f; cat /b/c/f; ls /d; touch /d/g; ls /a /d";
+    for _ in 0..2 {
+        let (attempt, end) = rig.run(with_mounts(script, mounts()));
+        assert_eq!((end.exit, rig.stdout(attempt)), (Exit::Code(0), "1\n/a:\nf\n\n/d:\ng\n".to_owned()));
+        rig.runtime().send(vec![Order::Forget { attempt }]);
+    }
+    let work = rig.data().join("work");
+    eventually("scratch directories to go", || {
+        fs::read_dir(&work).unwrap().flatten().all(|slot| !slot.path().join("scratch").exists())
+    });
+}
+
+pub(crate) fn a_claim_keeps_what_was_written() {
+    let Some(mut rig) = isolated() else { return };
+    let mut below = mount("/part", claim("data"));
+    below.sub_path = Some("sub/dir".to_owned());
+    let (_, end) = rig.run(with_mounts("echo kept > /vol/f; echo part > /part/g", vec![mount("/vol", claim("data")), below]));
+    assert_eq!(end.exit, Exit::Code(0));
+    let (attempt, _) = rig.run(with_mounts("cat /elsewhere/f /elsewhere/sub/dir/g", vec![mount("/elsewhere", claim("data"))]));
+    assert_eq!(rig.stdout(attempt), "kept\npart\n");
+    assert_eq!(fs::read_to_string(rig.data().join("claims/default/data/f")).unwrap(), "kept\n");
+    let mut evil = mount("/part", claim("data"));
+    evil.sub_path = Some("../../..".to_owned());
+    assert!(matches!(rig.run(with_mounts("true", vec![evil])).1.exit, Exit::Surroundings(_)));
+}
+
+pub(crate) fn a_read_only_mount_refuses_writes() {
+    let Some(mut rig) = isolated() else { return };
+    let own = fresh_dir();
+    fs::write(own.path().join("f"), "host").unwrap();
+    let host = |path: String| MountSource::Host { path };
+    let path = own.path().to_str().unwrap().to_owned();
+    let mut read_only = mount("/ro", host(path.clone()));
+    read_only.read_only = true;
+    let script = "cat /ro/f; touch /ro/x 2>/dev/null || echo refused; echo written > /rw/y";
+    let (attempt, end) = rig.run(with_mounts(script, vec![read_only, mount("/rw", host(path))]));
+    assert_eq!((end.exit, rig.stdout(attempt)), (Exit::Code(0), "hostrefused\n".to_owned()));
+    assert_eq!(fs::read_to_string(own.path().join("y")).unwrap(), "written\n");
+    let (_, end) = rig.run(with_mounts("true", vec![mount("/x", host("/no/such/dir".to_owned()))]));
+    assert!(matches!(end.exit, Exit::Surroundings(why) if why.contains("/no/such/dir")));
+}
+
+pub(crate) fn memory_files_are_private() {
+    let Some(mut rig) = isolated() else { return };
+    let name = format!("octoflow-{}", std::process::id());
+    assert_eq!(rig.sh(&format!("echo x > /dev/shm/{name} && cat /dev/shm/{name}")).1, "x\n");
+    assert!(!Path::new("/dev/shm").join(&name).exists());
+    assert_eq!(rig.sh("echo x > /dev/null && head -c 3 /dev/zero | wc -c").1.trim(), "3");
+}
+
+pub(crate) fn without_isolation_the_working_directory_is_private() {
+    let mut rig = Rig::plain();
+    let (first, end) = rig.run(sh("pwd; echo $TMPDIR; ls -A; touch x"));
+    assert_eq!(end.exit, Exit::Code(0));
+    let lines: Vec<String> = rig.stdout(first).lines().map(str::to_owned).collect();
+    assert_eq!(lines.len(), 2, "the directory is empty");
+    assert_eq!(lines[0], lines[1]);
+    assert!(Path::new(&lines[0]).starts_with(rig.data().canonicalize().unwrap()));
+    let (second, _) = rig.run(sh("pwd; ls -A"));
+    assert_ne!(rig.stdout(second).trim(), lines[0]);
+    rig.runtime().send(vec![Order::Forget { attempt: first }]);
+    eventually("the directory to go", || !Path::new(&lines[0]).exists());
+    let (_, end) = rig.run(with_mounts("true", vec![mount("/vol", claim("data"))]));
+    assert!(matches!(end.exit, Exit::Surroundings(why) if why.contains("without isolation")));
+}
+
+pub(crate) fn an_input_never_overwrites_a_file_of_the_machine() {
+    let mut rig = Rig::plain();
+    let own = fresh_dir();
+    let taken = own.path().join("taken");
+    fs::write(&taken, "mine").unwrap();
+    let free = own.path().join("free");
+    let with_input = |path: &Path| {
+        let path = path.to_str().unwrap().to_owned();
+        let source = ArtifactSource::Raw { data: "input".to_owned() };
+        let input =
+            ArtifactInput { name: "in".to_owned(), path, source, mode: None, recurse_mode: false, archive: None };
+        Task { inputs: vec![input], ..sh(&format!("cat {}", free.display())) }
+    };
+    let (_, end) = rig.run(with_input(&taken));
+    assert!(matches!(end.exit, Exit::Surroundings(why) if why.contains("exists on this machine")));
+    assert_eq!(fs::read_to_string(&taken).unwrap(), "mine");
+    let (attempt, _) = rig.run(with_input(&free));
+    assert_eq!(rig.stdout(attempt), "input");
+    rig.runtime().send(vec![Order::Forget { attempt }]);
+    assert!(!free.exists());
+}

@@ -1,0 +1,111 @@
+//! The process runtime from outside, with real processes. The program is its own spawner and, for crash tests, its own
+//! engine, so it brings a small runner instead of the standard one: spawners must live on the main thread.
+#![expect(clippy::print_stdout, reason = "a test runner speaks to its caller")]
+
+mod crash;
+mod isolation;
+mod outputs;
+mod rig;
+mod run;
+
+use std::{
+    ffi::OsString,
+    panic::{self, AssertUnwindSafe},
+    process::ExitCode,
+};
+
+use octoflow_runtime::process::{SPAWNER_ARGUMENT, spawner_main};
+
+type Test = (&'static str, fn());
+
+macro_rules! tests {
+    ($($module:ident: $($name:ident),* $(,)?;)*) => {
+        const TESTS: &[Test] = &[$($((concat!(stringify!($module), "::", stringify!($name)), $module::$name)),*),*];
+    };
+}
+
+tests! {
+    run:
+        both_streams_come_back_byte_for_byte,
+        exit_codes_and_signals_are_told_apart,
+        a_program_that_is_not_there_is_named,
+        an_unknown_image_without_a_command_is_explained,
+        the_environment_is_the_list_and_the_container,
+        the_working_directory_is_made_when_it_is_missing,
+        a_polite_stop_is_heard,
+        whoever_ignores_the_polite_signal_is_killed_after_the_grace,
+        a_kill_is_at_once,
+        a_background_process_does_not_outlive_its_task,
+        a_daemon_that_left_the_group_does_not_outlive_its_task,
+        a_start_sent_twice_runs_once,
+        a_terminal_is_given_when_wanted,
+        the_log_limit_cuts_and_the_task_goes_on,
+        a_mebibyte_on_each_stream_arrives_whole,
+        many_tasks_at_once_all_end,
+        sh_understands_what_bash_and_busybox_understand;
+    isolation:
+        two_tasks_never_meet_in_tmp,
+        writes_do_not_reach_the_machine,
+        a_used_file_system_is_as_new_for_the_next_task,
+        the_data_directory_is_hidden,
+        a_script_is_found_at_its_path,
+        scratch_volumes_are_shared_by_name_and_gone_afterwards,
+        a_claim_keeps_what_was_written,
+        a_read_only_mount_refuses_writes,
+        memory_files_are_private,
+        without_isolation_the_working_directory_is_private,
+        an_input_never_overwrites_a_file_of_the_machine;
+    outputs:
+        results_parameters_and_missing_files,
+        artifacts_make_the_round_trip,
+        a_directory_without_archive_comes_back_as_a_tree,
+        a_link_never_shows_the_machines_own_files,
+        a_missing_input_is_the_surroundings_fault,
+        evil_archives_are_refused,
+        part_of_an_artifact_can_be_wanted;
+    crash:
+        a_killed_engine_finds_its_tasks_again,
+        what_ended_without_an_engine_is_collected_later,
+        an_order_that_was_never_sent_is_started_on_adoption,
+        a_dead_spawner_means_lost,
+        a_spawner_that_dies_under_a_living_engine_is_replaced,
+        what_the_engine_does_not_believe_in_is_ended,
+        a_second_engine_is_refused,
+        a_clean_goodbye_leaves_no_process,
+        a_long_data_path_works;
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    match arguments.first().and_then(|first| first.to_str()) {
+        Some(SPAWNER_ARGUMENT) => return spawner_main(arguments.into_iter().skip(1)),
+        Some(crash::ENGINE_ARGUMENT) => return crash::engine_main(&arguments[1..]),
+        _ => {}
+    }
+    let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
+    let ignored = words.contains(&"--ignored");
+    let exact = words.contains(&"--exact");
+    let values = ["--format", "--test-threads", "--skip", "--color"];
+    let filters: Vec<&str> = words
+        .iter()
+        .enumerate()
+        .filter(|(at, word)| !word.starts_with('-') && !(*at > 0 && values.contains(&words[at - 1])))
+        .map(|(_, word)| *word)
+        .collect();
+    let chosen = TESTS.iter().filter(|(name, _)| {
+        !ignored
+            && (filters.is_empty()
+                || filters.iter().any(|filter| if exact { name == filter } else { name.contains(filter) }))
+    });
+    if words.contains(&"--list") {
+        chosen.for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    let mut failed = 0;
+    for (name, test) in chosen {
+        let passed = panic::catch_unwind(AssertUnwindSafe(test)).is_ok();
+        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
+        failed += u8::from(!passed);
+    }
+    ExitCode::from(failed.min(1))
+}

@@ -1,0 +1,116 @@
+//! What a caller asks the store to make durable, all of it or nothing.
+//! Changes are plain data; applying them is the writer's business.
+
+use octoflow_model::RunId;
+
+use crate::{Archive, RunRow, RunUpdate};
+
+/// Changes that become durable together, applied in order.
+#[derive(Debug, Default)]
+pub struct Batch {
+    pub(crate) changes: Vec<Change>,
+    pub(crate) bytes: usize,
+}
+
+#[derive(Debug)]
+pub enum Change {
+    /// Creates the object or replaces it. Its revision becomes that of the batch.
+    PutObject {
+        kind: String,
+        namespace: String,
+        name: String,
+        uid: String,
+        body: Vec<u8>,
+    },
+    /// Deleting what is not there is no error.
+    DeleteObject {
+        kind: String,
+        namespace: String,
+        name: String,
+    },
+    /// Refused when the id is taken, or the name within namespace and kind.
+    NewRun(Box<RunRow>),
+    /// `lines` are `count` lines of JSON, each ended by a newline. The first fact of a run may have any number,
+    /// every later one must go on where the last ended.
+    AppendFacts {
+        run: RunId,
+        first: u64,
+        count: u32,
+        lines: Vec<u8>,
+    },
+    UpdateRun {
+        run: RunId,
+        row: RunUpdate,
+    },
+    /// Stores the final record and drops the facts. Afterwards the run takes no more facts.
+    Finish {
+        run: RunId,
+        archive: Archive,
+        row: RunUpdate,
+    },
+    /// Forgets the run wherever it stands: index, labels, facts, archive. Its object is deleted separately.
+    DeleteRun {
+        run: RunId,
+    },
+}
+
+impl Batch {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn push(&mut self, change: Change) {
+        match &change {
+            Change::AppendFacts { count, lines, .. } => {
+                assert!(*count > 0, "appending facts means appending at least one");
+                assert!(lines.ends_with(b"\n"), "every fact is a line, so the bytes of facts end with a newline");
+            }
+            Change::NewRun(row) => assert!(!row.kind.is_empty(), "every run is of some kind"),
+            Change::PutObject { .. }
+            | Change::DeleteObject { .. }
+            | Change::UpdateRun { .. }
+            | Change::Finish { .. }
+            | Change::DeleteRun { .. } => {}
+        }
+        self.bytes += change.weight();
+        self.changes.push(change);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+}
+
+impl From<Change> for Batch {
+    fn from(change: Change) -> Self {
+        Self::from_iter([change])
+    }
+}
+
+impl FromIterator<Change> for Batch {
+    fn from_iter<I: IntoIterator<Item = Change>>(changes: I) -> Self {
+        let mut batch = Self::new();
+        batch.extend(changes);
+        batch
+    }
+}
+
+impl Extend<Change> for Batch {
+    fn extend<I: IntoIterator<Item = Change>>(&mut self, changes: I) {
+        changes.into_iter().for_each(|change| self.push(change));
+    }
+}
+
+impl Change {
+    /// Roughly the memory it holds while it waits for the writer.
+    fn weight(&self) -> usize {
+        let payload = match self {
+            Self::PutObject { body, .. } => body.len(),
+            Self::AppendFacts { lines, .. } => lines.len(),
+            Self::Finish { archive, .. } => archive.packed.len(),
+            Self::NewRun(row) => row.parameters.len() + row.message.len(),
+            Self::DeleteObject { .. } | Self::UpdateRun { .. } | Self::DeleteRun { .. } => 0,
+        };
+        payload + 256
+    }
+}

@@ -1,0 +1,232 @@
+//! Lists of runs: filters, pages, and which index answers them.
+//! A list reads only the index of runs and labels, never facts, objects or the archive.
+
+use std::{fmt, str::FromStr};
+
+use octoflow_model::{RunId, Time};
+use rusqlite::{Connection, params_from_iter};
+
+use crate::{
+    Error,
+    error::Doing,
+    list::query::{Query, Select},
+    row::unsigned,
+};
+
+mod query;
+
+/// The most rows one page may have. Whoever wants more asks again with the cursor.
+pub const MAX_PAGE: usize = 10_000;
+
+/// The most names with a prefix that are fetched and sorted. More are found by walking in the order of the list.
+const FEW: u64 = 2000;
+
+/// How far the ways to answer a filter are compared, the second time only if the first did not tell them apart.
+/// Counting this far in an index takes a few milliseconds; ways that are wider still differ too little to matter.
+const PROBES: [u64; 2] = [FEW, 50_000];
+
+/// Which runs; an empty filter means all. Everything given must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    pub namespace: Option<String>,
+    pub kind: Option<String>,
+    /// Any of these; none given means any phase.
+    pub phases: Vec<String>,
+    pub name_prefix: Option<String>,
+    pub labels: Vec<LabelTest>,
+    /// Created at this time or later.
+    pub since: Option<Time>,
+    /// Created before this time.
+    pub until: Option<Time>,
+    pub parent: Option<RunId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LabelTest {
+    Equals {
+        key: String,
+        value: String,
+    },
+    In {
+        key: String,
+        values: Vec<String>,
+    },
+    /// Holds also for runs without the label.
+    NotIn {
+        key: String,
+        values: Vec<String>,
+    },
+    Exists {
+        key: String,
+    },
+    Absent {
+        key: String,
+    },
+}
+
+/// A stretch of a list. A limit outside `1..=MAX_PAGE` is moved into it.
+#[derive(Clone, Copy, Debug)]
+pub struct Page {
+    pub limit: usize,
+    pub after: Option<Cursor>,
+}
+
+/// The place of a run in every list. It stays valid when runs come and go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cursor {
+    pub created: Time,
+    pub run: RunId,
+}
+
+/// A text that no list has given out as its continuation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a place in a list; use the continuation of an earlier answer as it was given")]
+pub struct BadCursor(String);
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.created.0, self.run.0)
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = BadCursor;
+
+    fn from_str(text: &str) -> Result<Self, BadCursor> {
+        let bad = || BadCursor(text.to_owned());
+        let (created, run) = text.split_once('.').ok_or_else(bad)?;
+        let created = created.parse().map_err(|_| bad())?;
+        let run: u64 = run.parse().map_err(|_| bad())?;
+        if i64::try_from(run).is_err() {
+            return Err(bad());
+        }
+        Ok(Self { created: Time(created), run: RunId(run) })
+    }
+}
+
+/// The index that leads; the other conditions are checked on what it brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Driver {
+    /// Kind, namespace and phase, in the order of the list.
+    Rows,
+    /// The label test with this number, in the order of the list.
+    Label(usize),
+    /// The children of a run, in the order of the list.
+    Parent,
+    /// Names with the prefix, in no useful order. Only for few.
+    Name,
+}
+
+/// The places of the runs on a page, newest first.
+pub(crate) fn keys(conn: &Connection, filter: &Filter, page: Page) -> Result<(Vec<Cursor>, Option<Cursor>), Error> {
+    let limit = page.limit.clamp(1, MAX_PAGE);
+    let select = Select::Keys { after: page.after, limit: limit + 1 };
+    let mut keys = Vec::new();
+    for query in plan(conn, filter)?.queries(filter, select) {
+        keys.extend(run_keys(conn, &query).doing("list runs")?);
+    }
+    // Each query brings its newest; no run answers two of them, so the newest of all are among these.
+    keys.sort_unstable_by(|a, b| b.cmp(a));
+    let more = keys.len() > limit;
+    keys.truncate(limit);
+    let next = keys.last().copied().filter(|_| more);
+    Ok((keys, next))
+}
+
+pub(crate) fn count(conn: &Connection, filter: &Filter) -> Result<u64, Error> {
+    let plan = plan(conn, filter)?;
+    sum(conn, &plan.queries(filter, Select::Count))
+}
+
+/// A driver, and the kinds it has to go through.
+struct Plan {
+    driver: Driver,
+    kinds: Vec<String>,
+}
+
+impl Plan {
+    fn queries(&self, filter: &Filter, select: Select) -> Vec<Query> {
+        query::queries(filter, self.driver, &self.kinds, select)
+    }
+}
+
+fn plan(conn: &Connection, filter: &Filter) -> Result<Plan, Error> {
+    let kinds = match &filter.kind {
+        Some(kind) => vec![kind.clone()],
+        None => kinds(conn).doing("list kinds")?,
+    };
+    let driver = if filter.parent.is_some() { Driver::Parent } else { choose(conn, filter, &kinds)? };
+    Ok(Plan { driver, kinds })
+}
+
+/// Takes the way with the fewest candidates.
+fn choose(conn: &Connection, filter: &Filter, kinds: &[String]) -> Result<Driver, Error> {
+    let mut ways = vec![Driver::Rows];
+    ways.extend((0..filter.labels.len()).filter(|at| filter.labels[*at].can_lead()).map(Driver::Label));
+    ways.extend(filter.name_prefix.as_ref().map(|_| Driver::Name));
+    if ways.len() == 1 {
+        return Ok(Driver::Rows);
+    }
+    for limit in PROBES {
+        let mut narrowest = (limit, Driver::Rows);
+        for way in &ways {
+            let found = sum(conn, &query::queries(filter, *way, kinds, Select::Probe { limit }))?;
+            if found < narrowest.0 {
+                narrowest = (found, *way);
+            }
+        }
+        if narrowest.0 < limit {
+            return Ok(narrowest.1);
+        }
+        ways.retain(|way| *way != Driver::Name);
+        if ways.len() == 1 {
+            break;
+        }
+    }
+    // A wide label still beats all rows there are.
+    let all_rows = filter.namespace.is_none() && filter.phases.is_empty();
+    Ok(if all_rows { ways[ways.len() - 1] } else { Driver::Rows })
+}
+
+impl LabelTest {
+    /// Tests that name what is not there cannot lead: no index lists the runs without a label.
+    fn can_lead(&self) -> bool {
+        match self {
+            Self::Equals { .. } | Self::In { .. } | Self::Exists { .. } => true,
+            Self::NotIn { .. } | Self::Absent { .. } => false,
+        }
+    }
+}
+
+/// Jumps from kind to kind in the index instead of reading all rows.
+fn kinds(conn: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut next = conn.prepare_cached(query::NEXT_KIND)?;
+    let mut kinds: Vec<String> = Vec::new();
+    while let Some(kind) = next.query_row([kinds.last()], |row| row.get::<_, Option<String>>(0))? {
+        kinds.push(kind);
+    }
+    Ok(kinds)
+}
+
+fn run_keys(conn: &Connection, query: &Query) -> rusqlite::Result<Vec<Cursor>> {
+    conn.prepare_cached(&query.sql)?
+        .query_map(params_from_iter(&query.values), |row| {
+            Ok(Cursor { created: Time(row.get(0)?), run: RunId(unsigned(row.get(1)?)) })
+        })?
+        .collect()
+}
+
+fn sum(conn: &Connection, queries: &[Query]) -> Result<u64, Error> {
+    let mut total = 0;
+    for query in queries {
+        let found = conn
+            .prepare_cached(&query.sql)
+            .and_then(|mut count| count.query_row(params_from_iter(&query.values), |row| row.get(0)))
+            .doing("count runs")?;
+        total += unsigned(found);
+    }
+    Ok(total)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! Brings a database file to the format this version writes, one numbered step per transaction.
+//! It never goes back, and never touches a file that is newer or not ours.
+
+use std::path::Path;
+
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+
+use crate::{Error, error::Doing, schema::APPLICATION_ID};
+
+pub(crate) struct Migration {
+    /// Counts up from 1 without holes.
+    pub(crate) format: u32,
+    pub(crate) apply: fn(&Connection) -> rusqlite::Result<()>,
+}
+
+/// What a file says about itself.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// Nothing was ever written to it.
+    Blank,
+    Ours(u32),
+}
+
+pub(crate) fn migrate(conn: &mut Connection, path: &Path, steps: &[Migration]) -> Result<(), Error> {
+    let found = match inspect(conn, path, steps)? {
+        Format::Blank => 0,
+        Format::Ours(found) => found,
+    };
+    for step in steps.iter().filter(|step| step.format > found) {
+        run(conn, step).doing("change its format")?;
+    }
+    Ok(())
+}
+
+/// A reader takes the file only as it should be.
+pub(crate) fn require(conn: &Connection, path: &Path, steps: &[Migration]) -> Result<(), Error> {
+    let supported = newest(steps);
+    match inspect(conn, path, steps)? {
+        Format::Ours(found) if found == supported => Ok(()),
+        Format::Ours(found) => Err(Error::Older { path: path.to_owned(), found, supported }),
+        Format::Blank => {
+            let data_dir = path.parent().unwrap_or(path).to_owned();
+            Err(Error::Missing { data_dir })
+        }
+    }
+}
+
+/// Refuses what is not ours and what is newer than us. Changes nothing.
+pub(crate) fn inspect(conn: &Connection, path: &Path, steps: &[Migration]) -> Result<Format, Error> {
+    let foreign = || Error::Foreign { path: path.to_owned() };
+    let pragma = |name| conn.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
+    let application = match pragma("application_id") {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => return Err(foreign()),
+        other => other.doing("tell what it is")?,
+    };
+    let found = pragma("user_version").doing("tell its format")?;
+    if application != APPLICATION_ID {
+        let tables: u32 =
+            conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).doing("list its tables")?;
+        let blank = application == 0 && found == 0 && tables == 0;
+        return if blank { Ok(Format::Blank) } else { Err(foreign()) };
+    }
+    let supported = newest(steps);
+    if found > supported {
+        return Err(Error::Newer { path: path.to_owned(), found, supported });
+    }
+    Ok(Format::Ours(found))
+}
+
+fn run(conn: &mut Connection, step: &Migration) -> rusqlite::Result<()> {
+    let txn = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    (step.apply)(&txn)?;
+    txn.pragma_update(None, "application_id", APPLICATION_ID)?;
+    txn.pragma_update(None, "user_version", step.format)?;
+    txn.commit()
+}
+
+fn newest(steps: &[Migration]) -> u32 {
+    steps.last().map_or(0, |step| step.format)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! Reading, from any process and at any time, beside a writer or without one.
+//! A reader never writes, never locks, and never migrates.
+
+use std::{fmt, path::Path};
+
+use octoflow_model::{Revision, RunId};
+use rusqlite::{Connection, OptionalExtension, Params};
+
+use crate::{
+    Archive, Cursor, Error, Filter, Object, Page, RunRow, connect,
+    error::Doing,
+    list,
+    row::{RUN_COLUMNS, RawRun, read_object, signed, unsigned},
+};
+
+/// A view of the committed state. Each call sees the newest commit; `snapshot` makes several calls see the same one.
+pub struct Reader {
+    conn: Connection,
+}
+
+/// The facts of one run from one commit: `count` lines of JSON, numbered from `first`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FactRows<'a> {
+    pub first: u64,
+    pub count: u64,
+    pub revision: Revision,
+    pub lines: &'a [u8],
+}
+
+impl Reader {
+    /// `Error::Missing` when nothing was ever stored there.
+    pub fn open(data_dir: &Path) -> Result<Self, Error> {
+        Ok(Self { conn: connect::reader(data_dir)? })
+    }
+
+    /// Everything `read` asks comes from one state, however much is committed meanwhile. A snapshot that is held long
+    /// keeps the log from being merged, so nothing slow belongs in it.
+    pub fn snapshot<T, E: From<Error>>(&self, read: impl FnOnce(&Self) -> Result<T, E>) -> Result<T, E> {
+        if !self.conn.is_autocommit() {
+            return read(self);
+        }
+        let txn = self.conn.unchecked_transaction().doing("begin to read")?;
+        let outcome = read(self)?;
+        txn.finish().doing("end reading")?;
+        Ok(outcome)
+    }
+
+    pub fn object(&self, kind: &str, namespace: &str, name: &str) -> Result<Option<Object>, Error> {
+        self.conn
+            .prepare_cached(
+                "SELECT kind, namespace, name, uid, revision, body FROM objects
+                 WHERE kind = ?1 AND namespace = ?2 AND name = ?3",
+            )
+            .and_then(|mut find| find.query_row((kind, namespace, name), read_object).optional())
+            .doing("read an object")
+    }
+
+    /// All objects of a kind, ordered by namespace and name; of one namespace, or of all.
+    pub fn objects(&self, kind: &str, namespace: Option<&str>) -> Result<Vec<Object>, Error> {
+        let sql = match namespace {
+            Some(_) => {
+                "SELECT kind, namespace, name, uid, revision, body FROM objects
+                 WHERE kind = ?1 AND namespace = ?2 ORDER BY kind, namespace, name"
+            }
+            None => {
+                "SELECT kind, namespace, name, uid, revision, body FROM objects
+                 WHERE kind = ?1 AND ?2 IS NULL ORDER BY kind, namespace, name"
+            }
+        };
+        self.conn
+            .prepare_cached(sql)
+            .and_then(|mut find| find.query_map((kind, namespace), read_object)?.collect())
+            .doing("list objects")
+    }
+
+    pub fn run(&self, run: RunId) -> Result<Option<RunRow>, Error> {
+        self.one_run("WHERE run = ?1", [signed(run.0)])
+    }
+
+    /// The run of that name; the newest when no kind is given and several kinds have it.
+    pub fn run_by_name(&self, namespace: &str, kind: Option<&str>, name: &str) -> Result<Option<RunRow>, Error> {
+        let found = self.many_runs("WHERE name = ?1 AND namespace = ?2", (name, namespace))?;
+        Ok(found
+            .into_iter()
+            .filter(|row| kind.is_none_or(|kind| row.kind == kind))
+            .max_by_key(|row| (row.created, row.run)))
+    }
+
+    /// The newest run of a namespace.
+    pub fn latest(&self, namespace: &str) -> Result<Option<RunRow>, Error> {
+        let filter = Filter { namespace: Some(namespace.to_owned()), ..Filter::default() };
+        let (rows, _) = self.list(&filter, Page { limit: 1, after: None })?;
+        Ok(rows.into_iter().next())
+    }
+
+    /// Runs without a final record, oldest first: what a restart has to take up.
+    pub fn unfinished(&self) -> Result<Vec<RunRow>, Error> {
+        self.many_runs("WHERE open = 1 ORDER BY run", [])
+    }
+
+    /// One page of runs, newest first, and where the next page starts if there is more.
+    pub fn list(&self, filter: &Filter, page: Page) -> Result<(Vec<RunRow>, Option<Cursor>), Error> {
+        self.snapshot(|reader| {
+            let (keys, next) = list::keys(&reader.conn, filter, page)?;
+            let mut rows = Vec::with_capacity(keys.len());
+            for key in keys {
+                rows.extend(reader.run(key.run)?);
+            }
+            Ok((rows, next))
+        })
+    }
+
+    pub fn count(&self, filter: &Filter) -> Result<u64, Error> {
+        self.snapshot(|reader| list::count(&reader.conn, filter))
+    }
+
+    /// Hands over the facts of a run in order, from number `from` on, one row at a time; the first row may begin
+    /// before `from`. A finished run has none: its record is in the archive.
+    pub fn facts<E: From<Error>>(
+        &self,
+        run: RunId,
+        from: u64,
+        mut visit: impl FnMut(FactRows<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let doing = "read facts";
+        let mut find = self
+            .conn
+            .prepare_cached(
+                "SELECT first, count, revision, lines FROM facts WHERE run = ?1 AND first >= coalesce(
+                     (SELECT max(first) FROM facts WHERE run = ?1 AND first <= ?2), 0) ORDER BY run, first",
+            )
+            .doing(doing)?;
+        let mut rows = find.query((signed(run.0), signed(from))).doing(doing)?;
+        while let Some(row) = rows.next().doing(doing)? {
+            let number = |column| row.get(column).map(unsigned).doing(doing);
+            let (first, count) = (number(0)?, number(1)?);
+            if first + count <= from {
+                continue;
+            }
+            let lines = row.get_ref(3).doing(doing)?.as_blob().map_err(rusqlite::Error::from).doing(doing)?;
+            visit(FactRows { first, count, revision: Revision(number(2)?), lines })?;
+        }
+        Ok(())
+    }
+
+    /// The final record of a finished run.
+    pub fn archive(&self, run: RunId) -> Result<Option<Vec<u8>>, Error> {
+        let found: Option<(i64, Vec<u8>)> = self
+            .conn
+            .prepare_cached("SELECT size, body FROM archive WHERE run = ?1")
+            .and_then(|mut find| find.query_row([signed(run.0)], |row| Ok((row.get(0)?, row.get(1)?))).optional())
+            .doing("read the archive")?;
+        found.map(|(size, packed)| Archive { size: usize::try_from(size).unwrap_or(0), packed }.unpack(run)).transpose()
+    }
+
+    /// The id the next new run should have. Ids of deleted runs are not given out again.
+    pub fn next_run_id(&self) -> Result<RunId, Error> {
+        self.meta("next_run").map(RunId)
+    }
+
+    /// The last commit.
+    pub fn revision(&self) -> Result<Revision, Error> {
+        self.meta("revision").map(Revision)
+    }
+
+    fn meta(&self, key: &str) -> Result<u64, Error> {
+        self.conn
+            .prepare_cached("SELECT value FROM meta WHERE key = ?1")
+            .and_then(|mut find| find.query_row([key], |row| row.get(0)))
+            .map(unsigned)
+            .doing("read its counters")
+    }
+
+    fn one_run(&self, which: &str, values: impl Params) -> Result<Option<RunRow>, Error> {
+        Ok(self.many_runs(which, values)?.into_iter().next())
+    }
+
+    fn many_runs(&self, which: &str, values: impl Params) -> Result<Vec<RunRow>, Error> {
+        let raw: Vec<RawRun> = self
+            .conn
+            .prepare_cached(&format!("SELECT {RUN_COLUMNS} FROM runs {which}"))
+            .and_then(|mut find| find.query_map(values, RawRun::read)?.collect())
+            .doing("read runs")?;
+        raw.into_iter().map(RawRun::decode).collect()
+    }
+}
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reader")
+    }
+}

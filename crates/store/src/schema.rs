@@ -1,0 +1,12 @@
+//! The formats of the database file, each as the steps that lead to it from the one before.
+//! A released step is never edited.
+
+use crate::migrate::Migration;
+
+/// Marks the file as ours: `OCTO` in ASCII.
+pub(crate) const APPLICATION_ID: u32 = 0x4f43_544f;
+
+pub(crate) const FILE: &str = "octoflow.db";
+
+pub(crate) const MIGRATIONS: &[Migration] =
+    &[Migration { format: 1, apply: |conn| conn.execute_batch(include_str!("schema/0001.sql")) }];

@@ -1,0 +1,126 @@
+//! Kills a process in the middle of committing, again and again, and looks at what it left behind.
+//! The child is this same test binary, running the ignored half of the test.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+use std::{
+    env,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use octoflow_model::{RunId, Time};
+use octoflow_store::{Batch, Change, Error, Reader, RunRow, Store};
+
+const DATA_DIR: &str = "STORE_CRASH_DATA_DIR";
+const ROUNDS: u64 = 10;
+const RUNS: [RunId; 2] = [RunId(1), RunId(2)];
+
+#[test]
+fn every_acknowledged_batch_survives_ten_kills() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut acknowledged = 0;
+    for round in 0..ROUNDS {
+        // Some rounds die early, some after the log was merged a few times.
+        let patience = 20 + round * 150;
+        acknowledged = kill_after(dir.path(), patience, acknowledged);
+        let kept = whole_batches(dir.path());
+        assert!(kept >= acknowledged, "round {round}: {acknowledged} batches were acknowledged, {kept} are there");
+        // The batches in flight may or may not be there; the next child goes on behind what is.
+        acknowledged = kept;
+    }
+    assert!(acknowledged > ROUNDS * 20);
+}
+
+/// Lets a child acknowledge about `patience` batches, kills it, and says how many there are in all.
+fn kill_after(dir: &Path, patience: u64, before: u64) -> u64 {
+    let mut child = Command::new(env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "the_child_commits_until_it_is_killed", "--nocapture"])
+        .env(DATA_DIR, dir)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut acknowledged = before;
+    let mut told = 0;
+    let mut see = |line: std::io::Result<String>| {
+        // The harness prints lines of its own, and the kill may cut the last one short.
+        if let Some(total) = line.unwrap().strip_prefix("durable ").and_then(|line| line.strip_suffix(" batches")) {
+            acknowledged = total.parse().unwrap();
+            told += 1;
+        }
+        told
+    };
+    while lines.next().map(&mut see).expect("the child commits until it is killed") < patience {}
+    child.kill().unwrap();
+    for line in lines {
+        see(line);
+    }
+    child.wait().unwrap();
+    acknowledged
+}
+
+/// How many batches are in the store, after checking that none of them is there by half.
+fn whole_batches(dir: &Path) -> u64 {
+    let reader = Reader::open(dir).unwrap();
+    let counts = RUNS.map(|run| {
+        let mut next = 0;
+        reader
+            .facts(run, 0, |facts| {
+                assert_eq!(facts.first, next);
+                assert_eq!(facts.lines.iter().filter(|byte| **byte == b'\n').count() as u64, facts.count);
+                next += facts.count;
+                Ok::<(), Error>(())
+            })
+            .unwrap();
+        next
+    });
+    assert_eq!(counts[0], counts[1]);
+    let object = reader.object("Count", "", "batches").unwrap().map_or(0, |object| number(&object.body));
+    assert_eq!(object, counts[0]);
+    counts[0]
+}
+
+#[test]
+#[ignore = "the half that is killed; the other test starts it"]
+fn the_child_commits_until_it_is_killed() {
+    let dir = env::var_os(DATA_DIR).expect("only the other test starts this one");
+    let store = Store::open(Path::new(&dir)).unwrap();
+    let reader = store.reader().unwrap();
+    let mut next = match reader.object("Count", "", "batches").unwrap() {
+        Some(object) => number(&object.body),
+        None => {
+            let row = |run: RunId| RunRow::new(run, "default", "Workflow", &format!("run-{run}"), "uid", Time(0));
+            store.commit_wait(Batch::from_iter(RUNS.map(|run| Change::NewRun(Box::new(row(run)))))).unwrap();
+            0
+        }
+    };
+    loop {
+        let total = next + 1;
+        let mut batch = Batch::from(Change::PutObject {
+            kind: "Count".to_owned(),
+            namespace: String::new(),
+            name: "batches".to_owned(),
+            uid: String::new(),
+            body: total.to_string().into_bytes(),
+        });
+        let lines = format!("{{\"batch\":{total},\"fill\":\"{}\"}}\n", "x".repeat(700)).into_bytes();
+        batch.extend(RUNS.map(|run| Change::AppendFacts { run, first: next, count: 1, lines: lines.clone() }));
+        let tell = move |outcome: Result<_, Error>| {
+            outcome.unwrap();
+            writeln!(std::io::stdout(), "durable {total} batches").unwrap();
+        };
+        // Every fourth is waited for, so that groups of several batches are in flight when the kill comes.
+        store.commit(batch, tell);
+        if total.is_multiple_of(4) {
+            store.commit_wait(Batch::new()).unwrap();
+        }
+        next = total;
+    }
+}
+
+fn number(body: &[u8]) -> u64 {
+    std::str::from_utf8(body).unwrap().parse().unwrap()
+}

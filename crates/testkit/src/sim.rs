@@ -1,0 +1,23 @@
+//! The simulator: a world of workflows, people, a runtime and a disk, all made from one number, without threads and
+//! without real time. It drives the real pump and engine, crashes them, and checks the guarantees after every step.
+//! The same number always gives the same story.
+
+mod calendar;
+mod check;
+mod disk;
+mod draw;
+mod drive;
+mod explore;
+mod failure;
+mod life;
+mod manifest;
+mod runtime;
+mod tree;
+mod world;
+
+pub use disk::Point;
+pub use draw::Draw;
+pub use drive::{Ending, run};
+pub use explore::{Effort, Report, explore};
+pub use failure::{Failure, Guarantee};
+pub use world::{Crashes, Flavour, World};

@@ -1,0 +1,83 @@
+//! A broken guarantee: which one, what was seen, and how to see it again.
+
+use std::fmt;
+
+use super::world::Crashes;
+
+/// What the house promises, by the names the design gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guarantee {
+    /// G1: what was acknowledged is never lost.
+    Acknowledged,
+    /// G2: every unfinished node has an owner or a wake-up, and the run never stalls.
+    Owned,
+    /// G3: a terminal result, once visible, never changes.
+    Terminal,
+    /// G4: an attempt starts at most once and never after its end.
+    Fenced,
+    /// G5: slots equal live tasks, and limits are never exceeded.
+    Limits,
+    /// G7: the fold of the journal is the live state.
+    Fold,
+    /// Looking again decides nothing again.
+    Twice,
+    /// With the same answers of the tasks the same tree comes out, crashes or not.
+    SameTree,
+    /// Nothing is left running when everything is over.
+    NothingLeft,
+    /// The world itself is wrong: its manifest was not admitted.
+    Admitted,
+}
+
+impl fmt::Display for Guarantee {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Acknowledged => "G1: what was acknowledged is never lost",
+            Self::Owned => "G2: every unfinished node has an owner or a wake-up",
+            Self::Terminal => "G3: a terminal result never changes",
+            Self::Fenced => "G4: an attempt starts at most once and never after its end",
+            Self::Limits => "G5: slots equal live tasks and limits are never exceeded",
+            Self::Fold => "G7: the fold of the journal is the live state",
+            Self::Twice => "looking twice decides nothing twice",
+            Self::SameTree => "the same answers give the same tree",
+            Self::NothingLeft => "nothing is left running",
+            Self::Admitted => "the world's own manifest is admitted",
+        })
+    }
+}
+
+/// A guarantee broken in the world of a seed.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    pub seed: u64,
+    pub crashes: Crashes,
+    pub guarantee: Guarantee,
+    pub what: String,
+    /// What had happened until then, when it was asked for.
+    pub story: Vec<String>,
+}
+
+impl Failure {
+    /// The command that shows it again.
+    pub fn replay(&self) -> String {
+        format!("cargo xtask sim {}{} -v", self.seed, self.crashes.argument())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for line in &self.story {
+            writeln!(f, "{line}")?;
+        }
+        writeln!(f, "seed {} broke {}", self.seed, self.guarantee)?;
+        writeln!(f, "    {}", self.what)?;
+        write!(f, "    see it again: {}", self.replay())
+    }
+}
+
+/// Ends a check with the guarantee it broke; the driver knows the seed and the story.
+pub(super) type Broken = (Guarantee, String);
+
+pub(super) fn broken<T>(guarantee: Guarantee, what: impl Into<String>) -> Result<T, Broken> {
+    Err((guarantee, what.into()))
+}

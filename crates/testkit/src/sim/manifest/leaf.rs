@@ -1,0 +1,115 @@
+//! Templates that call nothing: tasks with their inputs and outputs, pauses, and handlers.
+
+use serde_json::{Value, json};
+
+use super::{Made, Maker};
+
+impl Maker<'_> {
+    pub(super) fn leaf(&mut self) -> Made {
+        let name = self.fresh("task");
+        let mut cost = 1;
+        let mut gives = Vec::new();
+        let mut parameters = Vec::new();
+        if self.draw.chance(70) {
+            gives.push("out");
+            let mut from = json!({"path": "/tmp/out"});
+            if self.draw.chance(40) {
+                from["default"] = json!("5");
+            }
+            let mut parameter = json!({"name": "out", "valueFrom": from});
+            if self.draw.chance(8) {
+                parameter["globalName"] = json!(format!("{name}-out"));
+            }
+            parameters.push(parameter);
+        }
+        if self.draw.chance(30) {
+            gives.push("list");
+            parameters.push(json!({"name": "list", "valueFrom": {"path": "/tmp/list", "default": "[7]"}}));
+        }
+        let mut template = json!({
+            "name": name,
+            "inputs": {"parameters": [{"name": "in", "value": "1"}]},
+            "outputs": {"parameters": parameters},
+        });
+        self.body(&mut template);
+        if self.draw.chance(25) {
+            cost += 1 + self.retry(&mut template);
+        }
+        if self.taste.timed {
+            self.time_limits(&mut template);
+        }
+        self.templates.push(template);
+        Made { name, cost, gives, result: true }
+    }
+
+    /// What runs, and how it will behave.
+    fn body(&mut self, template: &mut Value) {
+        let failing = if self.draw.chance(60) { self.taste.failing } else { 0 };
+        let mut manners = vec![format!("fail={failing}"), "in={{inputs.parameters.in}}".to_owned()];
+        if self.draw.chance(15) {
+            manners.push("stubborn".to_owned());
+        }
+        if self.draw.chance(20) {
+            manners.push("who={{workflow.parameters.who}} {{node.name}}".to_owned());
+        }
+        if self.draw.chance(80) {
+            template["container"] = json!({"image": "sim", "command": ["work"], "args": manners});
+            if self.draw.chance(20) {
+                template["container"]["resources"] = json!({"requests": {"cpu": "500m", "memory": "64Mi"}});
+            }
+        } else {
+            template["script"] = json!({"image": "sim", "command": ["work"], "args": manners, "source": "echo {{inputs.parameters.in}}"});
+        }
+    }
+
+    fn time_limits(&mut self, template: &mut Value) {
+        if self.draw.chance(12) {
+            template["timeout"] = json!(format!("{}s", self.draw.between(1, 10)));
+        }
+        if self.draw.chance(12) {
+            template["activeDeadlineSeconds"] = json!(self.draw.between(1, 10));
+            // Only something that is ended from outside may never end by itself.
+            let body = if template.get("container").is_some() { "container" } else { "script" };
+            if let (true, Some(manners)) = (self.draw.chance(50), template[body]["args"].as_array_mut()) {
+                manners.push(json!("endless"));
+            }
+        }
+        if self.draw.chance(30) {
+            template["terminationGracePeriodSeconds"] = json!(self.draw.between(0, 5));
+        }
+    }
+
+    /// A suspension: for a while, or until somebody resumes it, perhaps with a value.
+    pub(super) fn pause(&mut self) -> Made {
+        let name = self.fresh("pause");
+        let mut template = json!({"name": name, "inputs": {"parameters": [{"name": "in", "value": "1"}]}, "suspend": {}});
+        if self.draw.chance(70) {
+            template["suspend"]["duration"] = json!(self.draw.between(1, 20).to_string());
+        }
+        let mut gives = Vec::new();
+        if self.draw.chance(40) {
+            let mut from = json!({"supplied": {}});
+            if self.draw.chance(60) {
+                from["default"] = json!("4");
+            }
+            template["outputs"] = json!({"parameters": [{"name": "out", "valueFrom": from}]});
+            gives.push("out");
+        }
+        self.templates.push(template);
+        Made { name, cost: 1, gives, result: false }
+    }
+
+    /// The name of a template that can follow an end.
+    pub(super) fn handler(&mut self) -> String {
+        if self.draw.chance(70) {
+            return self.leaf().name;
+        }
+        let leaf = self.leaf().name;
+        let name = self.fresh("handler");
+        self.templates.push(json!({
+            "name": name,
+            "steps": [[{"name": "first", "template": leaf}], [{"name": "second", "template": leaf, "when": "{{workflow.parameters.level}} > 2"}]],
+        }));
+        name
+    }
+}

@@ -1,0 +1,19 @@
+//! What the developer's menu can do, as a library, so that tests call the same code as the menu.
+//! Depends on no crate of ours: it must still run when they do not compile.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a menu talks to the person at the terminal")]
+
+pub mod menu;
+pub mod setup;
+pub mod step;
+pub mod tidy;
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+/// The root of the checkout this menu works on.
+///
+/// Asked at run time first: a binary from a shared build cache may have been compiled elsewhere.
+pub fn root() -> PathBuf {
+    let own = env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&own).parent().expect("the menu's crate lies one folder below the root").to_path_buf()
+}

@@ -1,0 +1,198 @@
+//! The entries of the menu and the steps each one takes.
+//! An entry stops at its first failing step; it never carries on past one.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::step::Step;
+use crate::{root, setup, tidy};
+
+pub const HELP: &str = "\
+The developer's menu of Octoflow
+
+    cargo xtask setup                      install what the tests need
+    cargo xtask test [--no-setup] [ARGS]   setup, build, run every test; ARGS go to nextest
+    cargo xtask tidy                       check the house rules
+    cargo xtask fmt [ARGS]                 format all crates; ARGS go to cargo fmt
+    cargo xtask lint                       clippy on everything, warnings are errors
+    cargo xtask ci                         fmt --check, lint, tidy, test
+    cargo xtask sim [ARGS]                 the seeded simulator; give a seed to replay it
+    cargo xtask bench [ROWS]               the benchmark table, or only the named rows
+    cargo xtask help                       this text";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    Setup,
+    Test,
+    Tidy,
+    Fmt,
+    Lint,
+    Ci,
+    Sim,
+    Bench,
+    Help,
+}
+
+/// Finds the entry the first word names. No word at all asks for help.
+pub fn read(words: &[String]) -> Result<(Entry, &[String])> {
+    let Some((first, rest)) = words.split_first() else {
+        return Ok((Entry::Help, &[]));
+    };
+    let entry = match first.as_str() {
+        "setup" => Entry::Setup,
+        "test" => Entry::Test,
+        "tidy" => Entry::Tidy,
+        "fmt" => Entry::Fmt,
+        "lint" => Entry::Lint,
+        "ci" => Entry::Ci,
+        "sim" => Entry::Sim,
+        "bench" => Entry::Bench,
+        "help" | "-h" | "--help" => Entry::Help,
+        other => bail!("`{other}` is not on the menu"),
+    };
+    let plain = matches!(entry, Entry::Setup | Entry::Tidy | Entry::Lint | Entry::Ci);
+    if plain && let Some(extra) = rest.first() {
+        bail!("`{first}` takes no arguments, but `{extra}` was given");
+    }
+    Ok((entry, rest))
+}
+
+pub fn run(entry: Entry, rest: &[String]) -> Result<()> {
+    match entry {
+        Entry::Setup => setup::run(),
+        Entry::Test => test(rest),
+        Entry::Tidy => tidy(),
+        Entry::Fmt => fmt(rest),
+        Entry::Lint => lint(),
+        Entry::Ci => ci(),
+        Entry::Sim => testkit("sim", rest),
+        Entry::Bench => testkit("bench", rest),
+        Entry::Help => {
+            println!("{HELP}");
+            Ok(())
+        }
+    }
+}
+
+/// nextest comes last on purpose: its summary is what a reader of the log looks for at the end.
+fn test(rest: &[String]) -> Result<()> {
+    let (skip, rest) = match rest.split_first() {
+        Some((first, rest)) if first == "--no-setup" => (true, rest),
+        _ => (false, rest),
+    };
+    if !skip {
+        setup::run()?;
+    }
+    // The process-level tests judge the binary users get, so it is built as users get it.
+    Step::cargo(["build", "--release", "-p", "octoflow"]).run()?;
+    let binary = target()?.join("release").join("octoflow");
+    Step::cargo(nextest(rest)).env("OCTOFLOW_BIN", binary).run()
+}
+
+/// Everything, unless crates are named: cargo lets `--workspace` win over any `-p` beside it.
+fn nextest(rest: &[String]) -> Vec<&str> {
+    let mut own = rest.iter().take_while(|word| *word != "--");
+    let named = own.any(|word| word.starts_with("--package") || word.starts_with("-p"));
+    let mut args = vec!["nextest", "run"];
+    if !named {
+        args.push("--workspace");
+    }
+    args.extend(rest.iter().map(String::as_str));
+    args
+}
+
+fn tidy() -> Result<()> {
+    let problems = tidy::check(&root())?;
+    if problems.is_empty() {
+        println!("tidy: every house rule holds");
+        return Ok(());
+    }
+    for problem in &problems {
+        eprintln!("{problem}");
+    }
+    bail!("{} house rules broken", problems.len());
+}
+
+fn fmt(rest: &[String]) -> Result<()> {
+    let mut args = vec!["fmt", "--all"];
+    args.extend(rest.iter().map(String::as_str));
+    Step::cargo(args).run()
+}
+
+fn lint() -> Result<()> {
+    Step::cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()
+}
+
+fn ci() -> Result<()> {
+    fmt(&["--check".to_owned()])?;
+    lint()?;
+    tidy()?;
+    test(&[])
+}
+
+/// The simulator and the benchmarks are programs of the testkit; the menu only starts them.
+fn testkit(program: &str, rest: &[String]) -> Result<()> {
+    if program == "bench" {
+        Step::cargo(["build", "--release", "-p", "octoflow"]).run()?;
+    }
+    let binary = target()?.join("release").join("octoflow");
+    let mut args = vec!["run", "--release", "-p", "octoflow-testkit", "--bin", program, "--"];
+    args.extend(rest.iter().map(String::as_str));
+    Step::cargo(args).env("OCTOFLOW_BIN", binary).run()
+}
+
+/// Where cargo builds to, which the caller may have moved out of the checkout.
+fn target() -> Result<PathBuf> {
+    let text = Step::cargo(tidy::METADATA).read()?;
+    let metadata: Value = serde_json::from_slice(&text).context("cargo's metadata is not the JSON it should be")?;
+    metadata["target_directory"].as_str().map(PathBuf::from).context("cargo's metadata names no target directory")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_rest_of_the_line_belongs_to_the_entry() {
+        let line = words("test --no-setup -p octoflow-store");
+        let (entry, rest) = read(&line).unwrap();
+        assert_eq!(entry, Entry::Test);
+        assert_eq!(rest, words("--no-setup -p octoflow-store"));
+    }
+
+    #[test]
+    fn tests_of_named_crates_run_alone() {
+        assert_eq!(nextest(&words("-p octoflow-store")), ["nextest", "run", "-p", "octoflow-store"]);
+        assert_eq!(nextest(&words("fold -- -p")), ["nextest", "run", "--workspace", "fold", "--", "-p"]);
+    }
+
+    #[test]
+    fn no_word_asks_for_help() {
+        assert_eq!(read(&[]).unwrap().0, Entry::Help);
+    }
+
+    #[test]
+    fn an_unknown_word_is_named() {
+        let error = read(&words("tset")).unwrap_err();
+        assert_eq!(error.to_string(), "`tset` is not on the menu");
+    }
+
+    #[test]
+    fn an_entry_without_arguments_refuses_them() {
+        assert!(read(&words("tidy --fix")).is_err());
+    }
+
+    #[test]
+    fn help_names_every_entry() {
+        for word in ["setup", "test", "tidy", "fmt", "lint", "ci", "sim", "bench", "help"] {
+            assert!(read(&words(word)).is_ok(), "{word} is not an entry");
+            assert!(HELP.contains(&format!("cargo xtask {word}")), "{word} is not in the help");
+        }
+    }
+}

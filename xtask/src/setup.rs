@@ -1,0 +1,206 @@
+//! Brings a machine to the state the tests need. Deciding what is missing is a pure function of
+//! the machine; only `run` changes anything, and it changes nothing when all is there.
+
+use std::env;
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::step::Step;
+
+/// Installs what is missing, or says what to install by hand.
+///
+/// In CI a gap is an error: tests that cannot run there must not look as if they had passed.
+pub fn run() -> Result<()> {
+    let machine = Machine::look();
+    let plan = plan(&machine);
+    for note in &plan.notes {
+        println!("setup: {note}");
+    }
+    // Gaps come first: nobody should wait for a build before learning that it was in vain.
+    if !plan.gaps.is_empty() {
+        let gaps = plan.gaps.join("\n  - ");
+        if machine.ci {
+            bail!("this machine lacks what the tests need:\n  - {gaps}");
+        }
+        eprintln!("\nWARNING: some tests will fail, this machine lacks what they need:\n  - {gaps}\n");
+    }
+    if !plan.packages.is_empty() {
+        apt(&machine, "update", &["-qq"])?;
+        let mut args = vec!["-y", "--no-install-recommends"];
+        args.extend(&plan.packages);
+        apt(&machine, "install", &args)?;
+    }
+    if plan.nextest {
+        Step::cargo(["install", "cargo-nextest", "--locked"]).run()?;
+    }
+    Ok(())
+}
+
+/// What setup wants to know of a machine.
+struct Machine {
+    programs: Vec<&'static str>,
+    nextest: bool,
+    debian: bool,
+    right: Right,
+    ci: bool,
+}
+
+/// How this user may install packages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Right {
+    Root,
+    Sudo,
+    None,
+}
+
+#[derive(Default)]
+struct Plan {
+    packages: Vec<&'static str>,
+    nextest: bool,
+    gaps: Vec<String>,
+    notes: Vec<String>,
+}
+
+struct Need {
+    program: &'static str,
+    package: &'static str,
+    why: &'static str,
+}
+
+/// The workflows of the tests run these as steps.
+const NEEDS: &[Need] = &[
+    Need { program: "bash", package: "bash", why: "steps and scripts of test workflows" },
+    Need { program: "jq", package: "jq", why: "test workflows that take JSON apart" },
+    Need { program: "python3", package: "python3", why: "script templates of test workflows" },
+];
+
+const EXTRA: &[&str] = &["python", "sqlite3"];
+
+fn plan(machine: &Machine) -> Plan {
+    let has = |program: &str| machine.programs.contains(&program);
+    let mut plan = Plan { nextest: !machine.nextest, ..Plan::default() };
+    for need in NEEDS.iter().filter(|need| !has(need.program)) {
+        if machine.debian && machine.right != Right::None {
+            plan.packages.push(need.package);
+            continue;
+        }
+        let obstacle = if machine.debian { "neither root nor sudo" } else { "not Debian" };
+        plan.gaps.push(format!("`{}` ({}): install it by hand, setup cannot ({obstacle})", need.program, need.why));
+    }
+    // Which Python the bare name means is the owner's choice, so it is reported and left alone.
+    if !has("python") {
+        plan.notes.push(
+            "`python` is not on PATH, so workflows that name it as their command cannot run: add \
+             it if you want them, for example with the package python-is-python3"
+                .to_owned(),
+        );
+    }
+    if !has("sqlite3") {
+        plan.notes.push("optional: `sqlite3` is handy for looking into a journal".to_owned());
+    }
+    plan
+}
+
+impl Machine {
+    fn look() -> Machine {
+        let wanted = NEEDS.iter().map(|need| need.program);
+        let root = Step::new("id", ["-u"]).read().is_ok_and(|user| user.trim_ascii() == b"0");
+        let right = if root {
+            Right::Root
+        } else if on_path("sudo") {
+            Right::Sudo
+        } else {
+            Right::None
+        };
+        Machine {
+            programs: wanted.chain(EXTRA.iter().copied()).filter(|program| on_path(program)).collect(),
+            nextest: Step::cargo(["nextest", "--version"]).succeeds(),
+            debian: Path::new("/etc/debian_version").exists() && on_path("apt-get"),
+            right,
+            ci: env::var("CI").is_ok_and(|value| value == "true"),
+        }
+    }
+}
+
+fn apt(machine: &Machine, verb: &str, args: &[&str]) -> Result<()> {
+    let mut words = match machine.right {
+        // In CI nobody can type a password, so sudo must not wait for one.
+        Right::Sudo if machine.ci => vec!["sudo", "-n", "env"],
+        Right::Sudo => vec!["sudo", "env"],
+        Right::Root => vec!["env"],
+        Right::None => unreachable!("a plan without the right to install holds no packages"),
+    };
+    words.extend(["DEBIAN_FRONTEND=noninteractive", "apt-get", verb]);
+    words.extend(args);
+    Step::new(words[0], &words[1..]).run()
+}
+
+fn on_path(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complete() -> Machine {
+        Machine {
+            programs: vec!["bash", "jq", "python3", "python", "sqlite3"],
+            nextest: true,
+            debian: true,
+            right: Right::Root,
+            ci: false,
+        }
+    }
+
+    #[test]
+    fn a_complete_machine_is_left_alone() {
+        let plan = plan(&complete());
+        assert!(plan.packages.is_empty() && !plan.nextest);
+        assert!(plan.gaps.is_empty() && plan.notes.is_empty());
+    }
+
+    #[test]
+    fn only_what_is_missing_is_installed() {
+        let mut machine = complete();
+        machine.programs.retain(|program| *program != "jq");
+        machine.nextest = false;
+        let plan = plan(&machine);
+        assert_eq!(plan.packages, ["jq"]);
+        assert!(plan.nextest);
+    }
+
+    #[test]
+    fn what_cannot_be_installed_is_a_gap_with_its_reason() {
+        let mut machine = complete();
+        machine.programs.retain(|program| *program != "jq");
+        machine.right = Right::None;
+        let refused = plan(&machine);
+        assert!(refused.packages.is_empty());
+        assert!(refused.gaps[0].contains("`jq`") && refused.gaps[0].contains("sudo"));
+
+        machine.right = Right::Root;
+        machine.debian = false;
+        assert!(plan(&machine).gaps[0].contains("not Debian"));
+    }
+
+    #[test]
+    fn a_missing_python_name_is_reported_and_never_installed() {
+        let mut machine = complete();
+        machine.programs.retain(|program| *program != "python");
+        let plan = plan(&machine);
+        assert!(plan.packages.is_empty() && plan.gaps.is_empty());
+        assert!(plan.notes[0].contains("`python`"));
+    }
+
+    #[test]
+    fn sqlite3_is_only_a_wish() {
+        let mut machine = complete();
+        machine.programs.retain(|program| *program != "sqlite3");
+        let plan = plan(&machine);
+        assert!(plan.packages.is_empty() && plan.gaps.is_empty());
+        assert_eq!(plan.notes.len(), 1);
+    }
+}
