@@ -64,8 +64,10 @@ impl House {
         let mut engine = Engine::new(config.capacity);
         for kind in ["ConfigMap", "Secret"] {
             for object in reader.objects(kind, None)? {
-                let body: Value = serde_json::from_slice(&object.body)
-                    .map_err(|error| Error::Object { what: format!("{kind} `{}`", object.name), why: error.to_string() })?;
+                let body: Value = serde_json::from_slice(&object.body).map_err(|error| Error::Object {
+                    what: format!("{kind} `{}`", object.name),
+                    why: error.to_string(),
+                })?;
                 let parsed = keyed::parse(&body)?;
                 engine.put_keyed(parsed.kind, &parsed.namespace, &parsed.name, parsed.data);
             }
@@ -86,7 +88,8 @@ impl House {
         };
         let runtime = Arc::new(Mutex::new(Some(runtime)));
         let worker = Worker::new(Pump::new(engine), store.clone(), runtime.clone(), inbox, messages.clone());
-        let handle = std::thread::Builder::new().name("pump".to_owned()).spawn(move || worker.work()).map_err(Error::Thread)?;
+        let handle =
+            std::thread::Builder::new().name("pump".to_owned()).spawn(move || worker.work()).map_err(Error::Thread)?;
         let house = Self { messages, worker: Mutex::new(Some(handle)), store, next_run: Mutex::new(next_run), runtime };
         Ok((house, notices))
     }
@@ -108,6 +111,16 @@ impl House {
 
     /// Accepts a run. When this returns it is on disk and will not be lost.
     pub fn submit(&self, submit: Submit) -> Result<RunId, Error> {
+        self.enter(submit, None)
+    }
+
+    /// The same, and every fact of the run from the first on.
+    pub fn submit_watched(&self, submit: Submit) -> Result<(RunId, Receiver<Vec<Fact>>), Error> {
+        let (watcher, facts) = mpsc::channel();
+        Ok((self.enter(submit, Some(watcher))?, facts))
+    }
+
+    fn enter(&self, submit: Submit, watcher: Option<Sender<Vec<Fact>>>) -> Result<RunId, Error> {
         let namespace = if submit.namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { submit.namespace };
         let submission =
             Submission { name: submit.name, namespace, uid: new_uid()?, at: clock::now(), manifest: submit.manifest };
@@ -116,14 +129,17 @@ impl House {
             *next += 1;
             RunId(*next - 1)
         };
-        self.ask(|reply| Message::Submit { run, submission: Box::new(submission), reply })?;
+        self.ask(|reply| Message::Submit { run, submission: Box::new(submission), watcher, reply })?;
         Ok(run)
     }
 
-    /// An interrupted run goes on where it was.
-    pub fn take_up(&self, run: RunId) -> Result<(), Error> {
-        let facts = read::facts(&self.store.reader()?, run)?;
-        self.ask(|reply| Message::TakeUp { run, facts, reply })
+    /// An interrupted run goes on where it was. Every fact of it is told, those of the past first.
+    pub fn take_up(&self, run: RunId) -> Result<Receiver<Vec<Fact>>, Error> {
+        let past = read::facts(&self.store.reader()?, run)?;
+        let (watcher, facts) = mpsc::channel();
+        let _ = watcher.send(past.clone());
+        self.ask(|reply| Message::TakeUp { run, past, watcher, reply })?;
+        Ok(facts)
     }
 
     /// Tells a run to do something. When this returns it is decided and on disk.

@@ -7,14 +7,14 @@ use serde_json::Value;
 use crate::Error;
 
 /// A ConfigMap or Secret ready for the engine.
-pub struct KeyedObject {
+pub(crate) struct KeyedObject {
     pub kind: Keyed,
     pub namespace: String,
     pub name: String,
     pub data: KeyedData,
 }
 
-pub fn parse(object: &Value) -> Result<KeyedObject, Error> {
+pub(crate) fn parse(object: &Value) -> Result<KeyedObject, Error> {
     let word = object["kind"].as_str().unwrap_or_default();
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let wrong = |why: &str| Error::Object { what: format!("{word} `{name}`"), why: why.to_owned() };
@@ -30,11 +30,19 @@ pub fn parse(object: &Value) -> Result<KeyedObject, Error> {
     for (label, value) in object["metadata"]["labels"].as_object().into_iter().flatten() {
         data.labels.insert(label.clone(), value.as_str().unwrap_or_default().to_owned());
     }
-    let texts = |field: &str| object[field].as_object().into_iter().flatten().map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned())).collect::<Vec<_>>();
+    let texts = |field: &str| {
+        object[field]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
+            .collect::<Vec<_>>()
+    };
     for (key, text) in texts("data") {
         let bytes = match kind {
             Keyed::ConfigMap => text.into_bytes(),
-            Keyed::Secret => decode(&text).ok_or_else(|| wrong(&format!("data.{key} is not base64; use stringData for plain text")))?,
+            Keyed::Secret => decode(&text)
+                .ok_or_else(|| wrong(&format!("data.{key} is not base64; use stringData for plain text")))?,
         };
         data.entries.insert(key, bytes);
     }

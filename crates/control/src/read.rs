@@ -1,7 +1,7 @@
 //! Looking at runs without running them: finished ones from the archive, open ones by folding their journal.
 
 use octoflow_engine::{
-    argo::{self, Run, explain, status},
+    argo::{Run, explain, status},
     engine::fold,
     schedule::Scheduler,
 };
@@ -34,7 +34,9 @@ pub fn attempts(reader: &Reader, run: RunId) -> Result<Vec<(String, AttemptId)>,
     let attempt = |task: u32| AttemptId { run, task: NodeIx(task), attempt: 0 };
     if let Some(record) = archived(reader, run)? {
         let tasks = record["tasks"].as_object().into_iter().flatten();
-        return Ok(tasks.filter_map(|(id, at)| Some((id.clone(), attempt(u32::try_from(at.as_u64()?).ok()?)))).collect());
+        return Ok(tasks
+            .filter_map(|(id, at)| Some((id.clone(), attempt(u32::try_from(at.as_u64()?).ok()?))))
+            .collect());
     }
     let run = folded(reader, run)?;
     let pods = (0..run.state.nodes.len() as u32).filter(|at| run.state.node(NodeIx(*at)).kind == NodeKind::Pod);
@@ -70,7 +72,10 @@ fn failures(object: &Value) -> Vec<Explanation> {
         .filter(told)
         .map(|node| {
             let text = |field: &str| node[field].as_str().unwrap_or_default().to_owned();
-            (text("startedAt"), Explanation { node: text("displayName"), phase: text("phase"), reason: text("message"), since: None })
+            (
+                text("startedAt"),
+                Explanation { node: text("displayName"), phase: text("phase"), reason: text("message"), since: None },
+            )
         })
         .collect();
     found.sort_by(|one, other| one.0.cmp(&other.0));
@@ -82,7 +87,7 @@ fn archived(reader: &Reader, run: RunId) -> Result<Option<Value>, Error> {
     serde_json::from_slice(&bytes).map(Some).map_err(|error| Error::Journal { run, why: error.to_string() })
 }
 
-fn folded(reader: &Reader, run: RunId) -> Result<argo::Run, Error> {
+fn folded(reader: &Reader, run: RunId) -> Result<Run, Error> {
     fold(run, facts(reader, run)?).map_err(|why| Error::Journal { run, why })
 }
 

@@ -25,7 +25,9 @@ impl Record {
 }
 
 /// The facts of some lines, in order.
-pub fn read(run: RunId, lines: &[u8]) -> Result<Vec<Fact>, String> {
+pub(crate) fn read(run: RunId, lines: &[u8]) -> Result<Vec<Fact>, String> {
     let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    lines.map(|line| serde_json::from_slice(line).map_err(|error| format!("a fact of run {run} is unreadable: {error}"))).collect()
+    lines
+        .map(|line| serde_json::from_slice(line).map_err(|error| format!("a fact of run {run} is unreadable: {error}")))
+        .collect()
 }

@@ -21,11 +21,10 @@ pub(crate) use error::Span;
 pub use nearest::nearest;
 pub use value::Value;
 
-/// How many levels of nesting a parser follows. A person loses count at ten; a hundred leaves room for generated text, and
-/// the deepest chain of calls it allows fits several times into the 2 MiB stack of a plain thread, even unoptimised.
-pub(crate) const NESTING: usize = 100;
+/// How many levels of nesting a parser follows. A person loses count at ten; sixty-four leaves room for generated text,
+/// and the deepest chain of calls it allows fits four times into the 2 MiB stack of a plain thread, even unoptimised.
+pub(crate) const NESTING: usize = 64;
 
 /// How long a text may be, in bytes. Expressions are written by people; a mebibyte holds a `when` into which a large
 /// parameter was substituted, and bounds the work of a parser to a few milliseconds.
 pub(crate) const TEXT: usize = 1024 * 1024;
-

@@ -50,6 +50,7 @@ pub enum Fact {
     /// Retrying waits until then.
     Backoff {
         node: NodeIx,
+        at: Time,
         until: Time,
         message: String,
     },

@@ -97,6 +97,11 @@ impl<'a> Workflow<'a> {
         ident::pod_name(self.name(), node.name(), node.template_short())
     }
 
+    /// A message for people: `child 'w-123' failed` names the step instead of its id.
+    pub(crate) fn readable(self, message: &str) -> String {
+        readable(message, |id| self.status()["nodes"].get(id).map(|node| Node { node }.display().to_owned()))
+    }
+
     /// Pending, running and completed pods.
     pub(crate) fn pods_by_state(self) -> (usize, usize, usize) {
         let mut counts = (0, 0, 0);
@@ -232,6 +237,21 @@ impl<'a> Node<'a> {
     }
 }
 
+/// Puts names where a message has ids of nodes in quotes.
+pub(crate) fn readable(message: &str, name: impl Fn(&str) -> Option<String>) -> String {
+    let mut parts = message.split('\'').enumerate();
+    let mut shown = parts.next().map_or(String::new(), |(_, first)| first.to_owned());
+    for (place, part) in parts {
+        shown.push('\'');
+        // Every second part stands between quotes.
+        match (place % 2 == 1).then(|| name(part)).flatten() {
+            Some(name) => shown.push_str(&name),
+            None => shown.push_str(part),
+        }
+    }
+    shown
+}
+
 /// Nodes by id, for following links.
 pub(crate) fn by_id<'a>(nodes: &[Node<'a>]) -> HashMap<&'a str, usize> {
     nodes.iter().enumerate().map(|(at, node)| (node.id(), at)).collect()
@@ -321,6 +341,15 @@ mod tests {
         assert_eq!(node.field("inputs.parameters.who.value").as_deref(), Some("me"));
         assert_eq!(node.field("phase").as_deref(), Some("Running"));
         assert_eq!(node.field("nothing"), None);
+    }
+
+    #[test]
+    fn messages_name_steps_instead_of_ids() {
+        let object = json!({"status": {"nodes": {"w-12": {"id": "w-12", "displayName": "build"}}}});
+        let workflow = Workflow::new(&object);
+        assert_eq!(workflow.readable("child 'w-12' failed"), "child 'build' failed");
+        assert_eq!(workflow.readable("it's w-12, isn't it"), "it's w-12, isn't it");
+        assert_eq!(workflow.readable("Stopped with strategy 'Stop'"), "Stopped with strategy 'Stop'");
     }
 
     #[test]

@@ -18,6 +18,6 @@ mod world;
 pub use disk::Point;
 pub use draw::Draw;
 pub use drive::{Ending, run};
-pub use explore::{Effort, Report, explore};
+pub use explore::{Effort, Report, compare, explore};
 pub use failure::{Failure, Guarantee};
 pub use world::{Crashes, Flavour, World};

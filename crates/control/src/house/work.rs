@@ -27,13 +27,39 @@ const LINGER: Duration = Duration::from_millis(100);
 const SWEEP: usize = 512;
 
 pub(crate) enum Message {
-    Submit { run: RunId, submission: Box<Submission>, reply: Sender<Result<(), Error>> },
-    TakeUp { run: RunId, facts: Vec<Fact>, reply: Sender<Result<(), Error>> },
-    Command { run: RunId, command: Command, reply: Sender<Result<(), Error>> },
-    Keyed { object: Box<KeyedObject>, reply: Sender<Result<(), Error>> },
-    Watch { run: RunId, watcher: Sender<Vec<Fact>> },
-    Object { run: RunId, reply: Sender<Result<Option<Value>, Error>> },
-    Explain { run: RunId, reply: Sender<Result<Option<Vec<Explanation>>, Error>> },
+    Submit {
+        run: RunId,
+        submission: Box<Submission>,
+        watcher: Option<Sender<Vec<Fact>>>,
+        reply: Sender<Result<(), Error>>,
+    },
+    TakeUp {
+        run: RunId,
+        past: Vec<Fact>,
+        watcher: Sender<Vec<Fact>>,
+        reply: Sender<Result<(), Error>>,
+    },
+    Command {
+        run: RunId,
+        command: Command,
+        reply: Sender<Result<(), Error>>,
+    },
+    Keyed {
+        object: Box<KeyedObject>,
+        reply: Sender<Result<(), Error>>,
+    },
+    Watch {
+        run: RunId,
+        watcher: Sender<Vec<Fact>>,
+    },
+    Object {
+        run: RunId,
+        reply: Sender<Result<Option<Value>, Error>>,
+    },
+    Explain {
+        run: RunId,
+        reply: Sender<Result<Option<Vec<Explanation>>, Error>>,
+    },
     Reports(Vec<Report>),
     /// A commit failed: nothing more can be kept.
     Failed(octoflow_store::Error),
@@ -51,11 +77,13 @@ pub(super) struct Worker {
     watchers: Watchers,
     watched: HashSet<RunId>,
     /// Callers to be answered once what was decided for them is on disk.
-    waiting: Vec<(Sender<Result<(), Error>>, Result<(), Error>)>,
+    waiting: Vec<(Reply, Result<(), Error>)>,
     held_since: Option<Time>,
     /// Names given out by this process; the store may not have them yet.
     names: HashSet<(String, String)>,
 }
+
+type Reply = Sender<Result<(), Error>>;
 
 enum Next {
     GoOn,
@@ -63,7 +91,13 @@ enum Next {
 }
 
 impl Worker {
-    pub(super) fn new(pump: Pump, store: Store, runtime: SharedRuntime, inbox: Receiver<Message>, own: Sender<Message>) -> Self {
+    pub(super) fn new(
+        pump: Pump,
+        store: Store,
+        runtime: SharedRuntime,
+        inbox: Receiver<Message>,
+        own: Sender<Message>,
+    ) -> Self {
         Self {
             pump,
             store,
@@ -145,16 +179,17 @@ impl Worker {
                     self.input(Input::Report(report), now).ok();
                 }
             }
-            Message::Submit { run, submission, reply } => {
-                let answer = self.submit(run, submission, now);
+            Message::Submit { run, submission, watcher, reply } => {
+                let answer = self.submit(run, submission, watcher, now);
                 self.waiting.push((reply, answer));
             }
             Message::Command { run, command, reply } => {
                 let answer = self.input(Input::Command { run, command }, now).map_err(Error::from);
                 self.waiting.push((reply, answer));
             }
-            Message::TakeUp { run, facts, reply } => {
-                let answer = self.take_up(run, facts, now);
+            Message::TakeUp { run, past, watcher, reply } => {
+                self.watch(run, watcher);
+                let answer = self.take_up(run, past, now);
                 self.waiting.push((reply, answer));
             }
             Message::Keyed { object, reply } => {
@@ -162,18 +197,26 @@ impl Worker {
                 let _ = reply.send(Ok(()));
             }
             Message::Watch { run, watcher } => {
-                // Dropping the sender closes the watch of a run that is over.
                 if self.pump.engine.run(run).is_some() {
-                    self.watched.insert(run);
-                    self.watchers.lock().unwrap_or_else(PoisonError::into_inner).entry(run).or_default().push(watcher);
+                    self.watch(run, watcher);
+                } else {
+                    // The run is over: the watch closes once its end is certainly on disk.
+                    self.store.commit(Batch::new(), move |_| drop(watcher));
                 }
             }
             Message::Object { run, reply } => {
-                let _ = reply.send(Ok(self.pump.engine.run(run).map(status::object)));
+                match self.pump.engine.run(run).map(status::object) {
+                    Some(object) => drop(reply.send(Ok(Some(object)))),
+                    // Its end may still be on its way to the disk.
+                    None => self.store.commit(Batch::new(), move |_| drop(reply.send(Ok(None)))),
+                }
             }
             Message::Explain { run, reply } => {
                 let engine = &self.pump.engine;
-                let _ = reply.send(Ok(engine.run(run).map(|run| read::of_open(run, Some(engine.scheduler())))));
+                match engine.run(run).map(|run| read::of_open(run, Some(engine.scheduler()))) {
+                    Some(reasons) => drop(reply.send(Ok(Some(reasons)))),
+                    None => self.store.commit(Batch::new(), move |_| drop(reply.send(Ok(None)))),
+                }
             }
             Message::Failed(_) | Message::Close => unreachable!("the sweep ends with these"),
         }
@@ -184,12 +227,26 @@ impl Worker {
         self.pump.take(input, now, |run| watched.contains(&run))
     }
 
-    fn submit(&mut self, run: RunId, submission: Box<Submission>, now: Time) -> Result<(), Error> {
+    fn watch(&mut self, run: RunId, watcher: Sender<Vec<Fact>>) {
+        self.watched.insert(run);
+        self.watchers.lock().unwrap_or_else(PoisonError::into_inner).entry(run).or_default().push(watcher);
+    }
+
+    fn submit(
+        &mut self,
+        run: RunId,
+        submission: Box<Submission>,
+        watcher: Option<Sender<Vec<Fact>>>,
+        now: Time,
+    ) -> Result<(), Error> {
         let (namespace, name) = (submission.namespace.clone(), submission.name.clone());
         let taken = self.names.contains(&(namespace.clone(), name.clone()))
             || self.store.reader()?.run_by_name(&namespace, Some(KIND), &name)?.is_some();
         if taken {
             return Err(Error::NameTaken { namespace, name });
+        }
+        if let Some(watcher) = watcher {
+            self.watch(run, watcher);
         }
         self.input(Input::Submit { run, submission }, now)?;
         self.names.insert((namespace, name));
@@ -225,7 +282,9 @@ impl Worker {
                 let _ = own.send(Message::Failed(error));
                 return;
             }
-            if let (false, Some(runtime)) = (orders.is_empty(), runtime.lock().unwrap_or_else(PoisonError::into_inner).as_mut()) {
+            if let (false, Some(runtime)) =
+                (orders.is_empty(), runtime.lock().unwrap_or_else(PoisonError::into_inner).as_mut())
+            {
                 runtime.send(orders);
             }
             for (reply, answer) in waiting {
@@ -254,7 +313,12 @@ impl Worker {
                 batch.push(Change::Finish { run: *id, archive: packed(run), row: update(run) });
                 continue;
             }
-            batch.push(Change::AppendFacts { run: *id, first: record.first, count: record.count, lines: record.lines.clone() });
+            batch.push(Change::AppendFacts {
+                run: *id,
+                first: record.first,
+                count: record.count,
+                lines: record.lines.clone(),
+            });
             if cut.changed.contains(id) {
                 batch.push(Change::UpdateRun { run: *id, row: update(run) });
             }
@@ -269,8 +333,10 @@ const KIND: &str = "Workflow";
 fn new_row(run: &Run) -> RunRow {
     let state = &run.state;
     let parameters = &run.program.workflow.spec.arguments.parameters;
-    let parameters: BTreeMap<&str, &str> =
-        parameters.iter().filter_map(|parameter| Some((parameter.name.as_str(), parameter.value.as_ref()?.0.as_str()))).collect();
+    let parameters: BTreeMap<&str, &str> = parameters
+        .iter()
+        .filter_map(|parameter| Some((parameter.name.as_str(), parameter.value.as_ref()?.0.as_str())))
+        .collect();
     RunRow {
         phase: state.phase.word().to_owned(),
         started: state.began,

@@ -1,5 +1,7 @@
 //! The house on a real disk with a runtime that runs nothing: what is acknowledged is there, and comes back.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 use std::path::Path;
 
 use octoflow_control::{Capacity, Config, Error, House, Place, Submit, read};

@@ -130,7 +130,8 @@ impl<'a> Subject<'a> {
         graphs: &'a [Option<Graph<'a>>],
     ) -> Self {
         let claims = workflow.spec.volume_claim_templates.iter().filter_map(|claim| claim.metadata.name.as_deref());
-        let volumes: HashSet<&str> = workflow.spec.volumes.iter().map(|volume| volume.name.as_str()).chain(claims).collect();
+        let volumes: HashSet<&str> =
+            workflow.spec.volumes.iter().map(|volume| volume.name.as_str()).chain(claims).collect();
         let mut subject = Self { workflow, manifest, broken, book, graphs, volumes, open_volumes: false };
         subject.open_volumes = subject.volumes.iter().any(|name| name::has_variables(name))
             || subject.broken_at(&["spec", "volumes"])
@@ -155,10 +156,10 @@ fn templates(manifest: &Value) -> &[Value] {
 }
 
 /// An object of another kind has other fields; nothing more can be said about it here.
-fn kind(object: &Value) -> Result<(), Problem> {
+fn kind(object: &Value) -> Result<(), Problems> {
     if !object.is_object() {
         let message = "expected a mapping with `apiVersion`, `kind`, `metadata` and `spec`";
-        return Err(Problem::error(shape::code::WRONG_TYPE, message).path(Path::root()));
+        return Err(Problem::error(shape::code::WRONG_TYPE, message).path(Path::root()).into());
     }
     let kind = object["kind"].as_str().unwrap_or_default();
     let at = Path::root().join("kind");
@@ -166,17 +167,18 @@ fn kind(object: &Value) -> Result<(), Problem> {
         return Ok(());
     }
     if OTHER_KINDS.contains(&kind) {
-        return Err(Problem::error(code::KIND, format!("kind {kind} is not supported yet")).path(at));
+        return Err(Problem::error(code::KIND, format!("kind {kind} is not supported yet")).path(at).into());
     }
     if kind.is_empty() {
-        return Err(Problem::error(code::KIND, "kind is required").path(at).help("write `kind: Workflow`"));
+        return Err(Problem::error(code::KIND, "kind is required").path(at).help("write `kind: Workflow`").into());
     }
     let problem = Problem::error(code::KIND, format!("kind `{}` is not known here", shape::short(kind))).path(at);
     let known = ["Workflow", "ConfigMap", "Secret", "PersistentVolumeClaim"];
-    Err(match nearest(kind, known) {
+    let problem = match nearest(kind, known) {
         Some(near) => problem.help(format!("did you mean `{near}`?")),
         None => problem.help(format!("known kinds: {}", known.join(", "))),
-    })
+    };
+    Err(problem.into())
 }
 
 fn version(manifest: &Value, broken: &[Path], report: &mut Report) {

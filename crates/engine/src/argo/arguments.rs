@@ -22,7 +22,9 @@ impl Turn<'_> {
         let mut inputs = InputValues::default();
         for parameter in &declared.parameters {
             let argument = arguments.parameters.iter().find(|argument| argument.name == parameter.name);
-            let value = self.parameter(parameter, argument, scope)?;
+            // The template's own fallbacks know the run's variables and nothing of the caller's.
+            let own = Scope { inputs: Some(&inputs), template: Some(&recipe.template), ..Scope::new(scope.run, scope.now) };
+            let value = self.parameter(parameter, argument, scope, &own)?;
             if let Some(choices) = &parameter.choices
                 && !choices.iter().any(|choice| choice.0 == value)
             {
@@ -38,8 +40,14 @@ impl Turn<'_> {
         Ok(inputs)
     }
 
-    /// Argument, else the template's own value, else its default.
-    fn parameter(&self, declared: &Parameter, argument: Option<&Parameter>, scope: &Scope<'_>) -> Result<String, String> {
+    /// Argument, else the template's own value, else its default. The template's own may refer to inputs declared before it.
+    fn parameter(
+        &self,
+        declared: &Parameter,
+        argument: Option<&Parameter>,
+        scope: &Scope<'_>,
+        own: &Scope<'_>,
+    ) -> Result<String, String> {
         if let Some(argument) = argument {
             if let Some(text) = &argument.value {
                 if !is_absent(&text.0, scope) {
@@ -57,16 +65,14 @@ impl Turn<'_> {
                 return filled(&default.0, scope);
             }
         }
-        // Its own fallbacks know the run's variables and nothing of the caller's.
-        let own = Scope::new(scope.run, scope.now);
         if let Some(text) = &declared.value {
-            return filled(&text.0, &own);
+            return filled(&text.0, own);
         }
-        if let Some(value) = self.value_from(declared, &own)? {
+        if let Some(value) = self.value_from(declared, own)? {
             return Ok(value);
         }
         match &declared.default {
-            Some(text) => filled(&text.0, &own),
+            Some(text) => filled(&text.0, own),
             None => Err(format!("inputs.parameters.{} was not supplied", declared.name)),
         }
     }

@@ -50,7 +50,7 @@ impl Turn<'_> {
     fn go_on(&mut self) {
         if let Some(deadline) = self.run_deadline()
             && deadline <= self.now
-            && !self.run.state.deadline_passed
+            && !self.run.state.closing()
             && self.run.state.root.is_none_or(|root| !self.run.state.node(root).settled)
         {
             return self.decide(Fact::DeadlinePassed { at: self.now });

@@ -85,7 +85,9 @@ mod tests {
 
     #[test]
     fn what_is_no_duration_is_none() {
-        for text in ["", " ", "s", "2d", "1h 2m", "-1s", "-1", "1.5", "1e3", "two", "1..5s", ".s", "5sx", "1h2", "9999999999h"] {
+        for text in
+            ["", " ", "s", "2d", "1h 2m", "-1s", "-1", "1.5", "1e3", "two", "1..5s", ".s", "5sx", "1h2", "9999999999h"]
+        {
             assert_eq!(parse(text), None, "{text}");
         }
         assert_eq!(units("10"), None);

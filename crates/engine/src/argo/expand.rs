@@ -34,16 +34,14 @@ impl Turn<'_> {
         if !call.looped() {
             return Loop::None;
         }
-        if let Some(message) = self.skips_whole(frame, &instance, call) {
-            return Loop::Skip(message);
-        }
         match items(call, &self.frame_scope(frame, &instance)) {
             Ok(items) if items.is_empty() => Loop::Skip("Skipped, empty params".to_owned()),
             Ok(items) if items.len() > MAX_ITEMS => {
                 Loop::Wrong(format!("the loop has {} items; at most {MAX_ITEMS} are allowed", items.len()))
             }
             Ok(items) => Loop::Items(items),
-            Err(message) => Loop::Wrong(message),
+            // A call that is not to run need not have a list.
+            Err(message) => self.skips_whole(frame, &instance, call).map_or(Loop::Wrong(message), Loop::Skip),
         }
     }
 }

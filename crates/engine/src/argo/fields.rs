@@ -16,6 +16,17 @@ pub(crate) use volume::SOURCES;
 
 use crate::shape::{ANY, Field, Shape, TEXT, TEXT_MAP};
 
+/// The table of a kind that can be loaded.
+pub fn shape_of(kind: &str) -> Option<&'static Shape> {
+    match kind {
+        "Workflow" => Some(&WORKFLOW),
+        "ConfigMap" => Some(&CONFIG_MAP),
+        "Secret" => Some(&SECRET),
+        "PersistentVolumeClaim" => Some(&CLAIM),
+        _ => None,
+    }
+}
+
 /// What an object of this dialect says in `apiVersion`.
 pub const API_VERSION: &str = "argoproj.io/v1alpha1";
 

@@ -89,7 +89,7 @@ impl Run {
                 slot.message = Some(message.as_str().into());
                 slot.wake = None;
             }
-            Fact::Backoff { node, until, message } => {
+            Fact::Backoff { node, until, message, .. } => {
                 let slot = &mut self.state.nodes[node.at()];
                 slot.wake = Some(*until);
                 slot.message = Some(message.as_str().into());

@@ -7,7 +7,12 @@ use octoflow_model::{
     fact::Role,
 };
 
-use super::{call::Birth, program::Place, scope::Scope, turn::Turn};
+use super::{
+    call::{Birth, Gate},
+    program::Place,
+    scope::Scope,
+    turn::Turn,
+};
 use crate::expr::{Value, lang};
 
 impl Turn<'_> {
@@ -38,9 +43,6 @@ impl Turn<'_> {
     fn start_handler(&mut self, at: NodeIx) {
         if self.run.state.shutdown == Some(Shutdown::Terminate) {
             return self.decide(Fact::Settled { node: at });
-        }
-        if self.run.state.suspended {
-            return;
         }
         let Some((frame, place, _)) = self.run.site_of(at) else { return self.decide(Fact::Settled { node: at }) };
         let node = self.run.state.node(at);
@@ -73,11 +75,20 @@ impl Turn<'_> {
                 return;
             }
         }
-        let made = self.hook_call(&hook, &scope);
-        match made {
-            Ok((recipe, inputs)) => self.enter(birth, &recipe, inputs),
-            Err(why) => self.born_wrong(birth, why),
-        };
+        match self.hook_call(&hook, &scope) {
+            Ok((recipe, inputs)) => {
+                // Limits hold for handlers too; failing fast does not keep them from running.
+                match self.gate(birth.boundary, &recipe.template) {
+                    Some(gate @ (Gate::Run | Gate::Boundary(_) | Gate::Suspended)) => self.park(at, gate),
+                    Some(Gate::FailFast(_)) | None => {
+                        self.enter(birth, &recipe, inputs);
+                    }
+                }
+            }
+            Err(why) => {
+                self.born_wrong(birth, why);
+            }
+        }
     }
 
     pub(super) fn hook_call(

@@ -40,7 +40,7 @@ impl Turn<'_> {
         }
         match self.after_failure(at, last, count) {
             Next::Again => self.attempt(at, count),
-            Next::Wait(until, message) => self.decide(Fact::Backoff { node: at, until, message }),
+            Next::Wait(until, message) => self.decide(Fact::Backoff { node: at, at: self.now, until, message }),
             Next::Stop(message) => {
                 let last = self.run.state.node(last);
                 let (phase, outputs) = (last.phase, last.outputs.as_deref().cloned().unwrap_or_default());

@@ -43,7 +43,8 @@ impl<'a> Turn<'a> {
             return Some(at);
         }
         while let Some(boundary) = self.run.todo.roomy.front().copied() {
-            let room = self.boundary_has_room(boundary);
+            // One that starts nothing more has nothing to keep them waiting for.
+            let room = self.boundary_has_room(boundary) || self.fails_fast(boundary);
             let todo = &mut self.run.todo;
             if !room {
                 // Those that still wait are called when the next child is over.

@@ -128,14 +128,10 @@ pub(crate) fn duration(text: &str) -> Option<SignedDuration> {
     }
     let mut total: i128 = 0;
     while !rest.is_empty() {
-        let end = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(rest.len());
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let (amount, after) = rest.split_at(end);
-        let (unit, nanoseconds) = UNITS
-            .iter()
-            .filter(|(unit, _)| after.starts_with(unit))
-            .max_by_key(|(unit, _)| unit.len())?;
+        let (unit, nanoseconds) =
+            UNITS.iter().filter(|(unit, _)| after.starts_with(unit)).max_by_key(|(unit, _)| unit.len())?;
         total = total.checked_add(scale(amount, *nanoseconds)?)?;
         rest = &after[unit.len()..];
     }
@@ -148,11 +144,7 @@ fn scale(amount: &str, unit: i128) -> Option<i128> {
     if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') || amount.len() > 30 {
         return None;
     }
-    let mut total = if whole.is_empty() {
-        0
-    } else {
-        whole.parse::<i128>().ok()?.checked_mul(unit)?
-    };
+    let mut total = if whole.is_empty() { 0 } else { whole.parse::<i128>().ok()?.checked_mul(unit)? };
     let mut place = unit;
     for digit in fraction.bytes() {
         place /= 10;

@@ -50,24 +50,13 @@ pub fn parse(text: &str) -> Result<Depends, Error> {
         return Err(Error::at(Span::default(), format!("depends is longer than {TEXT} bytes")));
     }
     let tokens = lex(text)?;
-    let mut parser = Parser {
-        tokens,
-        position: 0,
-        depth: 0,
-        terms: Vec::new(),
-    };
+    let mut parser = Parser { tokens, position: 0, depth: 0, terms: Vec::new() };
     let tree = parser.any()?;
     let (token, span) = parser.peek();
     match token {
-        Token::End => Ok(Depends {
-            tree,
-            terms: parser.terms,
-        }),
+        Token::End => Ok(Depends { tree, terms: parser.terms }),
         Token::Close => Err(Error::at(span, "there is no '(' for this ')'")),
-        _ => Err(Error::at(
-            span,
-            format!("expected && or || before {}", token.describe()),
-        )),
+        _ => Err(Error::at(span, format!("expected && or || before {}", token.describe()))),
     }
 }
 
@@ -293,11 +282,7 @@ impl Parser {
                 Error::at(place, format!("task result '{word}' for task '{task}' is invalid{hint}"))
             })?);
         }
-        self.terms.push(Term {
-            task,
-            outcome,
-            column: span.start + 1,
-        });
+        self.terms.push(Term { task, outcome, column: span.start + 1 });
         Ok(Tree::Term(self.terms.len() - 1))
     }
 }

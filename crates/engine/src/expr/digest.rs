@@ -17,12 +17,7 @@ pub(crate) fn sha1(message: &[u8]) -> String {
                 2 => ((b & c) | (b & d) | (c & d), 0x8f1b_bcdc_u32),
                 _ => (b ^ c ^ d, 0xca62_c1d6),
             };
-            let next = a
-                .rotate_left(5)
-                .wrapping_add(mix)
-                .wrapping_add(e)
-                .wrapping_add(constant)
-                .wrapping_add(word);
+            let next = a.rotate_left(5).wrapping_add(mix).wrapping_add(e).wrapping_add(constant).wrapping_add(word);
             (e, d, c, b, a) = (d, c, b.rotate_left(30), a, next);
         }
         add(&mut state, &[a, b, c, d, e]);
@@ -31,9 +26,8 @@ pub(crate) fn sha1(message: &[u8]) -> String {
 }
 
 pub(crate) fn sha256(message: &[u8]) -> String {
-    let mut state: [u32; 8] = [
-        0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19,
-    ];
+    let mut state: [u32; 8] =
+        [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19];
     for block in blocks(message) {
         let mut words = [0u32; 64];
         words[..16].copy_from_slice(&block);
@@ -47,11 +41,7 @@ pub(crate) fn sha256(message: &[u8]) -> String {
         for (&word, &constant) in words.iter().zip(&ROUND) {
             let s1 = e.rotate_right(6) ^ e.rotate_right(11) ^ e.rotate_right(25);
             let choice = (e & f) ^ (!e & g);
-            let first = h
-                .wrapping_add(s1)
-                .wrapping_add(choice)
-                .wrapping_add(constant)
-                .wrapping_add(word);
+            let first = h.wrapping_add(s1).wrapping_add(choice).wrapping_add(constant).wrapping_add(word);
             let s0 = a.rotate_right(2) ^ a.rotate_right(13) ^ a.rotate_right(22);
             let majority = (a & b) ^ (a & c) ^ (b & c);
             let second = s0.wrapping_add(majority);
@@ -125,18 +115,9 @@ mod tests {
         assert_eq!(sha1(b""), "da39a3ee5e6b4b0d3255bfef95601890afd80709");
         assert_eq!(sha1(b"abc"), "a9993e364706816aba3e25717850c26c9cd0d89d");
         assert_eq!(sha1(alphabet.as_bytes()), "84983e441c3bd26ebaae4aa1f95129e5e54670f1");
-        assert_eq!(
-            sha256(b""),
-            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-        );
-        assert_eq!(
-            sha256(b"abc"),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        );
-        assert_eq!(
-            sha256(alphabet.as_bytes()),
-            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"
-        );
+        assert_eq!(sha256(b""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+        assert_eq!(sha256(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(sha256(alphabet.as_bytes()), "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
         assert_eq!(adler32(b"Wikipedia"), "300286872");
         assert_eq!(adler32(b""), "1");
     }
@@ -145,9 +126,6 @@ mod tests {
     fn a_long_message_is_summed_block_by_block() {
         let million = vec![b'a'; 1_000_000];
         assert_eq!(sha1(&million), "34aa973cd4c4daa4f61eeb2bdbad27316534016f");
-        assert_eq!(
-            sha256(&million),
-            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"
-        );
+        assert_eq!(sha256(&million), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
     }
 }

@@ -49,11 +49,8 @@ fn symbol(alphabet: &[u8], held: u32, width: u32) -> char {
 
 fn decode(text: &str, alphabet: &[u8], width: u32, group: usize) -> Result<Vec<u8>, usize> {
     // Line breaks are allowed anywhere, as encoders wrap long lines.
-    let symbols: Vec<(usize, u8)> = text
-        .bytes()
-        .enumerate()
-        .filter(|(_, byte)| !matches!(byte, b'\n' | b'\r'))
-        .collect();
+    let symbols: Vec<(usize, u8)> =
+        text.bytes().enumerate().filter(|(_, byte)| !matches!(byte, b'\n' | b'\r')).collect();
     let body = symbols.iter().rposition(|&(_, byte)| byte != b'=').map_or(0, |at| at + 1);
     let leftover = body % group;
     // A last group must hold whole bytes: the bits beyond them are fewer than one symbol's.

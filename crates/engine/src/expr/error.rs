@@ -24,13 +24,17 @@ pub(crate) struct Span {
 /// A rendered line is cut to this many characters around the place, so that a long text still fits a terminal.
 const WINDOW: usize = 100;
 
+/// A message may quote what it speaks of, but a value of megabytes helps nobody.
+const LONGEST: usize = 4_000;
+
 impl Error {
     pub(crate) fn at(span: Span, message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            column: span.start + 1,
-            length: span.length.max(1),
+        let mut message = message.into();
+        if let Some((cut, _)) = message.char_indices().nth(LONGEST) {
+            message.truncate(cut);
+            message.push('…');
         }
+        Self { message, column: span.start + 1, length: span.length.max(1) }
     }
 
     /// The line of `text` the error speaks of, and a line of carets below it.
@@ -38,20 +42,11 @@ impl Error {
     pub fn render(&self, text: &str) -> String {
         let characters: Vec<char> = text.chars().collect();
         let place = (self.column - 1).min(characters.len());
-        let begin = characters[..place]
-            .iter()
-            .rposition(|&c| c == '\n')
-            .map_or(0, |at| at + 1);
-        let end = characters[place..]
-            .iter()
-            .position(|&c| c == '\n')
-            .map_or(characters.len(), |at| place + at);
+        let begin = characters[..place].iter().rposition(|&c| c == '\n').map_or(0, |at| at + 1);
+        let end = characters[place..].iter().position(|&c| c == '\n').map_or(characters.len(), |at| place + at);
         let first = begin.max(place.saturating_sub(WINDOW / 2));
         let last = end.min(first + WINDOW);
-        let line: String = characters[first..last]
-            .iter()
-            .map(|&c| if c.is_control() { ' ' } else { c })
-            .collect();
+        let line: String = characters[first..last].iter().map(|&c| if c.is_control() { ' ' } else { c }).collect();
         let carets = self.length.min((last - place).max(1));
         format!("{line}\n{}{}", " ".repeat(place - first), "^".repeat(carets))
     }
@@ -59,10 +54,7 @@ impl Error {
 
 impl Span {
     pub(crate) fn new(start: usize, end: usize) -> Self {
-        Self {
-            start,
-            length: end.saturating_sub(start),
-        }
+        Self { start, length: end.saturating_sub(start) }
     }
 
     /// From the beginning of this span to the end of the other.
@@ -80,6 +72,11 @@ mod tests {
         let error = Error::at(Span::new(7, 9), "no");
         assert_eq!(error.render("first\nsé cond"), "sé cond\n ^^");
         assert_eq!(error.column, 8);
+    }
+
+    #[test]
+    fn a_message_is_never_endless() {
+        assert_eq!(Error::at(Span::default(), "é".repeat(5_000)).message.chars().count(), LONGEST + 1);
     }
 
     #[test]

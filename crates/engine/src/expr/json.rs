@@ -24,34 +24,19 @@ pub(crate) enum Refusal {
 
 impl Style {
     pub(crate) const COMPACT: Self = Self { html: true, indent: None };
-    pub(crate) const PRETTY: Self = Self {
-        html: true,
-        indent: Some(2),
-    };
+    pub(crate) const PRETTY: Self = Self { html: true, indent: Some(2) };
     pub(crate) const RAW: Self = Self { html: false, indent: None };
 
     /// The whole text, whatever its length, with `null` for what JSON cannot hold.
     pub(crate) fn write(self, value: &Value) -> String {
-        let mut writer = Writer {
-            style: self,
-            text: String::new(),
-            limit: usize::MAX,
-            strict: false,
-        };
-        writer
-            .value(value, 0)
-            .expect("a lenient writer without a limit has nothing to refuse");
+        let mut writer = Writer { style: self, text: String::new(), limit: usize::MAX, strict: false };
+        writer.value(value, 0).expect("a lenient writer without a limit has nothing to refuse");
         writer.text
     }
 
     /// The text, unless it is longer than `limit` bytes or holds what JSON cannot.
     pub(crate) fn write_within(self, value: &Value, limit: usize) -> Result<String, Refusal> {
-        let mut writer = Writer {
-            style: self,
-            text: String::new(),
-            limit,
-            strict: true,
-        };
+        let mut writer = Writer { style: self, text: String::new(), limit, strict: true };
         writer.value(value, 0)?;
         Ok(writer.text)
     }
@@ -138,7 +123,15 @@ impl Writer {
 
 fn quote(text: &str, html: bool, into: &mut String) {
     into.push('"');
-    for c in text.chars() {
+    let mut rest = text;
+    // Stretches without anything to escape are copied whole; 0xe2 begins the two separators below.
+    let special = |byte: u8| matches!(byte, 0..0x20 | b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2);
+    while let Some(at) = rest.bytes().position(special) {
+        let (plain, after) = rest.split_at(at);
+        into.push_str(plain);
+        let mut characters = after.chars();
+        let Some(c) = characters.next() else { break };
+        rest = characters.as_str();
         match c {
             '"' => into.push_str("\\\""),
             '\\' => into.push_str("\\\\"),
@@ -152,6 +145,7 @@ fn quote(text: &str, html: bool, into: &mut String) {
             other => into.push(other),
         }
     }
+    into.push_str(rest);
     into.push('"');
 }
 
@@ -166,19 +160,13 @@ mod tests {
     #[test]
     fn compact_json_sorts_keys_and_escapes_markup() {
         let written = value(r#"{"b":[1,2.5,1e21,null,true],"a":"<x> & \"y\"\n\u2028"}"#).to_json();
-        assert_eq!(
-            written,
-            r#"{"a":"\u003cx\u003e \u0026 \"y\"\n\u2028","b":[1,2.5,1e+21,null,true]}"#
-        );
+        assert_eq!(written, r#"{"a":"\u003cx\u003e \u0026 \"y\"\n\u2028","b":[1,2.5,1e+21,null,true]}"#);
     }
 
     #[test]
     fn pretty_json_indents_by_two_and_keeps_empty_brackets_closed() {
         let written = Style::PRETTY.write(&value(r#"{"a":{"b":[1]},"c":[],"d":{}}"#));
-        assert_eq!(
-            written,
-            "{\n  \"a\": {\n    \"b\": [\n      1\n    ]\n  },\n  \"c\": [],\n  \"d\": {}\n}"
-        );
+        assert_eq!(written, "{\n  \"a\": {\n    \"b\": [\n      1\n    ]\n  },\n  \"c\": [],\n  \"d\": {}\n}");
     }
 
     #[test]

@@ -71,11 +71,7 @@ impl Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            depth: Self::DEPTH,
-            steps: Self::STEPS,
-            bytes: Self::BYTES,
-        }
+        Self { depth: Self::DEPTH, steps: Self::STEPS, bytes: Self::BYTES }
     }
 }
 

@@ -36,9 +36,7 @@ pub(crate) fn json(number: f64) -> Option<String> {
 pub(crate) fn whole(number: f64) -> Option<i64> {
     let cut = number.trunc();
     // 2^63 itself has no i64, every smaller double has.
-    (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0)
-        .contains(&cut)
-        .then_some(cut as i64)
+    (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&cut).then_some(cut as i64)
 }
 
 /// The exact order of the two kinds of number. Going through doubles would not do: near 2^53 neighbours become equal there,
@@ -73,9 +71,7 @@ fn unusual(number: f64) -> Option<&'static str> {
 }
 
 fn split(scientific: &str) -> (&str, i32) {
-    let (digits, exponent) = scientific
-        .split_once('e')
-        .expect("the scientific notation always has an exponent");
+    let (digits, exponent) = scientific.split_once('e').expect("the scientific notation always has an exponent");
     (digits, exponent.parse().expect("an exponent is a small whole number"))
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct Pattern {
 /// Sizes a compiled pattern may have, in bytes, with the price of matching one byte of text. The work per byte grows with
 /// the size, so a large pattern pays more; beyond the last size it is refused. A kibibyte holds about thirty states, so
 /// that even the largest admitted pattern has only some thousands.
-const SIZES: [(usize, u64); 3] = [(16 * 1024, 1), (64 * 1024, 20), (256 * 1024, 100)];
+const SIZES: [(usize, u64); 3] = [(16 * 1024, 2), (64 * 1024, 20), (256 * 1024, 100)];
 
 /// Patterns are written by people; this one is longer than any they could still read.
 const LONGEST: usize = 16 * 1024;
@@ -30,11 +30,8 @@ impl Pattern {
         let translated = translate(source);
         let mut reason = String::new();
         for (size, price) in SIZES {
-            let built = RegexBuilder::new(&translated)
-                .size_limit(size)
-                .dfa_size_limit(size)
-                .nest_limit(NESTING)
-                .build();
+            let built =
+                RegexBuilder::new(&translated).size_limit(size).dfa_size_limit(size).nest_limit(NESTING).build();
             match built {
                 Ok(regex) => return Ok(Self { regex, price }),
                 Err(regex::Error::CompiledTooBig(_)) => {
@@ -94,7 +91,6 @@ fn translate(source: &str) -> String {
                     out.push_str(&regex::escape(quoted));
                     out.push_str(&translate(after));
                 }
-                Some('z') if !class => out.push_str("\\z"),
                 Some(other) => {
                     out.push('\\');
                     out.push(other);

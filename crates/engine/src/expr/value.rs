@@ -162,11 +162,9 @@ impl From<serde_json::Value> for Value {
         match json {
             serde_json::Value::Null => Self::Nil,
             serde_json::Value::Bool(value) => Self::Bool(value),
-            serde_json::Value::Number(number) => number
-                .as_i64()
-                .map(Self::Int)
-                .or_else(|| number.as_f64().map(Self::Float))
-                .unwrap_or_default(),
+            serde_json::Value::Number(number) => {
+                number.as_i64().map(Self::Int).or_else(|| number.as_f64().map(Self::Float)).unwrap_or_default()
+            }
             serde_json::Value::String(text) => Self::from(text),
             serde_json::Value::Array(items) => Self::list(items.into_iter().map(Self::from).collect()),
             serde_json::Value::Object(entries) => {

@@ -35,11 +35,7 @@ struct Fault {
 
 impl Fault {
     fn new(span: Span, reason: impl Into<String>) -> Self {
-        Self {
-            span,
-            reason: reason.into(),
-            quote: false,
-        }
+        Self { span, reason: reason.into(), quote: false }
     }
 
     fn with_quote_hint(mut self) -> Self {
@@ -53,10 +49,7 @@ fn decide(text: &str, lookup: Lookup<'_>) -> Result<bool, Error> {
         return Ok(true);
     }
     if text.len() > TEXT {
-        let message = format!(
-            "Invalid 'when' expression '{}': it is longer than {TEXT} bytes",
-            shorten(text)
-        );
+        let message = format!("Invalid 'when' expression '{}': it is longer than {TEXT} bytes", shorten(text));
         return Err(Error::at(Span::default(), message));
     }
     let value = Computer::new(text, lookup).run().map_err(|fault| {

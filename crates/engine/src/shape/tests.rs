@@ -24,7 +24,10 @@ static PARTS: Shape = Shape::List(&ROOT);
 static WAY: Shape = Shape::Word(&["Up", "Down"]);
 
 fn told(problems: &[Problem]) -> Vec<(&'static str, String)> {
-    problems.iter().map(|problem| (problem.code, problem.path.as_ref().map(ToString::to_string).unwrap_or_default())).collect()
+    problems
+        .iter()
+        .map(|problem| (problem.code, problem.path.as_ref().map(ToString::to_string).unwrap_or_default()))
+        .collect()
 }
 
 fn wrong(value: &Value) -> Vec<(&'static str, String)> {
@@ -64,7 +67,10 @@ fn helps_name_what_may_be_meant() {
     assert_eq!(help(json!({"way": "up"})).as_deref(), Some("did you mean `Up`?"));
     assert_eq!(help(json!({"name": 12})).as_deref(), Some("write it in quotes: \"12\""));
     assert_eq!(help(json!({"size": "2"})).as_deref(), Some("write it without quotes"));
-    assert_eq!(help(json!({"plugin": {}})).as_deref(), Some("it would run a plugin; remove it to run the workflow here"));
+    assert_eq!(
+        help(json!({"plugin": {}})).as_deref(),
+        Some("it would run a plugin; remove it to run the workflow here")
+    );
     assert!(help(json!({"zzzzzz": 1})).unwrap().starts_with("known here: `name`"));
 }
 
@@ -86,7 +92,8 @@ fn what_is_right_comes_back_without_nulls_and_what_is_wrong_is_left_out() {
 
 #[test]
 fn an_ignored_field_is_warned_of_once_and_an_empty_refused_one_is_nothing() {
-    let value = json!({"affinity": {}, "parts": [{"affinity": 1}, {"plugin": false}, {"plugin": []}, {"plugin": null}]});
+    let value =
+        json!({"affinity": {}, "parts": [{"affinity": 1}, {"plugin": false}, {"plugin": []}, {"plugin": null}]});
     let checked = check(&value, &ROOT);
     assert!(checked.problems.is_empty());
     assert_eq!(told(&checked.warnings), [("OF1013", "affinity".to_owned())]);

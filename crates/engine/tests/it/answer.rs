@@ -48,20 +48,31 @@ pub(crate) fn never() -> Answer {
 
 /// Answers by display name, full name or template name; the first that fits. What nothing fits ends well after a
 /// second, unless its template is called `fail`.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Script(Vec<(String, Answer)>);
+#[derive(Clone, Default)]
+pub(crate) struct Script {
+    told: Vec<(String, Answer)>,
+    rule: Option<Rule>,
+}
+
+type Rule = std::rc::Rc<dyn Fn(&str) -> Answer>;
 
 impl Script {
     pub(crate) fn on(mut self, name: &str, answer: Answer) -> Self {
-        self.0.push((name.to_owned(), answer));
+        self.told.push((name.to_owned(), answer));
         self
     }
 
+    /// Every task answers by its full name.
+    pub(crate) fn by(rule: impl Fn(&str) -> Answer + 'static) -> Self {
+        Self { told: Vec::new(), rule: Some(std::rc::Rc::new(rule)) }
+    }
+
     pub(crate) fn answer(&self, names: [&str; 3]) -> Answer {
-        let fitting = self.0.iter().find(|(name, _)| names.contains(&name.as_str()));
-        match fitting {
-            Some((_, answer)) => answer.clone(),
-            None => exit(i32::from(names[2] == "fail")),
+        let fitting = self.told.iter().find(|(name, _)| names.contains(&name.as_str()));
+        match (fitting, &self.rule) {
+            (Some((_, answer)), _) => answer.clone(),
+            (None, Some(rule)) => rule(names[1]),
+            (None, None) => exit(i32::from(names[2] == "fail")),
         }
     }
 }

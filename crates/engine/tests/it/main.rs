@@ -3,7 +3,19 @@
 mod answer;
 mod check;
 mod done;
+mod oracle;
+mod plan;
 mod play;
 mod text;
 
+mod closing;
+mod conditions;
+mod dag;
+mod data;
+mod exit;
 mod names;
+mod parallel;
+mod properties;
+mod retry;
+mod scenarios;
+mod steps;

@@ -46,6 +46,10 @@ pub(crate) struct Play {
     begun: BTreeSet<AttemptId>,
     flights: BTreeMap<AttemptId, Flight>,
     arrivals: u64,
+    /// Every other task is reported to run before it ends.
+    tells: Vec<AttemptId>,
+    /// What the last input started: lost when the engine dies before it could say so.
+    fresh: Vec<AttemptId>,
     /// Checking everything after every input is too much for large runs.
     pub(crate) checked: bool,
 }
@@ -116,6 +120,8 @@ impl Play {
             begun: BTreeSet::new(),
             flights: BTreeMap::new(),
             arrivals: 0,
+            tells: Vec::new(),
+            fresh: Vec::new(),
             checked: true,
         };
         let submission = Submission { name: "w".into(), namespace: "default".into(), uid: "u-1".into(), at: DAWN, manifest };
@@ -187,11 +193,20 @@ impl Play {
     }
 
     pub(crate) fn input(&mut self, input: Input) -> Option<Refusal> {
+        self.fresh.clear();
         let outcome = self.engine.handle(input, self.now);
         let refusal = self.take(outcome);
+        let due = self.engine.handle(Input::Tick, self.now);
+        self.take(due);
         let again = self.engine.handle(Input::Tick, self.now);
         assert!(again.facts.is_empty() && again.orders.is_empty(), "deciding twice decided something twice: {again:?}");
         self.check();
+        while let Some(attempt) = self.tells.pop() {
+            if self.flights.contains_key(&attempt) {
+                let told = self.engine.handle(Input::Report(Report::Started { attempt, at: self.now }), self.now);
+                self.take(told);
+            }
+        }
         refusal
     }
 
@@ -231,32 +246,38 @@ impl Play {
         self.starts.push((self.now, node.name.to_string()));
         self.tasks.insert(node.name.to_string(), (*task).clone());
         self.arrivals += 1;
+        self.fresh.push(attempt);
+        if self.arrivals.is_multiple_of(2) {
+            self.tells.push(attempt);
+        }
         let lands = (answer.ending != Ending::Never).then(|| self.now.saturating_add(answer.after));
         self.flights.insert(attempt, Flight { lands, turn: self.arrivals, answer, task, stopped: false });
         self.crowd = self.crowd.max(self.flights.len());
     }
 
-    /// The runtime says of everything it has that it runs.
-    pub(crate) fn report_started(&mut self) {
-        for attempt in self.flights.keys().copied().collect::<Vec<_>>() {
-            self.input(Input::Report(Report::Started { attempt, at: self.now }));
-        }
-    }
-
-    /// The engine is gone; a new one reads the facts and goes on. What the runtime has, it still has; tasks in `lost`
-    /// places of its list are gone with the machine.
-    pub(crate) fn restart(&mut self, capacity: Capacity) {
+    /// The engine is gone; a new one reads the facts and goes on. What the runtime has, it still has. With `early` the
+    /// engine died before its last orders to start went out: they are sent again.
+    pub(crate) fn restart(&mut self, capacity: Capacity, early: bool) {
         let mut engine = Engine::new(capacity);
-        std::mem::swap(&mut engine, &mut self.engine);
-        self.engine.restore(RUN, self.facts.iter().cloned()).expect("an own journal can be read");
-        if self.engine.run(RUN).is_none() {
-            self.engine = engine;
+        engine.restore(RUN, self.facts.iter().cloned()).expect("an own journal can be read");
+        if engine.run(RUN).is_none() {
             return;
         }
+        self.engine = engine;
+        let unsent = if early { std::mem::take(&mut self.fresh) } else { Vec::new() };
+        let mut unsent: BTreeMap<AttemptId, Flight> =
+            unsent.into_iter().filter_map(|attempt| Some((attempt, self.flights.remove(&attempt)?))).collect();
         let (believed, outcome) = self.engine.take_up(RUN, self.now);
-        let believed: BTreeSet<AttemptId> = believed.into_iter().map(|(attempt, _)| attempt).collect();
+        let mut known = BTreeSet::new();
+        for (attempt, task) in believed {
+            known.insert(attempt);
+            if let Some(flight) = unsent.remove(&attempt) {
+                assert_eq!(flight.task, task, "the same task is started again after a restart");
+                self.flights.insert(attempt, flight);
+            }
+        }
         let flying: BTreeSet<AttemptId> = self.flights.keys().copied().collect();
-        assert_eq!(believed, flying, "the engine and the runtime know the same tasks after a restart");
+        assert_eq!(known, flying, "the engine and the runtime know the same tasks after a restart");
         self.take(outcome);
         self.check();
     }
@@ -295,11 +316,15 @@ impl Play {
                 None if has_open_child[at] || state.suspended => true,
                 None if node.kind == octoflow_model::argo::NodeKind::Suspend => true,
                 None => match node.wake {
-                    Some(wake) => self.engine.wake_at().is_some_and(|at| at <= wake),
-                    None => state.active_pods > 0,
+                    Some(wake) if wake > self.now => self.engine.wake_at().is_some_and(|at| at <= wake),
+                    // It waits for room, so somebody has it.
+                    Some(_) | None => {
+                        let boundary = node.boundary.and_then(|boundary| state.active_children.get(&boundary));
+                        state.active_pods > 0 || boundary.is_some_and(|children| *children > 0)
+                    }
                 },
             };
-            assert!(owned, "nobody will ever act on {} ({:?})", node.name, node.body);
+            assert!(owned, "nobody will ever act on {} at {:?}, next wake-up {:?}: {node:?}", node.name, self.now, self.engine.wake_at());
         }
     }
 }

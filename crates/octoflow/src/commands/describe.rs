@@ -85,7 +85,7 @@ fn node(
     if node.is_pod() {
         field("Pod", &workflow.pod_name(node));
     }
-    field("Message", node.message());
+    field("Message", &workflow.readable(node.message()));
     if let Some(started) = node.started() {
         field("Started", &clock::stamp(started, now, zone));
         field("Duration", &clock::long(node.finished().unwrap_or(now).since(started)));

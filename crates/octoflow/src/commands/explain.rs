@@ -32,7 +32,11 @@ pub(crate) fn explain(args: &Explain, context: &Context) -> Result<Exit> {
         context.output.data(&text)?;
         return Ok(Exit::Succeeded);
     }
-    let message = if workflow.message().is_empty() { String::new() } else { format!(": {}", workflow.message()) };
+    let message = if workflow.message().is_empty() {
+        String::new()
+    } else {
+        format!(": {}", workflow.readable(workflow.message()))
+    };
     context.output.line(&format!("workflow {} is {}{message}", workflow.name(), workflow.phase_in_words()))?;
     if !found.is_empty() {
         let mut table = Table::new(&["NODE", "PHASE", "WHY"]);
@@ -85,7 +89,7 @@ fn reasons(workflow: Workflow<'_>, waiting: &[(String, String, String)], wanted:
         .filter(|node| wanted.is_some() || went_astray(**node))
         .collect();
     over.sort_by_key(|node| (node.finished(), node.name()));
-    found.extend(over.into_iter().map(|node| told(*node)));
+    found.extend(over.into_iter().map(|node| told(workflow, *node)));
     match wanted {
         Some(wanted) if found.is_empty() => {
             let failure = Failure::not_found(format!("workflow `{}` has no node `{wanted}`", workflow.name()));
@@ -103,7 +107,7 @@ fn went_astray(node: Node<'_>) -> bool {
     node.phase() != "Succeeded" && node.kind() != "StepGroup"
 }
 
-fn told(node: Node<'_>) -> Reason {
+fn told(workflow: Workflow<'_>, node: Node<'_>) -> Reason {
     let why = match (node.message(), node.started(), node.finished()) {
         ("", Some(started), Some(finished)) if node.phase() == "Succeeded" => {
             format!("ended well after {}", clock::long(finished.since(started)))
@@ -114,7 +118,7 @@ fn told(node: Node<'_>) -> Reason {
             "Failed" | "Error" => "something below it went wrong".to_owned(),
             _ => String::new(),
         },
-        (message, ..) => message.to_owned(),
+        (message, ..) => workflow.readable(message),
     };
     Reason { node: node.display().to_owned(), phase: node.phase().to_owned(), why }
 }

@@ -61,7 +61,7 @@ fn conclude(args: &Run, watched: &Watched, house: &House, context: &Context) -> 
         return Ok(Exit::Interrupted);
     }
     let objects: Vec<_> = watched.runs.iter().map(|run| house.object(run.id)).collect::<Result<_>>()?;
-    report::report(args, watched, &objects, context)?;
+    report::report(args, watched, &objects, house, context)?;
     let workload = report::exit(&objects);
     Ok(match watched.ending {
         Ending::Natural => workload,

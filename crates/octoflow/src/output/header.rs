@@ -22,7 +22,7 @@ pub(crate) fn render(workflow: Workflow<'_>, now: Time, zone: &TimeZone, paint: 
     row(&mut text, "ServiceAccount:", account);
     row(&mut text, "Status:", &paint.paint(&workflow.phase_in_words(), phase_colour(workflow.phase())));
     if !workflow.message().is_empty() {
-        row(&mut text, "Message:", &one_line(workflow.message()));
+        row(&mut text, "Message:", &one_line(&workflow.readable(workflow.message())));
     }
     conditions(&mut text, workflow, paint);
     times(&mut text, workflow, now, zone);

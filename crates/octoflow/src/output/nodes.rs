@@ -80,7 +80,7 @@ fn row(workflow: Workflow<'_>, node: Node<'_>, prefix: String, columns: Columns,
         let names: Vec<&str> = artifacts(&node.outputs()["artifacts"]).into_iter().map(|(name, _)| name).collect();
         cells.push(names.join(",").into());
     }
-    cells.push(node.message().into());
+    cells.push(workflow.readable(node.message()).into());
     if columns == Columns::Wide {
         cells.push(node.resources_duration().into());
     }

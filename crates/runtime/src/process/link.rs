@@ -47,7 +47,7 @@ pub(crate) fn connect(data: &Path, command: &[OsString], hello: &Hello) -> Resul
         match greet(&socket, hello) {
             Ok(welcome) => return Ok(Connected { socket, welcome, child: None }),
             // It was just leaving; a new one waits until it is gone.
-            Err(Error::Silent { source }) if source.kind() == io::ErrorKind::UnexpectedEof => {}
+            Err(Error::Silent { source }) if was_leaving(&source) => {}
             Err(error) => return Err(error),
         }
     }
@@ -55,6 +55,13 @@ pub(crate) fn connect(data: &Path, command: &[OsString], hello: &Hello) -> Resul
     let child = start(data, &dir, command, theirs.into())?;
     let welcome = greet(&socket, hello)?;
     Ok(Connected { socket, welcome, child: Some(child) })
+}
+
+fn was_leaving(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
+    )
 }
 
 fn knock(dir: &Path) -> Option<UnixStream> {

@@ -13,7 +13,7 @@ use super::{
     entrypoint::Programs,
     environment::Base,
     view::Inside,
-    wire::{Bind, Bytes, Laid, Launch},
+    wire::{Bind, Bytes, Laid, Launch, ROOM},
 };
 
 /// What planning needs to know about the house.
@@ -36,21 +36,16 @@ pub(crate) fn working_dir(task: &Task) -> &str {
     task.main.working_dir.as_deref().unwrap_or("/")
 }
 
-/// The attempt's own directory when it is not isolated: its working directory and its TMPDIR.
-pub(crate) fn private_dir(data: &Path, attempt: AttemptId) -> PathBuf {
-    data.join("work").join(attempt.to_string())
-}
-
 pub(crate) fn plan(attempt: AttemptId, task: &Task, isolated: bool, ground: &Ground) -> Result<Planned, Exit> {
-    let private = private_dir(&ground.data, attempt).to_string_lossy().into_owned();
-    let own_env = if isolated { Vec::new() } else { vec![("TMPDIR".to_owned(), private.clone())] };
+    // Without isolation a directory of its own is the task's working directory and its TMPDIR.
+    let own_env = if isolated { Vec::new() } else { vec![("TMPDIR".to_owned(), ROOM.to_owned())] };
     let (env, path) = ground.base.with(&own_env, &task.main.env);
     let args = ground.programs.args(&task.main).map_err(Exit::NotStarted)?;
     let program = ground.programs.find(args, &path).map_err(Exit::NotStarted)?;
     let dir = match (&task.main.working_dir, isolated) {
         (Some(dir), _) => Inside::new(dir, "/").map_err(Exit::NotStarted)?.path().to_string_lossy().into_owned(),
         (None, true) => "/".to_owned(),
-        (None, false) => private.clone(),
+        (None, false) => ROOM.to_owned(),
     };
     let mut launch = Launch {
         attempt,
@@ -65,14 +60,13 @@ pub(crate) fn plan(attempt: AttemptId, task: &Task, isolated: bool, ground: &Gro
         dir,
         files: Vec::new(),
         mounts: Vec::new(),
-        private: if isolated { Vec::new() } else { vec![private.clone()] },
     };
     let mut occupied = Vec::new();
     for file in task.files.iter().cloned().chain(raw_inputs(task)) {
         let path = Inside::new(&file.path, working_dir(task)).map_err(Exit::Surroundings)?;
         let mut laid =
             Laid { path: path.path().to_string_lossy().into_owned(), mode: file.mode, contents: Bytes(file.contents) };
-        if !isolated && !move_aside(&mut launch, &mut laid, &file.path, &private) {
+        if !isolated && !move_aside(&mut launch, &mut laid, &file.path) {
             occupied.push(path.path().to_owned());
         }
         launch.files.push(laid);
@@ -115,12 +109,12 @@ fn raw_inputs(task: &Task) -> impl Iterator<Item = File> + '_ {
 
 /// Without isolation a file that is named as an argument (a script) lies in the attempt's own directory instead, and
 /// the argument follows it. Answers whether that was possible.
-fn move_aside(launch: &mut Launch, laid: &mut Laid, named: &str, private: &str) -> bool {
+fn move_aside(launch: &mut Launch, laid: &mut Laid, named: &str) -> bool {
     if !launch.args.iter().any(|arg| arg == named || *arg == laid.path) {
         return false;
     }
     let name = Path::new(&laid.path).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let aside = format!("{private}/.files/{}-{name}", launch.files.len());
+    let aside = format!("{ROOM}/.files/{}-{name}", launch.files.len());
     for arg in launch.args.iter_mut().filter(|arg| *arg == named || **arg == laid.path) {
         arg.clone_from(&aside);
     }
@@ -211,10 +205,10 @@ mod tests {
         assert_eq!(planned.launch.args[1], "/argo/staging/script");
         assert_eq!(planned.launch.dir, "/");
         let planned = plan(attempt(), &script(), false, &ground()).unwrap();
-        assert_eq!(planned.launch.args[1], "/data/work/1-2-3/.files/0-script");
+        assert_eq!(planned.launch.args[1], format!("{ROOM}/.files/0-script"));
         assert_eq!(planned.launch.files[0].path, planned.launch.args[1]);
-        assert_eq!(planned.launch.dir, "/data/work/1-2-3");
-        assert!(planned.launch.env.contains(&"TMPDIR=/data/work/1-2-3".to_owned()));
+        assert_eq!(planned.launch.dir, ROOM);
+        assert!(planned.launch.env.contains(&format!("TMPDIR={ROOM}")));
         assert!(planned.occupied.is_empty());
     }
 

@@ -11,6 +11,7 @@ mod life;
 mod mounts;
 mod orphan;
 mod peer;
+mod place;
 mod slot;
 mod turn;
 
@@ -101,7 +102,7 @@ fn live(data: &Path) -> io::Result<()> {
         orphan::sweep(dead);
     }
     let door = open_door(&dir)?;
-    let hands = Hands::new(maker, &instance)?;
+    let hands = Hands::new(data, maker, &instance)?;
     if hello.isolate && obstacle.is_none() {
         obstacle = hands.probe().err();
     }

@@ -101,6 +101,13 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_ADD, fd.as_raw_fd(), libc::EPOLLIN, token)
     }
 
+    /// Must come before the descriptor is closed: a process that is just being made may hold a copy of it for a
+    /// moment longer, and until then the kernel would go on reporting it.
+    pub(crate) fn remove(&self, fd: &impl AsRawFd) {
+        // It fails only when the descriptor was never added, which is what we want.
+        let _ = self.control(libc::EPOLL_CTL_DEL, fd.as_raw_fd(), 0, 0);
+    }
+
     pub(crate) fn also_writable(&self, fd: &impl AsRawFd, token: u64, wanted: bool) -> io::Result<()> {
         let interest = if wanted { libc::EPOLLIN | libc::EPOLLOUT } else { libc::EPOLLIN };
         self.control(libc::EPOLL_CTL_MOD, fd.as_raw_fd(), interest, token)
@@ -381,12 +388,10 @@ pub(crate) fn wait_for_room(socket: BorrowedFd<'_>) {
     unsafe { libc::poll(&raw mut entry, 1, -1) };
 }
 
-/// Looks at what has arrived without taking it and without waiting. Zero bytes mean that the other side has closed.
-pub(crate) fn peek(socket: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
-    let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
-    // SAFETY: the buffer is valid for the length given.
-    let got = unsafe { libc::recv(socket.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), flags) };
-    usize::try_from(got).map_err(|_| io::Error::last_os_error())
+pub(crate) fn has_hung_up(socket: BorrowedFd<'_>) -> bool {
+    let mut entry = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLRDHUP, revents: 0 };
+    // SAFETY: one valid entry.
+    unsafe { libc::poll(&raw mut entry, 1, 0) > 0 }
 }
 
 /// Receives bytes and whatever descriptors ride on them.

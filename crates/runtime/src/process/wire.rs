@@ -10,6 +10,10 @@ use octoflow_model::{
 /// Only `Hello`, `Welcome` and `Refused` must be readable by every version.
 pub(crate) const VERSION: u32 = 1;
 
+/// Stands for the directory an attempt without isolation gets, which only the spawner knows. No text of a user's that
+/// can be executed contains a NUL.
+pub(crate) const ROOM: &str = "\0room";
+
 /// A frame above this is taken for garbage. Files laid down before a start travel in frames, so it is generous.
 const LARGEST_FRAME: usize = 1 << 30;
 
@@ -216,8 +220,6 @@ records! {
         dir: String,
         files: Vec<Laid>,
         mounts: Vec<Bind>,
-        /// Directories that are the attempt's own and go when it is forgotten.
-        private: Vec<String>,
     }
     /// A file to lay down before the start.
     Laid { path: String, mode: u32, contents: Bytes }

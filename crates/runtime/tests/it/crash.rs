@@ -66,6 +66,7 @@ fn wanting(script: &str) -> Task {
 struct Engine {
     process: Child,
     lines: BufReader<std::process::ChildStdout>,
+    heard: Vec<String>,
 }
 
 impl Engine {
@@ -78,14 +79,14 @@ impl Engine {
             .spawn()
             .unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap());
-        Self { process, lines }
+        Self { process, lines, heard: Vec::new() }
     }
 
     fn wait_for(&mut self, line: &str) {
-        let mut next = String::new();
-        while next.trim_end() != line {
-            next.clear();
+        while !self.heard.iter().any(|heard| heard == line) {
+            let mut next = String::new();
             assert_ne!(self.lines.read_line(&mut next).unwrap(), 0, "the engine ended");
+            self.heard.push(next.trim_end().to_owned());
         }
     }
 

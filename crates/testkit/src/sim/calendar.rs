@@ -60,11 +60,6 @@ impl Calendar {
     pub(super) fn forget_house(&mut self) {
         self.events.retain(|_, event| !matches!(event, Event::Report(_) | Event::Durable));
     }
-
-    /// Somebody can still do something.
-    pub(super) fn is_empty(&self) -> bool {
-        self.events.is_empty()
-    }
 }
 
 /// Spans come in steps of ten milliseconds, so that things often happen at the same moment.

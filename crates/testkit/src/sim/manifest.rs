@@ -25,7 +25,7 @@ pub(super) struct Taste {
 /// A Workflow object.
 pub(super) fn workflow(draw: &mut Draw, taste: Taste, name: &str) -> Value {
     let mut maker = Maker { draw, taste, templates: Vec::new(), leaves: Vec::new() };
-    let depth = maker.draw.between(1, 3);
+    let depth = maker.draw.between(1, 4);
     let entry = maker.template(depth, taste.size);
     let mut spec = json!({
         "entrypoint": entry.name,

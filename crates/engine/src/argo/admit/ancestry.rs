@@ -3,6 +3,9 @@
 
 use super::cycle;
 
+/// A task and one it refers to.
+type Pair = (usize, usize);
+
 /// So many referred tasks are followed in one walk.
 const BATCH: usize = 256;
 type Marks = [u64; BATCH / 64];
@@ -13,7 +16,7 @@ const MOST_WORK: usize = 100_000_000;
 
 /// Of pairs (task, task it refers to), those where the second is not needed by the first, directly or through others.
 /// Nothing in a graph with a circle, where the question has no answer.
-pub(super) fn strangers(needs: &[Vec<usize>], mut pairs: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
+pub(super) fn strangers(needs: &[Vec<usize>], mut pairs: Vec<Pair>) -> Vec<Pair> {
     pairs.sort_unstable_by_key(|(task, referred)| (*referred, *task));
     pairs.dedup();
     pairs.retain(|(task, referred)| needs[*task].binary_search(referred).is_err());
@@ -96,13 +99,13 @@ impl Line {
 }
 
 /// As many pairs as have no more than [`BATCH`] different referred tasks; pairs are sorted by them.
-fn split(pairs: &[(usize, usize)]) -> (&[(usize, usize)], &[(usize, usize)]) {
+fn split(pairs: &[Pair]) -> (&[Pair], &[Pair]) {
     let beyond = distinct(pairs).nth(BATCH);
     let end = beyond.map_or(pairs.len(), |referred| pairs.partition_point(|pair| pair.1 < referred));
     pairs.split_at(end)
 }
 
-fn distinct(pairs: &[(usize, usize)]) -> impl Iterator<Item = usize> + '_ {
+fn distinct(pairs: &[Pair]) -> impl Iterator<Item = usize> + '_ {
     let mut last = None;
     pairs.iter().map(|pair| pair.1).filter(move |referred| last.replace(*referred) != Some(*referred))
 }

@@ -100,7 +100,9 @@ pub(super) fn choice(report: &mut Report, at: &At<'_>, of: &str, parameter: &Par
     let Some(choices) = &parameter.choices else { return };
     let name = &parameter.name;
     if choices.is_empty() {
-        report.error(&at.key("enum"), code::NOT_IN_ENUM, || format!("{of}.{name}.enum should contain at least one value"));
+        report.error(&at.key("enum"), code::NOT_IN_ENUM, || {
+            format!("{of}.{name}.enum should contain at least one value")
+        });
         return;
     }
     let Some(value) = &parameter.value else { return };
@@ -124,10 +126,12 @@ fn value(report: &mut Report, at: &At<'_>, of: &str, parameter: &Parameter) {
             });
         }
     } else if parameter.value.is_none() {
-        report.error_with(at, code::NO_VALUE, || (
-            format!("{of}.{name}.value or {of}.{name}.valueFrom is required"),
-            (of == "spec.arguments").then(|| format!("write a value, or give one with `-p {name}=…`")),
-        ));
+        report.error_with(at, code::NO_VALUE, || {
+            (
+                format!("{of}.{name}.value or {of}.{name}.valueFrom is required"),
+                (of == "spec.arguments").then(|| format!("write a value, or give one with `-p {name}=…`")),
+            )
+        });
     }
     choice(report, at, of, parameter);
 }
@@ -143,10 +147,12 @@ fn source(report: &mut Report, at: &At<'_>, of: &str, artifact: &Artifact, raw: 
     if let Some(from) = &artifact.from
         && !name::has_variables(from)
     {
-        report.error_with(&at.key("from"), code::ARTIFACT, || (
-            format!("{of}.{name}.from '{}' does not name an artifact", short(from)),
-            Some("write it as a variable: `{{steps.NAME.outputs.artifacts.NAME}}`".to_owned()),
-        ));
+        report.error_with(&at.key("from"), code::ARTIFACT, || {
+            (
+                format!("{of}.{name}.from '{}' does not name an artifact", short(from)),
+                Some("write it as a variable: `{{steps.NAME.outputs.artifacts.NAME}}`".to_owned()),
+            )
+        });
     }
 }
 

@@ -110,7 +110,18 @@ impl<'a> Book<'a> {
         let needs = Needs::of(&template, raw);
         let inputs = Names::of(&template.inputs.parameters, &template.inputs.artifacts);
         let outputs = Names::of(&template.outputs.parameters, &template.outputs.artifacts);
-        self.entries.push(Entry { path, raw, template, kind, label, broken, needs, inputs, outputs, callees: Vec::new() });
+        self.entries.push(Entry {
+            path,
+            raw,
+            template,
+            kind,
+            label,
+            broken,
+            needs,
+            inputs,
+            outputs,
+            callees: Vec::new(),
+        });
     }
 
     fn resolve(&mut self, index: usize, broken: &[Path]) {
@@ -147,7 +158,9 @@ impl Entry<'_> {
             (Kind::Steps, Some(groups), _) => Box::new(groups.iter().enumerate().flat_map(|(group, steps)| {
                 steps.iter().enumerate().map(move |(step, call)| (Spot::Step { group, step }, call))
             })),
-            (Kind::Dag, _, Some(dag)) => Box::new(dag.tasks.iter().enumerate().map(|(at, call)| (Spot::Task(at), call))),
+            (Kind::Dag, _, Some(dag)) => {
+                Box::new(dag.tasks.iter().enumerate().map(|(at, call)| (Spot::Task(at), call)))
+            }
             _ => Box::new(std::iter::empty()),
         }
     }

@@ -75,7 +75,9 @@ fn target(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, entry: &Entry
             }
         }
         (None, true, false) | (None, false, true) => {}
-        (None, false, false) => report.error(at, code::REQUIRED, || format!("{} template or inline is required", prefix())),
+        (None, false, false) => {
+            report.error(at, code::REQUIRED, || format!("{} template or inline is required", prefix()))
+        }
         _ => report.error(at, code::TEMPLATE_TYPE, || {
             format!("{} must have exactly one of template, templateRef and inline", prefix())
         }),

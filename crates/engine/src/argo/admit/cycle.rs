@@ -17,7 +17,10 @@ pub(super) fn find(needs: &[Vec<usize>]) -> Option<Vec<usize>> {
     while visited[at] == usize::MAX {
         visited[at] = walk.len();
         walk.push(at);
-        at = *needs[at].iter().find(|needed| open[**needed] > 0).expect("a vertex in or before a circle needs another such");
+        at = *needs[at]
+            .iter()
+            .find(|needed| open[**needed] > 0)
+            .expect("a vertex in or before a circle needs another such");
     }
     let mut circle = walk.split_off(visited[at]);
     let lowest = circle.iter().enumerate().min_by_key(|(_, vertex)| **vertex).map_or(0, |(position, _)| position);

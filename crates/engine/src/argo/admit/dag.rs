@@ -70,7 +70,10 @@ pub(super) fn check(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, graph: 
         match &graph.conditions[index] {
             Some(Ok(condition)) => terms(report, &place.key("depends"), label, &dag.tasks, index, condition, graph),
             Some(Err(error)) => report.error(&place.key("depends"), code::DEPENDS, || {
-                format!("templates.{label}.tasks.{} {} (at character {} of depends)", task.name, error.message, error.column)
+                format!(
+                    "templates.{label}.tasks.{} {} (at character {} of depends)",
+                    task.name, error.message, error.column
+                )
             }),
             None => {
                 let list = place.key("dependencies");
@@ -84,10 +87,12 @@ pub(super) fn check(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, graph: 
     }
     if let Some(found) = cycle::find(&graph.needs) {
         let names: Vec<&str> = found.iter().map(|task| dag.tasks[*task].name.as_str()).collect();
-        report.error_with(&list.index(found[0]), code::CYCLE, || (
-            format!("templates.{label}.tasks dependency cycle detected: {}", cycle::shown(&names)),
-            Some("each of these waits for the next; remove one of the dependencies".to_owned()),
-        ));
+        report.error_with(&list.index(found[0]), code::CYCLE, || {
+            (
+                format!("templates.{label}.tasks dependency cycle detected: {}", cycle::shown(&names)),
+                Some("each of these waits for the next; remove one of the dependencies".to_owned()),
+            )
+        });
     }
     targets(report, &at.key("target"), label, dag.target.as_deref().unwrap_or_default(), &dag.tasks, graph);
 }
@@ -98,10 +103,12 @@ fn written(task: &Call) -> Option<&str> {
 
 fn style(report: &mut Report, at: &At<'_>, label: &str, task: &Call, using_depends: bool) {
     if using_depends && !task.dependencies.is_empty() {
-        report.error_with(&at.key("dependencies"), code::DEPENDENCY_STYLE, || (
-            format!("templates.{label} cannot use both 'depends' and 'dependencies' in the same DAG template"),
-            Some(format!("write `depends: \"{}\"`", short(&task.dependencies.join(" && ")))),
-        ));
+        report.error_with(&at.key("dependencies"), code::DEPENDENCY_STYLE, || {
+            (
+                format!("templates.{label} cannot use both 'depends' and 'dependencies' in the same DAG template"),
+                Some(format!("write `depends: \"{}\"`", short(&task.dependencies.join(" && ")))),
+            )
+        });
     }
     if using_depends && task.continue_on.is_some() {
         report.error(&at.key("continueOn"), code::DEPENDENCY_STYLE, || {
@@ -142,10 +149,12 @@ fn terms(
 }
 
 fn undefined(report: &mut Report, at: &At<'_>, label: &str, task: &str, needed: &str, tasks: &[Call]) {
-    report.error_with(at, code::UNKNOWN_TASK, || (
-        format!("templates.{label}.tasks.{task} dependency '{}' not defined", short(needed)),
-        name::suggest(needed, tasks.iter().map(|task| task.name.as_str())),
-    ));
+    report.error_with(at, code::UNKNOWN_TASK, || {
+        (
+            format!("templates.{label}.tasks.{task} dependency '{}' not defined", short(needed)),
+            name::suggest(needed, tasks.iter().map(|task| task.name.as_str())),
+        )
+    });
 }
 
 fn targets(report: &mut Report, at: &At<'_>, label: &str, target: &str, tasks: &[Call], graph: &Graph<'_>) {
@@ -153,9 +162,11 @@ fn targets(report: &mut Report, at: &At<'_>, label: &str, target: &str, tasks: &
         return;
     }
     for name in target.split_whitespace().filter(|name| graph.find(name).is_none()) {
-        report.error_with(at, code::UNKNOWN_TASK, || (
-            format!("templates.{label}.targets: target '{}' is not defined", short(name)),
-            name::suggest(name, tasks.iter().map(|task| task.name.as_str())),
-        ));
+        report.error_with(at, code::UNKNOWN_TASK, || {
+            (
+                format!("templates.{label}.targets: target '{}' is not defined", short(name)),
+                name::suggest(name, tasks.iter().map(|task| task.name.as_str())),
+            )
+        });
     }
 }

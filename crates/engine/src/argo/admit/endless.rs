@@ -1,5 +1,5 @@
-//! Templates that call themselves before anything could stop them. Calling oneself is allowed, and ends at the limit
-//! of recursion; a person should hear of it before.
+//! Templates that call themselves before anything could stop them. Calling oneself is allowed where something can end
+//! it; where nothing can, running it could only ever end at the limit of recursion.
 
 use super::{
     Subject,
@@ -13,13 +13,19 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
     let certain: Vec<Vec<usize>> = entries
         .iter()
         .map(|entry| {
-            let mut called: Vec<usize> = entry.calls().zip(&entry.callees).filter_map(|((spot, call), callee)| {
-                let unconditional = call.when.is_none() && !call.looped() && first(entry, spot, call.depends.is_some() || !call.dependencies.is_empty());
-                match callee {
-                    Callee::Entry(index) if unconditional => Some(*index),
-                    Callee::Entry(_) | Callee::Open => None,
-                }
-            }).collect();
+            let mut called: Vec<usize> = entry
+                .calls()
+                .zip(&entry.callees)
+                .filter_map(|((spot, call), callee)| {
+                    let unconditional = call.when.is_none()
+                        && !call.looped()
+                        && first(entry, spot, call.depends.is_some() || !call.dependencies.is_empty());
+                    match callee {
+                        Callee::Entry(index) if unconditional => Some(*index),
+                        Callee::Entry(_) | Callee::Open => None,
+                    }
+                })
+                .collect();
             called.sort_unstable();
             called.dedup();
             called
@@ -27,8 +33,11 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
         .collect();
     if let Some(circle) = cycle::find(&certain) {
         let names: Vec<&str> = circle.iter().map(|index| entries[*index].label.as_str()).collect();
-        report.warn(&At::base(&entries[circle[0]].path), code::ENDLESS, || {
-            format!("these templates always call each other and can only end at the limit of recursion: {}", cycle::shown(&names))
+        report.error(&At::base(&entries[circle[0]].path), code::ENDLESS, || {
+            format!(
+                "these templates always call each other and could never end: {}",
+                cycle::shown(&names)
+            )
         });
     }
 }

@@ -20,7 +20,13 @@ const ROOTS: [&str; 11] =
     ["inputs", "outputs", "workflow", "steps", "tasks", "item", "retries", "lastRetry", "pod", "node", "sprig"];
 
 /// An expression that fills a whole field. With variables in it, it is only known when it runs.
-pub(super) fn field(report: &mut Report, at: &At<'_>, scope: &Scope<'_>, text: &str, tasks: &mut dyn FnMut(&mut Report, &At<'_>, usize)) {
+pub(super) fn field(
+    report: &mut Report,
+    at: &At<'_>,
+    scope: &Scope<'_>,
+    text: &str,
+    tasks: &mut dyn FnMut(&mut Report, &At<'_>, usize),
+) {
     if !text.contains("{{") {
         check(report, at, scope, text, &lang::parse(text), tasks);
     }
@@ -39,7 +45,12 @@ pub(super) fn check(
         Ok(program) => program,
         Err(error) => {
             report.error(at, code::EXPRESSION, || {
-                format!("the expression `{}` is wrong at character {}: {}", short(text.trim()), error.column, error.message)
+                format!(
+                    "the expression `{}` is wrong at character {}: {}",
+                    short(text.trim()),
+                    error.column,
+                    error.message
+                )
             });
             return;
         }
@@ -49,7 +60,8 @@ pub(super) fn check(
         let shown = reference.path.join(".");
         match scope.find_path(&reference.path) {
             Found::Unknown if !prepared => report.error_with(at, code::UNRESOLVED, || {
-                let message = format!("nothing is called `{}` (character {} of the expression)", short(&shown), reference.column);
+                let message =
+                    format!("nothing is called `{}` (character {} of the expression)", short(&shown), reference.column);
                 (format!("failed to resolve {{{{={}}}}}: {message}", short(text)), scope.help(&shown))
             }),
             Found::Task(task) if !prepared => tasks(report, at, task),

@@ -17,10 +17,12 @@ pub(super) fn check(report: &mut Report, at: &At<'_>, prefix: &str, moment: &str
     if moment != EXIT && !given(&hook.expression) {
         report.error(at, code::HOOK, || format!("{prefix}hooks.{moment} Expression required"));
     } else if moment != EXIT {
-        report.error_with(at, shape::code::UNSUPPORTED, || (
-            format!("the hook `{}` is not supported yet, only `{EXIT}` is", shape::short(moment)),
-            Some("it would run a template while the work goes on; remove it to run the workflow here".to_owned()),
-        ));
+        report.error_with(at, shape::code::UNSUPPORTED, || {
+            (
+                format!("the hook `{}` is not supported yet, only `{EXIT}` is", shape::short(moment)),
+                Some("it would run a template while the work goes on; remove it to run the workflow here".to_owned()),
+            )
+        });
     }
     if !given(&hook.template) {
         report.error(at, code::REQUIRED, || format!("{prefix}hooks.{moment}.template is required"));

@@ -32,9 +32,9 @@ pub(super) fn check(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, c
 
 fn numbers(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, sequence: &Sequence) {
     match (&sequence.count, &sequence.end) {
-        (Some(_), Some(_)) => report.error(at, code::LOOP, || {
-            format!("{} only one of count or end can be defined in withSequence", of())
-        }),
+        (Some(_), Some(_)) => {
+            report.error(at, code::LOOP, || format!("{} only one of count or end can be defined in withSequence", of()))
+        }
         (None, None) => report.error(at, code::LOOP, || format!("{} must have count or end in withSequence", of())),
         _ => {}
     }
@@ -53,22 +53,31 @@ fn numbers(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, sequence: 
         _ => return,
     };
     if items > MOST_ITEMS {
-        report.error_with(at, code::LOOP_TOO_LARGE, || (
-            format!("{} withSequence makes {items} items, the limit is {MOST_ITEMS}", of()),
-            Some("let each task handle a range of numbers, or split the workflow".to_owned()),
-        ));
+        report.error_with(at, code::LOOP_TOO_LARGE, || {
+            (
+                format!("{} withSequence makes {items} items, the limit is {MOST_ITEMS}", of()),
+                Some("let each task handle a range of numbers, or split the workflow".to_owned()),
+            )
+        });
     }
 }
 
 /// The number, when it is one already; a text with variables is only known when it runs.
-fn number(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, field: &str, text: Option<&IntOrText>) -> Option<i64> {
+fn number(
+    report: &mut Report,
+    at: &At<'_>,
+    of: &dyn Fn() -> String,
+    field: &str,
+    text: Option<&IntOrText>,
+) -> Option<i64> {
     let text = &text?.0;
     if name::has_variables(text) {
         return None;
     }
     let number = text.trim().parse().ok();
     if number.is_none() {
-        report.error(at, code::LOOP, || format!("{} withSequence.{field} '{}' is not a whole number", of(), short(text)));
+        report
+            .error(at, code::LOOP, || format!("{} withSequence.{field} '{}' is not a whole number", of(), short(text)));
     }
     number
 }

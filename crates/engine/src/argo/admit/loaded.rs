@@ -117,7 +117,10 @@ impl Look<'_> {
     fn missing(&mut self, at: &At<'_>, kind: &'static str, name: &str, there: bool) {
         if !there && !name.is_empty() && !name::has_variables(name) && self.told.insert((kind, name.to_owned())) {
             self.report.warn(at, code::NOT_LOADED, || {
-                format!("{kind} '{name}' is not loaded in namespace '{}'; load it before the run needs it", self.namespace)
+                format!(
+                    "{kind} '{name}' is not loaded in namespace '{}'; load it before the run needs it",
+                    self.namespace
+                )
             });
         }
     }
@@ -125,7 +128,11 @@ impl Look<'_> {
     fn field(&mut self, at: &At<'_>, path: &str) {
         if !TASK_FIELDS.contains(&path) && self.told.insert(("fieldRef", path.to_owned())) {
             self.report.warn(at, shape::code::IGNORED, || {
-                format!("the pod field `{}` has no value here; known are: {}", shape::short(path), TASK_FIELDS.join(", "))
+                format!(
+                    "the pod field `{}` has no value here; known are: {}",
+                    shape::short(path),
+                    TASK_FIELDS.join(", ")
+                )
             });
         }
     }

@@ -88,7 +88,7 @@ pub(super) fn is_data_name(name: &str) -> bool {
 
 /// Lower-case words with dots between them, as Kubernetes wants object names.
 pub(super) fn is_object_name(name: &str) -> bool {
-    name.split('.').all(|word| is_label(word))
+    name.split('.').all(is_label)
 }
 
 /// One lower-case word with dashes inside.

@@ -15,7 +15,13 @@ pub(super) fn check(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
     let at = at.key("outputs");
     let parameters = at.key("parameters");
     let of = || format!("templates.{label}.outputs.parameters");
-    name::list(report, &parameters, &of, name::Rule::Data, outputs.parameters.iter().map(|output| output.name.as_str()));
+    name::list(
+        report,
+        &parameters,
+        &of,
+        name::Rule::Data,
+        outputs.parameters.iter().map(|output| output.name.as_str()),
+    );
     for (index, output) in outputs.parameters.iter().enumerate() {
         let place = parameters.index(index);
         parameter(report, &place, entry.kind, &|| format!("{}.{}", of(), output.name), output);
@@ -43,7 +49,8 @@ fn parameter(report: &mut Report, at: &At<'_>, kind: Kind, of: &dyn Fn() -> Stri
         return;
     };
     if output.value.is_some() {
-        report.error(at, code::OUTPUT_SOURCE, || format!("{} has both valueFrom and value specified. Choose one.", of()));
+        report
+            .error(at, code::OUTPUT_SOURCE, || format!("{} has both valueFrom and value specified. Choose one.", of()));
         return;
     }
     let place = at.key("valueFrom");

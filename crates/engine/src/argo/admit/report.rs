@@ -72,7 +72,12 @@ impl Report {
     }
 
     /// With what to do about it, if anything is known.
-    pub(super) fn error_with(&mut self, at: &At<'_>, code: &'static str, tell: impl FnOnce() -> (String, Option<String>)) {
+    pub(super) fn error_with(
+        &mut self,
+        at: &At<'_>,
+        code: &'static str,
+        tell: impl FnOnce() -> (String, Option<String>),
+    ) {
         if self.is_full() {
             return;
         }

@@ -1,17 +1,18 @@
 //! Which variables are known at a place of the manifest, before anything has run.
 //! What is known only when it runs is believed; what can never be known is told, with the nearest name.
 
-use std::{
-    cell::OnceCell,
-    collections::{HashMap, HashSet},
-};
+mod frame;
+mod globals;
 
-use octoflow_model::{argo::Call, task::Labels};
+use std::{cell::OnceCell, collections::HashSet};
+
+use octoflow_model::argo::Call;
 use serde_json::Value;
 
+use self::globals::WORKFLOW;
+pub(super) use self::{frame::Frame, globals::Globals};
 use super::{
-    Subject,
-    book::{Book, Callee, Entry, Kind, Spot},
+    book::{Entry, Kind, Spot},
     name,
 };
 
@@ -30,32 +31,6 @@ pub(super) enum Found {
     Foreign,
 }
 
-/// What the whole run knows.
-pub(super) struct Globals<'a> {
-    /// Nothing when the arguments are broken, and every name is believed.
-    parameters: Option<HashSet<&'a str>>,
-    labels: &'a Labels,
-    annotations: &'a Labels,
-    outputs: Exported<'a>,
-    artifacts: Exported<'a>,
-    retries: bool,
-}
-
-/// Outputs some template gives a global name.
-#[derive(Default)]
-struct Exported<'a> {
-    names: HashSet<&'a str>,
-    /// Some name holds variables, so it may be any.
-    any: bool,
-}
-
-/// The calls of a template, by name.
-pub(super) struct Frame<'a> {
-    pub(super) book: &'a Book<'a>,
-    pub(super) entry: &'a Entry<'a>,
-    index: HashMap<&'a str, (usize, Spot, &'a Call)>,
-}
-
 /// Which calls can be referred to.
 #[derive(Clone, Copy)]
 pub(super) enum View<'a> {
@@ -63,7 +38,11 @@ pub(super) enum View<'a> {
     /// From a template's outputs: all of them.
     All(&'a Frame<'a>),
     /// From a call: earlier groups, or other tasks. `ended`: the call itself has ended, as for its exit handler.
-    From { frame: &'a Frame<'a>, spot: Spot, ended: bool },
+    From {
+        frame: &'a Frame<'a>,
+        spot: Spot,
+        ended: bool,
+    },
 }
 
 /// The item of a loop.
@@ -72,7 +51,10 @@ pub(super) enum Item<'a> {
     /// Known only when it runs, or another call of the template has a loop.
     Any,
     Number,
-    Listed { items: &'a [Value], keys: OnceCell<HashSet<String>> },
+    Listed {
+        items: &'a [Value],
+        keys: OnceCell<HashSet<String>>,
+    },
 }
 
 pub(super) struct Scope<'a> {
@@ -83,128 +65,6 @@ pub(super) struct Scope<'a> {
     pub(super) outer: Option<&'a Scope<'a>>,
     pub(super) view: View<'a>,
     pub(super) item: &'a Item<'a>,
-}
-
-const WORKFLOW: [&str; 14] = [
-    "name",
-    "namespace",
-    "uid",
-    "mainEntrypoint",
-    "serviceAccountName",
-    "parameters",
-    "labels",
-    "annotations",
-    "creationTimestamp",
-    "priority",
-    "duration",
-    "scheduledTime",
-    "status",
-    "failures",
-];
-
-const CALL: [&str; 8] = ["id", "status", "startedAt", "finishedAt", "hostNodeName", "exitCode", "outputs.result", "outputs.parameters"];
-
-impl<'a> Globals<'a> {
-    pub(super) fn of(subject: &Subject<'a>) -> Self {
-        let spec = &subject.workflow.spec;
-        let open = subject.broken_at(&["spec", "arguments"]) || subject.referred();
-        let parameters = spec.arguments.parameters.iter().map(|parameter| parameter.name.as_str());
-        let templates = || subject.book.entries.iter().map(|entry| &entry.template);
-        Self {
-            parameters: (!open).then(|| parameters.collect()),
-            labels: &subject.workflow.metadata.labels,
-            annotations: &subject.workflow.metadata.annotations,
-            outputs: Exported::of(templates().flat_map(|t| &t.outputs.parameters).filter_map(|output| output.global_name.as_deref())),
-            artifacts: Exported::of(templates().flat_map(|t| &t.outputs.artifacts).filter_map(|output| output.global_name.as_deref())),
-            retries: spec.retry_strategy.is_some(),
-        }
-    }
-
-    pub(super) fn parameter(&self, name: &str) -> bool {
-        name == "json" || self.parameters.as_ref().is_none_or(|known| known.contains(name))
-    }
-
-    fn find(&self, rest: &str) -> Found {
-        let (field, name) = rest.split_once('.').unwrap_or((rest, ""));
-        let known = match (field, name) {
-            ("parameters", "") | ("labels" | "annotations", "" | "json") => true,
-            ("parameters", name) => self.parameter(name),
-            ("labels", name) => self.labels.contains_key(name) || name.starts_with("workflows.argoproj.io/"),
-            ("annotations", name) => self.annotations.contains_key(name) || name.starts_with("workflows.argoproj.io/"),
-            ("creationTimestamp" | "scheduledTime" | "duration", _) => true,
-            ("outputs", name) => match name.split_once('.') {
-                Some(("parameters", name)) => self.outputs.has(name),
-                Some(("artifacts", name)) => self.artifacts.has(name.strip_suffix(".path").unwrap_or(name)),
-                _ => false,
-            },
-            (field, "") => WORKFLOW.contains(&field),
-            _ => false,
-        };
-        if known { Found::Known } else { Found::Unknown }
-    }
-
-    fn names(&self) -> impl Iterator<Item = String> + '_ {
-        let parameters = self.parameters.iter().flatten().map(|name| format!("workflow.parameters.{name}"));
-        let outputs = self.outputs.names.iter().map(|name| format!("workflow.outputs.parameters.{name}"));
-        let artifacts = self.artifacts.names.iter().map(|name| format!("workflow.outputs.artifacts.{name}"));
-        WORKFLOW.iter().map(|name| format!("workflow.{name}")).chain(parameters).chain(outputs).chain(artifacts)
-    }
-}
-
-impl<'a> Exported<'a> {
-    fn of(names: impl Iterator<Item = &'a str>) -> Self {
-        let names: HashSet<&str> = names.collect();
-        let any = names.iter().any(|name| name::has_variables(name));
-        Self { names, any }
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.any || self.names.contains(name)
-    }
-}
-
-impl<'a> Frame<'a> {
-    pub(super) fn of(book: &'a Book<'a>, entry: &'a Entry<'a>) -> Self {
-        let mut index = HashMap::new();
-        for (position, (spot, call)) in entry.calls().enumerate() {
-            index.entry(call.name.as_str()).or_insert((position, spot, call));
-        }
-        Self { book, entry, index }
-    }
-
-    fn root(&self) -> &'static str {
-        if self.entry.kind == Kind::Dag { "tasks" } else { "steps" }
-    }
-
-    /// Whether a call has this field, such as `outputs.parameters.x`.
-    fn has(&self, position: usize, call: &Call, field: &str) -> bool {
-        let Callee::Entry(callee) = self.entry.callees[position] else { return true };
-        let callee = &self.book.entries[callee];
-        if callee.broken || callee.kind == Kind::Unclear {
-            return true;
-        }
-        match field {
-            "id" | "status" | "startedAt" | "finishedAt" | "hostNodeName" | "name" => true,
-            "exitCode" | "outputs.result" | "outputs.exitCode" => callee.kind.leaf(),
-            "outputs.parameters" => call.looped(),
-            _ => match field.strip_prefix("outputs.").and_then(|output| output.split_once('.')) {
-                Some(("parameters", name)) => callee.outputs.parameter(name),
-                Some(("artifacts", name)) => callee.outputs.artifact(name),
-                _ => false,
-            },
-        }
-    }
-
-    fn fields(&self, position: usize, name: &str) -> Vec<String> {
-        let root = self.root();
-        let mut fields: Vec<String> = CALL.iter().map(|field| format!("{root}.{name}.{field}")).collect();
-        if let Callee::Entry(callee) = self.entry.callees[position] {
-            let outputs = &self.book.entries[callee].outputs;
-            fields.extend(outputs.parameters.iter().map(|output| format!("{root}.{name}.outputs.parameters.{output}")));
-            fields.extend(outputs.artifacts.iter().map(|output| format!("{root}.{name}.outputs.artifacts.{output}")));
-        }
-        fields
-    }
 }
 
 impl<'a> Item<'a> {
@@ -255,7 +115,12 @@ impl Scope<'_> {
             "outputs" if self.output(rest) => Found::Known,
             "outputs" => Found::Left("the template has no such output"),
             "item" => self.item_field(rest),
-            "pod" if rest == "name" && self.entry.is_some_and(|entry| entry.kind.leaf() || entry.kind == Kind::Unclear) => Found::Known,
+            "pod"
+                if rest == "name"
+                    && self.entry.is_some_and(|entry| entry.kind.leaf() || entry.kind == Kind::Unclear) =>
+            {
+                Found::Known
+            }
             "pod" => Found::Unknown,
             "steps" | "tasks" if rest == "name" || rest.starts_with("name.") => Found::Known,
             "steps" | "tasks" => self.call(root, rest),
@@ -279,7 +144,9 @@ impl Scope<'_> {
             [root @ ("steps" | "tasks"), call, "outputs", kind @ ("parameters" | "artifacts"), name, ..] => {
                 self.call(root, &format!("{call}.outputs.{kind}.{name}"))
             }
-            [root @ ("steps" | "tasks"), call, "outputs", "result", ..] => self.call(root, &format!("{call}.outputs.result")),
+            [root @ ("steps" | "tasks"), call, "outputs", "result", ..] => {
+                self.call(root, &format!("{call}.outputs.result"))
+            }
             // Any field that every call has stands for the call itself.
             [root @ ("steps" | "tasks"), call, ..] => self.call(root, &format!("{call}.status")),
             _ => Found::Known,
@@ -342,7 +209,9 @@ impl Scope<'_> {
             return self.outer.map_or(Found::Unknown, |outer| outer.call(root, rest));
         };
         let (name, field) = rest.split_once('.').unwrap_or((rest, ""));
-        let Some((position, spot, call)) = frame.index.get(name) else { return Found::Unknown };
+        let Some((position, spot, call)) = frame.index.get(name) else {
+            return self.outer.map_or(Found::Unknown, |outer| outer.call(root, rest));
+        };
         let reach = self.reach(*spot, field);
         if reach == Reach::No || !frame.has(*position, call, field) {
             return Found::Unknown;
@@ -358,7 +227,9 @@ impl Scope<'_> {
         let View::From { spot: from, ended, .. } = self.view else { return Reach::Yes };
         match (from, to) {
             _ if from == to && ended => Reach::Yes,
-            (Spot::Step { group: own, .. }, Spot::Step { group, .. }) if group < own || group == own && field == "status" => {
+            (Spot::Step { group: own, .. }, Spot::Step { group, .. })
+                if group < own || group == own && field == "status" =>
+            {
                 Reach::Yes
             }
             (Spot::Task(_), Spot::Task(task)) => Reach::Task(task),
@@ -391,7 +262,9 @@ impl Scope<'_> {
         let Some(frame) = self.frame(root) else {
             return match self.view {
                 View::None => Some("hand it in as an argument; a template sees only its own inputs".to_owned()),
-                View::All(frame) | View::From { frame, .. } => Some(format!("in this template it is `{}.{rest}`", frame.root())),
+                View::All(frame) | View::From { frame, .. } => {
+                    Some(format!("in this template it is `{}.{rest}`", frame.root()))
+                }
             };
         };
         let (name, field) = rest.split_once('.').unwrap_or((rest, ""));
@@ -399,7 +272,9 @@ impl Scope<'_> {
             return near(&word, frame.index.keys().map(|name| format!("{root}.{name}.{field}")));
         };
         if self.reach(*spot, field) == Reach::No {
-            return Some(format!("`{name}` does not end before this step begins; only steps of earlier groups can be referred to"));
+            return Some(format!(
+                "`{name}` does not end before this step begins; only steps of earlier groups can be referred to"
+            ));
         }
         near(&word, frame.fields(*position, name).into_iter())
     }

@@ -46,22 +46,28 @@ fn metadata(subject: &Subject<'_>, report: &mut Report) {
             // What follows is appended, so a dash or dot at the end is as good as a letter.
             let whole = format!("{beginning}x");
             if !name::is_object_name(&whole) {
-                report.error_with(&at.key("generateName"), code::NAME, || (
-                    format!("metadata.generateName '{}' is invalid", short(beginning)),
-                    Some("use lower-case letters, digits, '-' and '.', as in `build-`".to_owned()),
-                ));
+                report.error_with(&at.key("generateName"), code::NAME, || {
+                    (
+                        format!("metadata.generateName '{}' is invalid", short(beginning)),
+                        Some("use lower-case letters, digits, '-' and '.', as in `build-`".to_owned()),
+                    )
+                });
             }
         }
-        (None, None) if !broken => report.error_with(&at, code::REQUIRED, || (
-            "metadata.name or metadata.generateName is required".to_owned(),
-            Some("write `generateName: my-workflow-` to get a new name for every run".to_owned()),
-        )),
+        (None, None) if !broken => report.error_with(&at, code::REQUIRED, || {
+            (
+                "metadata.name or metadata.generateName is required".to_owned(),
+                Some("write `generateName: my-workflow-` to get a new name for every run".to_owned()),
+            )
+        }),
         (None, None) => {}
     }
     if let Some(namespace) = metadata.namespace.as_deref().filter(|namespace| !namespace.is_empty())
         && (!name::is_label(namespace) || namespace.len() > name::LONGEST_WORKFLOW_NAME)
     {
-        report.error(&at.key("namespace"), code::NAME, || format!("metadata.namespace '{}' is invalid", short(namespace)));
+        report.error(&at.key("namespace"), code::NAME, || {
+            format!("metadata.namespace '{}' is invalid", short(namespace))
+        });
     }
 }
 
@@ -69,13 +75,22 @@ fn object_name(report: &mut Report, at: &At<'_>, name: &str) {
     if name.len() > name::LONGEST_WORKFLOW_NAME {
         report.error(at, code::NAME, || {
             let most = name::LONGEST_WORKFLOW_NAME;
-            format!("workflow name \"{}\" must not be more than {most} characters long (currently {})", short(name), name.len())
+            format!(
+                "workflow name \"{}\" must not be more than {most} characters long (currently {})",
+                short(name),
+                name.len()
+            )
         });
     } else if !name::is_object_name(name) {
-        report.error_with(at, code::NAME, || (
-            format!("metadata.name '{}' is invalid", short(name)),
-            Some("use lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit".to_owned()),
-        ));
+        report.error_with(at, code::NAME, || {
+            (
+                format!("metadata.name '{}' is invalid", short(name)),
+                Some(
+                    "use lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
+                        .to_owned(),
+                ),
+            )
+        });
     }
 }
 

@@ -10,7 +10,10 @@ use crate::expr::{
 pub(super) enum Tag<'t> {
     /// What stands between the braces, spaces and all.
     Name(&'t str),
-    Expression { text: &'t str, parsed: Box<Result<Program, Error>> },
+    Expression {
+        text: &'t str,
+        parsed: Box<Result<Program, Error>>,
+    },
 }
 
 /// An expression may hold `}}` of its own, so it ends where it parses; after so many tries it counts as wrong.

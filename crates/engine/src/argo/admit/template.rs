@@ -54,10 +54,15 @@ fn kind(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
         [] => report.error(at, code::TEMPLATE_TYPE, || {
             format!("templates.{label} template type unspecified. choose one of: {}", TYPE_NAMES.join(", "))
         }),
-        several => report.error_with(at, code::TEMPLATE_TYPE, || (
-            format!("templates.{label} multiple template types specified. choose one of: {}", TYPE_NAMES.join(", ")),
-            Some(format!("it has: {}", several.join(", "))),
-        )),
+        several => report.error_with(at, code::TEMPLATE_TYPE, || {
+            (
+                format!(
+                    "templates.{label} multiple template types specified. choose one of: {}",
+                    TYPE_NAMES.join(", ")
+                ),
+                Some(format!("it has: {}", several.join(", "))),
+            )
+        }),
     }
 }
 
@@ -99,9 +104,13 @@ pub(super) fn artifact_path(
             report.error(at, code::ARTIFACT, || format!("{}.path not specified", of()));
         }
         (Kind::Steps | Kind::Dag | Kind::Suspend, Some(_)) => {
-            report.error(&at.key("path"), code::ARTIFACT, || format!("{}.path only valid in container/script templates", of()));
+            report.error(&at.key("path"), code::ARTIFACT, || {
+                format!("{}.path only valid in container/script templates", of())
+            });
         }
-        (Kind::Container | Kind::Script, Some(path)) => absolute(report, &at.key("path"), &|| format!("{}.path", of()), path),
+        (Kind::Container | Kind::Script, Some(path)) => {
+            absolute(report, &at.key("path"), &|| format!("{}.path", of()), path)
+        }
         (Kind::Steps | Kind::Dag | Kind::Suspend, None) | (Kind::Unclear, _) => {}
     }
 }
@@ -112,10 +121,12 @@ pub(super) fn absolute(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String
         return;
     }
     if !path.starts_with('/') {
-        report.error_with(at, code::PATH, || (
-            format!("{} '{}' must be an absolute path", of(), short(path)),
-            Some(format!("write `/tmp/{}`, for example", short(path.trim_start_matches("./")))),
-        ));
+        report.error_with(at, code::PATH, || {
+            (
+                format!("{} '{}' must be an absolute path", of(), short(path)),
+                Some(format!("write `/tmp/{}`, for example", short(path.trim_start_matches("./")))),
+            )
+        });
     } else if path.split('/').any(|part| part == "..") {
         report.error(at, code::PATH, || format!("{} '{}' must not contain '..'", of(), short(path)));
     }
@@ -131,19 +142,29 @@ fn limits(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
                 format!("templates.{label} {} template doesn't support timeout field", entry.kind.word())
             });
         } else if !name::has_variables(&timeout.0) && duration::units(&timeout.0).is_none() {
-            report.error_with(&place, code::DURATION, || (
-                format!("{label} has invalid duration format in timeout"),
-                Some(format!("`{}` is not a duration; write it with units, as in `90s` or `1h30m`", short(&timeout.0))),
-            ));
+            report.error_with(&place, code::DURATION, || {
+                (
+                    format!("{label} has invalid duration format in timeout"),
+                    Some(format!(
+                        "`{}` is not a duration; write it with units, as in `90s` or `1h30m`",
+                        short(&timeout.0)
+                    )),
+                )
+            });
         }
     }
     if let Some(deadline) = &template.active_deadline_seconds {
         let place = at.key("activeDeadlineSeconds");
         if matches!(entry.kind, Kind::Steps | Kind::Dag) {
-            report.error_with(&place, code::MISPLACED, || (
-                format!("templates.{label}.activeDeadlineSeconds is only valid for leaf templates"),
-                Some("set it on the templates it calls, or on the whole workflow as `spec.activeDeadlineSeconds`".to_owned()),
-            ));
+            report.error_with(&place, code::MISPLACED, || {
+                (
+                    format!("templates.{label}.activeDeadlineSeconds is only valid for leaf templates"),
+                    Some(
+                        "set it on the templates it calls, or on the whole workflow as `spec.activeDeadlineSeconds`"
+                            .to_owned(),
+                    ),
+                )
+            });
         } else if !number_from(deadline, 0) {
             report.error(&place, code::MISPLACED, || {
                 format!("templates.{label}.activeDeadlineSeconds must be a positive integer > 0 or an argo variable")
@@ -195,7 +216,9 @@ pub(super) fn retry(report: &mut Report, at: &At<'_>, strategy: &RetryStrategy) 
     }
     let Some(backoff) = &strategy.backoff else { return };
     let at = at.key("backoff");
-    for (field, wait) in [("duration", &backoff.duration), ("maxDuration", &backoff.max_duration), ("cap", &backoff.cap)] {
+    for (field, wait) in
+        [("duration", &backoff.duration), ("maxDuration", &backoff.max_duration), ("cap", &backoff.cap)]
+    {
         if let Some(wait) = wait {
             span(report, &at.key(field), &|| format!("retryStrategy.backoff.{field}"), wait);
         }
@@ -211,10 +234,15 @@ pub(super) fn retry(report: &mut Report, at: &At<'_>, strategy: &RetryStrategy) 
 
 fn span(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, text: &IntOrText) {
     if !text.0.is_empty() && !name::has_variables(&text.0) && duration::parse(&text.0).is_none() {
-        report.error_with(at, code::DURATION, || (
-            format!("{} '{}' is not a duration", of(), short(&text.0)),
-            Some("write a number of seconds, or units as in `90s`, `10m` or `1h30m` (days are written in hours)".to_owned()),
-        ));
+        report.error_with(at, code::DURATION, || {
+            (
+                format!("{} '{}' is not a duration", of(), short(&text.0)),
+                Some(
+                    "write a number of seconds, or units as in `90s`, `10m` or `1h30m` (days are written in hours)"
+                        .to_owned(),
+                ),
+            )
+        });
     }
 }
 

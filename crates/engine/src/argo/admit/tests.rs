@@ -31,7 +31,8 @@ impl Surroundings for Shelf {
 }
 
 fn parsed(text: &str) -> Value {
-    let mut documents = read("test.yaml", text.as_bytes(), &Limits::default()).unwrap_or_else(|problems| panic!("{problems}"));
+    let mut documents =
+        read("test.yaml", text.as_bytes(), &Limits::default()).unwrap_or_else(|problems| panic!("{problems}"));
     assert_eq!(documents.len(), 1, "one document expected");
     documents.remove(0).value
 }

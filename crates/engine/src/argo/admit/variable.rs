@@ -101,7 +101,13 @@ impl Walker<'_> {
                 looped |= steps.is_some_and(|steps| steps.iter().any(Call::looped));
             }
             let item = Self::item(call, looped);
-            let scope = Scope { globals: self.globals, entry: Some(entry), outer, view: View::From { frame, spot, ended: false }, item: &item };
+            let scope = Scope {
+                globals: self.globals,
+                entry: Some(entry),
+                outer,
+                view: View::From { frame, spot, ended: false },
+                item: &item,
+            };
             let place = at.call(spot);
             self.call(report, &place, &scope, spot, call, &mut |_, _, task| {
                 if let Spot::Task(own) = spot {
@@ -139,7 +145,13 @@ impl Walker<'_> {
             let call = &dag.tasks[task];
             let spot = Spot::Task(task);
             let item = Self::item(call, false);
-            let scope = Scope { globals: self.globals, entry: Some(entry), outer, view: View::From { frame, spot, ended: false }, item: &item };
+            let scope = Scope {
+                globals: self.globals,
+                entry: Some(entry),
+                outer,
+                view: View::From { frame, spot, ended: false },
+                item: &item,
+            };
             let place = at.call(spot);
             self.call(&mut again, &place, &scope, spot, call, &mut |_, at, needed| {
                 if strange.contains(&(task, needed)) {
@@ -157,7 +169,15 @@ impl Walker<'_> {
         }
     }
 
-    fn call(&self, report: &mut Report, at: &At<'_>, scope: &Scope<'_>, spot: Spot, call: &Call, tasks: &mut Tasks<'_>) {
+    fn call(
+        &self,
+        report: &mut Report,
+        at: &At<'_>,
+        scope: &Scope<'_>,
+        spot: Spot,
+        call: &Call,
+        tasks: &mut Tasks<'_>,
+    ) {
         let Some(raw) = scope.entry.and_then(|entry| spot.find(entry.raw)) else { return };
         self.fields(report, at, scope, raw, &["inline", "hooks", "withItems"], tasks);
         if let Some(items) = raw.get("withItems") {
@@ -204,7 +224,15 @@ impl Walker<'_> {
         }
     }
 
-    fn fields(&self, report: &mut Report, at: &At<'_>, scope: &Scope<'_>, raw: &Value, skipped: &[&str], tasks: &mut Tasks<'_>) {
+    fn fields(
+        &self,
+        report: &mut Report,
+        at: &At<'_>,
+        scope: &Scope<'_>,
+        raw: &Value,
+        skipped: &[&str],
+        tasks: &mut Tasks<'_>,
+    ) {
         for (key, value) in raw.as_object().into_iter().flatten() {
             if !skipped.contains(&key.as_str()) {
                 self.value(report, &at.key(key), scope, value, tasks);
@@ -252,9 +280,9 @@ impl Walker<'_> {
             Found::Unknown => report.warn(at, code::UNRESOLVED, || {
                 format!("nothing stands for {{{{{}}}}}, it will be left as it is", short(body))
             }),
-            Found::Left(why) => report.warn(at, code::UNRESOLVED, || {
-                format!("nothing stands for {{{{{}}}}}: {why}", short(body))
-            }),
+            Found::Left(why) => {
+                report.warn(at, code::UNRESOLVED, || format!("nothing stands for {{{{{}}}}}: {why}", short(body)))
+            }
         }
     }
 }
@@ -264,7 +292,12 @@ fn ignore(_: &mut Report, _: &At<'_>, _: usize) {}
 /// `at` is the text with the reference, somewhere below the call.
 fn missing(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, call: &Call, needed: &str) {
     report.error_with(at, code::MISSING_DEPENDENCY, || {
-        let message = format!("templates.{}.tasks.{} missing dependency '{needed}' for {}", entry.label, call.name, user(at, call));
+        let message = format!(
+            "templates.{}.tasks.{} missing dependency '{needed}' for {}",
+            entry.label,
+            call.name,
+            user(at, call)
+        );
         (message, Some(format!("add `{needed}` to the task's `depends` or `dependencies`")))
     });
 }
@@ -276,10 +309,13 @@ fn user(at: &At<'_>, call: &Call) -> String {
         let (_, rest) = path.split_once(list)?;
         rest.split(']').next()?.parse::<usize>().ok()
     };
-    if let Some(parameter) = index_behind(".arguments.parameters[").and_then(|index| call.arguments.parameters.get(index)) {
+    if let Some(parameter) =
+        index_behind(".arguments.parameters[").and_then(|index| call.arguments.parameters.get(index))
+    {
         return format!("parameter '{}'", parameter.name);
     }
-    if let Some(artifact) = index_behind(".arguments.artifacts[").and_then(|index| call.arguments.artifacts.get(index)) {
+    if let Some(artifact) = index_behind(".arguments.artifacts[").and_then(|index| call.arguments.artifacts.get(index))
+    {
         return format!("artifact '{}'", artifact.name);
     }
     let field = path.rsplit(['.', ']']).next().unwrap_or_default();

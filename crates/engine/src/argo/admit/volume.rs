@@ -22,7 +22,9 @@ pub(super) fn list(report: &mut Report, at: &At<'_>, volumes: &[Volume], raw: &V
         if name.is_empty() {
             report.error(&place, code::REQUIRED, || format!("volumes[{index}].name is required"));
         } else if !name::has_variables(name) && !seen.insert(name) {
-            report.error(&place.key("name"), code::DUPLICATE_NAME, || format!("volumes[{index}].name '{name}' is not unique"));
+            report.error(&place.key("name"), code::DUPLICATE_NAME, || {
+                format!("volumes[{index}].name '{name}' is not unique")
+            });
         }
         let fields = raw.get(index).and_then(Value::as_object);
         let sources = fields.map_or(1, |fields| fields.keys().filter(|key| *key != "name").count());
@@ -38,7 +40,9 @@ pub(super) fn list(report: &mut Report, at: &At<'_>, volumes: &[Volume], raw: &V
         let claim = volume.persistent_volume_claim.as_ref().is_some_and(|claim| claim.claim_name.is_empty());
         let secret = volume.secret.as_ref().is_some_and(|secret| secret.secret_name.is_empty());
         let map = volume.config_map.as_ref().is_some_and(|map| map.name.is_empty());
-        for (nameless, field) in [(claim, "persistentVolumeClaim.claimName"), (secret, "secret.secretName"), (map, "configMap.name")] {
+        for (nameless, field) in
+            [(claim, "persistentVolumeClaim.claimName"), (secret, "secret.secretName"), (map, "configMap.name")]
+        {
             if nameless {
                 report.error(&place, code::REQUIRED, || format!("volume '{}' {field} is required", short(name)));
             }
@@ -52,7 +56,9 @@ pub(super) fn claims(report: &mut Report, at: &At<'_>, claims: &[ClaimTemplate])
         let place = at.index(index);
         let metadata = place.key("metadata");
         match claim.metadata.name.as_deref().filter(|name| !name.is_empty()) {
-            None => report.error(&metadata, code::REQUIRED, || format!("volumeClaimTemplates[{index}].metadata.name is required")),
+            None => report.error(&metadata, code::REQUIRED, || {
+                format!("volumeClaimTemplates[{index}].metadata.name is required")
+            }),
             Some(name) if !seen.insert(name) => report.error(&metadata.key("name"), code::DUPLICATE_NAME, || {
                 format!("volumeClaimTemplates[{index}].metadata.name '{name}' is not unique")
             }),
@@ -85,14 +91,24 @@ pub(super) fn mounts(
     for (index, mount) in container.volume_mounts.iter().enumerate() {
         let place = list.index(index);
         let of = || format!("templates.{label}.{field}.volumeMounts[{index}]");
-        if !open && !name::has_variables(&mount.name) && !own.contains(mount.name.as_str()) && !subject.volumes.contains(mount.name.as_str()) {
-            report.error_with(&place.key("name"), code::VOLUME, || (
-                format!("{} names the volume '{}', which is not defined", of(), short(&mount.name)),
-                name::suggest(&mount.name, volumes().chain(claims())),
-            ));
+        if !open
+            && !name::has_variables(&mount.name)
+            && !own.contains(mount.name.as_str())
+            && !subject.volumes.contains(mount.name.as_str())
+        {
+            report.error_with(&place.key("name"), code::VOLUME, || {
+                (
+                    format!("{} names the volume '{}', which is not defined", of(), short(&mount.name)),
+                    name::suggest(&mount.name, volumes().chain(claims())),
+                )
+            });
         }
         template::absolute(report, &place.key("mountPath"), &|| format!("{}.mountPath", of()), &mount.mount_path);
-        if mount.sub_path.as_deref().is_some_and(|path| path.starts_with('/') || path.split('/').any(|part| part == "..")) {
+        if mount
+            .sub_path
+            .as_deref()
+            .is_some_and(|path| path.starts_with('/') || path.split('/').any(|part| part == ".."))
+        {
             report.error(&place.key("subPath"), code::PATH, || format!("{}.subPath must stay inside the volume", of()));
         }
         if let Some(earlier) = taken.get(mount.mount_path.as_str()) {
@@ -109,7 +125,10 @@ pub(super) fn mounts(
         if let Some((path, earlier)) = artifact.path.as_deref().and_then(|path| Some((path, taken.get(path)?))) {
             let place = list.index(index);
             report.error(&place.key("path"), code::VOLUME, || {
-                format!("templates.{label}.inputs.artifacts[{index}].path '{}' already mounted in {earlier}", short(path))
+                format!(
+                    "templates.{label}.inputs.artifacts[{index}].path '{}' already mounted in {earlier}",
+                    short(path)
+                )
             });
         }
     }

@@ -34,7 +34,11 @@ const CONTROL: &[Field] = &[
     Field::yes("archiveLogs", &BOOL, "Keep the logs; they are always kept here"),
     Field::yes("ttlStrategy", &TTL, "How long the finished run is kept"),
     Field::yes("podGC", &ANY, "When pods are deleted; tasks leave nothing behind here"),
-    Field::yes("artifactRepositoryRef", &REPOSITORY_REF, "The default repository; artifacts go to the local store here"),
+    Field::yes(
+        "artifactRepositoryRef",
+        &REPOSITORY_REF,
+        "The default repository; artifacts go to the local store here",
+    ),
 ];
 
 const KUBERNETES: &[Field] = &[

@@ -13,18 +13,8 @@ use crate::shape::{BOOL, COUNT, Field, INT_OR_TEXT, INT32, Shape, TEXT, TEXT_MAP
 pub static TEMPLATE: Shape = Shape::Object(&[OWN, &TYPES, CONTROL, KUBERNETES, LATER]);
 
 /// The fields of which every template has exactly one.
-pub(crate) const TYPE_NAMES: &[&str] = &[
-    "container",
-    "script",
-    "steps",
-    "dag",
-    "suspend",
-    "resource",
-    "http",
-    "data",
-    "containerSet",
-    "plugin",
-];
+pub(crate) const TYPE_NAMES: &[&str] =
+    &["container", "script", "steps", "dag", "suspend", "resource", "http", "data", "containerSet", "plugin"];
 
 const OWN: &[Field] = &[
     Field::yes("name", &TEXT, "The name calls use"),

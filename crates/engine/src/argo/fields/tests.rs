@@ -64,7 +64,9 @@ fn filled(shape: &Shape, largest: bool, depth: usize) -> Value {
             let known = shape.fields().filter(|field| field.support == Support::Yes);
             // A template inside a template inside a template says nothing new.
             let fields = known.filter(|field| depth < 12 || field.name != "inline");
-            Value::Object(fields.map(|field| (field.name.to_owned(), filled(field.shape, largest, depth + 1))).collect())
+            Value::Object(
+                fields.map(|field| (field.name.to_owned(), filled(field.shape, largest, depth + 1))).collect(),
+            )
         }
         Shape::List(inner) => json!([filled(inner, largest, depth + 1)]),
         Shape::Map(inner) => Value::Object(Map::from_iter([("key".to_owned(), filled(inner, largest, depth + 1))])),

@@ -19,6 +19,8 @@ impl Scope<'_> {
             "startedAt" => return Lookup::Text(self.node(self.carrier(subject)).started.to_string()),
             "finishedAt" => return self.node(self.carrier(subject)).finished.map(|at| at.to_string()).into(),
             "name" => return Lookup::Text(call.to_owned()),
+            // An older spelling of `outputs.exitCode`.
+            "exitCode" => return self.call(root, call, "outputs.exitCode"),
             _ => {}
         }
         let Some(output) = field.strip_prefix("outputs.") else { return Lookup::Unknown };

@@ -26,10 +26,19 @@ enum Part<'a> {
     Minute(Pad),
     Second(Pad),
     /// Digits after the second; trailing zeros are left out when `trim`.
-    Fraction { digits: usize, trim: bool },
-    Noon { upper: bool },
+    Fraction {
+        digits: usize,
+        trim: bool,
+    },
+    Noon {
+        upper: bool,
+    },
     Zone,
-    Shift { z: bool, colon: bool, minutes: bool },
+    Shift {
+        z: bool,
+        colon: bool,
+        minutes: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,7 +49,7 @@ enum Pad {
 }
 
 /// Longer spellings first, where one begins another.
-const PARTS: [(&str, Part<'static>); 32] = [
+const PARTS: [(&str, Part<'static>); 28] = [
     ("January", Part::Month),
     ("Monday", Part::Weekday),
     ("Jan", Part::ShortMonth),
@@ -69,20 +78,24 @@ const PARTS: [(&str, Part<'static>); 32] = [
     ("3", Part::HalfHour(Pad::None)),
     ("4", Part::Minute(Pad::None)),
     ("5", Part::Second(Pad::None)),
-    (".000000000", Part::Fraction { digits: 9, trim: false }),
-    (".000000", Part::Fraction { digits: 6, trim: false }),
-    (".000", Part::Fraction { digits: 3, trim: false }),
-    (".999", Part::Fraction { digits: 3, trim: true }),
 ];
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
     "December",
 ];
 
-const DAYS: [&str; 7] = [
-    "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
-];
+const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
 impl<'a> Layout<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
@@ -140,11 +153,7 @@ impl<'a> Layout<'a> {
                 Part::Fraction { digits, trim } => {
                     let all = format!(".{:09}", civil.subsec_nanosecond());
                     let cut = &all[..=digits];
-                    text.push_str(if trim {
-                        cut.trim_end_matches('0').trim_end_matches('.')
-                    } else {
-                        cut
-                    });
+                    text.push_str(if trim { cut.trim_end_matches('0').trim_end_matches('.') } else { cut });
                 }
                 Part::Noon { upper } => text.push_str(match (civil.hour() < 12, upper) {
                     (true, true) => "AM",
@@ -165,9 +174,7 @@ impl<'a> Layout<'a> {
     pub(crate) fn read(&self, text: &str) -> Result<Moment, String> {
         let mut reader = Reader::new(text);
         for part in &self.0 {
-            reader
-                .part(*part)
-                .ok_or_else(|| format!("'{}' does not fit the layout", reader.rest))?;
+            reader.part(*part).ok_or_else(|| format!("'{}' does not fit the layout", reader.rest))?;
         }
         if reader.rest.is_empty() {
             reader.moment().ok_or_else(|| "there is no such date".to_owned())

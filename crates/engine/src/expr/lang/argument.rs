@@ -69,12 +69,7 @@ impl<'a> Arguments<'a> {
     }
 
     pub(super) fn wrong(&self, index: usize, wanted: &str, given: &Value) -> Fault {
-        Fault(format!(
-            "{}() needs {wanted} as argument {}, not {}",
-            self.name,
-            index + 1,
-            describe(given)
-        ))
+        Fault(format!("{}() needs {wanted} as argument {}, not {}", self.name, index + 1, describe(given)))
     }
 
     pub(super) fn fault(&self, message: impl std::fmt::Display) -> Fault {

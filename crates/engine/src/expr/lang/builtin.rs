@@ -45,14 +45,8 @@ impl Function {
     }
 }
 
-const FAMILIES: [&[Function]; 6] = [
-    text::FUNCTIONS,
-    list::FUNCTIONS,
-    map::FUNCTIONS,
-    math::FUNCTIONS,
-    convert::FUNCTIONS,
-    date::FUNCTIONS,
-];
+const FAMILIES: [&[Function]; 6] =
+    [text::FUNCTIONS, list::FUNCTIONS, map::FUNCTIONS, math::FUNCTIONS, convert::FUNCTIONS, date::FUNCTIONS];
 
 pub(super) fn find(name: &str) -> Option<&'static Function> {
     FAMILIES.iter().copied().flatten().find(|function| function.name == name)
@@ -69,7 +63,9 @@ pub(super) fn refused(name: &str) -> Option<&'static str> {
             "an expression must give the same result when a run is replayed, so it may not read the clock; \
              use workflow.creationTimestamp, or pass the time as a parameter",
         ),
-        "timezone" => Some("time zone tables differ between machines; use offsets such as +02:00 in the text of the date"),
+        "timezone" => {
+            Some("time zone tables differ between machines; use offsets such as +02:00 in the text of the date")
+        }
         _ => None,
     }
 }

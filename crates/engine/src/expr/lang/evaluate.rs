@@ -15,7 +15,7 @@ pub(super) struct Machine<'a> {
     env: &'a dyn Env,
     pub(super) work: Work,
     depth: usize,
-    deepest: usize,
+    limits: Limits,
     locals: Vec<(Arc<str>, Value)>,
     /// The closures being evaluated, innermost last.
     pub(super) frames: Vec<Frame>,
@@ -30,15 +30,7 @@ pub(super) struct Frame {
 
 impl<'a> Machine<'a> {
     pub(super) fn new(tree: &'a Tree, env: &'a dyn Env, limits: Limits) -> Self {
-        Self {
-            tree,
-            env,
-            work: Work::new(limits),
-            depth: 0,
-            deepest: limits.depth,
-            locals: Vec::new(),
-            frames: Vec::new(),
-        }
+        Self { tree, env, work: Work::new(limits), depth: 0, limits, locals: Vec::new(), frames: Vec::new() }
     }
 
     pub(super) fn run(mut self) -> Result<Value, Error> {
@@ -49,7 +41,7 @@ impl<'a> Machine<'a> {
             return Ok(value);
         }
         // A result leaves as text sooner or later; what has no text must not leave.
-        match json::Style::COMPACT.write_within(&value, Limits::BYTES) {
+        match json::Style::COMPACT.write_within(&value, self.limits.bytes) {
             Ok(_) => Ok(value),
             Err(json::Refusal::TooLong) => Err(Error::at(place, "the result is too large")),
             Err(json::Refusal::NotANumber(value)) => {
@@ -61,24 +53,37 @@ impl<'a> Machine<'a> {
 
     pub(super) fn eval(&mut self, id: Id) -> Result<Value, Error> {
         self.depth += 1;
-        if self.depth > self.deepest {
-            let message = format!("evaluation nests deeper than {} levels", self.deepest);
+        if self.depth > self.limits.depth {
+            let message = format!("evaluation nests deeper than {} levels", self.limits.depth);
             return Err(Error::at(self.tree.node(id).span, message));
         }
         let mut chain = Vec::new();
+        let mut value = self.descend(id, &mut chain)?;
+        while let Some(next) = chain.pop() {
+            let node = self.tree.node(next);
+            let at = |fault: Fault| Error::at(node.span, fault.0);
+            self.work.spend(1).map_err(at)?;
+            value = match &node.kind {
+                // The branch taken is the next link, not a level deeper: lists of alternatives may be long.
+                Kind::Choose { yes, no, .. } => {
+                    let held = operate::truth(&value, "a condition").map_err(at)?;
+                    self.descend(if held { *yes } else { *no }, &mut chain)?
+                }
+                kind => self.apply(kind, node.span, value, &mut chain)?,
+            };
+        }
+        self.depth -= 1;
+        Ok(value)
+    }
+
+    /// Walks down to where a chain begins and evaluates that; the links above it are left to be applied.
+    fn descend(&mut self, id: Id, chain: &mut Vec<Id>) -> Result<Value, Error> {
         let mut at = id;
         while let Some(operand) = self.tree.node(at).kind.operand() {
             chain.push(at);
             at = operand;
         }
-        let mut value = self.leaf(at, &mut chain)?;
-        while let Some(next) = chain.pop() {
-            let node = self.tree.node(next);
-            self.work.spend(1).map_err(|fault| Error::at(node.span, fault.0))?;
-            value = self.apply(&node.kind, node.span, value, &mut chain)?;
-        }
-        self.depth -= 1;
-        Ok(value)
+        self.leaf(at, chain)
     }
 
     /// A node that begins a chain.
@@ -144,14 +149,6 @@ impl<'a> Machine<'a> {
         match kind {
             Kind::Unary(operator, _) => operate::unary(*operator, &value).map_err(at),
             Kind::Binary(operator, _, right) => self.binary(*operator, value, *right, span),
-            Kind::Choose { yes, no, .. } => {
-                let chosen = if operate::truth(&value, "a condition").map_err(at)? {
-                    yes
-                } else {
-                    no
-                };
-                self.eval(*chosen)
-            }
             Kind::Member { optional: true, .. }
             | Kind::At { optional: true, .. }
             | Kind::Method { optional: true, .. }
@@ -178,12 +175,7 @@ impl<'a> Machine<'a> {
                 }
                 self.call(function, &values, span)
             }
-            Kind::Over {
-                predicate,
-                closure,
-                extra,
-                ..
-            } => {
+            Kind::Over { predicate, closure, extra, .. } => {
                 let extra = extra.map(|extra| self.eval(extra)).transpose()?;
                 let result = self.over(*predicate, &value, *closure, extra, span)?;
                 self.made(result, span)
@@ -209,7 +201,8 @@ impl<'a> Machine<'a> {
             | Kind::List(_)
             | Kind::Map(_)
             | Kind::Let { .. }
-            | Kind::Sequence(_) => unreachable!("these have no operand and so only begin a chain"),
+            | Kind::Sequence(_)
+            | Kind::Choose { .. } => unreachable!("these begin a chain, or choose how it goes on"),
         }
     }
 
@@ -229,7 +222,9 @@ impl<'a> Machine<'a> {
                 Ok(right)
             }
             _ => {
-                if operator == Binary::In && matches!(&self.tree.node(right).kind, Kind::Name(name) if &**name == "$env") {
+                if operator == Binary::In
+                    && matches!(&self.tree.node(right).kind, Kind::Name(name) if &**name == "$env")
+                {
                     let known = left.as_str().is_some_and(|name| self.env.root(name).is_some());
                     return Ok(Value::Bool(known));
                 }
@@ -251,11 +246,7 @@ impl<'a> Machine<'a> {
             _ => None,
         };
         if let Some(key) = key {
-            let member = if all {
-                Some(self.env.root(&key).unwrap_or_default())
-            } else {
-                self.env.member(name, &key)
-            };
+            let member = if all { Some(self.env.root(&key).unwrap_or_default()) } else { self.env.member(name, &key) };
             if let Some(value) = member {
                 chain.pop();
                 return Ok(value);
@@ -295,10 +286,7 @@ impl<'a> Machine<'a> {
     }
 
     fn call(&mut self, function: &super::builtin::Function, values: &[Value], span: Span) -> Result<Value, Error> {
-        let arguments = Arguments {
-            name: function.name,
-            values,
-        };
+        let arguments = Arguments { name: function.name, values };
         // Almost every function looks at all of a text it is given.
         let texts: u64 = values.iter().map(scan).sum();
         self.work.spend(texts).map_err(|fault| Error::at(span, fault.0))?;
@@ -311,9 +299,7 @@ impl<'a> Machine<'a> {
     }
 
     fn frame(&self) -> &Frame {
-        self.frames
-            .last()
-            .expect("the parser admits '#' inside closures only")
+        self.frames.last().expect("the parser admits '#' inside closures only")
     }
 
     /// Skips the rest of a chain of members whose beginning was nil.

@@ -38,7 +38,13 @@ pub(super) fn query(document: &Value, path: &str, work: &mut Work) -> Made {
 }
 
 /// Selects from a value and from everything inside it.
-fn descend(value: &Value, segment: &Segment, document: &Value, found: &mut Vec<Value>, work: &mut Work) -> Result<(), Fault> {
+fn descend(
+    value: &Value,
+    segment: &Segment,
+    document: &Value,
+    found: &mut Vec<Value>,
+    work: &mut Work,
+) -> Result<(), Fault> {
     select(value, segment, document, found, work)?;
     match value {
         Value::List(items) => {
@@ -56,7 +62,13 @@ fn descend(value: &Value, segment: &Segment, document: &Value, found: &mut Vec<V
     Ok(())
 }
 
-fn select(value: &Value, segment: &Segment, document: &Value, found: &mut Vec<Value>, work: &mut Work) -> Result<(), Fault> {
+fn select(
+    value: &Value,
+    segment: &Segment,
+    document: &Value,
+    found: &mut Vec<Value>,
+    work: &mut Work,
+) -> Result<(), Fault> {
     let before = found.len();
     match (segment, value) {
         (Segment::Names(names), Value::Map(entries)) => {

@@ -9,13 +9,26 @@ use crate::expr::calendar::Layout;
 use crate::expr::{Moment, Value, nearest, number};
 
 const DATE: [&str; 17] = [
-    "Year", "Month", "Day", "Hour", "Minute", "Second", "Nanosecond", "Weekday", "YearDay", "Unix", "UnixMilli", "Format",
-    "Add", "Sub", "Before", "After", "Equal",
+    "Year",
+    "Month",
+    "Day",
+    "Hour",
+    "Minute",
+    "Second",
+    "Nanosecond",
+    "Weekday",
+    "YearDay",
+    "Unix",
+    "UnixMilli",
+    "Format",
+    "Add",
+    "Sub",
+    "Before",
+    "After",
+    "Equal",
 ];
 
-const DURATION: [&str; 7] = [
-    "Hours", "Minutes", "Seconds", "Milliseconds", "Microseconds", "Nanoseconds", "String",
-];
+const DURATION: [&str; 7] = ["Hours", "Minutes", "Seconds", "Milliseconds", "Microseconds", "Nanoseconds", "String"];
 
 pub(super) fn call(value: &Value, name: &str, values: &[Value]) -> Made {
     let arguments = Arguments { name, values };
@@ -43,10 +56,9 @@ fn date(moment: Moment, name: &str, arguments: &Arguments<'_>) -> Made {
         "Format" => Value::from(Layout::new(arguments.text(0)?).write(moment)),
         "String" => Value::from(moment.to_string()),
         "Add" => match arguments.any(0) {
-            Value::Duration(length) => moment
-                .plus(*length)
-                .map(Value::Date)
-                .ok_or_else(|| Fault::from("there is no such date"))?,
+            Value::Duration(length) => {
+                moment.plus(*length).map(Value::Date).ok_or_else(|| Fault::from("there is no such date"))?
+            }
             other => return Err(arguments.wrong(0, "a duration", other)),
         },
         "Sub" => Value::Duration(moment.since(other_date(arguments)?)),
@@ -80,9 +92,8 @@ fn duration(length: SignedDuration, name: &str) -> Made {
 }
 
 fn unknown(kind: &str, name: &str, known: &[&'static str]) -> Fault {
-    let hint = nearest(name, known.iter().copied())
-        .map(|known| format!("; did you mean '{known}'?"))
-        .unwrap_or_default();
+    let hint =
+        nearest(name, known.iter().copied()).map(|known| format!("; did you mean '{known}'?")).unwrap_or_default();
     Fault(format!("a {kind} has no method '{name}'{hint}"))
 }
 

@@ -13,15 +13,13 @@ use crate::expr::number;
 pub(super) fn unary(operator: Unary, value: &Value) -> Made {
     match (operator, value) {
         (Unary::Not, Value::Bool(held)) => Ok(Value::Bool(!held)),
-        (Unary::Minus, Value::Int(number)) => number
-            .checked_neg()
-            .map(Value::Int)
-            .ok_or_else(|| Fault::from("the number does not fit 64 bits")),
+        (Unary::Minus, Value::Int(number)) => {
+            number.checked_neg().map(Value::Int).ok_or_else(|| Fault::from("the number does not fit 64 bits"))
+        }
         (Unary::Minus, Value::Float(number)) => Ok(Value::Float(-number)),
-        (Unary::Minus, Value::Duration(length)) => length
-            .checked_neg()
-            .map(Value::Duration)
-            .ok_or_else(|| Fault::from("the duration does not fit 64 bits")),
+        (Unary::Minus, Value::Duration(length)) => {
+            length.checked_neg().map(Value::Duration).ok_or_else(|| Fault::from("the duration does not fit 64 bits"))
+        }
         (Unary::Plus, Value::Int(_) | Value::Float(_)) => Ok(value.clone()),
         (Unary::Not, other) => Err(Fault(format!("'!' needs a bool, not {}", describe(other)))),
         (Unary::Minus, other) => Err(Fault(format!("'-' needs a number, not {}", describe(other)))),
@@ -39,7 +37,9 @@ pub(super) fn binary(operator: Binary, left: &Value, right: &Value, work: &mut W
             compare(operator, left, right)
         }
         Binary::In => contains(left, right, work).map(Value::Bool),
-        Binary::Matches | Binary::Contains | Binary::StartsWith | Binary::EndsWith => search(operator, left, right, work),
+        Binary::Matches | Binary::Contains | Binary::StartsWith | Binary::EndsWith => {
+            search(operator, left, right, work)
+        }
         Binary::Range => range(left, right, work),
         Binary::Add => add(left, right, work),
         Binary::Subtract => subtract(left, right),
@@ -77,9 +77,7 @@ pub(super) fn equal(left: &Value, right: &Value, work: &mut Work) -> Result<bool
 }
 
 pub(super) fn truth(value: &Value, operator: &str) -> Result<bool, Fault> {
-    value
-        .as_bool()
-        .ok_or_else(|| Fault(format!("{operator} needs a bool, not {}", describe(value))))
+    value.as_bool().ok_or_else(|| Fault(format!("{operator} needs a bool, not {}", describe(value))))
 }
 
 /// Whether `needle` is an element of a list or a key of a map.
@@ -99,10 +97,7 @@ pub(super) fn contains(needle: &Value, haystack: &Value, work: &mut Work) -> Res
         (Value::Str(_), Value::Str(_)) => Err(Fault::from(
             "'in' looks into arrays and maps; for text within text use 'contains', the other way round",
         )),
-        _ => Err(Fault(format!(
-            "'in' needs an array or a map on its right side, not {}",
-            describe(haystack)
-        ))),
+        _ => Err(Fault(format!("'in' needs an array or a map on its right side, not {}", describe(haystack)))),
     }
 }
 
@@ -150,11 +145,7 @@ fn range(left: &Value, right: &Value, work: &mut Work) -> Made {
     let (Value::Int(from), Value::Int(to)) = (left, right) else {
         return Err(mismatch(Binary::Range, left, right));
     };
-    let count = if to < from {
-        0
-    } else {
-        to.abs_diff(*from).saturating_add(1)
-    };
+    let count = if to < from { 0 } else { to.abs_diff(*from).saturating_add(1) };
     work.claim_list(usize::try_from(count).unwrap_or(usize::MAX))?;
     if count == 0 {
         return Ok(Value::list(Vec::new()));
@@ -207,9 +198,7 @@ fn scale(operator: Binary, left: &Value, right: &Value) -> Made {
     {
         let nanoseconds = length.as_nanos().checked_mul(i128::from(*times));
         let nanoseconds = nanoseconds.and_then(|all| i64::try_from(all).ok());
-        return nanoseconds
-            .map(|all| Value::Duration(jiff::SignedDuration::from_nanos(all)))
-            .ok_or_else(overflow);
+        return nanoseconds.map(|all| Value::Duration(jiff::SignedDuration::from_nanos(all))).ok_or_else(overflow);
     }
     let (Some(a), Some(b)) = (left.as_real(), right.as_real()) else {
         return Err(mismatch(operator, left, right));
@@ -267,12 +256,7 @@ fn mismatch(operator: Binary, left: &Value, right: &Value) -> Fault {
     } else {
         ""
     };
-    Fault(format!(
-        "'{}' does not work on {} and {}{hint}",
-        operator.spelling(),
-        describe(left),
-        describe(right)
-    ))
+    Fault(format!("'{}' does not work on {} and {}{hint}", operator.spelling(), describe(left), describe(right)))
 }
 
 fn overflow() -> Fault {

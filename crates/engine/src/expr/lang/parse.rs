@@ -77,9 +77,8 @@ fn binding(token: &Token) -> Option<(Binary, u16)> {
 }
 
 /// Words that are operators or statements, and so never variables.
-const KEYWORDS: [&str; 11] = [
-    "in", "or", "and", "not", "matches", "contains", "startsWith", "endsWith", "let", "if", "else",
-];
+const KEYWORDS: [&str; 11] =
+    ["in", "or", "and", "not", "matches", "contains", "startsWith", "endsWith", "let", "if", "else"];
 
 const NEGATION: u16 = 50;
 const SIGN: u16 = 90;
@@ -176,7 +175,8 @@ impl Parser {
                 coalesced = false;
                 continue;
             }
-            let negated = self.is_word("not") && matches!(binding(self.ahead()), Some((operator, _)) if negatable(operator));
+            let negated =
+                self.is_word("not") && matches!(binding(self.ahead()), Some((operator, _)) if negatable(operator));
             let token = if negated { self.ahead() } else { self.here().0 };
             let Some((operator, strength)) = binding(token).filter(|(_, strength)| *strength >= least) else {
                 return Ok(left);
@@ -223,22 +223,25 @@ impl Parser {
         Ok(all)
     }
 
+    /// `a ? b : c ? d : e`: the alternatives are collected in a loop, so that a long list of them costs no depth.
     fn ternary(&mut self, condition: Id) -> Result<Id, Error> {
-        let mut value = condition;
+        let mut choices = Vec::new();
+        let mut last = condition;
         while self.is("?") {
             let place = self.here().1;
             self.advance();
-            let yes = if self.is(":") { value } else { self.expression(0)? };
+            let yes = if self.is(":") { last } else { self.expression(0)? };
             self.expect(":")?;
-            let no = self.expression(0)?;
-            let kind = Kind::Choose {
-                condition: value,
-                yes,
-                no,
-            };
-            value = self.tree.add(kind, place);
+            choices.push((last, yes, place));
+            last = if self.is_word("let") || self.is_word("if") { self.expression(0)? } else { self.joined(0)? };
         }
-        Ok(value)
+        Ok(self.alternatives(choices, last))
+    }
+
+    fn alternatives(&mut self, choices: Vec<(Id, Id, Span)>, last: Id) -> Id {
+        choices
+            .into_iter()
+            .rfold(last, |no, (condition, yes, place)| self.tree.add(Kind::Choose { condition, yes, no }, place))
     }
 
     fn binding(&mut self) -> Result<Id, Error> {
@@ -262,17 +265,22 @@ impl Parser {
     }
 
     fn branch(&mut self) -> Result<Id, Error> {
-        let place = self.here().1;
-        self.advance();
-        let condition = self.expression(0)?;
-        let yes = self.block()?;
-        if !self.is_word("else") {
-            let (token, span) = self.here();
-            return Err(Error::at(span, format!("expected 'else' before {}", token.describe())));
+        let mut choices = Vec::new();
+        while self.is_word("if") {
+            let place = self.here().1;
+            self.advance();
+            let condition = self.expression(0)?;
+            let yes = self.block()?;
+            if !self.is_word("else") {
+                let (token, span) = self.here();
+                let message = format!("expected 'else' before {}", token.describe());
+                return Err(Error::at(span, message));
+            }
+            self.advance();
+            choices.push((condition, yes, place));
         }
-        self.advance();
-        let no = if self.is_word("if") { self.expression(0)? } else { self.block()? };
-        Ok(self.tree.add(Kind::Choose { condition, yes, no }, place))
+        let last = self.block()?;
+        Ok(self.alternatives(choices, last))
     }
 
     fn block(&mut self) -> Result<Id, Error> {
@@ -284,15 +292,9 @@ impl Parser {
 }
 
 fn negatable(operator: Binary) -> bool {
-    matches!(
-        operator,
-        Binary::In | Binary::Matches | Binary::Contains | Binary::StartsWith | Binary::EndsWith
-    )
+    matches!(operator, Binary::In | Binary::Matches | Binary::Contains | Binary::StartsWith | Binary::EndsWith)
 }
 
 fn chainable(operator: Binary) -> bool {
-    matches!(
-        operator,
-        Binary::Less | Binary::LessOrEqual | Binary::Greater | Binary::GreaterOrEqual
-    )
+    matches!(operator, Binary::Less | Binary::LessOrEqual | Binary::Greater | Binary::GreaterOrEqual)
 }

@@ -51,17 +51,11 @@ impl Predicate {
     ];
 
     pub(super) fn named(name: &str) -> Option<Self> {
-        Self::NAMES
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, predicate)| *predicate)
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, predicate)| *predicate)
     }
 
     fn name(self) -> &'static str {
-        Self::NAMES
-            .iter()
-            .find(|(_, predicate)| *predicate == self)
-            .map_or("", |(name, _)| name)
+        Self::NAMES.iter().find(|(_, predicate)| *predicate == self).map_or("", |(name, _)| name)
     }
 
     pub(super) fn works_without_closure(self) -> bool {
@@ -129,11 +123,7 @@ impl Machine<'_> {
         let Some(closure) = closure else {
             return Ok(item.clone());
         };
-        self.frames.push(Frame {
-            item: item.clone(),
-            index,
-            accumulator,
-        });
+        self.frames.push(Frame { item: item.clone(), index, accumulator });
         let value = self.eval(closure);
         self.frames.pop();
         value
@@ -145,7 +135,14 @@ impl Machine<'_> {
     }
 
     /// The first (or last) element whose closure gives `wanted`.
-    fn search(&mut self, items: &Items, closure: Option<Id>, span: Span, last: bool, wanted: bool) -> Result<Option<usize>, Error> {
+    fn search(
+        &mut self,
+        items: &Items,
+        closure: Option<Id>,
+        span: Span,
+        last: bool,
+        wanted: bool,
+    ) -> Result<Option<usize>, Error> {
         for step in 0..items.len() {
             let index = if last { items.len() - 1 - step } else { step };
             if self.holds(&items[index], index, closure, span)? == wanted {
@@ -241,16 +238,16 @@ pub(super) fn descending(order: Option<&Value>) -> Result<bool, Fault> {
 }
 
 /// Sorted by key, equal keys in their old order; keys that have no order are refused.
-pub(super) fn sorted(mut keyed: Vec<(Value, Value)>, descending: bool, work: &mut Work) -> Result<Vec<(Value, Value)>, Fault> {
+pub(super) fn sorted(
+    mut keyed: Vec<(Value, Value)>,
+    descending: bool,
+    work: &mut Work,
+) -> Result<Vec<(Value, Value)>, Fault> {
     let rounds = u64::from(keyed.len().max(1).ilog2());
     let texts: u64 = keyed.iter().map(|(key, _)| 1 + scan(key)).sum();
     work.spend(texts.saturating_mul(rounds))?;
     if let Some(pair) = keyed.windows(2).find(|pair| pair[0].0.order(&pair[1].0).is_none()) {
-        return Err(Fault(format!(
-            "{} and {} have no order",
-            describe(&pair[0].0),
-            describe(&pair[1].0)
-        )));
+        return Err(Fault(format!("{} and {} have no order", describe(&pair[0].0), describe(&pair[1].0))));
     }
     keyed.sort_by(|(left, _), (right, _)| {
         let order = left.order(right).unwrap_or(Ordering::Equal);

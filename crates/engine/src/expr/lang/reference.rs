@@ -46,11 +46,7 @@ pub(super) fn collect(tree: &Tree) -> Vec<Reference> {
             path.remove(0);
         }
         if seen.insert(path.clone()) {
-            found.push(Reference {
-                path,
-                column: node.span.start + 1,
-                length: node.span.length,
-            });
+            found.push(Reference { path, column: node.span.start + 1, length: node.span.length });
         }
     }
     found.sort_by_key(|reference| reference.column);

@@ -40,9 +40,7 @@ pub(super) fn unknown(name: &str) -> String {
     if let Some(reason) = refused(name) {
         return format!("sprig.{name}() is not available: {reason}");
     }
-    let hint = nearest(name, names())
-        .map(|known| format!("; did you mean 'sprig.{known}'?"))
-        .unwrap_or_default();
+    let hint = nearest(name, names()).map(|known| format!("; did you mean 'sprig.{known}'?")).unwrap_or_default();
     format!("unknown function 'sprig.{name}'{hint}")
 }
 
@@ -53,12 +51,24 @@ fn refused(name: &str) -> Option<&'static str> {
             "an expression must give the same result when a run is replayed, so it may not read the clock; \
              pass the time as a parameter",
         ),
-        "randAlphaNum" | "randAlpha" | "randAscii" | "randNumeric" | "randBytes" | "randInt" | "shuffle" | "uuidv4" => Some(
-            "an expression must give the same result when a run is replayed, so it may not draw random values; \
+        "randAlphaNum" | "randAlpha" | "randAscii" | "randNumeric" | "randBytes" | "randInt" | "shuffle" | "uuidv4" => {
+            Some(
+                "an expression must give the same result when a run is replayed, so it may not draw random values; \
              draw them in a task, or use workflow.uid",
-        ),
-        "genPrivateKey" | "genCA" | "genCAWithKey" | "genSelfSignedCert" | "genSelfSignedCertWithKey" | "genSignedCert"
-        | "genSignedCertWithKey" | "buildCustomCert" | "derivePassword" | "bcrypt" | "htpasswd" | "encryptAES"
+            )
+        }
+        "genPrivateKey"
+        | "genCA"
+        | "genCAWithKey"
+        | "genSelfSignedCert"
+        | "genSelfSignedCertWithKey"
+        | "genSignedCert"
+        | "genSignedCertWithKey"
+        | "buildCustomCert"
+        | "derivePassword"
+        | "bcrypt"
+        | "htpasswd"
+        | "encryptAES"
         | "decryptAES" => Some("keys and secrets do not belong into expressions, whose results are recorded"),
         "getHostByName" => Some("an expression may not ask the network"),
         "osBase" | "osDir" | "osClean" | "osExt" | "osIsAbs" => {

@@ -31,9 +31,7 @@ fn fixed() -> Fixed {
         "retries": "2",
         "nothing": null,
     });
-    let serde_json::Value::Object(entries) = json else {
-        unreachable!("the environment above is an object")
-    };
+    let serde_json::Value::Object(entries) = json else { unreachable!("the environment above is an object") };
     Fixed(entries.into_iter().map(|(name, value)| (name, Value::from(value))).collect())
 }
 

@@ -37,10 +37,7 @@ impl Token {
 }
 
 pub(super) fn lex(text: &str) -> Result<Vec<(Token, Span)>, Error> {
-    let mut lexer = Lexer {
-        characters: text.chars().collect(),
-        position: 0,
-    };
+    let mut lexer = Lexer { characters: text.chars().collect(), position: 0 };
     let mut tokens = Vec::new();
     loop {
         lexer.skip()?;
@@ -119,7 +116,8 @@ impl Lexer {
             }
             return Ok(Token::Word(self.characters[start..self.position].iter().collect()));
         }
-        let Some(sign) = SIGNS.iter().find(|sign| self.looking_at(sign)) else {
+        let begun = SIGNS.iter().filter(|sign| sign.starts_with(c));
+        let Some(sign) = begun.copied().find(|sign| self.looking_at(sign)) else {
             if c == '=' {
                 self.position += 1;
                 return Ok(Token::Sign("="));
@@ -167,9 +165,7 @@ impl Lexer {
         }
         if real {
             let value: Option<f64> = digits.parse().ok().filter(|value: &f64| value.is_finite());
-            return value
-                .map(Token::Float)
-                .ok_or_else(|| self.fault(start, format!("'{digits}' is not a number")));
+            return value.map(Token::Float).ok_or_else(|| self.fault(start, format!("'{digits}' is not a number")));
         }
         i64::from_str_radix(&digits, radix)
             .map(Token::Int)
@@ -247,7 +243,9 @@ impl Lexer {
                 self.position -= 1;
                 self.code(start, 3, 8)?
             }
-            Some(other) => return Err(self.fault(start, format!("'\\{other}' is not an escape; write '\\\\' for a backslash"))),
+            Some(other) => {
+                return Err(self.fault(start, format!("'\\{other}' is not an escape; write '\\\\' for a backslash")));
+            }
             None => return Err(self.fault(start, "the text ends in a backslash")),
         })
     }

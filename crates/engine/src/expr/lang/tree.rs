@@ -39,20 +39,53 @@ pub(super) enum Kind {
     Accumulator,
     Unary(Unary, Id),
     Binary(Binary, Id, Id),
-    Choose { condition: Id, yes: Id, no: Id },
+    Choose {
+        condition: Id,
+        yes: Id,
+        no: Id,
+    },
     List(Vec<Id>),
     Map(Vec<(Id, Id)>),
-    Member { target: Id, key: Arc<str>, optional: bool },
-    At { target: Id, key: Id, optional: bool },
-    Slice { target: Id, from: Option<Id>, to: Option<Id> },
+    Member {
+        target: Id,
+        key: Arc<str>,
+        optional: bool,
+    },
+    At {
+        target: Id,
+        key: Id,
+        optional: bool,
+    },
+    Slice {
+        target: Id,
+        from: Option<Id>,
+        to: Option<Id>,
+    },
     /// The end of a chain of members: a nil found at a `?.` inside makes all of it nil.
     Chain(Id),
-    Call { function: &'static Function, arguments: Vec<Id> },
+    Call {
+        function: &'static Function,
+        arguments: Vec<Id>,
+    },
     /// A function with a closure. The closure is a node that is evaluated once per element.
-    Over { predicate: Predicate, list: Id, closure: Option<Id>, extra: Option<Id> },
+    Over {
+        predicate: Predicate,
+        list: Id,
+        closure: Option<Id>,
+        extra: Option<Id>,
+    },
     /// A method of a value, such as `.Year()` of a date.
-    Method { target: Id, name: Arc<str>, arguments: Vec<Id>, optional: bool },
-    Let { name: Arc<str>, value: Id, body: Id },
+    Method {
+        target: Id,
+        name: Arc<str>,
+        arguments: Vec<Id>,
+        optional: bool,
+    },
+    Let {
+        name: Arc<str>,
+        value: Id,
+        body: Id,
+    },
     Sequence(Vec<Id>),
 }
 

@@ -24,7 +24,7 @@ pub(super) const ELEMENT: usize = size_of::<Value>();
 const PATTERNS: usize = 32;
 
 /// Compiling a pattern costs about as much as this many steps.
-const COMPILING: u64 = 1_000;
+const COMPILING: u64 = 5_000;
 
 pub(super) struct Work {
     steps: u64,
@@ -34,11 +34,7 @@ pub(super) struct Work {
 
 impl Work {
     pub(super) fn new(limits: Limits) -> Self {
-        Self {
-            steps: limits.steps,
-            bytes: limits.bytes,
-            patterns: HashMap::new(),
-        }
+        Self { steps: limits.steps, bytes: limits.bytes, patterns: HashMap::new() }
     }
 
     /// Takes steps, or says that there are none left.
@@ -48,9 +44,7 @@ impl Work {
                 self.steps = left;
                 Ok(())
             }
-            None => Err(Fault(
-                "the expression takes too many steps; compute this in a task instead".to_owned(),
-            )),
+            None => Err(Fault("the expression takes too many steps; compute this in a task instead".to_owned())),
         }
     }
 
@@ -61,9 +55,9 @@ impl Work {
                 self.bytes = left;
                 Ok(())
             }
-            None => Err(Fault(
-                "the expression makes values that are too large; compute this in a task instead".to_owned(),
-            )),
+            None => {
+                Err(Fault("the expression makes values that are too large; compute this in a task instead".to_owned()))
+            }
         }
     }
 

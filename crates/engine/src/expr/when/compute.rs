@@ -211,10 +211,7 @@ impl<'a> Computer<'a> {
     fn enter(&mut self) -> Result<(), Fault> {
         self.depth += 1;
         if self.depth > NESTING {
-            return Err(Fault::new(
-                self.span,
-                format!("it nests deeper than {NESTING} levels"),
-            ));
+            return Err(Fault::new(self.span, format!("it nests deeper than {NESTING} levels")));
         }
         Ok(())
     }
@@ -222,10 +219,7 @@ impl<'a> Computer<'a> {
 
 fn truth(value: &Value, span: Span, sign: Sign) -> Result<bool, Fault> {
     value.as_bool().ok_or_else(|| {
-        let reason = format!(
-            "'{}' needs true or false on both sides, but '{value}' is neither",
-            sign.spelling()
-        );
+        let reason = format!("'{}' needs true or false on both sides, but '{value}' is neither", sign.spelling());
         Fault::new(span, reason).with_quote_hint()
     })
 }

@@ -24,14 +24,11 @@ const BYTES: usize = 16 * 1024 * 1024;
 const STEPS: u64 = 2_000_000;
 
 /// Compiling a pattern costs about as much as matching this many bytes.
-const COMPILING: u64 = 1_000;
+const COMPILING: u64 = 5_000;
 
 impl Default for Allowance {
     fn default() -> Self {
-        Self {
-            bytes: BYTES,
-            steps: STEPS,
-        }
+        Self { bytes: BYTES, steps: STEPS }
     }
 }
 
@@ -73,10 +70,7 @@ pub(super) fn negate(sign: Sign, value: &Value, place: Span) -> Result<Value, Fa
 }
 
 fn compare(sign: Sign, left: &Value, right: &Value, place: Span) -> Result<bool, Fault> {
-    let comparable = matches!(
-        (left, right),
-        (Value::Float(_), Value::Float(_)) | (Value::Str(_), Value::Str(_))
-    );
+    let comparable = matches!((left, right), (Value::Float(_), Value::Float(_)) | (Value::Str(_), Value::Str(_)));
     if !comparable {
         let reason = format!(
             "'{}' compares two numbers or two texts, not {} with {}",
@@ -97,11 +91,7 @@ fn compare(sign: Sign, left: &Value, right: &Value, place: Span) -> Result<bool,
 
 fn matches(left: &Value, right: &Value, place: Span, allowance: &mut Allowance) -> Result<bool, Fault> {
     let (Value::Str(text), Value::Str(source)) = (left, right) else {
-        let reason = format!(
-            "a match needs a text and a pattern, not {} and {}",
-            describe(left),
-            describe(right)
-        );
+        let reason = format!("a match needs a text and a pattern, not {} and {}", describe(left), describe(right));
         return Err(Fault::new(place, reason));
     };
     let pattern = Pattern::new(source).map_err(|reason| Fault::new(place, reason))?;
@@ -124,12 +114,8 @@ fn join(left: &Value, right: &Value, place: Span, allowance: &mut Allowance) -> 
 
 fn arithmetic(sign: Sign, left: &Value, right: &Value, place: Span) -> Result<Value, Fault> {
     let (Value::Float(a), Value::Float(b)) = (left, right) else {
-        let reason = format!(
-            "'{}' computes with numbers, not with {} and {}",
-            sign.spelling(),
-            describe(left),
-            describe(right)
-        );
+        let reason =
+            format!("'{}' computes with numbers, not with {} and {}", sign.spelling(), describe(left), describe(right));
         return Err(Fault::new(place, reason).with_quote_hint());
     };
     Ok(Value::Float(match sign {

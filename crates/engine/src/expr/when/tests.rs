@@ -110,21 +110,12 @@ fn every_operator_works() {
 
 #[test]
 fn values_of_different_kinds_are_never_equal() {
-    check(&[
-        ("'1' == 1", false),
-        ("'1' != 1", true),
-        ("'true' == true", false),
-        ("1 == 1.0", true),
-    ]);
+    check(&[("'1' == 1", false), ("'1' != 1", true), ("'true' == true", false), ("1 == 1.0", true)]);
 }
 
 #[test]
 fn a_side_that_cannot_matter_is_not_computed() {
-    check(&[
-        ("false && (a - b)", false),
-        ("true || (a < 1)", true),
-        ("true ? true : (a - b)", true),
-    ]);
+    check(&[("false && (a - b)", false), ("true || (a < 1)", true), ("true ? true : (a - b)", true)]);
 }
 
 #[test]

@@ -83,10 +83,7 @@ const SIGNS: [(&str, Sign); 29] = [
 
 impl Sign {
     pub(super) fn spelling(self) -> &'static str {
-        SIGNS
-            .iter()
-            .find(|(_, sign)| *sign == self)
-            .map_or("in", |(spelling, _)| spelling)
+        SIGNS.iter().find(|(_, sign)| *sign == self).map_or("in", |(spelling, _)| spelling)
     }
 }
 
@@ -109,10 +106,7 @@ pub(super) struct Lexer {
 
 impl Lexer {
     pub(super) fn new(text: &str) -> Self {
-        Self {
-            characters: text.chars().collect(),
-            position: 0,
-        }
+        Self { characters: text.chars().collect(), position: 0 }
     }
 
     pub(super) fn next(&mut self) -> Result<(Token, Span), Fault> {
@@ -145,22 +139,15 @@ impl Lexer {
         self.position += if hexadecimal { 2 } else { 0 };
         let mut digits = String::new();
         while let Some(c) = self.peek(0) {
-            let wanted = if hexadecimal {
-                c.is_ascii_hexdigit()
-            } else {
-                c.is_ascii_digit() || c == '.'
-            };
+            let wanted = if hexadecimal { c.is_ascii_hexdigit() } else { c.is_ascii_digit() || c == '.' };
             if !wanted {
                 break;
             }
             digits.push(c);
             self.position += 1;
         }
-        let value = if hexadecimal {
-            i64::from_str_radix(&digits, 16).ok().map(number::real)
-        } else {
-            digits.parse().ok()
-        };
+        let value =
+            if hexadecimal { i64::from_str_radix(&digits, 16).ok().map(number::real) } else { digits.parse().ok() };
         let value = value.ok_or_else(|| {
             let span = Span::new(start, self.position);
             Fault::new(span, format!("'{digits}' is not a number")).with_quote_hint()
@@ -209,12 +196,9 @@ impl Lexer {
     }
 
     fn sign(&mut self, first: char) -> Result<Token, Fault> {
-        let found = SIGNS.iter().find(|(spelling, _)| {
-            spelling
-                .chars()
-                .enumerate()
-                .all(|(ahead, c)| self.peek(ahead) == Some(c))
-        });
+        let found = SIGNS
+            .iter()
+            .find(|(spelling, _)| spelling.chars().enumerate().all(|(ahead, c)| self.peek(ahead) == Some(c)));
         let Some((spelling, sign)) = found else {
             let span = Span::new(self.position, self.position + 1);
             return Err(Fault::new(span, format!("Invalid token: '{first}'")).with_quote_hint());

@@ -6,7 +6,7 @@ use std::{fs, sync::mpsc::Receiver, thread};
 use anyhow::{Context as _, Result};
 use octoflow_control::{self as control, Capacity, Config, Error, Place, Submit};
 use octoflow_engine::Command;
-use octoflow_model::{Fact, RunId};
+use octoflow_model::{AttemptId, Fact, RunId};
 use octoflow_runtime::process;
 use serde_json::Value;
 
@@ -22,6 +22,9 @@ const STEPS_PER_CORE: usize = 4;
 
 /// Even on a small machine, steps that wait for each other must be able to run side by side.
 const FEWEST_STEPS: usize = 16;
+
+/// Every fact of a run, from the first to the last.
+pub(crate) type Facts = Receiver<Vec<Fact>>;
 
 pub(crate) struct House {
     inner: control::House,
@@ -50,16 +53,16 @@ impl House {
     }
 
     /// `None` when the name is taken.
-    pub(crate) fn submit(&self, namespace: &str, name: &str, manifest: &Value) -> Result<Option<RunId>> {
+    pub(crate) fn submit(&self, namespace: &str, name: &str, manifest: &Value) -> Result<Option<(RunId, Facts)>> {
         let submit = Submit { namespace: namespace.to_owned(), name: name.to_owned(), manifest: manifest.clone() };
-        match self.inner.submit(submit) {
-            Ok(run) => Ok(Some(run)),
+        match self.inner.submit_watched(submit) {
+            Ok(watched) => Ok(Some(watched)),
             Err(Error::NameTaken { .. }) => Ok(None),
             Err(error) => Err(explained(error)),
         }
     }
 
-    pub(crate) fn take_up(&self, run: RunId) -> Result<()> {
+    pub(crate) fn take_up(&self, run: RunId) -> Result<Facts> {
         self.inner.take_up(run).map_err(explained)
     }
 
@@ -67,12 +70,14 @@ impl House {
         self.inner.command(run, command).map_err(explained)
     }
 
-    pub(crate) fn watch(&self, run: RunId) -> Receiver<Vec<Fact>> {
-        self.inner.watch(run)
-    }
-
     pub(crate) fn object(&self, run: RunId) -> Result<Value> {
         self.inner.object(run).map_err(explained)
+    }
+
+    /// Which attempt's log belongs to which node, by node id.
+    pub(crate) fn attempts(&self, run: RunId) -> Result<Vec<(String, AttemptId)>> {
+        let reader = self.inner.store().reader().map_err(local::explained)?;
+        control::read::attempts(&reader, run).map_err(explained)
     }
 
     pub(crate) fn close(self) -> Result<()> {

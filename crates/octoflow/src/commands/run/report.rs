@@ -1,13 +1,14 @@
 //! What `run` says in the end: the result on standard output, and for failures what went wrong and where to look.
 
+use std::collections::HashMap;
+
 use anyhow::Result;
-use octoflow_engine::argo::ident::node_id;
-use octoflow_model::{AttemptId, NodeIx};
+use octoflow_model::AttemptId;
 use octoflow_runtime::logs::Logs;
 use serde_json::Value;
 
 use super::{
-    Context,
+    Context, House,
     watch::{Seen, Watched},
 };
 use crate::{
@@ -29,10 +30,11 @@ const LINES: usize = 10;
 /// More failed steps than this are only counted.
 const FAILURES: usize = 5;
 
-pub(crate) fn report(args: &Run, watched: &Watched, finals: &[Value], context: &Context) -> Result<()> {
+pub(crate) fn report(args: &Run, watched: &Watched, finals: &[Value], house: &House, context: &Context) -> Result<()> {
     for (run, object) in watched.runs.iter().zip(finals) {
         if exit(std::slice::from_ref(object)) != Exit::Succeeded {
-            failures(run, Workflow::new(object), context);
+            let attempts = house.attempts(run.id)?.into_iter().collect();
+            failures(Workflow::new(object), &attempts, context);
         }
     }
     match &args.output {
@@ -67,8 +69,11 @@ pub(crate) fn exit(finals: &[Value]) -> Exit {
 
 fn summary(run: &Seen, workflow: Workflow<'_>, context: &Context) -> String {
     let phase = context.output.paint().paint(workflow.phase(), phase_colour(workflow.phase()));
-    let message =
-        if workflow.message().is_empty() { String::new() } else { format!(": {}", one_line(workflow.message())) };
+    let message = if workflow.message().is_empty() {
+        String::new()
+    } else {
+        format!(": {}", one_line(&workflow.readable(workflow.message())))
+    };
     let progress = workflow.status()["progress"].as_str().unwrap_or_default();
     let took = match (run.followed.began, run.followed.ended) {
         (Some(began), Some(ended)) => format!(" in {}", clock::fine(ended.since(began))),
@@ -77,7 +82,7 @@ fn summary(run: &Seen, workflow: Workflow<'_>, context: &Context) -> String {
     format!("{} {phase}{message} ({progress}{took})", workflow.name())
 }
 
-fn failures(run: &Seen, workflow: Workflow<'_>, context: &Context) {
+fn failures(workflow: Workflow<'_>, attempts: &HashMap<String, AttemptId>, context: &Context) {
     let output = &context.output;
     let failed = failed_steps(workflow);
     let logs = Logs::new(&context.data_dir);
@@ -89,8 +94,8 @@ fn failures(run: &Seen, workflow: Workflow<'_>, context: &Context) {
             continue;
         }
         // A log that cannot be read must not hide the failure itself.
-        let lines =
-            attempt(run, *node).map(|attempt| tail(&logs, attempt, LINES).unwrap_or_default()).unwrap_or_default();
+        let attempt = attempts.get(node.id());
+        let lines = attempt.map(|attempt| tail(&logs, *attempt, LINES).unwrap_or_default()).unwrap_or_default();
         for line in &lines {
             output.talk(&format!(
                 "    {}",
@@ -107,11 +112,6 @@ fn failures(run: &Seen, workflow: Workflow<'_>, context: &Context) {
             workflow.name()
         ));
     }
-}
-
-fn attempt(run: &Seen, node: Node<'_>) -> Option<AttemptId> {
-    let at = run.followed.nodes.iter().position(|seen| node_id(&run.name, &seen.name) == node.id())?;
-    Some(AttemptId { run: run.id, task: NodeIx(u32::try_from(at).ok()?), attempt: 0 })
 }
 
 /// The steps that made the run fail: no groups, and of a retried step only the last attempt if that failed too.

@@ -3,18 +3,19 @@
 use anyhow::Result;
 use octoflow_model::RunId;
 
-use super::{Context, House, prepare::Prepared};
+use super::{Context, House, house::Facts, prepare::Prepared};
 use crate::{adjust, cli::Run, exit::Failure, local::Local, workflow::text};
 
 /// A drawn name that is taken is drawn again this often.
 const DRAWS: usize = 8;
 
 /// A run this process is responsible for.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Submitted {
     pub id: RunId,
     pub namespace: String,
     pub name: String,
+    pub facts: Facts,
     /// What happened before is not news.
     pub resumed: bool,
 }
@@ -31,9 +32,9 @@ pub(crate) fn submit(prepared: Prepared, house: &House) -> Result<Vec<Submitted>
         let mut last = String::new();
         for _ in 0..if drawn { DRAWS } else { 1 } {
             last = adjust::name(&ready.manifest)?.expect("a workflow without any name was not admitted");
-            if let Some(id) = house.submit(&ready.namespace, &last, &ready.manifest)? {
-                submitted =
-                    Some(Submitted { id, namespace: ready.namespace.clone(), name: last.clone(), resumed: false });
+            if let Some((id, facts)) = house.submit(&ready.namespace, &last, &ready.manifest)? {
+                let (namespace, name) = (ready.namespace.clone(), last.clone());
+                submitted = Some(Submitted { id, namespace, name, facts, resumed: false });
                 break;
             }
         }
@@ -55,6 +56,6 @@ pub(crate) fn take_up(name: &str, args: &Run, house: &House, context: &Context) 
         let text = format!("run `{}` is over ({}), there is nothing to take up", row.name, row.phase);
         return Err(Failure::conflict(text).help(format!("look at it with: octoflow get {}", row.name)).into());
     }
-    house.take_up(row.run)?;
-    Ok(Submitted { id: row.run, namespace: row.namespace, name: row.name, resumed: true })
+    let facts = house.take_up(row.run)?;
+    Ok(Submitted { id: row.run, namespace: row.namespace, name: row.name, facts, resumed: true })
 }

@@ -68,13 +68,15 @@ impl Tail {
             for (label, source) in self.open.values_mut() {
                 news.extend(source.look()?.into_iter().map(|line| (label.clone(), line)));
             }
-            news.sort_by_key(|(_, line)| line.at);
-            for (label, line) in news {
-                self.print(&label, &[line])?;
-            }
+            self.print_all(news)?;
             self.next = now + LOOK;
         }
         Ok(self.next)
+    }
+
+    fn print_all(&self, mut news: Vec<(String, Line)>) -> Result<()> {
+        news.sort_by_key(|(_, line)| line.at);
+        news.iter().try_for_each(|(label, line)| self.print(label, std::slice::from_ref(line)))
     }
 
     fn print(&self, label: &str, lines: &[Line]) -> Result<()> {

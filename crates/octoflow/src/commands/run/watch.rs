@@ -8,13 +8,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
-use octoflow_control::read;
 use octoflow_engine::Command;
 use octoflow_model::{Fact, RunId, Time};
-use octoflow_store::Reader;
 
 use super::{
     Context, House,
+    house::Facts,
     interrupt::{Interrupts, Step},
     progress::Progress,
     submit::Submitted,
@@ -50,14 +49,10 @@ pub(crate) struct Seen {
     pub followed: Followed,
     /// Facts from before this moment are not news.
     news_from: Time,
-    /// Facts are not understood any more, see `Happening::Missed`.
-    missed: bool,
 }
 
 enum Happening {
     Facts(usize, Vec<Fact>),
-    /// The journal was gone before it could be read: facts can no longer be understood, the object will tell.
-    Missed(usize),
     Over(usize),
     Signal(Signal),
     Asked(Message, Sender<Result<(), String>>),
@@ -70,10 +65,10 @@ pub(crate) fn watch(args: &Run, runs: Vec<Submitted>, house: &House, context: &C
     let now = clock::now();
     let mut seen = Vec::new();
     for (at, run) in runs.into_iter().enumerate() {
-        forward(at, run.id, house.watch(run.id), context, tell.clone())?;
+        forward(at, run.facts, tell.clone())?;
         let news_from = if run.resumed { now } else { Time(i64::MIN) };
         let followed = Followed::new(&run.name);
-        seen.push(Seen { id: run.id, namespace: run.namespace, name: run.name, followed, news_from, missed: false });
+        seen.push(Seen { id: run.id, namespace: run.namespace, name: run.name, followed, news_from });
     }
     drop(tell);
     let progress = Progress::new(args, context.output, seen.len());
@@ -162,10 +157,15 @@ impl Watch<'_> {
     fn take(&mut self, happening: Happening) -> Result<bool> {
         match happening {
             Happening::Facts(at, facts) => self.facts(at, &facts)?,
-            Happening::Missed(at) => self.runs[at].missed = true,
             Happening::Over(at) => {
                 self.open -= 1;
-                self.over(at)?;
+                let run = &self.runs[at];
+                if run.followed.ended.is_none() {
+                    bail!(
+                        "the engine stopped working on {0}; what is done is kept, take it up again with: octoflow run --resume {0}",
+                        run.name
+                    );
+                }
             }
             Happening::Signal(signal) => {
                 let (step, words) = self.interrupts.signal(signal);
@@ -184,29 +184,8 @@ impl Watch<'_> {
         Ok(false)
     }
 
-    /// Whatever was not heard as a fact is in the object.
-    fn over(&mut self, at: usize) -> Result<()> {
-        let run = &mut self.runs[at];
-        if run.followed.ended.is_none() {
-            let object = self.house.object(run.id)?;
-            for (when, event) in run.followed.complete(&object) {
-                self.progress.event(&run.followed, when, &event);
-            }
-        }
-        if run.followed.ended.is_none() {
-            bail!(
-                "the engine stopped working on {0}; what is done is kept, take it up again with: octoflow run --resume {0}",
-                run.name
-            );
-        }
-        Ok(())
-    }
-
     fn facts(&mut self, at: usize, facts: &[Fact]) -> Result<()> {
         let run = &mut self.runs[at];
-        if run.missed {
-            return Ok(());
-        }
         for fact in facts {
             if let Some((when, event)) = run.followed.take(fact)
                 && when >= run.news_from
@@ -276,30 +255,14 @@ fn listen_to_others(context: &Context, tell: Sender<Happening>) -> Option<Listen
     }
 }
 
-/// A watch begins in the middle, so the journal is read for what came before: once at the start, and once more before the
-/// first news, because only then everything before them is certainly on disk. What comes twice is told once.
-fn forward(
-    at: usize,
-    run: RunId,
-    facts: Receiver<Vec<Fact>>,
-    context: &Context,
-    tell: Sender<Happening>,
-) -> Result<()> {
-    let data_dir = context.data_dir.clone();
-    let history = move || Reader::open(&data_dir).ok().and_then(|reader| read::facts(&reader, run).ok());
+fn forward(at: usize, facts: Facts, tell: Sender<Happening>) -> Result<()> {
     spawn("watch", move || {
-        let say = |happening| tell.send(happening).is_ok();
-        let mut alive = history().is_none_or(|facts| say(Happening::Facts(at, facts)));
-        for (count, batch) in facts.into_iter().enumerate() {
-            if count == 0 {
-                alive &= say(history().map_or(Happening::Missed(at), |facts| Happening::Facts(at, facts)));
-            }
-            alive &= say(Happening::Facts(at, batch));
-            if !alive {
+        for batch in facts {
+            if tell.send(Happening::Facts(at, batch)).is_err() {
                 return;
             }
         }
-        let _ = say(Happening::Over(at));
+        let _ = tell.send(Happening::Over(at));
     })
 }
 

@@ -5,7 +5,7 @@ use std::{collections::HashMap, os::fd::OwnedFd, time::Duration};
 
 use octoflow_model::{ids::AttemptId, time::Time};
 
-use super::{hands::Key, leftover::Leftover, slot::Slot};
+use super::{hands::Key, leftover::Leftover, place::Place};
 use crate::{
     logs::Writer,
     process::{
@@ -17,12 +17,11 @@ use crate::{
 pub(crate) struct Entry {
     pub(crate) attempt: AttemptId,
     pub(crate) state: State,
-    pub(crate) slot: Option<Slot>,
+    pub(crate) place: Option<Place>,
     /// Outputs are read from its file system after the end.
     pub(crate) keep: bool,
     pub(crate) grace: Duration,
     pub(crate) mounts: Vec<Bind>,
-    pub(crate) private: Vec<String>,
     /// The connected engine knows of it. Nothing is reported about the others until they are adopted.
     pub(crate) claimed: bool,
     /// Nobody will ask for its end.
@@ -66,11 +65,10 @@ impl Entry {
         Self {
             attempt: launch.attempt,
             state,
-            slot: None,
+            place: None,
             keep: launch.keep,
             grace: Duration::from_millis(launch.grace_ms),
             mounts: launch.mounts.clone(),
-            private: launch.private.clone(),
             claimed: true,
             forgotten: false,
             stop: Stop::No,
@@ -81,11 +79,10 @@ impl Entry {
         Self {
             attempt: leftover.attempt,
             state: State::Ended(leftover.ending),
-            slot: None,
+            place: None,
             keep: leftover.keep,
             grace: Duration::ZERO,
             mounts: leftover.mounts,
-            private: leftover.private,
             claimed: false,
             forgotten: false,
             stop: Stop::No,
@@ -95,6 +92,11 @@ impl Entry {
     /// There is, or soon will be, a process.
     pub(crate) fn is_alive(&self) -> bool {
         matches!(self.state, State::Starting | State::Running(_) | State::Lingering(..))
+    }
+
+    /// Whether the mount namespace of this number is the one it lives in.
+    pub(crate) fn lives_in(&self, mark: u64) -> bool {
+        self.place.as_ref().and_then(Place::slot).is_some_and(|slot| slot.mark() == mark)
     }
 
     pub(crate) fn pid(&self) -> Option<i32> {

@@ -1,17 +1,23 @@
-//! The threads that do what may take a moment: making processes, making slots, cleaning up. Clone with vfork suspends
-//! only its own thread, so a few of them overlap. They own no state of attempts; they get a job and give back what came of it.
+//! The threads that do what may take a moment: making processes, making places for them, cleaning up. Clone with vfork
+//! suspends only its own thread, so a few of them overlap. They own no state of attempts; they get a job and give back
+//! what came of it.
 
 use std::{
     collections::VecDeque,
-    fs::File,
+    fs::{self, File},
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     thread,
+    time::{Duration, Instant},
 };
 
 use super::{
     launch::{self, Born},
+    place::Place,
     slot::{Maker, Slot},
 };
 use crate::process::{
@@ -24,52 +30,62 @@ use crate::process::{
 /// Clones overlap well up to about the number of cores and a little more; each thread costs a small stack.
 const MOST_THREADS: usize = 4;
 
-/// Slots kept ready although nobody uses them; each is a few mounts.
-const SPARE_SLOTS: usize = 64;
+/// Places kept ready although nobody uses them; each is a directory, perhaps with a few mounts.
+const SPARES: usize = 64;
+
+/// How long what a task left may lie about before it is cleaned up although nobody needs the place.
+const CLEAN_AFTER: Duration = Duration::from_millis(20);
+
+/// Enough for deep directory walks, small because there are several.
+const THREAD_STACK: usize = 512 * 1024;
 
 /// The place of an attempt in the spawner's table.
 pub(crate) type Key = usize;
 
 pub(crate) enum Job {
-    Start { key: Key, launch: Box<Launch>, slot: Option<Slot> },
+    Start { key: Key, launch: Box<Launch>, place: Option<Place> },
     Prepare { key: Key, launch: Box<Launch> },
     /// Make a slot over what an earlier spawner left.
     Restore { key: Key, dir: PathBuf, mounts: Vec<Bind> },
 }
 
 pub(crate) enum Done {
-    Started { key: Key, born: Born, slot: Option<Slot> },
-    NotStarted { key: Key, why: Ended, slot: Option<Slot> },
-    Prepared { key: Key, launch: Box<Launch>, slot: Option<Slot> },
-    Restored { key: Key, slot: Option<Slot> },
-}
-
-enum Chore {
-    Wash(Slot),
-    Remove(Vec<PathBuf>),
+    Started { key: Key, born: Born, place: Place },
+    NotStarted { key: Key, why: Ended, place: Option<Place> },
+    Prepared { key: Key, launch: Box<Launch>, place: Place },
+    Restored { key: Key, place: Option<Place> },
 }
 
 pub(crate) struct Hands {
     jobs: Queue<Job>,
-    chores: Queue<Chore>,
     done: Mutex<Vec<Done>>,
     pub(crate) bell: Bell,
-    /// Slots as new, ready for a task.
-    spare: Mutex<Vec<Slot>>,
+    /// Places as new, ready for a task.
+    spare_slots: Mutex<Vec<Place>>,
+    spare_rooms: Mutex<Vec<Place>>,
+    /// Places that were written to. A spawning thread that needs one washes it itself; the cleaning thread has the rest.
+    used: Queue<Place>,
+    trash: Queue<Vec<PathBuf>>,
     maker: Option<Maker>,
+    work: PathBuf,
     instance: String,
+    next_room: AtomicU64,
 }
 
 impl Hands {
-    pub(crate) fn new(maker: Option<Maker>, instance: &str) -> io::Result<Arc<Self>> {
+    pub(crate) fn new(data: &Path, maker: Option<Maker>, instance: &str) -> io::Result<Arc<Self>> {
         Ok(Arc::new(Self {
             jobs: Queue::default(),
-            chores: Queue::default(),
             done: Mutex::default(),
             bell: Bell::new()?,
-            spare: Mutex::default(),
+            spare_slots: Mutex::default(),
+            spare_rooms: Mutex::default(),
+            used: Queue::default(),
+            trash: Queue::default(),
             maker,
+            work: data.join("work"),
             instance: instance.to_owned(),
+            next_room: AtomicU64::new(0),
         }))
     }
 
@@ -77,33 +93,30 @@ impl Hands {
     pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
         let threads = thread::available_parallelism().map_or(2, usize::from).clamp(2, MOST_THREADS);
         for _ in 0..threads {
-            let hands = Arc::clone(self);
             let (stack, null) = (Stack::new()?, File::options().read(true).write(true).open("/dev/null")?);
-            thread::Builder::new().name("spawn".to_owned()).stack_size(THREAD_STACK).spawn(move || {
-                hands.spawn_for_ever(stack, &null);
-            })?;
+            self.thread("spawn", move |hands| hands.spawn_for_ever(stack, &null))?;
         }
-        let hands = Arc::clone(self);
-        thread::Builder::new().name("clean".to_owned()).stack_size(THREAD_STACK).spawn(move || {
+        self.thread("clean", |hands| {
             loop {
-                match hands.chores.take() {
-                    Chore::Wash(mut slot) => {
-                        if slot.is_fresh() && slot.wash() {
-                            hands.spare_or_discard(slot);
-                        } else {
-                            slot.discard();
-                        }
-                    }
-                    Chore::Remove(paths) => {
-                        for path in paths {
-                            // What resists now is swept by the next spawner.
-                            let _ = view::remove_dir(&path);
-                        }
-                    }
+                hands.used.wait();
+                // While tasks come and go, the threads that start them take these places and wash them as needed.
+                thread::sleep(CLEAN_AFTER);
+                while let Some(mut place) = hands.used.take_now() {
+                    if place.is_fresh(Instant::now()) && place.wash() { hands.spare(place) } else { place.discard() }
                 }
             }
         })?;
-        Ok(())
+        self.thread("remove", |hands| {
+            loop {
+                // What resists now is swept by the next spawner.
+                hands.trash.take().iter().for_each(|path| drop(view::remove_dir(path)));
+            }
+        })
+    }
+
+    fn thread(self: &Arc<Self>, name: &str, work: impl FnOnce(&Self) + Send + 'static) -> io::Result<()> {
+        let hands = Arc::clone(self);
+        thread::Builder::new().name(name.to_owned()).stack_size(THREAD_STACK).spawn(move || work(&hands)).map(drop)
     }
 
     pub(crate) fn give(&self, jobs: impl IntoIterator<Item = Job>) {
@@ -114,44 +127,43 @@ impl Hands {
         std::mem::take(&mut *lock(&self.done))
     }
 
-    /// A slot nobody needs any more: back to the spares when it is untouched, else to be washed.
-    pub(crate) fn release(&self, mut slot: Slot) {
-        if slot.is_clean() { self.spare_or_discard(slot) } else { self.chores.give([Chore::Wash(slot)]) }
+    /// A place nobody needs any more: back to the spares when it is untouched, else to be washed.
+    pub(crate) fn release(&self, mut place: Place) {
+        place.was_used(Instant::now());
+        if place.is_clean() { self.spare(place) } else { self.used.give([place]) }
     }
 
     pub(crate) fn remove(&self, paths: Vec<PathBuf>) {
         if !paths.is_empty() {
-            self.chores.give([Chore::Remove(paths)]);
+            self.trash.give([paths]);
         }
     }
 
-    /// Ends every spare slot, for the end of the process.
+    /// Ends every place nobody lives in, for the end of the process.
     pub(crate) fn close(&self) {
-        for slot in std::mem::take(&mut *lock(&self.spare)) {
-            slot.discard();
-        }
-        while let Some(chore) = self.chores.take_now() {
-            match chore {
-                Chore::Wash(slot) => slot.discard(),
-                Chore::Remove(paths) => paths.iter().for_each(|path| drop(view::remove_dir(path))),
-            }
-        }
+        let mut places = std::mem::take(&mut *lock(&self.spare_slots));
+        places.append(&mut lock(&self.spare_rooms));
+        places.extend(std::iter::from_fn(|| self.used.take_now()));
+        places.into_iter().for_each(Place::discard);
     }
 
     pub(crate) fn directories_in_use(&self) -> Vec<PathBuf> {
-        lock(&self.spare).iter().map(|slot| slot.dir().to_owned()).collect()
+        let spares = [&self.spare_slots, &self.spare_rooms];
+        spares.iter().flat_map(|spares| lock(spares).iter().map(|place| place.dir().to_owned()).collect::<Vec<_>>()).collect()
     }
 
-    fn spare_or_discard(&self, slot: Slot) {
-        let mut spare = lock(&self.spare);
-        if spare.len() < SPARE_SLOTS {
-            spare.push(slot);
+    fn spare(&self, place: Place) {
+        let mut spares = lock(self.spares(place.slot().is_some()));
+        if spares.len() < SPARES {
+            spares.push(place);
         } else {
-            drop(spare);
-            let dir = slot.dir().to_owned();
-            drop(slot);
-            self.remove(vec![dir]);
+            drop(spares);
+            place.discard();
         }
+    }
+
+    fn spares(&self, slots: bool) -> &Mutex<Vec<Place>> {
+        if slots { &self.spare_slots } else { &self.spare_rooms }
     }
 
     fn spawn_for_ever(&self, mut stack: Stack, null: &File) {
@@ -175,60 +187,76 @@ impl Hands {
 
     fn work(&self, job: Job, stack: &mut Stack, null: &File) -> Done {
         match job {
-            Job::Start { key, launch, slot } => {
-                let prepared = slot.is_some();
-                let mut slot = match self.slot_for(&launch, slot) {
-                    Ok(slot) => slot,
-                    Err(why) => return Done::NotStarted { key, why, slot: None },
+            Job::Start { key, mut launch, place } => {
+                let place = match place {
+                    Some(place) => Ok(place),
+                    None => self.furnished(&mut launch),
                 };
-                let ready =
-                    if prepared { Ok(()) } else { launch::furnish(&launch, slot.as_mut(), self.maker.as_ref()) };
                 let mark = format!("{}={}:{}", super::MARK, self.instance, launch.attempt);
-                match ready.and_then(|()| launch::start(&launch, slot.as_ref(), &mark, null, stack)) {
-                    Ok(born) => Done::Started { key, born, slot },
-                    Err(why) => Done::NotStarted { key, why, slot },
+                match place {
+                    Ok(place) => match launch::start(&launch, place.slot(), &mark, null, stack) {
+                        Ok(born) => Done::Started { key, born, place },
+                        Err(why) => Done::NotStarted { key, why, place: Some(place) },
+                    },
+                    Err((why, place)) => Done::NotStarted { key, why, place },
                 }
             }
-            Job::Prepare { key, launch } => match self.slot_for(&launch, None) {
-                Ok(mut slot) => match launch::furnish(&launch, slot.as_mut(), self.maker.as_ref()) {
-                    Ok(()) => Done::Prepared { key, launch, slot },
-                    Err(why) => Done::NotStarted { key, why, slot },
-                },
-                Err(why) => Done::NotStarted { key, why, slot: None },
+            Job::Prepare { key, mut launch } => match self.furnished(&mut launch) {
+                Ok(place) => Done::Prepared { key, launch, place },
+                Err((why, place)) => Done::NotStarted { key, why, place },
             },
-            Job::Restore { key, dir, mounts } => Done::Restored { key, slot: self.restore(&dir, &mounts) },
+            Job::Restore { key, dir, mounts } => Done::Restored { key, place: self.restore(&dir, &mounts) },
         }
     }
 
-    fn slot_for(&self, launch: &Launch, given: Option<Slot>) -> Result<Option<Slot>, Ended> {
-        if !launch.isolated || given.is_some() {
-            return Ok(given);
+    /// A place with everything in it the task expects to find.
+    fn furnished(&self, launch: &mut Launch) -> Result<Place, (Ended, Option<Place>)> {
+        let mut place = self.place_for(launch.isolated).map_err(|why| (Ended::Surroundings(why), None))?;
+        place.name_in(launch);
+        match launch::furnish(launch, place.slot_mut(), self.maker.as_ref()) {
+            Ok(()) => Ok(place),
+            Err(why) => Err((why, Some(place))),
         }
-        let mut spare = lock(&self.spare);
-        while let Some(mut slot) = spare.pop() {
-            if slot.is_fresh() {
-                return Ok(Some(slot));
+    }
+
+    fn place_for(&self, isolated: bool) -> Result<Place, String> {
+        let now = Instant::now();
+        let (mut fresh, mut stale) = (None, Vec::new());
+        let mut spares = lock(self.spares(isolated));
+        while let (None, Some(place)) = (&fresh, spares.pop()) {
+            if place.is_fresh(now) { fresh = Some(place) } else { stale.push(place) }
+        }
+        drop(spares);
+        self.used.give(stale);
+        if let Some(place) = fresh {
+            return Ok(place);
+        }
+        // Washing one is cheaper than making one.
+        let washable = self.used.take_if(|place| place.slot().is_some() == isolated && place.is_fresh(now));
+        if let Some(mut place) = washable {
+            if place.wash() {
+                return Ok(place);
             }
-            self.chores.give([Chore::Wash(slot)]);
+            self.used.give([place]);
         }
-        drop(spare);
-        let maker = self
-            .maker
-            .as_ref()
-            .ok_or_else(|| Ended::Surroundings("isolation is not available in the running spawner".to_owned()))?;
-        maker
-            .make()
-            .map(Some)
-            .map_err(|error| Ended::Surroundings(format!("no private file system: {}", error.explain())))
+        if isolated {
+            let maker = self.maker.as_ref().ok_or("isolation is not available in the running spawner")?;
+            let slot = maker.make().map_err(|error| format!("no private file system: {}", error.explain()))?;
+            return Ok(Place::Slot(Box::new(slot)));
+        }
+        let number = self.next_room.fetch_add(1, Ordering::Relaxed);
+        let dir = self.work.join(format!("{}-r{number}", self.instance));
+        fs::create_dir(&dir).map_err(|error| format!("no directory of its own: {error}"))?;
+        Ok(Place::Room(dir))
     }
 
-    fn restore(&self, dir: &Path, mounts: &[Bind]) -> Option<Slot> {
+    fn restore(&self, dir: &Path, mounts: &[Bind]) -> Option<Place> {
         let maker = self.maker.as_ref()?;
-        let mut slot = maker.restore(dir).ok()?;
+        let mut slot: Slot = maker.restore(dir).ok()?;
         for mount in mounts {
             launch::bind(mount, &mut slot, maker).ok()?;
         }
-        Some(slot)
+        Some(Place::Slot(Box::new(slot)))
     }
 
     /// Makes one slot to see whether it can be done at all; it becomes the first spare.
@@ -238,22 +266,19 @@ impl Hands {
             let maker = hands.maker.as_ref().ok_or("it was not set up when the spawner started")?;
             ns::leave(libc::CLONE_FS).map_err(|error| error.to_string())?;
             let slot = maker.make().map_err(|error| error.explain())?;
-            lock(&hands.spare).push(slot);
+            hands.spare(Place::Slot(Box::new(slot)));
             Ok(())
         });
         probe.join().unwrap_or_else(|_| Err("the attempt to isolate failed badly".to_owned()))
     }
 }
 
-/// Enough for deep directory walks, small because there are several.
-const THREAD_STACK: usize = 512 * 1024;
-
 fn refuse(job: Job, why: &str) -> Done {
-    let failed = |key, slot| Done::NotStarted { key, why: Ended::Surroundings(why.to_owned()), slot };
+    let failed = |key, place| Done::NotStarted { key, why: Ended::Surroundings(why.to_owned()), place };
     match job {
-        Job::Start { key, slot, .. } => failed(key, slot),
+        Job::Start { key, place, .. } => failed(key, place),
         Job::Prepare { key, .. } => failed(key, None),
-        Job::Restore { key, .. } => Done::Restored { key, slot: None },
+        Job::Restore { key, .. } => Done::Restored { key, place: None },
     }
 }
 
@@ -290,8 +315,22 @@ impl<T> Queue<T> {
         }
     }
 
+    /// Returns once something is there, without taking it.
+    fn wait(&self) {
+        let mut waiting = lock(&self.waiting);
+        while waiting.is_empty() {
+            waiting = self.more.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
     fn take_now(&self) -> Option<T> {
         lock(&self.waiting).pop_front()
+    }
+
+    fn take_if(&self, wanted: impl FnMut(&mut T) -> bool) -> Option<T> {
+        let mut waiting = lock(&self.waiting);
+        let at = waiting.iter_mut().position(wanted)?;
+        waiting.remove(at)
     }
 }
 

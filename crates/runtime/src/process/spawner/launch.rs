@@ -33,10 +33,6 @@ pub(crate) struct Born {
 
 /// Makes a slot what the task expects to find: volumes mounted, files laid down.
 pub(crate) fn furnish(launch: &Launch, slot: Option<&mut Slot>, maker: Option<&Maker>) -> Result<(), Ended> {
-    for dir in &launch.private {
-        fs::create_dir_all(dir)
-            .map_err(|error| Ended::Surroundings(format!("its directory `{dir}` could not be made: {error}")))?;
-    }
     let host;
     let view = match (slot, maker) {
         (Some(slot), Some(maker)) => {
@@ -153,9 +149,6 @@ fn make_working_dir(launch: &Launch, slot: Option<&Slot>) -> Result<(), Ended> {
     let dir = Inside::new(&launch.dir, "/").map_err(Ended::NotStarted)?;
     match slot {
         Some(slot) => slot.view().make_dir(dir.path()).map(drop).map_err(failed),
-        None if launch.private.iter().any(|own| dir.path().starts_with(own)) => {
-            fs::create_dir_all(dir.path()).map_err(failed)
-        }
         None => Err(Ended::NotStarted(format!("the working directory `{}` does not exist", launch.dir))),
     }
 }

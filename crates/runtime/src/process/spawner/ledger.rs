@@ -1,5 +1,6 @@
 //! The ledger remembers which attempts may have started. A line is written before the start and without a sync, which
-//! is enough: the page cache survives every death of ours, and a death of the machine shows in its boot id.
+//! is enough: the page cache survives every death of ours, and a death of the machine shows in its boot id. Only the
+//! very first ledger is synced, so that its absence proves that nothing ever started here.
 
 use std::{
     collections::HashSet,
@@ -34,7 +35,7 @@ pub(crate) struct Ledger {
 pub(crate) struct Past {
     /// These may have started.
     pub(crate) started: HashSet<AttemptId>,
-    /// Everything else certainly did not. False when the machine went down meanwhile or there is no ledger.
+    /// Everything else certainly did not. False when the machine went down meanwhile or the ledger is damaged.
     pub(crate) complete: bool,
     /// The spawner that wrote last.
     pub(crate) instance: Option<String>,
@@ -49,12 +50,18 @@ impl Ledger {
 
     fn open_at_boot(dir: &Path, instance: &str, boot: String) -> io::Result<(Self, Past)> {
         let path = dir.join("ledger");
-        let past = match fs::read(&path) {
-            Ok(bytes) => read(&bytes, &boot),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Past::default(),
+        let (past, first) = match fs::read(&path) {
+            Ok(bytes) => (read(&bytes, &boot), false),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                (Past { complete: true, ..Past::default() }, true)
+            }
             Err(error) => return Err(error),
         };
         let (file, lines) = write_whole(&path, &boot, instance, &past.started)?;
+        if first {
+            file.sync_all()?;
+            File::open(dir)?.sync_all()?;
+        }
         Ok((Self { path, file, lines, boot, instance: instance.to_owned() }, past))
     }
 
@@ -121,8 +128,11 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_ledger_promises_nothing() {
+    fn a_missing_ledger_means_that_nothing_ever_started_and_a_damaged_one_means_nothing() {
         let dir = tempfile::tempdir().unwrap();
+        let (_, past) = Ledger::open(dir.path(), "a").unwrap();
+        assert!(past.complete && past.started.is_empty());
+        fs::write(dir.path().join("ledger"), "").unwrap();
         let (_, past) = Ledger::open(dir.path(), "a").unwrap();
         assert_eq!(past, Past::default());
     }

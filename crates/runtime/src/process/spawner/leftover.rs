@@ -17,10 +17,10 @@ pub(crate) struct Leftover {
     pub(crate) ending: Ending,
     /// Outputs are still to be collected.
     pub(crate) keep: bool,
-    /// The directory of the slot the outputs are in; nothing when the task was not isolated.
-    pub(crate) slot: Option<String>,
+    pub(crate) isolated: bool,
+    /// The directory of the place the outputs are in.
+    pub(crate) place: Option<String>,
     pub(crate) mounts: Vec<Bind>,
-    pub(crate) private: Vec<String>,
 }
 
 impl Wire for Leftover {
@@ -28,9 +28,9 @@ impl Wire for Leftover {
         self.attempt.put(out);
         self.ending.put(out);
         self.keep.put(out);
-        self.slot.put(out);
+        self.isolated.put(out);
+        self.place.put(out);
         self.mounts.put(out);
-        self.private.put(out);
     }
 
     fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
@@ -38,9 +38,9 @@ impl Wire for Leftover {
             attempt: Wire::get(from)?,
             ending: Wire::get(from)?,
             keep: Wire::get(from)?,
-            slot: Wire::get(from)?,
+            isolated: Wire::get(from)?,
+            place: Wire::get(from)?,
             mounts: Wire::get(from)?,
-            private: Wire::get(from)?,
         })
     }
 }
@@ -102,9 +102,9 @@ mod tests {
             attempt: AttemptId { run: RunId(1), task: NodeIx(2), attempt: 3 },
             ending: Ending { at: Time(1), started: Some(Time(0)), exit: Ended::Code(3), log_truncated: false },
             keep: true,
-            slot: Some("/somewhere".to_owned()),
+            isolated: true,
+            place: Some("/somewhere".to_owned()),
             mounts: Vec::new(),
-            private: vec!["/p".to_owned()],
         };
         let both = [leftover.clone(), leftover];
         write(dir.path(), &both).unwrap();

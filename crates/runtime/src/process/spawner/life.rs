@@ -4,7 +4,7 @@
 use std::{
     cmp::Reverse,
     io,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::OwnedFd,
     time::{Duration, Instant},
 };
 
@@ -15,13 +15,13 @@ use super::{
     hands::{Done, Key},
     launch::Born,
     leftover, orphan,
-    slot::Slot,
+    place::Place,
     turn::{Spawner, ending, stream_token},
 };
 use crate::{
     logs::{Stream, Writer},
     process::{
-        sys::{self, How},
+        sys::{self, Epoll, How},
         wire::{Ended, Ending, FromSpawner},
     },
 };
@@ -42,11 +42,11 @@ impl Spawner {
     pub(super) fn take_done(&mut self) {
         for done in self.hands.take_done() {
             match done {
-                Done::Started { key, born, slot } => self.born(key, born, slot),
-                Done::NotStarted { key, why, slot } => self.end(key, why, slot),
-                Done::Prepared { key, launch, slot } => {
+                Done::Started { key, born, place } => self.born(key, born, place),
+                Done::NotStarted { key, why, place } => self.end(key, why, place),
+                Done::Prepared { key, launch, place } => {
                     let Some(entry) = self.table.get(key) else { continue };
-                    entry.slot = slot;
+                    entry.place = Some(place);
                     entry.state = State::Prepared(launch);
                     if entry.forgotten {
                         self.drop_entry(key);
@@ -58,9 +58,9 @@ impl Spawner {
                         self.end(key, Ended::Signal(libc::SIGTERM), None);
                     }
                 }
-                Done::Restored { key, slot } => {
+                Done::Restored { key, place } => {
                     let Some(entry) = self.table.get(key) else { continue };
-                    entry.slot = slot;
+                    entry.place = place;
                     if let State::Restoring(ending) = &entry.state {
                         entry.state = State::Ended(ending.clone());
                     }
@@ -72,9 +72,9 @@ impl Spawner {
         }
     }
 
-    fn born(&mut self, key: Key, born: Born, slot: Option<Slot>) {
+    fn born(&mut self, key: Key, born: Born, place: Place) {
         let entry = self.table.get(key).expect("an attempt that is starting stays in the table");
-        entry.slot = slot;
+        entry.place = Some(place);
         let Born { pid, at, stdout, stderr } = born;
         let (attempt, stop, claimed) = (entry.attempt, entry.stop, entry.claimed);
         let log = Writer::new(self.logs.path(attempt), self.log_limit);
@@ -104,7 +104,7 @@ impl Spawner {
     pub(super) fn read_stream(&mut self, key: Key, stderr: bool) {
         let Some(entry) = self.table.get(key) else { return };
         let (State::Running(running) | State::Lingering(running, _)) = &mut entry.state else { return };
-        take_output(running, stderr, &mut self.buffer, BUFFERS_PER_LOOK);
+        take_output(running, stderr, &mut self.buffer, &self.epoll, BUFFERS_PER_LOOK);
     }
 
     pub(super) fn hear_signals(&mut self) {
@@ -194,7 +194,7 @@ impl Spawner {
         }
         let by_slot = traits.namespace.and_then(|mark| {
             let mut entries = self.table.iter();
-            entries.find(|(_, entry)| entry.is_alive() && entry.slot.as_ref().is_some_and(|slot| slot.mark() == mark))
+            entries.find(|(_, entry)| entry.is_alive() && entry.lives_in(mark))
         });
         if let Some((key, _)) = by_slot {
             return Some(key);
@@ -211,8 +211,11 @@ impl Spawner {
             entry.state = before;
             return;
         };
-        take_output(&mut running, false, &mut self.buffer, BUFFERS_AT_END);
-        take_output(&mut running, true, &mut self.buffer, BUFFERS_AT_END);
+        for stderr in [false, true] {
+            take_output(&mut running, stderr, &mut self.buffer, &self.epoll, BUFFERS_AT_END);
+        }
+        // An end that somebody else still holds open is none of ours any more.
+        running.stdout.iter().chain(&running.stderr).for_each(|pipe| self.epoll.remove(pipe));
         if self.pids.get(&running.pid) == Some(&key) {
             self.pids.remove(&running.pid);
         }
@@ -227,9 +230,9 @@ impl Spawner {
     }
 
     /// Ends an attempt that has no process.
-    pub(super) fn end(&mut self, key: Key, why: Ended, slot: Option<Slot>) {
+    pub(super) fn end(&mut self, key: Key, why: Ended, place: Option<Place>) {
         let Some(entry) = self.table.get(key) else { return };
-        entry.slot = entry.slot.take().or(slot);
+        entry.place = entry.place.take().or(place);
         // Nothing ran, so there is nothing to collect.
         entry.keep = false;
         entry.state = State::Ended(ending(why));
@@ -243,9 +246,9 @@ impl Spawner {
             return;
         }
         if !entry.keep
-            && let Some(slot) = entry.slot.take()
+            && let Some(place) = entry.place.take()
         {
-            self.hands.release(slot);
+            self.hands.release(place);
         }
         self.tell_end(key);
     }
@@ -277,13 +280,7 @@ impl Spawner {
 
     /// A descriptor of the file system as the task sees it.
     fn root_of(&mut self, key: Key) -> Option<OwnedFd> {
-        let entry = self.table.get(key)?;
-        match &entry.slot {
-            Some(slot) => slot.view().as_fd().try_clone_to_owned().ok(),
-            // Isolated once, but its files are gone.
-            None if entry.private.is_empty() => None,
-            None => Self::host_root(),
-        }
+        self.table.get(key)?.place.as_ref()?.root()
     }
 
     pub(super) fn stop(&mut self, attempt: AttemptId, how: Stop) {
@@ -351,12 +348,9 @@ impl Spawner {
 
     pub(super) fn drop_entry(&mut self, key: Key) {
         let Some(entry) = self.table.remove(key) else { return };
-        if let Some(slot) = entry.slot {
-            self.hands.release(slot);
+        if let Some(place) = entry.place {
+            self.hands.release(place);
         }
-        // Nearly always it is empty, and then one call does it.
-        let resisting = entry.private.into_iter().filter(|dir| std::fs::remove_dir(dir).is_err()).map(Into::into);
-        self.hands.remove(resisting.collect());
         if self.has_leftovers && !self.table.iter().any(|(_, entry)| matches!(entry.state, State::Ended(_))) {
             // A file that stays is read again and its attempts are then unknown to the engine: a nuisance, no harm.
             self.has_leftovers = leftover::forget(&self.dir).is_err();
@@ -365,7 +359,7 @@ impl Spawner {
 }
 
 /// Moves what is in a pipe to the log; the end of the stream closes it.
-fn take_output(running: &mut Running, stderr: bool, buffer: &mut [u8], most: usize) {
+fn take_output(running: &mut Running, stderr: bool, buffer: &mut [u8], epoll: &Epoll, most: usize) {
     let (pipe, stream) = if stderr {
         (&mut running.stderr, Stream::Stderr)
     } else {
@@ -374,7 +368,10 @@ fn take_output(running: &mut Running, stderr: bool, buffer: &mut [u8], most: usi
     for _ in 0..most {
         let Some(end) = pipe.as_ref() else { return };
         match sys::read(end, buffer) {
-            Ok(0) => *pipe = None,
+            Ok(0) => {
+                epoll.remove(end);
+                *pipe = None;
+            }
             Ok(count) => {
                 if count == PIPE_BYTES {
                     sys::widen_pipe(end, WIDE_PIPE);
@@ -388,7 +385,10 @@ fn take_output(running: &mut Running, stderr: bool, buffer: &mut [u8], most: usi
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
             // A terminal whose last user is gone says EIO.
-            Err(_) => *pipe = None,
+            Err(_) => {
+                epoll.remove(end);
+                *pipe = None;
+            }
         }
     }
 }

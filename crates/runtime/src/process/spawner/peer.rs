@@ -68,10 +68,9 @@ impl Peer {
         Ok(messages)
     }
 
-    /// Whether the other side has closed, without taking anything off the line.
+    /// Whether the other side has hung up; its last words may still be on the line.
     pub(crate) fn is_gone(&self) -> bool {
-        let mut byte = [0; 1];
-        sys::peek(self.socket.as_fd(), &mut byte).is_ok_and(|count| count == 0)
+        sys::has_hung_up(self.socket.as_fd())
     }
 
     pub(crate) fn say(&mut self, message: &FromSpawner, rider: Option<OwnedFd>) {

@@ -55,6 +55,10 @@ pub(crate) struct Maker {
     others: Vec<Other>,
 }
 
+/// Where scripts are laid down. Nearly every script task has a file here and nowhere else, so it is kept in memory,
+/// where a file costs a fraction of what it costs in the layer. A machine that has such a directory keeps its own.
+const STAGING: &str = "/argo";
+
 /// Directories at the top of the machine that an ordinary user could not write to; in its own view a task may.
 const OPENED_FOR_USERS: [&str; 4] = ["mnt", "opt", "srv", "media"];
 
@@ -76,32 +80,36 @@ impl Maker {
     /// Makes a fresh slot. The calling thread is away from home meanwhile and back when this returns.
     pub(crate) fn make(&self) -> Result<Slot, Error> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        self.make_in(&self.work.join(format!("{}-{number}", self.instance)))
+        self.make_in(&self.work.join(format!("{}-{number}", self.instance)), true)
     }
 
     /// Makes a slot over a directory that an earlier spawner left, so that outputs can be read from it.
     pub(crate) fn restore(&self, dir: &Path) -> Result<Slot, Error> {
-        self.make_in(dir)
+        self.make_in(dir, false)
     }
 
-    fn make_in(&self, dir: &Path) -> Result<Slot, Error> {
+    fn make_in(&self, dir: &Path, anew: bool) -> Result<Slot, Error> {
         fs::create_dir_all(dir).map_err(at("making the work directory"))?;
         ns::leave(libc::CLONE_NEWNS).map_err(at("making a mount namespace"))?;
-        let made = self.furnish(dir);
+        let made = self.furnish(dir, anew);
         ns::enter_mounts(self.home.as_fd()).map_err(at("returning from the new mount namespace"))?;
         ns::root_at(self.home_root.as_fd()).map_err(at("returning to the old root"))?;
         made
     }
 
     /// Runs inside the new namespace.
-    fn furnish(&self, dir: &Path) -> Result<Slot, Error> {
+    fn furnish(&self, dir: &Path, anew: bool) -> Result<Slot, Error> {
         let private = libc::MS_REC | libc::MS_PRIVATE;
         ns::mount(c"none", c"/", None, private, c"").map_err(at("making the mounts private"))?;
         let dir_text = text(dir.as_os_str()).map_err(at("naming the work directory"))?;
         ns::change_dir(&dir_text).map_err(at("entering the work directory"))?;
 
+        let staged = !Path::new(STAGING).exists();
         let seeded = self.lay_root()?;
         if let Err(on_disk) = self.mount_root() {
+            if !anew {
+                return Err(on_disk);
+            }
             // The data directory's file system cannot carry a layer (it is one itself, or a network share).
             ns::mount(c"octoflow", c".", Some(c"tmpfs"), libc::MS_NOSUID, c"mode=0755")
                 .and_then(|()| ns::change_dir(&dir_text))
@@ -113,6 +121,10 @@ impl Maker {
             self.show(index, other)?;
         }
         self.furnish_kernel_views()?;
+        if staged {
+            let flags = libc::MS_NOSUID | libc::MS_NODEV;
+            ns::mount(c"octoflow", c"root/argo", Some(c"tmpfs"), flags, c"mode=0755").map_err(at("making /argo"))?;
+        }
         self.hide_data();
         let upper = open_dir("upper")?;
         let upper_about = dir_facts(&upper).map_err(at("looking at the private layer"))?;
@@ -129,11 +141,15 @@ impl Maker {
             table: File::open("/proc/thread-self/mountinfo").map_err(at("opening the mount table"))?,
             upper,
             upper_about,
-            memory: File::open("/dev/shm").map_err(at("opening /dev/shm"))?,
+            memory: ["/dev/shm", STAGING]
+                .into_iter()
+                .filter(|dir| *dir != STAGING || staged)
+                .map(|dir| File::open(dir).map_err(at("opening a directory in memory")))
+                .collect::<Result<_, _>>()?,
             seeded,
             layers: self.others.iter().filter(|other| other.form == Form::Overlay).count() > 0,
             spent: false,
-            first_used: None,
+            used: None,
         })
     }
 
@@ -147,6 +163,10 @@ impl Maker {
         let opaque = if self.unprivileged { c"user.overlay.opaque" } else { c"trusted.overlay.opaque" };
         ns::set_attribute(c"upper/tmp", opaque, b"y").map_err(at("hiding the machine's /tmp"))?;
         let mut seeded = BTreeSet::from([CString::from(c"tmp")]);
+        if !Path::new(STAGING).exists() {
+            make_dir("upper/argo")?;
+            seeded.insert(CString::from(c"argo"));
+        }
         if self.unprivileged {
             for name in OPENED_FOR_USERS.into_iter().filter(|name| Path::new("/").join(name).is_dir()) {
                 make_dir(&format!("upper/{name}"))?;
@@ -154,7 +174,7 @@ impl Maker {
             }
         }
         // A layer that was mounted `volatile` before refuses to be mounted again until this mark is gone.
-        let _ = fs::remove_dir("work/work/incompat/volatile");
+        let _ = view::remove_dir(Path::new("work/work/incompat"));
         Ok(seeded)
     }
 
@@ -183,7 +203,7 @@ impl Maker {
             for name in [layer.clone(), format!("{layer}/upper"), format!("{layer}/work")] {
                 make_dir(&name)?;
             }
-            let _ = fs::remove_dir(format!("{layer}/work/work/incompat/volatile"));
+            let _ = view::remove_dir(&Path::new(&layer).join("work/work/incompat"));
             let lower = other.point.display();
             let options =
                 self.options(&format!("lowerdir={lower},upperdir={layer}/upper,workdir={layer}/work"));
@@ -243,18 +263,23 @@ pub(crate) struct Slot {
     table: File,
     upper: File,
     upper_about: (u32, u32, u32),
-    memory: File,
+    /// Directories that are kept in memory.
+    memory: Vec<File>,
     /// The names in the private layer that were there before any task.
     seeded: BTreeSet<CString>,
     /// There are further layers over other mounts.
     layers: bool,
     /// Something was mounted, for a task or by one; such a slot serves once.
     spent: bool,
-    first_used: Option<Instant>,
+    /// When the first task ended here, and when the last.
+    used: Option<(Instant, Instant)>,
 }
 
-/// Longer than a burst of short tasks needs a slot again, shorter than a person needs to change a file and try again.
-const FRESH: Duration = Duration::from_millis(100);
+/// How long one slot may serve a steady stream of tasks.
+const BURST: Duration = Duration::from_secs(1);
+
+/// A stream with a gap like this is not steady: somebody may have looked at a result, changed a file and tried again.
+const PAUSE: Duration = Duration::from_millis(20);
 
 impl Slot {
     pub(crate) fn namespace(&self) -> &OwnedFd {
@@ -291,9 +316,16 @@ impl Slot {
     }
 
     /// Whether a task may still get it. The kernel remembers what a task looked up below the layer, and also what was
-    /// not there; when the machine's own files change, a used slot may not see it. So it is used for a short time only.
-    pub(crate) fn is_fresh(&mut self) -> bool {
-        self.first_used.get_or_insert_with(Instant::now).elapsed() < FRESH
+    /// not there; when the machine's own files change, a used slot may not see it. So one slot serves a burst of tasks
+    /// and is then replaced.
+    pub(crate) fn is_fresh(&self, now: Instant) -> bool {
+        self.used.is_none_or(|(first, last)| now.duration_since(first) < BURST && now.duration_since(last) < PAUSE)
+    }
+
+    /// A task has lived here until now.
+    pub(crate) fn was_used(&mut self, now: Instant) {
+        let (first, _) = self.used.unwrap_or((now, now));
+        self.used = Some((first, now));
     }
 
     fn looks_clean(&self) -> io::Result<bool> {
@@ -308,7 +340,7 @@ impl Slot {
         Ok(seen == self.seeded.len()
             && dir_facts(&self.upper)? == self.upper_about
             && self.seeded.iter().all(|name| self.is_empty_below(name))
-            && fs::read_dir(by_handle(&self.memory))?.next().is_none()
+            && self.memory.iter().all(|dir| fs::read_dir(by_handle(dir)).is_ok_and(|mut list| list.next().is_none()))
             && self.layers_are_empty()?)
     }
 
@@ -316,8 +348,8 @@ impl Slot {
         let dir = sys::open_at(self.upper.as_fd(), name, libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW, 0);
         dir.and_then(|dir| {
             let dir = File::from(dir);
-            let mode = if name.as_c_str() == c"tmp" { 0o1777 } else { 0o755 };
-            Ok(dir.metadata()?.mode() & 0o7777 == mode && fs::read_dir(by_handle(&dir))?.next().is_none())
+            let as_made = name.as_c_str() != c"tmp" || dir.metadata()?.mode() & 0o7777 == 0o1777;
+            Ok(as_made && fs::read_dir(by_handle(&dir))?.next().is_none())
         })
         .unwrap_or(false)
     }
@@ -342,7 +374,9 @@ impl Slot {
     }
 
     fn scrub(&self) -> io::Result<()> {
-        view::clear(File::open(by_handle(&self.memory))?.into())?;
+        for dir in &self.memory {
+            view::clear(File::open(by_handle(dir))?.into())?;
+        }
         for entry in fs::read_dir(by_handle(&self.upper))? {
             let name = entry?.file_name();
             let at_top = Path::new("/").join(&name);

@@ -23,6 +23,7 @@ use super::{
     ledger::{Ledger, Past},
     orphan,
     peer::Peer,
+    place::Place,
 };
 use crate::{
     logs::Logs,
@@ -116,10 +117,12 @@ impl Spawner {
         for leftover in parts.leftovers {
             spawner.has_leftovers = true;
             spawner.past.started.remove(&leftover.attempt);
-            let slot = leftover.slot.clone();
+            let (place, isolated) = (leftover.place.clone().map(PathBuf::from), leftover.isolated);
             let key = spawner.table.insert(Entry::restored(leftover));
-            if let Some(dir) = slot {
-                spawner.restore_later(key, dir.into());
+            match place {
+                Some(dir) if isolated => spawner.restore_later(key, dir),
+                Some(dir) => spawner.table.get(key).expect("just inserted").place = Some(Place::Room(dir)),
+                None => {}
             }
         }
         spawner.hands.give(std::mem::take(&mut spawner.jobs));
@@ -185,8 +188,7 @@ impl Spawner {
     /// Writes down what nobody took.
     fn leave(mut self) -> io::Result<()> {
         let mut leftovers = Vec::new();
-        let mut dirs = Vec::new();
-        for (_, entry) in self.table.iter_mut() {
+        for (_, entry) in self.table.iter() {
             let (State::Ended(ending) | State::Restoring(ending)) = &entry.state else { continue };
             if entry.forgotten {
                 continue;
@@ -195,11 +197,10 @@ impl Spawner {
                 attempt: entry.attempt,
                 ending: ending.clone(),
                 keep: entry.keep,
-                slot: entry.slot.as_ref().map(|slot| slot.dir().to_string_lossy().into_owned()),
+                isolated: entry.place.as_ref().is_some_and(|place| place.slot().is_some()),
+                place: entry.place.as_ref().map(|place| place.dir().to_string_lossy().into_owned()),
                 mounts: entry.mounts.clone(),
-                private: entry.private.clone(),
             });
-            dirs.extend(entry.slot.take().map(|slot| slot.dir().to_owned()));
         }
         leftover::write(&self.dir, &leftovers)?;
         self.ledger.rewrite(&remembered_by(&self.table, &self.past))?;
@@ -227,8 +228,9 @@ impl Spawner {
     fn open_door(&mut self) {
         while let Ok((socket, _)) = self.door.accept() {
             let Ok(mut visitor) = Peer::new(socket) else { continue };
-            if self.peer.as_ref().is_some_and(Peer::is_gone) {
-                self.lose_peer();
+            // An engine that hung up may have left orders; they count.
+            while self.peer.as_ref().is_some_and(Peer::is_gone) {
+                self.hear_peer();
             }
             if self.peer.is_some() {
                 let why = "another engine is connected to this data directory".to_owned();
@@ -251,7 +253,9 @@ impl Spawner {
 
     /// The engine is gone. What it had not finished asking for is dropped; what runs goes on.
     fn lose_peer(&mut self) {
-        self.peer = None;
+        if let Some(peer) = self.peer.take() {
+            self.epoll.remove(&peer);
+        }
         let mut unfinished = Vec::new();
         for (key, entry) in self.table.iter_mut() {
             entry.claimed = false;
@@ -280,7 +284,7 @@ impl Spawner {
                 if self.table.key(launch.attempt).is_none() {
                     let key = self.table.insert(Entry::new(&launch, State::Starting));
                     self.noted.push(launch.attempt);
-                    self.jobs.push(Job::Start { key, launch, slot: None });
+                    self.jobs.push(Job::Start { key, launch, place: None });
                 }
             }
             ToSpawner::Prepare(launch) => {
@@ -332,9 +336,9 @@ impl Spawner {
         }
         if let State::Prepared(launch) = std::mem::replace(&mut entry.state, State::Starting) {
             let launch = Box::new(Launch { files: Vec::new(), ..*launch });
-            let slot = entry.slot.take();
+            let place = entry.place.take();
             self.noted.push(attempt);
-            self.jobs.push(Job::Start { key, launch, slot });
+            self.jobs.push(Job::Start { key, launch, place });
         }
     }
 
@@ -360,6 +364,8 @@ impl Spawner {
             }
             self.say(&FromSpawner::Lost(attempt, why.to_owned()));
         }
+        // Whatever was uncertain is written down now; from here on our own ledger knows everything.
+        self.past.complete = true;
         let unknown: Vec<AttemptId> = self
             .table
             .iter()
@@ -374,10 +380,9 @@ impl Spawner {
             self.swept = true;
             let mut needed = self.hands.directories_in_use();
             for (_, entry) in self.table.iter() {
-                needed.extend(entry.slot.iter().map(|slot| slot.dir().to_owned()));
-                needed.extend(entry.private.iter().map(PathBuf::from));
+                needed.extend(entry.place.iter().map(|place| place.dir().to_owned()));
             }
-            // Slots being made right now carry our own instance in their names.
+            // Places being made right now carry our own instance in their names.
             let own = format!("{}-", self.instance);
             let mut abandoned = orphan::abandoned_dirs(&self.work, &needed);
             abandoned.retain(|dir| !dir.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&own)));
@@ -411,10 +416,6 @@ impl Spawner {
         if flushed.is_err() {
             self.lose_peer();
         }
-    }
-
-    pub(super) fn host_root() -> Option<OwnedFd> {
-        std::fs::File::open("/").ok().map(OwnedFd::from)
     }
 }
 

@@ -1,6 +1,6 @@
 //! DAG templates: tasks that wait for each other in one of the two styles.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Made, Maker, call::Known};
 
@@ -72,7 +72,7 @@ impl Maker<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::*, *};
+    use super::super::*;
 
     #[test]
     fn worlds_differ_and_are_not_too_large() {

@@ -17,7 +17,8 @@ impl Maker<'_> {
                 from["default"] = json!("5");
             }
             let mut parameter = json!({"name": "out", "valueFrom": from});
-            if self.draw.chance(8) {
+            // The last one to end gives a global value, so which one it is depends on time.
+            if self.taste.timed && self.draw.chance(8) {
                 parameter["globalName"] = json!(format!("{name}-out"));
             }
             parameters.push(parameter);
@@ -83,13 +84,15 @@ impl Maker<'_> {
     pub(super) fn pause(&mut self) -> Made {
         let name = self.fresh("pause");
         let mut template = json!({"name": name, "inputs": {"parameters": [{"name": "in", "value": "1"}]}, "suspend": {}});
-        if self.draw.chance(70) {
+        let passes = self.draw.chance(70);
+        if passes {
             template["suspend"]["duration"] = json!(self.draw.between(1, 20).to_string());
         }
         let mut gives = Vec::new();
         if self.draw.chance(40) {
             let mut from = json!({"supplied": {}});
-            if self.draw.chance(60) {
+            // Without a default it matters whether a person or the time ends the pause.
+            if self.draw.chance(60) || passes && !self.taste.timed {
                 from["default"] = json!("4");
             }
             template["outputs"] = json!({"parameters": [{"name": "out", "valueFrom": from}]});

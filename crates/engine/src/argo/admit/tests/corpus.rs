@@ -41,7 +41,9 @@ fn rows() -> Option<Vec<Row>> {
 fn problems(row: &Row) -> Vec<(&'static str, String, String)> {
     let documents = match read(&row.file, row.text.as_bytes(), &Limits::default()) {
         Ok(documents) => documents,
-        Err(problems) => return problems.iter().map(|found| (found.code, String::new(), found.message.clone())).collect(),
+        Err(problems) => {
+            return problems.iter().map(|found| (found.code, String::new(), found.message.clone())).collect();
+        }
     };
     let judged = documents.iter().filter_map(|document| admit(&document.value, &Shelf::default()).err());
     let told = judged.flat_map(|problems| problems.into_iter());

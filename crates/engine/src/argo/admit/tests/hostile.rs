@@ -18,7 +18,10 @@ fn with_tasks(tasks: Vec<Value>) -> Value {
 }
 
 fn codes(object: &Value) -> Vec<&'static str> {
-    admit(object, &Shelf::default()).err().map(|problems| problems.iter().map(|problem| problem.code).collect()).unwrap_or_default()
+    admit(object, &Shelf::default())
+        .err()
+        .map(|problems| problems.iter().map(|problem| problem.code).collect())
+        .unwrap_or_default()
 }
 
 #[test]
@@ -32,7 +35,9 @@ fn a_chain_of_a_hundred_thousand_tasks_is_admitted() {
 
 #[test]
 fn a_circle_of_a_hundred_thousand_tasks_is_one_short_problem() {
-    let tasks = (0..MANY).map(|at| json!({"name": format!("t{at}"), "template": "leaf", "dependencies": [format!("t{}", (at + 1) % MANY)]}));
+    let tasks = (0..MANY).map(
+        |at| json!({"name": format!("t{at}"), "template": "leaf", "dependencies": [format!("t{}", (at + 1) % MANY)]}),
+    );
     let problems = admit(&with_tasks(tasks.collect()), &Shelf::default()).unwrap_err();
     assert_eq!(problems.len(), 1);
     assert_eq!(problems.0[0].code, "OF1027");
@@ -76,7 +81,10 @@ fn a_sequence_of_a_billion_is_refused_with_both_numbers() {
     );
     assert_eq!(wrongs(&text), [("OF1023".to_owned(), "spec.templates[0].steps[0][0].withSequence".to_owned())]);
     let message = super::message_of(&text, "OF1023");
-    assert!(message.contains("1000000000") && message.contains("1000000,") || message.ends_with("1000000"), "{message}");
+    assert!(
+        message.contains("1000000000") && message.contains("1000000,") || message.ends_with("1000000"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -106,7 +114,12 @@ fn templates_that_call_each_other_are_admitted() {
 
 #[test]
 fn braces_without_end_cost_no_more_than_their_length() {
-    for text in ["{{".repeat(MANY), "{{=".repeat(MANY), format!("{}{}", "{{=".repeat(MANY), "}}".repeat(MANY)), "{{a}}".repeat(MANY)] {
+    for text in [
+        "{{".repeat(MANY),
+        "{{=".repeat(MANY),
+        format!("{}{}", "{{=".repeat(MANY), "}}".repeat(MANY)),
+        "{{a}}".repeat(MANY),
+    ] {
         let mut object = with_tasks(vec![json!({"name": "a", "template": "leaf"})]);
         object["spec"]["templates"][1]["container"]["args"] = json!([text]);
         assert!(codes(&object).len() <= 101);
@@ -115,8 +128,21 @@ fn braces_without_end_cost_no_more_than_their_length() {
 
 #[test]
 fn values_of_any_kind_in_any_place_are_answered() {
-    let junk = [Value::Null, json!(true), json!(-1), json!(1.5), json!(""), json!("{{"), json!([]), json!({}), json!([[[]]]), json!({"name": 1})];
-    let sound = with_tasks(vec![json!({"name": "a", "template": "leaf", "depends": "", "withItems": [1], "arguments": {"parameters": [{"name": "p", "value": 1}]}})]);
+    let junk = [
+        Value::Null,
+        json!(true),
+        json!(-1),
+        json!(1.5),
+        json!(""),
+        json!("{{"),
+        json!([]),
+        json!({}),
+        json!([[[]]]),
+        json!({"name": 1}),
+    ];
+    let sound = with_tasks(vec![
+        json!({"name": "a", "template": "leaf", "depends": "", "withItems": [1], "arguments": {"parameters": [{"name": "p", "value": 1}]}}),
+    ]);
     let mut pointers = vec![String::new()];
     let mut next = 0;
     while next < pointers.len() {

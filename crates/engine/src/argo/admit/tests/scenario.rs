@@ -13,7 +13,10 @@ fn aw_02_a_template_with_two_types_or_none_is_rejected() {
     )
     .replace("[true]", "['true']");
     assert_eq!(wrongs(&two), [pair("OF1017", "spec.templates[0]")]);
-    assert!(message_of(&two, "OF1017").starts_with("templates.main multiple template types specified. choose one of: container"));
+    assert!(
+        message_of(&two, "OF1017")
+            .starts_with("templates.main multiple template types specified. choose one of: container")
+    );
     let none = with_templates("  - name: main\n    inputs: {}\n");
     assert_eq!(wrongs(&none), [pair("OF1017", "spec.templates[0]")]);
     assert!(message_of(&none, "OF1017").starts_with("templates.main template type unspecified."));
@@ -22,13 +25,17 @@ fn aw_02_a_template_with_two_types_or_none_is_rejected() {
     );
     assert_eq!(
         wrongs(&inline),
-        [pair("OF1017", "spec.templates[0].dag.tasks[0].inline"), pair("OF1017", "spec.templates[0].dag.tasks[1].inline")]
+        [
+            pair("OF1017", "spec.templates[0].dag.tasks[0].inline"),
+            pair("OF1017", "spec.templates[0].dag.tasks[1].inline")
+        ]
     );
 }
 
 #[test]
 fn aw_03_an_input_without_value_is_rejected_by_name() {
-    let undeclared = with_templates("  - name: main\n    container: {image: busybox, args: ['{{inputs.parameters.seconds}}']}\n");
+    let undeclared =
+        with_templates("  - name: main\n    container: {image: busybox, args: ['{{inputs.parameters.seconds}}']}\n");
     assert_eq!(wrongs(&undeclared), [pair("OF1029", "spec.templates[0].container.args[0]")]);
     assert_eq!(message_of(&undeclared, "OF1029"), "failed to resolve {{inputs.parameters.seconds}}");
     let declared = with_templates(
@@ -74,4 +81,18 @@ fn aw_23_cycles_and_unknown_tasks_and_templates_are_rejected_by_name() {
     let problems = judged(&manifest).unwrap_err();
     let help = problems.iter().find(|problem| problem.code == "OF1018").and_then(|problem| problem.help.as_deref());
     assert_eq!(help, Some("did you mean `leaf`?"));
+}
+
+#[test]
+fn every_code_of_admission_has_a_page() {
+    let pages = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
+    let sources = [include_str!("../code.rs"), include_str!("../../../shape.rs")];
+    let codes: Vec<&str> =
+        sources.iter().flat_map(|source| source.split('"')).filter(|text| text.starts_with("OF")).collect();
+    assert!(codes.len() > 30, "only {codes:?} were found");
+    for code in codes {
+        let page =
+            std::fs::read_to_string(pages.join(format!("{code}.md"))).unwrap_or_else(|error| panic!("{code}: {error}"));
+        assert!(page.starts_with(&format!("# {code}: ")), "{code}");
+    }
 }

@@ -98,7 +98,11 @@ fn kinds_names_and_roots() {
         ("/spec/onExit", json!("say"), &[("OF1019", "spec.onExit")]),
         ("/spec/hooks", json!({"exit": {"template": "say"}}), &[("OF1019", "spec.hooks.exit.template")]),
         ("/spec/hooks", json!({"failed": {"template": "pause"}}), &[("OF1039", "spec.hooks.failed")]),
-        ("/spec/hooks", json!({"running": {"template": "pause", "expression": "true"}}), &[("OF1011", "spec.hooks.running")]),
+        (
+            "/spec/hooks",
+            json!({"running": {"template": "pause", "expression": "true"}}),
+            &[("OF1011", "spec.hooks.running")],
+        ),
         ("/spec/templates/3/name", json!("say"), &[("OF1015", "spec.templates[3].name")]),
         ("/spec/templates/3/name", json!("a_b"), &[("OF1014", "spec.templates[3].name")]),
         ("/spec/templates/3/name", json!("x".repeat(129)), &[("OF1014", "spec.templates[3].name")]),
@@ -124,8 +128,16 @@ fn shapes_and_support() {
         (at(LEAF, "/sidecars"), json!([]), &[]),
         ("/spec/templates/3", json!({"name": "pause", "http": {"url": "x"}}), &[("OF1011", "spec.templates[3].http")]),
         (at(LEAF, "/outputs/artifacts/0/s3"), json!({"key": "k"}), &[]),
-        (at(LEAF, "/outputs/artifacts/0/s3"), json!({"key": "k", "bucket": "b"}), &[("OF1011", "spec.templates[1].outputs.artifacts[0].s3.bucket")]),
-        (at(LEAF, "/container/resources"), json!({"requests": {"cpu": "lots"}}), &[("OF1010", "spec.templates[1].container.resources.requests.cpu")]),
+        (
+            at(LEAF, "/outputs/artifacts/0/s3"),
+            json!({"key": "k", "bucket": "b"}),
+            &[("OF1011", "spec.templates[1].outputs.artifacts[0].s3.bucket")],
+        ),
+        (
+            at(LEAF, "/container/resources"),
+            json!({"requests": {"cpu": "lots"}}),
+            &[("OF1010", "spec.templates[1].container.resources.requests.cpu")],
+        ),
     ]);
 }
 
@@ -136,31 +148,91 @@ fn templates() {
         (at(LEAF, "/timeout"), json!("10"), &[("OF1033", "spec.templates[1].timeout")]),
         (at(LEAF, "/timeout"), json!("10s"), &[]),
         ("/spec/templates/0/timeout", json!("10s"), &[("OF1034", "spec.templates[0].timeout")]),
-        ("/spec/templates/2/activeDeadlineSeconds", json!(10), &[("OF1034", "spec.templates[2].activeDeadlineSeconds")]),
+        (
+            "/spec/templates/2/activeDeadlineSeconds",
+            json!(10),
+            &[("OF1034", "spec.templates[2].activeDeadlineSeconds")],
+        ),
         (at(LEAF, "/activeDeadlineSeconds"), json!("soon"), &[("OF1034", "spec.templates[1].activeDeadlineSeconds")]),
         (at(LEAF, "/activeDeadlineSeconds"), json!("{{inputs.parameters.text}}"), &[]),
         (at(LEAF, "/parallelism"), json!(1), &[("OF1034", "spec.templates[1].parallelism")]),
         ("/spec/templates/0/parallelism", json!(0), &[("OF1034", "spec.templates[0].parallelism")]),
         ("/spec/templates/3/suspend/duration", json!("2d"), &[("OF1033", "spec.templates[3].suspend.duration")]),
         ("/spec/templates/3/suspend/duration", json!(20), &[]),
-        (at(LEAF, "/retryStrategy"), json!({"retryPolicy": "noExist"}), &[("OF1032", "spec.templates[1].retryStrategy.retryPolicy")]),
+        (
+            at(LEAF, "/retryStrategy"),
+            json!({"retryPolicy": "noExist"}),
+            &[("OF1032", "spec.templates[1].retryStrategy.retryPolicy")],
+        ),
         (at(LEAF, "/retryStrategy"), json!({"limit": "x"}), &[("OF1032", "spec.templates[1].retryStrategy.limit")]),
-        (at(LEAF, "/retryStrategy"), json!({"limit": "{{inputs.parameters.text}}", "backoff": {"duration": "1", "cap": "1h", "maxDuration": "x"}}), &[("OF1033", "spec.templates[1].retryStrategy.backoff.maxDuration")]),
-        (at(LEAF, "/retryStrategy"), json!({"expression": "lastRetry.exitCode =="}), &[("OF1030", "spec.templates[1].retryStrategy.expression")]),
+        (
+            at(LEAF, "/retryStrategy"),
+            json!({"limit": "{{inputs.parameters.text}}", "backoff": {"duration": "1", "cap": "1h", "maxDuration": "x"}}),
+            &[("OF1033", "spec.templates[1].retryStrategy.backoff.maxDuration")],
+        ),
+        (
+            at(LEAF, "/retryStrategy"),
+            json!({"expression": "lastRetry.exitCode =="}),
+            &[("OF1030", "spec.templates[1].retryStrategy.expression")],
+        ),
         (at(LEAF, "/retryStrategy"), json!({"expression": "asInt(lastRetry.exitCode) > 1"}), &[]),
         ("/spec/retryStrategy", json!({"retryPolicy": "onFailure"}), &[("OF1032", "spec.retryStrategy.retryPolicy")]),
-        (at(LEAF, "/inputs/artifacts"), json!([{"name": "i", "optional": true}]), &[("OF1036", "spec.templates[1].inputs.artifacts[0]")]),
-        (at(LEAF, "/inputs/artifacts"), json!([{"name": "i", "optional": true, "path": "rel/x"}]), &[("OF1038", "spec.templates[1].inputs.artifacts[0].path")]),
-        (at(LEAF, "/inputs/artifacts"), json!([{"name": "i", "optional": true, "path": "/a/../b"}]), &[("OF1038", "spec.templates[1].inputs.artifacts[0].path")]),
-        ("/spec/templates/0/inputs/artifacts", json!([{"name": "i", "optional": true, "path": "/a"}]), &[("OF1036", "spec.templates[0].inputs.artifacts[0].path")]),
-        (at(LEAF, "/outputs/parameters/0"), json!({"name": "out", "valueFrom": {"parameter": "x"}}), &[("OF1035", "spec.templates[1].outputs.parameters[0].valueFrom")]),
-        (at(LEAF, "/outputs/parameters/0"), json!({"name": "out"}), &[("OF1035", "spec.templates[1].outputs.parameters[0]")]),
-        (at(LEAF, "/outputs/parameters/0"), json!({"name": "out", "valueFrom": {"path": "/a", "expression": "1"}}), &[("OF1035", "spec.templates[1].outputs.parameters[0].valueFrom")]),
-        (at(LEAF, "/outputs/parameters/0/globalName"), json!("a.b"), &[("OF1014", "spec.templates[1].outputs.parameters[0].globalName")]),
-        ("/spec/templates/0/outputs", json!({"parameters": [{"name": "o", "valueFrom": {"path": "/x"}}]}), &[("OF1035", "spec.templates[0].outputs.parameters[0].valueFrom")]),
-        (at(LEAF, "/container/volumeMounts"), json!([{"name": "v", "mountPath": "/v"}]), &[("OF1037", "spec.templates[1].container.volumeMounts[0].name")]),
+        (
+            at(LEAF, "/inputs/artifacts"),
+            json!([{"name": "i", "optional": true}]),
+            &[("OF1036", "spec.templates[1].inputs.artifacts[0]")],
+        ),
+        (
+            at(LEAF, "/inputs/artifacts"),
+            json!([{"name": "i", "optional": true, "path": "rel/x"}]),
+            &[("OF1038", "spec.templates[1].inputs.artifacts[0].path")],
+        ),
+        (
+            at(LEAF, "/inputs/artifacts"),
+            json!([{"name": "i", "optional": true, "path": "/a/../b"}]),
+            &[("OF1038", "spec.templates[1].inputs.artifacts[0].path")],
+        ),
+        (
+            "/spec/templates/0/inputs/artifacts",
+            json!([{"name": "i", "optional": true, "path": "/a"}]),
+            &[("OF1036", "spec.templates[0].inputs.artifacts[0].path")],
+        ),
+        (
+            at(LEAF, "/outputs/parameters/0"),
+            json!({"name": "out", "valueFrom": {"parameter": "x"}}),
+            &[("OF1035", "spec.templates[1].outputs.parameters[0].valueFrom")],
+        ),
+        (
+            at(LEAF, "/outputs/parameters/0"),
+            json!({"name": "out"}),
+            &[("OF1035", "spec.templates[1].outputs.parameters[0]")],
+        ),
+        (
+            at(LEAF, "/outputs/parameters/0"),
+            json!({"name": "out", "valueFrom": {"path": "/a", "expression": "1"}}),
+            &[("OF1035", "spec.templates[1].outputs.parameters[0].valueFrom")],
+        ),
+        (
+            at(LEAF, "/outputs/parameters/0/globalName"),
+            json!("a.b"),
+            &[("OF1014", "spec.templates[1].outputs.parameters[0].globalName")],
+        ),
+        (
+            "/spec/templates/0/outputs",
+            json!({"parameters": [{"name": "o", "valueFrom": {"path": "/x"}}]}),
+            &[("OF1035", "spec.templates[0].outputs.parameters[0].valueFrom")],
+        ),
+        (
+            at(LEAF, "/container/volumeMounts"),
+            json!([{"name": "v", "mountPath": "/v"}]),
+            &[("OF1037", "spec.templates[1].container.volumeMounts[0].name")],
+        ),
         (at(LEAF, "/volumes"), json!([{"name": "v"}]), &[("OF1037", "spec.templates[1].volumes[0]")]),
-        (at(LEAF, "/volumes"), json!([{"name": "v", "emptyDir": {}}, {"name": "v", "emptyDir": {}}]), &[("OF1015", "spec.templates[1].volumes[1].name")]),
+        (
+            at(LEAF, "/volumes"),
+            json!([{"name": "v", "emptyDir": {}}, {"name": "v", "emptyDir": {}}]),
+            &[("OF1015", "spec.templates[1].volumes[1].name")],
+        ),
     ]);
 }
 
@@ -168,37 +240,79 @@ fn templates() {
 fn arguments_and_loops() {
     check(&[
         ("/spec/arguments", json!({"parameters": [{"name": "p"}]}), &[("OF1020", "spec.arguments.parameters[0]")]),
-        ("/spec/arguments", json!({"parameters": [{"name": "p", "value": "c", "enum": ["a", "b"]}]}), &[("OF1021", "spec.arguments.parameters[0].value")]),
+        (
+            "/spec/arguments",
+            json!({"parameters": [{"name": "p", "value": "c", "enum": ["a", "b"]}]}),
+            &[("OF1021", "spec.arguments.parameters[0].value")],
+        ),
         ("/spec/arguments", json!({"parameters": [{"name": "p", "value": 1, "enum": [1, 2]}]}), &[]),
-        ("/spec/arguments", json!({"parameters": [{"name": "p", "value": 1}, {"name": "p", "value": 2}]}), &[("OF1015", "spec.arguments.parameters[1].name")]),
+        (
+            "/spec/arguments",
+            json!({"parameters": [{"name": "p", "value": 1}, {"name": "p", "value": 2}]}),
+            &[("OF1015", "spec.arguments.parameters[1].name")],
+        ),
         ("/spec/arguments", json!({"parameters": {"p": 1}}), &[("OF1010", "spec.arguments.parameters")]),
-        ("/spec/arguments", json!({"parameters": [{"name": "p", "valueFrom": {"expression": "1"}}]}), &[("OF1020", "spec.arguments.parameters[0].valueFrom")]),
+        (
+            "/spec/arguments",
+            json!({"parameters": [{"name": "p", "valueFrom": {"expression": "1"}}]}),
+            &[("OF1020", "spec.arguments.parameters[0].valueFrom")],
+        ),
         ("/spec/arguments", json!({"artifacts": [{"name": "a"}]}), &[("OF1036", "spec.arguments.artifacts[0]")]),
         (at(STEP, "/arguments"), json!({}), &[("OF1019", "spec.templates[0].steps[0][0]")]),
         (at(STEP, "/template"), json!("sya"), &[("OF1018", "spec.templates[0].steps[0][0].template")]),
         (at(STEP, "/template"), json!("{{inputs.parameters.who}}"), &[]),
         (at(STEP, "/template"), Value::Null, &[("OF1016", "spec.templates[0].steps[0][0]")]),
         (at(STEP, "/inline"), json!({"suspend": {}}), &[("OF1017", "spec.templates[0].steps[0][0]")]),
-        (at(STEP, "/name"), json!("two"), &[("OF1015", "spec.templates[0].steps[1][0].name"), ("OF1029", "spec.templates[0].steps[1][0].arguments.parameters[0].value")]),
+        (
+            at(STEP, "/name"),
+            json!("two"),
+            &[
+                ("OF1015", "spec.templates[0].steps[1][0].name"),
+                ("OF1029", "spec.templates[0].steps[1][0].arguments.parameters[0].value"),
+            ],
+        ),
         (at(STEP, "/withItems"), json!([]), &[]),
         (at(STEP, "/withItems"), json!([1, null]), &[("OF1022", "spec.templates[0].steps[0][0].withItems[1]")]),
-        (at(STEP, "/withSequence"), json!({"count": 2, "end": 3}), &[("OF1022", "spec.templates[0].steps[0][0].withSequence")]),
+        (
+            at(STEP, "/withSequence"),
+            json!({"count": 2, "end": 3}),
+            &[("OF1022", "spec.templates[0].steps[0][0].withSequence")],
+        ),
         (at(STEP, "/withSequence"), json!({"start": 2}), &[("OF1022", "spec.templates[0].steps[0][0].withSequence")]),
-        (at(STEP, "/withSequence"), json!({"count": "x"}), &[("OF1022", "spec.templates[0].steps[0][0].withSequence.count")]),
-        (at(STEP, "/withSequence"), json!({"start": 5, "end": "-2000000"}), &[("OF1023", "spec.templates[0].steps[0][0].withSequence")]),
+        (
+            at(STEP, "/withSequence"),
+            json!({"count": "x"}),
+            &[("OF1022", "spec.templates[0].steps[0][0].withSequence.count")],
+        ),
+        (
+            at(STEP, "/withSequence"),
+            json!({"start": 5, "end": "-2000000"}),
+            &[("OF1023", "spec.templates[0].steps[0][0].withSequence")],
+        ),
         (at(STEP, "/withSequence"), json!({"count": 1_000_000}), &[]),
         (at(STEP, "/when"), json!("a == (b"), &[("OF1031", "spec.templates[0].steps[0][0].when")]),
         (at(STEP, "/when"), json!("1 + 1"), &[]),
         (at(STEP, "/onExit"), json!("nobody"), &[("OF1018", "spec.templates[0].steps[0][0].onExit")]),
         (at(STEP, "/onExit"), json!("say"), &[]),
-        (at(STEP, "/hooks"), json!({"exit": {"template": "say", "arguments": {"parameters": [{"name": "text", "value": "{{steps.one.outputs.parameters.out}}"}]}}}), &[]),
-        (at(STEP, "/hooks"), json!({"exit": {"template": "say"}}), &[("OF1019", "spec.templates[0].steps[0][0].hooks.exit.template")]),
+        (
+            at(STEP, "/hooks"),
+            json!({"exit": {"template": "say", "arguments": {"parameters": [{"name": "text", "value": "{{steps.one.outputs.parameters.out}}"}]}}}),
+            &[],
+        ),
+        (
+            at(STEP, "/hooks"),
+            json!({"exit": {"template": "say"}}),
+            &[("OF1019", "spec.templates[0].steps[0][0].hooks.exit.template")],
+        ),
     ]);
     let both = sound();
     let mut both = both;
     set(&mut both, at(STEP, "/withItems"), json!([1]));
     set(&mut both, at(STEP, "/withParam"), json!("[1]"));
-    assert_eq!(pairs(&admit(&both, &Shelf::default()).unwrap_err()), [("OF1022".to_owned(), "spec.templates[0].steps[0][0]".to_owned())]);
+    assert_eq!(
+        pairs(&admit(&both, &Shelf::default()).unwrap_err()),
+        [("OF1022".to_owned(), "spec.templates[0].steps[0][0]".to_owned())]
+    );
 }
 
 const SECOND: &str = "/spec/templates/0/steps/1/0/arguments/parameters/0/value";
@@ -210,7 +324,13 @@ const TASK_VALUE: &str = "spec.templates[2].dag.tasks[0].arguments.parameters[0]
 fn variables() {
     let text = |value: &str| json!(value);
     check(&[
-        (SECOND, text("{{steps.one.outputs.parameters.out}} {{steps.one.status}} {{steps.name}} {{node.name}} {{workflow.name}}"), &[]),
+        (
+            SECOND,
+            text(
+                "{{steps.one.outputs.parameters.out}} {{steps.one.status}} {{steps.name}} {{node.name}} {{workflow.name}}",
+            ),
+            &[],
+        ),
         (SECOND, text("{{user.x}} {{ item }} {{foo}} {{ .Values.x }}"), &[]),
         (SECOND, text("{{steps.oen.outputs.result}}"), &[("OF1029", SECOND_PATH)]),
         (SECOND, text("{{steps.two.outputs.result}}"), &[("OF1029", SECOND_PATH)]),
@@ -224,17 +344,37 @@ fn variables() {
         (SECOND, text("{{inputs.parameters.{{workflow.name}}}}"), &[]),
         (SECOND, text("{{pod.name}}"), &[("OF1029", SECOND_PATH)]),
         (SECOND, text("{{workflow.parameters.x}}"), &[("OF1029", SECOND_PATH)]),
-        (SECOND, text("{{workflow.creationTimestamp.Y}} {{workflow.status}} {{workflow.failures}} {{workflow.duration}}"), &[]),
+        (
+            SECOND,
+            text("{{workflow.creationTimestamp.Y}} {{workflow.status}} {{workflow.failures}} {{workflow.duration}}"),
+            &[],
+        ),
         (SECOND, text("{{workflow.nmae}}"), &[("OF1029", SECOND_PATH)]),
         (SECOND, text("{{= steps.one.outputs.result + 'x' }}"), &[]),
         (SECOND, text("{{= steps['oen'].outputs.result }}"), &[("OF1029", SECOND_PATH)]),
         (SECOND, text("{{= steps['oen'].outputs.result ?? 'x' }}"), &[]),
         (SECOND, text("{{= inputs.parameters.whom }}"), &[("OF1029", SECOND_PATH)]),
         (SECOND, text("{{= 1 + }}"), &[("OF1030", SECOND_PATH)]),
-        (at(LEAF, "/container/args/0"), text("{{steps.one.outputs.result}}"), &[("OF1029", "spec.templates[1].container.args[0]")]),
-        (at(LEAF, "/container/args/0"), text("{{pod.name}} {{outputs.parameters.out.path}} {{inputs.parameters}}"), &[]),
-        ("/spec/templates/0/outputs", json!({"parameters": [{"name": "o", "valueFrom": {"expression": "steps.tow.outputs.result"}}]}), &[("OF1029", "spec.templates[0].outputs.parameters[0].valueFrom.expression")]),
-        ("/spec/templates/0/outputs", json!({"artifacts": [{"name": "o", "from": "{{steps.one.outputs.artifacts.file}}"}]}), &[]),
+        (
+            at(LEAF, "/container/args/0"),
+            text("{{steps.one.outputs.result}}"),
+            &[("OF1029", "spec.templates[1].container.args[0]")],
+        ),
+        (
+            at(LEAF, "/container/args/0"),
+            text("{{pod.name}} {{outputs.parameters.out.path}} {{inputs.parameters}}"),
+            &[],
+        ),
+        (
+            "/spec/templates/0/outputs",
+            json!({"parameters": [{"name": "o", "valueFrom": {"expression": "steps.tow.outputs.result"}}]}),
+            &[("OF1029", "spec.templates[0].outputs.parameters[0].valueFrom.expression")],
+        ),
+        (
+            "/spec/templates/0/outputs",
+            json!({"artifacts": [{"name": "o", "from": "{{steps.one.outputs.artifacts.file}}"}]}),
+            &[],
+        ),
     ]);
 }
 
@@ -244,15 +384,49 @@ fn graphs() {
         ("/spec/templates/2/dag/tasks", json!([]), &[("OF1016", "spec.templates[2].dag.tasks")]),
         ("/spec/templates/2/dag/target", json!("a b"), &[]),
         ("/spec/templates/2/dag/target", json!("a z"), &[("OF1025", "spec.templates[2].dag.target")]),
-        ("/spec/templates/2/dag/tasks/1/depends", json!("a.Suceeded"), &[("OF1024", "spec.templates[2].dag.tasks[1].depends"), ("OF1028", "spec.templates[2].dag.tasks[1].arguments.parameters[0].value")]),
-        ("/spec/templates/2/dag/tasks/1/depends", json!("a &&"), &[("OF1024", "spec.templates[2].dag.tasks[1].depends"), ("OF1028", "spec.templates[2].dag.tasks[1].arguments.parameters[0].value")]),
-        ("/spec/templates/2/dag/tasks/1/depends", json!("a.AnySucceeded"), &[("OF1024", "spec.templates[2].dag.tasks[1].depends")]),
+        (
+            "/spec/templates/2/dag/tasks/1/depends",
+            json!("a.Suceeded"),
+            &[
+                ("OF1024", "spec.templates[2].dag.tasks[1].depends"),
+                ("OF1028", "spec.templates[2].dag.tasks[1].arguments.parameters[0].value"),
+            ],
+        ),
+        (
+            "/spec/templates/2/dag/tasks/1/depends",
+            json!("a &&"),
+            &[
+                ("OF1024", "spec.templates[2].dag.tasks[1].depends"),
+                ("OF1028", "spec.templates[2].dag.tasks[1].arguments.parameters[0].value"),
+            ],
+        ),
+        (
+            "/spec/templates/2/dag/tasks/1/depends",
+            json!("a.AnySucceeded"),
+            &[("OF1024", "spec.templates[2].dag.tasks[1].depends")],
+        ),
         ("/spec/templates/2/dag/tasks/1/depends", json!("a && b"), &[("OF1027", "spec.templates[2].dag.tasks[1]")]),
-        (at(TASK, "/name"), json!("1a"), &[("OF1026", "spec.templates[2].dag.tasks[0].name"), ("OF1025", "spec.templates[2].dag.tasks[1].depends"), ("OF1029", "spec.templates[2].dag.tasks[1].arguments.parameters[0].value")]),
+        (
+            at(TASK, "/name"),
+            json!("1a"),
+            &[
+                ("OF1026", "spec.templates[2].dag.tasks[0].name"),
+                ("OF1025", "spec.templates[2].dag.tasks[1].depends"),
+                ("OF1029", "spec.templates[2].dag.tasks[1].arguments.parameters[0].value"),
+            ],
+        ),
         (at(TASK, "/arguments/parameters/0/value"), json!("{{tasks.b.outputs.result}}"), &[("OF1028", TASK_VALUE)]),
         (at(TASK, "/arguments/parameters/0/value"), json!("{{= tasks.b.outputs.result}}"), &[("OF1028", TASK_VALUE)]),
-        (at(TASK, "/when"), json!("{{tasks.b.status}} == Failed"), &[("OF1028", "spec.templates[2].dag.tasks[0].when")]),
-        (at(TASK, "/hooks"), json!({"exit": {"template": "say", "arguments": {"parameters": [{"name": "text", "value": "{{tasks.a.outputs.result}}"}]}}}), &[]),
+        (
+            at(TASK, "/when"),
+            json!("{{tasks.b.status}} == Failed"),
+            &[("OF1028", "spec.templates[2].dag.tasks[0].when")],
+        ),
+        (
+            at(TASK, "/hooks"),
+            json!({"exit": {"template": "say", "arguments": {"parameters": [{"name": "text", "value": "{{tasks.a.outputs.result}}"}]}}}),
+            &[],
+        ),
     ]);
 }
 
@@ -314,9 +488,9 @@ fn ignored_fields_are_warned_of_once_and_missing_config_maps_are_no_errors() {
 }
 
 #[test]
-fn a_template_that_only_calls_itself_is_warned_of() {
+fn a_template_that_only_calls_itself_is_refused() {
     let endless = with_templates("  - name: main\n    steps: [[{name: again, template: main}]]\n");
-    assert_eq!(pairs(judged(&endless).unwrap().warnings()), [("OF1042".to_owned(), "spec.templates[0]".to_owned())]);
+    assert_eq!(pairs(&judged(&endless).err().unwrap().0), [("OF1042".to_owned(), "spec.templates[0]".to_owned())]);
     let ending = endless.replace("template: main", "template: main, when: '{{workflow.name}} == x'");
     assert!(judged(&ending).unwrap().warnings().is_empty());
 }

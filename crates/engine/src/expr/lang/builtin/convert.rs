@@ -48,23 +48,21 @@ fn integer(a: &Arguments<'_>) -> Made {
         Value::Float(real) => number::whole(*real)
             .map(Value::Int)
             .ok_or_else(|| a.fault(format!("{} is not a whole number of 64 bits", number::plain(*real)))),
-        Value::Duration(length) => i64::try_from(length.as_nanos())
-            .map(Value::Int)
-            .map_err(|_| a.fault("the duration does not fit 64 bits")),
-        Value::Str(text) => text
-            .parse()
-            .map(Value::Int)
-            .map_err(|_| a.fault(format!("'{}' is not a whole number", shorten(text)))),
+        Value::Duration(length) => {
+            i64::try_from(length.as_nanos()).map(Value::Int).map_err(|_| a.fault("the duration does not fit 64 bits"))
+        }
+        Value::Str(text) => {
+            text.parse().map(Value::Int).map_err(|_| a.fault(format!("'{}' is not a whole number", shorten(text))))
+        }
         other => Err(a.wrong(0, "a number or a string", other)),
     }
 }
 
 fn real(a: &Arguments<'_>) -> Made {
     match a.any(0) {
-        Value::Str(text) => text
-            .parse()
-            .map(Value::Float)
-            .map_err(|_| a.fault(format!("'{}' is not a number", shorten(text)))),
+        Value::Str(text) => {
+            text.parse().map(Value::Float).map_err(|_| a.fault(format!("'{}' is not a number", shorten(text))))
+        }
         other => match other.as_real() {
             Some(number) => Ok(Value::Float(number)),
             None => Err(a.wrong(0, "a number or a string", other)),
@@ -103,19 +101,15 @@ pub(in crate::expr::lang) fn from_json(a: &Arguments<'_>, text: &str, work: &mut
     work.spend(text.len() as u64 / 16)?;
     // A value takes several times the bytes of its text; a list of small numbers takes the most.
     work.claim(text.len().saturating_mul(4))?;
-    serde_json::from_str::<serde_json::Value>(text)
-        .map(Value::from)
-        .map_err(|error| {
-            let place = format!("line {} column {}", error.line(), error.column());
-            Fault(format!("{}(): '{}' is not JSON (at {place})", a.name, shorten(text)))
-        })
+    serde_json::from_str::<serde_json::Value>(text).map(Value::from).map_err(|error| {
+        let place = format!("line {} column {}", error.line(), error.column());
+        Fault(format!("{}(): '{}' is not JSON (at {place})", a.name, shorten(text)))
+    })
 }
 
 pub(in crate::expr::lang) fn decoded(a: &Arguments<'_>, bytes: Result<Vec<u8>, usize>, what: &str) -> Made {
     let bytes = bytes.map_err(|at| a.fault(format!("the text is not {what} (at character {})", at + 1)))?;
-    String::from_utf8(bytes)
-        .map(Value::from)
-        .map_err(|_| a.fault("the decoded bytes are not text"))
+    String::from_utf8(bytes).map(Value::from).map_err(|_| a.fault("the decoded bytes are not text"))
 }
 
 fn shorten(text: &str) -> String {

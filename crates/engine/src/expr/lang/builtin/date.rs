@@ -9,9 +9,9 @@ use crate::expr::{Moment, Value};
 pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
     Function::new("date", 1, 3, |a, _| date(a)),
     Function::new("duration", 1, 1, |a, _| {
-        calendar::duration(a.text(0)?)
-            .map(Value::Duration)
-            .ok_or_else(|| a.fault(format!("'{}' is not a duration such as 1h30m or 300ms", a.text(0).unwrap_or_default())))
+        calendar::duration(a.text(0)?).map(Value::Duration).ok_or_else(|| {
+            a.fault(format!("'{}' is not a duration such as 1h30m or 300ms", a.text(0).unwrap_or_default()))
+        })
     }),
 ];
 

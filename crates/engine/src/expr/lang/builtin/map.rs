@@ -20,9 +20,7 @@ pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
     Function::new("toPairs", 1, 1, |a, work| {
         work.claim_list(a.map(0)?.len().saturating_mul(3))?;
         let pairs = a.map(0)?.iter();
-        Ok(pairs
-            .map(|(key, value)| Value::list(vec![Value::from(key.as_str()), value.clone()]))
-            .collect())
+        Ok(pairs.map(|(key, value)| Value::list(vec![Value::from(key.as_str()), value.clone()])).collect())
     }),
     Function::new("fromPairs", 1, 1, from_pairs),
     // What cannot be found is nil, whatever the reason.
@@ -42,7 +40,9 @@ fn from_pairs(a: &Arguments<'_>, work: &mut Work) -> Made {
         let key = match key {
             Value::Str(key) => key.to_string(),
             Value::Int(key) => key.to_string(),
-            other => return Err(a.fault(format!("the key of pair {position} must be a string, not {}", describe(other)))),
+            other => {
+                return Err(a.fault(format!("the key of pair {position} must be a string, not {}", describe(other))));
+            }
         };
         map.insert(key, value.clone());
     }

@@ -7,10 +7,9 @@ use crate::expr::lang::work::{Fault, Made};
 
 pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
     Function::new("abs", 1, 1, |a, _| match a.any(0) {
-        Value::Int(number) => number
-            .checked_abs()
-            .map(Value::Int)
-            .ok_or_else(|| a.fault("the result does not fit 64 bits")),
+        Value::Int(number) => {
+            number.checked_abs().map(Value::Int).ok_or_else(|| a.fault("the result does not fit 64 bits"))
+        }
         Value::Float(number) => Ok(Value::Float(number.abs())),
         other => Err(a.wrong(0, "a number", other)),
     }),

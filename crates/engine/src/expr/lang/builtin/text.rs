@@ -84,11 +84,7 @@ pub(in crate::expr::lang) fn pieces<'t>(
     if most == 0 {
         return Ok(Vec::new());
     }
-    let cuts = if separator.is_empty() {
-        text.chars().count()
-    } else {
-        text.matches(separator).count() + 1
-    };
+    let cuts = if separator.is_empty() { text.chars().count() } else { text.matches(separator).count() + 1 };
     work.claim_list(cuts.min(most))?;
     let mut parts = Vec::new();
     let mut rest = text;

@@ -24,7 +24,10 @@ struct Test {
 enum Side {
     Literal(Value),
     /// A path of names and positions below `@` (or below `$`).
-    Path { from_root: bool, keys: Vec<String> },
+    Path {
+        from_root: bool,
+        keys: Vec<String>,
+    },
 }
 
 /// Longer signs first, where one begins another.
@@ -112,17 +115,9 @@ fn test(text: &str) -> Result<Test, Fault> {
         Some((at, *sign))
     });
     let Some((at, sign)) = found else {
-        return Ok(Test {
-            negated,
-            left: side(text)?,
-            comparison: None,
-        });
+        return Ok(Test { negated, left: side(text)?, comparison: None });
     };
-    Ok(Test {
-        negated,
-        left: side(&text[..at])?,
-        comparison: Some((sign, side(&text[at + sign.len()..])?)),
-    })
+    Ok(Test { negated, left: side(&text[..at])?, comparison: Some((sign, side(&text[at + sign.len()..])?)) })
 }
 
 fn side(text: &str) -> Result<Side, Fault> {

@@ -66,7 +66,8 @@ pub(super) fn parse(path: &str) -> Result<Vec<Step>, Fault> {
         }
         bare = false;
         let segment = if let Some(after) = rest.strip_prefix('[') {
-            let (inside, after) = bracketed(after).ok_or_else(|| Fault(format!("a '[' in the path '{path}' is never closed")))?;
+            let (inside, after) =
+                bracketed(after).ok_or_else(|| Fault(format!("a '[' in the path '{path}' is never closed")))?;
             rest = after;
             segment(inside.trim()).ok_or_else(|| wrong(path, inside))??
         } else {

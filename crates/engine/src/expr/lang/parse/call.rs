@@ -112,12 +112,7 @@ impl Parser {
             return Err(Error::at(span, format!("{name}() has too many arguments")));
         }
         self.advance();
-        let kind = Kind::Over {
-            predicate,
-            list,
-            closure,
-            extra,
-        };
+        let kind = Kind::Over { predicate, list, closure, extra };
         Ok(self.tree.add(kind, span))
     }
 
@@ -141,9 +136,7 @@ fn unknown(name: &str) -> String {
     let hint = if sprig::find(name).is_some() {
         format!("; did you mean 'sprig.{name}'?")
     } else {
-        nearest(name, known)
-            .map(|known| format!("; did you mean '{known}'?"))
-            .unwrap_or_default()
+        nearest(name, known).map(|known| format!("; did you mean '{known}'?")).unwrap_or_default()
     };
     format!("unknown function '{name}'{hint}")
 }

@@ -89,11 +89,7 @@ impl Parser {
     }
 
     fn name(&mut self, word: &str, span: Span) -> Id {
-        let kind = if self.bound(word) {
-            Kind::Local(word.into())
-        } else {
-            Kind::Name(word.into())
-        };
+        let kind = if self.bound(word) { Kind::Local(word.into()) } else { Kind::Name(word.into()) };
         self.tree.add(kind, span)
     }
 
@@ -207,12 +203,7 @@ impl Parser {
         self.advance();
         let span = start.to(place);
         let kind = if self.is("(") {
-            Kind::Method {
-                target,
-                name: key,
-                arguments: self.arguments()?,
-                optional,
-            }
+            Kind::Method { target, name: key, arguments: self.arguments()?, optional }
         } else {
             Kind::Member { target, key, optional }
         };

@@ -13,11 +13,7 @@ pub(super) fn untitle(text: &str) -> String {
 pub(super) fn swap(text: &str) -> String {
     text.chars()
         .flat_map(|c| -> Box<dyn Iterator<Item = char>> {
-            if c.is_uppercase() {
-                Box::new(c.to_lowercase())
-            } else {
-                Box::new(c.to_uppercase())
-            }
+            if c.is_uppercase() { Box::new(c.to_lowercase()) } else { Box::new(c.to_uppercase()) }
         })
         .collect()
 }

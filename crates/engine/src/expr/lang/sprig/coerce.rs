@@ -25,11 +25,7 @@ fn parsed(text: &str) -> i64 {
     text.parse().unwrap_or_else(|_| {
         // `3.0` is three, `3.5` is no whole number.
         let (whole, fraction) = text.split_once('.').unwrap_or((text, "x"));
-        if fraction.bytes().all(|digit| digit == b'0') {
-            whole.parse().unwrap_or(0)
-        } else {
-            0
-        }
+        if fraction.bytes().all(|digit| digit == b'0') { whole.parse().unwrap_or(0) } else { 0 }
     })
 }
 

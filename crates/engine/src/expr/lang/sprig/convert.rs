@@ -26,12 +26,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
         Ok(first.cloned().unwrap_or_default())
     }),
     Function::new("ternary", 3, 3, |a, _| Ok(a.any(if a.boolean(2)? { 0 } else { 1 }).clone())),
-    Function::new("all", 0, MANY, |a, _| {
-        Ok(Value::Bool(!a.values.iter().any(coerce::is_empty)))
-    }),
-    Function::new("any", 0, MANY, |a, _| {
-        Ok(Value::Bool(!a.values.iter().all(coerce::is_empty)))
-    }),
+    Function::new("all", 0, MANY, |a, _| Ok(Value::Bool(!a.values.iter().any(coerce::is_empty)))),
+    Function::new("any", 0, MANY, |a, _| Ok(Value::Bool(!a.values.iter().all(coerce::is_empty)))),
     Function::new("fail", 1, 1, |a, _| Err(a.fault(a.text(0)?))),
     Function::new("kindOf", 1, 1, |a, _| Ok(Value::from(a.any(0).kind()))),
     Function::new("fromJson", 1, 1, |a, work| from_json(a, a.text(0)?, work)),

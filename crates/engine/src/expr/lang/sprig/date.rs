@@ -45,10 +45,7 @@ fn moment(a: &Arguments<'_>, index: usize) -> Result<Moment, Fault> {
 
 fn modify(a: &Arguments<'_>) -> Made {
     let text = a.text(0)?;
-    let length = calendar::duration(text)
-        .ok_or_else(|| a.fault(format!("'{text}' is not a duration such as -1h30m")))?;
-    moment(a, 1)?
-        .plus(length)
-        .map(Value::Date)
-        .ok_or_else(|| a.fault("there is no such date"))
+    let length =
+        calendar::duration(text).ok_or_else(|| a.fault(format!("'{text}' is not a duration such as -1h30m")))?;
+    moment(a, 1)?.plus(length).map(Value::Date).ok_or_else(|| a.fault("there is no such date"))
 }

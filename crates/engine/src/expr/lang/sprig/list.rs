@@ -55,9 +55,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         steps(coerce::int(a.any(0)), coerce::int(a.any(1)), coerce::int(a.any(2)), work)
     }),
     Function::new("seq", 0, 3, seq),
-    Function::new("toStrings", 1, 1, |a, work| {
-        Ok(strings(a.any(0), work)?.into_iter().map(Value::from).collect())
-    }),
+    Function::new("toStrings", 1, 1, |a, work| Ok(strings(a.any(0), work)?.into_iter().map(Value::from).collect())),
 ];
 
 fn part(items: &[Value], from: usize, to: usize, work: &mut Work) -> Made {

@@ -32,7 +32,7 @@ fn wanted(a: &Arguments<'_>) -> Result<usize, Fault> {
 
 /// Matching goes on behind each match, and to find where the next one ends it may look at all of the rest.
 fn again(text: &str, end: usize, work: &mut Work) -> Result<(), Fault> {
-    work.spend(text.len().saturating_sub(end) as u64 / 64)
+    work.spend(text.len().saturating_sub(end) as u64 / 16)
 }
 
 fn find_all(a: &Arguments<'_>, work: &mut Work) -> Made {

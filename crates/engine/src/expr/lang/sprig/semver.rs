@@ -49,7 +49,8 @@ fn satisfies(a: &Arguments<'_>, constraint: &str, version: &Version) -> Result<b
     for choice in constraint.split("||") {
         let mut all = true;
         for part in parts(choice) {
-            all &= holds(&part, version).ok_or_else(|| a.fault(format!("'{part}' is not a constraint such as >=1.2.3")))?;
+            all &= holds(&part, version)
+                .ok_or_else(|| a.fault(format!("'{part}' is not a constraint such as >=1.2.3")))?;
         }
         if all {
             return Ok(true);
@@ -122,11 +123,7 @@ impl Version {
                 digits => Some(digits.parse().ok()?),
             };
         }
-        Some(Self {
-            numbers,
-            prerelease: prerelease.to_owned(),
-            metadata: metadata.to_owned(),
-        })
+        Some(Self { numbers, prerelease: prerelease.to_owned(), metadata: metadata.to_owned() })
     }
 
     fn at(&self, index: usize) -> u64 {

@@ -37,7 +37,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         changed(a, work, |text| text.chars().filter(|c| !c.is_whitespace()).collect())
     }),
     Function::new("repeat", 2, 2, |a, work| repeat(a.text(1)?, coerce::int(a.any(0)), a, work)),
-    Function::new("substr", 3, 3, |a, work| substr(a, work)),
+    Function::new("substr", 3, 3, substr),
     Function::new("trunc", 2, 2, trunc),
     Function::new("abbrev", 2, 2, abbrev),
     Function::new("contains", 2, 2, |a, _| Ok(Value::Bool(a.text(1)?.contains(a.text(0)?)))),
@@ -153,11 +153,7 @@ fn split_map(text: &str, separator: &str, most: i64, work: &mut Work) -> Made {
 /// Every element as text, nil ones left out; a lone value counts as an array of one.
 pub(super) fn strings(value: &Value, work: &mut Work) -> Result<Vec<String>, Fault> {
     match value {
-        Value::List(items) => items
-            .iter()
-            .filter(|item| !item.is_nil())
-            .map(|item| coerce::text(item, work))
-            .collect(),
+        Value::List(items) => items.iter().filter(|item| !item.is_nil()).map(|item| coerce::text(item, work)).collect(),
         Value::Nil => Ok(Vec::new()),
         other => Ok(vec![coerce::text(other, work)?]),
     }

@@ -50,11 +50,8 @@ impl Env for Lazy {
 
 #[test]
 fn a_member_is_asked_for_before_its_root() {
-    for text in [
-        "tasks['a-b'].outputs.result",
-        "tasks['a' + '-b'].outputs['result']",
-        "tasks?.['a-b'].outputs.result",
-    ] {
+    for text in ["tasks['a-b'].outputs.result", "tasks['a' + '-b'].outputs['result']", "tasks?.['a-b'].outputs.result"]
+    {
         let env = Lazy::default();
         let value = parse(text).unwrap().evaluate(&env).unwrap();
         assert_eq!(value.to_text(), "of a-b", "{text}");

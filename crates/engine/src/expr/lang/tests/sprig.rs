@@ -148,10 +148,7 @@ fn conversions_and_defaults() {
         ("sprig.b32enc('foo')", "\"MZXW6===\""),
         ("sprig.b32dec('MZXW6===')", "\"foo\""),
         ("sprig.sha1sum('abc')", "\"a9993e364706816aba3e25717850c26c9cd0d89d\""),
-        (
-            "sprig.sha256sum('abc')",
-            "\"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\"",
-        ),
+        ("sprig.sha256sum('abc')", "\"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\""),
         ("sprig.adler32sum('Wikipedia')", "\"300286872\""),
     ]);
 }
@@ -215,8 +212,5 @@ fn what_cannot_be_replayed_is_refused_by_name() {
 
 #[test]
 fn pipes_reach_sprig() {
-    gives(&[
-        ("' a ' | sprig.trim() | sprig.upper()", "\"A\""),
-        ("[1, 2] | sprig.append(3) | len()", "3"),
-    ]);
+    gives(&[("' a ' | sprig.trim() | sprig.upper()", "\"A\""), ("[1, 2] | sprig.append(3) | len()", "3")]);
 }

@@ -1,0 +1,107 @@
+//! What every place of a run knows: `workflow.*`.
+
+use std::collections::HashSet;
+
+use octoflow_model::task::Labels;
+
+use super::Found;
+use crate::argo::admit::{Subject, name};
+
+/// What the whole run knows.
+pub(in crate::argo::admit) struct Globals<'a> {
+    /// Nothing when the arguments are broken, and every name is believed.
+    parameters: Option<HashSet<&'a str>>,
+    labels: &'a Labels,
+    annotations: &'a Labels,
+    outputs: Exported<'a>,
+    artifacts: Exported<'a>,
+    pub(super) retries: bool,
+}
+
+/// Outputs some template gives a global name.
+#[derive(Default)]
+struct Exported<'a> {
+    names: HashSet<&'a str>,
+    /// Some name holds variables, so it may be any.
+    any: bool,
+}
+
+pub(super) const WORKFLOW: [&str; 14] = [
+    "name",
+    "namespace",
+    "uid",
+    "mainEntrypoint",
+    "serviceAccountName",
+    "parameters",
+    "labels",
+    "annotations",
+    "creationTimestamp",
+    "priority",
+    "duration",
+    "scheduledTime",
+    "status",
+    "failures",
+];
+
+impl<'a> Globals<'a> {
+    pub(in crate::argo::admit) fn of(subject: &Subject<'a>) -> Self {
+        let spec = &subject.workflow.spec;
+        let open = subject.broken_at(&["spec", "arguments"]) || subject.referred();
+        let parameters = spec.arguments.parameters.iter().map(|parameter| parameter.name.as_str());
+        let templates = || subject.book.entries.iter().map(|entry| &entry.template);
+        Self {
+            parameters: (!open).then(|| parameters.collect()),
+            labels: &subject.workflow.metadata.labels,
+            annotations: &subject.workflow.metadata.annotations,
+            outputs: Exported::of(
+                templates().flat_map(|t| &t.outputs.parameters).filter_map(|output| output.global_name.as_deref()),
+            ),
+            artifacts: Exported::of(
+                templates().flat_map(|t| &t.outputs.artifacts).filter_map(|output| output.global_name.as_deref()),
+            ),
+            retries: spec.retry_strategy.is_some(),
+        }
+    }
+
+    pub(super) fn parameter(&self, name: &str) -> bool {
+        name == "json" || self.parameters.as_ref().is_none_or(|known| known.contains(name))
+    }
+
+    pub(super) fn find(&self, rest: &str) -> Found {
+        let (field, name) = rest.split_once('.').unwrap_or((rest, ""));
+        let known = match (field, name) {
+            ("parameters", "") | ("labels" | "annotations", "" | "json") => true,
+            ("parameters", name) => self.parameter(name),
+            ("labels", name) => self.labels.contains_key(name) || name.starts_with("workflows.argoproj.io/"),
+            ("annotations", name) => self.annotations.contains_key(name) || name.starts_with("workflows.argoproj.io/"),
+            ("creationTimestamp" | "scheduledTime" | "duration", _) => true,
+            ("outputs", name) => match name.split_once('.') {
+                Some(("parameters", name)) => self.outputs.has(name),
+                Some(("artifacts", name)) => self.artifacts.has(name.strip_suffix(".path").unwrap_or(name)),
+                _ => false,
+            },
+            (field, "") => WORKFLOW.contains(&field),
+            _ => false,
+        };
+        if known { Found::Known } else { Found::Unknown }
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = String> + '_ {
+        let parameters = self.parameters.iter().flatten().map(|name| format!("workflow.parameters.{name}"));
+        let outputs = self.outputs.names.iter().map(|name| format!("workflow.outputs.parameters.{name}"));
+        let artifacts = self.artifacts.names.iter().map(|name| format!("workflow.outputs.artifacts.{name}"));
+        WORKFLOW.iter().map(|name| format!("workflow.{name}")).chain(parameters).chain(outputs).chain(artifacts)
+    }
+}
+
+impl<'a> Exported<'a> {
+    fn of(names: impl Iterator<Item = &'a str>) -> Self {
+        let names: HashSet<&str> = names.collect();
+        let any = names.iter().any(|name| name::has_variables(name));
+        Self { names, any }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.any || self.names.contains(name)
+    }
+}

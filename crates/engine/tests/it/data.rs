@@ -1,0 +1,412 @@
+//! I: parameters, variables, outputs and artifacts.
+
+use octoflow_model::{order::Order, task::ArtifactSource};
+
+use crate::{
+    answer::Script,
+    check::check,
+    play::{Play, ROOMY},
+    text::manifest,
+};
+
+#[test]
+fn i01_an_argument_without_a_value_ends_the_run_at_once() {
+    let spec = "{arguments: {parameters: [{name: missing}]}, templates: [{name: main, container: {image: i, command: [c]}}]}";
+    let done = Play::unchecked(manifest(spec), Script::default()).done();
+    assert!(done.message().contains("spec.arguments.missing.value or spec.arguments.missing.valueFrom is required"));
+    assert_eq!(done.count(), 0);
+}
+
+fn overridden(argument: &str, input: &str) -> String {
+    let spec = format!(
+        "
+templates:
+- {{name: main, steps: [[{{name: a, template: t, arguments: {{parameters: [{{name: m, {argument}}}]}}}}]]}}
+- name: t
+  inputs: {{parameters: [{{name: m, {input}}}]}}
+  container: {{image: i, command: [c], args: ['{{{{inputs.parameters.m}}}}']}}"
+    );
+    let maps = [("cm", "one", "first"), ("cm", "two", "second")];
+    let done = Play::prepared(manifest(&spec), Script::default(), ROOMY, &maps).finish();
+    done.said("a").to_owned()
+}
+
+#[test]
+fn i02_what_the_call_passes_wins_over_what_the_template_has() {
+    let from = |key: &str| format!("valueFrom: {{configMapKeyRef: {{name: cm, key: {key}}}}}");
+    assert_eq!(overridden("value: mine", &from("one")), "mine");
+    assert_eq!(overridden(&from("two"), "value: its"), "second");
+    assert_eq!(overridden("value: mine", "value: its"), "mine");
+    assert_eq!(overridden(&from("two"), &from("one")), "second");
+}
+
+#[test]
+fn i03_a_config_map_may_be_named_by_variables_and_have_a_default() {
+    let spec = |name: &str, rest: &str| {
+        format!(
+            "
+arguments: {{parameters: [{{name: cm, value: cm}}, {{name: x, valueFrom: {{configMapKeyRef: {{name: '{name}', key: one}}{rest}}}}}]}}
+templates: [{{name: main, container: {{image: i, command: [c], args: ['{{{{workflow.parameters.x}}}}']}}}}]"
+        )
+    };
+    let play = |spec: &str| Play::prepared(manifest(spec), Script::default(), ROOMY, &[("cm", "one", "first")]);
+    assert_eq!(play(&spec("cm", "")).finish().said("w"), "first");
+    assert_eq!(play(&spec("other", ", default: d")).finish().said("w"), "d");
+    let done = play(&spec("other", "")).done();
+    assert_eq!(done.phase(), "Error");
+    assert!(done.message().contains("ConfigMap 'other' not found"), "{}", done.message());
+    let local = "
+arguments: {parameters: [{name: cm, value: cm}]}
+templates:
+- name: main
+  inputs: {parameters: [{name: m, valueFrom: {configMapKeyRef: {name: '{{workflow.parameters.cm}}', key: one}}}]}
+  container: {image: i, command: [c], args: ['{{inputs.parameters.m}}']}";
+    assert_eq!(play(local).finish().said("w"), "first");
+}
+
+#[test]
+fn i04_all_inputs_are_one_json_list() {
+    let done = check(
+        "
+arguments: {parameters: [{name: a, value: '1'}, {name: b, value: x\"q}]}
+templates:
+- name: main
+  inputs: {parameters: [{name: a}, {name: b}]}
+  container: {image: i, command: [c], args: ['{{inputs.parameters}}']}
+---
+phase: Succeeded",
+    );
+    assert_eq!(done.said("w"), r#"[{"name":"a","value":"1"},{"name":"b","value":"x\"q"}]"#);
+}
+
+#[test]
+fn i05_labels_annotations_and_parameters_are_json_too() {
+    let done = check(
+        "
+metadata: {labels: {l: one}, annotations: {note: two}}
+arguments: {parameters: [{name: p, value: three}]}
+templates:
+- name: main
+  script:
+    image: i
+    command: [sh]
+    source: |
+      {{workflow.labels.json}}
+      {{workflow.annotations.json}}
+      {{workflow.parameters.json}}
+      {{workflow.labels.l}} {{workflow.annotations.note}} {{workflow.parameters.p}}
+      {{=jsonpath(workflow.parameters.json, '$[0].value')}}
+---
+phase: Succeeded",
+    );
+    let source = String::from_utf8(done.tasks["w"].files[0].contents.clone()).unwrap();
+    let lines: Vec<&str> = source.lines().collect();
+    assert_eq!(
+        lines,
+        [r#"{"l":"one"}"#, r#"{"note":"two"}"#, r#"[{"name":"p","value":"three"}]"#, "one two three", "three"]
+    );
+    assert_eq!(done.said("w"), "/argo/staging/script");
+}
+
+#[test]
+fn i06_sequences_count_up_and_down_and_print_by_format() {
+    let items = |sequence: &str| -> Vec<String> {
+        let spec = format!(
+            "templates: [{{name: main, steps: [[{{name: a, template: echo, withSequence: {sequence}, arguments: {{parameters: [{{name: m, value: '{{{{item}}}}'}}]}}}}]]}}]"
+        );
+        let done = Play::new(&spec).finish();
+        assert_eq!(done.phase(), "Succeeded");
+        done.starts.iter().map(|(_, name)| done.said(name).to_owned()).collect()
+    };
+    assert_eq!(items("{count: 10}").join(" "), "0 1 2 3 4 5 6 7 8 9");
+    assert_eq!(items("{start: 101, count: 3}").join(" "), "101 102 103");
+    assert_eq!(items("{start: 53, end: 50}").join(" "), "53 52 51 50");
+    assert_eq!(items("{count: 0}").len(), 0);
+    assert_eq!(items("{start: 8, end: 8}").join(" "), "8");
+    assert_eq!(items("{start: 9, end: 10, format: testuser%02X}").join(" "), "testuser09 testuser0A");
+}
+
+#[test]
+fn i07_the_workflow_and_the_node_can_be_named() {
+    check(
+        "
+metadata: {annotations: {workflows.argoproj.io/scheduled-time: '2024-01-01T00:00:00Z'}}
+templates:
+- {name: main, steps: [[{name: a, template: t}]]}
+- name: t
+  container:
+    image: i
+    command: [c]
+    args: ['{{workflow.mainEntrypoint}} {{node.name}} {{workflow.scheduledTime}} {{workflow.name}} {{workflow.uid}} {{steps.name}} {{workflow.creationTimestamp.Y}}']
+---
+phase: Succeeded
+said: {a: 'main w[0].a 2024-01-01T00:00:00Z w u-1 a 2023'}",
+    );
+}
+
+#[test]
+fn i09_tasks_may_be_called_like_functions() {
+    check(
+        "
+templates:
+- name: main
+  dag:
+    tasks:
+    - {name: join, template: make, arguments: {parameters: [{name: m, value: j}]}}
+    - {name: map, template: make, arguments: {parameters: [{name: m, value: mm}]}}
+    - name: use
+      depends: join && map
+      template: echo
+      arguments: {parameters: [{name: m, value: \"{{tasks.join.outputs.parameters.p}} {{=tasks.map.outputs.parameters.p}} {{=tasks['join'].outputs.parameters.p}}\"}]}
+---
+phase: Succeeded
+said: {use: j mm j}",
+    );
+}
+
+#[test]
+fn i10_an_item_can_stand_in_an_expression() {
+    check(
+        "
+templates:
+- name: main
+  steps:
+  - [{name: a, template: echo, withItems: [' x '], arguments: {parameters: [{name: m, value: '{{=sprig.trim(item)}}'}]}}]
+  - [{name: b, template: echo, withItems: [{k: v}], arguments: {parameters: [{name: m, value: '{{=item.k}} {{item.k}}'}]}}]
+---
+phase: Succeeded
+said: {'a(0: x )': x, 'b(0:k:v)': v v}",
+    );
+}
+
+#[test]
+fn i11_endless_recursion_is_ended_with_a_word_about_it() {
+    let spec = "templates: [{name: main, dag: {tasks: [{name: A, template: main}]}}]";
+    let done = Play::unchecked(manifest(spec), Script::default()).done();
+    assert_eq!(done.phase(), "Error");
+    let deepest = format!("w{}", ".A".repeat(100));
+    assert!(done.node_message(&deepest).contains("Maximum recursion depth exceeded"));
+    assert_eq!(done.count(), 101);
+}
+
+#[test]
+fn i12_a_missing_output_file_takes_the_default_and_an_empty_one_is_empty() {
+    let done = check(
+        "
+templates:
+- name: main
+  container: {image: i, command: [c]}
+  outputs:
+    parameters:
+    - {name: gone, valueFrom: {path: /tmp/gone, default: d}}
+    - {name: empty, valueFrom: {path: /tmp/empty, default: d}}
+---
+answers: {main: {parameters: {gone: null, empty: ''}}}
+phase: Succeeded",
+    );
+    assert_eq!((done.output("w", "gone"), done.output("w", "empty")), ("d", ""));
+    check(
+        "
+templates:
+- {name: main, container: {image: i, command: [c]}, outputs: {parameters: [{name: gone, valueFrom: {path: /tmp/gone}}]}}
+---
+answers: {main: {parameters: {gone: null}}}
+phase: Error
+messages: {w: /tmp/gone}",
+    );
+}
+
+#[test]
+fn i13_a_global_output_is_seen_by_later_steps_and_the_exit_handler() {
+    let done = check(
+        "
+onExit: handler
+templates:
+- name: main
+  steps:
+  - [{name: early, template: t}]
+  - [{name: a, template: g, arguments: {parameters: [{name: m, value: one}]}}]
+  - [{name: b, template: echo, arguments: {parameters: [{name: m, value: '{{workflow.outputs.parameters.X}}'}]}}]
+  - [{name: c, template: g, arguments: {parameters: [{name: m, value: two}]}}]
+  - [{name: d, template: t}]
+- {name: t, container: {image: i, command: [c], args: ['{{workflow.outputs.parameters.X}}']}}
+- name: g
+  inputs: {parameters: [{name: m}]}
+  container: {image: i, command: [c], args: ['{{inputs.parameters.m}}']}
+  outputs: {parameters: [{name: p, globalName: X, valueFrom: {path: /tmp/p}}]}
+- {name: handler, container: {image: i, command: [c], args: ['{{workflow.outputs.parameters.X}}']}}
+---
+phase: Succeeded
+said: {early: '{{workflow.outputs.parameters.X}}', b: one, d: two, w.onExit: two}",
+    );
+    assert_eq!(done.status()["outputs"]["parameters"][0], serde_json::json!({"name": "X", "value": "two"}));
+}
+
+#[test]
+fn i13_a_later_value_of_a_global_output_wins_inside_the_template_that_reads_it_twice() {
+    check(
+        "
+templates:
+- name: main
+  steps:
+  - [{name: a, template: g, arguments: {parameters: [{name: m, value: one}]}}]
+  - [{name: inner, template: inner}]
+- name: inner
+  steps:
+  - [{name: b, template: echo, arguments: {parameters: [{name: m, value: '{{workflow.outputs.parameters.X}}'}]}}]
+  - [{name: c, template: g, arguments: {parameters: [{name: m, value: two}]}}]
+  - [{name: d, template: echo, arguments: {parameters: [{name: m, value: '{{=workflow.outputs.parameters.X}}'}]}}]
+- name: g
+  inputs: {parameters: [{name: m}]}
+  container: {image: i, command: [c], args: ['{{inputs.parameters.m}}']}
+  outputs: {parameters: [{name: p, globalName: X, valueFrom: {path: /tmp/p}}]}
+---
+phase: Succeeded
+said: {b: one, d: two}",
+    );
+}
+
+#[test]
+fn i14_a_result_is_captured_only_when_someone_refers_to_it() {
+    let done = check(
+        "
+templates:
+- name: main
+  steps:
+  - [{name: a, template: say}, {name: b, template: say}]
+  - [{name: c, template: echo, arguments: {parameters: [{name: m, value: '{{steps.a.outputs.result}}'}]}}]
+---
+answers: {a: {result: spoken}}
+phase: Succeeded
+said: {c: spoken}",
+    );
+    assert!(done.tasks["w[0].a"].wanted.result && !done.tasks["w[0].b"].wanted.result);
+    assert_eq!(done.node("a")["outputs"]["result"], "spoken");
+    assert!(done.node("b")["outputs"].get("result").is_none());
+}
+
+const PASSING: &str = "
+templates:
+- name: main
+  dag:
+    tasks:
+    - {name: make, template: maker}
+    - {name: use, depends: make, template: user, arguments: {artifacts: [{name: in, from: '{{tasks.make.outputs.artifacts.out}}'}]}}
+- name: maker
+  container: {image: i, command: [c]}
+  outputs: {artifacts: [{name: out, path: /tmp/out, OPTIONAL}]}
+- name: user
+  inputs: {artifacts: [{name: in, path: /tmp/in, OPTIONAL}]}
+  container: {image: i, command: [c], args: ['{{inputs.artifacts.in.path}}']}";
+
+#[test]
+fn an_artifact_passes_from_one_task_to_the_next() {
+    let done = Play::new(&PASSING.replace(", OPTIONAL", "")).finish();
+    assert_eq!((done.phase(), done.said("use")), ("Succeeded", "/tmp/in"));
+    let key = format!("w/{}/out.tgz", done.tasks["w.make"].name);
+    let [input] = &done.tasks["w.use"].inputs[..] else { panic!("one artifact is passed") };
+    let ArtifactSource::Stored { artifact, .. } = &input.source else { panic!("it is a stored one") };
+    assert_eq!((artifact.key.as_str(), input.path.as_str()), (key.as_str(), "/tmp/in"));
+}
+
+#[test]
+fn i15_an_optional_artifact_may_be_missing_and_any_other_may_not() {
+    let mut answer = crate::answer::exit(0);
+    answer.no_artifacts = vec!["out".to_owned()];
+    let script = Script::default().on("make", answer);
+    let done = Play::with(&PASSING.replace("OPTIONAL", "optional: true"), script.clone()).finish();
+    assert_eq!(done.phase(), "Succeeded");
+    assert!(done.tasks["w.use"].inputs.is_empty());
+    let done = Play::with(&PASSING.replace(", OPTIONAL", ""), script).finish();
+    assert_eq!((done.phase(), done.node_phase("make"), done.node_phase("use")), ("Error", "Error", "Omitted"));
+}
+
+#[test]
+fn artifacts_pass_through_the_outputs_of_a_template() {
+    let done = check(
+        "
+templates:
+- name: main
+  steps:
+  - [{name: a, template: inner}]
+  - [{name: b, template: user, arguments: {artifacts: [{name: in, from: '{{steps.a.outputs.artifacts.o}}'}, {name: raw, raw: {data: 'x{{workflow.name}}'}}]}}]
+- name: inner
+  dag: {tasks: [{name: m, template: maker}]}
+  outputs: {artifacts: [{name: o, from: '{{tasks.m.outputs.artifacts.out}}'}]}
+- {name: maker, container: {image: i, command: [c]}, outputs: {artifacts: [{name: out, path: /tmp/out, globalName: glob}]}}
+- {name: user, inputs: {artifacts: [{name: in, path: /tmp/in}, {name: raw, path: /tmp/raw}]}, container: {image: i, command: [c]}}
+---
+phase: Succeeded",
+    );
+    let inputs = &done.tasks["w[1].b"].inputs;
+    assert!(matches!(&inputs[0].source, ArtifactSource::Stored { .. }));
+    assert_eq!(inputs[1].source, ArtifactSource::Raw { data: "xw".to_owned() });
+    assert_eq!(done.status()["outputs"]["artifacts"][0]["name"], "glob");
+}
+
+#[test]
+fn outputs_of_a_template_may_be_chosen_by_expression() {
+    let done = check(
+        "
+templates:
+- name: main
+  steps:
+  - - {name: heads, template: make, when: 'true', arguments: {parameters: [{name: m, value: H}]}}
+    - {name: tails, template: make, when: 'false', arguments: {parameters: [{name: m, value: T}]}}
+  outputs:
+    parameters:
+    - name: side
+      valueFrom: {expression: \"steps.heads.status == 'Succeeded' ? steps.heads.outputs.parameters.p : steps.tails.outputs.parameters.p\"}
+---
+phase: Succeeded",
+    );
+    assert_eq!(done.output("w", "side"), "H");
+}
+
+#[test]
+fn braces_of_other_languages_survive() {
+    check(
+        "
+templates:
+- {name: main, container: {image: i, command: [c], args: ['{{user.x}} {{ .Values.y }} {{workflow.name}} ${{z}}']}}
+---
+phase: Succeeded
+said: {w: '{{user.x}} {{ .Values.y }} w ${{z}}'}",
+    );
+}
+
+#[test]
+fn values_are_put_in_as_they_are_whatever_they_hold() {
+    let done = check(
+        r#"
+arguments: {parameters: [{name: x, value: "a\"b\\n\nc {{workflow.name}} $(HOME)"}]}
+templates:
+- {name: main, steps: [[{name: a, template: echo, arguments: {parameters: [{name: m, value: '<{{workflow.parameters.x}}>'}]}}]]}
+---
+phase: Succeeded"#,
+    );
+    assert_eq!(done.input("a", "m"), "<a\"b\\n\nc w $(HOME)>");
+}
+
+#[test]
+fn a_task_is_told_everything_it_needs() {
+    let spec = "
+volumes: [{name: work, emptyDir: {}}, {name: conf, configMap: {name: cm}}]
+templates:
+- name: main
+  container:
+    image: alpine
+    command: [sh, -c]
+    args: ['echo $(GREETING)']
+    workingDir: /work
+    env: [{name: GREETING, value: hi}, {name: FROM, valueFrom: {configMapKeyRef: {name: cm, key: one}}}]
+    volumeMounts: [{name: work, mountPath: /work}, {name: conf, mountPath: /etc/conf}]
+    resources: {requests: {cpu: 500m, memory: 1Ki}}";
+    let play = Play::prepared(manifest(spec), Script::default(), ROOMY, &[("cm", "one", "first")]);
+    let Some(Order::Start { task, .. }) = play.orders.first() else { panic!("it starts at once") };
+    assert_eq!((task.name.as_str(), task.main.image.as_str(), task.main.args.join("")), ("w", "alpine", "echo hi".to_owned()));
+    assert!(task.main.env.iter().any(|(name, value)| name == "FROM" && value.reveal() == "first"));
+    assert_eq!((task.files[0].path.as_str(), &task.files[0].contents[..]), ("/etc/conf/one", &b"first"[..]));
+    assert_eq!(task.mounts[0].path, "/work");
+    assert_eq!((task.resources.cpu_milli, task.resources.memory_bytes), (500, 1024));
+}

@@ -1,0 +1,86 @@
+//! H: parallelism.
+
+use crate::{
+    answer::{Script, exit},
+    check::check,
+    play::{Play, ROOMY},
+    text::manifest,
+};
+
+#[test]
+fn h07_a_workflow_limit_of_one_is_one_pod_at_a_time() {
+    let done = check(
+        "
+parallelism: 1
+templates:
+- name: main
+  steps:
+  - - {name: a, template: ok, withItems: [1, 2, 3]}
+    - {name: b, template: d}
+    - {name: c, template: flaky}
+- {name: d, dag: {tasks: [{name: x, template: ok}, {name: z, template: ok}]}}
+- {name: flaky, retryStrategy: {limit: 2}, container: {image: i, command: [c]}}
+---
+answers: {c(0): 1}
+phase: Succeeded
+nodes: {x: Succeeded, z: Succeeded, c(1): Succeeded}",
+    );
+    assert_eq!(done.crowd, 1);
+    assert_eq!(done.starts.len(), 7);
+}
+
+#[test]
+fn h08_a_templates_limit_counts_its_direct_children_only() {
+    let spec = "
+templates:
+- name: main
+  parallelism: 2
+  steps:
+  - [{name: a, template: inner, withItems: [1, 2, 3]}]
+- {name: inner, steps: [[{name: x, template: ok, withItems: [1, 2, 3, 4]}]]}";
+    let done = Play::new(spec).finish();
+    assert_eq!((done.phase(), done.crowd, done.starts.len()), ("Succeeded", 8, 12));
+}
+
+#[test]
+fn a_templates_limit_may_come_from_an_input() {
+    let spec = "
+arguments: {parameters: [{name: many, value: 3}]}
+templates:
+- name: main
+  inputs: {parameters: [{name: many}]}
+  parallelism: '{{inputs.parameters.many}}'
+  dag: {tasks: [{name: A, template: ok, withItems: [1, 2, 3, 4, 5, 6, 7]}]}";
+    // A variable is no number to the checker of manifests.
+    let done = Play::unchecked(manifest(spec), Script::default()).finish();
+    assert_eq!((done.phase(), done.crowd), ("Succeeded", 3));
+}
+
+#[test]
+fn limits_of_both_levels_hold_together() {
+    let spec = "
+parallelism: 3
+templates:
+- {name: main, dag: {tasks: [{name: A, template: inner}, {name: B, template: inner}]}}
+- name: inner
+  parallelism: 2
+  steps: [[{name: x, template: flaky, withItems: [1, 2, 3, 4]}]]
+- {name: flaky, retryStrategy: {limit: 1}, container: {image: i, command: [c]}}";
+    let script = Script::default().on("x(0:1)(0)", exit(1)).on("x(3:4)(0)", exit(1));
+    let done = Play::with(spec, script).finish();
+    assert_eq!((done.phase(), done.crowd, done.starts.len()), ("Succeeded", 3, 12));
+}
+
+#[test]
+fn the_machines_places_are_never_exceeded() {
+    let spec = "templates: [{name: main, dag: {tasks: [{name: A, template: ok, withItems: [1, 2, 3, 4, 5]}]}}]";
+    let two = octoflow_engine::schedule::Capacity { slots: 2, ..ROOMY };
+    let done = Play::prepared(manifest(spec), Script::default(), two, &[]).finish();
+    assert_eq!((done.phase(), done.crowd), ("Succeeded", 2));
+}
+
+#[test]
+fn a_limit_of_nothing_is_no_limit() {
+    let spec = "{parallelism: 0, templates: [{name: main, parallelism: 0, steps: [[{name: a, template: ok, withItems: [1, 2]}]]}]}";
+    assert_eq!(Play::unchecked(manifest(spec), Script::default()).finish().crowd, 2);
+}

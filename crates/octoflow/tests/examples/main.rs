@@ -1,0 +1,32 @@
+//! Every file under `examples/` runs, and ends as its first line promises.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop, and says what it saw")]
+
+use std::{fs, path::Path, process::Command};
+
+use serde_json::Value;
+
+#[test]
+fn every_example_runs_to_its_end() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/argo");
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(!files.is_empty(), "there are examples");
+    for file in files {
+        let scratch = tempfile::tempdir().unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_octoflow"))
+            .args(["run", "-o", "json", "--quiet", "--timeout", "60s", "--data-dir"])
+            .arg(scratch.path())
+            .arg(&file)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        let meant_to_fail =
+            fs::read_to_string(&file).unwrap().lines().next().unwrap_or_default().contains("meant to fail");
+        let expected = if meant_to_fail { "Failed" } else { "Succeeded" };
+        let object: Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}: {said}", file.display()));
+        assert_eq!(object["status"]["phase"], expected, "{}: {said}", file.display());
+        assert_eq!(output.status.code(), Some(i32::from(meant_to_fail)), "{}: {said}", file.display());
+    }
+}

@@ -1,0 +1,10 @@
+//! The real binary, driven as a user drives it, each test in a data directory of its own.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod bad_input;
+mod inspect;
+mod interrupt;
+mod run;
+mod stage;
+mod surface;

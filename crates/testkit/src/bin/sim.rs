@@ -1,0 +1,215 @@
+//! The simulator's command: attacks a range of seeds, or replays one and tells its story.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the program talks to the person who started it")]
+
+use std::{
+    ops::Range,
+    process::ExitCode,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use octoflow_testkit::sim::{Crashes, Effort, Failure, Report, World, compare, explore, run};
+
+const HELP: &str = "\
+The seeded simulator
+
+    cargo xtask sim                          the first 2000 seeds
+    cargo xtask sim --seeds A..B             these seeds
+    cargo xtask sim SEED                     one seed
+    cargo xtask sim SEED --crash HOW -v      one story of it: HOW is never, sometimes, or a commit with a or b (17b)
+
+    --crash-everywhere   one story more for every commit and both sides of it
+    -v                   tell the story";
+
+/// A story that takes longer than this hangs in the engine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Wish {
+    seeds: Range<u64>,
+    one: bool,
+    effort: Effort,
+    crash: Option<Crashes>,
+    tell: bool,
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let wish = match read(&words) {
+        Ok(Some(wish)) => wish,
+        Ok(None) => {
+            println!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        Err(why) => {
+            eprintln!("{why}\n\n{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    let failures = if wish.one { replay(&wish) } else { attack(&wish) };
+    if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn read(words: &[String]) -> Result<Option<Wish>, String> {
+    let mut wish = Wish { seeds: 0..2000, one: false, effort: Effort::Light, crash: None, tell: false };
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let mut value = |of: &str| words.next().ok_or_else(|| format!("{of} needs a value"));
+        match word.as_str() {
+            "-h" | "--help" => return Ok(None),
+            "-v" | "--verbose" => wish.tell = true,
+            "--crash-everywhere" => wish.effort = Effort::Everywhere,
+            "--crash" => wish.crash = Some(value("--crash")?.parse().map_err(|why| format!("--crash: {why}"))?),
+            "--seeds" => wish.seeds = range(value("--seeds")?)?,
+            seed => {
+                let seed: u64 = seed.parse().map_err(|_| format!("`{seed}` is neither an option nor a seed"))?;
+                (wish.seeds, wish.one) = (seed..seed + 1, true);
+            }
+        }
+    }
+    Ok(Some(wish))
+}
+
+fn range(text: &str) -> Result<Range<u64>, String> {
+    let wrong = || format!("`{text}` is not a range of seeds; write it as 0..1000");
+    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
+    let seeds = from.parse().map_err(|_| wrong())?..to.parse().map_err(|_| wrong())?;
+    if seeds.is_empty() { Err(wrong()) } else { Ok(seeds) }
+}
+
+/// One seed, in one story or in all of them.
+fn replay(wish: &Wish) -> u64 {
+    let seed = wish.seeds.start;
+    let watched = Watch::default();
+    std::thread::scope(|scope| {
+        scope.spawn(|| watched.guard());
+        watched.begin(0, seed);
+        let outcome = match wish.crash {
+            Some(crashes) => tell(seed, crashes, wish.tell),
+            None if wish.tell => tell(seed, Crashes::Never, true).and_then(|()| tell(seed, Crashes::Sometimes, true)),
+            None => Ok(()),
+        };
+        let outcome = outcome.and_then(|()| match wish.crash {
+            Some(_) => Ok(Report::default()),
+            None => explore(seed, wish.effort, &|| watched.begin(0, seed)),
+        });
+        watched.over.store(true, Ordering::Relaxed);
+        match outcome {
+            Ok(report) => {
+                println!("seed {seed} holds ({} stories, {} crashes)", report.stories, report.crashes);
+                0
+            }
+            Err(failure) => {
+                println!("{failure}");
+                1
+            }
+        }
+    })
+}
+
+fn tell(seed: u64, crashes: Crashes, story: bool) -> Result<(), Box<Failure>> {
+    let world = World::new(seed)?;
+    let ending = run(&world, crashes, story)?;
+    ending.story.iter().for_each(|line| println!("{line}"));
+    compare(&world, crashes, &run(&world, Crashes::Never, false)?, &ending)
+}
+
+/// Many seeds, on all processors.
+fn attack(wish: &Wish) -> u64 {
+    let began = Instant::now();
+    let next = AtomicU64::new(wish.seeds.start);
+    let failed = AtomicU64::new(0);
+    let total = Mutex::new(Report::default());
+    let watched = Watch::default();
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(LANES);
+    std::thread::scope(|scope| {
+        let lanes: Vec<_> = (0..workers)
+            .map(|lane| {
+                let (next, failed, total, watched) = (&next, &failed, &total, &watched);
+                scope.spawn(move || {
+                    loop {
+                        let seed = next.fetch_add(1, Ordering::Relaxed);
+                        if seed >= wish.seeds.end {
+                            return;
+                        }
+                        match explore(seed, wish.effort, &|| watched.begin(lane, seed)) {
+                            Ok(report) => total.lock().unwrap_or_else(PoisonError::into_inner).add(report),
+                            Err(failure) => {
+                                failed.fetch_add(1, Ordering::Relaxed);
+                                println!("{failure}");
+                            }
+                        }
+                        watched.end(lane);
+                    }
+                })
+            })
+            .collect();
+        scope.spawn(|| watched.guard());
+        for lane in lanes {
+            if lane.join().is_err() {
+                failed.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        watched.over.store(true, Ordering::Relaxed);
+    });
+    let failed = failed.into_inner();
+    let total = total.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let seeds = wish.seeds.end - wish.seeds.start;
+    let seconds = began.elapsed().as_secs_f64();
+    println!(
+        "{seeds} seeds, {} stories, {} commits, {} crashes, {} nodes in {seconds:.1} s ({:.0} seeds/s): {failed} failed",
+        total.stories,
+        total.commits,
+        total.crashes,
+        total.nodes,
+        seeds as f64 / seconds,
+    );
+    failed
+}
+
+const LANES: usize = 64;
+
+/// Notices a seed on which the engine hangs; a story cannot notice that itself.
+struct Watch {
+    /// By worker: the seed it is at, plus one; zero when it is at none.
+    at: [AtomicU64; LANES],
+    /// By worker: how many stories it has begun.
+    begun: [AtomicU64; LANES],
+    over: AtomicBool,
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        let none = || [const { AtomicU64::new(0) }; LANES];
+        Self { at: none(), begun: none(), over: AtomicBool::new(false) }
+    }
+}
+
+impl Watch {
+    fn begin(&self, lane: usize, seed: u64) {
+        self.at[lane].store(seed + 1, Ordering::Relaxed);
+        self.begun[lane].fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn end(&self, lane: usize) {
+        self.at[lane].store(0, Ordering::Relaxed);
+    }
+
+    fn guard(&self) {
+        let mut since: Vec<(u64, Instant)> = self.at.iter().map(|_| (0, Instant::now())).collect();
+        while !self.over.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(50));
+            for (lane, (begun, began)) in since.iter_mut().enumerate() {
+                let (seed, now) = (self.at[lane].load(Ordering::Relaxed), self.begun[lane].load(Ordering::Relaxed));
+                if now != *begun {
+                    (*begun, *began) = (now, Instant::now());
+                } else if seed != 0 && began.elapsed() > PATIENCE {
+                    println!("seed {0} hangs: the engine does not come back; see it with: cargo xtask sim {0} -v", seed - 1);
+                    std::process::abort();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The guarantees as checks: pure looks at the engine, the runtime and what is on its way between them.
+
+use std::collections::BTreeSet;
+
+use octoflow_engine::{
+    Engine, Limits,
+    argo::{
+        Run, State,
+        node::{Leaf, Node},
+    },
+};
+use octoflow_model::{
+    AttemptId, Fact, NodeIx, Order, Time,
+    argo::{NodeKind, Template},
+    fact::Role,
+};
+
+use super::{
+    failure::{Broken, Guarantee, broken},
+    life::Life,
+    runtime::Runtime,
+};
+
+/// G7: two states that should be one.
+pub(super) fn same_state(live: &State, folded: &State) -> Result<(), Broken> {
+    if live == folded {
+        return Ok(());
+    }
+    for (at, (left, right)) in live.nodes.iter().zip(&folded.nodes).enumerate() {
+        if left != right {
+            return broken(Guarantee::Fold, format!("node {at} is {left:?} in memory and {right:?} by its facts"));
+        }
+    }
+    let (live, folded) = (State { nodes: Vec::new(), ..live.clone() }, State { nodes: Vec::new(), ..folded.clone() });
+    broken(Guarantee::Fold, format!("the run is {live:?} in memory and {folded:?} by its facts"))
+}
+
+/// G5: a node came into being only if its limits had room for it. Where nothing new may start because something failed,
+/// the handlers of what has ended run nevertheless, and ask nobody.
+pub(super) fn grown(run: &Run, fact: &Fact) -> Result<(), Broken> {
+    let Fact::Added(added) = fact else { return Ok(()) };
+    let fails_fast = |at| template_of(run, at).is_some_and(|template| template.fail_fast == Some(true));
+    if added.phase.fulfilled() || matches!(added.role, Role::Hook(_)) && added.boundary.is_some_and(fails_fast) {
+        return Ok(());
+    }
+    let active = run.state.active_pods;
+    if added.kind == NodeKind::Pod
+        && let Some(limit) = run.program.workflow.spec.parallelism
+        && u64::from(active) > limit
+    {
+        return broken(Guarantee::Limits, format!("{} is pod {active} where the workflow allows {limit}", added.name));
+    }
+    let counted = matches!(added.kind, NodeKind::Pod | NodeKind::Steps | NodeKind::Dag);
+    if let (true, Some(boundary)) = (counted, added.boundary)
+        && let Some(limit) = limit_of(run, boundary)
+    {
+        let active = run.state.active_children.get(&boundary).copied().unwrap_or(0);
+        if u64::from(active) > limit {
+            let whose = &run.state.node(boundary).name;
+            return broken(Guarantee::Limits, format!("{} is child {active} of {whose}, which allows {limit}", added.name));
+        }
+    }
+    Ok(())
+}
+
+/// The parallelism of the template a node runs.
+fn limit_of(run: &Run, at: NodeIx) -> Option<u64> {
+    template_of(run, at)?.parallelism.as_ref()?.0.trim().parse().ok()
+}
+
+fn template_of(run: &Run, at: NodeIx) -> Option<&Template> {
+    let name = run.state.node(at).template.as_deref()?;
+    run.program.recipe(name).map(|recipe| &*recipe.template)
+}
+
+/// G2 and G5: everything open has somebody who will bring it on, and the books agree with what is there.
+pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(), Broken> {
+    let engine = &life.pump.engine;
+    let orders = || life.flight.iter().flat_map(|pending| &pending.orders);
+    let starting: BTreeSet<AttemptId> = orders().filter(|order| matches!(order, Order::Start { .. })).map(Order::attempt).collect();
+    let ending: BTreeSet<AttemptId> =
+        orders().filter(|order| matches!(order, Order::Stop { .. } | Order::Kill { .. })).map(Order::attempt).collect();
+    let (mut queued, mut held) = (0, 0);
+    for id in life.shadows.keys() {
+        let Some(run) = engine.run(*id) else {
+            return broken(Guarantee::Acknowledged, format!("run {id} is open and not in the engine"));
+        };
+        let desk = Desk { run, now, wake_at: engine.wake_at(), busy: busy(&run.state) };
+        for (at, node) in run.state.nodes.iter().enumerate().filter(|(_, node)| !node.settled) {
+            let at = NodeIx(at as u32);
+            match node.leaf().filter(|_| !node.phase.fulfilled()) {
+                Some(Leaf::Queued) => queued += 1,
+                Some(leaf) => {
+                    held += 1;
+                    let attempt = AttemptId { run: *id, task: at, attempt: 0 };
+                    if !runtime.answers_for(attempt) && !starting.contains(&attempt) {
+                        return broken(Guarantee::Owned, format!("{} is {leaf:?}, but no runtime has it", node.name));
+                    }
+                    if leaf == Leaf::Stopping && !runtime.told_to_end(attempt) && !ending.contains(&attempt) {
+                        return broken(Guarantee::Owned, format!("{} should end, but nobody tells its task", node.name));
+                    }
+                }
+                None => desk.moves(at, node)?,
+            }
+            desk.wakes(node)?;
+        }
+    }
+    books(life, queued, held)
+}
+
+/// G5: slots equal live tasks, and room is never left unused while somebody waits for it.
+fn books(life: &mut Life, queued: usize, held: usize) -> Result<(), Broken> {
+    let scheduler = life.pump.engine.scheduler();
+    let running = scheduler.running();
+    if running != held {
+        return broken(Guarantee::Limits, format!("{running} slots are taken by {held} live tasks"));
+    }
+    let slots = scheduler.capacity().slots;
+    life.excess = life.excess.min(running.saturating_sub(slots));
+    if running > slots + life.excess {
+        return broken(Guarantee::Limits, format!("{running} tasks run where {slots} may"));
+    }
+    if queued > scheduler.waiting() {
+        return broken(Guarantee::Owned, format!("{queued} tasks wait for the scheduler, which knows {}", scheduler.waiting()));
+    }
+    if queued > 0 && scheduler.head().is_none_or(|(_, shortage)| shortage.is_none()) {
+        return broken(Guarantee::Owned, "tasks wait though there is room for the first of them");
+    }
+    Ok(())
+}
+
+/// One run on the examiner's desk.
+struct Desk<'r> {
+    run: &'r Run,
+    now: Time,
+    wake_at: Option<Time>,
+    /// By node: something below it is open.
+    busy: Vec<bool>,
+}
+
+fn busy(state: &State) -> Vec<bool> {
+    let mut busy = vec![false; state.nodes.len()];
+    for node in state.nodes.iter().filter(|node| !node.settled) {
+        if let Some(parent) = node.parent {
+            busy[parent.at()] = true;
+        }
+    }
+    busy
+}
+
+impl Desk<'_> {
+    /// A node that is no task has open children, or a reason to wait.
+    fn moves(&self, at: NodeIx, node: &Node) -> Result<(), Broken> {
+        let fine = self.busy[at.at()]
+            || self.run.state.suspended
+            || node.kind == NodeKind::Suspend && !node.phase.fulfilled()
+            || node.kind == NodeKind::Retry && node.wake.is_some_and(|wake| wake > self.now)
+            || self.limited(at, node);
+        if fine {
+            return Ok(());
+        }
+        broken(Guarantee::Owned, format!("{} ({} {}) is open and nothing will bring it on", node.name, node.kind.word(), node.phase))
+    }
+
+    /// A limit keeps it from starting more.
+    fn limited(&self, at: NodeIx, node: &Node) -> bool {
+        let state = &self.run.state;
+        let whole = self.run.program.workflow.spec.parallelism.is_some_and(|limit| u64::from(state.active_pods) >= limit);
+        let inside = node.kind == NodeKind::Dag && !node.phase.fulfilled();
+        let boundary = if inside { Some(at) } else { node.boundary };
+        let full = |at: NodeIx| {
+            let active = state.active_children.get(&at).copied().unwrap_or(0);
+            limit_of(self.run, at).is_some_and(|limit| u64::from(active) >= limit)
+        };
+        whole || boundary.is_some_and(full)
+    }
+
+    fn wakes(&self, node: &Node) -> Result<(), Broken> {
+        match node.wake {
+            Some(wake) if !node.phase.fulfilled() && wake > self.now && self.wake_at.is_none_or(|at| at > wake) => {
+                broken(Guarantee::Owned, format!("{} must be looked at by {wake}, but no wake-up is set", node.name))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Going on from the journal decides nothing the living engine has not decided: nothing was overlooked, and looking
+/// twice decides nothing twice. The second engine has no room, so that it cannot launch what waits in the first.
+/// Where a limit or a suspension holds things up they wait in the order they came, which the journal does not keep;
+/// there only the states are compared.
+pub(super) fn twice(life: &Life, now: Time) -> Result<(), Broken> {
+    for (id, shadow) in &life.shadows {
+        let Some(live) = life.pump.engine.run(*id) else { continue };
+        let mut engine = Engine::new(Limits { slots: 0, cpu_milli: 0, memory_bytes: 0 });
+        engine.restore(*id, shadow.facts.iter().cloned()).or_else(|why| broken(Guarantee::Fold, why))?;
+        if let Some(folded) = engine.run(*id) {
+            same_state(&live.state, &folded.state)?;
+        }
+        let (_, outcome) = engine.take_up(*id, now);
+        if let Some((_, facts)) = outcome.facts.first().filter(|_| !held_up(live)) {
+            return broken(Guarantee::Twice, format!("run {id}, taken up from its journal, decides {:?}", facts.first()));
+        }
+    }
+    Ok(())
+}
+
+fn held_up(run: &Run) -> bool {
+    let state = &run.state;
+    let whole = run.program.workflow.spec.parallelism.is_some_and(|limit| u64::from(state.active_pods) >= limit);
+    let full = |(at, active): (&NodeIx, &u32)| limit_of(run, *at).is_some_and(|limit| u64::from(*active) >= limit);
+    state.suspended || whole || state.active_children.iter().any(full)
+}

@@ -1,0 +1,237 @@
+//! A runtime as the port describes it, made of nothing but the calendar. It outlives crashes of the house.
+//! How a task ends and what it leaves is a function of the seed and the task's name; when, is drawn.
+
+mod answer;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use octoflow_model::{
+    AttemptId, Order, Report, RunId, Task, Time,
+    order::{End, Exit},
+};
+
+use super::{
+    calendar::{Calendar, Event, Moment, ticks},
+    draw::Draw,
+    failure::{Broken, Guarantee, broken},
+};
+
+pub(super) struct Runtime {
+    seed: u64,
+    draw: Draw,
+    attempts: BTreeMap<AttemptId, Attempt>,
+    /// Every attempt whose process was ever started.
+    started: BTreeSet<AttemptId>,
+    /// Attempts whose end is durable with the house.
+    forgotten: BTreeSet<AttemptId>,
+    /// Attempts that were here when everything was lost.
+    gone: BTreeSet<AttemptId>,
+    /// It cannot even say any more which attempts it was given.
+    amnesia: bool,
+}
+
+struct Attempt {
+    task: Box<Task>,
+    state: State,
+    told_to_end: bool,
+}
+
+enum State {
+    Starting,
+    Running { since: Time },
+    Ended { report: Report },
+}
+
+impl Runtime {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            draw: Draw::new(seed, "runtime"),
+            attempts: BTreeMap::new(),
+            started: BTreeSet::new(),
+            forgotten: BTreeSet::new(),
+            gone: BTreeSet::new(),
+            amnesia: false,
+        }
+    }
+
+    pub(super) fn send(&mut self, order: &Order, now: Time, calendar: &mut Calendar) -> Result<(), Broken> {
+        let id = order.attempt();
+        match order {
+            Order::Start { task, .. } => {
+                if self.attempts.contains_key(&id) || self.gone.contains(&id) || self.forgotten.contains(&id) {
+                    return broken(Guarantee::Fenced, format!("attempt {id} ({}) is ordered to start a second time", task.name));
+                }
+                self.start(id, task.clone(), now, calendar)
+            }
+            Order::Stop { .. } => {
+                self.end(id, now, calendar, false);
+                Ok(())
+            }
+            Order::Kill { .. } => {
+                self.end(id, now, calendar, true);
+                Ok(())
+            }
+            Order::Forget { .. } => {
+                if let Some(attempt) = self.attempts.remove(&id) {
+                    if !matches!(attempt.state, State::Ended { .. }) {
+                        return broken(Guarantee::Fenced, format!("attempt {id} ({}) is forgotten while it runs", attempt.task.name));
+                    }
+                    self.forgotten.insert(id);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn start(&mut self, id: AttemptId, task: Box<Task>, now: Time, calendar: &mut Calendar) -> Result<(), Broken> {
+        if !self.started.insert(id) {
+            return broken(Guarantee::Fenced, format!("attempt {id} ({}) is started a second time", task.name));
+        }
+        let delay = if self.draw.chance(20) { 0 } else { self.draw.below(30) };
+        calendar.put(now.saturating_add(ticks(delay)), Event::Task(id, Moment::Begin));
+        self.attempts.insert(id, Attempt { task, state: State::Starting, told_to_end: false });
+        Ok(())
+    }
+
+    fn end(&mut self, id: AttemptId, now: Time, calendar: &mut Calendar, at_once: bool) {
+        let Some(attempt) = self.attempts.get_mut(&id) else { return };
+        attempt.told_to_end = true;
+        let (moment, wait) = if at_once {
+            (Moment::Killed, ticks(1))
+        } else if answer::stubborn(&attempt.task) {
+            (Moment::Killed, attempt.task.grace + ticks(1))
+        } else {
+            (Moment::GiveIn, ticks(self.draw.below(20)))
+        };
+        calendar.put(now.saturating_add(wait), Event::Task(id, moment));
+    }
+
+    /// Something happens to a task by itself.
+    pub(super) fn live(&mut self, id: AttemptId, moment: Moment, now: Time, calendar: &mut Calendar) {
+        let Some(attempt) = self.attempts.get_mut(&id) else { return };
+        let since = match (&attempt.state, moment) {
+            (State::Ended { .. }, _) => return,
+            (State::Starting, Moment::Begin) => return self.begin(id, now, calendar),
+            (State::Starting, Moment::GiveIn | Moment::Killed) => None,
+            (State::Running { since }, Moment::End | Moment::GiveIn | Moment::Killed) => Some(*since),
+            (State::Starting, Moment::End) | (State::Running { .. }, Moment::Begin) => return,
+        };
+        let mut end = answer::end(self.seed, &attempt.task);
+        match moment {
+            Moment::GiveIn => end.exit = Exit::Signal(15),
+            Moment::Killed => end.exit = Exit::Signal(9),
+            Moment::Begin | Moment::End => {}
+        }
+        let ran = !matches!(end.exit, Exit::NotStarted(_) | Exit::Surroundings(_));
+        let end = End { started: since.filter(|_| ran), ..end };
+        let report = Report::Ended { attempt: id, at: now, end: Box::new(end) };
+        attempt.state = State::Ended { report: report.clone() };
+        self.report(report, now, calendar);
+    }
+
+    fn begin(&mut self, id: AttemptId, now: Time, calendar: &mut Calendar) {
+        let Some(attempt) = self.attempts.get_mut(&id) else { return };
+        attempt.state = State::Running { since: now };
+        if !answer::endless(&attempt.task) {
+            let span = match self.draw.below(10) {
+                0 | 1 => 0,
+                2..=7 => self.draw.below(100),
+                _ => self.draw.below(1500),
+            };
+            calendar.put(now.saturating_add(ticks(span)), Event::Task(id, Moment::End));
+        }
+        // A task that is over quickly is sometimes only ever heard of at its end.
+        if self.draw.chance(85) {
+            self.report(Report::Started { attempt: id, at: now }, now, calendar);
+        }
+    }
+
+    /// Reports take their time, and now and then one comes twice.
+    fn report(&mut self, report: Report, now: Time, calendar: &mut Calendar) {
+        let delay = if self.draw.chance(50) { 0 } else { self.draw.below(20) };
+        let at = now.saturating_add(ticks(delay));
+        if self.draw.chance(10) {
+            let again = at.saturating_add(ticks(self.draw.below(300)));
+            calendar.put(again, Event::Report(report.clone()));
+        }
+        calendar.put(at, Event::Report(report));
+    }
+
+    /// The house is back and tells what it believes to be alive of a run.
+    pub(super) fn adopt(
+        &mut self,
+        run: RunId,
+        believed: Vec<(AttemptId, Box<Task>)>,
+        now: Time,
+        calendar: &mut Calendar,
+    ) -> Result<(), Broken> {
+        let known: BTreeSet<AttemptId> = believed.iter().map(|(id, _)| *id).collect();
+        for (id, task) in believed {
+            match self.attempts.get(&id).map(|attempt| &attempt.state) {
+                Some(State::Starting) => {}
+                Some(State::Running { since }) => {
+                    let report = Report::Started { attempt: id, at: *since };
+                    if self.draw.chance(60) {
+                        self.report(report, now, calendar);
+                    }
+                }
+                Some(State::Ended { report }) => {
+                    let report = report.clone();
+                    self.report(report, now, calendar);
+                }
+                None if self.forgotten.contains(&id) => {
+                    return broken(Guarantee::Fenced, format!("attempt {id} ({}) ended durably and is believed alive", task.name));
+                }
+                None if self.amnesia || self.gone.contains(&id) => {
+                    self.gone.insert(id);
+                    self.report(lost(id, now), now, calendar);
+                }
+                None => self.start(id, task, now, calendar)?,
+            }
+        }
+        self.attempts.retain(|id, _| id.run != run || known.contains(id));
+        Ok(())
+    }
+
+    /// Everything that ran is gone. What had ended before is still known unless memory is lost as well.
+    pub(super) fn collapse(&mut self, amnesia: bool, house_is_up: bool, now: Time, calendar: &mut Calendar) {
+        let lives = |attempt: &Attempt| amnesia || !matches!(attempt.state, State::Ended { .. });
+        let dead: Vec<AttemptId> = self.attempts.iter().filter(|(_, attempt)| lives(attempt)).map(|(id, _)| *id).collect();
+        for id in dead {
+            self.attempts.remove(&id);
+            self.gone.insert(id);
+            if house_is_up {
+                self.report(lost(id, now), now, calendar);
+            }
+        }
+        self.amnesia |= amnesia;
+    }
+
+    /// After all believed attempts were told, memory begins anew.
+    pub(super) fn recover(&mut self) {
+        self.amnesia = false;
+    }
+
+    /// It is here, or will be told lost: somebody answers for it.
+    pub(super) fn answers_for(&self, id: AttemptId) -> bool {
+        self.attempts.contains_key(&id) || self.gone.contains(&id)
+    }
+
+    /// An attempt that should end knows it.
+    pub(super) fn told_to_end(&self, id: AttemptId) -> bool {
+        match self.attempts.get(&id) {
+            Some(attempt) => attempt.told_to_end || matches!(attempt.state, State::Ended { .. }),
+            None => true,
+        }
+    }
+
+    pub(super) fn alive(&self) -> Vec<AttemptId> {
+        let alive = |attempt: &Attempt| !matches!(attempt.state, State::Ended { .. });
+        self.attempts.iter().filter(|(_, attempt)| alive(attempt)).map(|(id, _)| *id).collect()
+    }
+}
+
+fn lost(attempt: AttemptId, at: Time) -> Report {
+    Report::Lost { attempt, at, why: "the runtime went down".to_owned() }
+}

@@ -1,0 +1,83 @@
+//! What is left of a finished run when everything that depends on time is taken away, so that two can be compared.
+
+use octoflow_control::write_record;
+use octoflow_engine::argo::Run;
+use serde_json::{Map, Value, json};
+
+/// The final tree, from the record the house would archive.
+pub(super) fn tree(run: &Run) -> Result<Value, String> {
+    let mut bytes = Vec::new();
+    write_record(run, &mut bytes).map_err(|error| error.to_string())?;
+    let record: Value = serde_json::from_slice(&bytes).map_err(|error| format!("the archive of run {} is not JSON: {error}", run.id))?;
+    let status = &record["object"]["status"];
+    let nodes = status["nodes"].as_object().cloned().unwrap_or_default();
+    if nodes.len() != run.state.nodes.len() {
+        return Err(format!("run {} has {} nodes with {} different names", run.id, run.state.nodes.len(), nodes.len()));
+    }
+    let nodes: Map<String, Value> = nodes.values().map(|node| (text(node, "name"), timeless(node))).collect();
+    Ok(json!({
+        "phase": status["phase"],
+        "message": status["message"],
+        "outputs": status["outputs"],
+        "progress": status["progress"],
+        "nodes": nodes,
+    }))
+}
+
+fn timeless(node: &Value) -> Value {
+    let mut node = node.clone();
+    if let Some(fields) = node.as_object_mut() {
+        for field in ["startedAt", "finishedAt", "resourcesDuration", "estimatedDuration"] {
+            fields.remove(field);
+        }
+        for field in ["children", "outboundNodes"] {
+            if let Some(list) = fields.get_mut(field).and_then(Value::as_array_mut) {
+                list.sort_by_key(Value::to_string);
+            }
+        }
+    }
+    node
+}
+
+fn text(node: &Value, field: &str) -> String {
+    node[field].as_str().unwrap_or_default().to_owned()
+}
+
+/// The first places where two trees differ.
+pub(super) fn difference(one: &Value, other: &Value) -> Option<String> {
+    let mut found = Vec::new();
+    compare("", one, other, &mut found);
+    found.truncate(6);
+    (!found.is_empty()).then(|| found.join("; "))
+}
+
+fn compare(path: &str, one: &Value, other: &Value, found: &mut Vec<String>) {
+    match (one, other) {
+        (Value::Object(left), Value::Object(right)) => {
+            for key in left.keys().chain(right.keys().filter(|key| !left.contains_key(*key))) {
+                let null = Value::Null;
+                let (left, right) = (left.get(key).unwrap_or(&null), right.get(key).unwrap_or(&null));
+                if left.is_null() != right.is_null() && (left.is_object() || right.is_object()) {
+                    found.push(format!("{path}/{key} is {}", if left.is_null() { "new" } else { "missing" }));
+                } else {
+                    compare(&format!("{path}/{key}"), left, right, found);
+                }
+            }
+        }
+        (one, other) if one != other => found.push(format!("{path}: {one} became {other}")),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_names_its_place() {
+        let one = json!({"nodes": {"a": {"phase": "Failed"}, "b": {}}});
+        let other = json!({"nodes": {"a": {"phase": "Error"}}});
+        assert_eq!(difference(&one, &other).unwrap(), "/nodes/a/phase: \"Failed\" became \"Error\"; /nodes/b is missing");
+        assert_eq!(difference(&one, &one), None);
+    }
+}

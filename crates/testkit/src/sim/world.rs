@@ -1,0 +1,188 @@
+//! A world: everything that is settled before the story begins, from one number.
+
+use std::{collections::BTreeMap, fmt, str::FromStr};
+
+use octoflow_control::Capacity;
+use octoflow_engine::{
+    Command,
+    argo::admit::{Surroundings, admit},
+};
+use octoflow_model::{RunId, Time, fact::Submission};
+use serde_json::Value;
+
+use super::{
+    calendar::{DAWN, ticks},
+    disk::Point,
+    draw::Draw,
+    failure::{Broken, Failure, Guarantee, broken},
+    manifest::{self, Taste},
+};
+
+/// What can be expected of a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flavour {
+    /// What becomes of its runs depends only on how tasks end: however often the house crashes, the tree is the same.
+    Calm,
+    /// Deadlines, commands, a runtime that loses tasks: only the guarantees can be checked.
+    Wild,
+}
+
+/// When the house crashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crashes {
+    Never,
+    /// Now and then, at commits.
+    Sometimes,
+    /// Once, at this commit.
+    At {
+        commit: u64,
+        point: Point,
+    },
+}
+
+impl Crashes {
+    /// How the command line says it.
+    pub(super) fn argument(self) -> String {
+        match self {
+            Self::Never => " --crash never".to_owned(),
+            Self::Sometimes => " --crash sometimes".to_owned(),
+            Self::At { commit, point } => format!(" --crash {commit}{point}"),
+        }
+    }
+}
+
+/// A text that names no way to crash.
+#[derive(Debug)]
+pub struct NoCrash;
+
+impl fmt::Display for NoCrash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("say `never`, `sometimes`, or the number of a commit with `a` (before it is durable) or `b` (after)")
+    }
+}
+
+impl FromStr for Crashes {
+    type Err = NoCrash;
+
+    fn from_str(text: &str) -> Result<Self, NoCrash> {
+        match text {
+            "never" => return Ok(Self::Never),
+            "sometimes" => return Ok(Self::Sometimes),
+            _ => {}
+        }
+        let (number, point) = match (text.strip_suffix('a'), text.strip_suffix('b')) {
+            (Some(number), _) => (number, Point::Before),
+            (_, Some(number)) => (number, Point::After),
+            (None, None) => return Err(NoCrash),
+        };
+        Ok(Self::At { commit: number.parse().map_err(|_| NoCrash)?, point })
+    }
+}
+
+#[derive(Debug)]
+pub struct World {
+    pub seed: u64,
+    pub flavour: Flavour,
+    pub capacity: Capacity,
+    pub(super) acts: Vec<Act>,
+}
+
+/// Something a person does.
+#[derive(Debug)]
+pub(super) struct Act {
+    pub at: Time,
+    pub run: RunId,
+    pub deed: Deed,
+}
+
+#[derive(Debug)]
+pub(super) enum Deed {
+    Submit(Box<Submission>),
+    Command(Command),
+}
+
+impl World {
+    /// The world of a seed. Even seeds are calm, odd ones wild.
+    pub fn new(seed: u64) -> Result<Self, Box<Failure>> {
+        let failure = |(guarantee, what)| Failure { seed, crashes: Crashes::Never, guarantee, what, story: Vec::new() };
+        Self::made(seed).map_err(|broken| Box::new(failure(broken)))
+    }
+
+    fn made(seed: u64) -> Result<Self, Broken> {
+        let mut draw = Draw::new(seed, "world");
+        let flavour = if seed.is_multiple_of(2) { Flavour::Calm } else { Flavour::Wild };
+        let wild = flavour == Flavour::Wild;
+        let slots = *draw.pick(&[1, 2, 2, 3, 4, 100]);
+        let capacity = Capacity { slots, cpu_milli: *draw.pick(&[600, 2000, 100_000]), memory_bytes: 1 << 40 };
+        let runs = if draw.chance(75) { 1 } else { draw.between(2, 3) };
+        let limited = draw.chance(50);
+        let mut acts = Vec::new();
+        for run in 1..=runs {
+            let taste = Taste {
+                timed: wild,
+                limited,
+                failing: *draw.pick(&[0, 5, 10, 25, 60]),
+                size: draw.between(8, if runs > 1 { 30 } else { 60 }),
+            };
+            let name = format!("w{run}");
+            let mut object = manifest::workflow(&mut Draw::new(seed, &name), taste, &name);
+            if limited && draw.chance(8) {
+                object["spec"]["suspend"] = true.into();
+            }
+            let manifest = admitted(&object)?;
+            let at = DAWN.saturating_add(ticks(draw.below(200) * (run - 1)));
+            let submission =
+                Submission { name: name.clone(), namespace: "default".to_owned(), uid: format!("uid-{run}"), at, manifest };
+            acts.push(Act { at, run: RunId(run), deed: Deed::Submit(Box::new(submission)) });
+            // In a calm world a suspension may only ever delay, and with limits in place nothing gives up early.
+            let most = if wild { 4 } else { u64::from(limited) * 2 };
+            for _ in 0..draw.between(0, most) {
+                let at = at.saturating_add(ticks(draw.below(1500)));
+                acts.push(Act { at, run: RunId(run), deed: Deed::Command(command(&mut draw, wild)) });
+            }
+        }
+        Ok(Self { seed, flavour, capacity, acts })
+    }
+
+    /// The manifests, for people who want to see what happens in this world.
+    pub fn manifests(&self) -> impl Iterator<Item = &Value> {
+        self.acts.iter().filter_map(|act| match &act.deed {
+            Deed::Submit(submission) => Some(&submission.manifest),
+            Deed::Command(_) => None,
+        })
+    }
+}
+
+fn command(draw: &mut Draw, wild: bool) -> Command {
+    match draw.below(if wild { 8 } else { 4 }) {
+        0 | 1 => Command::Suspend,
+        2 | 3 => resume(),
+        4 | 5 => Command::Stop,
+        6 => Command::Terminate,
+        _ => Command::Resume { selector: Some("displayName=s0-0".to_owned()), supplied: BTreeMap::new() },
+    }
+}
+
+/// The run goes on, and every pause that needs no value.
+pub(super) fn resume() -> Command {
+    Command::Resume { selector: None, supplied: BTreeMap::new() }
+}
+
+fn admitted(object: &Value) -> Result<Value, Broken> {
+    struct Nothing;
+    impl Surroundings for Nothing {
+        fn has_config_map(&self, _: &str, _: &str) -> bool {
+            false
+        }
+        fn has_secret(&self, _: &str, _: &str) -> bool {
+            false
+        }
+        fn has_claim(&self, _: &str, _: &str) -> bool {
+            false
+        }
+    }
+    match admit(object, &Nothing) {
+        Ok(admitted) => Ok(admitted.manifest().clone()),
+        Err(problems) => broken(Guarantee::Admitted, format!("{}\n{object:#}", problems.render(false))),
+    }
+}
