@@ -179,9 +179,14 @@ impl House {
         let _ = self.messages.send(Message::Close);
         let worker = self.worker.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         let worked = worker.map_or(Ok(()), |worker| worker.join().unwrap_or(Err(Error::Gone)));
+        // What followed the last decisions, such as letting go of ended tasks, is done once this is through.
+        let settled = self.store.commit_wait(Batch::new());
         let runtime = self.runtime.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-        drop(runtime);
+        if let Some(runtime) = runtime {
+            runtime.close();
+        }
         self.store.clone().close()?;
+        settled?;
         worked
     }
 

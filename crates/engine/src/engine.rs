@@ -41,7 +41,12 @@ pub struct Engine {
 
 impl Engine {
     pub fn new(capacity: Capacity) -> Self {
-        Self { runs: HashMap::new(), world: World::default(), scheduler: Scheduler::new(capacity), wakes: BTreeSet::new() }
+        Self {
+            runs: HashMap::new(),
+            world: World::default(),
+            scheduler: Scheduler::new(capacity),
+            wakes: BTreeSet::new(),
+        }
     }
 
     pub fn put_keyed(&mut self, kind: Keyed, namespace: &str, name: &str, data: KeyedData) {
@@ -70,10 +75,14 @@ impl Engine {
     pub fn handle(&mut self, input: Input, now: Time) -> Outcome {
         let mut outcome = Outcome::default();
         match input {
-            Input::Submit { run, submission } => self.submit(run, &submission, now, &mut outcome),
+            Input::Submit { run, submission } => self.submit(run, submission, now, &mut outcome),
             Input::Command { run, command } => self.command(run, &command, now, &mut outcome),
             Input::Report(report) => {
                 let run = report.attempt().run;
+                if let (Report::Ended { attempt, .. }, false) = (&report, self.runs.contains_key(&run)) {
+                    // Its run is over and gone; only the runtime still remembers it.
+                    outcome.orders.push(Order::Forget { attempt: *attempt });
+                }
                 self.turn(run, now, &mut outcome, |turn| turn.report(report));
             }
             Input::Tick => self.tick(now, &mut outcome),
@@ -92,11 +101,11 @@ impl Engine {
         }
     }
 
-    fn submit(&mut self, id: RunId, submission: &Submission, now: Time, outcome: &mut Outcome) {
-        match Run::open(id, submission) {
+    fn submit(&mut self, id: RunId, submission: Box<Submission>, now: Time, outcome: &mut Outcome) {
+        match Run::open(id, &submission) {
             Ok(run) => {
                 self.runs.insert(id, run);
-                outcome.facts.push((id, vec![Fact::Submitted(Box::new(submission.clone()))]));
+                outcome.facts.push((id, vec![Fact::Submitted(submission)]));
                 self.turn(id, now, outcome, |_| ());
             }
             Err(why) => outcome.refusal = Some(Refusal::Invalid(why)),

@@ -66,7 +66,8 @@ pub struct Outcome {
 impl Outcome {
     /// Somebody waits for these facts to be kept. Others may ride along with the next ones that are.
     pub fn urgent(&self) -> bool {
-        !self.orders.is_empty() || self.facts.iter().flat_map(|(_, facts)| facts).any(|fact| !matches!(fact, Fact::Started { .. }))
+        !self.orders.is_empty()
+            || self.facts.iter().flat_map(|(_, facts)| facts).any(|fact| !matches!(fact, Fact::Started { .. }))
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use octoflow_model::{
-    ids::AttemptId,
+    ids::{AttemptId, RunId},
     order::{Collected, End, Exit, Order, Report},
     task::Task,
     time::Time,
@@ -43,9 +43,11 @@ impl Runtime for NullRuntime {
     }
 
     /// Nothing survives a restart here, and nothing was lost: every attempt simply runs.
-    fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>) {
+    fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>, _: &[RunId]) {
         self.send(believed.into_iter().map(|(attempt, task)| Order::Start { attempt, task }).collect());
     }
+
+    fn close(self: Box<Self>) {}
 }
 
 /// A stop or kill always comes too late, since an attempt ends in the moment it starts.
@@ -53,7 +55,8 @@ fn answer(order: Order) -> Option<Report> {
     match order {
         Order::Start { attempt, .. } => {
             let at = now();
-            let end = End { exit: Exit::Code(0), started: Some(at), collected: Collected::default(), log_truncated: false };
+            let end =
+                End { exit: Exit::Code(0), started: Some(at), collected: Collected::default(), log_truncated: false };
             Some(Report::Ended { attempt, at, end: Box::new(end) })
         }
         Order::Stop { .. } | Order::Kill { .. } | Order::Forget { .. } => None,
@@ -67,7 +70,7 @@ fn now() -> Time {
 
 #[cfg(test)]
 mod tests {
-    use octoflow_model::ids::{NodeIx, RunId};
+    use octoflow_model::ids::NodeIx;
 
     use super::*;
 
@@ -77,8 +80,13 @@ mod tests {
         let mut runtime = NullRuntime::new(Box::new(move |batch| sender.send(batch).unwrap()));
         let attempt = |task| AttemptId { run: RunId(1), task: NodeIx(task), attempt: 0 };
         let start = |task| Order::Start { attempt: attempt(task), task: Box::default() };
-        runtime.send(vec![start(1), Order::Stop { attempt: attempt(1) }, start(2), Order::Forget { attempt: attempt(1) }]);
-        runtime.adopt(vec![(attempt(3), Box::default())]);
+        runtime.send(vec![
+            start(1),
+            Order::Stop { attempt: attempt(1) },
+            start(2),
+            Order::Forget { attempt: attempt(1) },
+        ]);
+        runtime.adopt(vec![(attempt(3), Box::default())], &[]);
         drop(runtime);
         let ended: Vec<AttemptId> = reports.iter().flatten().map(|report| report.attempt()).collect();
         assert_eq!(ended, [attempt(1), attempt(2), attempt(3)]);

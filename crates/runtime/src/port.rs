@@ -2,7 +2,7 @@
 //! It knows no process, container or pod.
 
 use octoflow_model::{
-    ids::AttemptId,
+    ids::{AttemptId, RunId},
     order::{Order, Report},
     task::Task,
 };
@@ -14,8 +14,12 @@ pub trait Runtime: Send {
     /// Never waits. Orders are idempotent by attempt id.
     fn send(&mut self, orders: Vec<Order>);
 
-    /// After a restart: everything the engine believes to be alive. Attempts that run or ended are taken over and
-    /// reported as usual; those that certainly never started are started now; those that may have started and cannot
-    /// be found are reported lost. Whatever else still runs is ended and forgotten.
-    fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>);
+    /// After a restart: what the engine believes to be alive. Attempts that run or ended are taken over and reported as
+    /// usual; those that certainly never started are started now; those that may have started and cannot be found are
+    /// reported lost. Whatever else still runs is ended and forgotten, except in the runs to leave: somebody may take
+    /// those up later.
+    fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>, leave: &[RunId]);
+
+    /// Nothing more will be ordered. What still runs goes on and can be adopted later.
+    fn close(self: Box<Self>);
 }

@@ -25,7 +25,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use octoflow_model::{ids::AttemptId, order::Order, task::Task};
+use octoflow_model::{
+    ids::{AttemptId, RunId},
+    order::Order,
+    task::Task,
+};
 
 use self::{
     entrypoint::Programs,
@@ -130,7 +134,8 @@ pub fn open(config: Config, sink: Sink) -> Result<(ProcessRuntime, Vec<Notice>),
         Hello { version: VERSION, isolate: config.isolation == Isolation::Overlay, log_limit: config.log_limit };
     let Connected { socket, welcome, child } = connect(&data, &config.spawner_command, &hello)?;
     let socket = Arc::new(socket);
-    let own = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let own =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let ground = Ground {
         data: data.clone(),
         base: Base::new(own, config.path.as_deref(), &config.extra_path),
@@ -189,7 +194,11 @@ impl Runtime for ProcessRuntime {
         self.house.send(orders);
     }
 
-    fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>) {
-        self.house.adopt(believed);
+    fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>, leave: &[RunId]) {
+        self.house.adopt(believed, leave);
+    }
+
+    fn close(self: Box<Self>) {
+        self.shutdown();
     }
 }

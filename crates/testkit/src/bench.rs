@@ -1,1 +1,18 @@
-//! Benchmarks.
+//! Benchmarks: what the house costs, told as ratios against yardsticks measured in the same run.
+//! Everything is measured in processes of its own, so that no row pays for another.
+
+mod house;
+mod measure;
+mod os;
+mod role;
+mod row;
+mod rows;
+mod shape;
+mod spawn;
+mod table;
+
+pub use measure::Tools;
+pub use role::{ROLE_ARGUMENT, play};
+pub use row::{Line, Verdict};
+pub use rows::{NAMES, Size, run};
+pub use table::render;

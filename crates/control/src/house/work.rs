@@ -14,7 +14,7 @@ use octoflow_engine::{
     Command, Input, Refusal,
     argo::{Run, status},
 };
-use octoflow_model::{Fact, Report, RunId, Time, fact::Submission};
+use octoflow_model::{AttemptId, Fact, Report, RunId, Task, Time, fact::Submission};
 use octoflow_store::{Archive, Batch, Change, RunRow, RunUpdate, Store};
 use serde_json::{Value, json};
 
@@ -79,6 +79,8 @@ pub(super) struct Worker {
     /// Callers to be answered once what was decided for them is on disk.
     waiting: Vec<(Reply, Result<(), Error>)>,
     held_since: Option<Time>,
+    /// The runtime has been told what is ours and what is not.
+    adopted: bool,
     /// Names given out by this process; the store may not have them yet.
     names: HashSet<(String, String)>,
 }
@@ -109,6 +111,7 @@ impl Worker {
             watched: HashSet::new(),
             waiting: Vec::new(),
             held_since: None,
+            adopted: false,
             names: HashSet::new(),
         }
     }
@@ -245,6 +248,9 @@ impl Worker {
         if taken {
             return Err(Error::NameTaken { namespace, name });
         }
+        if !self.adopted {
+            self.adopt(Vec::new())?;
+        }
         if let Some(watcher) = watcher {
             self.watch(run, watcher);
         }
@@ -257,9 +263,17 @@ impl Worker {
         let watched = &self.watched;
         let believed = self.pump.take_up(run, facts, now, |run| watched.contains(&run));
         let believed = believed.map_err(|why| Error::Journal { run, why })?;
+        self.adopt(believed)
+    }
+
+    /// Tells the runtime what is ours. Open runs that nobody has taken up here are left as they are.
+    fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>) -> Result<(), Error> {
+        let open = self.store.reader()?.unfinished()?.into_iter().map(|row| row.run);
+        let leave: Vec<RunId> = open.filter(|run| self.pump.engine.run(*run).is_none()).collect();
         if let Some(runtime) = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
-            runtime.adopt(believed);
+            runtime.adopt(believed, &leave);
         }
+        self.adopted = true;
         Ok(())
     }
 

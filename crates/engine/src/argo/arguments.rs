@@ -17,13 +17,19 @@ use crate::engine::{Keyed, World};
 
 impl Turn<'_> {
     /// The inputs of a call of this template, seen from the caller's scope.
-    pub(super) fn inputs(&self, recipe: &Arc<Recipe>, arguments: &Arguments, scope: &Scope<'_>) -> Result<InputValues, String> {
+    pub(super) fn inputs(
+        &self,
+        recipe: &Arc<Recipe>,
+        arguments: &Arguments,
+        scope: &Scope<'_>,
+    ) -> Result<InputValues, String> {
         let declared = &recipe.template.inputs;
         let mut inputs = InputValues::default();
         for parameter in &declared.parameters {
             let argument = arguments.parameters.iter().find(|argument| argument.name == parameter.name);
             // The template's own fallbacks know the run's variables and nothing of the caller's.
-            let own = Scope { inputs: Some(&inputs), template: Some(&recipe.template), ..Scope::new(scope.run, scope.now) };
+            let own =
+                Scope { inputs: Some(&inputs), template: Some(&recipe.template), ..Scope::new(scope.run, scope.now) };
             let value = self.parameter(parameter, argument, scope, &own)?;
             if let Some(choices) = &parameter.choices
                 && !choices.iter().any(|choice| choice.0 == value)
@@ -35,7 +41,11 @@ impl Turn<'_> {
         for artifact in &declared.artifacts {
             let argument = arguments.artifacts.iter().find(|argument| argument.name == artifact.name);
             let source = self.artifact(artifact, argument, scope)?;
-            inputs.artifacts.push(InputArtifactValue { name: artifact.name.clone(), path: artifact.path.clone(), source });
+            inputs.artifacts.push(InputArtifactValue {
+                name: artifact.name.clone(),
+                path: artifact.path.clone(),
+                source,
+            });
         }
         Ok(inputs)
     }
@@ -81,22 +91,28 @@ impl Turn<'_> {
     pub(super) fn value_from(&self, parameter: &Parameter, scope: &Scope<'_>) -> Result<Option<String>, String> {
         let Some(from) = &parameter.value_from else { return Ok(None) };
         if let Some(expression) = &from.expression {
+            let expression = fill(expression, scope, Missing::Keep).map_err(|error| error.to_string())?;
             return filled(&format!("{{{{={expression}}}}}"), scope).map(Some);
         }
         let Some(reference) = &from.config_map_key_ref else {
-            return Ok(from.default.as_ref().map(|text| text.0.clone()));
+            return from.default.as_ref().map(|text| filled(&text.0, scope)).transpose();
         };
         let name = filled(&reference.name, scope)?;
         let key = filled(&reference.key, scope)?;
         let found = config_value(self.world, &self.run.state.namespace, &name, &key);
         match (found, &from.default) {
             (Ok(value), _) => Ok(Some(value)),
-            (Err(_), Some(default)) => Ok(Some(default.0.clone())),
+            (Err(_), Some(default)) => filled(&default.0, scope).map(Some),
             (Err(why), None) => Err(format!("parameter '{}': {why}", parameter.name)),
         }
     }
 
-    fn artifact(&self, declared: &Artifact, argument: Option<&Artifact>, scope: &Scope<'_>) -> Result<ArtifactValue, String> {
+    fn artifact(
+        &self,
+        declared: &Artifact,
+        argument: Option<&Artifact>,
+        scope: &Scope<'_>,
+    ) -> Result<ArtifactValue, String> {
         let optional = declared.optional || argument.is_some_and(|argument| argument.optional);
         for candidate in argument.into_iter().chain([declared]) {
             if let Some(raw) = &candidate.raw {
@@ -106,8 +122,12 @@ impl Turn<'_> {
             let passed = candidate.from.as_deref().and_then(|from| passed_on(from, scope));
             if let Some(value) = passed {
                 return match (value, sub_path) {
-                    (ArtifactValue::Absent, _) if !optional => Err(format!("inputs.artifacts.{} was not supplied", declared.name)),
-                    (ArtifactValue::Stored { artifact, sub_path: None }, sub_path) => Ok(ArtifactValue::Stored { artifact, sub_path }),
+                    (ArtifactValue::Absent, _) if !optional => {
+                        Err(format!("inputs.artifacts.{} was not supplied", declared.name))
+                    }
+                    (ArtifactValue::Stored { artifact, sub_path: None }, sub_path) => {
+                        Ok(ArtifactValue::Stored { artifact, sub_path })
+                    }
                     (value, _) => Ok(value),
                 };
             }
@@ -129,7 +149,11 @@ impl Turn<'_> {
                 Err(why) => return Err(why),
             }
         }
-        if optional { Ok(ArtifactValue::Absent) } else { Err(format!("inputs.artifacts.{} was not supplied", declared.name)) }
+        if optional {
+            Ok(ArtifactValue::Absent)
+        } else {
+            Err(format!("inputs.artifacts.{} was not supplied", declared.name))
+        }
     }
 }
 

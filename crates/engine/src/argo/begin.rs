@@ -38,10 +38,16 @@ impl Turn<'_> {
         let mut parameters = Vec::new();
         for parameter in &self.run.program.workflow.spec.arguments.parameters {
             let value = match &parameter.value {
-                Some(text) => Some(fill(&text.0, &scope, Missing::Keep).map_err(|error| error.to_string())?.into_owned()),
-                None => self.value_from(parameter, &scope)?.or_else(|| parameter.default.as_ref().map(|text| text.0.clone())),
+                Some(text) => {
+                    Some(fill(&text.0, &scope, Missing::Keep).map_err(|error| error.to_string())?.into_owned())
+                }
+                None => self
+                    .value_from(parameter, &scope)?
+                    .or_else(|| parameter.default.as_ref().map(|text| text.0.clone())),
             };
-            let value = value.ok_or_else(|| format!("spec.arguments.{0}.value or spec.arguments.{0}.valueFrom is required", parameter.name))?;
+            let value = value.ok_or_else(|| {
+                format!("spec.arguments.{0}.value or spec.arguments.{0}.valueFrom is required", parameter.name)
+            })?;
             parameters.push((parameter.name.clone(), value));
         }
         Ok(parameters)
@@ -76,7 +82,7 @@ impl Turn<'_> {
             let message = self.closing_message();
             return self.decide(Fact::Ended { phase: RunPhase::Failed, message, at: self.now });
         }
-        if self.run.state.suspended {
+        if self.run.state.held() {
             return;
         }
         let spec = &self.run.program.clone().workflow.spec;
@@ -115,14 +121,18 @@ impl Turn<'_> {
         if self.run.state.shutdown == Some(Shutdown::Terminate) {
             return self.end(root, None);
         }
-        if self.run.state.suspended {
+        if self.run.state.held() {
             return;
         }
         // A handler without arguments of its own gets the workflow's.
         for parameter in &spec.arguments.parameters {
             if !hook.arguments.parameters.iter().any(|own| own.name == parameter.name) {
                 let value = self.run.state.parameters.get(&parameter.name).map(|value| value.as_str().into());
-                hook.arguments.parameters.push(octoflow_model::argo::template::Parameter { name: parameter.name.clone(), value, ..Default::default() });
+                hook.arguments.parameters.push(octoflow_model::argo::template::Parameter {
+                    name: parameter.name.clone(),
+                    value,
+                    ..Default::default()
+                });
             }
         }
         let birth = self.run_birth(".onExit".to_owned(), Role::Exit);

@@ -20,7 +20,7 @@ use super::{
 use crate::expr::when;
 
 /// How deep calls may nest before a recursion is taken for an endless one.
-pub const MAX_DEPTH: u16 = 100;
+pub(crate) const MAX_DEPTH: u16 = 100;
 
 /// Where a new node stands.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub(super) struct Birth {
 
 /// Why a call cannot be made now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gate {
+pub(crate) enum Gate {
     /// The run may not have more pods at a time.
     Run,
     /// The boundary may not have more children at a time.
@@ -87,14 +87,22 @@ impl Turn<'_> {
     }
 
     /// Its condition holds and its template is there.
-    fn admit_call(&self, frame: NodeIx, instance: &Instance, place: Place, item: Option<&Value>) -> Result<Arc<Recipe>, Verdict> {
+    fn admit_call(
+        &self,
+        frame: NodeIx,
+        instance: &Instance,
+        place: Place,
+        item: Option<&Value>,
+    ) -> Result<Arc<Recipe>, Verdict> {
         let call = instance.call(place);
         let scope = Scope { item, ..self.frame_scope(frame, instance) };
         if let Some(condition) = &call.when {
             check_when(condition, &scope)?;
         }
         let key = match &call.template {
-            Some(name) => fill(name, &scope, Missing::Refuse).map_err(|error| Verdict::Wrong(error.to_string()))?.into_owned(),
+            Some(name) => {
+                fill(name, &scope, Missing::Refuse).map_err(|error| Verdict::Wrong(error.to_string()))?.into_owned()
+            }
             None => inline_key(&instance.recipe.key, place),
         };
         self.run.program.recipe(&key).cloned().ok_or_else(|| Verdict::Wrong(format!("template name '{key}' undefined")))
@@ -111,21 +119,31 @@ impl Turn<'_> {
 
     pub(super) fn frame_scope<'s>(&'s self, frame: NodeIx, instance: &'s Instance) -> Scope<'s> {
         let inputs = self.run.state.node(frame).inputs.as_deref();
-        Scope { inputs, template: Some(&instance.template), ..Scope::new(self.run, self.now).in_frame(frame, &instance.recipe) }
+        Scope {
+            inputs,
+            template: Some(&instance.template),
+            locals: &instance.locals,
+            ..Scope::new(self.run, self.now).in_frame(frame, &instance.recipe)
+        }
     }
 
     /// What keeps a call of this template from being made now.
     pub(super) fn gate(&mut self, boundary: Option<NodeIx>, template: &Template) -> Option<Gate> {
-        if self.run.state.suspended {
+        match boundary {
+            Some(boundary) if !self.run.state.held() && self.fails_fast(boundary) => Some(Gate::FailFast(boundary)),
+            _ => self.room(boundary, template),
+        }
+    }
+
+    /// The same for an exit handler: failing fast does not keep it from running.
+    pub(super) fn room(&mut self, boundary: Option<NodeIx>, template: &Template) -> Option<Gate> {
+        if self.run.state.held() {
             return Some(Gate::Suspended);
         }
-        if let Some(boundary) = boundary {
-            if self.fails_fast(boundary) {
-                return Some(Gate::FailFast(boundary));
-            }
-            if !self.boundary_has_room(boundary) {
-                return Some(Gate::Boundary(boundary));
-            }
+        if let Some(boundary) = boundary
+            && !self.boundary_has_room(boundary)
+        {
+            return Some(Gate::Boundary(boundary));
         }
         let leaf = template.container.is_some() || template.script.is_some();
         (leaf && !self.pods_have_room()).then_some(Gate::Run)
@@ -133,7 +151,9 @@ impl Turn<'_> {
 
     /// The boundary may have one more child at a time.
     pub(super) fn boundary_has_room(&mut self, boundary: NodeIx) -> bool {
-        if self.run.recipe_of(boundary).template.parallelism.is_none() || self.run.state.node(boundary).phase.fulfilled() {
+        if self.run.recipe_of(boundary).template.parallelism.is_none()
+            || self.run.state.node(boundary).phase.fulfilled()
+        {
             return true;
         }
         // The limit may come from a variable; a boundary that cannot be made ready says so when it is visited.
@@ -145,7 +165,8 @@ impl Turn<'_> {
 
     /// The boundary has a failed child and asked to start nothing more then.
     pub(super) fn fails_fast(&self, boundary: NodeIx) -> bool {
-        self.run.state.failed_children.contains_key(&boundary) && self.run.recipe_of(boundary).template.fail_fast == Some(true)
+        self.run.state.failed_children.contains_key(&boundary)
+            && self.run.recipe_of(boundary).template.fail_fast == Some(true)
     }
 
     /// Waits until the gate may have opened.
@@ -166,7 +187,8 @@ impl Turn<'_> {
     pub(super) fn enter(&mut self, birth: Birth, recipe: &Arc<Recipe>, inputs: InputValues) -> NodeIx {
         let depth = birth.boundary.map_or(0, |boundary| self.run.state.node(boundary).depth + 1);
         if depth >= MAX_DEPTH {
-            return self.born_wrong(birth, format!("Maximum recursion depth exceeded: calls may nest {MAX_DEPTH} deep"));
+            return self
+                .born_wrong(birth, format!("Maximum recursion depth exceeded: calls may nest {MAX_DEPTH} deep"));
         }
         if !matches!(birth.role, Role::Attempt(_)) && self.run.program.retry(&recipe.template).is_some() {
             let added = self.added(birth, NodeKind::Retry, Phase::Running, Some(recipe), inputs);
@@ -198,13 +220,21 @@ impl Turn<'_> {
         self.born_final(birth, Phase::Error, message)
     }
 
-    pub(super) fn added(&self, birth: Birth, kind: NodeKind, phase: Phase, recipe: Option<&Arc<Recipe>>, inputs: InputValues) -> NodeAdded {
+    pub(super) fn added(
+        &self,
+        birth: Birth,
+        kind: NodeKind,
+        phase: Phase,
+        recipe: Option<&Arc<Recipe>>,
+        inputs: InputValues,
+    ) -> NodeAdded {
         let named = || {
             let caller = self.run.recipe_of(birth.boundary?);
             caller.call(birth.place?)?.template.clone()
         };
         let template = recipe.map(|recipe| recipe.key.to_string()).or_else(named);
-        let display = recipe.and_then(|recipe| recipe.template.metadata.annotations.get("workflows.argoproj.io/display-name"));
+        let display =
+            recipe.and_then(|recipe| recipe.template.metadata.annotations.get("workflows.argoproj.io/display-name"));
         NodeAdded {
             name: birth.name,
             kind,

@@ -51,10 +51,16 @@ impl Turn<'_> {
 
     fn suspended_nodes(&self, selector: Option<&str>) -> Result<Vec<NodeIx>, Refusal> {
         let state = &self.run.state;
-        let open = state.nodes.iter().enumerate().filter(|(_, node)| node.kind == NodeKind::Suspend && !node.phase.fulfilled());
+        let open = state
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| node.kind == NodeKind::Suspend && !node.phase.fulfilled());
         let open = open.map(|(at, _)| NodeIx(at as u32));
         let Some(selector) = selector else { return Ok(open.collect()) };
-        let terms = selector.split(',').map(|term| Term::parse(term).ok_or_else(|| Refusal::Selector { text: selector.to_owned() }));
+        let terms = selector
+            .split(',')
+            .map(|term| Term::parse(term).ok_or_else(|| Refusal::Selector { text: selector.to_owned() }));
         let terms: Vec<Term<'_>> = terms.collect::<Result<_, _>>()?;
         let chosen: Vec<NodeIx> = open.filter(|at| terms.iter().all(|term| term.holds(self, *at))).collect();
         if chosen.is_empty() { Err(Refusal::NoSuchNode { selector: selector.to_owned() }) } else { Ok(chosen) }

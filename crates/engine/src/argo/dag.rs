@@ -57,7 +57,8 @@ impl Turn<'_> {
     fn call_ready(&mut self, at: NodeIx, instance: &Arc<Instance>) {
         if !self.run.todo.ready.contains_key(&at) {
             let dag = self.dag(at);
-            let open = (0..dag.waits.len() as u32).filter(|task| dag.waits[*task as usize] == 0 && dag.nodes[*task as usize].is_none());
+            let open = (0..dag.waits.len() as u32)
+                .filter(|task| dag.waits[*task as usize] == 0 && dag.nodes[*task as usize].is_none());
             let ready = open.collect();
             self.run.todo.ready.insert(at, ready);
         }
@@ -85,7 +86,15 @@ impl Turn<'_> {
             after.push(dag);
         }
         let name = format!("{}.{}", self.run.state.node(dag).name, call.name);
-        let mut birth = Birth { name, role: Role::Task(task), parent: Some(dag), boundary: Some(dag), after, followed: false, place: Some(place) };
+        let mut birth = Birth {
+            name,
+            role: Role::Task(task),
+            parent: Some(dag),
+            boundary: Some(dag),
+            after,
+            followed: false,
+            place: Some(place),
+        };
         if !self.depends_holds(dag, instance, task) {
             self.born_final(birth, Phase::Omitted, "omitted: depends condition not met".to_owned());
             return Called::Made;
@@ -121,9 +130,9 @@ impl Turn<'_> {
             None => false,
         };
         match &vertex.condition {
-            Some(condition) => {
-                condition.evaluate_terms(&mut |term| graph.index.get(&term.task).is_some_and(|needed| holds(*needed, term.outcome)))
-            }
+            Some(condition) => condition.evaluate_terms(&mut |term| {
+                graph.index.get(&term.task).is_some_and(|needed| holds(*needed, term.outcome))
+            }),
             None => vertex.needs.iter().all(|needed| holds(*needed, None)),
         }
     }
@@ -212,7 +221,9 @@ impl Turn<'_> {
 
     pub(super) fn visit_task_group(&mut self, at: NodeIx) {
         let node = self.run.state.node(at);
-        let (Some(dag), Role::Task(task)) = (node.parent, &node.role) else { unreachable!("a task group belongs to a DAG") };
+        let (Some(dag), Role::Task(task)) = (node.parent, &node.role) else {
+            unreachable!("a task group belongs to a DAG")
+        };
         let place = Place::Task(*task);
         let closing = self.run.state.closes(at);
         let followed = self.call_is_followed(dag, place);

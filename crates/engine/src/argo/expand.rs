@@ -13,7 +13,7 @@ use super::{
 
 /// How many items one loop may have. A loop of a million small items takes some hundred megabytes; beyond that a
 /// mistake is likelier than a wish.
-pub const MAX_ITEMS: usize = 1_000_000;
+pub(crate) const MAX_ITEMS: usize = 1_000_000;
 
 pub(super) enum Loop {
     /// The call is not a loop.
@@ -53,8 +53,9 @@ fn items(call: &Call, scope: &Scope<'_>) -> Result<Vec<Value>, String> {
     }
     if let Some(text) = &call.with_param {
         let text = fill(&text.0, scope, Missing::Refuse).map_err(|error| error.to_string())?;
-        return serde_json::from_str::<Vec<Value>>(&text)
-            .map_err(|error| format!("withParam value could not be parsed as a JSON list: {}: {error}", shortened(&text)));
+        return serde_json::from_str::<Vec<Value>>(&text).map_err(|error| {
+            format!("withParam value could not be parsed as a JSON list: {}: {error}", shortened(&text))
+        });
     }
     match &call.with_sequence {
         Some(sequence) => sequence::items(sequence, scope),

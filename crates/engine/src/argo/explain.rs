@@ -29,20 +29,40 @@ pub enum Reason {
     /// Waits for these tasks to be over.
     Dependencies(Vec<String>),
     /// Waits for its turn; how many tasks of all runs wait, and what the first of them lacks.
-    Capacity { waiting: usize, shortage: Option<String> },
+    Capacity {
+        waiting: usize,
+        shortage: Option<String>,
+    },
     /// Handed to the runtime, which has not reported yet.
-    Starting { since: Time },
-    Running { since: Time, deadline: Option<Time> },
+    Starting {
+        since: Time,
+    },
+    Running {
+        since: Time,
+        deadline: Option<Time>,
+    },
     /// Told to end.
     Stopping(String),
     /// Waits to be resumed, or until a moment.
-    Suspended { until: Option<Time> },
+    Suspended {
+        until: Option<Time>,
+    },
     /// The next attempt comes then.
-    Backoff { until: Time, attempts: usize },
+    Backoff {
+        until: Time,
+        attempts: usize,
+    },
     /// Waits for what belongs to it.
-    Children { open: u32, still_to_start: usize },
+    Children {
+        open: u32,
+        still_to_start: usize,
+    },
     /// Cannot start more: a limit is reached.
-    Parallelism { limit: u64, active: u32, whose: String },
+    Parallelism {
+        limit: u64,
+        active: u32,
+        whose: String,
+    },
     /// The whole run is suspended.
     RunSuspended,
     /// The run is being ended.
@@ -56,17 +76,25 @@ impl fmt::Display for Reason {
         match self {
             Self::Dependencies(names) => write!(f, "waits for {}", names.join(", ")),
             Self::Capacity { waiting, shortage: None } => write!(f, "waits for its turn among {waiting} tasks"),
-            Self::Capacity { waiting, shortage: Some(shortage) } => write!(f, "waits for its turn among {waiting} tasks: {shortage}"),
+            Self::Capacity { waiting, shortage: Some(shortage) } => {
+                write!(f, "waits for its turn among {waiting} tasks: {shortage}")
+            }
             Self::Starting { since } => write!(f, "being started since {since}"),
             Self::Running { since, deadline: None } => write!(f, "running since {since}"),
-            Self::Running { since, deadline: Some(deadline) } => write!(f, "running since {since}, must end by {deadline}"),
+            Self::Running { since, deadline: Some(deadline) } => {
+                write!(f, "running since {since}, must end by {deadline}")
+            }
             Self::Stopping(message) => write!(f, "being ended: {message}"),
             Self::Suspended { until: None } => write!(f, "suspended until someone resumes it"),
             Self::Suspended { until: Some(until) } => write!(f, "suspended until {until} or until someone resumes it"),
             Self::Backoff { until, attempts } => write!(f, "waits until {until} before attempt {}", attempts + 1),
             Self::Children { open, still_to_start: 0 } => write!(f, "waits for {open} of its nodes"),
-            Self::Children { open, still_to_start } => write!(f, "waits for {open} of its nodes, {still_to_start} more are still to start"),
-            Self::Parallelism { limit, active, whose } => write!(f, "{whose} allows {limit} at a time and {active} are active"),
+            Self::Children { open, still_to_start } => {
+                write!(f, "waits for {open} of its nodes, {still_to_start} more are still to start")
+            }
+            Self::Parallelism { limit, active, whose } => {
+                write!(f, "{whose} allows {limit} at a time and {active} are active")
+            }
             Self::RunSuspended => write!(f, "the workflow is suspended; resume it to go on"),
             Self::ShuttingDown(how) => write!(f, "the workflow is being ended with strategy '{}'", how.word()),
             Self::Handler => write!(f, "waits for its exit handler"),
@@ -99,7 +127,8 @@ pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
             let recipe = run.recipe_of(at);
             for (task, vertex) in recipe.graph().tasks.iter().enumerate() {
                 let open = |needed: &&u32| dag.nodes[**needed as usize].is_none_or(|node| !state.node(node).settled);
-                let names = vertex.needs.iter().filter(open).map(|needed| recipe.call_name(Place::Task(*needed)).to_owned());
+                let names =
+                    vertex.needs.iter().filter(open).map(|needed| recipe.call_name(Place::Task(*needed)).to_owned());
                 let names: Vec<String> = names.collect();
                 if dag.nodes[task].is_none() && !names.is_empty() {
                     say(recipe.call_name(Place::Task(task as u32)).to_owned(), None, Reason::Dependencies(names));
@@ -115,7 +144,8 @@ fn reason(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> Option<Reason
     let node = state.node(at);
     Some(match (&node.body, node.kind) {
         (Body::Leaf(Leaf::Queued), _) => {
-            let shortage = scheduler.and_then(Scheduler::head).and_then(|(_, shortage)| shortage).as_ref().map(shortage_words);
+            let shortage =
+                scheduler.and_then(Scheduler::head).and_then(|(_, shortage)| shortage).as_ref().map(shortage_words);
             Reason::Capacity { waiting: scheduler.map_or(0, Scheduler::waiting), shortage }
         }
         (Body::Leaf(Leaf::Launched), _) => Reason::Starting { since: node.started },
@@ -127,7 +157,11 @@ fn reason(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> Option<Reason
             None => Reason::Children { open: 1, still_to_start: 0 },
         },
         (Body::Group(group), _) => {
-            let missing = group.calls.iter().map(|fan| fan.items.as_ref().map_or(1, Vec::len).saturating_sub(fan.nodes.len())).sum();
+            let missing = group
+                .calls
+                .iter()
+                .map(|fan| fan.items.as_ref().map_or(1, Vec::len).saturating_sub(fan.nodes.len()))
+                .sum();
             waiting(run, at, group.open, missing)
         }
         (Body::Fan(fan), _) => waiting(run, at, fan.open, fan.items.as_ref().map_or(0, Vec::len) - fan.nodes.len()),
@@ -153,10 +187,15 @@ fn waiting(run: &Run, at: NodeIx, open: u32, still_to_start: usize) -> Reason {
     let own = boundary.and_then(|boundary| {
         let limit: u64 = run.recipe_of(boundary).template.parallelism.as_ref()?.0.trim().parse().ok()?;
         let active = state.active_children.get(&boundary).copied().unwrap_or(0);
-        (u64::from(active) >= limit).then(|| Reason::Parallelism { limit, active, whose: format!("template '{}'", run.recipe_of(boundary).key) })
+        (u64::from(active) >= limit).then(|| Reason::Parallelism {
+            limit,
+            active,
+            whose: format!("template '{}'", run.recipe_of(boundary).key),
+        })
     });
     let whole = run.program.workflow.spec.parallelism.filter(|limit| u64::from(state.active_pods) >= *limit);
-    let whole = whole.map(|limit| Reason::Parallelism { limit, active: state.active_pods, whose: "the workflow".to_owned() });
+    let whole =
+        whole.map(|limit| Reason::Parallelism { limit, active: state.active_pods, whose: "the workflow".to_owned() });
     own.or(whole).unwrap_or(Reason::Children { open, still_to_start })
 }
 
@@ -164,6 +203,8 @@ fn shortage_words(shortage: &Shortage) -> String {
     match shortage {
         Shortage::Slots { running, slots } => format!("{running} of {slots} places are taken"),
         Shortage::Cpu { wanted_milli, free_milli } => format!("{wanted_milli}m of cpu wanted, {free_milli}m free"),
-        Shortage::Memory { wanted_bytes, free_bytes } => format!("{wanted_bytes} bytes of memory wanted, {free_bytes} free"),
+        Shortage::Memory { wanted_bytes, free_bytes } => {
+            format!("{wanted_bytes} bytes of memory wanted, {free_bytes} free")
+        }
     }
 }

@@ -42,7 +42,7 @@ impl Run {
             failed_children: std::collections::HashMap::new(),
             progress: (0, 0),
         };
-        let manifest = Arc::new(submission.manifest.clone());
+        let manifest = submission.manifest.to_string().into();
         let todo = Todo { run: true, ..Todo::default() };
         Ok(Self { id, state, program, manifest, todo, instances: std::collections::HashMap::new() })
     }
@@ -256,9 +256,9 @@ impl Run {
         if done_well && matches!(node.kind, NodeKind::Pod | NodeKind::Suspend) {
             self.state.progress.0 += 1;
         }
+        let called = matches!(node.role, Role::Step { .. } | Role::Task(_) | Role::Item(_));
         if finished.phase.bad()
-            && !matches!(node.role, Role::Hook(_))
-            && let (true, Some(boundary)) = (node.counts_as_child(), node.boundary)
+            && let (true, true, Some(boundary)) = (called, node.kind != NodeKind::TaskGroup, node.boundary)
         {
             *self.state.failed_children.entry(boundary).or_insert(0) += 1;
         }
@@ -331,8 +331,11 @@ impl Run {
         let Body::Dag(body) = &mut self.state.nodes[dag.at()].body else { return };
         for dependent in &recipe.graph().tasks[task as usize].dependents {
             body.waits[*dependent as usize] -= 1;
-            if body.waits[*dependent as usize] == 0 {
-                self.todo.ready.entry(dag).or_default().push_back(*dependent);
+            // Without a list the DAG's next visit makes a whole one; a list begun here would hide what waited before.
+            if body.waits[*dependent as usize] == 0
+                && let Some(ready) = self.todo.ready.get_mut(&dag)
+            {
+                ready.push_back(*dependent);
             }
         }
     }

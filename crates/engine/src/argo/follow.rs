@@ -8,9 +8,10 @@ use octoflow_model::{
 };
 
 use super::{
-    call::{Birth, Gate},
+    call::Birth,
     program::Place,
     scope::Scope,
+    substitute::{Missing, fill},
     turn::Turn,
 };
 use crate::expr::{Value, lang};
@@ -20,7 +21,9 @@ impl Turn<'_> {
     pub(super) fn call_is_followed(&self, frame: NodeIx, place: Place) -> bool {
         let template = &self.run.recipe_of(frame).template;
         let call = match place {
-            Place::Step(group, step) => template.steps.as_ref().and_then(|groups| groups.get(group as usize)?.get(step as usize)),
+            Place::Step(group, step) => {
+                template.steps.as_ref().and_then(|groups| groups.get(group as usize)?.get(step as usize))
+            }
             Place::Task(task) => template.dag.as_ref().and_then(|dag| dag.tasks.get(task as usize)),
         };
         call.is_some_and(|call| call.on_exit.is_some() || call.hooks.contains_key("exit"))
@@ -65,7 +68,9 @@ impl Turn<'_> {
         let call = instance.call(place);
         let item = self.run.item_of(at);
         let plain = call.on_exit.as_ref().map(|template| Hook { template: Some(template.clone()), ..Hook::default() });
-        let Some(hook) = call.hooks.get("exit").cloned().or(plain) else { return self.decide(Fact::Settled { node: at }) };
+        let Some(hook) = call.hooks.get("exit").cloned().or(plain) else {
+            return self.decide(Fact::Settled { node: at });
+        };
         let scope = Scope { item: item.as_ref(), own: Some((&call.name, at)), ..self.frame_scope(frame, &instance) };
         match hook_holds(&hook, &scope) {
             Ok(true) => {}
@@ -76,15 +81,12 @@ impl Turn<'_> {
             }
         }
         match self.hook_call(&hook, &scope) {
-            Ok((recipe, inputs)) => {
-                // Limits hold for handlers too; failing fast does not keep them from running.
-                match self.gate(birth.boundary, &recipe.template) {
-                    Some(gate @ (Gate::Run | Gate::Boundary(_) | Gate::Suspended)) => self.park(at, gate),
-                    Some(Gate::FailFast(_)) | None => {
-                        self.enter(birth, &recipe, inputs);
-                    }
+            Ok((recipe, inputs)) => match self.room(birth.boundary, &recipe.template) {
+                Some(gate) => self.park(at, gate),
+                None => {
+                    self.enter(birth, &recipe, inputs);
                 }
-            }
+            },
             Err(why) => {
                 self.born_wrong(birth, why);
             }
@@ -97,7 +99,9 @@ impl Turn<'_> {
         scope: &Scope<'_>,
     ) -> Result<(std::sync::Arc<super::program::Recipe>, octoflow_model::fact::InputValues), String> {
         let name = hook.template.as_deref().unwrap_or_default();
-        let recipe = self.run.program.recipe(name).cloned().ok_or_else(|| format!("template name '{name}' undefined"))?;
+        let name = fill(name, scope, Missing::Refuse).map_err(|error| error.to_string())?;
+        let recipe =
+            self.run.program.recipe(&name).cloned().ok_or_else(|| format!("template name '{name}' undefined"))?;
         let arguments: &Arguments = &hook.arguments;
         let inputs = self.inputs(&recipe, arguments, scope)?;
         Ok((recipe, inputs))
@@ -107,9 +111,13 @@ impl Turn<'_> {
 /// A hook without an expression always holds.
 pub(super) fn hook_holds(hook: &Hook, scope: &Scope<'_>) -> Result<bool, String> {
     let Some(expression) = &hook.expression else { return Ok(true) };
-    let value = lang::parse(expression).and_then(|program| program.evaluate(scope)).map_err(|error| error.to_string())?;
+    let expression = fill(expression, scope, Missing::Refuse).map_err(|error| error.to_string())?;
+    let value =
+        lang::parse(&expression).and_then(|program| program.evaluate(scope)).map_err(|error| error.to_string())?;
     match value {
         Value::Bool(verdict) => Ok(verdict),
-        other => Err(format!("hook expression '{expression}' gave {} where true or false was expected", other.to_json())),
+        other => {
+            Err(format!("hook expression '{expression}' gave {} where true or false was expected", other.to_json()))
+        }
     }
 }

@@ -30,7 +30,9 @@ pub fn display_name<'a>(node: &'a str, boundary: Option<&str>) -> &'a str {
         return rest;
     }
     match rest.find("].") {
-        Some(end) if rest.starts_with('[') && rest[1..end].bytes().all(|byte| byte.is_ascii_digit()) => &rest[end + 2..],
+        Some(end) if rest.starts_with('[') && rest[1..end].bytes().all(|byte| byte.is_ascii_digit()) => {
+            &rest[end + 2..]
+        }
         _ => rest,
     }
 }
@@ -91,7 +93,10 @@ mod tests {
 
     #[test]
     fn ids_are_the_ones_existing_tools_compute() {
-        assert_eq!(node_id("appr-promotion-ffsv4", "appr-promotion-ffsv4.app1.wait-approval"), "appr-promotion-ffsv4-3235686597");
+        assert_eq!(
+            node_id("appr-promotion-ffsv4", "appr-promotion-ffsv4.app1.wait-approval"),
+            "appr-promotion-ffsv4-3235686597"
+        );
         assert_eq!(node_id("w", "w"), "w");
     }
 

@@ -19,15 +19,20 @@ use super::{
 };
 
 #[derive(Debug)]
-pub struct Instance {
+pub(crate) struct Instance {
     pub recipe: Arc<Recipe>,
+    /// With variables put in; of a steps or DAG template, all but its calls and outputs.
     pub template: Arc<Template>,
+    /// Where calls and outputs are found. Those of a steps or DAG template are as written.
+    pub body: Arc<Template>,
+    /// The variables of a steps or DAG node that belong to it alone.
+    pub locals: Vec<(&'static str, String)>,
     aim: OnceLock<Aim>,
 }
 
 /// What a DAG must reach.
 #[derive(Debug)]
-pub struct Aim {
+pub(crate) struct Aim {
     pub targets: Vec<u32>,
     /// By task: it is a target or something a target needs.
     pub needed: Vec<bool>,
@@ -36,15 +41,22 @@ pub struct Aim {
 }
 
 impl Instance {
-    fn new(recipe: Arc<Recipe>, template: Arc<Template>) -> Self {
-        Self { recipe, template, aim: OnceLock::new() }
+    fn new(
+        recipe: Arc<Recipe>,
+        template: Arc<Template>,
+        body: Arc<Template>,
+        locals: Vec<(&'static str, String)>,
+    ) -> Self {
+        let locals = if matches!(recipe.calls, Calls::None) { Vec::new() } else { locals };
+        Self { recipe, template, body, locals, aim: OnceLock::new() }
     }
 
-    pub fn aim(&self) -> &Aim {
+    pub(crate) fn aim(&self) -> &Aim {
         self.aim.get_or_init(|| {
             let graph = self.recipe.graph();
             let named = self.template.dag.as_ref().and_then(|dag| dag.target.as_deref()).unwrap_or_default();
-            let mut targets: Vec<u32> = named.split_whitespace().filter_map(|name| graph.index.get(name).copied()).collect();
+            let mut targets: Vec<u32> =
+                named.split_whitespace().filter_map(|name| graph.index.get(name).copied()).collect();
             if targets.is_empty() {
                 targets = graph.leaves();
             }
@@ -54,10 +66,12 @@ impl Instance {
         })
     }
 
-    pub fn call(&self, place: Place) -> &Call {
+    pub(crate) fn call(&self, place: Place) -> &Call {
         let found = match place {
-            Place::Step(group, step) => self.template.steps.as_ref().and_then(|groups| groups.get(group as usize)?.get(step as usize)),
-            Place::Task(task) => self.template.dag.as_ref().and_then(|dag| dag.tasks.get(task as usize)),
+            Place::Step(group, step) => {
+                self.body.steps.as_ref().and_then(|groups| groups.get(group as usize)?.get(step as usize))
+            }
+            Place::Task(task) => self.body.dag.as_ref().and_then(|dag| dag.tasks.get(task as usize)),
         };
         found.expect("an instance has the calls its recipe has")
     }
@@ -89,33 +103,37 @@ impl Turn<'_> {
 
     fn make_instance(&self, at: NodeIx) -> Result<Instance, String> {
         let recipe = self.run.recipe_of(at).clone();
-        let raw = if recipe.inline() { Some(self.inline_raw(at)?) } else { None };
-        if raw.is_none() && !recipe.tagged {
+        let inline = if recipe.inline() { Some(self.inline_raw(at)?) } else { None };
+        let locals = if recipe.tagged { self.locals(at) } else { Vec::new() };
+        let Some(raw) = inline.as_ref().or(recipe.raw.as_ref()) else {
             let template = recipe.template.clone();
-            return Ok(Instance::new(recipe, template));
-        }
+            return Ok(Instance::new(recipe, template.clone(), template, locals));
+        };
         let node = self.run.state.node(at);
-        let locals = self.locals(at);
         let scope = Scope {
             inputs: node.inputs.as_deref(),
             template: Some(&recipe.template),
             locals: &locals,
-            again: !matches!(recipe.calls, Calls::None),
             ..Scope::new(self.run, self.now)
         };
-        let filled = fill_value(raw.as_ref().unwrap_or(&recipe.raw), &scope, Missing::Keep).map_err(|error| error.to_string())?;
-        let template: Template = serde_json::from_value(filled)
-            .map_err(|error| format!("template '{}' is not usable once its variables are put in: {error}", recipe.key))?;
-        Ok(Instance::new(recipe, Arc::new(template)))
+        let filled = fill_value(raw, &scope, Missing::Keep).map_err(|error| error.to_string())?;
+        let template: Template = serde_json::from_value(filled).map_err(|error| {
+            format!("template '{}' is not usable once its variables are put in: {error}", recipe.key)
+        })?;
+        let template = Arc::new(template);
+        let whole = inline.is_some() || matches!(recipe.calls, Calls::None);
+        let body = if whole { template.clone() } else { recipe.template.clone() };
+        Ok(Instance::new(recipe, template, body, locals))
     }
 
-    /// An inline template as its caller's instance has it, with the caller's loop item put in.
+    /// An inline template with everything put in that can be referred to where it stands.
     fn inline_raw(&self, at: NodeIx) -> Result<Value, String> {
-        let (boundary, place, site) = self.run.site_of(at).ok_or("an inline template is only ever called from a step or a task")?;
+        let (boundary, place, site) =
+            self.run.site_of(at).ok_or("an inline template is only ever called from a step or a task")?;
         let caller = self.run.instances.get(&boundary).ok_or("the caller of an inline template is open")?;
         let inline = caller.call(place).inline.as_ref().ok_or("the call has an inline template")?;
         let item = self.run.item_of(site);
-        let scope = Scope { item: item.as_ref(), ..Scope::new(self.run, self.now).in_frame(boundary, &caller.recipe) };
+        let scope = Scope { item: item.as_ref(), ..self.frame_scope(boundary, caller) };
         fill_value(inline, &scope, Missing::Keep).map_err(|error| error.to_string())
     }
 

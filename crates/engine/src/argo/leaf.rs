@@ -32,7 +32,9 @@ impl Turn<'_> {
         } else if node.wake.is_some_and(|wake| wake <= self.now) {
             let message = match leaf {
                 Leaf::Queued => "timeout",
-                Leaf::Launched | Leaf::Running | Leaf::Stopping => "Pod was active on the node longer than the specified deadline",
+                Leaf::Launched | Leaf::Running | Leaf::Stopping => {
+                    "Pod was active on the node longer than the specified deadline"
+                }
             };
             self.end_leaf(at, leaf, message.to_owned(), false);
         }
@@ -93,7 +95,8 @@ impl Turn<'_> {
                 self.orders.push(Order::Forget { attempt });
             }
             Report::Lost { why, .. } => {
-                let told = self.run.state.node(at).message.as_deref().filter(|_| leaf == Leaf::Stopping).map(str::to_owned);
+                let told =
+                    self.run.state.node(at).message.as_deref().filter(|_| leaf == Leaf::Stopping).map(str::to_owned);
                 match told {
                     Some(message) => self.finish(at, Phase::Failed, message),
                     None => self.finish(at, Phase::Error, format!("lost: {why}")),
@@ -121,7 +124,8 @@ impl Turn<'_> {
             message = self.run.state.node(at).message.as_deref().unwrap_or_default().to_owned();
         }
         if end.log_truncated {
-            message = if message.is_empty() { "log truncated".to_owned() } else { format!("{message} (log truncated)") };
+            message =
+                if message.is_empty() { "log truncated".to_owned() } else { format!("{message} (log truncated)") };
         }
         outputs.exit_code = end.exit.code().map(|code| code.to_string());
         if phase == Phase::Succeeded {
@@ -139,15 +143,22 @@ impl Turn<'_> {
         };
         let Some(text) = field else { return Ok(None) };
         let scope = super::scope::Scope { inputs: Some(&added.inputs), ..super::scope::Scope::new(self.run, self.now) };
-        let text = super::substitute::fill(&text.0, &scope, super::substitute::Missing::Keep).map_err(|error| error.to_string())?;
+        let text = super::substitute::fill(&text.0, &scope, super::substitute::Missing::Keep)
+            .map_err(|error| error.to_string())?;
         let span = duration::parse(&text).ok_or_else(|| format!("'{text}' is not a duration"))?;
         Ok(Some(self.now.saturating_add(span)))
     }
 
     /// When a task that starts now must be over: its own limits, and those of the retry around it.
-    pub(super) fn leaf_deadline(&mut self, at: NodeIx, template: &octoflow_model::argo::Template) -> Result<Option<Time>, String> {
+    pub(super) fn leaf_deadline(
+        &mut self,
+        at: NodeIx,
+        template: &octoflow_model::argo::Template,
+    ) -> Result<Option<Time>, String> {
         let mut latest: Option<Time> = None;
-        for (field, text) in [("activeDeadlineSeconds", &template.active_deadline_seconds), ("timeout", &template.timeout)] {
+        for (field, text) in
+            [("activeDeadlineSeconds", &template.active_deadline_seconds), ("timeout", &template.timeout)]
+        {
             let Some(text) = text else { continue };
             let span = duration::parse(&text.0).ok_or_else(|| format!("{field} is not a duration: '{}'", text.0))?;
             let until = self.now.saturating_add(span);

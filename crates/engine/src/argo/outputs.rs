@@ -14,7 +14,10 @@ use super::{
     substitute::{Missing, fill, is_absent},
     turn::Turn,
 };
-use crate::expr::{Value, lang::{self, Env}};
+use crate::expr::{
+    Value,
+    lang::{self, Env},
+};
 
 /// A task's outputs, and what is missing among those that must be there.
 pub(super) fn of_leaf(template: &Template, end: &End) -> (OutputValues, Option<String>) {
@@ -22,7 +25,8 @@ pub(super) fn of_leaf(template: &Template, end: &End) -> (OutputValues, Option<S
     let mut missing = Vec::new();
     for parameter in &template.outputs.parameters {
         let Some(path) = parameter.value_from.as_ref().and_then(|from| from.path.as_deref()) else { continue };
-        let default = parameter.value_from.as_ref().and_then(|from| from.default.as_ref()).or(parameter.default.as_ref());
+        let default =
+            parameter.value_from.as_ref().and_then(|from| from.default.as_ref()).or(parameter.default.as_ref());
         let found = end.collected.parameters.iter().find(|(name, _)| *name == parameter.name).map(|(_, found)| found);
         match (found, default) {
             (Some(Found::Here(value)), _) => outputs.parameters.push((parameter.name.clone(), value.clone())),
@@ -43,7 +47,9 @@ pub(super) fn of_leaf(template: &Template, end: &End) -> (OutputValues, Option<S
                 artifact: stored.clone(),
             }),
             Some(Found::Missing) | None if artifact.optional => {}
-            Some(Found::Missing) | None => missing.push(format!("output artifact '{}': no such file: {path}", artifact.name)),
+            Some(Found::Missing) | None => {
+                missing.push(format!("output artifact '{}': no such file: {path}", artifact.name))
+            }
             Some(Found::Failed(why)) => missing.push(format!("output artifact '{}': {why}", artifact.name)),
         }
     }
@@ -66,12 +72,12 @@ impl Turn<'_> {
     fn of_boundary(&self, at: NodeIx, instance: &Instance) -> Result<OutputValues, String> {
         let scope = self.frame_scope(at, instance);
         let mut outputs = OutputValues::default();
-        for parameter in &instance.template.outputs.parameters {
+        for parameter in &instance.body.outputs.parameters {
             if let Some(value) = boundary_parameter(parameter, &scope)? {
                 outputs.parameters.push((parameter.name.clone(), value));
             }
         }
-        for artifact in &instance.template.outputs.artifacts {
+        for artifact in &instance.body.outputs.artifacts {
             match self.artifact_from(artifact, &scope)? {
                 Some((stored, path)) => {
                     outputs.artifacts.push(OutputArtifactValue { name: artifact.name.clone(), path, artifact: stored });
@@ -93,32 +99,45 @@ impl Turn<'_> {
             return;
         }
         let Ok(instance) = self.instance(at) else { return };
-        for parameter in &instance.template.outputs.parameters {
+        for parameter in &instance.body.outputs.parameters {
             let value = outputs.parameters.iter().find(|(name, _)| *name == parameter.name);
             if let (Some(global), Some((_, value))) = (&parameter.global_name, value) {
-                self.decide(Fact::Exported { parameter: Some((global.clone(), value.clone())), artifact: None });
+                let global = as_known(global, &self.frame_scope(at, &instance));
+                self.decide(Fact::Exported { parameter: Some((global, value.clone())), artifact: None });
             }
         }
-        for artifact in &instance.template.outputs.artifacts {
+        for artifact in &instance.body.outputs.artifacts {
             let value = outputs.artifacts.iter().find(|value| value.name == artifact.name);
             if let (Some(global), Some(value)) = (&artifact.global_name, value) {
-                let exported = OutputArtifactValue { name: global.clone(), ..value.clone() };
+                let name = as_known(global, &self.frame_scope(at, &instance));
+                let exported = OutputArtifactValue { name, ..value.clone() };
                 self.decide(Fact::Exported { parameter: None, artifact: Some(exported) });
             }
         }
     }
 
     /// The stored artifact an artifact with `from` or `fromExpression` means; `None` when its producer left none.
-    pub(super) fn artifact_from(&self, artifact: &Artifact, scope: &Scope<'_>) -> Result<Option<(StoredArtifact, Option<String>)>, String> {
+    pub(super) fn artifact_from(
+        &self,
+        artifact: &Artifact,
+        scope: &Scope<'_>,
+    ) -> Result<Option<(StoredArtifact, Option<String>)>, String> {
         let reference = match (&artifact.from, &artifact.from_expression) {
-            (Some(from), _) => from.trim().trim_start_matches("{{").trim_end_matches("}}").trim().to_owned(),
-            (None, Some(expression)) => chosen(expression, scope)?,
+            (Some(from), _) => {
+                let from = as_known(from, scope);
+                from.trim().trim_start_matches("{{").trim_end_matches("}}").trim().to_owned()
+            }
+            (None, Some(expression)) => chosen(&as_known(expression, scope), scope)?,
             (None, None) => return Ok(None),
         };
         self.artifact_named(&reference, scope)
     }
 
-    fn artifact_named(&self, reference: &str, scope: &Scope<'_>) -> Result<Option<(StoredArtifact, Option<String>)>, String> {
+    fn artifact_named(
+        &self,
+        reference: &str,
+        scope: &Scope<'_>,
+    ) -> Result<Option<(StoredArtifact, Option<String>)>, String> {
         let state = &self.run.state;
         if let Some(name) = reference.strip_prefix("workflow.outputs.artifacts.") {
             return Ok(state.exported_artifacts.get(name).map(|found| (found.artifact.clone(), found.path.clone())));
@@ -130,7 +149,9 @@ impl Turn<'_> {
                     Ok(Some((artifact.clone(), path.clone())))
                 }
                 Some((octoflow_model::fact::ArtifactValue::Absent, _)) => Ok(None),
-                Some(_) => Err(format!("{{{{{reference}}}}} is not a stored artifact and cannot be passed on as an output")),
+                Some(_) => {
+                    Err(format!("{{{{{reference}}}}} is not a stored artifact and cannot be passed on as an output"))
+                }
                 None => Err(format!("failed to resolve {{{{{reference}}}}}")),
             };
         }
@@ -138,9 +159,18 @@ impl Turn<'_> {
             return Err(format!("failed to resolve {{{{{reference}}}}}"));
         };
         let name = reference.rsplit_once(".artifacts.").map_or("", |(_, name)| name);
-        let found = state.node(node).outputs.as_deref().and_then(|outputs| outputs.artifacts.iter().find(|value| value.name == name));
+        let found = state
+            .node(node)
+            .outputs
+            .as_deref()
+            .and_then(|outputs| outputs.artifacts.iter().find(|value| value.name == name));
         Ok(found.map(|found| (found.artifact.clone(), found.path.clone())))
     }
+}
+
+/// The text with what is known put in; what is not, or is no text, stays as it is.
+fn as_known(text: &str, scope: &Scope<'_>) -> String {
+    fill(text, scope, Missing::Keep).map_or_else(|_| text.to_owned(), std::borrow::Cow::into_owned)
 }
 
 /// `fromExpression` chooses among references: it is evaluated over names that stand for themselves.
@@ -154,7 +184,9 @@ fn chosen(expression: &str, scope: &Scope<'_>) -> Result<String, String> {
             self.0.call_with_artifacts(root, key).map(Into::into)
         }
     }
-    let value = lang::parse(expression).and_then(|program| program.evaluate(&References(scope))).map_err(|error| error.to_string())?;
+    let value = lang::parse(expression)
+        .and_then(|program| program.evaluate(&References(scope)))
+        .map_err(|error| error.to_string())?;
     match value {
         Value::Str(reference) => Ok(reference.to_string()),
         other => Err(format!("fromExpression '{expression}' gave {} where an artifact was expected", other.to_json())),
@@ -162,8 +194,10 @@ fn chosen(expression: &str, scope: &Scope<'_>) -> Result<String, String> {
 }
 
 fn boundary_parameter(parameter: &Parameter, scope: &Scope<'_>) -> Result<Option<String>, String> {
-    let Some(from) = &parameter.value_from else { return Ok(parameter.value.as_ref().map(|value| value.0.clone())) };
-    let default = || from.default.as_ref().or(parameter.default.as_ref()).map(|text| text.0.clone());
+    let Some(from) = &parameter.value_from else {
+        return Ok(parameter.value.as_ref().map(|value| as_known(&value.0, scope)));
+    };
+    let default = || from.default.as_ref().or(parameter.default.as_ref()).map(|text| as_known(&text.0, scope));
     if let Some(reference) = &from.parameter {
         if is_absent(reference, scope)
             && let Some(default) = default()
@@ -176,7 +210,8 @@ fn boundary_parameter(parameter: &Parameter, scope: &Scope<'_>) -> Result<Option
         };
     }
     let Some(expression) = &from.expression else { return Ok(default()) };
-    let evaluated = lang::parse(expression).and_then(|program| program.evaluate(scope));
+    let expression = as_known(expression, scope);
+    let evaluated = lang::parse(&expression).and_then(|program| program.evaluate(scope));
     match evaluated {
         Ok(Value::Str(text)) => Ok(Some(text.to_string())),
         Ok(Value::Nil) | Err(_) if default().is_some() => Ok(default()),

@@ -7,13 +7,17 @@ use std::{
 };
 
 use octoflow_model::argo::{Call, RetryStrategy, Template, Workflow};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::expr::depends::{self, Depends};
 
 #[derive(Debug)]
 pub struct Program {
+    /// Without its templates: they are the recipes.
     pub workflow: Workflow,
+    /// `spec.volumes` as written.
+    pub volumes: Option<Value>,
     recipes: HashMap<Arc<str>, Arc<Recipe>>,
 }
 
@@ -22,9 +26,11 @@ pub struct Program {
 pub struct Recipe {
     /// Its name, or for an inline template the name of its place.
     pub key: Arc<str>,
-    pub raw: Value,
+    /// As written, when some text in it holds variables that a node puts in. Calls and the outputs made of theirs are
+    /// left out: each is filled once, when its time comes.
+    pub raw: Option<Value>,
     pub template: Arc<Template>,
-    /// Some text in it holds variables.
+    /// Some text in it, calls and all, holds variables.
     pub tagged: bool,
     /// Calls of this template whose result some text of it refers to.
     pub results: HashSet<String>,
@@ -74,18 +80,21 @@ pub struct Vertex {
 impl Program {
     /// The reason, in one sentence, when the manifest cannot be made ready. An admitted manifest always can.
     pub fn compile(manifest: &Value) -> Result<Self, String> {
-        let workflow: Workflow = serde_json::from_value(manifest.clone()).map_err(|error| format!("invalid spec: {error}"))?;
-        let mut recipes = HashMap::with_capacity(workflow.spec.templates.len());
-        for raw in &workflow.spec.templates {
+        let mut workflow = Workflow::deserialize(manifest).map_err(|error| format!("invalid spec: {error}"))?;
+        // The recipes are the templates from here on; a second copy of a large graph would be the larger half of it.
+        let templates = std::mem::take(&mut workflow.spec.templates);
+        let mut recipes = HashMap::with_capacity(templates.len());
+        for raw in templates {
             let name = raw.get("name").and_then(Value::as_str).unwrap_or_default();
-            let mut open = vec![(Arc::<str>::from(name), raw.clone())];
+            let mut open = vec![(Arc::<str>::from(name), raw)];
             while let Some((key, raw)) = open.pop() {
                 let recipe = Recipe::compile(key, raw)?;
                 recipe.each_inline(|place, inline| open.push((inline_key(&recipe.key, place).into(), inline.clone())));
                 recipes.insert(recipe.key.clone(), Arc::new(recipe));
             }
         }
-        Ok(Self { workflow, recipes })
+        let volumes = manifest.pointer("/spec/volumes").cloned();
+        Ok(Self { workflow, volumes, recipes })
     }
 
     pub fn recipe(&self, name: &str) -> Option<&Arc<Recipe>> {
@@ -104,8 +113,8 @@ impl Program {
 
 impl Recipe {
     pub fn compile(key: Arc<str>, raw: Value) -> Result<Self, String> {
-        let template: Template =
-            serde_json::from_value(raw.clone()).map_err(|error| format!("invalid spec: template `{key}`: {error}"))?;
+        let template =
+            Template::deserialize(&raw).map_err(|error| format!("invalid spec: template `{key}`: {error}"))?;
         let mut scan = Scan::default();
         scan.value(&raw);
         let calls = match (&template.steps, &template.dag) {
@@ -113,6 +122,11 @@ impl Recipe {
             (None, Some(dag)) => Calls::Dag(Graph::compile(&dag.tasks)?),
             (None, None) => Calls::None,
         };
+        let head = match calls {
+            Calls::None => raw,
+            Calls::Steps { .. } | Calls::Dag(_) => without_calls(raw),
+        };
+        let raw = head_is_tagged(&head).then_some(head);
         Ok(Self { key, raw, template: Arc::new(template), tagged: scan.tagged, results: scan.results, calls })
     }
 
@@ -176,18 +190,22 @@ impl Recipe {
 
 impl Graph {
     fn compile(tasks: &[Call]) -> Result<Self, String> {
-        let index: HashMap<String, u32> = tasks.iter().enumerate().map(|(at, task)| (task.name.clone(), at as u32)).collect();
+        let index: HashMap<String, u32> =
+            tasks.iter().enumerate().map(|(at, task)| (task.name.clone(), at as u32)).collect();
         let mut vertices: Vec<Vertex> = tasks.iter().map(|_| Vertex::default()).collect();
         for (at, task) in tasks.iter().enumerate() {
             let (names, condition) = match &task.depends {
                 Some(text) => {
-                    let condition = depends::parse(text).map_err(|error| format!("invalid spec: task `{}`: {error}", task.name))?;
+                    let condition =
+                        depends::parse(text).map_err(|error| format!("invalid spec: task `{}`: {error}", task.name))?;
                     (condition.tasks(), Some(condition))
                 }
                 None => (task.dependencies.clone(), None),
             };
             for name in names {
-                let needed = *index.get(&name).ok_or_else(|| format!("invalid spec: task `{}` depends on unknown task `{name}`", task.name))?;
+                let needed = *index
+                    .get(&name)
+                    .ok_or_else(|| format!("invalid spec: task `{}` depends on unknown task `{name}`", task.name))?;
                 if !vertices[at].needs.contains(&needed) {
                     vertices[at].needs.push(needed);
                     vertices[needed as usize].dependents.push(at as u32);
@@ -232,6 +250,23 @@ fn order(vertices: &[Vertex]) -> Option<Vec<u32>> {
         }
     }
     (order.len() == vertices.len()).then_some(order)
+}
+
+fn without_calls(mut raw: Value) -> Value {
+    if let Some(fields) = raw.as_object_mut() {
+        fields.remove("steps");
+        fields.remove("outputs");
+        if let Some(dag) = fields.get_mut("dag").and_then(Value::as_object_mut) {
+            dag.remove("tasks");
+        }
+    }
+    raw
+}
+
+fn head_is_tagged(head: &Value) -> bool {
+    let mut scan = Scan::default();
+    scan.value(head);
+    scan.tagged
 }
 
 fn index_steps(groups: &[Vec<Call>]) -> HashMap<String, (u32, u32)> {
@@ -293,7 +328,12 @@ mod tests {
     #[test]
     fn references_to_results_are_found_in_every_spelling() {
         let mut scan = Scan::default();
-        for text in ["{{steps.a-b.outputs.result}} == 1", "{{=tasks['c d'].outputs.result}}", "tasks.e.outputs.result", "steps.f?.outputs.result"] {
+        for text in [
+            "{{steps.a-b.outputs.result}} == 1",
+            "{{=tasks['c d'].outputs.result}}",
+            "tasks.e.outputs.result",
+            "steps.f?.outputs.result",
+        ] {
             scan.text(text);
         }
         let mut found: Vec<_> = scan.results.iter().map(String::as_str).collect();

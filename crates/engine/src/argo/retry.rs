@@ -8,7 +8,13 @@ use octoflow_model::{
     fact::Role,
 };
 
-use super::{call::Birth, duration, node::Body, scope::Scope, turn::Turn};
+use super::{
+    call::{Birth, Gate},
+    duration,
+    node::Body,
+    scope::Scope,
+    turn::Turn,
+};
 use crate::expr::{Value, lang};
 
 /// What comes after a failed attempt.
@@ -56,15 +62,12 @@ impl Turn<'_> {
             return self.finish(retry, Phase::Failed, message);
         }
         let recipe = self.run.recipe_of(retry).clone();
-        if let Some(gate) = self.gate(boundary, &recipe.template) {
-            if matches!(gate, super::call::Gate::FailFast(_)) {
-                let (phase, message) = match self.last_attempt(retry).map(|last| self.run.state.node(last)) {
-                    Some(last) => (last.phase, last.message.as_deref().unwrap_or_default().to_owned()),
-                    None => (Phase::Failed, super::steps::FAIL_FAST.to_owned()),
-                };
-                return self.finish(retry, phase, message);
-            }
-            return self.park(retry, gate);
+        let handler = matches!(self.run.state.node(retry).role, Role::Hook(_));
+        let gate = if handler { self.room(boundary, &recipe.template) } else { self.gate(boundary, &recipe.template) };
+        match gate {
+            Some(Gate::FailFast(_)) => return self.give_up(retry),
+            Some(gate) => return self.park(retry, gate),
+            None => {}
         }
         let node = self.run.state.node(retry);
         let inputs = node.inputs.as_deref().cloned().unwrap_or_default();
@@ -78,6 +81,17 @@ impl Turn<'_> {
             place: None,
         };
         self.enter(birth, &recipe, inputs);
+    }
+
+    /// Nothing more may start around it: it ends as its last attempt did.
+    fn give_up(&mut self, retry: NodeIx) {
+        let Some(last) = self.last_attempt(retry) else {
+            return self.finish(retry, Phase::Failed, super::steps::FAIL_FAST);
+        };
+        let last = self.run.state.node(last);
+        let (phase, message) = (last.phase, last.message.as_deref().unwrap_or_default().to_owned());
+        let outputs = last.outputs.as_deref().cloned().unwrap_or_default();
+        self.finish_with(retry, phase, message, outputs, Vec::new());
     }
 
     fn after_failure(&mut self, at: NodeIx, last: NodeIx, count: u32) -> Next {
@@ -110,7 +124,13 @@ impl Turn<'_> {
     }
 
     /// When the next attempt may begin; the message when that would be too late.
-    fn backoff(&self, strategy: &RetryStrategy, at: NodeIx, last: NodeIx, count: u32) -> Result<Option<(Time, Duration)>, String> {
+    fn backoff(
+        &self,
+        strategy: &RetryStrategy,
+        at: NodeIx,
+        last: NodeIx,
+        count: u32,
+    ) -> Result<Option<(Time, Duration)>, String> {
         let Some(backoff) = &strategy.backoff else { return Ok(None) };
         let state = &self.run.state;
         let latest = self.retry_latest(at, strategy);
@@ -118,7 +138,8 @@ impl Turn<'_> {
             return Err("Max duration limit exceeded".to_owned());
         }
         let Some(base) = &backoff.duration else { return Ok(None) };
-        let base = duration::parse(&base.0).ok_or_else(|| format!("retryStrategy.backoff.duration is not a duration: '{}'", base.0))?;
+        let base = duration::parse(&base.0)
+            .ok_or_else(|| format!("retryStrategy.backoff.duration is not a duration: '{}'", base.0))?;
         let factor = backoff.factor.as_ref().and_then(|factor| factor.0.trim().parse::<f64>().ok());
         let cap = backoff.cap.as_ref().and_then(|cap| duration::parse(&cap.0));
         let span = grown(base, factor, count, cap);
@@ -183,8 +204,10 @@ impl Turn<'_> {
             template: Some(&recipe.template),
             ..Scope::new(self.run, self.now)
         };
-        let text = super::substitute::fill(expression, &scope, super::substitute::Missing::Refuse).map_err(|error| error.to_string())?;
-        let value = lang::parse(&text).and_then(|program| program.evaluate(&scope)).map_err(|error| error.to_string())?;
+        let text = super::substitute::fill(expression, &scope, super::substitute::Missing::Refuse)
+            .map_err(|error| error.to_string())?;
+        let value =
+            lang::parse(&text).and_then(|program| program.evaluate(&scope)).map_err(|error| error.to_string())?;
         match value {
             Value::Bool(verdict) => Ok(verdict),
             other => Err(format!("it gave {} where true or false was expected", other.to_json())),
@@ -256,9 +279,11 @@ fn in_words(span: Duration) -> String {
     if total == 0 {
         return format!("{} milliseconds", span.as_millis());
     }
-    let parts = [(total / 86_400, "day"), (total / 3600 % 24, "hour"), (total / 60 % 60, "minute"), (total % 60, "second")];
+    let parts =
+        [(total / 86_400, "day"), (total / 3600 % 24, "hour"), (total / 60 % 60, "minute"), (total % 60, "second")];
     let words = parts.iter().filter(|(count, _)| *count > 0).take(2);
-    let words: Vec<String> = words.map(|(count, unit)| format!("{count} {unit}{}", if *count == 1 { "" } else { "s" })).collect();
+    let words: Vec<String> =
+        words.map(|(count, unit)| format!("{count} {unit}{}", if *count == 1 { "" } else { "s" })).collect();
     words.join(" ")
 }
 

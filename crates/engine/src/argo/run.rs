@@ -43,7 +43,7 @@ pub struct State {
     pub active_pods: u32,
     /// By boundary: its direct pods, steps and DAGs that are not final.
     pub active_children: HashMap<NodeIx, u32>,
-    /// By open boundary: its direct pods, steps and DAGs that ended badly.
+    /// By open boundary: the calls in it that ended badly, after their last attempt.
     pub failed_children: HashMap<NodeIx, u32>,
     /// Tasks done well, and tasks known so far.
     pub progress: (u32, u32),
@@ -61,6 +61,11 @@ impl State {
     /// No new work outside exit handlers: the run is being ended.
     pub fn closing(&self) -> bool {
         self.shutdown.is_some() || self.deadline_passed
+    }
+
+    /// Nothing new until someone resumes it. A run that is being ended does not wait for that.
+    pub fn held(&self) -> bool {
+        self.suspended && !self.closing()
     }
 
     /// The run is being ended and this node with it. Only terminating ends exit handlers too.
@@ -85,8 +90,8 @@ pub struct Run {
     pub id: RunId,
     pub state: State,
     pub program: Arc<Program>,
-    /// The manifest as it was given.
-    pub manifest: Arc<serde_json::Value>,
+    /// The manifest as it was given, kept as text: a tree of values would be several times as large.
+    pub(super) manifest: Box<str>,
     pub(super) todo: Todo,
     /// Templates with variables put in, for nodes that are still open. Rebuilt when missing.
     pub(super) instances: HashMap<NodeIx, Arc<Instance>>,
@@ -116,6 +121,11 @@ pub struct Todo {
 }
 
 impl Run {
+    /// The manifest as it was given.
+    pub fn manifest(&self) -> serde_json::Value {
+        serde_json::from_str(&self.manifest).expect("a manifest survives being written down")
+    }
+
     /// Reading an old journal left notes about work that was done long ago.
     pub(crate) fn settle_journal(&mut self) {
         self.todo = Todo::default();

@@ -19,7 +19,7 @@ mod expression;
 mod workflow;
 
 #[derive(Clone, Copy)]
-pub struct Scope<'a> {
+pub(crate) struct Scope<'a> {
     pub run: &'a Run,
     pub now: Time,
     /// The steps or DAG node whose calls can be referred to, with its template.
@@ -31,12 +31,10 @@ pub struct Scope<'a> {
     /// The template whose declared paths can be referred to.
     pub template: Option<&'a Template>,
     pub locals: &'a [(&'static str, String)],
-    /// The text will be filled again for each call: what may change until then is left for that time.
-    pub again: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lookup {
+pub(crate) enum Lookup {
     Text(String),
     /// It would be there, had its producer not been skipped or omitted.
     Absent,
@@ -51,21 +49,20 @@ impl From<Option<String>> for Lookup {
 
 impl<'a> Scope<'a> {
     /// Only the run's own variables.
-    pub fn new(run: &'a Run, now: Time) -> Self {
-        Self { run, now, frame: None, own: None, item: None, inputs: None, template: None, locals: &[], again: false }
+    pub(crate) fn new(run: &'a Run, now: Time) -> Self {
+        Self { run, now, frame: None, own: None, item: None, inputs: None, template: None, locals: &[] }
     }
 
-    pub fn in_frame(self, frame: NodeIx, recipe: &'a Recipe) -> Self {
+    pub(crate) fn in_frame(self, frame: NodeIx, recipe: &'a Recipe) -> Self {
         Self { frame: Some((frame, recipe)), ..self }
     }
 
-    pub fn lookup(&self, name: &str) -> Lookup {
+    pub(crate) fn lookup(&self, name: &str) -> Lookup {
         if let Some((_, value)) = self.locals.iter().find(|(local, _)| *local == name) {
             return Lookup::Text(value.clone());
         }
         let (root, rest) = name.split_once('.').unwrap_or((name, ""));
         match root {
-            "workflow" if self.again && changes(rest) => Lookup::Unknown,
             "workflow" => self.workflow(rest).into(),
             "inputs" => self.input(rest).into(),
             "outputs" => self.output_path(rest).into(),
@@ -80,8 +77,12 @@ impl<'a> Scope<'a> {
 
     fn input(&self, rest: &str) -> Option<String> {
         if rest == "parameters" {
-            let list: Vec<Value> =
-                self.inputs?.parameters.iter().map(|(name, value)| serde_json::json!({"name": name, "value": value})).collect();
+            let list: Vec<Value> = self
+                .inputs?
+                .parameters
+                .iter()
+                .map(|(name, value)| serde_json::json!({"name": name, "value": value}))
+                .collect();
             return Some(Value::Array(list).to_string());
         }
         if let Some(name) = rest.strip_prefix("parameters.") {
@@ -110,17 +111,15 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// A field of `workflow` whose value is not the same during a whole run.
-fn changes(field: &str) -> bool {
-    matches!(field.split('.').next(), Some("outputs" | "status" | "failures" | "duration"))
-}
-
 /// What a call's name stands for.
 #[derive(Clone, Copy)]
 pub(super) enum Subject<'a> {
     One(NodeIx),
     /// A loop, with the node that carries its phase.
-    Many { fan: &'a Fan, group: NodeIx },
+    Many {
+        fan: &'a Fan,
+        group: NodeIx,
+    },
 }
 
 impl<'a> Scope<'a> {
@@ -144,7 +143,9 @@ impl<'a> Scope<'a> {
                 let task = *graph.index.get(call)?;
                 let node = dag.nodes[task as usize]?;
                 match &state.node(node).body {
-                    Body::Fan(fan) if state.node(node).kind == NodeKind::TaskGroup => Some(Subject::Many { fan, group: node }),
+                    Body::Fan(fan) if state.node(node).kind == NodeKind::TaskGroup => {
+                        Some(Subject::Many { fan, group: node })
+                    }
                     _ => Some(Subject::One(node)),
                 }
             }
@@ -161,7 +162,8 @@ impl<'a> Scope<'a> {
         match subject {
             Subject::One(node) => self.node(node).phase.fulfilled(),
             Subject::Many { fan, group } => {
-                self.node(group).phase.fulfilled() || fan.open == 0 && fan.items.as_ref().is_some_and(|items| items.len() == fan.nodes.len())
+                self.node(group).phase.fulfilled()
+                    || fan.open == 0 && fan.items.as_ref().is_some_and(|items| items.len() == fan.nodes.len())
             }
         }
     }

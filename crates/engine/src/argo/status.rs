@@ -16,7 +16,7 @@ use super::{
 
 /// The whole object: metadata completed, the spec as given, the status as it stands.
 pub fn object(run: &Run) -> Value {
-    let mut object = run.manifest.as_ref().clone();
+    let mut object = run.manifest();
     let state = &run.state;
     let metadata = object["metadata"].as_object_mut().map(std::mem::take).unwrap_or_default();
     object["metadata"] = completed(metadata, state);
@@ -27,7 +27,7 @@ pub fn object(run: &Run) -> Value {
 /// The same, written node by node, for runs that are too large to be held twice.
 pub fn write_object(run: &Run, to: &mut dyn std::io::Write) -> std::io::Result<()> {
     const HOLE: &str = "\"nodes\":{}";
-    let mut object = run.manifest.as_ref().clone();
+    let mut object = run.manifest();
     let metadata = object["metadata"].as_object_mut().map(std::mem::take).unwrap_or_default();
     object["metadata"] = completed(metadata, &run.state);
     object["status"] = Value::Object(head(run));
@@ -36,7 +36,8 @@ pub fn write_object(run: &Run, to: &mut dyn std::io::Write) -> std::io::Result<(
     let text = object.to_string();
     let status = status.to_string();
     let (before, after) = status.split_once(HOLE).expect("the status was given an empty map of nodes");
-    let (outer_before, outer_after) = text.rsplit_once("\"status\":null").expect("the object was given an empty status");
+    let (outer_before, outer_after) =
+        text.rsplit_once("\"status\":null").expect("the object was given an empty status");
     write!(to, "{outer_before}\"status\":{before}\"nodes\":{{")?;
     let progress = progress(&run.state);
     for (at, share) in progress.iter().enumerate() {
@@ -71,8 +72,9 @@ pub fn status(run: &Run) -> Value {
     let state = &run.state;
     let progress = progress(state);
     let mut status = head(run);
-    let nodes: Map<String, Value> =
-        (0..state.nodes.len()).map(|at| (state.id_of(NodeIx(at as u32)), node(run, NodeIx(at as u32), progress[at]))).collect();
+    let nodes: Map<String, Value> = (0..state.nodes.len())
+        .map(|at| (state.id_of(NodeIx(at as u32)), node(run, NodeIx(at as u32), progress[at])))
+        .collect();
     status.insert("nodes".to_owned(), Value::Object(nodes));
     Value::Object(status)
 }
@@ -97,7 +99,8 @@ fn head(run: &Run) -> Map<String, Value> {
 }
 
 fn conditions(state: &State) -> Value {
-    let mut conditions = vec![json!({"type": "PodRunning", "status": if state.active_pods > 0 { "True" } else { "False" }})];
+    let mut conditions =
+        vec![json!({"type": "PodRunning", "status": if state.active_pods > 0 { "True" } else { "False" }})];
     if matches!(state.phase, RunPhase::Succeeded | RunPhase::Failed | RunPhase::Error) {
         conditions.push(json!({"type": "Completed", "status": "True"}));
     }
@@ -107,7 +110,8 @@ fn conditions(state: &State) -> Value {
 fn exported(state: &State) -> Value {
     let mut outputs = Map::new();
     if !state.exported.is_empty() {
-        let list: Vec<Value> = state.exported.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+        let list: Vec<Value> =
+            state.exported.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
         outputs.insert("parameters".to_owned(), Value::Array(list));
     }
     if !state.exported_artifacts.is_empty() {

@@ -27,7 +27,11 @@ impl Turn<'_> {
             return;
         }
         if group.phase.bad() {
-            let message = if self.fails_fast(at) { FAIL_FAST.to_owned() } else { group.message.as_deref().unwrap_or_default().to_owned() };
+            let message = if self.fails_fast(at) {
+                FAIL_FAST.to_owned()
+            } else {
+                group.message.as_deref().unwrap_or_default().to_owned()
+            };
             let outbound = self.last_outbound(last);
             return self.finish_with(at, Phase::Failed, message, Default::default(), outbound);
         }
@@ -54,7 +58,15 @@ impl Turn<'_> {
             None => vec![at],
         };
         let name = format!("{}[{index}]", node.name);
-        let birth = Birth { name, role: Role::Group(index), parent: Some(at), boundary: Some(at), after, followed: false, place: None };
+        let birth = Birth {
+            name,
+            role: Role::Group(index),
+            parent: Some(at),
+            boundary: Some(at),
+            after,
+            followed: false,
+            place: None,
+        };
         let added = self.added(birth, NodeKind::StepGroup, Phase::Running, None, InputValues::default());
         self.born(added);
     }
@@ -62,13 +74,16 @@ impl Turn<'_> {
     /// The ends of a group's drawing: those of its children, or the group itself when it has none.
     fn last_outbound(&self, group: NodeIx) -> Vec<NodeIx> {
         let Body::Group(body) = &self.run.state.node(group).body else { return vec![group] };
-        let ends: Vec<NodeIx> = body.calls.iter().flat_map(|fan| &fan.nodes).flat_map(|child| self.outbound(*child)).collect();
+        let ends: Vec<NodeIx> =
+            body.calls.iter().flat_map(|fan| &fan.nodes).flat_map(|child| self.outbound(*child)).collect();
         if ends.is_empty() { vec![group] } else { ends }
     }
 
     pub(super) fn visit_group(&mut self, at: NodeIx) {
         let node = self.run.state.node(at);
-        let (Some(steps), Role::Group(index)) = (node.parent, &node.role) else { unreachable!("a step group belongs to a steps node") };
+        let (Some(steps), Role::Group(index)) = (node.parent, &node.role) else {
+            unreachable!("a step group belongs to a steps node")
+        };
         let index = *index;
         let closing = self.run.state.closes(at);
         if !closing && !self.fails_fast(steps) {
@@ -149,7 +164,12 @@ impl Turn<'_> {
     fn assess_group(&mut self, at: NodeIx, steps: NodeIx, index: u32) {
         let Body::Group(group) = &self.run.state.node(at).body else { return };
         let template = self.run.recipe_of(steps).template.clone();
-        let calls = template.steps.as_ref().and_then(|groups| groups.get(index as usize)).map(Vec::as_slice).unwrap_or_default();
+        let calls = template
+            .steps
+            .as_ref()
+            .and_then(|groups| groups.get(index as usize))
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         let mut verdict: Option<(Phase, String)> = None;
         for (call, fan) in calls.iter().zip(&group.calls) {
             let forgiven = call.continue_on.unwrap_or_default();

@@ -11,7 +11,7 @@ use crate::expr::{self, lang};
 /// What to do with a tag that names a step, task or item which cannot be resolved.
 /// Tags with other names are always left as they are: braces of shells and other template languages survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Missing {
+pub(crate) enum Missing {
     /// Leave it; a later pass will know.
     Keep,
     /// This was the last pass.
@@ -19,12 +19,19 @@ pub enum Missing {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Error {
+pub(crate) enum Error {
     /// Nothing has this name.
-    Unresolved { tag: String },
+    Unresolved {
+        tag: String,
+    },
     /// The producer was skipped or omitted, so its output is not there.
-    Absent { tag: String },
-    Expression { tag: String, why: String },
+    Absent {
+        tag: String,
+    },
+    Expression {
+        tag: String,
+        why: String,
+    },
 }
 
 impl fmt::Display for Error {
@@ -32,7 +39,10 @@ impl fmt::Display for Error {
         match self {
             Self::Unresolved { tag } => write!(f, "failed to resolve {{{{{tag}}}}}"),
             Self::Absent { tag } => {
-                write!(f, "failed to resolve {{{{{tag}}}}}: it is an absent optional value, because what produces it was skipped or omitted; give the output or the input a default")
+                write!(
+                    f,
+                    "failed to resolve {{{{{tag}}}}}: it is an absent optional value, because what produces it was skipped or omitted; give the output or the input a default"
+                )
             }
             Self::Expression { tag, why } => write!(f, "failed to evaluate expression {{{{{tag}}}}}: {why}"),
         }
@@ -42,7 +52,7 @@ impl fmt::Display for Error {
 /// How often one text may be rewritten by tags inside tags before it is taken for a trap.
 const NESTED_TAGS: usize = 1000;
 
-pub fn fill<'t>(text: &'t str, scope: &Scope<'_>, missing: Missing) -> Result<Cow<'t, str>, Error> {
+pub(crate) fn fill<'t>(text: &'t str, scope: &Scope<'_>, missing: Missing) -> Result<Cow<'t, str>, Error> {
     if !text.contains("{{") {
         return Ok(Cow::Borrowed(text));
     }
@@ -79,17 +89,23 @@ pub fn fill<'t>(text: &'t str, scope: &Scope<'_>, missing: Missing) -> Result<Co
 }
 
 /// The whole text is one tag whose producer is absent: the caller may fall back to a default.
-pub fn is_absent(text: &str, scope: &Scope<'_>) -> bool {
+pub(crate) fn is_absent(text: &str, scope: &Scope<'_>) -> bool {
     let body = text.trim().strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
-    body.is_some_and(|body| !body.contains("{{") && !body.trim_start().starts_with('=') && scope.lookup(body.trim()) == Lookup::Absent)
+    body.is_some_and(|body| {
+        !body.contains("{{") && !body.trim_start().starts_with('=') && scope.lookup(body.trim()) == Lookup::Absent
+    })
 }
 
-pub fn fill_value(value: &Value, scope: &Scope<'_>, missing: Missing) -> Result<Value, Error> {
+pub(crate) fn fill_value(value: &Value, scope: &Scope<'_>, missing: Missing) -> Result<Value, Error> {
     Ok(match value {
         Value::String(text) => Value::String(fill(text, scope, missing)?.into_owned()),
-        Value::Array(list) => Value::Array(list.iter().map(|item| fill_value(item, scope, missing)).collect::<Result<_, _>>()?),
+        Value::Array(list) => {
+            Value::Array(list.iter().map(|item| fill_value(item, scope, missing)).collect::<Result<_, _>>()?)
+        }
         Value::Object(map) => {
-            let pairs = map.iter().map(|(key, item)| Ok((fill(key, scope, missing)?.into_owned(), fill_value(item, scope, missing)?)));
+            let pairs = map
+                .iter()
+                .map(|(key, item)| Ok((fill(key, scope, missing)?.into_owned(), fill_value(item, scope, missing)?)));
             Value::Object(pairs.collect::<Result<_, _>>()?)
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
@@ -121,7 +137,7 @@ fn resolve(body: &str, scope: &Scope<'_>, missing: Missing) -> Result<Option<Str
         return evaluate(source, scope, missing);
     }
     let name = body.trim();
-    let must = missing == Missing::Refuse && ["steps.", "tasks.", "item"].iter().any(|prefix| name.starts_with(prefix));
+    let must = missing == Missing::Refuse && matches!(name.split('.').next(), Some("steps" | "tasks" | "item"));
     match scope.lookup(name) {
         Lookup::Text(text) => Ok(Some(text)),
         Lookup::Absent if missing == Missing::Refuse => Err(Error::Absent { tag: name.to_owned() }),

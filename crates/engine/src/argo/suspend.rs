@@ -36,10 +36,15 @@ impl Turn<'_> {
     }
 
     /// The outputs a suspended node ends with; the reason when a value is missing or nobody asked for it.
-    pub(super) fn supplied_outputs(&mut self, at: NodeIx, supplied: &BTreeMap<String, String>) -> Result<OutputValues, String> {
+    pub(super) fn supplied_outputs(
+        &mut self,
+        at: NodeIx,
+        supplied: &BTreeMap<String, String>,
+    ) -> Result<OutputValues, String> {
         let template = self.instance(at)?.template.clone();
         let asked = |name: &String| {
-            let asking = |parameter: &&Parameter| parameter.value_from.as_ref().is_some_and(|from| from.supplied.is_some());
+            let asking =
+                |parameter: &&Parameter| parameter.value_from.as_ref().is_some_and(|from| from.supplied.is_some());
             template.outputs.parameters.iter().filter(asking).any(|parameter| parameter.name == *name)
         };
         if let Some(unknown) = supplied.keys().find(|name| !asked(name)) {
@@ -51,7 +56,8 @@ impl Turn<'_> {
             if from.is_none_or(|from| from.supplied.is_none()) {
                 continue;
             }
-            let borrowed = || template.inputs.parameters.iter().find(|input| input.name == parameter.name)?.default.as_ref();
+            let borrowed =
+                || template.inputs.parameters.iter().find(|input| input.name == parameter.name)?.default.as_ref();
             let default = from.and_then(|from| from.default.as_ref()).or(parameter.default.as_ref()).or_else(borrowed);
             match supplied.get(&parameter.name).cloned().or_else(|| default.map(|text| text.0.clone())) {
                 Some(value) => outputs.parameters.push((parameter.name.clone(), value)),

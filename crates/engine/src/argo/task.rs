@@ -17,7 +17,7 @@ mod volumes;
 pub(super) use quantity::resources;
 
 /// Where a script's source lies inside its task.
-pub const SCRIPT_PATH: &str = "/argo/staging/script";
+pub(crate) const SCRIPT_PATH: &str = "/argo/staging/script";
 /// How long a task gets to end after the polite signal, when its template does not say.
 const GRACE_S: u64 = 30;
 
@@ -31,7 +31,9 @@ impl Turn<'_> {
         let name = ident::pod_name(&self.run.state.name, &node.name, node.template.as_deref().unwrap_or_default());
         let (container, source) = match (&template.container, &template.script) {
             (Some(container), _) => (container, None),
-            (None, Some(script)) => (&script.container, Some(script.source.as_str()).filter(|source| !source.is_empty())),
+            (None, Some(script)) => {
+                (&script.container, Some(script.source.as_str()).filter(|source| !source.is_empty()))
+            }
             (None, None) => return Err(format!("template '{}' runs no container", template.name)),
         };
         let mut files = Vec::new();
@@ -73,7 +75,10 @@ impl Turn<'_> {
         let given = self.run.state.node(at).inputs.as_deref();
         let mut inputs = Vec::new();
         for declared in &template.inputs.artifacts {
-            let Some(value) = given.and_then(|given| given.artifacts.iter().find(|value| value.name == declared.name)) else { continue };
+            let Some(value) = given.and_then(|given| given.artifacts.iter().find(|value| value.name == declared.name))
+            else {
+                continue;
+            };
             let source = match &value.source {
                 ArtifactValue::Absent => continue,
                 ArtifactValue::Raw(data) => ArtifactSource::Raw { data: data.clone() },
@@ -81,7 +86,10 @@ impl Turn<'_> {
                     ArtifactSource::Stored { artifact: artifact.clone(), sub_path: sub_path.clone() }
                 }
             };
-            let path = declared.path.clone().ok_or_else(|| format!("inputs.artifacts.{} has no path to be placed at", declared.name))?;
+            let path = declared
+                .path
+                .clone()
+                .ok_or_else(|| format!("inputs.artifacts.{} has no path to be placed at", declared.name))?;
             inputs.push(ArtifactInput {
                 name: declared.name.clone(),
                 path,
@@ -103,7 +111,8 @@ impl Turn<'_> {
             }
         }
         for artifact in &template.outputs.artifacts {
-            let path = artifact.path.clone().ok_or_else(|| format!("outputs.artifacts.{} has no path", artifact.name))?;
+            let path =
+                artifact.path.clone().ok_or_else(|| format!("outputs.artifacts.{} has no path", artifact.name))?;
             let archive = archive(artifact);
             let file = match archive {
                 Archive::None => path.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned(),

@@ -43,12 +43,21 @@ impl<'a> Turn<'a> {
             return Some(at);
         }
         while let Some(boundary) = self.run.todo.roomy.front().copied() {
-            // One that starts nothing more has nothing to keep them waiting for.
-            let room = self.boundary_has_room(boundary) || self.fails_fast(boundary);
+            let (room, fails_fast) = (self.boundary_has_room(boundary), self.fails_fast(boundary));
             let todo = &mut self.run.todo;
             if !room {
                 // Those that still wait are called when the next child is over.
                 todo.roomy.pop_front();
+                // Where nothing more will start they must hear of it now; only handlers wait on.
+                if fails_fast && let Some(waiting) = todo.parked_in.remove(&boundary) {
+                    waiting.iter().for_each(|at| {
+                        todo.parked_nodes.remove(at);
+                    });
+                    todo.agenda.extend(waiting);
+                    if let Some(at) = todo.agenda.pop_front() {
+                        return Some(at);
+                    }
+                }
                 continue;
             }
             match todo.parked_in.get_mut(&boundary).and_then(std::collections::VecDeque::pop_front) {
@@ -104,8 +113,22 @@ impl<'a> Turn<'a> {
         self.finish_with(at, phase, message.into(), OutputValues::default(), Vec::new());
     }
 
-    pub(super) fn finish_with(&mut self, at: NodeIx, phase: Phase, message: String, outputs: OutputValues, outbound: Vec<NodeIx>) {
-        self.decide(Fact::Finished(Box::new(NodeFinished { node: at, phase, message, at: self.now, outputs, outbound })));
+    pub(super) fn finish_with(
+        &mut self,
+        at: NodeIx,
+        phase: Phase,
+        message: String,
+        outputs: OutputValues,
+        outbound: Vec<NodeIx>,
+    ) {
+        self.decide(Fact::Finished(Box::new(NodeFinished {
+            node: at,
+            phase,
+            message,
+            at: self.now,
+            outputs,
+            outbound,
+        })));
     }
 
     pub(super) fn next_node(&self) -> NodeIx {
@@ -145,7 +168,8 @@ impl<'a> Turn<'a> {
 
     /// The last attempt of a retried call; hooks hang off the retry node too but are not attempts.
     pub(super) fn last_attempt(&self, retry: NodeIx) -> Option<NodeIx> {
-        let is_attempt = |at: &&NodeIx| matches!(self.run.state.node(**at).role, octoflow_model::fact::Role::Attempt(_));
+        let is_attempt =
+            |at: &&NodeIx| matches!(self.run.state.node(**at).role, octoflow_model::fact::Role::Attempt(_));
         self.run.state.node(retry).children.iter().rev().find(is_attempt).copied()
     }
 }

@@ -42,7 +42,12 @@ fn read_answer(answer: &Value) -> Answer {
     made.result = text("result");
     let parameters = answer["parameters"].as_object().into_iter().flatten();
     made.parameters = parameters.map(|(name, value)| (name.clone(), value.as_str().map(str::to_owned))).collect();
-    made.no_artifacts = answer["noArtifacts"].as_array().into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect();
+    made.no_artifacts = answer["noArtifacts"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|name| name.as_str().map(str::to_owned))
+        .collect();
     made
 }
 
@@ -61,7 +66,13 @@ pub(crate) fn compare(done: &Done, expected: &Value) {
         pretty_assertions(&done.phases(), &all);
     }
     for (name, phase) in entries("nodes") {
-        assert_eq!(done.node_phase(&name), phase, "phase of {name}: {}\n{:#?}", done.node_message(&name), done.phases());
+        assert_eq!(
+            done.node_phase(&name),
+            phase,
+            "phase of {name}: {}\n{:#?}",
+            done.node_message(&name),
+            done.phases()
+        );
     }
     for (name, part) in entries("messages") {
         assert!(done.node_message(&name).contains(&part), "message of {name} is {:?}", done.node_message(&name));
@@ -84,6 +95,9 @@ pub(crate) fn compare(done: &Done, expected: &Value) {
     }
 }
 
-fn pretty_assertions(found: &std::collections::BTreeMap<String, String>, wanted: &std::collections::BTreeMap<String, String>) {
+fn pretty_assertions(
+    found: &std::collections::BTreeMap<String, String>,
+    wanted: &std::collections::BTreeMap<String, String>,
+) {
     assert_eq!(found, wanted, "found {found:#?}");
 }

@@ -12,7 +12,8 @@ use crate::{
 };
 
 fn resume(selector: Option<&str>, supplied: &[(&str, &str)]) -> Command {
-    let supplied: BTreeMap<String, String> = supplied.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let supplied: BTreeMap<String, String> =
+        supplied.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     Command::Resume { selector: selector.map(str::to_owned), supplied }
 }
 
@@ -63,7 +64,8 @@ fn a_person_supplies_the_value_or_is_told_what_is_missing() {
 
 #[test]
 fn g03_resuming_by_name_resumes_that_node_only() {
-    let mut play = Play::new("templates: [{name: main, dag: {tasks: [{name: A, template: wait}, {name: B, template: wait}]}}]");
+    let mut play =
+        Play::new("templates: [{name: main, dag: {tasks: [{name: A, template: wait}, {name: B, template: wait}]}}]");
     play.command(resume(Some("displayName=A"), &[])).unwrap();
     let phases = |play: &Play| -> Vec<String> {
         play.engine.run(RUN).unwrap().state.nodes.iter().skip(1).map(|node| node.phase.to_string()).collect()
@@ -294,8 +296,22 @@ fn a_suspended_workflow_begins_when_it_is_resumed() {
 }
 
 #[test]
+fn stopping_a_suspended_workflow_ends_it_and_runs_its_exit_handlers() {
+    let mut play = Play::with(STOPPABLE, Script::default().on("A", never()));
+    play.command(Command::Suspend).unwrap();
+    play.advance(second());
+    play.command(Command::Stop).unwrap();
+    let done = play.finish();
+    assert_eq!(
+        (done.phase(), done.node_phase("A.onExit"), done.node_phase("w.onExit")),
+        ("Failed", "Succeeded", "Succeeded")
+    );
+}
+
+#[test]
 fn a_workflow_stopped_before_it_began_has_no_nodes() {
-    let mut play = Play::new("{suspend: true, onExit: ok, templates: [{name: main, container: {image: i, command: [c]}}]}");
+    let mut play =
+        Play::new("{suspend: true, onExit: ok, templates: [{name: main, container: {image: i, command: [c]}}]}");
     play.command(Command::Stop).unwrap();
     assert!(play.over());
     let done = play.done();

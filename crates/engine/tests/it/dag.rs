@@ -1,6 +1,10 @@
 //! C: DAGs and `depends`.
 
-use crate::{answer::{Script, exit}, check::check, play::Play};
+use crate::{
+    answer::{Script, exit},
+    check::check,
+    play::Play,
+};
 
 #[test]
 fn c01_what_depends_on_a_failure_is_omitted_and_the_run_fails_without_a_message() {
@@ -172,7 +176,8 @@ fn c10_failing_fast_takes_the_first_failed_target_and_not_failing_fast_the_last(
             "
 templates: [{{name: main, dag: {{failFast: {fail_fast}, tasks: [{{name: A, template: fail}}, {{name: B, template: ok}}]}}}}]"
         );
-        let script = Script::default().on("B", crate::answer::Answer::ends(crate::answer::Ending::Surroundings("disk".into())));
+        let script =
+            Script::default().on("B", crate::answer::Answer::ends(crate::answer::Ending::Surroundings("disk".into())));
         assert_eq!(Play::with(&spec, script).finish().phase(), phase);
     }
 }

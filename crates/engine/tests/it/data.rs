@@ -11,7 +11,8 @@ use crate::{
 
 #[test]
 fn i01_an_argument_without_a_value_ends_the_run_at_once() {
-    let spec = "{arguments: {parameters: [{name: missing}]}, templates: [{name: main, container: {image: i, command: [c]}}]}";
+    let spec =
+        "{arguments: {parameters: [{name: missing}]}, templates: [{name: main, container: {image: i, command: [c]}}]}";
     let done = Play::unchecked(manifest(spec), Script::default()).done();
     assert!(done.message().contains("spec.arguments.missing.value or spec.arguments.missing.valueFrom is required"));
     assert_eq!(done.count(), 0);
@@ -368,10 +369,49 @@ fn braces_of_other_languages_survive() {
     check(
         "
 templates:
-- {name: main, container: {image: i, command: [c], args: ['{{user.x}} {{ .Values.y }} {{workflow.name}} ${{z}}']}}
+- {name: main, container: {image: i, command: [c], args: ['{{user.x}} {{ .Values.y }} {{workflow.name}} ${{z}} {{items.k}}']}}
 ---
 phase: Succeeded
-said: {w: '{{user.x}} {{ .Values.y }} w ${{z}}'}",
+said: {w: '{{user.x}} {{ .Values.y }} w ${{z}} {{items.k}}'}",
+    );
+}
+
+#[test]
+fn what_a_task_printed_is_never_read_as_a_template() {
+    let done = check(
+        "
+templates:
+- name: main
+  steps:
+  - [{name: gen, template: say}]
+  - [{name: use, template: inner, arguments: {parameters: [{name: x, value: '{{steps.gen.outputs.result}}'}]}}]
+- name: inner
+  inputs: {parameters: [{name: x}]}
+  dag:
+    tasks:
+    - {name: a, template: echo, arguments: {parameters: [{name: m, value: '{{inputs.parameters.x}} {{retries}}'}]}}
+    - {name: b, template: echo, when: 'true', withItems: [1], arguments: {parameters: [{name: m, value: '{{item}} {{inputs.parameters.x}}'}]}}
+---
+answers: {gen: {result: '{{item}} {{tasks.none.outputs.result}} {{workflow.name}}'}}
+phase: Succeeded",
+    );
+    assert_eq!(done.input("a", "m"), "{{item}} {{tasks.none.outputs.result}} {{workflow.name}} {{retries}}");
+    assert_eq!(done.input("b(0:1)", "m"), "1 {{item}} {{tasks.none.outputs.result}} {{workflow.name}}");
+}
+
+#[test]
+fn calls_of_a_retried_template_know_which_attempt_they_belong_to() {
+    check(
+        "
+templates:
+- name: main
+  retryStrategy: {limit: 2}
+  steps:
+  - [{name: a, template: echo, arguments: {parameters: [{name: m, value: '{{retries}} {{node.name}} {{=lastRetry.status}}'}]}}]
+  - [{name: b, template: fail, when: '{{retries}} == 0'}]
+---
+phase: Succeeded
+said: {'w(0)[0].a': '0 w(0) ', 'w(1)[0].a': '1 w(1) Failed'}",
     );
 }
 
@@ -404,7 +444,10 @@ templates:
     resources: {requests: {cpu: 500m, memory: 1Ki}}";
     let play = Play::prepared(manifest(spec), Script::default(), ROOMY, &[("cm", "one", "first")]);
     let Some(Order::Start { task, .. }) = play.orders.first() else { panic!("it starts at once") };
-    assert_eq!((task.name.as_str(), task.main.image.as_str(), task.main.args.join("")), ("w", "alpine", "echo hi".to_owned()));
+    assert_eq!(
+        (task.name.as_str(), task.main.image.as_str(), task.main.args.join("")),
+        ("w", "alpine", "echo hi".to_owned())
+    );
     assert!(task.main.env.iter().any(|(name, value)| name == "FROM" && value.reveal() == "first"));
     assert_eq!((task.files[0].path.as_str(), &task.files[0].contents[..]), ("/etc/conf/one", &b"first"[..]));
     assert_eq!(task.mounts[0].path, "/work");

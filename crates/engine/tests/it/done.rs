@@ -17,7 +17,13 @@ pub(crate) struct Done {
 }
 
 impl Done {
-    pub(crate) fn new(run: &Run, facts: Vec<Fact>, starts: Vec<(Time, String)>, crowd: usize, tasks: BTreeMap<String, Task>) -> Self {
+    pub(crate) fn new(
+        run: &Run,
+        facts: Vec<Fact>,
+        starts: Vec<(Time, String)>,
+        crowd: usize,
+        tasks: BTreeMap<String, Task>,
+    ) -> Self {
         Self { object: status::object(run), facts, starts, crowd, tasks }
     }
 
@@ -61,11 +67,16 @@ impl Done {
     /// Every node's type and phase by its full name.
     pub(crate) fn phases(&self) -> BTreeMap<String, String> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        self.nodes().map(|node| (text(&node["name"]), format!("{} {}", text(&node["type"]), text(&node["phase"])))).collect()
+        self.nodes()
+            .map(|node| (text(&node["name"]), format!("{} {}", text(&node["type"]), text(&node["phase"]))))
+            .collect()
     }
 
     fn named(&self, id: &Value) -> String {
-        self.status()["nodes"][id.as_str().unwrap_or_default()]["name"].as_str().expect("an id leads to a node").to_owned()
+        self.status()["nodes"][id.as_str().unwrap_or_default()]["name"]
+            .as_str()
+            .expect("an id leads to a node")
+            .to_owned()
     }
 
     /// Full names of the nodes listed under `children` or `outboundNodes`.
@@ -108,7 +119,8 @@ impl Done {
 
     /// Seconds from the submission to a task's start.
     pub(crate) fn started_at(&self, name: &str) -> Duration {
-        let (at, _) = self.starts.iter().find(|(_, node)| node == name).unwrap_or_else(|| panic!("{name} was never started"));
+        let (at, _) =
+            self.starts.iter().find(|(_, node)| node == name).unwrap_or_else(|| panic!("{name} was never started"));
         at.since(DAWN)
     }
 }

@@ -16,6 +16,8 @@ mod exit;
 mod names;
 mod parallel;
 mod properties;
+mod reasons;
 mod retry;
+mod runs;
 mod scenarios;
 mod steps;

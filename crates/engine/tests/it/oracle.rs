@@ -69,7 +69,9 @@ impl Oracle {
         loop {
             let fate = self.body(plan, template, &format!("{name}({attempt})"));
             let again = match (fate, retry.policy) {
-                (Fate::Failed, "" | "OnFailure" | "Always") | (Fate::Error, "OnError" | "Always") => attempt < retry.limit,
+                (Fate::Failed, "" | "OnFailure" | "Always") | (Fate::Error, "OnError" | "Always") => {
+                    attempt < retry.limit
+                }
                 _ => false,
             };
             if !again {
@@ -129,16 +131,25 @@ impl Oracle {
         match call.items {
             None => vec![self.one(plan, call, name, 0, statuses)],
             Some(0) => vec![self.set(name, Fate::Skipped)],
-            Some(items) => (0..items).map(|item| self.one(plan, call, &format!("{name}({item}:i{item})"), item, statuses)).collect(),
+            Some(items) => (0..items)
+                .map(|item| self.one(plan, call, &format!("{name}({item}:i{item})"), item, statuses))
+                .collect(),
         }
     }
 
-    fn one(&mut self, plan: &Plan, call: &Call, name: &str, item: usize, statuses: &BTreeMap<String, &'static str>) -> Fate {
+    fn one(
+        &mut self,
+        plan: &Plan,
+        call: &Call,
+        name: &str,
+        item: usize,
+        statuses: &BTreeMap<String, &'static str>,
+    ) -> Fate {
         let runs = match &call.when {
             When::Always => true,
             When::Never => false,
             When::Status(call, word) => statuses[call] == *word,
-            When::EvenItems => item % 2 == 0,
+            When::EvenItems => item.is_multiple_of(2),
         };
         if !runs {
             return self.set(name, Fate::Skipped);
@@ -180,9 +191,9 @@ impl Oracle {
                 Fate::Succeeded => (false, false),
                 Fate::Failed => (true, false),
                 Fate::Error => (false, true),
-                Fate::Skipped | Fate::Omitted => {
-                    needs.iter().fold((false, false), |sum, need| (sum.0 || reaching[*need].0, sum.1 || reaching[*need].1))
-                }
+                Fate::Skipped | Fate::Omitted => needs
+                    .iter()
+                    .fold((false, false), |sum, need| (sum.0 || reaching[*need].0, sum.1 || reaching[*need].1)),
             });
             fates.push(fate);
             items.push(made);
@@ -200,7 +211,13 @@ impl Oracle {
         verdict.copied().unwrap_or(Fate::Succeeded)
     }
 
-    fn task(&mut self, plan: &Plan, call: &Call, name: &str, statuses: &BTreeMap<String, &'static str>) -> (Fate, Vec<Fate>) {
+    fn task(
+        &mut self,
+        plan: &Plan,
+        call: &Call,
+        name: &str,
+        statuses: &BTreeMap<String, &'static str>,
+    ) -> (Fate, Vec<Fate>) {
         let made = self.call(plan, call, name, statuses);
         if call.items.is_none_or(|items| items == 0) {
             return (made[0], Vec::new());
@@ -223,7 +240,9 @@ fn holds(condition: &Condition, fates: &[Fate], items: &[Vec<Fate>], tasks: &[Ta
     match condition {
         Condition::Task(task, None) => good(fates[*task], &tasks[*task].call),
         Condition::Task(task, Some("AnySucceeded")) => items[*task].contains(&Fate::Succeeded),
-        Condition::Task(task, Some("AllFailed")) => !items[*task].is_empty() && items[*task].iter().all(|fate| *fate == Fate::Failed),
+        Condition::Task(task, Some("AllFailed")) => {
+            !items[*task].is_empty() && items[*task].iter().all(|fate| *fate == Fate::Failed)
+        }
         Condition::Task(task, Some("Errored")) => fates[*task] == Fate::Error,
         Condition::Task(task, Some(word)) => fates[*task].word() == *word,
         Condition::Not(inner) => !holds(inner, fates, items, tasks),

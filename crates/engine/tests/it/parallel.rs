@@ -80,6 +80,22 @@ fn the_machines_places_are_never_exceeded() {
 }
 
 #[test]
+fn failing_fast_waits_for_the_last_attempt_and_lets_handlers_run() {
+    let spec = "
+templates:
+- name: main
+  failFast: true
+  steps: [[{name: a, template: flaky}, {name: b, template: fail, onExit: ok}]]
+- {name: flaky, retryStrategy: {limit: 1}, container: {image: i, command: [c]}}";
+    let done = Play::with(spec, Script::default().on("a(0)", exit(1)).on("b", exit(1).after(9))).finish();
+    assert_eq!(
+        (done.node_phase("a"), done.node_phase("b"), done.node_phase("b.onExit")),
+        ("Succeeded", "Failed", "Succeeded")
+    );
+    assert_eq!(done.message(), "template has failed or errored children and failFast enabled");
+}
+
+#[test]
 fn a_limit_of_nothing_is_no_limit() {
     let spec = "{parallelism: 0, templates: [{name: main, parallelism: 0, steps: [[{name: a, template: ok, withItems: [1, 2]}]]}]}";
     assert_eq!(Play::unchecked(manifest(spec), Script::default()).finish().crowd, 2);

@@ -33,6 +33,9 @@ pub(crate) struct Plan {
     pub(crate) parallelism: Option<u64>,
     /// The template of the run's exit handler.
     pub(crate) on_exit: Option<usize>,
+    pub(crate) deadline: Option<u64>,
+    /// Some tasks never end by themselves.
+    pub(crate) endless: bool,
     /// The first is the entrypoint; a template calls only later ones, so every call ends.
     pub(crate) templates: Vec<Template>,
 }
@@ -41,6 +44,9 @@ pub(crate) struct Plan {
 pub(crate) struct Template {
     pub(crate) retry: Option<Retry>,
     pub(crate) parallelism: Option<u64>,
+    /// Both only where nobody asks the oracle: they make the end a matter of time.
+    pub(crate) fail_fast: bool,
+    pub(crate) timeout: bool,
     pub(crate) body: Body,
 }
 
@@ -134,20 +140,30 @@ impl Plan {
         let mut dice = Dice(seed);
         let inner = dice.below(size) + 1;
         let leaves = dice.below(2) + 1;
-        let mut templates: Vec<Template> = (0..inner).map(|at| inner_template(&mut dice, at, inner + leaves, size)).collect();
-        templates.extend((0..leaves).map(|_| Template { retry: retry(&mut dice, 30), parallelism: None, body: Body::Leaf }));
+        let mut templates: Vec<Template> =
+            (0..inner).map(|at| inner_template(&mut dice, at, inner + leaves, size)).collect();
+        templates.extend((0..leaves).map(|_| Template {
+            retry: retry(&mut dice, 30),
+            parallelism: None,
+            fail_fast: false,
+            timeout: false,
+            body: Body::Leaf,
+        }));
         let last = templates.len() - 1;
         let parallelism = dice.chance(40).then(|| dice.below(3) as u64 + 1);
         let on_exit = dice.chance(40).then(|| if dice.chance(50) { last } else { dice.below(templates.len()) });
-        Self { seed, parallelism, on_exit, templates }
+        Self { seed, parallelism, on_exit, deadline: None, endless: false, templates }
     }
 
     /// How the task of this node ends, whenever that is.
     pub(crate) fn answer(&self, node: &str) -> Answer {
-        let mut dice = Dice(node.bytes().fold(self.seed, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte))));
+        let mut dice =
+            Dice(node.bytes().fold(self.seed, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte))));
         dice.roll();
         let ending = match dice.below(100) {
             0..70 => Ending::Exit(0),
+            70..80 if self.endless => Ending::Never,
+            80..85 if self.endless => Ending::Lost("the machine is gone".to_owned()),
             70..90 => Ending::Exit(1),
             _ => Ending::Surroundings("bad luck".to_owned()),
         };
@@ -163,7 +179,23 @@ impl Plan {
         if let Some(handler) = self.on_exit {
             spec["onExit"] = json!(format!("p{handler}"));
         }
+        if let Some(seconds) = self.deadline {
+            spec["activeDeadlineSeconds"] = json!(seconds);
+        }
         spec
+    }
+
+    /// What makes the end depend on time: limits of every kind, failing fast, tasks that never end.
+    pub(crate) fn hurried(mut self, dice: &mut Dice) -> Self {
+        self.deadline = Some(dice.below(60) as u64 + 1);
+        self.endless = true;
+        for template in &mut self.templates {
+            let leaf = matches!(template.body, Body::Leaf);
+            template.fail_fast = !leaf && dice.chance(30);
+            // Exit handlers know no deadline of the run, so what never ends needs its own.
+            template.timeout = leaf;
+        }
+        self
     }
 }
 
@@ -177,8 +209,9 @@ fn inner_template(dice: &mut Dice, at: usize, count: usize, size: usize) -> Temp
     let body = if dice.chance(50) {
         let mut earlier: Vec<String> = Vec::new();
         let groups = (0..dice.below(wide) + 1).map(|group| {
-            let calls: Vec<Call> =
-                (0..dice.below(wide) + 1).map(|step| call(dice, format!("s{group}x{step}"), at, count, &earlier)).collect();
+            let calls: Vec<Call> = (0..dice.below(wide) + 1)
+                .map(|step| call(dice, format!("s{group}x{step}"), at, count, &earlier))
+                .collect();
             earlier.extend(calls.iter().map(|call| call.name.clone()));
             calls
         });
@@ -187,7 +220,7 @@ fn inner_template(dice: &mut Dice, at: usize, count: usize, size: usize) -> Temp
         dag(dice, at, count, size)
     };
     let parallelism = dice.chance(25).then(|| dice.below(3) as u64 + 1);
-    Template { retry: retry(dice, 10), parallelism, body }
+    Template { retry: retry(dice, 10), parallelism, fail_fast: false, timeout: false, body }
 }
 
 fn dag(dice: &mut Dice, at: usize, count: usize, size: usize) -> Body {
@@ -220,7 +253,7 @@ fn dag(dice: &mut Dice, at: usize, count: usize, size: usize) -> Body {
 }
 
 fn condition(dice: &mut Dice, below: usize, tasks: &[Task], depth: usize) -> Condition {
-    let mut deeper = |dice: &mut Dice| Box::new(condition(dice, below, tasks, depth - 1));
+    let deeper = |dice: &mut Dice| Box::new(condition(dice, below, tasks, depth - 1));
     match if depth == 0 { 0 } else { dice.below(10) } {
         7 => Condition::Not(deeper(dice)),
         8 => Condition::And(deeper(dice), deeper(dice)),
@@ -228,7 +261,16 @@ fn condition(dice: &mut Dice, below: usize, tasks: &[Task], depth: usize) -> Con
         _ => {
             let task = dice.below(below);
             let words = if tasks[task].call.items.is_some() { 8 } else { 6 };
-            let word = [None, Some("Succeeded"), Some("Failed"), Some("Errored"), Some("Skipped"), Some("Omitted"), Some("AnySucceeded"), Some("AllFailed")];
+            let word = [
+                None,
+                Some("Succeeded"),
+                Some("Failed"),
+                Some("Errored"),
+                Some("Skipped"),
+                Some("Omitted"),
+                Some("AnySucceeded"),
+                Some("AllFailed"),
+            ];
             Condition::Task(task, word[dice.below(words)])
         }
     }
@@ -255,7 +297,8 @@ impl Template {
         let mut spec = match &self.body {
             Body::Leaf => json!({"container": {"image": "i", "command": ["c"]}}),
             Body::Steps(groups) => {
-                let groups: Vec<Vec<Value>> = groups.iter().map(|group| group.iter().map(|call| call.spec("steps")).collect()).collect();
+                let groups: Vec<Vec<Value>> =
+                    groups.iter().map(|group| group.iter().map(|call| call.spec("steps")).collect()).collect();
                 json!({"steps": groups})
             }
             Body::Dag { fail_fast, tasks } => {
@@ -269,6 +312,12 @@ impl Template {
         spec["name"] = json!(format!("p{at}"));
         if let Some(limit) = self.parallelism {
             spec["parallelism"] = json!(limit);
+        }
+        if self.fail_fast {
+            spec["failFast"] = json!(true);
+        }
+        if self.timeout {
+            spec["timeout"] = json!("6s");
         }
         if let Some(retry) = &self.retry {
             spec["retryStrategy"] = json!({"limit": retry.limit});

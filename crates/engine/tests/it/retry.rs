@@ -58,7 +58,8 @@ fn e03_the_longest_duration_bounds_the_attempts() {
 #[test]
 fn e04_while_it_waits_the_retry_node_says_for_how_long() {
     let mut play = retried("{limit: 3, backoff: {duration: 2, factor: 2}}", Script::default());
-    let message = |play: &Play| play.engine.run(crate::play::RUN).unwrap().state.nodes[0].message.as_deref().map(str::to_owned);
+    let message =
+        |play: &Play| play.engine.run(crate::play::RUN).unwrap().state.nodes[0].message.as_deref().map(str::to_owned);
     play.advance(Duration::from_secs(1));
     assert_eq!(message(&play).as_deref(), Some("Backoff for 2 seconds"));
     play.advance(Duration::from_secs(2));
@@ -240,7 +241,8 @@ fn back_off_waits_without_a_limit_too() {
 #[test]
 fn a_lost_task_is_an_error_and_follows_the_retry_rules() {
     let lost = crate::answer::Answer::ends(crate::answer::Ending::Lost("the machine went away".into()));
-    let done = retried("{limit: 3, retryPolicy: Always}", Script::default().on("w(0)", lost).on("w(1)", exit(0))).finish();
+    let done =
+        retried("{limit: 3, retryPolicy: Always}", Script::default().on("w(0)", lost).on("w(1)", exit(0))).finish();
     assert_eq!((done.phase(), done.node_phase("w(0)")), ("Succeeded", "Error"));
     assert_eq!(done.node_message("w(0)"), "lost: the machine went away");
 }

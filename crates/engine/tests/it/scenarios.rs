@@ -171,7 +171,8 @@ templates:
 
 #[test]
 fn aw_14_suspending_lets_the_running_task_finish_and_starts_no_other() {
-    let spec = "templates: [{name: main, dag: {tasks: [{name: A, template: ok}, {name: B, template: ok, depends: A}]}}]";
+    let spec =
+        "templates: [{name: main, dag: {tasks: [{name: A, template: ok}, {name: B, template: ok, depends: A}]}}]";
     let mut play = Play::with(spec, Script::default().on("A", exit(0).after(10)));
     play.command(Command::Suspend).unwrap();
     play.advance(Duration::from_secs(100));

@@ -19,7 +19,8 @@ const USUAL: &str = "
 ";
 
 pub(crate) fn yaml(text: &str) -> Vec<Value> {
-    let documents = read("test", text.as_bytes(), &Limits::default()).unwrap_or_else(|problems| panic!("{problems:?}\n{text}"));
+    let documents =
+        read("test", text.as_bytes(), &Limits::default()).unwrap_or_else(|problems| panic!("{problems:?}\n{text}"));
     documents.into_iter().map(|document| document.value).collect()
 }
 
@@ -41,7 +42,8 @@ pub(crate) fn complete(mut spec: Value) -> Value {
     if spec["entrypoint"].is_null() {
         spec["entrypoint"] = json!("main");
     }
-    let mut manifest = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": metadata, "spec": spec});
+    let mut manifest =
+        json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": metadata, "spec": spec});
     manifest["metadata"]["name"] = json!("w");
     manifest
 }

@@ -105,7 +105,7 @@ fn a_run_killed_twenty_times_ends_as_if_it_had_not_been() {
 
 /// Processes that still have something to do with the data directory. They get a moment to go.
 fn left_behind(data_dir: &Path) -> Vec<String> {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(30);
     let needle = data_dir.display().to_string();
     loop {
         let found = processes_naming(&needle);

@@ -54,7 +54,7 @@ fn try_save(
         }
         (Archive::Tar { level }, is_dir) => {
             let name = path.path().file_name().map_or_else(|| PathBuf::from("root"), PathBuf::from);
-            let pack_into = |out: &mut dyn Write| {
+            let mut pack_into = |out: &mut dyn Write| {
                 if is_dir {
                     pack(&View::new(file.try_clone().map_err(|error| error.to_string())?.into()), &name, out)
                 } else {
@@ -62,11 +62,13 @@ fn try_save(
                 }
             };
             let mut entry = entry()?;
-            let mut pack_into = pack_into;
             if level == Some(0) {
                 pack_into(&mut entry)?;
             } else {
-                let mut gzip = GzEncoder::new(&mut entry, level.map_or(Compression::default(), |level| Compression::new(level.min(9))));
+                let mut gzip = GzEncoder::new(
+                    &mut entry,
+                    level.map_or(Compression::default(), |level| Compression::new(level.min(9))),
+                );
                 pack_into(&mut gzip)?;
                 gzip.finish().map_err(|error| error.to_string())?;
             }

@@ -54,7 +54,9 @@ impl Store {
     fn path(&self, digest: &str) -> Result<PathBuf, Error> {
         let hex = digest
             .strip_prefix("sha256:")
-            .filter(|hex| hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)))
+            .filter(|hex| {
+                hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+            })
             .ok_or_else(|| Error::NotADigest(digest.to_owned()))?;
         Ok(self.dir.join("sha256").join(&hex[..2]).join(hex))
     }
@@ -66,7 +68,13 @@ impl Store {
         fs::create_dir_all(&dir).map_err(failed)?;
         let path = dir.join(format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
         let file = File::create(&path).map_err(failed)?;
-        Ok(Entry { store: self, path, file: io::BufWriter::with_capacity(64 * 1024, file), hash: Sha256::new(), size: 0 })
+        Ok(Entry {
+            store: self,
+            path,
+            file: io::BufWriter::with_capacity(64 * 1024, file),
+            hash: Sha256::new(),
+            size: 0,
+        })
     }
 }
 

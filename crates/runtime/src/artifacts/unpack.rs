@@ -241,4 +241,16 @@ fn leads_out(name: &Path, target: &Path) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_not_climb_and_a_link_may_not_leave() {
+        assert_eq!(clean(Path::new("./a/./b")).unwrap(), Path::new("a/b"));
+        assert!(clean(Path::new("a/../../b")).is_err() && clean(Path::new("/a")).is_err());
+        assert!(!leads_out(Path::new("a/b/link"), Path::new("../../c")));
+        assert!(leads_out(Path::new("a/link"), Path::new("../../c")));
+        assert!(leads_out(Path::new("link"), Path::new("/etc")));
+        assert!(leads_out(Path::new("link"), Path::new("x/../../y")));
+    }
+}

@@ -1,7 +1,10 @@
 //! Makes a process by `clone(CLONE_VM | CLONE_VFORK)`: the child borrows our memory until it execs, so the cost does
 //! not depend on how large we are. The child runs only raw system calls on data prepared before it exists; it must
 //! never allocate, lock, panic or return.
-#![expect(unsafe_code, reason = "the child runs on borrowed memory between clone and exec; only raw calls are sound there")]
+#![expect(
+    unsafe_code,
+    reason = "the child runs on borrowed memory between clone and exec; only raw calls are sound there"
+)]
 
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
@@ -179,8 +182,12 @@ unsafe fn become_task(shared: &Shared) -> (Step, c_int) {
             libc::execve(*program, shared.args, shared.env);
             match errno() {
                 libc::ENOENT | libc::ENOTDIR => {}
-                // Keep looking, but remember that something was there.
-                libc::EACCES => worst = libc::EACCES,
+                // Keep looking, but remember when something was there (and not merely a directory we may not enter).
+                libc::EACCES => {
+                    if libc::access(*program, libc::F_OK) == 0 {
+                        worst = libc::EACCES;
+                    }
+                }
                 other => return (Step::Exec, other),
             }
             program = program.add(1);

@@ -58,11 +58,8 @@ impl Programs {
 
     /// The arguments of a container, its entrypoint first. `Err` says what the user can do.
     pub(crate) fn args(&self, container: &Container) -> Result<Vec<String>, String> {
-        let mut args = if container.command.is_empty() {
-            self.entrypoint(&container.image)?
-        } else {
-            container.command.clone()
-        };
+        let mut args =
+            if container.command.is_empty() { self.entrypoint(&container.image)? } else { container.command.clone() };
         args.extend(container.args.iter().cloned());
         Ok(args)
     }

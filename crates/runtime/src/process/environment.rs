@@ -36,11 +36,7 @@ pub(crate) struct Base {
 
 impl Base {
     /// `path` replaces the engine's own `PATH`; `extra` comes before whichever it is.
-    pub(crate) fn new(
-        own: impl IntoIterator<Item = (String, String)>,
-        path: Option<&str>,
-        extra: &[String],
-    ) -> Self {
+    pub(crate) fn new(own: impl IntoIterator<Item = (String, String)>, path: Option<&str>, extra: &[String]) -> Self {
         let mut variables: Vec<(String, String)> = own
             .into_iter()
             .filter(|(name, _)| INHERITED.contains(&name.as_str()) || name.starts_with(INHERITED_PREFIX))

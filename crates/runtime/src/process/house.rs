@@ -19,7 +19,7 @@ use std::{
 };
 
 use octoflow_model::{
-    ids::AttemptId,
+    ids::{AttemptId, RunId},
     order::{Collected, End, Exit, Order, Report},
     task::Task,
 };
@@ -50,6 +50,8 @@ pub(crate) struct House {
     closing: AtomicBool,
     /// Why there is no spawner any more.
     broken: Mutex<Option<String>>,
+    /// Runs whose attempts are not ours to end.
+    left: Mutex<Vec<u64>>,
     /// Without isolation: what we put where on the machine itself, and for whom.
     placed: Mutex<HashMap<PathBuf, AttemptId>>,
 }
@@ -76,6 +78,7 @@ impl House {
             command,
             closing: AtomicBool::new(false),
             broken: Mutex::default(),
+            left: Mutex::default(),
             placed: Mutex::default(),
         })
     }
@@ -105,10 +108,12 @@ impl House {
         self.outbox.post(&messages);
     }
 
-    pub(crate) fn adopt(self: &Arc<Self>, believed: Vec<(AttemptId, Box<Task>)>) {
+    pub(crate) fn adopt(self: &Arc<Self>, believed: Vec<(AttemptId, Box<Task>)>, leave: &[RunId]) {
         let ids = believed.iter().map(|(attempt, _)| *attempt).collect();
+        let leave: Vec<u64> = leave.iter().map(|run| run.0).collect();
+        lock(&self.left).clone_from(&leave);
         lock(&self.flights).extend(believed.into_iter().map(|(attempt, task)| (attempt, Arc::from(task))));
-        self.outbox.post(&[ToSpawner::Adopt(ids)]);
+        self.outbox.post(&[ToSpawner::Adopt(ids, leave)]);
     }
 
     /// The message that starts an attempt. One that cannot even be planned ends here.
@@ -164,7 +169,8 @@ impl House {
                     self.isolated.store(connected.welcome.isolated, Ordering::Relaxed);
                     self.outbox.replace(Some(Arc::clone(&socket)));
                     let ids = lock(&self.flights).keys().copied().collect();
-                    self.outbox.post(&[ToSpawner::Adopt(ids)]);
+                    let leave = lock(&self.left).clone();
+                    self.outbox.post(&[ToSpawner::Adopt(ids, leave)]);
                 }
                 Err(error) => {
                     let why = format!("the spawner died and could not be started again: {error}");

@@ -58,10 +58,7 @@ pub(crate) fn connect(data: &Path, command: &[OsString], hello: &Hello) -> Resul
 }
 
 fn was_leaving(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
-    )
+    matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
 }
 
 fn knock(dir: &Path) -> Option<UnixStream> {
@@ -209,8 +206,7 @@ impl Outbox {
             if line.generation == generation {
                 match sys::send_with(socket.as_fd(), &line.left, &[]) {
                     Ok(count) => drop(line.left.drain(..count)),
-                    Err(error)
-                        if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                    Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
                     Err(_) => line.left.clear(),
                 }
             }

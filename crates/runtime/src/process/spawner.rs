@@ -5,8 +5,8 @@
 mod attempt;
 mod hands;
 mod launch;
-mod leftover;
 mod ledger;
+mod leftover;
 mod life;
 mod mounts;
 mod orphan;
@@ -14,6 +14,7 @@ mod peer;
 mod place;
 mod slot;
 mod turn;
+mod user;
 
 use std::{
     ffi::OsString,
@@ -89,18 +90,20 @@ fn live(data: &Path) -> io::Result<()> {
         None => return Ok(()),
     };
     let instance = instance()?;
+    let (ledger, past) = Ledger::open(&dir, &instance)?;
+    let leftovers = leftover::read(&dir)?;
+    let unaccounted = past.started.iter().any(|attempt| leftovers.iter().all(|left| left.attempt != *attempt));
+    if let (true, Some(dead)) = (unaccounted, &past.instance) {
+        // Before we enter a namespace of our own, from where a dead spawner's processes could not be looked at.
+        orphan::sweep(dead);
+    }
     let privileged = sys::effective_uid() == 0;
     let mut obstacle = None;
     if hello.isolate && !privileged {
         obstacle = enter_user_namespace().err().map(|error| format!("making a user namespace: {error}"));
     }
-    let maker = if hello.isolate && obstacle.is_none() { Some(Maker::new(data, &instance, !privileged)?) } else { None };
-    let (ledger, past) = Ledger::open(&dir, &instance)?;
-    let leftovers = leftover::read(&dir)?;
-    let unaccounted = past.started.iter().any(|attempt| leftovers.iter().all(|left| left.attempt != *attempt));
-    if let (true, Some(dead)) = (unaccounted, &past.instance) {
-        orphan::sweep(dead);
-    }
+    let maker =
+        if hello.isolate && obstacle.is_none() { Some(Maker::new(data, &instance, !privileged)?) } else { None };
     let door = open_door(&dir)?;
     let hands = Hands::new(data, maker, &instance)?;
     if hello.isolate && obstacle.is_none() {

@@ -332,8 +332,7 @@ pub(crate) fn link_at(dir: BorrowedFd<'_>, name: &CStr, target: &CStr) -> io::Re
 pub(crate) fn read_link(link: BorrowedFd<'_>) -> io::Result<PathBuf> {
     let mut target = vec![0; libc::PATH_MAX as usize];
     // SAFETY: the buffer is valid for the length given; an empty path means the descriptor itself.
-    let got =
-        unsafe { libc::readlinkat(link.as_raw_fd(), c"".as_ptr(), target.as_mut_ptr().cast(), target.len()) };
+    let got = unsafe { libc::readlinkat(link.as_raw_fd(), c"".as_ptr(), target.as_mut_ptr().cast(), target.len()) };
     target.truncate(usize::try_from(got).map_err(|_| io::Error::last_os_error())?);
     Ok(PathBuf::from(OsString::from_vec(target)))
 }
@@ -526,10 +525,8 @@ pub(crate) mod ns {
 
     pub(crate) fn set_attribute(path: &CStr, name: &CStr, value: &[u8]) -> io::Result<()> {
         // SAFETY: strings and value outlive the call.
-        checked(unsafe {
-            libc::lsetxattr(path.as_ptr(), name.as_ptr(), value.as_ptr().cast(), value.len(), 0)
-        })
-        .map(drop)
+        checked(unsafe { libc::lsetxattr(path.as_ptr(), name.as_ptr(), value.as_ptr().cast(), value.len(), 0) })
+            .map(drop)
     }
 
     /// Whether the mount table behind an open `mountinfo` changed since it was last looked at.

@@ -302,8 +302,8 @@ choices! {
         6 = Stop(attempt: AttemptId),
         7 = Kill(attempt: AttemptId),
         8 = Forget(attempt: AttemptId),
-        /// Everything the engine believes to be alive. Answered one by one.
-        9 = Adopt(believed: Vec<AttemptId>),
+        /// What the engine believes to be alive, answered one by one, and the runs whose attempts are left as they are.
+        9 = Adopt(believed: Vec<AttemptId>, leave: Vec<u64>),
     }
     /// What a spawner says.
     FromSpawner {

@@ -115,7 +115,7 @@ pub(crate) fn a_killed_engine_finds_its_tasks_again() {
     assert_eq!(spawner.len(), 1);
 
     let mut rig = Rig::in_dir(Arc::clone(&dir), |_| {});
-    rig.runtime().adopt(believed(1..=2, "not used"));
+    rig.runtime().adopt(believed(1..=2, "not used"), &[]);
     let end = rig.end(attempt(1));
     assert_eq!(end.exit, Exit::Code(3));
     assert_eq!(end.collected.result.as_deref(), Some("quick"));
@@ -143,7 +143,7 @@ pub(crate) fn what_ended_without_an_engine_is_collected_later() {
     // Taken up twice: the first engine crashes before it can make the result durable.
     for last in [false, true] {
         let mut rig = Rig::in_dir(Arc::clone(&dir), |_| {});
-        rig.runtime().adopt(believed([1], "not used"));
+        rig.runtime().adopt(believed([1], "not used"), &[]);
         let end = rig.end(attempt(1));
         assert_eq!((end.exit, end.collected.result.as_deref()), (Exit::Code(5), Some("hi")));
         if rig.isolated {
@@ -165,7 +165,7 @@ pub(crate) fn an_order_that_was_never_sent_is_started_on_adoption() {
         let (old, _) = rig.run(sh("true"));
         rig.runtime().send(vec![Order::Forget { attempt: old }]);
         let mut rig = rig.reopen(goodbye);
-        rig.runtime().adopt(believed([7], "echo started late"));
+        rig.runtime().adopt(believed([7], "echo started late"), &[]);
         let end = rig.end(attempt(7));
         assert_eq!(end.collected.result.as_deref(), Some("started late"));
     }
@@ -186,7 +186,7 @@ pub(crate) fn a_dead_spawner_means_lost() {
     // Twice, because the first engine may crash before it made the loss durable.
     for _ in 0..2 {
         let mut rig = Rig::in_dir(Arc::clone(&dir), |_| {});
-        rig.runtime().adopt(believed(1..=2, "echo fresh"));
+        rig.runtime().adopt(believed(1..=2, "echo fresh"), &[]);
         assert!(rig.lost(attempt(1)).contains("spawner died"));
         rig.end(attempt(2));
         drop(rig.runtime.take());
@@ -211,7 +211,7 @@ pub(crate) fn what_the_engine_does_not_believe_in_is_ended() {
     engine.wait_for("started 1-1-0");
     engine.kill();
     let mut rig = Rig::in_dir(Arc::clone(&dir), |_| {});
-    rig.runtime().adopt(Vec::new());
+    rig.runtime().adopt(Vec::new(), &[]);
     eventually("the unknown task to die", || processes_with(&format!("sleep\0{mark}\0")).is_empty());
     assert!(rig.reports(attempt(1)).is_empty());
 }
@@ -239,7 +239,7 @@ pub(crate) fn a_long_data_path_works() {
         let (sender, reports) = std::sync::mpsc::channel();
         let sink = Box::new(move |batch| drop(sender.send(batch)));
         let (mut runtime, _) = process::open(config(&deep), sink).unwrap();
-        runtime.adopt(Vec::new());
+        runtime.adopt(Vec::new(), &[]);
         runtime.send(vec![Order::Start { attempt: attempt(1), task: Box::new(sh("exit 4")) }]);
         let end = reports.iter().flatten().find_map(|report| match report {
             Report::Ended { end, .. } => Some(end.exit),

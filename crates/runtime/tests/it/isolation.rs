@@ -90,7 +90,8 @@ pub(crate) fn the_data_directory_is_hidden() {
 
 pub(crate) fn a_script_is_found_at_its_path() {
     for mut rig in [Rig::new(), Rig::plain()] {
-        let file = |path: &str, contents: &[u8], mode| File { path: path.to_owned(), contents: contents.to_vec(), mode };
+        let file =
+            |path: &str, contents: &[u8], mode| File { path: path.to_owned(), contents: contents.to_vec(), mode };
         let mut task = command(&["sh", "/argo/staging/script"]);
         task.files = vec![file("/argo/staging/script", b"echo from $0 script", 0o600)];
         let (attempt, end) = rig.run(task);
@@ -124,9 +125,11 @@ pub(crate) fn a_claim_keeps_what_was_written() {
     let Some(mut rig) = isolated() else { return };
     let mut below = mount("/part", claim("data"));
     below.sub_path = Some("sub/dir".to_owned());
-    let (_, end) = rig.run(with_mounts("echo kept > /vol/f; echo part > /part/g", vec![mount("/vol", claim("data")), below]));
+    let (_, end) =
+        rig.run(with_mounts("echo kept > /vol/f; echo part > /part/g", vec![mount("/vol", claim("data")), below]));
     assert_eq!(end.exit, Exit::Code(0));
-    let (attempt, _) = rig.run(with_mounts("cat /elsewhere/f /elsewhere/sub/dir/g", vec![mount("/elsewhere", claim("data"))]));
+    let (attempt, _) =
+        rig.run(with_mounts("cat /elsewhere/f /elsewhere/sub/dir/g", vec![mount("/elsewhere", claim("data"))]));
     assert_eq!(rig.stdout(attempt), "kept\npart\n");
     assert_eq!(fs::read_to_string(rig.data().join("claims/default/data/f")).unwrap(), "kept\n");
     let mut evil = mount("/part", claim("data"));

@@ -206,7 +206,10 @@ impl Watch {
                 if now != *begun {
                     (*begun, *began) = (now, Instant::now());
                 } else if seed != 0 && began.elapsed() > PATIENCE {
-                    println!("seed {0} hangs: the engine does not come back; see it with: cargo xtask sim {0} -v", seed - 1);
+                    println!(
+                        "seed {0} hangs: the engine does not come back; see it with: cargo xtask sim {0} -v",
+                        seed - 1
+                    );
                     std::process::abort();
                 }
             }

@@ -57,7 +57,10 @@ pub(super) fn grown(run: &Run, fact: &Fact) -> Result<(), Broken> {
         let active = run.state.active_children.get(&boundary).copied().unwrap_or(0);
         if u64::from(active) > limit {
             let whose = &run.state.node(boundary).name;
-            return broken(Guarantee::Limits, format!("{} is child {active} of {whose}, which allows {limit}", added.name));
+            return broken(
+                Guarantee::Limits,
+                format!("{} is child {active} of {whose}, which allows {limit}", added.name),
+            );
         }
     }
     Ok(())
@@ -77,7 +80,8 @@ fn template_of(run: &Run, at: NodeIx) -> Option<&Template> {
 pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(), Broken> {
     let engine = &life.pump.engine;
     let orders = || life.flight.iter().flat_map(|pending| &pending.orders);
-    let starting: BTreeSet<AttemptId> = orders().filter(|order| matches!(order, Order::Start { .. })).map(Order::attempt).collect();
+    let starting: BTreeSet<AttemptId> =
+        orders().filter(|order| matches!(order, Order::Start { .. })).map(Order::attempt).collect();
     let ending: BTreeSet<AttemptId> =
         orders().filter(|order| matches!(order, Order::Stop { .. } | Order::Kill { .. })).map(Order::attempt).collect();
     let (mut queued, mut held) = (0, 0);
@@ -97,7 +101,10 @@ pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(),
                         return broken(Guarantee::Owned, format!("{} is {leaf:?}, but no runtime has it", node.name));
                     }
                     if leaf == Leaf::Stopping && !runtime.told_to_end(attempt) && !ending.contains(&attempt) {
-                        return broken(Guarantee::Owned, format!("{} should end, but nobody tells its task", node.name));
+                        return broken(
+                            Guarantee::Owned,
+                            format!("{} should end, but nobody tells its task", node.name),
+                        );
                     }
                 }
                 None => desk.moves(at, node)?,
@@ -121,7 +128,10 @@ fn books(life: &mut Life, queued: usize, held: usize) -> Result<(), Broken> {
         return broken(Guarantee::Limits, format!("{running} tasks run where {slots} may"));
     }
     if queued > scheduler.waiting() {
-        return broken(Guarantee::Owned, format!("{queued} tasks wait for the scheduler, which knows {}", scheduler.waiting()));
+        return broken(
+            Guarantee::Owned,
+            format!("{queued} tasks wait for the scheduler, which knows {}", scheduler.waiting()),
+        );
     }
     if queued > 0 && scheduler.head().is_none_or(|(_, shortage)| shortage.is_none()) {
         return broken(Guarantee::Owned, "tasks wait though there is room for the first of them");
@@ -159,13 +169,17 @@ impl Desk<'_> {
         if fine {
             return Ok(());
         }
-        broken(Guarantee::Owned, format!("{} ({} {}) is open and nothing will bring it on", node.name, node.kind.word(), node.phase))
+        broken(
+            Guarantee::Owned,
+            format!("{} ({} {}) is open and nothing will bring it on", node.name, node.kind.word(), node.phase),
+        )
     }
 
     /// A limit keeps it from starting more.
     fn limited(&self, at: NodeIx, node: &Node) -> bool {
         let state = &self.run.state;
-        let whole = self.run.program.workflow.spec.parallelism.is_some_and(|limit| u64::from(state.active_pods) >= limit);
+        let whole =
+            self.run.program.workflow.spec.parallelism.is_some_and(|limit| u64::from(state.active_pods) >= limit);
         let inside = node.kind == NodeKind::Dag && !node.phase.fulfilled();
         let boundary = if inside { Some(at) } else { node.boundary };
         let full = |at: NodeIx| {
@@ -199,7 +213,10 @@ pub(super) fn twice(life: &Life, now: Time) -> Result<(), Broken> {
         }
         let (_, outcome) = engine.take_up(*id, now);
         if let Some((_, facts)) = outcome.facts.first().filter(|_| !held_up(live)) {
-            return broken(Guarantee::Twice, format!("run {id}, taken up from its journal, decides {:?}", facts.first()));
+            return broken(
+                Guarantee::Twice,
+                format!("run {id}, taken up from its journal, decides {:?}", facts.first()),
+            );
         }
     }
     Ok(())

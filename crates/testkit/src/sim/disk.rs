@@ -50,7 +50,10 @@ impl Pending {
         for (run, record) in &cut.records {
             let facts = parsed(&record.lines).or_else(|why| broken(Guarantee::Fold, format!("run {run}: {why}")))?;
             if facts.len() != record.count as usize {
-                return broken(Guarantee::Fold, format!("run {run}: a record of {} facts says {}", facts.len(), record.count));
+                return broken(
+                    Guarantee::Fold,
+                    format!("run {run}: a record of {} facts says {}", facts.len(), record.count),
+                );
             }
             lines.push((*run, record.first, facts));
         }
@@ -60,7 +63,11 @@ impl Pending {
 
 fn parsed(lines: &[u8]) -> Result<Vec<Fact>, String> {
     let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    lines.map(|line| serde_json::from_slice(line).map_err(|error| format!("{error} in {}", String::from_utf8_lossy(line)))).collect()
+    lines
+        .map(|line| {
+            serde_json::from_slice(line).map_err(|error| format!("{error} in {}", String::from_utf8_lossy(line)))
+        })
+        .collect()
 }
 
 #[derive(Default)]
@@ -149,7 +156,10 @@ impl Journal {
             let at = at as u32;
             match self.terminal.get(&at) {
                 Some(before) if *before != node.phase => {
-                    return broken(Guarantee::Terminal, format!("{} was {before} and is {} now", node.name, node.phase));
+                    return broken(
+                        Guarantee::Terminal,
+                        format!("{} was {before} and is {} now", node.name, node.phase),
+                    );
                 }
                 None if node.phase.fulfilled() => {
                     self.terminal.insert(at, node.phase);

@@ -57,6 +57,8 @@ struct Sim<'w> {
     world: &'w World,
     crashes: Crashes,
     draw: Draw,
+    /// Its own stream: how often a second look is taken does not change the story.
+    looks: Draw,
     calendar: Calendar,
     runtime: Runtime,
     disk: Disk,
@@ -95,6 +97,7 @@ impl<'w> Sim<'w> {
             world,
             crashes,
             draw,
+            looks: Draw::new(world.seed, "looks"),
             calendar,
             runtime: Runtime::new(world.seed),
             disk: Disk::default(),
@@ -120,7 +123,8 @@ impl<'w> Sim<'w> {
             };
             self.now = self.now.max(due);
             // Now and then the house is slow and finds several things in its inbox.
-            let until = if self.draw.chance(20) { self.now.saturating_add(ticks(self.draw.below(20))) } else { self.now };
+            let until =
+                if self.draw.chance(20) { self.now.saturating_add(ticks(self.draw.below(20))) } else { self.now };
             while let Some((at, event)) = self.calendar.pop_until(until) {
                 self.now = self.now.max(at);
                 self.happen(event)?;
@@ -188,7 +192,9 @@ impl<'w> Sim<'w> {
             Deed::Command(command) => format!("person   tells run {} to {command:?}: {answer:?}", act.run),
         });
         match (&act.deed, answer) {
-            (Deed::Submit(_), Err(refusal)) => broken(Guarantee::Acknowledged, format!("an admitted manifest was refused: {refusal}")),
+            (Deed::Submit(_), Err(refusal)) => {
+                broken(Guarantee::Acknowledged, format!("an admitted manifest was refused: {refusal}"))
+            }
             _ => Ok(()),
         }
     }
@@ -196,14 +202,16 @@ impl<'w> Sim<'w> {
     /// The end of a turn of the house: perhaps a cut goes to the disk.
     fn turn(&mut self) -> Result<(), Broken> {
         let Some(life) = &mut self.life else { return Ok(()) };
+        let mut second_looks = 4;
         if let Some(pending) = life.turn(self.now)? {
+            second_looks = 15;
             let lines = if self.story.is_some() { told(pending) } else { Vec::new() };
             let latency = if self.draw.chance(70) { ticks(1) } else { ticks(self.draw.below(10)) };
             self.durable_at = self.durable_at.max(self.now.saturating_add(latency));
             self.calendar.put(self.durable_at, Event::Durable);
             lines.into_iter().for_each(|line| self.tell(|| line));
         }
-        let look_again = self.draw.chance(4);
+        let look_again = self.looks.chance(second_looks);
         let Some(life) = &mut self.life else { return Ok(()) };
         if life.pump.holds() {
             return Ok(());
@@ -241,9 +249,14 @@ impl<'w> Sim<'w> {
             let attempt = order.attempt();
             let seen = self.disk.seen(attempt.run).and_then(|run| run.state.nodes.get(attempt.task.at()));
             match (order, seen) {
-                (_, None) => return broken(Guarantee::Fenced, format!("{} is about a node nobody could see", brief(order))),
+                (_, None) => {
+                    return broken(Guarantee::Fenced, format!("{} is about a node nobody could see", brief(order)));
+                }
                 (Order::Start { .. }, Some(node)) if node.phase.fulfilled() => {
-                    return broken(Guarantee::Fenced, format!("{} is sent after {} ended {}", brief(order), node.name, node.phase));
+                    return broken(
+                        Guarantee::Fenced,
+                        format!("{} is sent after {} ended {}", brief(order), node.name, node.phase),
+                    );
                 }
                 _ => self.runtime.send(order, self.now, &mut self.calendar)?,
             }
@@ -271,7 +284,9 @@ impl<'w> Sim<'w> {
         self.up_at = self.now.saturating_add(ticks(self.draw.below(300)));
         if self.world.flavour == Flavour::Wild && self.draw.chance(15) {
             let amnesia = self.draw.chance(50);
-            self.tell(|| format!("the runtime dies as well, {}", if amnesia { "and its memory" } else { "but remembers" }));
+            self.tell(|| {
+                format!("the runtime dies as well, {}", if amnesia { "and its memory" } else { "but remembers" })
+            });
             self.runtime.collapse(amnesia, false, self.now, &mut self.calendar);
         }
         self.calendar.put(self.up_at, Event::Up);
@@ -315,7 +330,10 @@ impl<'w> Sim<'w> {
                 continue;
             }
             let Some(run) = self.disk.seen(act.run) else {
-                return broken(Guarantee::Acknowledged, format!("run {} was acknowledged and is not on the disk", act.run));
+                return broken(
+                    Guarantee::Acknowledged,
+                    format!("run {} was acknowledged and is not on the disk", act.run),
+                );
             };
             if let Deed::Command(command) = &act.deed {
                 let kept = match command {
@@ -324,7 +342,10 @@ impl<'w> Sim<'w> {
                     Command::Suspend | Command::Resume { .. } => true,
                 };
                 if !kept {
-                    return broken(Guarantee::Acknowledged, format!("{command:?} of run {} was acknowledged and is not kept", act.run));
+                    return broken(
+                        Guarantee::Acknowledged,
+                        format!("{command:?} of run {} was acknowledged and is not kept", act.run),
+                    );
                 }
             }
         }
@@ -337,12 +358,16 @@ impl<'w> Sim<'w> {
         if open.is_empty() {
             return Ok(true);
         }
-        let Some(life) = &mut self.life else { return broken(Guarantee::Owned, "the house is down and nobody brings it up") };
+        let Some(life) = &mut self.life else {
+            return broken(Guarantee::Owned, "the house is down and nobody brings it up");
+        };
         let mut resumed = Vec::new();
         for id in open {
             if let Some(command) = life.pump.engine.run(id).and_then(resumption) {
                 let answer = life.take(Input::Command { run: id, command }, self.now);
-                answer.or_else(|why| broken(Guarantee::Owned, format!("run {id} waits to be resumed, which is refused: {why}")))?;
+                answer.or_else(|why| {
+                    broken(Guarantee::Owned, format!("run {id} waits to be resumed, which is refused: {why}"))
+                })?;
                 resumed.push(id);
             }
         }
@@ -371,7 +396,10 @@ impl<'w> Sim<'w> {
         }
         let alive = self.runtime.alive();
         if !alive.is_empty() {
-            return broken(Guarantee::NothingLeft, format!("every run is over, but these attempts still run: {alive:?}"));
+            return broken(
+                Guarantee::NothingLeft,
+                format!("every run is over, but these attempts still run: {alive:?}"),
+            );
         }
         let trees = self.disk.trees();
         match self.disk.runs().iter().find(|run| !trees.contains_key(run)) {
@@ -397,7 +425,10 @@ fn resumption(run: &Run) -> Option<Command> {
 
 fn told(pending: &Pending) -> Vec<String> {
     let facts = pending.lines.iter().flat_map(|(run, _, facts)| facts.iter().map(move |fact| (run, fact)));
-    facts.filter(|(_, fact)| !matches!(fact, Fact::Submitted(_))).map(|(run, fact)| format!("fact     run {run}: {fact:?}")).collect()
+    facts
+        .filter(|(_, fact)| !matches!(fact, Fact::Submitted(_)))
+        .map(|(run, fact)| format!("fact     run {run}: {fact:?}"))
+        .collect()
 }
 
 fn brief(order: &Order) -> String {

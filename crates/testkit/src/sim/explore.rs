@@ -49,7 +49,8 @@ pub fn explore(seed: u64, effort: Effort, beat: &dyn Fn()) -> Result<Report, Box
     report.count(&calm);
     let mut attacks = vec![Crashes::Sometimes];
     if effort == Effort::Everywhere {
-        let points = (0..calm.commits).flat_map(|commit| [Point::Before, Point::After].map(|point| Crashes::At { commit, point }));
+        let points = (0..calm.commits)
+            .flat_map(|commit| [Point::Before, Point::After].map(|point| Crashes::At { commit, point }));
         attacks.extend(points);
     }
     for crashes in attacks {
@@ -67,7 +68,13 @@ pub fn compare(world: &World, crashes: Crashes, calm: &Ending, crashed: &Ending)
         return Ok(());
     }
     let fail = |what: String| {
-        Err(Box::new(Failure { seed: world.seed, crashes, guarantee: Guarantee::SameTree, what, story: crashed.story.clone() }))
+        Err(Box::new(Failure {
+            seed: world.seed,
+            crashes,
+            guarantee: Guarantee::SameTree,
+            what,
+            story: crashed.story.clone(),
+        }))
     };
     for (run, tree) in &calm.trees {
         let Some(other) = crashed.trees.get(run) else { return fail(format!("run {run} is missing after crashes")) };

@@ -70,12 +70,18 @@ impl Life {
     }
 
     /// A run goes on from its journal; what is believed to be with the runtime comes back.
-    pub(super) fn take_up(&mut self, run: RunId, facts: Vec<Fact>, now: Time) -> Result<Vec<(AttemptId, Box<Task>)>, Broken> {
+    pub(super) fn take_up(
+        &mut self,
+        run: RunId,
+        facts: Vec<Fact>,
+        now: Time,
+    ) -> Result<Vec<(AttemptId, Box<Task>)>, Broken> {
         let unreadable = |why| broken(Guarantee::Acknowledged, format!("run {run} cannot be taken up: {why}"));
         let shadow = octoflow_engine::engine::fold(run, facts.iter().cloned()).or_else(unreadable)?;
-        let believed = self.pump.take_up(run, facts.clone(), now, |_| false).or_else(|why| {
-            broken(Guarantee::Acknowledged, format!("run {run} cannot be taken up: {why}"))
-        })?;
+        let believed = self
+            .pump
+            .take_up(run, facts.clone(), now, |_| false)
+            .or_else(|why| broken(Guarantee::Acknowledged, format!("run {run} cannot be taken up: {why}")))?;
         self.shadows.insert(run, Shadow { run: shadow, facts });
         self.must_commit = true;
         Ok(believed)
@@ -112,7 +118,10 @@ impl Life {
         }
         for run in ended {
             let Some(live) = self.pump.engine.run(run) else {
-                return broken(Guarantee::Fold, format!("run {run} left the engine before its last facts were cut off"));
+                return broken(
+                    Guarantee::Fold,
+                    format!("run {run} left the engine before its last facts were cut off"),
+                );
             };
             let tree = tree::tree(live).or_else(|why| broken(Guarantee::Fold, why))?;
             pending.ended.push((run, tree));
@@ -126,7 +135,8 @@ impl Life {
     /// The facts alone must lead to the state the engine has.
     fn follow(&mut self, run: RunId, first: u64, facts: &[Fact]) -> Result<(), Broken> {
         if let Some(Fact::Submitted(submission)) = facts.first().filter(|_| first == 0) {
-            let opened = Run::open(run, submission).or_else(|why| broken(Guarantee::Fold, format!("run {run} does not open again: {why}")))?;
+            let opened = Run::open(run, submission)
+                .or_else(|why| broken(Guarantee::Fold, format!("run {run} does not open again: {why}")))?;
             self.shadows.insert(run, Shadow { run: opened, facts: Vec::new() });
         }
         let Some(shadow) = self.shadows.get_mut(&run) else {

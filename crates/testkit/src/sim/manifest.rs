@@ -90,7 +90,7 @@ impl Maker<'_> {
     }
 
     fn leaf_or_pause(&mut self) -> Made {
-        if self.draw.chance(8) {
+        if self.draw.chance(12) {
             return self.pause();
         }
         if !self.leaves.is_empty() && self.draw.chance(40) {
@@ -130,7 +130,8 @@ impl Maker<'_> {
             strategy["retryPolicy"] = json!(*self.draw.pick(&["Always", "OnFailure", "OnError"]));
         }
         if self.draw.chance(50) {
-            let mut backoff = json!({"duration": format!("{}s", self.draw.between(1, 5)), "factor": self.draw.between(1, 3)});
+            let mut backoff =
+                json!({"duration": format!("{}s", self.draw.between(1, 5)), "factor": self.draw.between(1, 3)});
             if self.taste.timed && self.draw.chance(30) {
                 backoff["maxDuration"] = json!(format!("{}s", self.draw.between(2, 20)));
             }

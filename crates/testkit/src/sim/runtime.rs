@@ -60,7 +60,10 @@ impl Runtime {
         match order {
             Order::Start { task, .. } => {
                 if self.attempts.contains_key(&id) || self.gone.contains(&id) || self.forgotten.contains(&id) {
-                    return broken(Guarantee::Fenced, format!("attempt {id} ({}) is ordered to start a second time", task.name));
+                    return broken(
+                        Guarantee::Fenced,
+                        format!("attempt {id} ({}) is ordered to start a second time", task.name),
+                    );
                 }
                 self.start(id, task.clone(), now, calendar)
             }
@@ -75,7 +78,10 @@ impl Runtime {
             Order::Forget { .. } => {
                 if let Some(attempt) = self.attempts.remove(&id) {
                     if !matches!(attempt.state, State::Ended { .. }) {
-                        return broken(Guarantee::Fenced, format!("attempt {id} ({}) is forgotten while it runs", attempt.task.name));
+                        return broken(
+                            Guarantee::Fenced,
+                            format!("attempt {id} ({}) is forgotten while it runs", attempt.task.name),
+                        );
                     }
                     self.forgotten.insert(id);
                 }
@@ -181,7 +187,10 @@ impl Runtime {
                     self.report(report, now, calendar);
                 }
                 None if self.forgotten.contains(&id) => {
-                    return broken(Guarantee::Fenced, format!("attempt {id} ({}) ended durably and is believed alive", task.name));
+                    return broken(
+                        Guarantee::Fenced,
+                        format!("attempt {id} ({}) ended durably and is believed alive", task.name),
+                    );
                 }
                 None if self.amnesia || self.gone.contains(&id) => {
                     self.gone.insert(id);
@@ -197,7 +206,8 @@ impl Runtime {
     /// Everything that ran is gone. What had ended before is still known unless memory is lost as well.
     pub(super) fn collapse(&mut self, amnesia: bool, house_is_up: bool, now: Time, calendar: &mut Calendar) {
         let lives = |attempt: &Attempt| amnesia || !matches!(attempt.state, State::Ended { .. });
-        let dead: Vec<AttemptId> = self.attempts.iter().filter(|(_, attempt)| lives(attempt)).map(|(id, _)| *id).collect();
+        let dead: Vec<AttemptId> =
+            self.attempts.iter().filter(|(_, attempt)| lives(attempt)).map(|(id, _)| *id).collect();
         for id in dead {
             self.attempts.remove(&id);
             self.gone.insert(id);

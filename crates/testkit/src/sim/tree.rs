@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 pub(super) fn tree(run: &Run) -> Result<Value, String> {
     let mut bytes = Vec::new();
     write_record(run, &mut bytes).map_err(|error| error.to_string())?;
-    let record: Value = serde_json::from_slice(&bytes).map_err(|error| format!("the archive of run {} is not JSON: {error}", run.id))?;
+    let record: Value = serde_json::from_slice(&bytes)
+        .map_err(|error| format!("the archive of run {} is not JSON: {error}", run.id))?;
     let status = &record["object"]["status"];
     let nodes = status["nodes"].as_object().cloned().unwrap_or_default();
     if nodes.len() != run.state.nodes.len() {
@@ -77,7 +78,10 @@ mod tests {
     fn a_difference_names_its_place() {
         let one = json!({"nodes": {"a": {"phase": "Failed"}, "b": {}}});
         let other = json!({"nodes": {"a": {"phase": "Error"}}});
-        assert_eq!(difference(&one, &other).unwrap(), "/nodes/a/phase: \"Failed\" became \"Error\"; /nodes/b is missing");
+        assert_eq!(
+            difference(&one, &other).unwrap(),
+            "/nodes/a/phase: \"Failed\" became \"Error\"; /nodes/b is missing"
+        );
         assert_eq!(difference(&one, &one), None);
     }
 }

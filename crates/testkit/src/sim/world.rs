@@ -57,7 +57,9 @@ pub struct NoCrash;
 
 impl fmt::Display for NoCrash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("say `never`, `sometimes`, or the number of a commit with `a` (before it is durable) or `b` (after)")
+        f.write_str(
+            "say `never`, `sometimes`, or the number of a commit with `a` (before it is durable) or `b` (after)",
+        )
     }
 }
 
@@ -131,11 +133,16 @@ impl World {
             }
             let manifest = admitted(&object)?;
             let at = DAWN.saturating_add(ticks(draw.below(200) * (run - 1)));
-            let submission =
-                Submission { name: name.clone(), namespace: "default".to_owned(), uid: format!("uid-{run}"), at, manifest };
+            let submission = Submission {
+                name: name.clone(),
+                namespace: "default".to_owned(),
+                uid: format!("uid-{run}"),
+                at,
+                manifest,
+            };
             acts.push(Act { at, run: RunId(run), deed: Deed::Submit(Box::new(submission)) });
             // In a calm world a suspension may only ever delay, and with limits in place nothing gives up early.
-            let most = if wild { 4 } else { u64::from(limited) * 2 };
+            let most = if wild { 4 } else { u64::from(limited) * 4 };
             for _ in 0..draw.between(0, most) {
                 let at = at.saturating_add(ticks(draw.below(1500)));
                 acts.push(Act { at, run: RunId(run), deed: Deed::Command(command(&mut draw, wild)) });

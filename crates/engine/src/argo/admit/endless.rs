@@ -34,10 +34,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
     if let Some(circle) = cycle::find(&certain) {
         let names: Vec<&str> = circle.iter().map(|index| entries[*index].label.as_str()).collect();
         report.error(&At::base(&entries[circle[0]].path), code::ENDLESS, || {
-            format!(
-                "these templates always call each other and could never end: {}",
-                cycle::shown(&names)
-            )
+            format!("these templates always call each other and could never end: {}", cycle::shown(&names))
         });
     }
 }

@@ -33,7 +33,9 @@ impl Scope<'_> {
         };
         match found {
             Some(text) => Lookup::Text(text),
-            None if matches!(self.phase(subject), Phase::Skipped | Phase::Omitted) => self.producer_default(root, call, output),
+            None if matches!(self.phase(subject), Phase::Skipped | Phase::Omitted) => {
+                self.producer_default(root, call, output)
+            }
             None => Lookup::Unknown,
         }
     }
@@ -129,7 +131,11 @@ impl Scope<'_> {
             let place = recipe.place_of(root, call)?;
             recipe.called_template(place, &self.run.program)
         });
-        names.extend(declared.iter().flat_map(|recipe| recipe.template.outputs.parameters.iter().map(|parameter| parameter.name.clone())));
+        names.extend(
+            declared
+                .iter()
+                .flat_map(|recipe| recipe.template.outputs.parameters.iter().map(|parameter| parameter.name.clone())),
+        );
         names.sort_unstable();
         names.dedup();
         names
@@ -156,13 +162,14 @@ fn parsed_or_text(text: &str) -> Value {
 
 /// The values as lists and objects, when every one of them is one.
 fn structured(texts: &[&str]) -> Option<Vec<Value>> {
-    let parse = |text: &&str| serde_json::from_str::<Value>(text).ok().filter(|value| value.is_array() || value.is_object());
+    let parse =
+        |text: &&str| serde_json::from_str::<Value>(text).ok().filter(|value| value.is_array() || value.is_object());
     texts.iter().map(parse).collect()
 }
 
 impl Scope<'_> {
     /// The node that produced `steps.X.outputs.artifacts.Y`.
-    pub fn artifact_producer(&self, reference: &str) -> Option<NodeIx> {
+    pub(crate) fn artifact_producer(&self, reference: &str) -> Option<NodeIx> {
         let (root, rest) = reference.split_once('.')?;
         let (call, _) = rest.split_once(".outputs.artifacts.")?;
         match self.subject(root, call)? {
@@ -172,7 +179,7 @@ impl Scope<'_> {
     }
 
     /// A call's fields with its artifacts standing for their own references.
-    pub fn call_with_artifacts(&self, root: &str, call: &str) -> Option<Value> {
+    pub(crate) fn call_with_artifacts(&self, root: &str, call: &str) -> Option<Value> {
         let mut fields = self.call_map(root, call)?;
         let Subject::One(node) = self.subject(root, call)? else { return Some(fields) };
         let artifacts: Map<String, Value> = self
@@ -181,7 +188,9 @@ impl Scope<'_> {
             .as_deref()
             .into_iter()
             .flat_map(|outputs| &outputs.artifacts)
-            .map(|artifact| (artifact.name.clone(), format!("{root}.{call}.outputs.artifacts.{}", artifact.name).into()))
+            .map(|artifact| {
+                (artifact.name.clone(), format!("{root}.{call}.outputs.artifacts.{}", artifact.name).into())
+            })
             .collect();
         fields["outputs"]["artifacts"] = Value::Object(artifacts);
         Some(fields)

@@ -13,11 +13,8 @@ const LATE: [&str; 5] = ["item", "retries", "lastRetry", "steps", "tasks"];
 
 impl Scope<'_> {
     /// The expression refers to something this scope will only know later.
-    pub fn is_late(&self, reference: &Reference) -> bool {
+    pub(crate) fn is_late(&self, reference: &Reference) -> bool {
         let Some(root) = reference.path.first() else { return false };
-        if root == "workflow" && self.again {
-            return reference.path.get(1).is_none_or(|field| super::changes(field));
-        }
         if !LATE.contains(&root.as_str()) {
             return false;
         }
@@ -29,10 +26,13 @@ impl Scope<'_> {
 
     fn inputs_map(&self) -> Option<Value> {
         let inputs = self.inputs?;
-        let parameters: Map<String, Value> = inputs.parameters.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
+        let parameters: Map<String, Value> =
+            inputs.parameters.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
         let declared = self.template.map(|template| template.inputs.artifacts.as_slice()).unwrap_or_default();
-        let artifacts: Map<String, Value> =
-            declared.iter().filter_map(|artifact| Some((artifact.name.clone(), json!({"path": artifact.path.as_ref()?})))).collect();
+        let artifacts: Map<String, Value> = declared
+            .iter()
+            .filter_map(|artifact| Some((artifact.name.clone(), json!({"path": artifact.path.as_ref()?}))))
+            .collect();
         Some(json!({"parameters": parameters, "artifacts": artifacts}))
     }
 
@@ -44,7 +44,9 @@ impl Scope<'_> {
         let fields: Map<String, Value> = self
             .locals
             .iter()
-            .filter_map(|(name, value)| Some((name.strip_prefix(root)?.strip_prefix('.')?.to_owned(), value.as_str().into())))
+            .filter_map(|(name, value)| {
+                Some((name.strip_prefix(root)?.strip_prefix('.')?.to_owned(), value.as_str().into()))
+            })
             .collect();
         (!fields.is_empty()).then_some(Value::Object(fields))
     }

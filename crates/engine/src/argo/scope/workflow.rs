@@ -21,7 +21,9 @@ impl Scope<'_> {
             ("namespace", "") => Some(state.namespace.to_string()),
             ("uid", "") => Some(state.uid.to_string()),
             ("mainEntrypoint", "") => spec.entrypoint.clone(),
-            ("serviceAccountName", "") => Some(spec.service_account_name.clone().unwrap_or_else(|| "default".to_owned())),
+            ("serviceAccountName", "") => {
+                Some(spec.service_account_name.clone().unwrap_or_else(|| "default".to_owned()))
+            }
             ("priority", "") => Some(spec.priority.unwrap_or(0).to_string()),
             ("duration", "") => Some(format!("{:.6}", self.now.since(state.began.unwrap_or(self.now)).as_secs_f64())),
             ("status", "") => Some(self.status()),
@@ -97,7 +99,17 @@ impl Scope<'_> {
 
     pub(super) fn workflow_map(&self) -> Value {
         let mut map = Map::new();
-        for field in ["name", "namespace", "uid", "mainEntrypoint", "serviceAccountName", "priority", "duration", "status", "scheduledTime"] {
+        for field in [
+            "name",
+            "namespace",
+            "uid",
+            "mainEntrypoint",
+            "serviceAccountName",
+            "priority",
+            "duration",
+            "status",
+            "scheduledTime",
+        ] {
             if let Some(text) = self.workflow(field) {
                 map.insert(field.to_owned(), text.into());
             }

@@ -15,10 +15,18 @@ use crate::{
 };
 
 impl Turn<'_> {
-    pub(super) fn environment(&self, at: NodeIx, container: &Container, pod: &str) -> Result<Vec<(String, EnvValue)>, String> {
+    pub(super) fn environment(
+        &self,
+        at: NodeIx,
+        container: &Container,
+        pod: &str,
+    ) -> Result<Vec<(String, EnvValue)>, String> {
         let namespace = &self.run.state.namespace;
         let mut env: Vec<(String, EnvValue)> = vec![
-            ("ARGO_CONTAINER_NAME".to_owned(), EnvValue::Plain(container.name.clone().unwrap_or_else(|| "main".to_owned()))),
+            (
+                "ARGO_CONTAINER_NAME".to_owned(),
+                EnvValue::Plain(container.name.clone().unwrap_or_else(|| "main".to_owned())),
+            ),
             ("ARGO_NODE_ID".to_owned(), EnvValue::Plain(self.run.state.id_of(at))),
         ];
         for source in &container.env_from {
@@ -27,7 +35,9 @@ impl Turn<'_> {
         for variable in &container.env {
             let value = match (&variable.value, &variable.value_from) {
                 (Some(text), _) => Some(EnvValue::Plain(expand(&text.0, &env))),
-                (None, Some(from)) => self.value_of(from, pod).map_err(|why| format!("env {}: {why}", variable.name))?,
+                (None, Some(from)) => {
+                    self.value_of(from, pod).map_err(|why| format!("env {}: {why}", variable.name))?
+                }
                 (None, None) => Some(EnvValue::Plain(String::new())),
             };
             if let Some(value) = value {
@@ -96,7 +106,7 @@ fn add_all(world: &World, namespace: &str, source: &EnvFrom, env: &mut Vec<(Stri
 }
 
 /// `$(NAME)` becomes the variable's value, `$$(NAME)` the literal `$(NAME)`; unknown names stay as they are.
-pub fn expand(text: &str, env: &[(String, EnvValue)]) -> String {
+pub(crate) fn expand(text: &str, env: &[(String, EnvValue)]) -> String {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('$') {

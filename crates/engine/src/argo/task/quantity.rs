@@ -3,7 +3,7 @@
 use octoflow_model::{argo::Template, task::Resources};
 
 /// What a template's container asks for. A limit without a request counts as the request.
-pub fn resources(template: &Template) -> Resources {
+pub(crate) fn resources(template: &Template) -> Resources {
     let container = template.container.as_ref().or(template.script.as_ref().map(|script| &script.container));
     let Some(container) = container else { return Resources::default() };
     let asked = |name: &str| container.resources.requests.get(name).or_else(|| container.resources.limits.get(name));
@@ -14,7 +14,7 @@ pub fn resources(template: &Template) -> Resources {
 }
 
 /// A quantity in thousandths of its unit: `100m` → 100, `2` → 2000, `1Ki` → 1 024 000.
-pub fn thousandths(text: &str) -> Option<u64> {
+pub(crate) fn thousandths(text: &str) -> Option<u64> {
     let text = text.trim();
     let end = text.find(|c: char| !matches!(c, '0'..='9' | '.')).unwrap_or(text.len());
     let number: f64 = text[..end].parse().ok()?;

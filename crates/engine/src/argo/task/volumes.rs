@@ -49,7 +49,7 @@ impl Turn<'_> {
 
     /// The workflow's volumes, with this node's variables put in.
     fn shared_volumes(&self, at: NodeIx) -> Result<Vec<Volume>, String> {
-        let Some(raw) = self.run.manifest.pointer("/spec/volumes") else { return Ok(Vec::new()) };
+        let Some(raw) = &self.run.program.volumes else { return Ok(Vec::new()) };
         let locals = self.locals(at);
         let inputs = self.run.state.node(at).inputs.as_deref();
         let scope = Scope { inputs, locals: &locals, ..Scope::new(self.run, self.now) };
@@ -61,7 +61,13 @@ impl Turn<'_> {
         MountSource::Claim { namespace: self.run.state.namespace.to_string(), name: name.to_owned() }
     }
 
-    fn mount_volume(&self, volume: &Volume, mount: &VolumeMount, files: &mut Vec<File>, mounts: &mut Vec<Mount>) -> Result<(), String> {
+    fn mount_volume(
+        &self,
+        volume: &Volume,
+        mount: &VolumeMount,
+        files: &mut Vec<File>,
+        mounts: &mut Vec<Mount>,
+    ) -> Result<(), String> {
         if volume.empty_dir.is_some() {
             mounts.push(directory(mount, MountSource::Scratch { name: volume.name.clone() }));
         } else if let Some(claim) = &volume.persistent_volume_claim {
@@ -75,7 +81,14 @@ impl Turn<'_> {
             files.extend(self.projected(Keyed::ConfigMap, &map.name, &map.items, mode, map.optional, mount)?);
         } else if let Some(secret) = &volume.secret {
             let mode = secret.default_mode.unwrap_or(PROJECTED_MODE);
-            files.extend(self.projected(Keyed::Secret, &secret.secret_name, &secret.items, mode, secret.optional, mount)?);
+            files.extend(self.projected(
+                Keyed::Secret,
+                &secret.secret_name,
+                &secret.items,
+                mode,
+                secret.optional,
+                mount,
+            )?);
         } else {
             return Err(format!("volume '{}' has a source that cannot be mounted here", volume.name));
         }
@@ -93,7 +106,10 @@ impl Turn<'_> {
     ) -> Result<Vec<File>, String> {
         let namespace = &self.run.state.namespace;
         let Some(data) = self.world.keyed(kind, namespace, name) else {
-            let message = format!("volume '{}': '{name}' not found in namespace '{namespace}'; give the file that defines it along with the workflow", mount.name);
+            let message = format!(
+                "volume '{}': '{name}' not found in namespace '{namespace}'; give the file that defines it along with the workflow",
+                mount.name
+            );
             return if optional { Ok(Vec::new()) } else { Err(message) };
         };
         let chosen: Vec<(&str, &str, u32)> = if items.is_empty() {
@@ -103,7 +119,8 @@ impl Turn<'_> {
         };
         let mut files = Vec::new();
         for (key, path, mode) in chosen {
-            let contents = data.entries.get(key).ok_or_else(|| format!("volume '{}': '{name}' has no key '{key}'", mount.name))?;
+            let contents =
+                data.entries.get(key).ok_or_else(|| format!("volume '{}': '{name}' has no key '{key}'", mount.name))?;
             let path = match &mount.sub_path {
                 Some(sub_path) if sub_path == path => mount.mount_path.clone(),
                 Some(_) => continue,
@@ -116,7 +133,12 @@ impl Turn<'_> {
 }
 
 fn directory(mount: &VolumeMount, source: MountSource) -> Mount {
-    Mount { path: mount.mount_path.clone(), source, sub_path: mount.sub_path.clone().filter(|path| !path.is_empty()), read_only: mount.read_only }
+    Mount {
+        path: mount.mount_path.clone(),
+        source,
+        sub_path: mount.sub_path.clone().filter(|path| !path.is_empty()),
+        read_only: mount.read_only,
+    }
 }
 
 trait Claims {

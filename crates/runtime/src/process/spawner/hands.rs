@@ -43,10 +43,21 @@ const THREAD_STACK: usize = 512 * 1024;
 pub(crate) type Key = usize;
 
 pub(crate) enum Job {
-    Start { key: Key, launch: Box<Launch>, place: Option<Place> },
-    Prepare { key: Key, launch: Box<Launch> },
+    Start {
+        key: Key,
+        launch: Box<Launch>,
+        place: Option<Place>,
+    },
+    Prepare {
+        key: Key,
+        launch: Box<Launch>,
+    },
     /// Make a slot over what an earlier spawner left.
-    Restore { key: Key, dir: PathBuf, mounts: Vec<Bind> },
+    Restore {
+        key: Key,
+        dir: PathBuf,
+        mounts: Vec<Bind>,
+    },
 }
 
 pub(crate) enum Done {
@@ -70,6 +81,32 @@ pub(crate) struct Hands {
     work: PathBuf,
     instance: String,
     next_room: AtomicU64,
+    spell: Mutex<Spell>,
+}
+
+/// Since when there has always been a task, short gaps aside.
+struct Spell {
+    since: Instant,
+    living: usize,
+    last: Instant,
+}
+
+/// After a gap like this somebody may have looked at a result, changed a file of the machine and tried again.
+const PAUSE: Duration = Duration::from_millis(20);
+
+impl Spell {
+    fn enter(&mut self, now: Instant) -> Instant {
+        if self.living == 0 && now.saturating_duration_since(self.last) >= PAUSE {
+            self.since = now;
+        }
+        self.living += 1;
+        self.since
+    }
+
+    fn leave(&mut self, now: Instant) {
+        self.living = self.living.saturating_sub(1);
+        self.last = now;
+    }
 }
 
 impl Hands {
@@ -86,6 +123,7 @@ impl Hands {
             work: data.join("work"),
             instance: instance.to_owned(),
             next_room: AtomicU64::new(0),
+            spell: Mutex::new(Spell { since: Instant::now(), living: 0, last: Instant::now() }),
         }))
     }
 
@@ -102,7 +140,8 @@ impl Hands {
                 // While tasks come and go, the threads that start them take these places and wash them as needed.
                 thread::sleep(CLEAN_AFTER);
                 while let Some(mut place) = hands.used.take_now() {
-                    if place.is_fresh(Instant::now()) && place.wash() { hands.spare(place) } else { place.discard() }
+                    let fresh = place.is_fresh(Instant::now(), lock(&hands.spell).since);
+                    if fresh && place.wash() { hands.spare(place) } else { place.discard() }
                 }
             }
         })?;
@@ -129,7 +168,9 @@ impl Hands {
 
     /// A place nobody needs any more: back to the spares when it is untouched, else to be washed.
     pub(crate) fn release(&self, mut place: Place) {
-        place.was_used(Instant::now());
+        let now = Instant::now();
+        place.was_used(now);
+        lock(&self.spell).leave(now);
         if place.is_clean() { self.spare(place) } else { self.used.give([place]) }
     }
 
@@ -149,7 +190,10 @@ impl Hands {
 
     pub(crate) fn directories_in_use(&self) -> Vec<PathBuf> {
         let spares = [&self.spare_slots, &self.spare_rooms];
-        spares.iter().flat_map(|spares| lock(spares).iter().map(|place| place.dir().to_owned()).collect::<Vec<_>>()).collect()
+        spares
+            .iter()
+            .flat_map(|spares| lock(spares).iter().map(|place| place.dir().to_owned()).collect::<Vec<_>>())
+            .collect()
     }
 
     fn spare(&self, place: Place) {
@@ -211,7 +255,10 @@ impl Hands {
 
     /// A place with everything in it the task expects to find.
     fn furnished(&self, launch: &mut Launch) -> Result<Place, (Ended, Option<Place>)> {
-        let mut place = self.place_for(launch.isolated).map_err(|why| (Ended::Surroundings(why), None))?;
+        let mut place = self.place_for(launch.isolated).map_err(|why| {
+            lock(&self.spell).leave(Instant::now());
+            (Ended::Surroundings(why), None)
+        })?;
         place.name_in(launch);
         match launch::furnish(launch, place.slot_mut(), self.maker.as_ref()) {
             Ok(()) => Ok(place),
@@ -221,10 +268,15 @@ impl Hands {
 
     fn place_for(&self, isolated: bool) -> Result<Place, String> {
         let now = Instant::now();
+        let since = lock(&self.spell).enter(now);
         let (mut fresh, mut stale) = (None, Vec::new());
         let mut spares = lock(self.spares(isolated));
-        while let (None, Some(place)) = (&fresh, spares.pop()) {
-            if place.is_fresh(now) { fresh = Some(place) } else { stale.push(place) }
+        while let Some(place) = spares.pop() {
+            if place.is_fresh(now, since) {
+                fresh = Some(place);
+                break;
+            }
+            stale.push(place);
         }
         drop(spares);
         self.used.give(stale);
@@ -232,7 +284,7 @@ impl Hands {
             return Ok(place);
         }
         // Washing one is cheaper than making one.
-        let washable = self.used.take_if(|place| place.slot().is_some() == isolated && place.is_fresh(now));
+        let washable = self.used.take_if(|place| place.slot().is_some() == isolated && place.is_fresh(now, since));
         if let Some(mut place) = washable {
             if place.wash() {
                 return Ok(place);

@@ -52,9 +52,7 @@ impl Ledger {
         let path = dir.join("ledger");
         let (past, first) = match fs::read(&path) {
             Ok(bytes) => (read(&bytes, &boot), false),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                (Past { complete: true, ..Past::default() }, true)
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (Past { complete: true, ..Past::default() }, true),
             Err(error) => return Err(error),
         };
         let (file, lines) = write_whole(&path, &boot, instance, &past.started)?;
@@ -99,12 +97,7 @@ fn read(bytes: &[u8], boot: &str) -> Past {
     Past { started, complete: &header[..BOOT_BYTES] == boot.as_bytes(), instance: Some(instance) }
 }
 
-fn write_whole(
-    path: &Path,
-    boot: &str,
-    instance: &str,
-    attempts: &HashSet<AttemptId>,
-) -> io::Result<(File, usize)> {
+fn write_whole(path: &Path, boot: &str, instance: &str, attempts: &HashSet<AttemptId>) -> io::Result<(File, usize)> {
     let mut bytes = Vec::with_capacity(HEADER + attempts.len() * RECORD);
     bytes.extend_from_slice(MAGIC);
     bytes.extend_from_slice(format!("{boot:<BOOT_BYTES$.BOOT_BYTES$}").as_bytes());

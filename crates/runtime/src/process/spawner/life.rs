@@ -156,9 +156,8 @@ impl Spawner {
         }
         let mut waiting = Vec::new();
         if sys::has_adopted_children() {
-            let anything_alive = self.table.iter().any(|(_, entry)| {
-                matches!(entry.state, State::Starting | State::Running(_))
-            });
+            let anything_alive =
+                self.table.iter().any(|(_, entry)| matches!(entry.state, State::Starting | State::Running(_)));
             for pid in orphan::adopted() {
                 match self.owner_of(pid) {
                     Some(key) if self.lingering.contains(&key) => {
@@ -224,8 +223,7 @@ impl Spawner {
             How::Signalled(signal) => Ended::Signal(signal),
         };
         let log_truncated = running.log.truncated();
-        entry.state =
-            State::Ended(Ending { at: sys::now(), started: Some(running.started), exit, log_truncated });
+        entry.state = State::Ended(Ending { at: sys::now(), started: Some(running.started), exit, log_truncated });
         self.ended(key);
     }
 
@@ -360,11 +358,8 @@ impl Spawner {
 
 /// Moves what is in a pipe to the log; the end of the stream closes it.
 fn take_output(running: &mut Running, stderr: bool, buffer: &mut [u8], epoll: &Epoll, most: usize) {
-    let (pipe, stream) = if stderr {
-        (&mut running.stderr, Stream::Stderr)
-    } else {
-        (&mut running.stdout, Stream::Stdout)
-    };
+    let (pipe, stream) =
+        if stderr { (&mut running.stderr, Stream::Stderr) } else { (&mut running.stdout, Stream::Stdout) };
     for _ in 0..most {
         let Some(end) = pipe.as_ref() else { return };
         match sys::read(end, buffer) {

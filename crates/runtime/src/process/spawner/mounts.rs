@@ -19,10 +19,10 @@ pub(crate) enum Form {
 }
 
 /// More mounts than this are not shown: each costs a little for every fresh view.
-const MOST: usize = 48;
+pub(crate) const MOST: usize = 48;
 
 /// Set up specially in every view, or private to the task.
-const SPECIAL: [&str; 4] = ["/proc", "/sys", "/dev", "/tmp"];
+pub(crate) const SPECIAL: [&str; 4] = ["/proc", "/sys", "/dev", "/tmp"];
 
 /// Other tools' containers and sessions. Their mounts come and go and are nobody else's business.
 const FOREIGN: [&str; 8] = [
@@ -62,6 +62,11 @@ pub(crate) fn others(table: &str, data: &Path, is_dir: impl Fn(&Path) -> bool) -
         }
     }
     found
+}
+
+/// Every mount point but the root.
+pub(crate) fn points(table: &str) -> Vec<PathBuf> {
+    table.lines().filter_map(parse).map(|(point, ..)| point).filter(|point| point != Path::new("/")).collect()
 }
 
 /// One line: `id parent dev root point options [tags] - kind source super-options`.

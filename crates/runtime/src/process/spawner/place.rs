@@ -65,9 +65,9 @@ impl Place {
     }
 
     /// Whether a task may still get it.
-    pub(crate) fn is_fresh(&self, now: Instant) -> bool {
+    pub(crate) fn is_fresh(&self, now: Instant, busy_since: Instant) -> bool {
         match self {
-            Self::Slot(slot) => slot.is_fresh(now),
+            Self::Slot(slot) => slot.is_fresh(now, busy_since),
             Self::Room(_) => true,
         }
     }

@@ -16,7 +16,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::mounts::{self, Form, Other};
+use super::{
+    mounts::{self, Form, Other},
+    user::{self, Survey},
+};
 use crate::process::{
     sys::{self, ns},
     view::{self, View, by_handle, text},
@@ -50,8 +53,8 @@ pub(crate) struct Maker {
     next: AtomicU64,
     home: OwnedFd,
     home_root: OwnedFd,
-    /// We act inside a user namespace of our own.
-    unprivileged: bool,
+    /// Set when we act inside a user namespace of our own.
+    user: Option<Survey>,
     others: Vec<Other>,
 }
 
@@ -59,12 +62,14 @@ pub(crate) struct Maker {
 /// where a file costs a fraction of what it costs in the layer. A machine that has such a directory keeps its own.
 const STAGING: &str = "/argo";
 
-/// Directories at the top of the machine that an ordinary user could not write to; in its own view a task may.
-const OPENED_FOR_USERS: [&str; 4] = ["mnt", "opt", "srv", "media"];
-
 impl Maker {
     pub(crate) fn new(data: &Path, instance: &str, unprivileged: bool) -> io::Result<Self> {
         let table = fs::read_to_string("/proc/self/mountinfo")?;
+        let mut user = if unprivileged { Some(user::survey(&table)?) } else { None };
+        let others = match &mut user {
+            Some(survey) => std::mem::take(&mut survey.others),
+            None => mounts::others(&table, data, Path::is_dir),
+        };
         Ok(Self {
             work: data.join("work"),
             data: data.to_owned(),
@@ -72,8 +77,8 @@ impl Maker {
             next: AtomicU64::new(0),
             home: File::open("/proc/thread-self/ns/mnt")?.into(),
             home_root: File::open("/")?.into(),
-            unprivileged,
-            others: mounts::others(&table, data, Path::is_dir),
+            user,
+            others,
         })
     }
 
@@ -127,7 +132,7 @@ impl Maker {
         }
         self.hide_data();
         let upper = open_dir("upper")?;
-        let upper_about = dir_facts(&upper).map_err(at("looking at the private layer"))?;
+        let upper_about = facts(&upper, self.user.is_some()).map_err(at("looking at the private layer"))?;
         ns::change_dir(c"root").and_then(|()| ns::pivot_here()).map_err(at("moving to the new root"))?;
 
         let root = sys::open_at(self.home_root.as_fd(), c"/", libc::O_PATH | libc::O_DIRECTORY, 0)
@@ -147,9 +152,10 @@ impl Maker {
                 .map(|dir| File::open(dir).map_err(at("opening a directory in memory")))
                 .collect::<Result<_, _>>()?,
             seeded,
-            layers: self.others.iter().filter(|other| other.form == Form::Overlay).count() > 0,
+            layers: self.others.iter().any(|other| other.form == Form::Overlay),
+            strict: self.user.is_some(),
             spent: false,
-            used: None,
+            first_used: None,
         })
     }
 
@@ -160,18 +166,15 @@ impl Maker {
         }
         fs::set_permissions("upper", Permissions::from_mode(0o755)).map_err(at("opening the private layer"))?;
         fs::set_permissions("upper/tmp", Permissions::from_mode(0o1777)).map_err(at("opening the private /tmp"))?;
-        let opaque = if self.unprivileged { c"user.overlay.opaque" } else { c"trusted.overlay.opaque" };
-        ns::set_attribute(c"upper/tmp", opaque, b"y").map_err(at("hiding the machine's /tmp"))?;
         let mut seeded = BTreeSet::from([CString::from(c"tmp")]);
         if !Path::new(STAGING).exists() {
             make_dir("upper/argo")?;
             seeded.insert(CString::from(c"argo"));
         }
-        if self.unprivileged {
-            for name in OPENED_FOR_USERS.into_iter().filter(|name| Path::new("/").join(name).is_dir()) {
-                make_dir(&format!("upper/{name}"))?;
-                seeded.insert(CString::new(name).expect("a constant without NUL"));
-            }
+        match &self.user {
+            Some(survey) => seeded.extend(lay_for_user(survey)?),
+            None => ns::set_attribute(c"upper/tmp", c"trusted.overlay.opaque", b"y")
+                .map_err(at("hiding the machine's /tmp"))?,
         }
         // A layer that was mounted `volatile` before refuses to be mounted again until this mark is gone.
         let _ = view::remove_dir(Path::new("work/work/incompat"));
@@ -179,13 +182,16 @@ impl Maker {
     }
 
     fn mount_root(&self) -> Result<(), Error> {
+        if self.user.is_some() {
+            return ns::mount(c"upper", c"root", None, libc::MS_BIND, c"").map_err(at("binding a root of our own"));
+        }
         let options = self.options("lowerdir=/,upperdir=upper,workdir=work");
         ns::mount(c"octoflow", c"root", Some(c"overlay"), 0, &options).map_err(at("laying a private layer over /"))
     }
 
     /// Nothing in the layer must survive a power cut, so the kernel need not sync it.
     fn options(&self, base: &str) -> CString {
-        let tail = if self.unprivileged { ",volatile,userxattr" } else { ",volatile" };
+        let tail = if self.user.is_some() { ",volatile,userxattr" } else { ",volatile" };
         CString::new(format!("{base}{tail}")).expect("options have no NUL")
     }
 
@@ -205,8 +211,7 @@ impl Maker {
             }
             let _ = view::remove_dir(&Path::new(&layer).join("work/work/incompat"));
             let lower = other.point.display();
-            let options =
-                self.options(&format!("lowerdir={lower},upperdir={layer}/upper,workdir={layer}/work"));
+            let options = self.options(&format!("lowerdir={lower},upperdir={layer}/upper,workdir={layer}/work"));
             if ns::mount(c"octoflow", &target, Some(c"overlay"), 0, &options).is_ok() {
                 return Ok(());
             }
@@ -262,24 +267,23 @@ pub(crate) struct Slot {
     /// The open mount table, which knows whether it changed.
     table: File,
     upper: File,
-    upper_about: (u32, u32, u32),
+    upper_about: Facts,
     /// Directories that are kept in memory.
     memory: Vec<File>,
     /// The names in the private layer that were there before any task.
     seeded: BTreeSet<CString>,
     /// There are further layers over other mounts.
     layers: bool,
+    /// The root is a plain directory, in which any change at all counts.
+    strict: bool,
     /// Something was mounted, for a task or by one; such a slot serves once.
     spent: bool,
-    /// When the first task ended here, and when the last.
-    used: Option<(Instant, Instant)>,
+    /// When the first task ended here.
+    first_used: Option<Instant>,
 }
 
 /// How long one slot may serve a steady stream of tasks.
-const BURST: Duration = Duration::from_secs(1);
-
-/// A stream with a gap like this is not steady: somebody may have looked at a result, changed a file and tried again.
-const PAUSE: Duration = Duration::from_millis(20);
+const BURST: Duration = Duration::from_secs(2);
 
 impl Slot {
     pub(crate) fn namespace(&self) -> &OwnedFd {
@@ -316,16 +320,15 @@ impl Slot {
     }
 
     /// Whether a task may still get it. The kernel remembers what a task looked up below the layer, and also what was
-    /// not there; when the machine's own files change, a used slot may not see it. So one slot serves a burst of tasks
-    /// and is then replaced.
-    pub(crate) fn is_fresh(&self, now: Instant) -> bool {
-        self.used.is_none_or(|(first, last)| now.duration_since(first) < BURST && now.duration_since(last) < PAUSE)
+    /// not there; when the machine's own files change, a used slot may not see it. So a slot serves one busy spell, and
+    /// not for long.
+    pub(crate) fn is_fresh(&self, now: Instant, busy_since: Instant) -> bool {
+        self.first_used.is_none_or(|first| first >= busy_since && now.duration_since(first) < BURST)
     }
 
     /// A task has lived here until now.
     pub(crate) fn was_used(&mut self, now: Instant) {
-        let (first, _) = self.used.unwrap_or((now, now));
-        self.used = Some((first, now));
+        self.first_used.get_or_insert(now);
     }
 
     fn looks_clean(&self) -> io::Result<bool> {
@@ -338,8 +341,8 @@ impl Slot {
             seen += 1;
         }
         Ok(seen == self.seeded.len()
-            && dir_facts(&self.upper)? == self.upper_about
-            && self.seeded.iter().all(|name| self.is_empty_below(name))
+            && facts(&self.upper, self.strict)? == self.upper_about
+            && self.seeded.iter().filter(|name| !self.strict || is_tmp(name)).all(|name| self.is_empty_below(name))
             && self.memory.iter().all(|dir| fs::read_dir(by_handle(dir)).is_ok_and(|mut list| list.next().is_none()))
             && self.layers_are_empty()?)
     }
@@ -348,7 +351,7 @@ impl Slot {
         let dir = sys::open_at(self.upper.as_fd(), name, libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW, 0);
         dir.and_then(|dir| {
             let dir = File::from(dir);
-            let as_made = name.as_c_str() != c"tmp" || dir.metadata()?.mode() & 0o7777 == 0o1777;
+            let as_made = !is_tmp(name) || dir.metadata()?.mode() & 0o7777 == 0o1777;
             Ok(as_made && fs::read_dir(by_handle(&dir))?.next().is_none())
         })
         .unwrap_or(false)
@@ -381,7 +384,7 @@ impl Slot {
             let name = entry?.file_name();
             let at_top = Path::new("/").join(&name);
             let name = text(&name)?;
-            let is_tmp = name.as_c_str() == c"tmp";
+            let is_tmp = is_tmp(&name);
             if self.seeded.contains(&name) && !is_tmp {
                 continue;
             }
@@ -423,9 +426,39 @@ fn open_dir(name: &str) -> Result<File, Error> {
     File::open(name).map_err(at("opening the private layer"))
 }
 
-fn dir_facts(dir: &File) -> io::Result<(u32, u32, u32)> {
+/// What must not change about a directory: mode, owner, and where it matters the time of the last change.
+type Facts = (u32, u32, u32, (i64, i64));
+
+fn facts(dir: &File, strict: bool) -> io::Result<Facts> {
     let about = dir.metadata()?;
-    Ok((about.mode(), about.uid(), about.gid()))
+    let changed = if strict { (about.ctime(), about.ctime_nsec()) } else { (0, 0) };
+    Ok((about.mode(), about.uid(), about.gid(), changed))
+}
+
+fn is_tmp(name: &CString) -> bool {
+    name.as_c_str() == c"tmp"
+}
+
+/// Makes the skeleton of the machine's root; answers the names at its top.
+fn lay_for_user(survey: &Survey) -> Result<Vec<CString>, Error> {
+    let failed = at("making a root of our own");
+    let own = |path: &Path| Path::new("upper").join(path.strip_prefix("/").unwrap_or(path));
+    let lay = || -> io::Result<Vec<CString>> {
+        let exists_already = |error: io::Error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Ok(()),
+            _ => Err(error),
+        };
+        for dir in &survey.dirs {
+            fs::create_dir(own(dir)).or_else(exists_already)?;
+        }
+        for (link, target) in &survey.links {
+            std::os::unix::fs::symlink(target, own(link)).or_else(exists_already)?;
+        }
+        let all = survey.dirs.iter().chain(survey.links.iter().map(|(link, _)| link));
+        let at_top = all.filter(|path| path.parent() == Some(Path::new("/")));
+        at_top.filter_map(|path| path.file_name()).map(text).collect()
+    };
+    lay().map_err(failed)
 }
 
 fn clone_of(error: &io::Error) -> io::Error {

@@ -5,10 +5,7 @@ use std::{
     cmp::Reverse,
     collections::{BinaryHeap, HashMap, HashSet},
     io,
-    os::{
-        fd::OwnedFd,
-        unix::net::UnixListener,
-    },
+    os::{fd::OwnedFd, unix::net::UnixListener},
     path::PathBuf,
     sync::Arc,
     time::Instant,
@@ -19,8 +16,8 @@ use octoflow_model::ids::AttemptId;
 use super::{
     attempt::{Entry, State, Stop, Table},
     hands::{Hands, Job, Key},
-    leftover::{self, Leftover},
     ledger::{Ledger, Past},
+    leftover::{self, Leftover},
     orphan,
     peer::Peer,
     place::Place,
@@ -262,11 +259,7 @@ impl Spawner {
             match entry.state {
                 State::Preparing => entry.forgotten = true,
                 State::Prepared(_) => unfinished.push(key),
-                State::Starting
-                | State::Running(_)
-                | State::Lingering(..)
-                | State::Restoring(_)
-                | State::Ended(_) => {}
+                State::Starting | State::Running(_) | State::Lingering(..) | State::Restoring(_) | State::Ended(_) => {}
             }
         }
         unfinished.into_iter().for_each(|key| self.drop_entry(key));
@@ -307,7 +300,7 @@ impl Spawner {
             ToSpawner::Stop(attempt) => self.stop(attempt, Stop::Polite),
             ToSpawner::Kill(attempt) => self.stop(attempt, Stop::Final),
             ToSpawner::Forget(attempt) => self.forget(attempt),
-            ToSpawner::Adopt(believed) => self.adopt(&believed),
+            ToSpawner::Adopt(believed, leave) => self.adopt(&believed, &leave),
         }
     }
 
@@ -342,8 +335,8 @@ impl Spawner {
         }
     }
 
-    /// Answers for every attempt the engine believes in and ends those it does not.
-    fn adopt(&mut self, believed: &[AttemptId]) {
+    /// Answers for every attempt the engine believes in and ends those it does not, except in runs it leaves alone.
+    fn adopt(&mut self, believed: &[AttemptId], leave: &[u64]) {
         let believed_set: HashSet<AttemptId> = believed.iter().copied().collect();
         let mut lost = Vec::new();
         for attempt in believed {
@@ -370,6 +363,7 @@ impl Spawner {
             .table
             .iter()
             .filter(|(_, entry)| !entry.claimed && !believed_set.contains(&entry.attempt))
+            .filter(|(_, entry)| !leave.contains(&entry.attempt.run.0))
             .map(|(_, entry)| entry.attempt)
             .collect();
         for attempt in unknown {

@@ -138,8 +138,12 @@ impl Maker<'_> {
 }
 
 fn values(root: &str, one: &Known) -> Vec<String> {
-    let mut values: Vec<String> =
-        one.made.gives.iter().map(|output| format!("{{{{{root}.{}.outputs.parameters.{output}}}}}", one.name)).collect();
+    let mut values: Vec<String> = one
+        .made
+        .gives
+        .iter()
+        .map(|output| format!("{{{{{root}.{}.outputs.parameters.{output}}}}}", one.name))
+        .collect();
     if one.made.result && !one.looped {
         values.push(format!("{{{{{root}.{}.outputs.result}}}}", one.name));
     }

@@ -14,12 +14,14 @@ impl Maker<'_> {
         let mut before: Vec<Vec<usize>> = Vec::new();
         for at in 0..count {
             let needs: Vec<usize> = (0..at).filter(|_| self.draw.chance(45)).collect();
-            let mut over: Vec<usize> = needs.iter().flat_map(|needed| before[*needed].iter().copied().chain([*needed])).collect();
+            let mut over: Vec<usize> =
+                needs.iter().flat_map(|needed| before[*needed].iter().copied().chain([*needed])).collect();
             over.sort_unstable();
             over.dedup();
             let visible: Vec<Known> = over.iter().map(|at| known[*at].clone()).collect();
             let share = left / 2 + 1;
-            let (mut task, one, used) = self.call("tasks", format!("t{at}"), &visible, depth - 1, share, !with_conditions);
+            let (mut task, one, used) =
+                self.call("tasks", format!("t{at}"), &visible, depth - 1, share, !with_conditions);
             left = left.saturating_sub(used);
             cost += used;
             if with_conditions && !needs.is_empty() {

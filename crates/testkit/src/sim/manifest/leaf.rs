@@ -83,7 +83,8 @@ impl Maker<'_> {
     /// A suspension: for a while, or until somebody resumes it, perhaps with a value.
     pub(super) fn pause(&mut self) -> Made {
         let name = self.fresh("pause");
-        let mut template = json!({"name": name, "inputs": {"parameters": [{"name": "in", "value": "1"}]}, "suspend": {}});
+        let mut template =
+            json!({"name": name, "inputs": {"parameters": [{"name": "in", "value": "1"}]}, "suspend": {}});
         let passes = self.draw.chance(70);
         if passes {
             template["suspend"]["duration"] = json!(self.draw.between(1, 20).to_string());

@@ -1,0 +1,91 @@
+//! Several runs in one engine: they share the machine, and nothing else.
+
+use octoflow_engine::{Command, Engine, Input, Outcome, Refusal, schedule::Capacity};
+use octoflow_model::{
+    AttemptId, Order, Report, RunId, Time,
+    fact::Submission,
+    order::{Collected, End, Exit},
+};
+
+use crate::{
+    play::{DAWN, ROOMY},
+    text::manifest,
+};
+
+fn submit(engine: &mut Engine, run: u64, spec: &str) -> Outcome {
+    let mut manifest = manifest(spec);
+    manifest["metadata"]["name"] = format!("w{run}").into();
+    let submission =
+        Submission { name: format!("w{run}"), namespace: "default".into(), uid: run.to_string(), at: DAWN, manifest };
+    engine.handle(Input::Submit { run: RunId(run), submission: Box::new(submission) }, DAWN)
+}
+
+fn end(engine: &mut Engine, attempt: AttemptId) -> Outcome {
+    let end = End { exit: Exit::Code(0), started: None, collected: Collected::default(), log_truncated: false };
+    engine.handle(Input::Report(Report::Ended { attempt, at: DAWN, end: Box::new(end) }), DAWN)
+}
+
+fn starts(outcome: &Outcome) -> Vec<AttemptId> {
+    let started = |order: &Order| match order {
+        Order::Start { attempt, .. } => Some(*attempt),
+        _ => None,
+    };
+    outcome.orders.iter().filter_map(started).collect()
+}
+
+const LOOP: &str = "templates: [{name: main, steps: [[{name: a, template: ok, withItems: [1, 2]}]]}]";
+
+#[test]
+fn higher_priority_goes_first_whoever_came_first() {
+    let mut engine = Engine::new(Capacity { slots: 1, ..ROOMY });
+    let first = starts(&submit(&mut engine, 1, LOOP))[0];
+    assert!(starts(&submit(&mut engine, 2, &format!("{{priority: 5, {}}}", LOOP.trim_start()))).is_empty());
+    let mut order = vec![first];
+    while let Some(attempt) = starts(&end(&mut engine, order[order.len() - 1])).first() {
+        order.push(*attempt);
+    }
+    let runs: Vec<u64> = order.iter().map(|attempt| attempt.run.0).collect();
+    assert_eq!(runs, [1, 2, 2, 1]);
+    assert!([1, 2].iter().all(|run| engine.run(RunId(*run)).is_some_and(|run| run.state.finished())));
+}
+
+#[test]
+fn a_forgotten_run_leaves_nothing_behind() {
+    let mut engine = Engine::new(Capacity { slots: 1, ..ROOMY });
+    let spec = "{activeDeadlineSeconds: 100, templates: [{name: main, container: {image: i, command: [c]}}]}";
+    let attempt = starts(&submit(&mut engine, 1, spec))[0];
+    assert!(engine.wake_at().is_some());
+    end(&mut engine, attempt);
+    assert_eq!(engine.wake_at(), None, "nothing is due when nothing is open");
+    engine.forget(RunId(1));
+    assert_eq!((engine.scheduler().running(), engine.scheduler().waiting()), (0, 0));
+    let late = end(&mut engine, attempt);
+    assert_eq!(late.orders, [Order::Forget { attempt }], "the runtime may clean up");
+    let refused = engine.handle(Input::Command { run: RunId(1), command: Command::Stop }, Time(0)).refusal;
+    assert_eq!(refused, Some(Refusal::UnknownRun(RunId(1))));
+}
+
+#[test]
+fn stopping_one_run_gives_its_places_to_the_other() {
+    let mut engine = Engine::new(Capacity { slots: 1, ..ROOMY });
+    let first = starts(&submit(&mut engine, 1, LOOP))[0];
+    submit(&mut engine, 2, LOOP);
+    engine.handle(Input::Command { run: RunId(1), command: Command::Stop }, DAWN);
+    let next = starts(&end(&mut engine, first));
+    assert_eq!(next.len(), 1);
+    assert_eq!(next[0].run, RunId(2));
+    assert!(engine.run(RunId(1)).is_some_and(|run| run.state.finished()));
+}
+
+#[test]
+fn a_manifest_that_cannot_be_read_is_refused_and_leaves_nothing() {
+    let mut engine = Engine::new(ROOMY);
+    let outcome =
+        submit(&mut engine, 1, "templates: [{name: main, dag: {tasks: [{name: A, template: ok, depends: B}]}}]");
+    assert!(
+        matches!(&outcome.refusal, Some(Refusal::Invalid(why)) if why.contains("unknown task `B`")),
+        "{:?}",
+        outcome.refusal
+    );
+    assert!(outcome.facts.is_empty() && engine.run(RunId(1)).is_none());
+}

@@ -1,0 +1,70 @@
+//! The machine as an ordinary user can be shown it. A user may not lay a layer over a tree that has mounts in it, so
+//! the root is a directory of ours, and below it every tree without mounts gets a layer of its own.
+//! This file only looks at the machine; the slot does the mounting.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use super::mounts::{Form, MOST, Other, SPECIAL, points};
+
+#[derive(Debug, Default)]
+pub(crate) struct Survey {
+    /// Directories to make in our root, parents first. Most of them are mounted upon.
+    pub(crate) dirs: Vec<PathBuf>,
+    /// Links of the machine to make again, with their targets.
+    pub(crate) links: Vec<(PathBuf, PathBuf)>,
+    pub(crate) others: Vec<Other>,
+}
+
+/// Looks at every directory that has a mount somewhere below it, the root first.
+pub(crate) fn survey(table: &str) -> io::Result<Survey> {
+    let points = points(table);
+    let mut survey = Survey::default();
+    let mut waiting = vec![PathBuf::from("/")];
+    while let Some(dir) = waiting.pop() {
+        for entry in fs::read_dir(&dir)? {
+            let entry = entry?;
+            let (path, kind) = (entry.path(), entry.file_type()?);
+            if kind.is_symlink() {
+                survey.links.push((path.clone(), fs::read_link(&path)?));
+            } else if kind.is_dir() {
+                survey.dirs.push(path.clone());
+                if SPECIAL.iter().any(|special| path == Path::new(special)) {
+                    continue;
+                }
+                let full = survey.others.len() >= MOST;
+                let mounts_below = points.iter().any(|point| *point != path && point.starts_with(&path));
+                if points.contains(&path) || full || fs::read_dir(&path).is_err() {
+                    survey.others.push(Other { point: path, form: Form::ReadOnly });
+                } else if mounts_below {
+                    waiting.push(path);
+                } else {
+                    survey.others.push(Other { point: path, form: Form::Overlay });
+                }
+            }
+            // Single files beside mounts (such as a swap file in the root) are not shown.
+        }
+    }
+    Ok(survey)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trees_without_mounts_get_a_layer_and_a_mount_is_shown_as_it_is() {
+        let mut below = fs::read_dir("/usr").unwrap().flatten().map(|entry| entry.path());
+        let inner = below.find(|path| path.is_dir() && !path.is_symlink()).unwrap();
+        let table = format!("1 1 0:1 / / rw - ext4 x rw\n2 1 0:2 / {} rw - tmpfs x rw\n", inner.display());
+        let survey = survey(&table).unwrap();
+        let form = |path: &Path| survey.others.iter().find(|other| other.point == path).map(|other| other.form);
+        assert_eq!(form(&inner), Some(Form::ReadOnly));
+        assert_eq!(form(Path::new("/usr")), None, "it has a mount below, so its parts are shown one by one");
+        assert_eq!(form(Path::new("/etc")), Some(Form::Overlay));
+        assert_eq!(form(Path::new("/proc")), None);
+        assert!(survey.dirs.contains(&PathBuf::from("/proc")) && survey.dirs.contains(&PathBuf::from("/usr")));
+    }
+}

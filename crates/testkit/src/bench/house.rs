@@ -1,0 +1,50 @@
+//! Houses inside this program: one whose tasks run nowhere, and one that runs a chain of processes.
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use octoflow_control::{Capacity, Config, House, Place, Submit};
+use octoflow_model::{Fact, argo::RunPhase};
+use octoflow_runtime::process::{self, Isolation};
+use serde_json::Value;
+
+use super::{measure::Outcome, shape};
+
+/// Room for everything: what is measured is never the limit.
+const ROOM: Capacity = Capacity { slots: 1 << 20, cpu_milli: 1 << 40, memory_bytes: 1 << 60 };
+
+pub(super) fn null(groups: u32, steps: u32, dir: &Path) -> Outcome<()> {
+    let (house, _) = House::open(Config { data_dir: dir.to_owned(), capacity: ROOM, place: Place::Nowhere })?;
+    to_the_end(&house, "layers", shape::layers(groups, steps))?;
+    house.close()?;
+    Ok(())
+}
+
+pub(super) fn chain(count: u32, isolated: bool, dir: &Path, octoflow: &Path) -> Outcome<Duration> {
+    let mut config = process::Config::new(dir, octoflow);
+    config.isolation = if isolated { Isolation::Overlay } else { Isolation::None };
+    let place = Place::Processes(Box::new(config));
+    let (house, _) = House::open(Config { data_dir: dir.to_owned(), capacity: ROOM, place })?;
+    // The first process of a fresh spawner pays for its preparations; the chain should not.
+    to_the_end(&house, "warm", shape::chain(1))?;
+    let began = Instant::now();
+    to_the_end(&house, "chain", shape::chain(count))?;
+    let took = began.elapsed();
+    house.close()?;
+    Ok(took)
+}
+
+/// Submits a run and waits until it has succeeded.
+fn to_the_end(house: &House, name: &str, manifest: Value) -> Outcome<()> {
+    let run = house.submit(Submit { namespace: String::new(), name: name.to_owned(), manifest })?;
+    let watch = house.watch(run);
+    let last = watch.into_iter().flatten().filter(|fact| matches!(fact, Fact::Ended { .. })).last();
+    let phase = match last {
+        Some(Fact::Ended { phase, .. }) => phase.word().to_owned(),
+        // It was over before the watch began.
+        _ => house.object(run)?["status"]["phase"].as_str().unwrap_or_default().to_owned(),
+    };
+    if phase == RunPhase::Succeeded.word() { Ok(()) } else { Err(format!("the run `{name}` ended {phase}").into()) }
+}

@@ -1,0 +1,107 @@
+//! The roles this program can play in a process of its own: yardsticks, houses, and the one that measures others.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use super::{
+    house,
+    measure::{Outcome, watch},
+    spawn,
+};
+
+/// The hidden first argument: what follows is a role and its words.
+pub const ROLE_ARGUMENT: &str = "__role";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Spawns `true` so often, so many at a time, and reads its output to the end.
+    Spawn { count: u32, in_flight: u32 },
+    /// One after the other: a spawn, then a small write that is on disk before the next. Says how long it took.
+    Hops { count: u32, dir: PathBuf },
+    /// A house whose tasks run nowhere, with so many groups of so many steps.
+    Null { groups: u32, steps: u32, dir: PathBuf },
+    /// A house with a chain of so many processes. Says how long it took from submission to end.
+    Chain { count: u32, isolated: bool, dir: PathBuf, octoflow: PathBuf },
+}
+
+impl Role {
+    pub(super) fn words(&self) -> Vec<String> {
+        let path = |path: &Path| path.to_string_lossy().into_owned();
+        match self {
+            Self::Spawn { count, in_flight } => vec!["spawn".to_owned(), count.to_string(), in_flight.to_string()],
+            Self::Hops { count, dir } => vec!["hops".to_owned(), count.to_string(), path(dir)],
+            Self::Null { groups, steps, dir } => {
+                vec!["null".to_owned(), groups.to_string(), steps.to_string(), path(dir)]
+            }
+            Self::Chain { count, isolated, dir, octoflow } => {
+                vec!["chain".to_owned(), count.to_string(), isolated.to_string(), path(dir), path(octoflow)]
+            }
+        }
+    }
+
+    fn read(words: &[String]) -> Option<Self> {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        Some(match words.as_slice() {
+            ["spawn", count, in_flight] => {
+                Self::Spawn { count: count.parse().ok()?, in_flight: in_flight.parse().ok()? }
+            }
+            ["hops", count, dir] => Self::Hops { count: count.parse().ok()?, dir: dir.into() },
+            ["null", groups, steps, dir] => {
+                Self::Null { groups: groups.parse().ok()?, steps: steps.parse().ok()?, dir: dir.into() }
+            }
+            ["chain", count, isolated, dir, octoflow] => Self::Chain {
+                count: count.parse().ok()?,
+                isolated: isolated.parse().ok()?,
+                dir: dir.into(),
+                octoflow: octoflow.into(),
+            },
+            _ => return None,
+        })
+    }
+}
+
+/// Plays the role the words name; what comes back is for standard output.
+pub fn play(words: &[String]) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
+    if let [role, program, arguments @ ..] = words
+        && role == "measure"
+    {
+        return watch(program, arguments);
+    }
+    let role = Role::read(words).ok_or_else(|| format!("this is not a role: {}", words.join(" ")))?;
+    match role {
+        Role::Spawn { count, in_flight } => spawn::crowd(count, in_flight).map(|()| String::new()),
+        Role::Hops { count, dir } => spawn::hops(count, &dir).map(told),
+        Role::Null { groups, steps, dir } => house::null(groups, steps, &dir).map(|()| String::new()),
+        Role::Chain { count, isolated, dir, octoflow } => house::chain(count, isolated, &dir, &octoflow).map(told),
+    }
+}
+
+fn told(span: Duration) -> String {
+    span.as_micros().to_string()
+}
+
+/// What a role that tells its own time said.
+pub(super) fn heard(said: &str) -> Outcome<Duration> {
+    Ok(Duration::from_micros(said.trim().parse()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_survives_its_words() {
+        let roles = [
+            Role::Spawn { count: 10, in_flight: 4 },
+            Role::Hops { count: 3, dir: "/d".into() },
+            Role::Null { groups: 1, steps: 2, dir: "/d".into() },
+            Role::Chain { count: 5, isolated: true, dir: "/d".into(), octoflow: "/o".into() },
+        ];
+        for role in roles {
+            assert_eq!(Role::read(&role.words()), Some(role));
+        }
+        assert!(play(&["dance".to_owned()]).is_err());
+    }
+}

@@ -1,0 +1,43 @@
+//! The workflows that are measured.
+
+use serde_json::{Value, json};
+
+fn workflow(name: &str, entry: Value) -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Workflow",
+        "metadata": {"name": name},
+        "spec": {
+            "entrypoint": "main",
+            "templates": [entry, {"name": "work", "container": {"image": "busybox", "command": ["true"]}}],
+        },
+    })
+}
+
+/// Groups one after another, each a loop over so many steps side by side.
+pub(super) fn layers(groups: u32, steps: u32) -> Value {
+    let group = |at: u32| json!([{"name": format!("layer-{at}"), "template": "work", "withSequence": {"count": steps.to_string()}}]);
+    workflow("layers", json!({"name": "main", "steps": (0..groups).map(group).collect::<Vec<Value>>()}))
+}
+
+/// Tasks that each wait for the one before.
+pub(super) fn chain(count: u32) -> Value {
+    let task = |at: u32| match at {
+        0 => json!({"name": "t0", "template": "work"}),
+        at => json!({"name": format!("t{at}"), "template": "work", "dependencies": [format!("t{}", at - 1)]}),
+    };
+    workflow("chain", json!({"name": "main", "dag": {"tasks": (0..count).map(task).collect::<Vec<Value>>()}}))
+}
+
+/// One container.
+pub(super) fn hello() -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Workflow",
+        "metadata": {"generateName": "hello-"},
+        "spec": {
+            "entrypoint": "main",
+            "templates": [{"name": "main", "container": {"image": "busybox", "command": ["true"]}}],
+        },
+    })
+}
