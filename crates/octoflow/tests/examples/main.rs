@@ -1,7 +1,5 @@
 //! Every file under `examples/` runs, and ends as its first line promises.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop, and says what it saw")]
-
 use std::{fs, path::Path, process::Command};
 
 use serde_json::Value;
