@@ -111,7 +111,8 @@ fn commit_until_killed(dir: &Path) -> ! {
         batch.extend(RUNS.map(|run| Change::AppendFacts { run, first: next, count: 1, lines: lines.clone() }));
         let tell = move |outcome: Result<_, Error>| {
             outcome.unwrap();
-            writeln!(std::io::stdout(), "durable {total} batches").unwrap();
+            let mut told = std::io::stdout();
+            writeln!(told, "durable {total} batches").unwrap();
         };
         // Every fourth is waited for, so that groups of several batches are in flight when the kill comes.
         store.commit(batch, tell);
