@@ -69,7 +69,7 @@ static RAW: Shape = Shape::Object(&[&[Field::yes("data", &TEXT, "The text")]]);
 static ARCHIVE: Shape = Shape::Object(&[&[
     Field::yes("none", &EMPTY, "As it is"),
     Field::yes("tar", &TAR, "As a tar archive, compressed"),
-    Field::yes("zip", &EMPTY, "As a zip archive"),
+    Field::refused("zip", "As a zip archive"),
 ]]);
 static TAR: Shape = Shape::Object(&[&[Field::yes("compressionLevel", &LEVEL, "How hard to compress")]]);
 static LEVEL: Shape = Shape::Int { least: 0, most: 9 };
