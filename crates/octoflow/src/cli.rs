@@ -108,6 +108,9 @@ pub(crate) struct Run {
     /// What to print in the end: the final object as json or yaml, its name, or its tree (wide)
     #[arg(short, long, value_parser = one_of::<RunFormats>, value_name = "json|yaml|name|wide")]
     pub output: Option<Format>,
+    /// Check the manifests and print what would be submitted; run and store nothing
+    #[arg(long, conflicts_with = "resume")]
+    pub dry_run: bool,
     /// Also print what the steps write, as they write it
     #[arg(long)]
     pub log: bool,

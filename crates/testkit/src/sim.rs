@@ -13,6 +13,7 @@ mod life;
 mod manifest;
 mod runtime;
 mod tree;
+mod watch;
 mod world;
 
 pub use disk::Point;
@@ -20,4 +21,5 @@ pub use draw::Draw;
 pub use drive::{Ending, run};
 pub use explore::{Effort, Report, compare, explore};
 pub use failure::{Failure, Guarantee};
+pub use watch::Watch;
 pub use world::{Crashes, Flavour, World};

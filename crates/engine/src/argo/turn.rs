@@ -43,21 +43,11 @@ impl<'a> Turn<'a> {
             return Some(at);
         }
         while let Some(boundary) = self.run.todo.roomy.front().copied() {
-            let (room, fails_fast) = (self.boundary_has_room(boundary), self.fails_fast(boundary));
+            let room = self.boundary_has_room(boundary);
             let todo = &mut self.run.todo;
             if !room {
                 // Those that still wait are called when the next child is over.
                 todo.roomy.pop_front();
-                // Where nothing more will start they must hear of it now; only handlers wait on.
-                if fails_fast && let Some(waiting) = todo.parked_in.remove(&boundary) {
-                    waiting.iter().for_each(|at| {
-                        todo.parked_nodes.remove(at);
-                    });
-                    todo.agenda.extend(waiting);
-                    if let Some(at) = todo.agenda.pop_front() {
-                        return Some(at);
-                    }
-                }
                 continue;
             }
             match todo.parked_in.get_mut(&boundary).and_then(std::collections::VecDeque::pop_front) {

@@ -31,6 +31,10 @@ pub(crate) fn run(args: &Run, context: &Context) -> Result<Exit> {
             None => return Ok(Exit::InvalidManifest),
         },
     };
+    if args.dry_run {
+        let workflows = prepared.into_iter().flat_map(|prepared| prepared.workflows);
+        return report::would_run(args, workflows.map(|ready| ready.manifest).collect(), context);
+    }
     let house = House::open(args, context)?;
     let outcome = go(args, prepared, &house, context);
     // Whatever happened, what is durable stays and the directory is released.

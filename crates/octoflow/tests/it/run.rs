@@ -36,6 +36,15 @@ fn a_failing_step_ends_with_1_and_is_shown_with_its_last_words() {
 }
 
 #[test]
+fn a_dry_run_shows_what_would_be_submitted_and_stores_nothing() {
+    let stage = Stage::new();
+    let file = stage.file("diamond.yaml", DIAMOND);
+    let said = stage.good(&["run", &file, "--dry-run", "-p", "extra=1"]);
+    assert!(said.out.contains("entrypoint: diamond") && said.out.contains("name: extra"), "{said}");
+    assert!(!stage.data_dir().exists(), "nothing is stored");
+}
+
+#[test]
 fn json_is_alone_on_standard_output() {
     let stage = Stage::new();
     let file = stage.file("w.yaml", one_step("w", "echo noise; echo more >&2"));

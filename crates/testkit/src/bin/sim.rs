@@ -6,12 +6,12 @@ use std::{
     process::ExitCode,
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Instant,
 };
 
-use octoflow_testkit::sim::{Crashes, Effort, Failure, Report, World, compare, explore, run};
+use octoflow_testkit::sim::{Crashes, Effort, Failure, Report, Watch, World, compare, explore, run};
 
 const HELP: &str = "\
 The seeded simulator
@@ -23,9 +23,6 @@ The seeded simulator
 
     --crash-everywhere   one story more for every commit and both sides of it
     -v                   tell the story";
-
-/// A story that takes longer than this hangs in the engine.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 struct Wish {
     seeds: Range<u64>,
@@ -84,7 +81,7 @@ fn replay(wish: &Wish) -> u64 {
     let seed = wish.seeds.start;
     let watched = Watch::default();
     std::thread::scope(|scope| {
-        scope.spawn(|| watched.guard());
+        scope.spawn(|| watched.guard(hangs));
         watched.begin(0, seed);
         let outcome = match wish.crash {
             Some(crashes) => tell(seed, crashes, wish.tell),
@@ -95,7 +92,7 @@ fn replay(wish: &Wish) -> u64 {
             Some(_) => Ok(Report::default()),
             None => explore(seed, wish.effort, &|| watched.begin(0, seed)),
         });
-        watched.over.store(true, Ordering::Relaxed);
+        watched.dismiss();
         match outcome {
             Ok(report) => {
                 println!("seed {seed} holds ({} stories, {} crashes)", report.stories, report.crashes);
@@ -116,6 +113,12 @@ fn tell(seed: u64, crashes: Crashes, story: bool) -> Result<(), Box<Failure>> {
     compare(&world, crashes, &run(&world, Crashes::Never, false)?, &ending)
 }
 
+/// Nothing can be done about an engine that does not come back but to say where.
+fn hangs(seed: u64) {
+    println!("seed {seed} hangs: the engine does not come back; see it with: cargo xtask sim {seed} -v");
+    std::process::abort();
+}
+
 /// Many seeds, on all processors.
 fn attack(wish: &Wish) -> u64 {
     let began = Instant::now();
@@ -123,7 +126,7 @@ fn attack(wish: &Wish) -> u64 {
     let failed = AtomicU64::new(0);
     let total = Mutex::new(Report::default());
     let watched = Watch::default();
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(LANES);
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(Watch::LANES);
     std::thread::scope(|scope| {
         let lanes: Vec<_> = (0..workers)
             .map(|lane| {
@@ -146,13 +149,13 @@ fn attack(wish: &Wish) -> u64 {
                 })
             })
             .collect();
-        scope.spawn(|| watched.guard());
+        scope.spawn(|| watched.guard(hangs));
         for lane in lanes {
             if lane.join().is_err() {
                 failed.fetch_add(1, Ordering::Relaxed);
             }
         }
-        watched.over.store(true, Ordering::Relaxed);
+        watched.dismiss();
     });
     let failed = failed.into_inner();
     let total = total.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -167,52 +170,4 @@ fn attack(wish: &Wish) -> u64 {
         seeds as f64 / seconds,
     );
     failed
-}
-
-const LANES: usize = 64;
-
-/// Notices a seed on which the engine hangs; a story cannot notice that itself.
-struct Watch {
-    /// By worker: the seed it is at, plus one; zero when it is at none.
-    at: [AtomicU64; LANES],
-    /// By worker: how many stories it has begun.
-    begun: [AtomicU64; LANES],
-    over: AtomicBool,
-}
-
-impl Default for Watch {
-    fn default() -> Self {
-        let none = || [const { AtomicU64::new(0) }; LANES];
-        Self { at: none(), begun: none(), over: AtomicBool::new(false) }
-    }
-}
-
-impl Watch {
-    fn begin(&self, lane: usize, seed: u64) {
-        self.at[lane].store(seed + 1, Ordering::Relaxed);
-        self.begun[lane].fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn end(&self, lane: usize) {
-        self.at[lane].store(0, Ordering::Relaxed);
-    }
-
-    fn guard(&self) {
-        let mut since: Vec<(u64, Instant)> = self.at.iter().map(|_| (0, Instant::now())).collect();
-        while !self.over.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(50));
-            for (lane, (begun, began)) in since.iter_mut().enumerate() {
-                let (seed, now) = (self.at[lane].load(Ordering::Relaxed), self.begun[lane].load(Ordering::Relaxed));
-                if now != *begun {
-                    (*begun, *began) = (now, Instant::now());
-                } else if seed != 0 && began.elapsed() > PATIENCE {
-                    println!(
-                        "seed {0} hangs: the engine does not come back; see it with: cargo xtask sim {0} -v",
-                        seed - 1
-                    );
-                    std::process::abort();
-                }
-            }
-        }
-    }
 }

@@ -245,3 +245,79 @@ impl Runtime {
 fn lost(attempt: AttemptId, at: Time) -> Report {
     Report::Lost { attempt, at, why: "the runtime went down".to_owned() }
 }
+
+#[cfg(test)]
+mod tests {
+    use octoflow_model::NodeIx;
+
+    use super::{super::calendar::DAWN, *};
+
+    fn attempt(task: u32) -> AttemptId {
+        AttemptId { run: RunId(1), task: NodeIx(task), attempt: 0 }
+    }
+
+    fn start(task: u32) -> Order {
+        Order::Start { attempt: attempt(task), task: Box::default() }
+    }
+
+    /// Lets everything happen that is going to, and gives back what the engine would hear.
+    fn reports(runtime: &mut Runtime, calendar: &mut Calendar) -> Vec<Report> {
+        let mut heard = Vec::new();
+        while let Some((at, event)) = calendar.pop_until(Time(i64::MAX)) {
+            match event {
+                Event::Task(id, moment) => runtime.live(id, moment, at, calendar),
+                Event::Report(report) => heard.push(report),
+                other => unreachable!("nobody put down {other:?}"),
+            }
+        }
+        heard
+    }
+
+    #[test]
+    fn a_second_start_of_one_attempt_is_noticed() {
+        let (mut runtime, mut calendar) = (Runtime::new(1), Calendar::default());
+        runtime.send(&start(1), DAWN, &mut calendar).unwrap();
+        assert_eq!(runtime.send(&start(1), DAWN, &mut calendar).unwrap_err().0, Guarantee::Fenced);
+    }
+
+    #[test]
+    fn forgetting_what_still_runs_is_noticed() {
+        let (mut runtime, mut calendar) = (Runtime::new(1), Calendar::default());
+        runtime.send(&start(1), DAWN, &mut calendar).unwrap();
+        let forget = Order::Forget { attempt: attempt(1) };
+        assert_eq!(runtime.send(&forget, DAWN, &mut calendar).unwrap_err().0, Guarantee::Fenced);
+    }
+
+    #[test]
+    fn what_ended_while_the_house_was_down_is_told_when_it_is_back() {
+        let (mut runtime, mut calendar) = (Runtime::new(1), Calendar::default());
+        runtime.send(&start(1), DAWN, &mut calendar).unwrap();
+        reports(&mut runtime, &mut calendar);
+        let believed = vec![(attempt(1), Box::default()), (attempt(2), Box::default())];
+        runtime.adopt(RunId(1), believed, DAWN, &mut calendar).unwrap();
+        let heard = reports(&mut runtime, &mut calendar);
+        let ended = |task| {
+            heard.iter().any(|report| matches!(report, Report::Ended { .. }) && report.attempt() == attempt(task))
+        };
+        assert!(ended(1), "the old one is told again");
+        assert!(ended(2), "the one that never arrived is started");
+    }
+
+    #[test]
+    fn what_was_lost_is_told_lost_and_never_started_again() {
+        let (mut runtime, mut calendar) = (Runtime::new(1), Calendar::default());
+        runtime.send(&start(1), DAWN, &mut calendar).unwrap();
+        runtime.collapse(false, false, DAWN, &mut calendar);
+        runtime.adopt(RunId(1), vec![(attempt(1), Box::default())], DAWN, &mut calendar).unwrap();
+        let heard = reports(&mut runtime, &mut calendar);
+        assert!(!heard.is_empty() && heard.iter().all(|report| matches!(report, Report::Lost { .. })), "{heard:?}");
+    }
+
+    #[test]
+    fn whatever_the_house_does_not_know_is_ended() {
+        let (mut runtime, mut calendar) = (Runtime::new(1), Calendar::default());
+        runtime.send(&start(1), DAWN, &mut calendar).unwrap();
+        runtime.adopt(RunId(1), Vec::new(), DAWN, &mut calendar).unwrap();
+        assert_eq!(runtime.alive(), []);
+    }
+}

@@ -30,6 +30,13 @@ const LINES: usize = 10;
 /// More failed steps than this are only counted.
 const FAILURES: usize = 5;
 
+/// What `--dry-run` shows: the workflows as they would be submitted.
+pub(crate) fn would_run(args: &Run, workflows: Vec<Value>, context: &Context) -> Result<Exit> {
+    let format = args.output.as_ref().unwrap_or(&Format::Yaml);
+    context.output.data(&objects(format, &workflows, false).unwrap_or_default())?;
+    Ok(Exit::Succeeded)
+}
+
 pub(crate) fn report(args: &Run, watched: &Watched, finals: &[Value], house: &House, context: &Context) -> Result<()> {
     for (run, object) in watched.runs.iter().zip(finals) {
         if exit(std::slice::from_ref(object)) != Exit::Succeeded {
