@@ -2,7 +2,7 @@
 //! thread that makes the record and never on the writer's.
 
 use std::{
-    io::{Read, Write},
+    io::{BufWriter, Read, Write},
     sync::Arc,
 };
 
@@ -10,6 +10,9 @@ use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use octoflow_model::RunId;
 
 use crate::Error;
+
+/// How much is gathered before it is compressed.
+const WRITE_BUFFER: usize = 64 * 1024;
 
 /// A final object's JSON, packed with gzip so that anybody with the file can unpack it.
 #[derive(Clone, Debug)]
@@ -39,8 +42,12 @@ impl Archive {
                 self.0.flush()
             }
         }
-        let mut counting = Counting(GzEncoder::new(Vec::new(), Compression::fast()), 0);
-        write(&mut counting).expect("writing to memory does not fail");
+        let counting = Counting(GzEncoder::new(Vec::new(), Compression::fast()), 0);
+        // The encoder clears its output buffer at every call, which dwarfs the work for small writes.
+        let mut buffered = BufWriter::with_capacity(WRITE_BUFFER, counting);
+        write(&mut buffered).expect("writing to memory does not fail");
+        let counting =
+            buffered.into_inner().map_err(|error| error.into_error()).expect("writing to memory does not fail");
         let Counting(encoder, size) = counting;
         Self { size, packed: encoder.finish().expect("writing to memory does not fail") }
     }

@@ -15,7 +15,8 @@ pub fn pod_name(run: &str, node: &str, template: &str) -> String {
     }
     // The longest name a pod may have is 253, and the hash with its dash takes up to 11.
     const PREFIX: usize = 242;
-    let mut prefix = format!("{run}-{template}");
+    // An inline template has no name of its own to show.
+    let mut prefix = if template.contains('#') { run.to_owned() } else { format!("{run}-{template}") };
     if prefix.len() > PREFIX {
         let cut = (0..=PREFIX).rev().find(|at| prefix.is_char_boundary(*at)).unwrap_or(0);
         prefix.truncate(cut);
@@ -98,6 +99,12 @@ mod tests {
             "appr-promotion-ffsv4-3235686597"
         );
         assert_eq!(node_id("w", "w"), "w");
+    }
+
+    #[test]
+    fn a_pod_of_an_inline_template_is_named_without_one() {
+        assert_eq!(pod_name("w", "w.a", "main#0"), node_id("w", "w.a"));
+        assert_eq!(pod_name("w", "w", "main"), "w");
     }
 
     #[test]
