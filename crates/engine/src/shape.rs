@@ -2,11 +2,13 @@
 //! the documentation. It describes and [`check()`]s; what the values mean together is the dialects' business.
 
 mod check;
+mod schema;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use check::short;
 pub use check::{Checked, MOST_PROBLEMS, check};
+pub use schema::schema;
 
 /// What a value looks like.
 #[derive(Debug)]

@@ -3,7 +3,8 @@
 
 use std::{path::PathBuf, str::FromStr, time::Duration};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValuesParser};
+use octoflow_engine::argo::fields::{KINDS, OTHER_KINDS};
 
 use crate::{jsonpath::Template, selector::Fields, span};
 
@@ -34,6 +35,8 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     /// Run manifests to their end on this machine
     Run(Box<Run>),
+    /// Check manifests without running anything; all problems of all files are told at once
+    Lint(Lint),
     /// List runs, newest first
     #[command(visible_alias = "ls")]
     List(List),
@@ -56,6 +59,8 @@ pub(crate) enum Command {
     Suspend(Target),
     /// Let a suspended run go on
     Resume(Resume),
+    /// Print the JSON Schema of a kind, for editors; without a kind, list the kinds
+    Schema(Schema),
     /// Print a completion script for a shell
     Completion(Completion),
     /// Check that this machine has what runs need
@@ -117,6 +122,45 @@ pub(crate) struct Run {
     /// Show no progress
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Lint {
+    /// What to check; `-` is standard input, a directory means the .yaml, .yml and .json files in it and below
+    #[arg(value_name = "FILE|DIR|-", required = true)]
+    pub manifests: Vec<PathBuf>,
+    /// Let warnings count as errors
+    #[arg(long)]
+    pub strict: bool,
+    /// Judge only objects of these kinds, like workflows,configmaps; the others may still be referred to
+    #[arg(long, value_delimiter = ',', value_name = "KIND", value_parser = kind)]
+    pub kinds: Vec<&'static str>,
+    /// How problems are told
+    #[arg(short, long, value_enum, default_value_t = Telling::Pretty)]
+    pub output: Telling,
+    /// Nothing but the files is looked at in any case
+    #[arg(long, hide = true)]
+    pub offline: bool,
+}
+
+/// How problems of manifests are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Telling {
+    /// For people, with the lines
+    Pretty,
+    /// An array
+    Json,
+    /// Annotations of GitHub Actions
+    Github,
+    /// SARIF 2.1.0
+    Sarif,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Schema {
+    /// The kind, such as Workflow
+    #[arg(ignore_case = true, value_parser = PossibleValuesParser::new(KINDS.iter().map(|kind| kind.name)))]
+    pub kind: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -395,6 +439,16 @@ fn one_of<F: Formats>(text: &str) -> Result<Format, String> {
     Err(format!("expected {}", words.join(", ")))
 }
 
+/// A kind by its name in any case, also in the plural.
+fn kind(text: &str) -> Result<&'static str, String> {
+    let known = || KINDS.iter().map(|kind| kind.name).chain(OTHER_KINDS.iter().copied());
+    let is_meant = |name: &&'static str| {
+        text.eq_ignore_ascii_case(name)
+            || text.strip_suffix(['s', 'S']).is_some_and(|one| one.eq_ignore_ascii_case(name))
+    };
+    known().find(is_meant).ok_or_else(|| format!("expected some of {}", known().collect::<Vec<_>>().join(", ")))
+}
+
 fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
@@ -445,6 +499,13 @@ mod tests {
         assert!(Cli::try_parse_from(["octoflow", "run", "-f", "w.yaml", "-p", "a=b=c"]).is_ok());
         assert!(Cli::try_parse_from(["octoflow", "run", "w.yaml", "-p", "=c"]).is_err());
         assert!(Cli::try_parse_from(["octoflow", "run", "w.yaml", "--parallelism", "0"]).is_err());
+    }
+
+    #[test]
+    fn kinds_are_taken_in_any_case_and_number() {
+        assert_eq!(kind("workflows"), Ok("Workflow"));
+        assert_eq!(kind("CronWorkflow"), Ok("CronWorkflow"));
+        assert!(kind("pods").unwrap_err().contains("Workflow, ConfigMap"));
     }
 
     #[test]

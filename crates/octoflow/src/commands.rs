@@ -6,9 +6,11 @@ mod describe;
 mod doctor;
 mod explain;
 mod get;
+mod lint;
 mod list;
 mod logs;
 mod run;
+mod schema;
 mod steer;
 mod version;
 
@@ -35,6 +37,8 @@ pub(crate) struct Context {
 pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
     let command = match cli.command {
         Command::Completion(args) => return completion::completion(&args, &output),
+        Command::Lint(args) => return lint::lint(&args, &output),
+        Command::Schema(args) => return schema::schema(&args, &output),
         Command::Version(args) => return version::version(&args, &output),
         command => command,
     };
@@ -56,7 +60,9 @@ pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
             steer(&args.target, &Request::Resume { selector: args.node_field_selector, supplied }, &context)
         }
         Command::Doctor(args) => doctor::doctor(&args, &context),
-        Command::Completion(_) | Command::Version(_) => unreachable!("these need no data directory and are done above"),
+        Command::Completion(_) | Command::Lint(_) | Command::Schema(_) | Command::Version(_) => {
+            unreachable!("these need no data directory and are done above")
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! It reads and sorts; whether a manifest makes sense is judged by admission.
 
 use std::{
+    collections::HashSet,
     fs::{self, File},
     io::{self, Read},
     path::{Path as FilePath, PathBuf},
@@ -56,8 +57,30 @@ impl Loaded {
 
 /// Everything in the files, in order. Problems of all texts are returned together; what cannot be read at all is a failure.
 pub(crate) fn load(places: &[PathBuf]) -> Result<Result<Vec<Loaded>, Problems>> {
-    let mut loaded = Vec::new();
-    let mut problems = Problems::default();
+    let gathered = gather(places, files)?;
+    Ok(if gathered.problems.is_empty() { Ok(gathered.objects) } else { Err(gathered.problems) })
+}
+
+/// The objects of every text that makes sense, and what is wrong with the others.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    pub objects: Vec<Loaded>,
+    pub problems: Problems,
+}
+
+/// As [`load`], but one bad text does not hide the others, directories are searched to the bottom, and a file that was
+/// named twice is read once.
+pub(crate) fn load_trees(places: &[PathBuf]) -> Result<Gathered> {
+    let mut seen = HashSet::new();
+    gather(places, |place| {
+        let mut found = tree(place)?;
+        found.retain(|file| seen.insert(fs::canonicalize(file).unwrap_or_else(|_| file.clone())));
+        Ok(found)
+    })
+}
+
+fn gather(places: &[PathBuf], mut files: impl FnMut(&FilePath) -> Result<Vec<PathBuf>>) -> Result<Gathered> {
+    let mut gathered = Gathered::default();
     let mut stdin_taken = false;
     for place in places {
         if place.as_os_str() == "-" {
@@ -65,21 +88,21 @@ pub(crate) fn load(places: &[PathBuf]) -> Result<Result<Vec<Loaded>, Problems>> 
                 return Err(Failure::usage("standard input (-) can be read only once").into());
             }
             let bytes = bounded(io::stdin().lock()).context("cannot read standard input")?;
-            take_in("<stdin>", &bytes, &mut loaded, &mut problems);
+            take_in("<stdin>", &bytes, &mut gathered);
             continue;
         }
         for file in files(place)? {
             let bytes = File::open(&file).and_then(bounded).map_err(|error| unreadable(&file, &error))?;
-            take_in(&file.display().to_string(), &bytes, &mut loaded, &mut problems);
+            take_in(&file.display().to_string(), &bytes, &mut gathered);
         }
     }
-    Ok(if problems.is_empty() { Ok(loaded) } else { Err(problems) })
+    Ok(gathered)
 }
 
-fn take_in(name: &str, bytes: &[u8], loaded: &mut Vec<Loaded>, problems: &mut Problems) {
+fn take_in(name: &str, bytes: &[u8], gathered: &mut Gathered) {
     match read(name, bytes, &Limits::default()) {
-        Ok(documents) => documents.into_iter().for_each(|document| loaded.extend(objects(document))),
-        Err(found) => problems.extend(found),
+        Ok(documents) => documents.into_iter().for_each(|document| gathered.objects.extend(objects(document))),
+        Err(found) => gathered.problems.extend(found),
     }
 }
 
@@ -103,20 +126,53 @@ fn files(place: &FilePath) -> Result<Vec<PathBuf>> {
     if !about.is_dir() {
         return Ok(vec![place.to_owned()]);
     }
-    let entries = fs::read_dir(place).map_err(|error| unreadable(place, &error))?;
-    let mut found = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|error| unreadable(place, &error))?.path();
-        if path.is_file() && path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known)) {
-            found.push(path);
-        }
-    }
-    found.sort();
+    let mut found = entries(place)?;
+    found.retain(|path| is_manifest(path));
     if found.is_empty() {
         let text = format!("there are no manifests in `{}`", place.display());
         return Err(Failure::usage(text).help("files ending in .yaml, .yml or .json are looked for").into());
     }
     Ok(found)
+}
+
+/// The manifests of a directory and all below it, but for what is hidden. Links to directories are not followed: they
+/// may lead in circles.
+fn tree(place: &FilePath) -> Result<Vec<PathBuf>> {
+    let about = fs::metadata(place).map_err(|error| unreadable(place, &error))?;
+    if !about.is_dir() {
+        return Ok(vec![place.to_owned()]);
+    }
+    let mut found = Vec::new();
+    let mut open = vec![place.to_owned()];
+    while let Some(folder) = open.pop() {
+        for path in entries(&folder)? {
+            let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+            if path.is_dir() {
+                if !hidden && !path.is_symlink() {
+                    open.push(path);
+                }
+            } else if is_manifest(&path) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// What a directory holds, in order of name.
+fn entries(folder: &FilePath) -> Result<Vec<PathBuf>> {
+    let listing = fs::read_dir(folder).map_err(|error| unreadable(folder, &error))?;
+    let mut found = listing
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<io::Result<Vec<_>>>()
+        .map_err(|error| unreadable(folder, &error))?;
+    found.sort();
+    Ok(found)
+}
+
+fn is_manifest(path: &FilePath) -> bool {
+    path.is_file() && path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known))
 }
 
 fn unreadable(place: &FilePath, error: &io::Error) -> anyhow::Error {

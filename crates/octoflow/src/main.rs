@@ -8,6 +8,7 @@ mod config;
 mod exit;
 mod follow;
 mod jsonpath;
+mod judge;
 mod lines;
 mod load;
 mod local;

@@ -28,7 +28,7 @@ mod tests;
 
 use std::collections::HashSet;
 
-use octoflow_manifest::{Path, Problem, Problems};
+use octoflow_manifest::{Path, Problem, Problems, Severity};
 use octoflow_model::argo::Workflow;
 use serde::Deserialize;
 use serde_json::Value;
@@ -79,6 +79,12 @@ pub trait Surroundings {
 
 /// Judges one object.
 pub fn admit(object: &Value, others: &dyn Surroundings) -> Result<Admitted, Problems> {
+    examine(object, others)
+        .map_err(|found| Problems(found.into_iter().filter(|problem| problem.severity == Severity::Error).collect()))
+}
+
+/// Judges one object, and tells of one that is not let in everything there is to tell, warnings too.
+pub fn examine(object: &Value, others: &dyn Surroundings) -> Result<Admitted, Problems> {
     kind(object)?;
     let checked = shape::check(object, &WORKFLOW);
     let (manifest, broken) = (checked.value, checked.broken);

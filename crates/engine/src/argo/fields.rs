@@ -14,17 +14,36 @@ pub use template::TEMPLATE;
 pub(crate) use template::TYPE_NAMES;
 pub(crate) use volume::SOURCES;
 
-use crate::shape::{ANY, Field, Shape, TEXT, TEXT_MAP};
+use serde_json::Value;
+
+use crate::shape::{self, ANY, Field, Shape, TEXT, TEXT_MAP};
+
+/// A kind of object that can be loaded.
+#[derive(Debug)]
+pub struct Kind {
+    pub name: &'static str,
+    pub api_version: &'static str,
+    pub shape: &'static Shape,
+}
+
+impl Kind {
+    /// The closed JSON Schema of the kind.
+    pub fn schema(&self) -> Value {
+        shape::schema(self.name, self.shape, &[("apiVersion", self.api_version), ("kind", self.name)])
+    }
+}
+
+/// Every kind that can be loaded.
+pub static KINDS: [Kind; 4] = [
+    Kind { name: "Workflow", api_version: API_VERSION, shape: &WORKFLOW },
+    Kind { name: "ConfigMap", api_version: "v1", shape: &CONFIG_MAP },
+    Kind { name: "Secret", api_version: "v1", shape: &SECRET },
+    Kind { name: "PersistentVolumeClaim", api_version: "v1", shape: &CLAIM },
+];
 
 /// The table of a kind that can be loaded.
 pub fn shape_of(kind: &str) -> Option<&'static Shape> {
-    match kind {
-        "Workflow" => Some(&WORKFLOW),
-        "ConfigMap" => Some(&CONFIG_MAP),
-        "Secret" => Some(&SECRET),
-        "PersistentVolumeClaim" => Some(&CLAIM),
-        _ => None,
-    }
+    KINDS.iter().find(|known| known.name == kind).map(|known| known.shape)
 }
 
 /// What an object of this dialect says in `apiVersion`.

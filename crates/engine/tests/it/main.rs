@@ -20,4 +20,6 @@ mod reasons;
 mod retry;
 mod runs;
 mod scenarios;
+mod schema;
 mod steps;
+mod support;

@@ -7,6 +7,7 @@ fn help_names_every_command() {
     let said = Stage::new().good(&["--help"]);
     for command in [
         "run",
+        "lint",
         "list",
         "get",
         "describe",
@@ -17,6 +18,7 @@ fn help_names_every_command() {
         "terminate",
         "suspend",
         "resume",
+        "schema",
         "completion",
         "doctor",
         "version",
@@ -62,6 +64,9 @@ fn shells_get_their_completions() {
     for (shell, mark) in [("bash", "complete -F"), ("zsh", "#compdef octoflow"), ("fish", "complete -c octoflow")] {
         let said = stage.good(&["completion", shell]);
         assert!(said.out.contains(mark), "{shell}: {said}");
+        for word in ["lint", "schema", "sarif"] {
+            assert!(said.out.contains(word), "{shell} does not know {word}");
+        }
     }
     assert_eq!(stage.octoflow(&["completion", "cmd"]).code, 2);
 }

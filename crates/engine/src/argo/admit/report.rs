@@ -98,7 +98,7 @@ impl Report {
         }
     }
 
-    /// The warnings of a manifest that may run, or everything that is wrong with it.
+    /// The warnings of a manifest that may run, or everything that is wrong with one that may not, and its warnings last.
     pub(super) fn verdict(mut self) -> Result<Vec<Problem>, Problems> {
         if self.problems.is_empty() {
             return Ok(self.warnings);
@@ -107,6 +107,7 @@ impl Report {
             let message = format!("only the first {MOST_PROBLEMS} problems are shown, there may be more");
             self.problems.push(Problem::error(code::UNTOLD, message).help("mend these and try again"));
         }
+        self.problems.append(&mut self.warnings);
         Err(Problems(self.problems))
     }
 }

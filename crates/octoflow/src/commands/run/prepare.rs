@@ -4,14 +4,8 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use octoflow_engine::{
-    argo::{
-        admit::{Surroundings, admit},
-        fields::{CLAIM, CONFIG_MAP, SECRET},
-    },
-    shape::{self, Shape},
-};
-use octoflow_manifest::{Path, Problem, Problems};
+use octoflow_engine::argo::admit::admit;
+use octoflow_manifest::{Problem, Problems};
 use octoflow_store::Reader;
 use serde_json::Value;
 
@@ -20,12 +14,9 @@ use crate::{
     adjust::{self, Wishes},
     cli::Run,
     exit::Failure,
+    judge::{self, Around},
     load::{self, Loaded},
-    workflow::text,
 };
-
-/// The code of an object without a name.
-const NAME_MISSING: &str = "OF1014";
 
 #[derive(Debug)]
 pub(crate) struct Prepared {
@@ -64,7 +55,7 @@ pub(crate) fn prepare(args: &Run, context: &Context) -> Result<Option<Prepared>>
     wishes.parameters.extend(args.parameters.iter().cloned());
 
     let (beside, workflows): (Vec<Loaded>, Vec<Loaded>) =
-        loaded.into_iter().partition(|one| beside(one.kind()).is_some());
+        loaded.into_iter().partition(|one| judge::is_beside(one.kind()));
     if workflows.is_empty() {
         return Err(Failure::new(crate::exit::Exit::InvalidManifest, "there is no Workflow in what was given").into());
     }
@@ -72,21 +63,27 @@ pub(crate) fn prepare(args: &Run, context: &Context) -> Result<Option<Prepared>>
         let text = format!("--name can name one workflow, and there are {}", workflows.len());
         return Err(Failure::usage(text).help("use --generate-name, or run them one by one").into());
     }
-    judge(beside, workflows, &wishes, context)
+    admit_all(beside, workflows, &wishes, context)
 }
 
-fn judge(beside: Vec<Loaded>, workflows: Vec<Loaded>, wishes: &Wishes, context: &Context) -> Result<Option<Prepared>> {
+fn admit_all(
+    beside: Vec<Loaded>,
+    workflows: Vec<Loaded>,
+    wishes: &Wishes,
+    context: &Context,
+) -> Result<Option<Prepared>> {
     let mut told = Told::new(context);
     let mut problems = Problems::default();
     let mut objects = Vec::new();
     for mut one in beside {
         adjust::adjust_namespace(&mut one.value, wishes.namespace.as_deref());
-        let found = check_beside(&one);
+        let found = judge::check_beside(&one);
         problems.extend(found.0.into_iter().map(|problem| one.locate(problem)));
         found.1.into_iter().for_each(|warning| told.warning(&one.locate(warning)));
         objects.push(one.value);
     }
-    let surroundings = Around::new(&objects, context);
+    // Only used for warnings; a directory that cannot be read is told when it is opened.
+    let surroundings = Around::new(&objects, Reader::open(&context.data_dir).ok());
     let mut ready = Vec::new();
     for mut one in workflows {
         for warning in adjust::adjust(&mut one.value, wishes) {
@@ -97,7 +94,7 @@ fn judge(beside: Vec<Loaded>, workflows: Vec<Loaded>, wishes: &Wishes, context: 
                 for warning in admitted.warnings() {
                     told.warning(&one.locate(warning.clone()));
                 }
-                if let Some(problem) = nameless(&one.value) {
+                if let Some(problem) = judge::nameless(&one.value) {
                     problems.push(one.locate(problem));
                 }
                 let manifest = admitted.manifest().clone();
@@ -122,36 +119,6 @@ fn tell_all(problems: &Problems, context: &Context) -> Result<Option<Prepared>> 
     Ok(None)
 }
 
-/// The shape of objects that only stand beside workflows.
-fn beside(kind: &str) -> Option<&'static Shape> {
-    match kind {
-        "ConfigMap" => Some(&CONFIG_MAP),
-        "Secret" => Some(&SECRET),
-        "PersistentVolumeClaim" => Some(&CLAIM),
-        _ => None,
-    }
-}
-
-fn check_beside(one: &Loaded) -> (Vec<Problem>, Vec<Problem>) {
-    let shape = beside(one.kind()).expect("only objects with a shape are checked here");
-    let mut checked = shape::check(&one.value, shape);
-    if text(&one.value["metadata"], "name").is_empty() {
-        let path = Path::root().join("metadata").join("name");
-        checked.problems.push(Problem::error(NAME_MISSING, format!("the {} has no name", one.kind())).path(path));
-    }
-    (checked.problems, checked.warnings)
-}
-
-fn nameless(workflow: &Value) -> Option<Problem> {
-    let metadata = &workflow["metadata"];
-    let has_name = !text(metadata, "name").is_empty() || !text(metadata, "generateName").is_empty();
-    (!has_name).then(|| {
-        Problem::error(NAME_MISSING, "the workflow has neither a name nor a generateName")
-            .path(Path::root().join("metadata"))
-            .help("add one, or pass --name or --generate-name")
-    })
-}
-
 /// Says each warning once.
 struct Told<'a> {
     context: &'a Context,
@@ -173,41 +140,5 @@ impl<'a> Told<'a> {
         if self.said.insert(text.to_owned()) {
             self.context.output.warn(text);
         }
-    }
-}
-
-/// What workflows may refer to: the objects of the files, and those of earlier runs.
-struct Around<'a> {
-    objects: BTreeSet<(&'a str, &'a str, &'a str)>,
-    stored: Option<Reader>,
-}
-
-impl<'a> Around<'a> {
-    fn new(objects: &'a [Value], context: &Context) -> Self {
-        let known = objects
-            .iter()
-            .map(|object| (text(object, "kind"), adjust::namespace(object), text(&object["metadata"], "name")))
-            .collect();
-        // Only used for warnings; a directory that cannot be read is told when it is opened.
-        Self { objects: known, stored: Reader::open(&context.data_dir).ok() }
-    }
-
-    fn has(&self, kind: &str, namespace: &str, name: &str) -> bool {
-        self.objects.contains(&(kind, namespace, name))
-            || self.stored.as_ref().is_some_and(|reader| matches!(reader.object(kind, namespace, name), Ok(Some(_))))
-    }
-}
-
-impl Surroundings for Around<'_> {
-    fn has_config_map(&self, namespace: &str, name: &str) -> bool {
-        self.has("ConfigMap", namespace, name)
-    }
-
-    fn has_secret(&self, namespace: &str, name: &str) -> bool {
-        self.has("Secret", namespace, name)
-    }
-
-    fn has_claim(&self, namespace: &str, name: &str) -> bool {
-        self.has("PersistentVolumeClaim", namespace, name)
     }
 }

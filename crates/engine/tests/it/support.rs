@@ -1,0 +1,79 @@
+//! The support list in the documentation is made from the table of fields; this keeps it so.
+//! `UPDATE=1` writes it anew.
+
+use std::{collections::HashMap, env, fmt::Write, fs, path::Path};
+
+use octoflow_engine::{
+    argo::fields::KINDS,
+    shape::{Field, Shape, Support},
+};
+
+const BEGIN: &str = "<!-- fields: made from the table in crates/engine/src/argo/fields, do not edit -->";
+const END: &str = "<!-- end of fields -->";
+const REFRESH: &str = "UPDATE=1 cargo nextest run -p octoflow-engine documented";
+
+#[test]
+fn every_field_is_documented_as_it_is_supported() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/dialects/argo.md");
+    let text = fs::read_to_string(&file).expect("the dialect has its page");
+    let (before, rest) = text.split_once(BEGIN).expect("the page says where the list begins");
+    let (_, after) = rest.split_once(END).expect("the page says where the list ends");
+    let fresh = format!("{before}{BEGIN}\n{}\n{END}{after}", list());
+    if env::var_os("UPDATE").is_some_and(|wish| wish == "1") {
+        fs::write(&file, fresh).expect("the page can be written");
+        return;
+    }
+    let line =
+        text.lines().zip(fresh.lines()).position(|(old, new)| old != new).map_or(text.lines().count(), |at| at + 1);
+    assert!(text == fresh, "docs/dialects/argo.md is out of date from line {line} on; refresh it with: {REFRESH}");
+}
+
+fn list() -> String {
+    let mut text = String::new();
+    for kind in &KINDS {
+        let _ = write!(text, "\n### {}\n\n| Field | Support | What it is |\n| --- | --- | --- |\n", kind.name);
+        let mut places = HashMap::new();
+        rows(kind.shape, "", &mut places, &mut text);
+    }
+    text
+}
+
+/// The fields of an object and of those in it. One that was listed already, such as a template in a template, is
+/// referred to by where that was.
+fn rows(shape: &'static Shape, place: &str, places: &mut HashMap<*const Shape, String>, text: &mut String) {
+    for field in shape.fields() {
+        let path = if place.is_empty() { field.name.to_owned() } else { format!("{place}.{}", field.name) };
+        let (inner, below) = object_in(field.shape, path.clone());
+        let listed = places.get(&std::ptr::from_ref(inner)).cloned();
+        let alike = listed.as_ref().map_or(String::new(), |listed| format!(" (its fields: see `{listed}`)"));
+        let _ = writeln!(text, "| `{path}` | {} | {}{alike} |", word(field), told(field).replace('|', "\\|"));
+        if listed.is_none() && inner.fields().next().is_some() {
+            places.insert(std::ptr::from_ref(inner), below.clone());
+            rows(inner, &below, places, text);
+        }
+    }
+}
+
+/// What a list or map holds in the end, and how its place is written.
+fn object_in(shape: &'static Shape, path: String) -> (&'static Shape, String) {
+    match shape {
+        Shape::List(inner) => object_in(inner, format!("{path}[]")),
+        Shape::Map(inner) => object_in(inner, format!("{path}.*")),
+        other => (other, path),
+    }
+}
+
+fn word(field: &Field) -> &'static str {
+    match field.support {
+        Support::Yes => "supported",
+        Support::Ignored(_) => "warns",
+        Support::Refused => "refused",
+    }
+}
+
+fn told(field: &Field) -> String {
+    match field.support {
+        Support::Ignored(why) => format!("{}; no effect: {why}", field.about),
+        Support::Yes | Support::Refused => field.about.to_owned(),
+    }
+}

@@ -1,0 +1,110 @@
+//! `octoflow lint FILE|DIR|-…`: everything that is wrong with manifests, told at once, without running or storing
+//! anything. What is found is data and goes to standard output; the verdict is talk unless it is all there is to read.
+
+use anyhow::Result;
+use octoflow_engine::argo::fields::{KINDS, OTHER_KINDS};
+use octoflow_manifest::{Problem, Problems, Severity};
+use serde_json::Value;
+
+use crate::{
+    cli::{Lint, Telling},
+    exit::{Exit, Failure},
+    judge::{Around, judge},
+    load::{self, Loaded},
+    names::nearest,
+    output::{Output, findings, json::pretty},
+    workflow::text,
+};
+
+/// What every `apiVersion` of the dialect begins with.
+const GROUP: &str = "argoproj.io/";
+
+pub(crate) fn lint(args: &Lint, output: &Output) -> Result<Exit> {
+    let gathered = load::load_trees(&args.manifests)?;
+    let (ours, others): (Vec<Loaded>, Vec<Loaded>) = gathered.objects.into_iter().partition(|one| is_ours(&one.value));
+    for other in others {
+        output.detail(&format!("{}: not a manifest of ours, left alone", other.place()));
+    }
+    let wanted: Vec<&Loaded> =
+        ours.iter().filter(|one| args.kinds.is_empty() || args.kinds.contains(&one.kind())).collect();
+    let mut problems = gathered.problems;
+    if wanted.is_empty() && problems.is_empty() {
+        let text = "found nothing to lint in the specified paths, failing...";
+        return Err(Failure::new(Exit::InvalidManifest, text)
+            .help("workflows and what stands beside them are looked for in files ending in .yaml, .yml or .json")
+            .into());
+    }
+    let around = Around::new(ours.iter().map(|one| &one.value), None);
+    problems.extend(wanted.into_iter().flat_map(|one| judge(one, &around)));
+    if args.strict {
+        problems.0.iter_mut().for_each(|problem| problem.severity = Severity::Error);
+    }
+    // The order of the arguments does not matter to what is found, nor to how it is told.
+    problems.0.sort_by(|one, other| place(one).cmp(&place(other)));
+    tell(&problems, args.output, output)
+}
+
+fn tell(problems: &Problems, telling: Telling, output: &Output) -> Result<Exit> {
+    match telling {
+        Telling::Pretty if problems.is_empty() => {}
+        Telling::Pretty => output.line(&problems.render(output.paint().is_on()))?,
+        Telling::Json => output.data(&pretty(&problems.to_json()))?,
+        Telling::Github => output.data(&findings::github(problems))?,
+        Telling::Sarif => output.data(&pretty(&findings::sarif(problems)))?,
+    }
+    let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
+    if errors > 0 {
+        output.talk(&format!("{errors} linting errors found!"));
+        return Ok(Exit::InvalidManifest);
+    }
+    let verdict = "no linting errors found!";
+    match telling {
+        Telling::Pretty => output.line(verdict)?,
+        Telling::Json | Telling::Github | Telling::Sarif => output.talk(verdict),
+    }
+    Ok(Exit::Succeeded)
+}
+
+/// Files of other tools lie beside manifests. Only what says that it is of the dialect, or nearly says so, is judged.
+fn is_ours(object: &Value) -> bool {
+    let (version, kind) = (text(object, "apiVersion"), text(object, "kind"));
+    if version.is_empty() && kind.is_empty() {
+        return object.get("spec").is_some();
+    }
+    let known = KINDS.iter().map(|kind| kind.name).chain(OTHER_KINDS.iter().copied());
+    version.starts_with(GROUP) || nearest(kind, known).is_some()
+}
+
+fn place(problem: &Problem) -> (Option<&str>, Option<(usize, usize)>) {
+    (problem.source.as_ref().map(|source| source.name()), problem.span.map(|span| (span.line, span.column)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_of_other_tools_is_told_from_what_is_misspelt() {
+        for ours in [
+            json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Anything"}),
+            json!({"apiVersion": "argoproj.io/v1alpha1"}),
+            json!({"kind": "Worfklow"}),
+            json!({"apiVersion": "v1", "kind": "ConfigMap"}),
+            json!({"apiVersion": "argoproj.oi/v1alpha1", "kind": "Workflow"}),
+            json!({"metadata": {}, "spec": {}}),
+        ] {
+            assert!(is_ours(&ours), "{ours}");
+        }
+        for other in [
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {}}),
+            json!({"apiVersion": "v2", "name": "chart"}),
+            json!({"services": {}}),
+            json!(["a"]),
+            json!("text"),
+        ] {
+            assert!(!is_ours(&other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Judges loaded objects against each other. `run` and `lint` share it, so that what one refuses is what the other
+//! calls an error. It tells problems; it prints and stores nothing.
+
+use std::collections::BTreeSet;
+
+use octoflow_engine::{
+    argo::{
+        admit::{Surroundings, examine},
+        fields::{CLAIM, CONFIG_MAP, SECRET},
+    },
+    shape::{self, Shape},
+};
+use octoflow_manifest::{Path, Problem, Problems};
+use octoflow_store::Reader;
+use serde_json::Value;
+
+use crate::{adjust, load::Loaded, workflow::text};
+
+/// The code of an object without a name.
+const NAME_MISSING: &str = "OF1014";
+
+/// Everything there is to tell about one object, warnings too, each at its place in the text.
+pub(crate) fn judge(one: &Loaded, around: &Around<'_>) -> Problems {
+    let found = if is_beside(one.kind()) {
+        let (mut problems, warnings) = check_beside(one);
+        problems.extend(warnings);
+        problems
+    } else {
+        match examine(&one.value, around) {
+            Ok(admitted) => admitted.warnings().iter().cloned().chain(nameless(&one.value)).collect(),
+            Err(mut problems) => {
+                let readable = matches!(one.value.get("metadata"), None | Some(Value::Null | Value::Object(_)));
+                problems.extend(nameless(&one.value).filter(|_| one.kind() == "Workflow" && readable));
+                problems.0
+            }
+        }
+    };
+    Problems(found.into_iter().map(|problem| one.locate(problem)).collect())
+}
+
+/// Whether objects of this kind only stand beside workflows.
+pub(crate) fn is_beside(kind: &str) -> bool {
+    beside(kind).is_some()
+}
+
+fn beside(kind: &str) -> Option<&'static Shape> {
+    match kind {
+        "ConfigMap" => Some(&CONFIG_MAP),
+        "Secret" => Some(&SECRET),
+        "PersistentVolumeClaim" => Some(&CLAIM),
+        _ => None,
+    }
+}
+
+/// Problems and warnings, not yet located.
+pub(crate) fn check_beside(one: &Loaded) -> (Vec<Problem>, Vec<Problem>) {
+    let shape = beside(one.kind()).expect("only objects with a shape are checked here");
+    let mut checked = shape::check(&one.value, shape);
+    if text(&one.value["metadata"], "name").is_empty() {
+        let path = Path::root().join("metadata").join("name");
+        checked.problems.push(Problem::error(NAME_MISSING, format!("the {} has no name", one.kind())).path(path));
+    }
+    (checked.problems, checked.warnings)
+}
+
+pub(crate) fn nameless(workflow: &Value) -> Option<Problem> {
+    let metadata = &workflow["metadata"];
+    let has_name = !text(metadata, "name").is_empty() || !text(metadata, "generateName").is_empty();
+    (!has_name).then(|| {
+        Problem::error(NAME_MISSING, "the workflow has neither a name nor a generateName")
+            .path(Path::root().join("metadata"))
+            .help("add one, or pass --name or --generate-name")
+    })
+}
+
+/// What workflows may refer to: the objects of the files, and those of earlier runs.
+pub(crate) struct Around<'a> {
+    objects: BTreeSet<(&'a str, &'a str, &'a str)>,
+    stored: Option<Reader>,
+}
+
+impl<'a> Around<'a> {
+    pub(crate) fn new(objects: impl IntoIterator<Item = &'a Value>, stored: Option<Reader>) -> Self {
+        let objects = objects
+            .into_iter()
+            .map(|object| (text(object, "kind"), adjust::namespace(object), text(&object["metadata"], "name")))
+            .collect();
+        Self { objects, stored }
+    }
+
+    fn has(&self, kind: &str, namespace: &str, name: &str) -> bool {
+        self.objects.contains(&(kind, namespace, name))
+            || self.stored.as_ref().is_some_and(|reader| matches!(reader.object(kind, namespace, name), Ok(Some(_))))
+    }
+}
+
+impl Surroundings for Around<'_> {
+    fn has_config_map(&self, namespace: &str, name: &str) -> bool {
+        self.has("ConfigMap", namespace, name)
+    }
+
+    fn has_secret(&self, namespace: &str, name: &str) -> bool {
+        self.has("Secret", namespace, name)
+    }
+
+    fn has_claim(&self, namespace: &str, name: &str) -> bool {
+        self.has("PersistentVolumeClaim", namespace, name)
+    }
+}
