@@ -72,6 +72,14 @@ impl House {
                 engine.put_keyed(parsed.kind, &parsed.namespace, &parsed.name, parsed.data);
             }
         }
+        let mut unread = Vec::new();
+        // Nobody may take a lock from an open run because that has not been taken up here.
+        for row in reader.unfinished()? {
+            let facts = read::facts(&reader, row.run)?;
+            if let Err(why) = engine.respect(row.run, facts) {
+                unread.push(format!("run {} cannot be read, so its locks count as free: {why}", row.run));
+            }
+        }
         let next_run = reader.next_run_id()?.0;
         let (messages, inbox) = mpsc::channel();
         let reports = messages.clone();
@@ -79,7 +87,7 @@ impl House {
             // The house is closing when nobody listens; the runtime keeps what it knows for the next one.
             let _ = reports.send(Message::Reports(batch));
         });
-        let (runtime, notices): (Box<dyn Runtime>, Vec<String>) = match config.place {
+        let (runtime, mut notices): (Box<dyn Runtime>, Vec<String>) = match config.place {
             Place::Processes(config) => {
                 let (runtime, notices) = process::open(*config, sink)?;
                 (Box::new(runtime), notices.into_iter().map(|notice| notice.0).collect())
@@ -91,6 +99,7 @@ impl House {
         let handle =
             std::thread::Builder::new().name("pump".to_owned()).spawn(move || worker.work()).map_err(Error::Thread)?;
         let house = Self { messages, worker: Mutex::new(Some(handle)), store, next_run: Mutex::new(next_run), runtime };
+        notices.extend(unread);
         Ok((house, notices))
     }
 

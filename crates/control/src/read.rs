@@ -3,6 +3,7 @@
 use octoflow_engine::{
     argo::{Run, explain, status},
     engine::fold,
+    locks::Locks,
     schedule::Scheduler,
 };
 use octoflow_model::{AttemptId, Fact, NodeIx, RunId, Time, argo::NodeKind};
@@ -46,14 +47,14 @@ pub fn attempts(reader: &Reader, run: RunId) -> Result<Vec<(String, AttemptId)>,
 pub fn explain(reader: &Reader, run: RunId) -> Result<Vec<Explanation>, Error> {
     match archived(reader, run)? {
         Some(record) => Ok(failures(&record["object"])),
-        None => Ok(of_open(&folded(reader, run)?, None)),
+        None => Ok(of_open(&folded(reader, run)?, None, None)),
     }
 }
 
 /// The reasons of an open run, beside what has already failed in it.
-pub fn of_open(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
+pub fn of_open(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Locks>) -> Vec<Explanation> {
     let mut found = failures(&status::object(run));
-    found.extend(explain::explain(run, scheduler).into_iter().map(|one| Explanation {
+    found.extend(explain::explain_with(run, scheduler, locks).into_iter().map(|one| Explanation {
         node: one.node,
         phase: one.phase.map(|phase| phase.word().to_owned()).unwrap_or_default(),
         reason: one.reason.to_string(),

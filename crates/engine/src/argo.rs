@@ -21,6 +21,7 @@ mod fold;
 mod follow;
 mod instance;
 mod leaf;
+pub mod lock;
 mod outputs;
 mod retry;
 mod scope;

@@ -3,11 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use octoflow_model::{AttemptId, Fact, NodeIx, Order, Report, RunId, Task, Time, fact::Submission, meta::KeyedData};
+use octoflow_model::{
+    AttemptId, Claim, Fact, Limit, NodeIx, Order, Report, RunId, Task, Time, fact::Submission, meta::KeyedData,
+};
 
 use crate::{
     argo::{Run, Turn, node::Leaf},
     input::{Command, Input, Outcome, Refusal},
+    locks::{Holder, Locks, Ready, Verdict},
     schedule::{Capacity, Scheduler, TaskRef},
 };
 
@@ -30,12 +33,30 @@ impl World {
     pub fn keyed(&self, kind: Keyed, namespace: &str, name: &str) -> Option<&KeyedData> {
         self.keyed.get(&(kind, namespace.to_owned(), name.to_owned()))
     }
+
+    /// How many may hold a lock now.
+    fn limit(&self, claim: &Claim) -> Result<u32, String> {
+        let Limit::Key { namespace, map, key, otherwise } = &claim.limit else { return Ok(1) };
+        let data = self.keyed(Keyed::ConfigMap, namespace, map);
+        let text = match (data.and_then(|data| data.entries.get(key)), otherwise) {
+            (Some(text), _) => String::from_utf8_lossy(text),
+            (None, Some(limit)) => return Ok(*limit),
+            (None, None) if data.is_some() => {
+                return Err(format!("ConfigMap '{map}' in namespace '{namespace}' has no key '{key}'"));
+            }
+            (None, None) => return Err(format!("ConfigMap '{map}' not found in namespace '{namespace}'")),
+        };
+        text.trim().parse().map_err(|_| {
+            format!("the limit of {} is not a whole number from 0: '{}'", claim.key, crate::shape::short(&text))
+        })
+    }
 }
 
 pub struct Engine {
     runs: HashMap<RunId, Run>,
     world: World,
     scheduler: Scheduler,
+    locks: Locks,
     wakes: BTreeSet<(Time, RunId, Option<NodeIx>)>,
 }
 
@@ -45,12 +66,15 @@ impl Engine {
             runs: HashMap::new(),
             world: World::default(),
             scheduler: Scheduler::new(capacity),
+            locks: Locks::default(),
             wakes: BTreeSet::new(),
         }
     }
 
     pub fn put_keyed(&mut self, kind: Keyed, namespace: &str, name: &str, data: KeyedData) {
         self.world.keyed.insert((kind, namespace.to_owned(), name.to_owned()), data);
+        // It may hold a semaphore's limit. Whoever may go now goes with the next input.
+        self.locks.look_again();
     }
 
     pub fn run(&self, run: RunId) -> Option<&Run> {
@@ -61,6 +85,10 @@ impl Engine {
         &self.scheduler
     }
 
+    pub fn locks(&self) -> &Locks {
+        &self.locks
+    }
+
     /// When to call again with [`Input::Tick`] if nothing else happens before.
     pub fn wake_at(&self) -> Option<Time> {
         self.wakes.first().map(|(at, _, _)| *at)
@@ -69,6 +97,7 @@ impl Engine {
     /// A finished run is kept elsewhere by now.
     pub fn forget(&mut self, run: RunId) {
         self.runs.remove(&run);
+        self.locks.release_run(run);
         self.wakes.retain(|(_, owner, _)| *owner != run);
     }
 
@@ -135,9 +164,30 @@ impl Engine {
     pub fn restore(&mut self, id: RunId, facts: impl IntoIterator<Item = Fact>) -> Result<(), String> {
         let run = fold(id, facts)?;
         if !run.state.finished() {
+            self.adopt_locks(&run);
+            // Those who wait are in their queues before the first run goes on, so that nobody overtakes them.
+            for (node, waiter) in run.waiters() {
+                self.locks.enqueue(Holder { run: id, node }, waiter);
+            }
             self.runs.insert(id, run);
         }
         Ok(())
+    }
+
+    /// Keeps the locks of an open run that is not restored here, so that nobody takes them from it. Every open run must
+    /// be restored or respected before the first is taken up: a lock is not free because its holder has not been read yet.
+    pub fn respect(&mut self, id: RunId, facts: Vec<Fact>) -> Result<(), String> {
+        if facts.iter().any(|fact| matches!(fact, Fact::Locked { .. })) {
+            let run = fold(id, facts)?;
+            self.adopt_locks(&run);
+        }
+        Ok(())
+    }
+
+    fn adopt_locks(&mut self, run: &Run) {
+        for (holder, claims, name) in run.held_locks() {
+            self.locks.adopt(holder, claims, &name);
+        }
     }
 
     /// A restored run goes on: what is believed to be with a runtime is told, everything open is looked at once.
@@ -149,6 +199,9 @@ impl Engine {
             let open: Vec<(NodeIx, Leaf)> = run.open_leaves().collect();
             for (node, leaf) in open {
                 let task = TaskRef { run: id, node };
+                if leaf == Leaf::Barred {
+                    continue;
+                }
                 if leaf == Leaf::Queued {
                     self.scheduler.enqueue(task, run.priority(node), run.resources(node));
                     continue;
@@ -185,8 +238,19 @@ impl Engine {
         turn.settle();
         let (facts, orders) = (turn.facts, turn.orders);
         for fact in &facts {
-            if let Fact::Finished(finished) = fact {
-                self.scheduler.release(TaskRef { run: id, node: finished.node });
+            match fact {
+                Fact::Finished(finished) => {
+                    self.scheduler.release(TaskRef { run: id, node: finished.node });
+                    self.locks.release(Holder { run: id, node: Some(finished.node) });
+                    self.locks.look_at_passed();
+                }
+                Fact::Ended { .. } => self.locks.release_run(id),
+                _ => {}
+            }
+        }
+        for node in run.take_wants() {
+            if let Some(waiter) = run.waiter(node) {
+                self.locks.enqueue(Holder { run: id, node }, waiter);
             }
         }
         for node in run.take_queued() {
@@ -199,9 +263,31 @@ impl Engine {
         outcome.orders.extend(orders);
     }
 
+    /// Gives free locks to those who wait for them, and tells the others what they wait for.
+    fn grant(&mut self, now: Time, outcome: &mut Outcome) {
+        loop {
+            let (runs, world) = (&self.runs, &self.world);
+            let ready =
+                |holder: Holder| runs.get(&holder.run).map_or(Ready::Later, |run| run.ready_for_locks(holder.node));
+            match self.locks.next(|claim| world.limit(claim), ready) {
+                Some(Verdict::Take(holder)) => {
+                    self.turn(holder.run, now, outcome, |turn| turn.locked(holder.node));
+                }
+                Some(Verdict::Wait(holder, wait)) => {
+                    self.turn(holder.run, now, outcome, |turn| turn.wait_for(holder.node, wait));
+                }
+                Some(Verdict::Wrong(holder, why)) => {
+                    self.turn(holder.run, now, outcome, |turn| turn.refuse_locks(holder.node, &why));
+                }
+                None => return,
+            }
+        }
+    }
+
     /// Gives free room to waiting tasks until there is none.
     fn schedule(&mut self, now: Time, outcome: &mut Outcome) {
         loop {
+            self.grant(now, outcome);
             let runs = &self.runs;
             let picked = self.scheduler.pick(|task| runs.get(&task.run).is_some_and(|run| run.is_queued(task.node)));
             let Some(task) = picked else { return };

@@ -3,12 +3,14 @@
 
 pub mod call;
 pub mod phase;
+pub mod synchronization;
 pub mod template;
 pub mod value;
 pub mod workflow;
 
 pub use call::{Arguments, Artifact, Call, ContinueOn, Hook, Sequence};
 pub use phase::{NodeKind, Phase, RunPhase, Shutdown};
+pub use synchronization::Synchronization;
 pub use template::{
     Container, Dag, Inputs, OutputArtifact, OutputParameter, Outputs, RetryStrategy, Script, Suspend, Template,
     ValueFrom,

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::{
     argo::{NodeKind, Phase, RunPhase, Shutdown},
     ids::NodeIx,
+    lock::Claim,
     task::StoredArtifact,
     time::Time,
 };
@@ -23,6 +24,32 @@ pub enum Fact {
     },
     /// A node came into being.
     Added(Box<NodeAdded>),
+    /// The node, or the run itself before it begins, must hold all of these before it goes on.
+    Wanted {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node: Option<NodeIx>,
+        locks: Vec<Claim>,
+    },
+    /// It waits: others hold one of its locks, or come before it.
+    Waiting {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node: Option<NodeIx>,
+        at: Time,
+        /// The lock that keeps it, and who holds that now.
+        lock: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        holders: Vec<String>,
+        message: String,
+    },
+    /// It holds all its locks, until it is over.
+    Locked {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node: Option<NodeIx>,
+        at: Time,
+        /// When the engine must look at the node again without being told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wake: Option<Time>,
+    },
     /// A loop at this node (a step group or a task group) was expanded into items.
     Expanded {
         node: NodeIx,
@@ -128,6 +155,9 @@ pub struct NodeAdded {
     /// When the engine must look at it again without being told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wake: Option<Time>,
+    /// It may not go on before it holds its locks.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub barred: bool,
     /// The name people see, where a template chose its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display: Option<String>,

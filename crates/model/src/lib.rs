@@ -4,6 +4,7 @@
 pub mod argo;
 pub mod fact;
 pub mod ids;
+pub mod lock;
 pub mod meta;
 pub mod order;
 pub mod task;
@@ -11,6 +12,7 @@ pub mod time;
 
 pub use fact::Fact;
 pub use ids::{AttemptId, NodeIx, Revision, RunId};
+pub use lock::{Claim, Limit};
 pub use order::{Order, Report};
 pub use task::Task;
 pub use time::Time;

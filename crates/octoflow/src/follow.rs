@@ -58,6 +58,12 @@ pub(crate) enum Event {
         until: Time,
         message: String,
     },
+    /// Others hold a lock that the node, or the run as a whole, needs.
+    Locked {
+        node: Option<NodeIx>,
+        lock: String,
+        holders: Vec<String>,
+    },
     Suspended,
     Resumed,
     ShuttingDown(Shutdown),
@@ -103,6 +109,25 @@ impl Followed {
             Fact::Backoff { node, at, until, message } => {
                 Some((*at, Event::Backoff { node: *node, until: *until, message: message.clone() }))
             }
+            Fact::Waiting { node, at, lock, holders, message } => {
+                match node {
+                    Some(node) => message.clone_into(&mut self.nodes.get_mut(node.at())?.message),
+                    None => message.clone_into(&mut self.message),
+                }
+                Some((*at, Event::Locked { node: *node, lock: lock.clone(), holders: holders.clone() }))
+            }
+            Fact::Locked { node: None, .. } => {
+                self.message.clear();
+                None
+            }
+            Fact::Locked { node: Some(node), at, .. } => {
+                let seen = self.nodes.get_mut(node.at())?;
+                seen.message.clear();
+                if seen.kind != NodeKind::Pod {
+                    seen.phase = Phase::Running;
+                }
+                (seen.kind == NodeKind::Suspend).then_some((*at, Event::Waits(*node)))
+            }
             Fact::Finished(end) => {
                 let message = self.readable(&end.message);
                 let seen = self.nodes.get_mut(end.node.at()).filter(|seen| seen.finished.is_none())?;
@@ -123,6 +148,7 @@ impl Followed {
                 Some((*at, Event::Ended))
             }
             Fact::Submitted(_)
+            | Fact::Wanted { .. }
             | Fact::Expanded { .. }
             | Fact::Launched { .. }
             | Fact::Settled { .. }
@@ -165,7 +191,7 @@ impl Followed {
         self.total += usize::from(counts(added.kind));
         self.done += usize::from(counts(added.kind) && born_final);
         match added.kind {
-            NodeKind::Suspend if !born_final => Some((added.at, Event::Waits(at))),
+            NodeKind::Suspend if !born_final && !added.barred => Some((added.at, Event::Waits(at))),
             kind if born_final && is_told(kind) => Some((added.at, Event::Finished(at))),
             _ => None,
         }
@@ -241,6 +267,7 @@ pub(crate) mod tests {
             inputs: InputValues::default(),
             followed: false,
             wake: None,
+            barred: false,
             display: None,
         }))
     }

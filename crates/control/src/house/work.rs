@@ -197,6 +197,8 @@ impl Worker {
             }
             Message::Keyed { object, reply } => {
                 self.pump.engine.put_keyed(object.kind, &object.namespace, &object.name, object.data);
+                // It may raise the limit of a semaphore that somebody waits for.
+                self.input(Input::Tick, now).ok();
                 let _ = reply.send(Ok(()));
             }
             Message::Watch { run, watcher } => {
@@ -216,7 +218,7 @@ impl Worker {
             }
             Message::Explain { run, reply } => {
                 let engine = &self.pump.engine;
-                match engine.run(run).map(|run| read::of_open(run, Some(engine.scheduler()))) {
+                match engine.run(run).map(|run| read::of_open(run, Some(engine.scheduler()), Some(engine.locks()))) {
                     Some(reasons) => drop(reply.send(Ok(Some(reasons)))),
                     None => self.store.commit(Batch::new(), move |_| drop(reply.send(Ok(None)))),
                 }

@@ -113,3 +113,49 @@ fn values_of_a_config_map_reach_the_run_and_survive_a_restart() {
     let object = finish(&house, run);
     assert_eq!(object["status"]["nodes"]["w"]["inputs"]["parameters"][0]["value"], "v");
 }
+
+/// Suspended while it holds these locks.
+fn holding(locks: Value) -> Value {
+    let mut manifest = waiting();
+    manifest["spec"]["synchronization"] = locks;
+    manifest
+}
+
+fn resume() -> Command {
+    Command::Resume { selector: None, supplied: Default::default() }
+}
+
+#[test]
+fn a_lock_stays_with_its_run_while_nobody_has_taken_that_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let house = open(dir.path());
+    let first = house.submit(submit("first", holding(json!({"mutexes": [{"name": "m"}]})))).unwrap();
+    house.close().unwrap();
+
+    let house = open(dir.path());
+    let second = house.submit(submit("second", holding(json!({"mutexes": [{"name": "m"}]})))).unwrap();
+    assert_eq!(house.object(second).unwrap()["status"]["phase"], "Pending");
+    let reasons = house.explain(second).unwrap();
+    assert_eq!(reasons[0].reason, "waits for the lock default/Mutex/m, held by default/first");
+    house.take_up(first).unwrap();
+    assert_eq!(house.object(second).unwrap()["status"]["phase"], "Pending");
+    house.command(first, resume()).unwrap();
+    finish(&house, first);
+    assert_eq!(house.object(second).unwrap()["status"]["phase"], "Running");
+    house.command(second, resume()).unwrap();
+    assert_eq!(finish(&house, second)["status"]["phase"], "Succeeded");
+}
+
+#[test]
+fn raising_the_limit_of_a_semaphore_lets_the_next_run_begin() {
+    let dir = tempfile::tempdir().unwrap();
+    let house = open(dir.path());
+    let limit = |limit: &str| json!({"kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"k": limit}});
+    house.put_object(limit("1")).unwrap();
+    let locks = json!({"semaphores": [{"configMapKeyRef": {"name": "c", "key": "k"}}]});
+    house.submit(submit("first", holding(locks.clone()))).unwrap();
+    let second = house.submit(submit("second", holding(locks))).unwrap();
+    assert_eq!(house.object(second).unwrap()["status"]["phase"], "Pending");
+    house.put_object(limit("2")).unwrap();
+    assert_eq!(house.object(second).unwrap()["status"]["phase"], "Running");
+}

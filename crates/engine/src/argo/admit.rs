@@ -13,6 +13,7 @@ mod expression;
 mod hook;
 mod item;
 mod loaded;
+mod lock;
 mod name;
 mod output;
 mod report;
@@ -86,10 +87,16 @@ pub fn admit(object: &Value, others: &dyn Surroundings) -> Result<Admitted, Prob
 /// Judges one object, and tells of one that is not let in everything there is to tell, warnings too.
 pub fn examine(object: &Value, others: &dyn Surroundings) -> Result<Admitted, Problems> {
     kind(object)?;
-    let checked = shape::check(object, &WORKFLOW);
+    let mended = with_version(object);
+    let checked = shape::check(mended.as_ref().map_or(object, |(_, object)| object), &WORKFLOW);
     let (manifest, broken) = (checked.value, checked.broken);
     let mut report = Report::new(checked.problems, checked.warnings);
     version(&manifest, &broken, &mut report);
+    if let Some((key, _)) = &mended {
+        report.warn(&At::base(&Path::root().join(key.as_str())), shape::code::UNKNOWN_FIELD, || {
+            format!("`{key}` is read as `apiVersion`")
+        });
+    }
     let workflow = match Workflow::deserialize(&manifest) {
         Ok(workflow) => workflow,
         Err(error) => {
@@ -185,6 +192,20 @@ fn kind(object: &Value) -> Result<(), Problems> {
         None => problem.help(format!("known kinds: {}", known.join(", "))),
     };
     Err(problem.into())
+}
+
+/// A misspelt `apiVersion` whose value leaves no doubt is read as what it is meant to be: the object with it put right.
+fn with_version(object: &Value) -> Option<(String, Value)> {
+    let fields = object.as_object().filter(|fields| !fields.contains_key("apiVersion"))?;
+    let misspelt = |(key, value): &(&String, &Value)| {
+        value.as_str() == Some(API_VERSION) && nearest(key, ["apiVersion"]).is_some()
+    };
+    let (key, _) = fields.iter().find(misspelt)?;
+    let mut object = object.clone();
+    if let Some(version) = object.as_object_mut().and_then(|fields| fields.remove(key)) {
+        object["apiVersion"] = version;
+    }
+    Some((key.clone(), object))
 }
 
 fn version(manifest: &Value, broken: &[Path], report: &mut Report) {

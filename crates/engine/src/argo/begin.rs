@@ -25,7 +25,11 @@ impl Turn<'_> {
 
     fn begin(&mut self) {
         match self.global_parameters() {
-            Ok(parameters) => self.decide(Fact::Began { at: self.now, parameters }),
+            Ok(parameters) => {
+                if self.holds_own_locks(&parameters) {
+                    self.decide(Fact::Began { at: self.now, parameters });
+                }
+            }
             Err(why) => {
                 let message = format!("failed to set global parameters: {why}");
                 self.decide(Fact::Ended { phase: RunPhase::Error, message, at: self.now });

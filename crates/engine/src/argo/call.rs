@@ -191,7 +191,8 @@ impl Turn<'_> {
                 .born_wrong(birth, format!("Maximum recursion depth exceeded: calls may nest {MAX_DEPTH} deep"));
         }
         if !matches!(birth.role, Role::Attempt(_)) && self.run.program.retry(&recipe.template).is_some() {
-            let added = self.added(birth, NodeKind::Retry, Phase::Running, Some(recipe), inputs);
+            let mut added = self.added(birth, NodeKind::Retry, Phase::Running, Some(recipe), inputs);
+            bar(&mut added, recipe);
             return self.born(added);
         }
         let (kind, phase) = match kind_of(&recipe.template) {
@@ -200,10 +201,14 @@ impl Turn<'_> {
             None => return self.born_wrong(birth, format!("template '{}' has no type that can run here", recipe.key)),
         };
         let mut added = self.added(birth, kind, phase, Some(recipe), inputs);
-        if kind == NodeKind::Suspend || recipe.template.timeout.is_some() {
-            match self.first_wake(&added, recipe) {
+        bar(&mut added, recipe);
+        if kind == NodeKind::Suspend && !added.barred || kind == NodeKind::Pod && recipe.template.timeout.is_some() {
+            match self.first_wake(kind, &added.inputs, recipe) {
                 Ok(wake) => added.wake = wake,
-                Err(message) => (added.kind, added.phase, added.message) = (NodeKind::Skipped, Phase::Error, message),
+                Err(message) => {
+                    (added.kind, added.phase, added.message) = (NodeKind::Skipped, Phase::Error, message);
+                    added.barred = false;
+                }
             }
         }
         self.born(added)
@@ -249,6 +254,7 @@ impl Turn<'_> {
             inputs,
             followed: birth.followed,
             wake: None,
+            barred: false,
             display: display.filter(|name| !name.contains("{{")).cloned(),
         }
     }
@@ -257,6 +263,14 @@ impl Turn<'_> {
         let at = self.next_node();
         self.decide(Fact::Added(Box::new(added)));
         at
+    }
+}
+
+/// Attempts do not ask for locks: the node above them holds those of all of them.
+fn bar(added: &mut NodeAdded, recipe: &Recipe) {
+    if recipe.template.synchronization.is_some() && !matches!(added.role, Role::Attempt(_)) {
+        added.barred = true;
+        added.phase = Phase::Pending;
     }
 }
 

@@ -8,11 +8,14 @@ use octoflow_model::{
 };
 
 use super::{
-    node::{Body, Leaf},
+    node::{Body, Leaf, Lock},
     program::Place,
     run::Run,
 };
-use crate::schedule::{Scheduler, Shortage};
+use crate::{
+    locks::{Holder, Locks},
+    schedule::{Scheduler, Shortage},
+};
 
 /// What keeps a node, or a call that is no node yet, from being over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +35,11 @@ pub enum Reason {
     Capacity {
         waiting: usize,
         shortage: Option<String>,
+    },
+    /// Waits for a lock; who holds it. Nobody, when it is only not the first in the queue.
+    Lock {
+        key: String,
+        holders: Vec<String>,
     },
     /// Handed to the runtime, which has not reported yet.
     Starting {
@@ -79,6 +87,8 @@ impl fmt::Display for Reason {
             Self::Capacity { waiting, shortage: Some(shortage) } => {
                 write!(f, "waits for its turn among {waiting} tasks: {shortage}")
             }
+            Self::Lock { key, holders } if holders.is_empty() => write!(f, "waits for its turn to take the lock {key}"),
+            Self::Lock { key, holders } => write!(f, "waits for the lock {key}, held by {}", holders.join(", ")),
             Self::Starting { since } => write!(f, "being started since {since}"),
             Self::Running { since, deadline: None } => write!(f, "running since {since}"),
             Self::Running { since, deadline: Some(deadline) } => {
@@ -104,8 +114,21 @@ impl fmt::Display for Reason {
 
 /// Every open node and every task that waits to become one, in order of creation.
 pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
+    explain_with(run, scheduler, None)
+}
+
+/// The same with the table of locks at hand, which knows who holds what now rather than when the waiting began.
+pub fn explain_with(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Locks>) -> Vec<Explanation> {
     let state = &run.state;
     let mut found = Vec::new();
+    if let Some(reason) = state.lock.as_deref().and_then(|lock| kept(run, None, lock, locks)) {
+        found.push(Explanation {
+            node: state.name.to_string(),
+            phase: Some(Phase::Pending),
+            reason,
+            since: Some(state.created),
+        });
+    }
     for (at, node) in state.nodes.iter().enumerate() {
         if node.settled {
             continue;
@@ -118,6 +141,12 @@ pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
         let name = || state.display_of(at).to_owned();
         if node.phase.fulfilled() {
             say(name(), Some(node.phase), Reason::Handler);
+            continue;
+        }
+        if node.barred {
+            if let Some(reason) = node.lock.as_deref().and_then(|lock| kept(run, Some(at), lock, locks)) {
+                say(name(), Some(node.phase), reason);
+            }
             continue;
         }
         if let Some(reason) = reason(run, at, scheduler) {
@@ -139,10 +168,23 @@ pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
     found
 }
 
+/// The lock that keeps somebody waiting.
+fn kept(run: &Run, node: Option<NodeIx>, lock: &Lock, locks: Option<&Locks>) -> Option<Reason> {
+    let (key, holders) = lock.waits.as_ref()?;
+    let now = locks.and_then(|locks| locks.keeps(Holder { run: run.id, node }));
+    Some(match now {
+        Some((key, holders)) => {
+            Reason::Lock { key: key.to_owned(), holders: holders.into_iter().map(str::to_owned).collect() }
+        }
+        None => Reason::Lock { key: key.clone(), holders: holders.clone() },
+    })
+}
+
 fn reason(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> Option<Reason> {
     let state = &run.state;
     let node = state.node(at);
     Some(match (&node.body, node.kind) {
+        (Body::Leaf(Leaf::Barred), _) => return None,
         (Body::Leaf(Leaf::Queued), _) => {
             let shortage =
                 scheduler.and_then(Scheduler::head).and_then(|(_, shortage)| shortage).as_ref().map(shortage_words);

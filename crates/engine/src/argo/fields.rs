@@ -5,6 +5,7 @@ mod call;
 mod container;
 mod data;
 mod loaded;
+mod lock;
 mod spec;
 mod template;
 mod volume;

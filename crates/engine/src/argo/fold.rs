@@ -4,13 +4,13 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use octoflow_model::{
-    Fact, NodeIx, RunId,
+    Fact, NodeIx, RunId, Time,
     argo::{NodeKind, Phase, RunPhase},
     fact::{NodeAdded, NodeFinished, Role, Submission},
 };
 
 use super::{
-    node::{Body, Dag, Fan, Group, Leaf, Node},
+    node::{Body, Dag, Fan, Group, Leaf, Lock, Node},
     program::Program,
     run::{Run, State, Todo},
 };
@@ -34,6 +34,7 @@ impl Run {
             suspended: program.workflow.spec.suspend.unwrap_or(false),
             shutdown: program.workflow.spec.shutdown,
             deadline_passed: false,
+            lock: None,
             nodes: Vec::new(),
             root: None,
             exit: None,
@@ -44,7 +45,7 @@ impl Run {
         };
         let manifest = submission.manifest.to_string().into();
         let todo = Todo { run: true, ..Todo::default() };
-        Ok(Self { id, state, program, manifest, todo, instances: std::collections::HashMap::new() })
+        Ok(Self { id, state, program, manifest, todo, asleep: false, instances: std::collections::HashMap::new() })
     }
 
     /// Folds one fact into the state.
@@ -62,6 +63,20 @@ impl Run {
                 self.todo.run = true;
             }
             Fact::Added(added) => self.add(added),
+            Fact::Wanted { node, locks } => {
+                *self.lock_mut(*node) = Some(Box::new(Lock::wanted(locks)));
+                self.todo.wants.push(*node);
+            }
+            Fact::Waiting { node, lock, holders, message, .. } => {
+                if let Some(slot) = self.lock_mut(*node) {
+                    slot.waits = Some((lock.clone(), holders.clone()));
+                }
+                match node {
+                    Some(node) => self.state.nodes[node.at()].message = Some(message.as_str().into()),
+                    None => self.state.message.clone_from(message),
+                }
+            }
+            Fact::Locked { node, wake, .. } => self.unbar(*node, *wake),
             Fact::Expanded { node, call, items } => {
                 if let Some(fan) = self.fan_mut(*node, *call) {
                     fan.items = Some(items.clone());
@@ -122,6 +137,7 @@ impl Run {
                 self.state.phase = *phase;
                 self.state.message.clone_from(message);
                 self.state.ended = Some(*at);
+                self.state.lock = None;
                 self.instances.clear();
                 self.todo = Todo::default();
             }
@@ -159,6 +175,8 @@ impl Run {
             outbound: Vec::new(),
             inputs: (!added.inputs.is_empty()).then(|| Box::new(added.inputs.clone())),
             outputs: None,
+            barred: added.barred,
+            lock: None,
             body: Body::Plain,
         };
         let open = !added.phase.fulfilled();
@@ -176,10 +194,45 @@ impl Run {
         }
         if matches!(added.kind, NodeKind::Pod | NodeKind::Suspend) {
             self.state.progress.1 += 1;
-            if open && added.kind == NodeKind::Pod {
+            if open && added.kind == NodeKind::Pod && !added.barred {
                 self.todo.queued.push(at);
             }
         }
+    }
+
+    fn lock_mut(&mut self, node: Option<NodeIx>) -> &mut Option<Box<Lock>> {
+        match node {
+            Some(node) => &mut self.state.nodes[node.at()].lock,
+            None => &mut self.state.lock,
+        }
+    }
+
+    /// It holds its locks: a task goes to the scheduler, everything else begins.
+    fn unbar(&mut self, node: Option<NodeIx>, wake: Option<Time>) {
+        if let Some(lock) = self.lock_mut(node) {
+            lock.held = true;
+            lock.waits = None;
+        }
+        let Some(at) = node else {
+            self.state.message.clear();
+            self.todo.run = true;
+            return;
+        };
+        let slot = &mut self.state.nodes[at.at()];
+        slot.barred = false;
+        slot.message = None;
+        if let (Some(until), true) = (wake, slot.wake != wake) {
+            self.todo.wakes.push((until, Some(at)));
+        }
+        slot.wake = wake;
+        if slot.kind == NodeKind::Pod {
+            slot.body = Body::Leaf(Leaf::Queued);
+            self.state.active_pods += 1;
+            self.todo.queued.push(at);
+        } else {
+            slot.phase = Phase::Running;
+        }
+        self.todo.agenda.push_back(at);
     }
 
     /// The new node takes its place with whoever waits for it.
@@ -226,6 +279,7 @@ impl Run {
             return Body::Plain;
         }
         match node.kind {
+            NodeKind::Pod if node.barred => Body::Leaf(Leaf::Barred),
             NodeKind::Pod => Body::Leaf(Leaf::Queued),
             NodeKind::Steps => Body::Steps { groups: Vec::new() },
             NodeKind::StepGroup => {
@@ -264,6 +318,9 @@ impl Run {
         }
         self.close_body(at);
         self.count(at, -1);
+        let node = &mut self.state.nodes[at.at()];
+        node.barred = false;
+        node.lock = None;
         self.instances.remove(&at);
         self.settle_unless_followed(at);
     }
@@ -344,7 +401,8 @@ impl Run {
     fn count(&mut self, at: NodeIx, change: i32) {
         let node = self.state.node(at);
         let (kind, boundary, counts) = (node.kind, node.boundary, node.counts_as_child());
-        if kind == NodeKind::Pod {
+        // Whoever waits for a lock does not take the place of one who might be able to release it.
+        if kind == NodeKind::Pod && !node.barred {
             self.state.active_pods = self.state.active_pods.saturating_add_signed(change);
         }
         if let (true, Some(boundary)) = (counts, boundary) {

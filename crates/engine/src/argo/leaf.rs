@@ -3,7 +3,7 @@
 use octoflow_model::{
     AttemptId, Fact, NodeIx, Order, Report, Time,
     argo::{NodeKind, Phase, Shutdown},
-    fact::{NodeAdded, OutputValues, Role},
+    fact::{InputValues, OutputValues, Role},
     order::{End, Exit},
 };
 
@@ -31,7 +31,7 @@ impl Turn<'_> {
             self.end_leaf(at, leaf, message, self.run.state.shutdown == Some(Shutdown::Terminate));
         } else if node.wake.is_some_and(|wake| wake <= self.now) {
             let message = match leaf {
-                Leaf::Queued => "timeout",
+                Leaf::Barred | Leaf::Queued => "timeout",
                 Leaf::Launched | Leaf::Running | Leaf::Stopping => {
                     "Pod was active on the node longer than the specified deadline"
                 }
@@ -43,7 +43,7 @@ impl Turn<'_> {
     fn end_leaf(&mut self, at: NodeIx, leaf: Leaf, message: String, at_once: bool) {
         let attempt = self.attempt_id(at);
         match leaf {
-            Leaf::Queued => self.finish(at, Phase::Failed, message),
+            Leaf::Barred | Leaf::Queued => self.finish(at, Phase::Failed, message),
             Leaf::Launched | Leaf::Running => {
                 self.decide(Fact::Stopping { node: at, message });
                 self.orders.push(if at_once { Order::Kill { attempt } } else { Order::Stop { attempt } });
@@ -135,14 +135,19 @@ impl Turn<'_> {
     }
 
     /// The moment a new node must be looked at even if nothing happens: a suspension's end, a pending task's time-out.
-    pub(super) fn first_wake(&self, added: &NodeAdded, recipe: &Recipe) -> Result<Option<Time>, String> {
-        let field = match added.kind {
+    pub(super) fn first_wake(
+        &self,
+        kind: NodeKind,
+        inputs: &InputValues,
+        recipe: &Recipe,
+    ) -> Result<Option<Time>, String> {
+        let field = match kind {
             NodeKind::Suspend => recipe.template.suspend.as_ref().and_then(|suspend| suspend.duration.as_ref()),
             NodeKind::Pod => recipe.template.timeout.as_ref(),
             _ => None,
         };
         let Some(text) = field else { return Ok(None) };
-        let scope = super::scope::Scope { inputs: Some(&added.inputs), ..super::scope::Scope::new(self.run, self.now) };
+        let scope = super::scope::Scope { inputs: Some(inputs), ..super::scope::Scope::new(self.run, self.now) };
         let text = super::substitute::fill(&text.0, &scope, super::substitute::Missing::Keep)
             .map_err(|error| error.to_string())?;
         let span = duration::parse(&text).ok_or_else(|| format!("'{text}' is not a duration"))?;

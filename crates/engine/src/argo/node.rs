@@ -2,7 +2,7 @@
 //! Only the fold writes it.
 
 use octoflow_model::{
-    NodeIx, Time,
+    Claim, NodeIx, Time,
     argo::{NodeKind, Phase},
     fact::{InputValues, OutputValues, Role},
 };
@@ -35,7 +35,26 @@ pub struct Node {
     pub outbound: Vec<NodeIx>,
     pub inputs: Option<Box<InputValues>>,
     pub outputs: Option<Box<OutputValues>>,
+    /// It may not go on before it holds its locks.
+    pub barred: bool,
+    /// The locks it wants or holds; none once it is over.
+    pub lock: Option<Box<Lock>>,
     pub body: Body,
+}
+
+/// Locks that belong together: all of them are held, or none is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lock {
+    pub claims: Vec<Claim>,
+    pub held: bool,
+    /// While it waits: the lock that keeps it, and who held that when it began to wait for it.
+    pub waits: Option<(String, Vec<String>)>,
+}
+
+impl Lock {
+    pub(super) fn wanted(claims: &[Claim]) -> Self {
+        Self { claims: claims.to_vec(), held: false, waits: None }
+    }
 }
 
 /// What a kind of node remembers while it is open.
@@ -56,9 +75,11 @@ pub enum Body {
     },
 }
 
-/// Where a task is on its way. Arrows: `Queued → Launched → Running`; any of them ends with the node.
+/// Where a task is on its way. Arrows: `Barred → Queued → Launched → Running`; any of them ends with the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaf {
+    /// Waits for its locks. Its owner is the table of locks.
+    Barred,
     /// Waits for the scheduler. Its owner is the scheduler's queue.
     Queued,
     /// Given to a runtime, which has not said yet that it runs. Its owner is the runtime.

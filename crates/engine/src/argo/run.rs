@@ -15,7 +15,7 @@ use octoflow_model::{
 
 use super::{
     instance::Instance,
-    node::{Body, Leaf, Node},
+    node::{Body, Leaf, Lock, Node},
     program::Program,
 };
 
@@ -36,6 +36,8 @@ pub struct State {
     pub suspended: bool,
     pub shutdown: Option<Shutdown>,
     pub deadline_passed: bool,
+    /// The locks of the run as a whole.
+    pub lock: Option<Box<Lock>>,
     pub nodes: Vec<Node>,
     pub root: Option<NodeIx>,
     pub exit: Option<NodeIx>,
@@ -93,6 +95,8 @@ pub struct Run {
     /// The manifest as it was given, kept as text: a tree of values would be several times as large.
     pub(super) manifest: Box<str>,
     pub(super) todo: Todo,
+    /// Read from a journal, and not taken up yet.
+    pub(super) asleep: bool,
     /// Templates with variables put in, for nodes that are still open. Rebuilt when missing.
     pub(super) instances: HashMap<NodeIx, Arc<Instance>>,
 }
@@ -114,6 +118,8 @@ pub struct Todo {
     pub roomy: VecDeque<NodeIx>,
     /// Pods that came into being and wait for the scheduler.
     pub queued: Vec<NodeIx>,
+    /// Who wants locks and is not in their table yet: nodes, or the run itself.
+    pub wants: Vec<Option<NodeIx>>,
     /// Wake-ups to be set: a node's, or the run's own.
     pub wakes: Vec<(Time, Option<NodeIx>)>,
     /// The run's own next step (begin, exit handler, end) wants a look.
@@ -129,12 +135,15 @@ impl Run {
     /// Reading an old journal left notes about work that was done long ago.
     pub(crate) fn settle_journal(&mut self) {
         self.todo = Todo::default();
+        self.asleep = true;
     }
 
     /// Everything open is looked at once, and every wake-up is set again.
     pub(crate) fn reopen(&mut self) {
+        self.asleep = false;
         self.look_everywhere();
         self.todo.queued.clear();
+        self.todo.wants = self.waiters().map(|(node, _)| node).collect();
         let wakes = self.state.nodes.iter().enumerate().filter(|(_, node)| !node.phase.fulfilled());
         self.todo.wakes = wakes.filter_map(|(at, node)| Some((node.wake?, Some(NodeIx(at as u32))))).collect();
         if let (Some(began), Some(seconds)) = (self.state.began, self.program.workflow.spec.active_deadline_seconds) {
@@ -164,6 +173,10 @@ impl Run {
         std::mem::take(&mut self.todo.queued)
     }
 
+    pub(crate) fn take_wants(&mut self) -> Vec<Option<NodeIx>> {
+        std::mem::take(&mut self.todo.wants)
+    }
+
     pub(crate) fn take_wakes(&mut self) -> Vec<(Time, Option<NodeIx>)> {
         std::mem::take(&mut self.todo.wakes)
     }
@@ -176,6 +189,15 @@ impl Run {
     pub fn open_leaves(&self) -> impl Iterator<Item = (NodeIx, Leaf)> + '_ {
         let open = self.state.nodes.iter().enumerate().filter(|(_, node)| !node.phase.fulfilled());
         open.filter_map(|(at, node)| Some((NodeIx(at as u32), node.leaf()?)))
+    }
+
+    /// The run may have one more task at a time.
+    pub(super) fn has_room(&self) -> bool {
+        match self.program.workflow.spec.parallelism {
+            // Nothing at a time would be nothing for ever.
+            Some(limit) if limit > 0 => u64::from(self.state.active_pods) < limit,
+            Some(_) | None => true,
+        }
     }
 
     pub(crate) fn priority(&self, at: NodeIx) -> i32 {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ident,
-    node::Node,
+    node::{Lock, Node},
     run::{Run, State},
 };
 
@@ -91,11 +91,68 @@ fn head(run: &Run) -> Map<String, Value> {
     status.insert("finishedAt".to_owned(), json!(state.ended.map(|at| at.to_string())));
     status.insert("progress".to_owned(), json!(format!("{}/{}", state.progress.0, state.progress.1)));
     status.insert("conditions".to_owned(), conditions(state));
+    if let Some(locks) = synchronization(run) {
+        status.insert("synchronization".to_owned(), locks);
+    }
     let outputs = exported(state);
     if outputs.as_object().is_some_and(|outputs| !outputs.is_empty()) {
         status.insert("outputs".to_owned(), outputs);
     }
     status
+}
+
+/// What the run and its nodes hold and wait for; nothing when that is nothing.
+fn synchronization(run: &Run) -> Option<Value> {
+    let nodes = run.state.nodes.iter().enumerate();
+    let nodes = nodes.filter_map(|(at, node)| Some((Some(NodeIx(at as u32)), node.lock.as_deref()?)));
+    let all: Vec<(Option<NodeIx>, &Lock)> =
+        run.state.lock.as_deref().map(|lock| (None, lock)).into_iter().chain(nodes).collect();
+    let mut found = Map::new();
+    for kind in ["mutex", "semaphore"] {
+        let (mut holding, mut waiting) = (Vec::new(), Vec::new());
+        for (node, lock) in &all {
+            for claim in lock.claims.iter().filter(|claim| claim.is_mutex() == (kind == "mutex")) {
+                let told = lock.waits.as_ref().filter(|(key, _)| *key == claim.key);
+                if lock.held {
+                    enter(&mut holding, kind, &claim.key, &[run.holder_name(*node)]);
+                } else if let Some((key, holders)) = told {
+                    enter(&mut waiting, kind, key, holders);
+                }
+            }
+        }
+        let mut lists = Map::new();
+        for (name, list) in [("holding", holding), ("waiting", waiting)] {
+            if !list.is_empty() {
+                lists.insert(name.to_owned(), Value::Array(list));
+            }
+        }
+        if !lists.is_empty() {
+            found.insert(kind.to_owned(), Value::Object(lists));
+        }
+    }
+    (!found.is_empty()).then_some(Value::Object(found))
+}
+
+/// A mutex has an entry for each holder; a semaphore has one entry with all of them.
+fn enter(list: &mut Vec<Value>, kind: &str, key: &str, holders: &[String]) {
+    if kind == "mutex" {
+        list.push(json!({"mutex": key, "holder": holders.first()}));
+        return;
+    }
+    let place = match list.iter().position(|entry| entry["semaphore"] == *key) {
+        Some(place) => place,
+        None => {
+            list.push(json!({"semaphore": key, "holders": []}));
+            list.len() - 1
+        }
+    };
+    if let Some(known) = list[place]["holders"].as_array_mut() {
+        for holder in holders {
+            if !known.iter().any(|one| one == holder) {
+                known.push(json!(holder));
+            }
+        }
+    }
 }
 
 fn conditions(state: &State) -> Value {
@@ -148,6 +205,9 @@ fn node(run: &Run, at: NodeIx, progress: (u32, u32)) -> Value {
     put("finishedAt", json!(node.finished.map(|at| at.to_string())));
     if matches!(node.kind, NodeKind::Pod | NodeKind::Suspend) || progress.1 > 0 {
         put("progress", json!(format!("{}/{}", progress.0, progress.1)));
+    }
+    if let Some((key, _)) = node.lock.as_ref().and_then(|lock| lock.waits.as_ref()) {
+        put("synchronizationStatus", json!({"waiting": key}));
     }
     if let Some(flag) = flag(node) {
         put("nodeFlag", flag);

@@ -81,6 +81,9 @@ impl<'a> Turn<'a> {
         if node.phase.fulfilled() {
             return self.follow(at);
         }
+        if node.barred {
+            return self.visit_barred(at);
+        }
         match node.kind {
             NodeKind::Pod => self.visit_leaf(at),
             NodeKind::Suspend => self.visit_suspend(at),
@@ -126,11 +129,7 @@ impl<'a> Turn<'a> {
     }
 
     pub(super) fn pods_have_room(&self) -> bool {
-        match self.run.program.workflow.spec.parallelism {
-            // Nothing at a time would be nothing for ever.
-            Some(limit) if limit > 0 => u64::from(self.run.state.active_pods) < limit,
-            Some(_) | None => true,
-        }
+        self.run.has_room()
     }
 
     /// The nodes that whatever comes after this one hangs off in the drawing.

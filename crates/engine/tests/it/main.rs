@@ -7,12 +7,14 @@ mod oracle;
 mod plan;
 mod play;
 mod text;
+mod town;
 
 mod closing;
 mod conditions;
 mod dag;
 mod data;
 mod exit;
+mod locks;
 mod names;
 mod parallel;
 mod properties;

@@ -335,9 +335,9 @@ impl Play {
         for (at, node) in state.nodes.iter().enumerate().filter(|(_, node)| !node.settled) {
             let attempt = AttemptId { run: RUN, task: NodeIx(at as u32), attempt: 0 };
             let owned = match node.leaf() {
-                Some(Leaf::Queued) => true,
+                Some(Leaf::Barred | Leaf::Queued) => true,
                 Some(Leaf::Launched | Leaf::Running | Leaf::Stopping) => self.flights.contains_key(&attempt),
-                None if has_open_child[at] || state.held() => true,
+                None if has_open_child[at] || state.held() || node.barred => true,
                 None if node.kind == octoflow_model::argo::NodeKind::Suspend => true,
                 None => match node.wake {
                     Some(wake) if wake > self.now => self.engine.wake_at().is_some_and(|at| at <= wake),

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Artifact, Call, IntOrText, Text, Volume};
+use super::{Artifact, Call, IntOrText, Synchronization, Text, Volume};
 use crate::task::Labels;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -23,6 +23,7 @@ pub struct Template {
     pub timeout: Option<Text>,
     pub parallelism: Option<IntOrText>,
     pub fail_fast: Option<bool>,
+    pub synchronization: Option<Synchronization>,
     pub volumes: Vec<Volume>,
     pub metadata: TemplateMetadata,
     pub priority: Option<i32>,

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Arguments, Hook, IntOrText, RetryStrategy, Shutdown};
+use super::{Arguments, Hook, IntOrText, RetryStrategy, Shutdown, Synchronization};
 use crate::meta::Metadata;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -31,6 +31,7 @@ pub struct Spec {
     pub shutdown: Option<Shutdown>,
     pub priority: Option<i32>,
     pub retry_strategy: Option<RetryStrategy>,
+    pub synchronization: Option<Synchronization>,
     pub volumes: Vec<Volume>,
     pub volume_claim_templates: Vec<ClaimTemplate>,
     pub service_account_name: Option<String>,

@@ -40,6 +40,11 @@ fn describe(run: &Followed, at: Time, event: &Event) -> (&'static str, bool, Str
             let wait = clock::fine(until.since(at));
             ("Pending", false, format!("{} is tried again in {wait}{}", run.label(*node), reason(message)))
         }
+        Event::Locked { node, lock, holders } => {
+            let who = node.map_or_else(|| format!("workflow {workflow}"), |node| run.label(node));
+            let by = if holders.is_empty() { String::new() } else { format!(", held by {}", holders.join(", ")) };
+            ("Pending", false, format!("{who} waits for the lock {lock}{by}"))
+        }
         Event::Suspended => {
             ("Running", true, format!("workflow {workflow} is suspended (to go on: octoflow resume {workflow})"))
         }

@@ -43,13 +43,29 @@ const JUDGED: [(&str, &str, &str); 5] = [
     ("e2e/functional/workflow_template_level_host_aliases.yaml", "Failed", "it asks a name server with nslookup"),
 ];
 /// Cases that sleep for minutes; they begin first so that the others run meanwhile.
-const SLOW: [&str; 1] = ["examples/parallelism-nested-workflow.yaml"];
+const SLOW: [&str; 2] =
+    ["examples/synchronization-db-mutex-tmpl-level.yaml", "examples/parallelism-nested-workflow.yaml"];
+
+/// The ConfigMaps with the limits of semaphores that the cases say their cluster has.
+const LIMITS: &str = r#"
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: my-config}
+data: {workflow: "1", template: "3"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: template-config}
+data: {template: "1"}
+"#;
 
 #[derive(Debug)]
 struct Case {
     file: String,
     expected: String,
     load_first: Vec<String>,
+    /// It refers to ConfigMaps that a cluster is expected to have.
+    needs_config_maps: bool,
 }
 
 #[derive(Debug, PartialEq)]
@@ -124,7 +140,8 @@ fn cases(corpus: &Path) -> Vec<Case> {
                 .map(str::to_owned)
                 .collect();
             let expected = JUDGED.iter().find(|judged| judged.0 == file).map_or(expected, |judged| judged.1.to_owned());
-            Case { file, expected, load_first }
+            let needs_config_maps = columns.next().unwrap_or_default().split(',').any(|need| need == "local-configmap");
+            Case { file, expected, load_first, needs_config_maps }
         })
         .collect();
     cases.sort_by_key(|case| !SLOW.contains(&case.file.as_str()));
@@ -133,6 +150,11 @@ fn cases(corpus: &Path) -> Vec<Case> {
 
 fn run(corpus: &Path, case: &Case, data_dir: &Path) -> Ending {
     let files = case.load_first.iter().chain([&case.file]).map(|file| corpus.join("argo").join(file));
+    let limits = data_dir.with_extension("limits.yaml");
+    if case.needs_config_maps {
+        fs::write(&limits, LIMITS).expect("the scratch directory takes a file");
+    }
+    let files = case.needs_config_maps.then_some(limits).into_iter().chain(files);
     let path = format!("{}:{}", corpus.join("bin").display(), std::env::var("PATH").unwrap_or_default());
     let output = Command::new(env!("CARGO_BIN_EXE_octoflow"))
         .args(["run", "-o", "json", "--quiet", "--timeout", PATIENCE, "--data-dir"])

@@ -93,6 +93,7 @@ pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(),
         for (at, node) in run.state.nodes.iter().enumerate().filter(|(_, node)| !node.settled) {
             let at = NodeIx(at as u32);
             match node.leaf().filter(|_| !node.phase.fulfilled()) {
+                Some(Leaf::Barred) => {}
                 Some(Leaf::Queued) => queued += 1,
                 Some(leaf) => {
                     held += 1;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use octoflow_manifest::Path;
 use octoflow_model::{
-    argo::{Volume, template::Container, template::Parameter},
+    argo::{Synchronization, Volume, template::Container, template::Parameter},
     meta::DEFAULT_NAMESPACE,
 };
 
@@ -13,7 +13,7 @@ use super::{
     Subject, Surroundings, code, name,
     report::{At, Report},
 };
-use crate::shape;
+use crate::{argo::lock::DATABASE_LIMITS, shape};
 
 /// The fields of a pod that every task has a value for.
 const TASK_FIELDS: [&str; 3] = ["metadata.name", "metadata.namespace", "metadata.uid"];
@@ -27,11 +27,13 @@ pub(super) fn check(subject: &Subject<'_>, others: &dyn Surroundings, report: &m
     let arguments = at.key("arguments");
     look.parameters(&arguments.key("parameters"), &workflow.spec.arguments.parameters);
     look.volumes(&at.key("volumes"), &workflow.spec.volumes);
+    look.locks(&at.key("synchronization"), workflow.spec.synchronization.as_ref());
     for entry in &subject.book.entries {
         let at = At::base(&entry.path);
         let inputs = at.key("inputs");
         look.parameters(&inputs.key("parameters"), &entry.template.inputs.parameters);
         look.volumes(&at.key("volumes"), &entry.template.volumes);
+        look.locks(&at.key("synchronization"), entry.template.synchronization.as_ref());
         if let Some(container) = &entry.template.container {
             look.container(&at.key("container"), container);
         }
@@ -100,6 +102,28 @@ impl Look<'_> {
             }
             if let Some(secret) = &from.secret_ref {
                 self.secret(&place, &secret.name, secret.optional);
+            }
+        }
+    }
+
+    fn locks(&mut self, at: &At<'_>, wanted: Option<&Synchronization>) {
+        for semaphore in wanted.into_iter().flat_map(Synchronization::all_semaphores) {
+            let namespace = semaphore.namespace.as_deref().filter(|name| !name.is_empty()).unwrap_or(self.namespace);
+            if let Some(reference) = &semaphore.config_map_key_ref {
+                let there = name::has_variables(namespace) || self.others.has_config_map(namespace, &reference.name);
+                self.missing(at, "ConfigMap", &reference.name, there);
+            }
+            if let Some(database) = &semaphore.database
+                && !self.others.has_config_map(namespace, DATABASE_LIMITS)
+                && self.told.insert(("database", database.key.clone()))
+            {
+                self.report.warn(at, code::NOT_LOADED, || {
+                    format!(
+                        "nobody says how many may hold the semaphore '{}' at a time, so one may; to allow more, load a \
+                         ConfigMap '{DATABASE_LIMITS}' with that key",
+                        shape::short(&database.key)
+                    )
+                });
             }
         }
     }

@@ -4,7 +4,7 @@ use octoflow_manifest::Path;
 use octoflow_model::argo::{Arguments, Hook};
 
 use super::{
-    Subject, argument, call, code, hook, name,
+    Subject, argument, call, code, hook, lock, name,
     report::{At, Report},
     template, volume,
 };
@@ -27,6 +27,9 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
     }
     if let Some(retry) = &spec.retry_strategy {
         template::retry(report, &at.key("retryStrategy"), retry);
+    }
+    if let Some(wanted) = spec.synchronization.as_ref().filter(|_| !subject.broken_at(&["spec", "synchronization"])) {
+        lock::check(report, &at.key("synchronization"), "spec.synchronization", wanted);
     }
     volume::list(report, &at.key("volumes"), &spec.volumes, &subject.manifest["spec"]["volumes"]);
     volume::claims(report, &at.key("volumeClaimTemplates"), &spec.volume_claim_templates);

@@ -6,7 +6,7 @@ use octoflow_model::argo::{IntOrText, RetryStrategy, template::Container};
 use super::{
     Subject, argument,
     book::{Entry, Kind},
-    call, code, dag, name, output,
+    call, code, dag, lock, name, output,
     report::{At, Report},
     volume,
 };
@@ -29,6 +29,10 @@ pub(super) fn check(subject: &Subject<'_>, index: usize, report: &mut Report) {
     limits(report, &at, entry);
     if let Some(strategy) = &entry.template.retry_strategy {
         retry(report, &at.key("retryStrategy"), strategy);
+    }
+    if let Some(wanted) = &entry.template.synchronization {
+        let of = format!("templates.{}.synchronization", entry.label);
+        lock::check(report, &at.key("synchronization"), &of, wanted);
     }
     if let Some(container) = &entry.template.container {
         image(report, &at, entry, "container", container);

@@ -4,6 +4,7 @@ use super::{
     LABELLED, NO_PODS,
     call::{ARGUMENTS, HOOKS},
     loaded::CLAIM_TEMPLATE,
+    lock::SYNCHRONIZATION,
     template::{RETRY, TEMPLATE},
     volume::VOLUMES,
 };
@@ -25,6 +26,7 @@ const WORK: &[Field] = &[
 const CONTROL: &[Field] = &[
     Field::yes("parallelism", &POSITIVE, "The most tasks of this run at one time"),
     Field::yes("activeDeadlineSeconds", &COUNT, "How long the run may take, in seconds"),
+    Field::yes("synchronization", &SYNCHRONIZATION, "Locks to hold while the run lasts"),
     Field::yes("suspend", &BOOL, "Start nothing new until the run is resumed"),
     Field::yes("shutdown", &SHUTDOWN, "End the run: `Stop` lets exit handlers run, `Terminate` does not"),
     Field::yes("priority", &INT32, "Runs with a higher number go first"),
@@ -66,7 +68,6 @@ const KUBERNETES: &[Field] = &[
 const LATER: &[Field] = &[
     Field::refused("workflowTemplateRef", "Take the specification from a WorkflowTemplate"),
     Field::refused("templateDefaults", "Fill in what templates leave out"),
-    Field::refused("synchronization", "Hold locks while the run lasts"),
     Field::refused("metrics", "Publish metrics of the run"),
     Field::refused("workflowMetadata", "Add labels and annotations to the run"),
     Field::refused("artifactGC", "Delete artifacts when the run ends or is deleted"),

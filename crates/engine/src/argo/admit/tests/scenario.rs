@@ -1,6 +1,6 @@
 //! The scenarios of the reference that speak of admission, by their numbers.
 
-use super::{judged, message_of, with_templates, wrongs};
+use super::{judged, message_of, pairs, with_templates, wrongs};
 
 fn pair(code: &str, path: &str) -> (String, String) {
     (code.to_owned(), path.to_owned())
@@ -95,4 +95,23 @@ fn every_code_of_admission_has_a_page() {
             std::fs::read_to_string(pages.join(format!("{code}.md"))).unwrap_or_else(|error| panic!("{code}: {error}"));
         assert!(page.starts_with(&format!("# {code}: ")), "{code}");
     }
+}
+
+#[test]
+fn a_misspelt_version_is_read_as_what_it_says_and_only_then() {
+    let fine = with_templates("  - {name: main, container: {image: busybox}}\n");
+    let misspelt = judged(&fine.replace("apiVersion", "dbapiVersion")).unwrap();
+    assert_eq!(pairs(misspelt.warnings()), [pair("OF1003", "dbapiVersion")]);
+    assert_eq!(misspelt.manifest()["apiVersion"], "argoproj.io/v1alpha1");
+    let other = fine.replace("apiVersion: argoproj.io/v1alpha1", "dbapiVersion: v1");
+    assert_eq!(wrongs(&other), [pair("OF1003", "dbapiVersion"), pair("OF1012", "apiVersion")]);
+}
+
+#[test]
+fn locks_whose_limit_is_not_loaded_are_warned_of() {
+    let locks = "{semaphores: [{configMapKeyRef: {name: c, key: k}}, {database: {key: d}}], mutexes: [{name: m}]}";
+    let text = with_templates("  - {name: main, container: {image: busybox}, synchronization: LOCKS}\n");
+    let admitted = judged(&text.replace("LOCKS", locks)).unwrap();
+    let place = "spec.templates[0].synchronization";
+    assert_eq!(pairs(admitted.warnings()), [pair("OF1040", place), pair("OF1040", place)]);
 }

@@ -112,6 +112,30 @@ fn kinds_names_and_roots() {
 }
 
 #[test]
+fn locks() {
+    let both = json!({"configMapKeyRef": {"name": "m", "key": "k"}, "database": {"key": "k"}});
+    check(&[
+        ("/spec/synchronization", json!({"mutexes": [{"name": "m", "namespace": "n", "database": true}]}), &[]),
+        ("/spec/synchronization", json!({"mutex": {"name": "m"}, "semaphore": {"database": {"key": "k"}}}), &[]),
+        ("/spec/synchronization", json!({"mutexes": [{}]}), &[("OF1016", "spec.synchronization.mutexes[0]")]),
+        ("/spec/synchronization", json!({"semaphores": [{}]}), &[("OF1016", "spec.synchronization.semaphores[0]")]),
+        ("/spec/synchronization", json!({"semaphores": [both]}), &[("OF1034", "spec.synchronization.semaphores[0]")]),
+        ("/spec/synchronization", json!({"locks": []}), &[("OF1003", "spec.synchronization.locks")]),
+        ("/spec/synchronization", json!({"mutex": "m"}), &[("OF1010", "spec.synchronization.mutex")]),
+        (
+            at(LEAF, "/synchronization"),
+            json!({"semaphore": {"configMapKeyRef": {"name": "m"}}}),
+            &[("OF1016", "spec.templates[1].synchronization.semaphore.configMapKeyRef")],
+        ),
+        (
+            at(LEAF, "/synchronization"),
+            json!({"semaphores": [{"database": {}}]}),
+            &[("OF1016", "spec.templates[1].synchronization.semaphores[0].database")],
+        ),
+    ]);
+}
+
+#[test]
 fn shapes_and_support() {
     check(&[
         ("/spec/entrypont", json!("main"), &[("OF1003", "spec.entrypont")]),
@@ -121,7 +145,6 @@ fn shapes_and_support() {
         ("/spec/parallelism", json!(0), &[("OF1041", "spec.parallelism")]),
         ("/spec/shutdown", json!("stop"), &[("OF1041", "spec.shutdown")]),
         ("/spec/priority", json!(5_000_000_000_i64), &[("OF1041", "spec.priority")]),
-        ("/spec/synchronization", json!({"mutexes": [{"name": "m"}]}), &[("OF1011", "spec.synchronization")]),
         ("/spec/workflowTemplateRef", json!({"name": "x"}), &[("OF1011", "spec.workflowTemplateRef")]),
         (at(LEAF, "/daemon"), json!(true), &[("OF1011", "spec.templates[1].daemon")]),
         (at(LEAF, "/daemon"), json!(false), &[]),

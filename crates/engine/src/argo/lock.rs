@@ -1,0 +1,250 @@
+//! Locks of a run and of its nodes: which ones are wanted, what happens while they are not there, what follows once they are.
+//! Who gets them is the table's word.
+
+use octoflow_model::{
+    Claim, Fact, Limit, NodeIx,
+    argo::{NodeKind, Phase, RunPhase, Shutdown, Synchronization, synchronization::Semaphore},
+};
+
+use super::{
+    node::Lock,
+    run::{Run, State},
+    scope::Scope,
+    substitute::{Missing, fill},
+    turn::Turn,
+};
+use crate::locks::{Holder, Rank, Ready, Wait, Waiter};
+
+/// The ConfigMap that holds the limits of semaphores written for a lock database, by their key.
+pub const DATABASE_LIMITS: &str = "octoflow-semaphores";
+/// What a semaphore of a lock database allows when nobody says.
+const DATABASE_DEFAULT: u32 = 1;
+
+impl Turn<'_> {
+    /// Looks at a node that may not go on before it holds its locks.
+    pub(super) fn visit_barred(&mut self, at: NodeIx) {
+        let node = self.run.state.node(at);
+        if self.run.state.closes(at) {
+            let message = match self.run.state.shutdown {
+                Some(how) => format!("workflow shutdown with strategy:  {}", how.word()),
+                None => "Step exceeded its deadline".to_owned(),
+            };
+            return self.finish(at, Phase::Failed, message);
+        }
+        if node.wake.is_some_and(|wake| wake <= self.now) {
+            return self.finish(at, Phase::Failed, "timeout");
+        }
+        if node.lock.is_some() {
+            return;
+        }
+        let instance = match self.instance(at) {
+            Ok(instance) => instance,
+            Err(why) => return self.finish(at, Phase::Error, why),
+        };
+        let wanted = instance.template.synchronization.as_ref();
+        match wanted.map_or(Ok(Vec::new()), |wanted| claims(wanted, &self.run.state.namespace)) {
+            Ok(locks) => self.decide(Fact::Wanted { node: Some(at), locks }),
+            Err(why) => self.finish(at, Phase::Error, why),
+        }
+    }
+
+    /// The run may begin as far as its locks are concerned.
+    pub(super) fn holds_own_locks(&mut self, parameters: &[(String, String)]) -> bool {
+        let Some(wanted) = self.run.program.workflow.spec.synchronization.clone() else { return true };
+        match &self.run.state.lock {
+            Some(lock) if lock.held => true,
+            Some(_) => {
+                // Stopping lets a run wait on; only terminating takes it out of the queue.
+                if self.run.state.shutdown == Some(Shutdown::Terminate) {
+                    let message = self.closing_message();
+                    self.decide(Fact::Ended { phase: RunPhase::Failed, message, at: self.now });
+                }
+                false
+            }
+            None => {
+                match self.own_claims(wanted, parameters) {
+                    Ok(locks) => self.decide(Fact::Wanted { node: None, locks }),
+                    Err(why) => self.refuse_locks(None, &why),
+                }
+                false
+            }
+        }
+    }
+
+    /// The run's own claims with its parameters put in, though it has not begun.
+    fn own_claims(
+        &mut self,
+        mut wanted: Synchronization,
+        parameters: &[(String, String)],
+    ) -> Result<Vec<Claim>, String> {
+        let known = parameters.iter().cloned().collect();
+        let before = std::mem::replace(&mut self.run.state.parameters, known);
+        let filled = each_text(&mut wanted, |text| {
+            let scope = Scope::new(self.run, self.now);
+            *text = fill(text, &scope, Missing::Refuse).map_err(|error| error.to_string())?.into_owned();
+            Ok(())
+        });
+        self.run.state.parameters = before;
+        filled.and_then(|()| claims(&wanted, &self.run.state.namespace))
+    }
+
+    /// All locks are held from here on.
+    pub(crate) fn locked(&mut self, node: Option<NodeIx>) {
+        let mut wake = None;
+        if let Some(at) = node {
+            let recipe = self.run.recipe_of(at).clone();
+            let slot = self.run.state.node(at);
+            let inputs = slot.inputs.as_deref().cloned().unwrap_or_default();
+            wake = slot.wake;
+            if slot.kind == NodeKind::Suspend {
+                // A suspension lasts from when it may begin.
+                match self.first_wake(NodeKind::Suspend, &inputs, &recipe) {
+                    Ok(until) => wake = until,
+                    Err(why) => return self.finish(at, Phase::Error, why),
+                }
+            }
+        }
+        self.decide(Fact::Locked { node, at: self.now, wake });
+    }
+
+    pub(crate) fn wait_for(&mut self, node: Option<NodeIx>, wait: Wait) {
+        let Wait { claim, limit, holders } = wait;
+        let taken = u32::try_from(holders.len()).unwrap_or(u32::MAX);
+        let number = if claim.database { taken } else { limit.saturating_sub(taken) };
+        let message = format!("Waiting for {} lock. Lock status: {number}/{limit}", claim.key);
+        self.decide(Fact::Waiting { node, at: self.now, lock: claim.key, holders, message });
+    }
+
+    pub(crate) fn refuse_locks(&mut self, node: Option<NodeIx>, why: &str) {
+        let message = format!("failed to acquire the synchronization lock: {why}");
+        match node {
+            Some(at) => self.finish(at, Phase::Error, message),
+            None => self.decide(Fact::Ended { phase: RunPhase::Error, message, at: self.now }),
+        }
+    }
+}
+
+impl Run {
+    /// What the table must know of a node, or of the run, that wants locks.
+    pub(crate) fn waiter(&self, node: Option<NodeIx>) -> Option<Waiter> {
+        let lock = lock_of(&self.state, node).filter(|lock| !lock.held)?;
+        Some(Waiter {
+            rank: Rank::new(self.program.workflow.spec.priority.unwrap_or(0), self.state.created),
+            claims: lock.claims.clone(),
+            name: self.holder_name(node),
+            told: lock.waits.as_ref().map(|(key, _)| key.clone()),
+        })
+    }
+
+    /// Everybody in the run who wants locks.
+    pub(crate) fn waiters(&self) -> impl Iterator<Item = (Option<NodeIx>, Waiter)> {
+        let nodes = (0..self.state.nodes.len() as u32).map(|at| Some(NodeIx(at)));
+        [None].into_iter().chain(nodes).filter_map(|node| Some((node, self.waiter(node)?)))
+    }
+
+    /// The locks that are held, with their holders.
+    pub(crate) fn held_locks(&self) -> impl Iterator<Item = (Holder, &[Claim], String)> {
+        let nodes = (0..self.state.nodes.len() as u32).map(|at| Some(NodeIx(at)));
+        [None].into_iter().chain(nodes).filter_map(|node| {
+            let lock = lock_of(&self.state, node).filter(|lock| lock.held)?;
+            Some((Holder { run: self.id, node }, lock.claims.as_slice(), self.holder_name(node)))
+        })
+    }
+
+    /// What others are told of a holder.
+    pub(super) fn holder_name(&self, node: Option<NodeIx>) -> String {
+        let state = &self.state;
+        match node {
+            Some(at) => format!("{}/{}/{}", state.namespace, state.name, state.id_of(at)),
+            None => format!("{}/{}", state.namespace, state.name),
+        }
+    }
+
+    /// It could go on if it had its locks: a task also needs room among the run's own.
+    pub(crate) fn ready_for_locks(&self, node: Option<NodeIx>) -> Ready {
+        if self.asleep {
+            return Ready::Asleep;
+        }
+        let task = node.is_some_and(|at| self.state.node(at).kind == NodeKind::Pod);
+        if !task || self.has_room() { Ready::Yes } else { Ready::Later }
+    }
+}
+
+fn lock_of(state: &State, node: Option<NodeIx>) -> Option<&Lock> {
+    match node {
+        Some(at) => state.node(at).lock.as_deref(),
+        None => state.lock.as_deref(),
+    }
+}
+
+/// The locks that are asked for, each once, mutexes first.
+fn claims(wanted: &Synchronization, own: &str) -> Result<Vec<Claim>, String> {
+    let mut found: Vec<Claim> = Vec::new();
+    let mut add = |claim: Claim| {
+        if !found.contains(&claim) {
+            found.push(claim);
+        }
+    };
+    for mutex in wanted.all_mutexes() {
+        let namespace = or_own(mutex.namespace.as_deref(), own);
+        if mutex.name.is_empty() {
+            return Err("a mutex has no name".to_owned());
+        }
+        let kind = if mutex.database { "Database" } else { "Mutex" };
+        let key = format!("{namespace}/{kind}/{}", mutex.name);
+        add(Claim { key, limit: Limit::One, database: mutex.database });
+    }
+    for semaphore in wanted.all_semaphores() {
+        add(semaphore_claim(semaphore, own)?);
+    }
+    Ok(found)
+}
+
+fn semaphore_claim(semaphore: &Semaphore, own: &str) -> Result<Claim, String> {
+    let namespace = or_own(semaphore.namespace.as_deref(), own).to_owned();
+    match (&semaphore.config_map_key_ref, &semaphore.database) {
+        (Some(reference), None) if !reference.name.is_empty() && !reference.key.is_empty() => {
+            let (map, key) = (reference.name.clone(), reference.key.clone());
+            Ok(Claim {
+                key: format!("{namespace}/ConfigMap/{map}/{key}"),
+                limit: Limit::Key { namespace, map, key, otherwise: None },
+                database: false,
+            })
+        }
+        (None, Some(database)) if !database.key.is_empty() => {
+            let (map, key) = (DATABASE_LIMITS.to_owned(), database.key.clone());
+            Ok(Claim {
+                key: format!("{namespace}/Database/{key}"),
+                limit: Limit::Key { namespace, map, key, otherwise: Some(DATABASE_DEFAULT) },
+                database: true,
+            })
+        }
+        _ => Err("a semaphore names exactly one of configMapKeyRef and database, with its key".to_owned()),
+    }
+}
+
+fn or_own<'a>(namespace: Option<&'a str>, own: &'a str) -> &'a str {
+    namespace.filter(|namespace| !namespace.is_empty()).unwrap_or(own)
+}
+
+/// Every text that may hold variables.
+fn each_text(
+    wanted: &mut Synchronization,
+    mut fill: impl FnMut(&mut String) -> Result<(), String>,
+) -> Result<(), String> {
+    for mutex in wanted.mutexes.iter_mut().chain(&mut wanted.mutex) {
+        fill(&mut mutex.name)?;
+        mutex.namespace.iter_mut().try_for_each(&mut fill)?;
+    }
+    for semaphore in wanted.semaphores.iter_mut().chain(&mut wanted.semaphore) {
+        if let Some(reference) = &mut semaphore.config_map_key_ref {
+            fill(&mut reference.name)?;
+            fill(&mut reference.key)?;
+        }
+        if let Some(database) = &mut semaphore.database {
+            fill(&mut database.key)?;
+        }
+        semaphore.namespace.iter_mut().try_for_each(&mut fill)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,392 @@
+//! H: locks of workflows and of templates, alone and across runs.
+
+use octoflow_engine::{Command, argo::explain::Reason};
+use octoflow_model::RunId;
+use proptest::prelude::*;
+use serde_json::json;
+
+use crate::{
+    answer::{Script, exit},
+    play::{Play, ROOMY},
+    text::manifest,
+    town::Town,
+};
+
+const WHOLE: &str = "
+synchronization: {mutexes: [{name: m}]}
+templates: [{name: main, container: {image: i, command: [c]}}]";
+
+/// One step for each item, all with these locks.
+fn steps(items: usize, locks: &str) -> String {
+    let items: Vec<usize> = (1..=items).collect();
+    format!(
+        "
+templates:
+- {{name: main, steps: [[{{name: a, template: locked, withItems: {items:?}}}]]}}
+- {{name: locked, synchronization: {locks}, container: {{image: i, command: [c]}}}}"
+    )
+}
+
+#[test]
+fn h01_a_second_workflow_waits_for_the_mutex_of_the_first() {
+    let mut town = Town::new();
+    town.submit(1, WHOLE);
+    town.submit(2, WHOLE);
+    assert_eq!((town.phase(1).as_str(), town.phase(2).as_str()), ("Running", "Pending"));
+    assert_eq!(town.message(2), "Waiting for default/Mutex/m lock. Lock status: 0/1");
+    let held = json!({"mutex": {"holding": [{"mutex": "default/Mutex/m", "holder": "default/w1"}]}});
+    assert_eq!(town.status(1)["synchronization"], held);
+    let waits = json!({"mutex": {"waiting": [{"mutex": "default/Mutex/m", "holder": "default/w1"}]}});
+    assert_eq!(town.status(2)["synchronization"], waits);
+    assert_eq!(town.status(2)["nodes"], json!({}));
+    let reason = Reason::Lock { key: "default/Mutex/m".into(), holders: vec!["default/w1".into()] };
+    assert_eq!(town.reasons(2), [("w2".to_owned(), reason)]);
+    town.end_first(0);
+    assert_eq!((town.phase(1).as_str(), town.phase(2).as_str()), ("Succeeded", "Running"));
+    assert_eq!(town.message(2), "");
+    assert!(town.status(1)["synchronization"].is_null());
+    town.end_first(0);
+    assert_eq!(town.phase(2), "Succeeded");
+    assert_eq!(town.table(), []);
+}
+
+#[test]
+fn h02_a_semaphore_lets_as_many_in_as_its_config_map_says() {
+    let mut town = Town::new();
+    town.map("my-config", "template", "1");
+    town.submit(1, &steps(3, "{semaphores: [{configMapKeyRef: {name: my-config, key: template}}]}"));
+    assert_eq!(town.flights.len(), 1);
+    let waiting = town.node(1, "w1[0].a(1:2)");
+    assert_eq!(waiting["phase"], "Pending");
+    let key = "default/ConfigMap/my-config/template";
+    assert_eq!(waiting["message"], format!("Waiting for {key} lock. Lock status: 0/1"));
+    assert_eq!(waiting["synchronizationStatus"], json!({"waiting": key}));
+    let semaphore = &town.status(1)["synchronization"]["semaphore"];
+    assert_eq!(semaphore["holding"].as_array().map(Vec::len), Some(1), "{semaphore}");
+    assert_eq!(semaphore["waiting"][0]["semaphore"], key);
+    town.map("my-config", "template", "2");
+    assert_eq!(town.flights.len(), 2, "the limit is read again");
+    for _ in 0..3 {
+        town.end_first(0);
+    }
+    assert_eq!(town.phase(1), "Succeeded");
+}
+
+#[test]
+fn h03_a_missing_config_map_is_an_error() {
+    let mut town = Town::new();
+    town.submit(1, &steps(1, "{semaphore: {configMapKeyRef: {name: none, key: k}}}"));
+    let node = town.node(1, "w1[0].a(0:1)");
+    assert_eq!(node["phase"], "Error");
+    assert!(node["message"].as_str().unwrap().contains("ConfigMap 'none' not found"), "{node}");
+    assert!(town.table().is_empty());
+    let whole = "
+synchronization: {semaphores: [{configMapKeyRef: {name: my-config, key: other}}]}
+templates: [{name: main, container: {image: i, command: [c]}}]";
+    town.map("my-config", "k", "1");
+    town.submit(2, whole);
+    assert_eq!(town.phase(2), "Error");
+    assert!(town.message(2).contains("has no key 'other'"), "{}", town.message(2));
+    town.map("my-config", "other", "many");
+    town.submit(3, whole);
+    assert!(town.message(3).contains("is not a whole number from 0: 'many'"), "{}", town.message(3));
+}
+
+#[test]
+fn h04_a_waiting_workflow_that_is_terminated_leaves_the_queue() {
+    let mut town = Town::new();
+    (1..=3).for_each(|run| town.submit(run, WHOLE));
+    town.command(2, Command::Terminate);
+    assert_eq!((town.phase(2).as_str(), town.message(2).as_str()), ("Failed", "Stopped with strategy 'Terminate'"));
+    assert_eq!(town.status(2)["nodes"], json!({}));
+    let [(_, _, queue)] = &town.table()[..] else { panic!("one lock") };
+    assert_eq!(queue.iter().map(|holder| holder.run).collect::<Vec<_>>(), [RunId(3)]);
+    town.command(3, Command::Stop);
+    assert_eq!(town.phase(3), "Pending", "a stopped workflow waits on");
+    town.end_first(0);
+    assert_eq!((town.phase(3).as_str(), town.message(3).as_str()), ("Failed", "Stopped with strategy 'Stop'"));
+    assert!(town.flights.is_empty() && town.table().is_empty());
+}
+
+#[test]
+fn h05_waiting_nodes_of_a_stopped_workflow_fail() {
+    for (command, word) in [(Command::Stop, "Stop"), (Command::Terminate, "Terminate")] {
+        let mut town = Town::new();
+        town.submit(1, &steps(1, "{mutex: {name: m}}"));
+        town.submit(2, &steps(2, "{mutex: {name: m}}"));
+        town.command(2, command);
+        assert_eq!(town.phase(2), "Failed");
+        for node in ["w2[0].a(0:1)", "w2[0].a(1:2)"] {
+            let node = town.node(2, node);
+            assert_eq!(node["phase"], "Failed");
+            assert_eq!(node["message"], format!("workflow shutdown with strategy:  {word}"));
+        }
+        let [(_, held, queue)] = &town.table()[..] else { panic!("one lock") };
+        assert_eq!((held.len(), queue.len()), (1, 0));
+    }
+}
+
+#[test]
+fn h06_the_lock_is_held_until_the_last_attempt_is_over() {
+    let spec = "
+templates:
+- {name: main, steps: [[{name: a, template: locked, withItems: [1, 2]}]]}
+- name: locked
+  synchronization: {mutexes: [{name: m}]}
+  retryStrategy: {limit: 1}
+  container: {image: i, command: [c]}";
+    let mut town = Town::new();
+    town.submit(1, spec);
+    assert_eq!(town.flights.len(), 1);
+    town.end_first(1);
+    assert_eq!(town.flights.len(), 1, "the second attempt of the first item, and nothing else");
+    assert_eq!(town.node(1, "w1[0].a(0:1)(1)")["phase"], "Pending");
+    assert_eq!(town.node(1, "w1[0].a(1:2)")["phase"], "Pending");
+    assert_eq!(town.node(1, "w1[0].a(1:2)")["type"], "Retry");
+    town.end_first(1);
+    assert_eq!(town.node(1, "w1[0].a(0:1)")["phase"], "Failed");
+    assert_eq!(town.node(1, "w1[0].a(1:2)(0)")["phase"], "Pending");
+    town.end_first(0);
+    assert_eq!(town.phase(1), "Failed");
+    assert!(town.table().is_empty());
+}
+
+#[test]
+fn locks_go_by_priority_and_then_by_age() {
+    let mut town = Town::new();
+    for (run, priority) in [(1, 0), (2, 0), (3, 5), (4, 5)] {
+        town.submit(run, &format!("priority: {priority}{WHOLE}"));
+    }
+    let order: Vec<u64> = (0..4).map(|_| town.end_first(0).run.0).collect();
+    assert_eq!(order, [1, 3, 4, 2]);
+}
+
+#[test]
+fn several_locks_are_taken_together_or_not_at_all() {
+    let mut town = Town::new();
+    town.submit(1, &steps(1, "{mutexes: [{name: a}]}"));
+    town.submit(2, &steps(1, "{mutexes: [{name: b}, {name: a}]}"));
+    town.submit(3, &steps(1, "{mutexes: [{name: b}]}"));
+    let message = |town: &Town, run: u64| town.node(run, &format!("w{run}[0].a(0:1)"))["message"].clone();
+    assert_eq!(message(&town, 2), "Waiting for default/Mutex/a lock. Lock status: 0/1");
+    assert_eq!(message(&town, 3), "Waiting for default/Mutex/b lock. Lock status: 1/1", "it is not the first");
+    assert_eq!(town.flights.len(), 1);
+    let order: Vec<u64> = (0..3).map(|_| town.end_first(0).run.0).collect();
+    assert_eq!(order, [1, 2, 3]);
+}
+
+#[test]
+fn a_mutex_may_be_of_another_namespace_and_of_the_database() {
+    let mut town = Town::new();
+    let locks =
+        "{mutexes: [{name: m, namespace: other}, {name: m, database: true}], semaphores: [{database: {key: m}}]}";
+    town.submit(1, &steps(2, locks));
+    let keys: Vec<String> = town.table().into_iter().map(|(claim, _, _)| claim.key).collect();
+    assert_eq!(keys, ["default/Database/m", "default/Database/m", "other/Mutex/m"]);
+    assert_eq!(town.flights.len(), 1);
+    town.end_first(0);
+    town.end_first(0);
+    assert_eq!(town.phase(1), "Succeeded");
+}
+
+#[test]
+fn a_database_semaphore_takes_its_limit_from_the_house() {
+    let mut town = Town::new();
+    town.map("octoflow-semaphores", "k", "2");
+    town.submit(1, &steps(3, "{semaphores: [{database: {key: k}}]}"));
+    assert_eq!(town.flights.len(), 2);
+    let message = &town.node(1, "w1[0].a(2:3)")["message"];
+    assert_eq!(*message, "Waiting for default/Database/k lock. Lock status: 2/2", "it tells how many hold it");
+}
+
+#[test]
+fn names_of_locks_may_hold_variables() {
+    let spec = "
+arguments: {parameters: [{name: who, value: me}]}
+synchronization: {mutexes: [{name: 'whole-{{workflow.parameters.who}}'}]}
+templates:
+- {name: main, steps: [[{name: a, template: locked, arguments: {parameters: [{name: p, value: '{{item}}'}]}, withItems: [x, z]}]]}
+- name: locked
+  inputs: {parameters: [{name: p}]}
+  synchronization: {mutexes: [{name: 'part-{{inputs.parameters.p}}'}]}
+  container: {image: i, command: [c]}";
+    let mut town = Town::new();
+    town.submit(1, spec);
+    let keys: Vec<String> = town.table().into_iter().map(|(claim, _, _)| claim.key).collect();
+    assert_eq!(keys, ["default/Mutex/part-x", "default/Mutex/part-z", "default/Mutex/whole-me"]);
+    assert_eq!(town.flights.len(), 2);
+}
+
+#[test]
+fn waiting_does_not_take_a_place_among_the_tasks_of_the_run() {
+    let spec = "
+parallelism: 1
+templates:
+- {name: main, steps: [[{name: a, template: outer}, {name: b, template: outer}]]}
+- {name: outer, synchronization: {mutexes: [{name: m}]}, steps: [[{name: in, template: ok}], [{name: out, template: ok}]]}";
+    let done = Play::new(spec).finish();
+    assert_eq!((done.phase(), done.crowd), ("Succeeded", 1));
+    assert_eq!(done.started(), ["w[0].a[0].in", "w[0].a[1].out", "w[0].b[0].in", "w[0].b[1].out"]);
+}
+
+#[test]
+fn a_lock_does_not_lead_past_the_parallelism_of_the_run() {
+    let spec = "
+parallelism: 2
+templates:
+- {name: main, steps: [[{name: a, template: locked, withItems: [1, 2, 3, 4]}, {name: b, template: ok, withItems: [1, 2, 3]}]]}
+- {name: locked, synchronization: {semaphores: [{configMapKeyRef: {name: m, key: k}}]}, container: {image: i, command: [c]}}";
+    let play = Play::prepared(manifest(spec), Script::default(), ROOMY, &[("m", "k", "3")]);
+    let done = play.finish();
+    assert_eq!((done.phase(), done.crowd), ("Succeeded", 2));
+}
+
+#[test]
+fn a_suspension_lasts_from_when_it_has_its_lock() {
+    let spec = "
+templates:
+- {name: main, steps: [[{name: a, template: nap, withItems: [1, 2]}]]}
+- {name: nap, synchronization: {mutex: {name: m}}, suspend: {duration: 10}}";
+    let mut town = Town::new();
+    town.submit(1, spec);
+    town.tick(10);
+    assert_eq!(town.node(1, "w1[0].a(0:1)")["phase"], "Succeeded");
+    assert_eq!(town.node(1, "w1[0].a(1:2)")["phase"], "Running");
+    town.tick(10);
+    assert_eq!(town.phase(1), "Succeeded");
+}
+
+#[test]
+fn a_task_that_times_out_while_it_waits_leaves_the_queue() {
+    let spec = "
+templates:
+- {name: main, steps: [[{name: a, template: locked}, {name: b, template: brief}]]}
+- {name: locked, synchronization: {mutex: {name: m}}, container: {image: i, command: [c]}}
+- {name: brief, timeout: 5s, synchronization: {mutex: {name: m}}, container: {image: i, command: [c]}}";
+    let done = Play::with(spec, Script::default().on("a", exit(0).after(9))).finish();
+    assert_eq!((done.node_phase("b"), done.node_message("b")), ("Failed", "timeout"));
+    assert_eq!(done.node_phase("a"), "Succeeded");
+}
+
+#[test]
+fn locks_of_a_run_that_nobody_has_taken_up_are_respected() {
+    let mut town = Town::new();
+    town.submit(1, WHOLE);
+    let journal = town.facts.remove(&RunId(1)).unwrap();
+    let mut engine = octoflow_engine::Engine::new(ROOMY);
+    engine.respect(RunId(1), journal).unwrap();
+    let locks: Vec<usize> = engine.locks().all().map(|(_, held, _)| held.len()).collect();
+    assert_eq!(locks, [1]);
+    assert!(engine.run(RunId(1)).is_none());
+}
+
+/// A lock on its own or several, of mutexes and semaphores with limits 1 to 3.
+fn wants() -> impl Strategy<Value = String> {
+    prop::collection::btree_set(0_usize..5, 0..3).prop_map(|chosen| {
+        let semaphore = |at: &usize| format!("{{configMapKeyRef: {{name: limits, key: k{at}}}}}");
+        let mutexes: Vec<String> = chosen.iter().filter(|at| **at < 2).map(|at| format!("{{name: m{at}}}")).collect();
+        let semaphores: Vec<String> = chosen.iter().filter(|at| **at >= 2).map(semaphore).collect();
+        format!("{{mutexes: [{}], semaphores: [{}]}}", mutexes.join(", "), semaphores.join(", "))
+    })
+}
+
+#[derive(Clone, Debug)]
+enum Deed {
+    Submit {
+        priority: i32,
+        items: usize,
+        whole: String,
+        part: String,
+        retried: bool,
+        parallelism: usize,
+    },
+    End {
+        flight: usize,
+        code: i32,
+    },
+    Stop(usize),
+    Terminate(usize),
+    /// Allows three.
+    Raise {
+        key: usize,
+    },
+    Restart,
+}
+
+fn deed() -> impl Strategy<Value = Deed> {
+    let submit = (0..3_i32, 1..5_usize, wants(), wants(), any::<bool>(), 1..4_usize).prop_map(
+        |(priority, items, whole, part, retried, parallelism)| Deed::Submit {
+            priority,
+            items,
+            whole,
+            part,
+            retried,
+            parallelism,
+        },
+    );
+    prop_oneof![
+        4 => submit,
+        12 => (0..8_usize, 0..2_i32).prop_map(|(flight, code)| Deed::End { flight, code }),
+        1 => (0..8_usize).prop_map(Deed::Stop),
+        1 => (0..8_usize).prop_map(Deed::Terminate),
+        1 => (2..5_usize).prop_map(|key| Deed::Raise { key }),
+        2 => Just(Deed::Restart),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// The town checks after every deed that no lock has too many holders and that a restart keeps the table. Here
+    /// everything that was begun also comes to its end. A run wants locks at one level only, so
+    /// that none can wait for itself or for each other in a circle.
+    #[test]
+    fn limits_hold_restarts_change_nothing_and_everybody_gets_their_turn(deeds in prop::collection::vec(deed(), 1..30)) {
+        let mut town = Town::new();
+        for (key, limit) in [("k2", "1"), ("k3", "2"), ("k4", "3")] {
+            town.map("limits", key, limit);
+        }
+        let mut runs = 0;
+        for deed in deeds {
+            match deed {
+                Deed::Submit { priority, items, whole, part, retried, parallelism } => {
+                    runs += 1;
+                    let none = "{}".to_owned();
+                    let (whole, part) = if runs % 2 == 0 { (none, part) } else { (whole, none) };
+                    let retry = if retried { "retryStrategy: {limit: 1}, " } else { "" };
+                    let items: Vec<usize> = (0..items).collect();
+                    town.submit(runs, &format!("
+priority: {priority}
+parallelism: {parallelism}
+synchronization: {whole}
+templates:
+- {{name: main, steps: [[{{name: a, template: locked, withItems: {items:?}}}]]}}
+- {{name: locked, synchronization: {part}, {retry}container: {{image: i, command: [c]}}}}"));
+                }
+                Deed::End { flight, code } if !town.flights.is_empty() => {
+                    let flight = flight % town.flights.len();
+                    town.end(flight, code);
+                }
+                Deed::Stop(run) | Deed::Terminate(run) if runs > 0 => {
+                    let terminate = matches!(deed, Deed::Terminate(_));
+                    let run = run as u64 % runs + 1;
+                    let open = town.engine().run(RunId(run)).is_some_and(|run| !run.state.finished());
+                    if open {
+                        town.command(run, if terminate { Command::Terminate } else { Command::Stop });
+                    }
+                }
+                Deed::Raise { key } => town.map("limits", &format!("k{key}"), "3"),
+                Deed::Restart => town.restart(),
+                Deed::End { .. } | Deed::Stop(_) | Deed::Terminate(_) => {}
+            }
+        }
+        while !town.flights.is_empty() {
+            town.end_first(0);
+        }
+        for run in 1..=runs {
+            let open = town.engine().run(RunId(run)).filter(|run| !run.state.finished());
+            prop_assert!(open.is_none(), "run {run} waits for ever: {:?}", town.reasons(run));
+        }
+        prop_assert!(town.table().is_empty());
+    }
+}
