@@ -6,8 +6,10 @@ pub mod duration;
 pub mod explain;
 pub mod fields;
 pub mod ident;
+pub mod merge;
 pub mod node;
 pub mod program;
+pub mod refer;
 pub mod run;
 pub mod status;
 
@@ -21,6 +23,7 @@ mod fold;
 mod follow;
 mod instance;
 mod leaf;
+mod metadata;
 mod outputs;
 mod retry;
 mod scope;

@@ -7,11 +7,11 @@ pub mod template;
 pub mod value;
 pub mod workflow;
 
-pub use call::{Arguments, Artifact, Call, ContinueOn, Hook, Sequence};
+pub use call::{Arguments, Artifact, Call, ContinueOn, Hook, Sequence, TemplateRef};
 pub use phase::{NodeKind, Phase, RunPhase, Shutdown};
 pub use template::{
     Container, Dag, Inputs, OutputArtifact, OutputParameter, Outputs, RetryStrategy, Script, Suspend, Template,
     ValueFrom,
 };
 pub use value::{IntOrText, Text};
-pub use workflow::{Spec, Volume, Workflow};
+pub use workflow::{Spec, Volume, Workflow, WorkflowMetadata, WorkflowTemplateRef};

@@ -20,6 +20,7 @@ use crate::shape::{ANY, Field, Shape, TEXT, TEXT_MAP};
 pub fn shape_of(kind: &str) -> Option<&'static Shape> {
     match kind {
         "Workflow" => Some(&WORKFLOW),
+        "WorkflowTemplate" | "ClusterWorkflowTemplate" => Some(&WORKFLOW_TEMPLATE),
         "ConfigMap" => Some(&CONFIG_MAP),
         "Secret" => Some(&SECRET),
         "PersistentVolumeClaim" => Some(&CLAIM),
@@ -31,15 +32,8 @@ pub fn shape_of(kind: &str) -> Option<&'static Shape> {
 pub const API_VERSION: &str = "argoproj.io/v1alpha1";
 
 /// Kinds of the dialect that are known, so that they can be refused by name.
-pub const OTHER_KINDS: &[&str] = &[
-    "WorkflowTemplate",
-    "ClusterWorkflowTemplate",
-    "CronWorkflow",
-    "WorkflowEventBinding",
-    "WorkflowTaskSet",
-    "WorkflowTaskResult",
-    "WorkflowArtifactGCTask",
-];
+pub const OTHER_KINDS: &[&str] =
+    &["CronWorkflow", "WorkflowEventBinding", "WorkflowTaskSet", "WorkflowTaskResult", "WorkflowArtifactGCTask"];
 
 const SERVER: &str = "the server sets it";
 /// Why fields that only place or shape pods do nothing.
@@ -50,6 +44,15 @@ pub static WORKFLOW: Shape = Shape::Object(&[
     &[
         Field::yes("spec", &spec::SPEC, "What to run"),
         Field::ignored("status", "a new run gets a status of its own", "What became of an earlier run"),
+    ],
+]);
+
+/// A WorkflowTemplate or a ClusterWorkflowTemplate: a specification to be used by others.
+pub static WORKFLOW_TEMPLATE: Shape = Shape::Object(&[
+    OBJECT,
+    &[
+        Field::yes("spec", &spec::SPEC, "What workflows that refer to it run"),
+        Field::ignored("status", "a template has no status here", "What became of it elsewhere"),
     ],
 ]);
 

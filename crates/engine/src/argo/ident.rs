@@ -15,7 +15,7 @@ pub fn pod_name(run: &str, node: &str, template: &str) -> String {
     }
     // The longest name a pod may have is 253, and the hash with its dash takes up to 11.
     const PREFIX: usize = 242;
-    let mut prefix = format!("{run}-{template}");
+    let mut prefix = format!("{run}-{}", super::refer::bare(template));
     if prefix.len() > PREFIX {
         let cut = (0..=PREFIX).rev().find(|at| prefix.is_char_boundary(*at)).unwrap_or(0);
         prefix.truncate(cut);

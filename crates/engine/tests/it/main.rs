@@ -17,6 +17,7 @@ mod names;
 mod parallel;
 mod properties;
 mod reasons;
+mod referred;
 mod retry;
 mod runs;
 mod scenarios;

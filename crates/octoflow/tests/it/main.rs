@@ -5,6 +5,7 @@
 mod bad_input;
 mod inspect;
 mod interrupt;
+mod referred;
 mod run;
 mod stage;
 mod surface;

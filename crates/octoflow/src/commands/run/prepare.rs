@@ -1,17 +1,19 @@
 //! From files to workflows that may be submitted: everything is read, adjusted and judged before anything is stored.
 //! All problems of all files are told at once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use octoflow_engine::{
     argo::{
-        admit::{Surroundings, admit},
-        fields::{CLAIM, CONFIG_MAP, SECRET},
+        admit::{Surroundings, admit, admit_template},
+        fields::{CLAIM, CONFIG_MAP, SECRET, WORKFLOW_TEMPLATE},
+        refer::Reach,
     },
     shape::{self, Shape},
 };
-use octoflow_manifest::{Path, Problem, Problems};
+use octoflow_manifest::{Path, Problem, Problems, Severity};
+use octoflow_model::fact::Stored;
 use octoflow_store::Reader;
 use serde_json::Value;
 
@@ -29,16 +31,18 @@ const NAME_MISSING: &str = "OF1014";
 
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    /// ConfigMaps, Secrets and claims.
+    /// ConfigMaps, Secrets, claims and templates.
     pub objects: Vec<Value>,
     pub workflows: Vec<Ready>,
 }
 
 /// A workflow that was admitted.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ready {
     pub namespace: String,
     pub manifest: Value,
+    /// Copies of the templates it refers to.
+    pub stored: Stored,
 }
 
 /// `None` when something is wrong with the manifests; it has been told then.
@@ -66,6 +70,12 @@ pub(crate) fn prepare(args: &Run, context: &Context) -> Result<Option<Prepared>>
     let (beside, workflows): (Vec<Loaded>, Vec<Loaded>) =
         loaded.into_iter().partition(|one| beside(one.kind()).is_some());
     if workflows.is_empty() {
+        let templates = beside.iter().filter(|one| Reach::of_kind(one.kind()).is_some());
+        let wrong = templates.flat_map(|one| admit_template(&one.value).0.into_iter().map(|found| one.locate(found)));
+        let wrong: Vec<Problem> = wrong.collect();
+        if !wrong.is_empty() {
+            return tell_all(&Problems(wrong), context);
+        }
         return Err(Failure::new(crate::exit::Exit::InvalidManifest, "there is no Workflow in what was given").into());
     }
     if workflows.len() > 1 && args.name.is_some() {
@@ -79,14 +89,28 @@ fn judge(beside: Vec<Loaded>, workflows: Vec<Loaded>, wishes: &Wishes, context: 
     let mut told = Told::new(context);
     let mut problems = Problems::default();
     let mut objects = Vec::new();
+    let mut unusable = Vec::new();
     for mut one in beside {
-        adjust::adjust_namespace(&mut one.value, wishes.namespace.as_deref());
+        if Reach::of_kind(one.kind()) != Some(Reach::Cluster) {
+            adjust::adjust_namespace(&mut one.value, wishes.namespace.as_deref());
+        }
+        if Reach::of_kind(one.kind()).is_some() {
+            // A template that nobody uses may be as wrong as it likes; whoever uses it hears of it.
+            let (wrong, warnings) = admit_template(&one.value);
+            let list = if wrong.is_empty() { &mut objects } else { &mut unusable };
+            list.push(one.value.clone());
+            for mut problem in wrong.into_iter().chain(warnings) {
+                problem.severity = Severity::Warning;
+                told.warning(&one.locate(problem));
+            }
+            continue;
+        }
         let found = check_beside(&one);
         problems.extend(found.0.into_iter().map(|problem| one.locate(problem)));
         found.1.into_iter().for_each(|warning| told.warning(&one.locate(warning)));
         objects.push(one.value);
     }
-    let surroundings = Around::new(&objects, context);
+    let surroundings = Around::new(objects.iter().chain(&unusable), context);
     let mut ready = Vec::new();
     for mut one in workflows {
         for warning in adjust::adjust(&mut one.value, wishes) {
@@ -100,8 +124,8 @@ fn judge(beside: Vec<Loaded>, workflows: Vec<Loaded>, wishes: &Wishes, context: 
                 if let Some(problem) = nameless(&one.value) {
                     problems.push(one.locate(problem));
                 }
-                let manifest = admitted.manifest().clone();
-                ready.push(Ready { namespace: adjust::namespace(&manifest).to_owned(), manifest });
+                let (manifest, stored) = (admitted.manifest().clone(), admitted.stored().clone());
+                ready.push(Ready { namespace: adjust::namespace(&manifest).to_owned(), manifest, stored });
             }
             Err(found) => problems.extend(found.into_iter().map(|problem| one.locate(problem))),
         }
@@ -128,6 +152,7 @@ fn beside(kind: &str) -> Option<&'static Shape> {
         "ConfigMap" => Some(&CONFIG_MAP),
         "Secret" => Some(&SECRET),
         "PersistentVolumeClaim" => Some(&CLAIM),
+        "WorkflowTemplate" | "ClusterWorkflowTemplate" => Some(&WORKFLOW_TEMPLATE),
         _ => None,
     }
 }
@@ -178,22 +203,25 @@ impl<'a> Told<'a> {
 
 /// What workflows may refer to: the objects of the files, and those of earlier runs.
 struct Around<'a> {
-    objects: BTreeSet<(&'a str, &'a str, &'a str)>,
+    objects: BTreeMap<(&'a str, &'a str, &'a str), &'a Value>,
     stored: Option<Reader>,
 }
 
 impl<'a> Around<'a> {
-    fn new(objects: &'a [Value], context: &Context) -> Self {
+    fn new(objects: impl Iterator<Item = &'a Value>, context: &Context) -> Self {
         let known = objects
-            .iter()
-            .map(|object| (text(object, "kind"), adjust::namespace(object), text(&object["metadata"], "name")))
+            .map(|object| {
+                let (kind, name) = (text(object, "kind"), text(&object["metadata"], "name"));
+                let namespace = if kind == Reach::Cluster.kind() { "" } else { adjust::namespace(object) };
+                ((kind, namespace, name), object)
+            })
             .collect();
-        // Only used for warnings; a directory that cannot be read is told when it is opened.
+        // A directory that cannot be read is told when it is opened.
         Self { objects: known, stored: Reader::open(&context.data_dir).ok() }
     }
 
     fn has(&self, kind: &str, namespace: &str, name: &str) -> bool {
-        self.objects.contains(&(kind, namespace, name))
+        self.objects.contains_key(&(kind, namespace, name))
             || self.stored.as_ref().is_some_and(|reader| matches!(reader.object(kind, namespace, name), Ok(Some(_))))
     }
 }
@@ -209,5 +237,31 @@ impl Surroundings for Around<'_> {
 
     fn has_claim(&self, namespace: &str, name: &str) -> bool {
         self.has("PersistentVolumeClaim", namespace, name)
+    }
+
+    fn template(&self, reach: Reach, namespace: &str, name: &str) -> Option<Value> {
+        let namespace = shelf(reach, namespace);
+        if let Some(object) = self.objects.get(&(reach.kind(), namespace, name)) {
+            return Some((*object).clone());
+        }
+        let object = self.stored.as_ref()?.object(reach.kind(), namespace, name).ok()??;
+        serde_json::from_slice(&object.body).ok()
+    }
+
+    fn template_names(&self, reach: Reach, namespace: &str) -> Vec<String> {
+        let namespace = shelf(reach, namespace);
+        let stored = self.stored.as_ref().and_then(|reader| reader.objects(reach.kind(), Some(namespace)).ok());
+        let given = self.objects.keys().filter(|(kind, space, _)| (*kind, *space) == (reach.kind(), namespace));
+        let given = given.map(|(_, _, name)| (*name).to_owned());
+        let names: BTreeSet<String> = given.chain(stored.into_iter().flatten().map(|object| object.name)).collect();
+        names.into_iter().collect()
+    }
+}
+
+/// Where templates of this reach are kept.
+fn shelf(reach: Reach, namespace: &str) -> &str {
+    match reach {
+        Reach::Namespace => namespace,
+        Reach::Cluster => "",
     }
 }
