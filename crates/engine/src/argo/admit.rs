@@ -96,17 +96,18 @@ pub fn admit(object: &Value, others: &dyn Surroundings) -> Result<Admitted, Prob
     version(&manifest, &broken, &mut report);
     let gathered = refer::gather(&manifest, others);
     label(&mut manifest);
-    let mut whole = merge::effective(&manifest, &gathered.stored).into_owned();
+    let mut whole = merge::effective(&manifest, &gathered.stored);
     let defaults = whole["spec"].get("templateDefaults").cloned();
     let filled = |template: &Value| match &defaults {
         Some(defaults) => merge::with_defaults(template, defaults),
         None => template.clone(),
     };
-    if let (Some(_), Some(templates)) = (&defaults, whole.pointer_mut("/spec/templates").and_then(Value::as_array_mut))
+    if defaults.is_some()
+        && let Some(templates) = whole.to_mut().pointer_mut("/spec/templates").and_then(Value::as_array_mut)
     {
         templates.iter_mut().for_each(|template| *template = filled(template));
     }
-    let workflow = match Workflow::deserialize(&whole) {
+    let workflow = match Workflow::deserialize(&*whole) {
         Ok(workflow) => workflow,
         Err(error) => {
             // The table and the types disagree only where a problem was told already; should they ever disagree

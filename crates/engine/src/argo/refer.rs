@@ -264,13 +264,19 @@ impl Search<'_> {
         let below = |path: &Path, steps: &[octoflow_manifest::Segment]| {
             if fixed { path.clone() } else { path.concat(&Path(steps.to_vec())) }
         };
+        // Almost every call of a large graph only names a template of its own workflow; nothing is made for those.
+        let asks = |call: &Value| {
+            home.is_some() || ["templateRef", "hooks", "inline"].iter().any(|field| call.get(field).is_some())
+        };
         let mut calls: Vec<(&Value, Path)> = Vec::new();
         for (group, steps) in template["steps"].as_array().into_iter().flatten().enumerate() {
-            for (step, call) in steps.as_array().into_iter().flatten().enumerate() {
+            let steps = steps.as_array().into_iter().flatten().enumerate();
+            for (step, call) in steps.filter(|(_, call)| asks(call)) {
                 calls.push((call, below(at, &["steps".into(), group.into(), step.into()])));
             }
         }
-        for (task, call) in template["dag"]["tasks"].as_array().into_iter().flatten().enumerate() {
+        let tasks = template["dag"]["tasks"].as_array().into_iter().flatten().enumerate();
+        for (task, call) in tasks.filter(|(_, call)| asks(call)) {
             calls.push((call, below(at, &["dag".into(), "tasks".into(), task.into()])));
         }
         for (call, at) in calls {
