@@ -10,8 +10,12 @@ use std::{
     thread::JoinHandle,
 };
 
-use octoflow_engine::{Command, Engine};
-use octoflow_model::{Fact, RunId, fact::Submission, meta::DEFAULT_NAMESPACE};
+use octoflow_engine::{Command, Engine, argo::refer::Reach};
+use octoflow_model::{
+    Fact, RunId,
+    fact::{Stored, Submission},
+    meta::DEFAULT_NAMESPACE,
+};
 use octoflow_runtime::{null::NullRuntime, port::Runtime, process};
 use octoflow_store::{Batch, Change, Store};
 use serde_json::Value;
@@ -41,6 +45,8 @@ pub struct Submit {
     pub namespace: String,
     pub name: String,
     pub manifest: Value,
+    /// What the manifest refers to, as admission found it.
+    pub stored: Stored,
 }
 
 /// A handle to the running house.
@@ -103,8 +109,11 @@ impl House {
         Ok((house, notices))
     }
 
-    /// Keeps a ConfigMap or Secret; later runs can refer to it.
+    /// Keeps a ConfigMap, a Secret, a WorkflowTemplate or a ClusterWorkflowTemplate; later runs can refer to it.
     pub fn put_object(&self, object: Value) -> Result<(), Error> {
+        if let Some(reach) = object["kind"].as_str().and_then(Reach::of_kind) {
+            return self.put_template(reach, &object);
+        }
         let parsed = keyed::parse(&object)?;
         let mut batch = Batch::new();
         batch.push(Change::PutObject {
@@ -116,6 +125,29 @@ impl House {
         });
         self.store.commit_wait(batch)?;
         self.ask(|reply| Message::Keyed { object: Box::new(parsed), reply })
+    }
+
+    /// Only read when something is submitted, so the engine need not hear of it.
+    fn put_template(&self, reach: Reach, object: &Value) -> Result<(), Error> {
+        let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
+        let name = text("name").ok_or_else(|| Error::Object {
+            what: format!("{} ``", reach.kind()),
+            why: "it has no metadata.name".to_owned(),
+        })?;
+        let namespace = match reach {
+            Reach::Namespace => text("namespace").unwrap_or(DEFAULT_NAMESPACE),
+            Reach::Cluster => "",
+        };
+        let mut batch = Batch::new();
+        batch.push(Change::PutObject {
+            kind: reach.kind().to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            uid: new_uid()?,
+            body: object.to_string().into_bytes(),
+        });
+        self.store.commit_wait(batch)?;
+        Ok(())
     }
 
     /// Accepts a run. When this returns it is on disk and will not be lost.
@@ -131,8 +163,14 @@ impl House {
 
     fn enter(&self, submit: Submit, watcher: Option<Sender<Vec<Fact>>>) -> Result<RunId, Error> {
         let namespace = if submit.namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { submit.namespace };
-        let submission =
-            Submission { name: submit.name, namespace, uid: new_uid()?, at: clock::now(), manifest: submit.manifest };
+        let submission = Submission {
+            name: submit.name,
+            namespace,
+            uid: new_uid()?,
+            at: clock::now(),
+            manifest: submit.manifest,
+            stored: submit.stored,
+        };
         let run = {
             let mut next = self.next_run.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             *next += 1;

@@ -6,8 +6,10 @@ pub mod duration;
 pub mod explain;
 pub mod fields;
 pub mod ident;
+pub mod merge;
 pub mod node;
 pub mod program;
+pub mod refer;
 pub mod run;
 pub mod status;
 
@@ -22,6 +24,7 @@ mod follow;
 mod instance;
 mod leaf;
 pub mod lock;
+mod metadata;
 mod outputs;
 mod retry;
 mod scope;

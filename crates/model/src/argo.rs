@@ -8,7 +8,7 @@ pub mod template;
 pub mod value;
 pub mod workflow;
 
-pub use call::{Arguments, Artifact, Call, ContinueOn, Hook, Sequence};
+pub use call::{Arguments, Artifact, Call, ContinueOn, Hook, Sequence, TemplateRef};
 pub use phase::{NodeKind, Phase, RunPhase, Shutdown};
 pub use synchronization::Synchronization;
 pub use template::{
@@ -16,4 +16,4 @@ pub use template::{
     ValueFrom,
 };
 pub use value::{IntOrText, Text};
-pub use workflow::{Spec, Volume, Workflow};
+pub use workflow::{Spec, Volume, Workflow, WorkflowMetadata, WorkflowTemplateRef};

@@ -2,6 +2,8 @@
 //! A fact is never changed once released: new ones may be added, new fields must have defaults,
 //! so that a newer version folds an older journal to the same state.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -9,7 +11,7 @@ use crate::{
     argo::{NodeKind, Phase, RunPhase, Shutdown},
     ids::NodeIx,
     lock::Claim,
-    task::StoredArtifact,
+    task::{Labels, StoredArtifact},
     time::Time,
 };
 
@@ -21,6 +23,11 @@ pub enum Fact {
     Began {
         at: Time,
         parameters: Vec<(String, String)>,
+        /// Added to the run's own as its `workflowMetadata` says.
+        #[serde(default, skip_serializing_if = "Labels::is_empty")]
+        labels: Labels,
+        #[serde(default, skip_serializing_if = "Labels::is_empty")]
+        annotations: Labels,
     },
     /// A node came into being.
     Added(Box<NodeAdded>),
@@ -125,6 +132,30 @@ pub struct Submission {
     pub at: Time,
     /// The whole object, defaults not filled in.
     pub manifest: Value,
+    /// What it refers to, as it was then.
+    #[serde(default, skip_serializing_if = "Stored::is_empty")]
+    pub stored: Stored,
+}
+
+/// What a manifest takes from WorkflowTemplates, copied when it is submitted: the run never changes with them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Stored {
+    /// By `namespaced/<name>/<template>` or `cluster/<name>/<template>`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub templates: BTreeMap<String, Value>,
+    /// The specification merged with that of its WorkflowTemplate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spec: Option<Value>,
+    /// Something it refers to cannot be read: the run can only end in error, with this message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flaw: Option<String>,
+}
+
+impl Stored {
+    pub fn is_empty(&self) -> bool {
+        self.templates.is_empty() && self.spec.is_none() && self.flaw.is_none()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

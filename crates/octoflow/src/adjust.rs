@@ -36,11 +36,16 @@ pub(crate) fn adjust(workflow: &mut Value, wishes: &Wishes) -> Vec<String> {
     if let Some(entrypoint) = &wishes.entrypoint {
         spec.insert("entrypoint".to_owned(), json!(entrypoint));
     }
+    let referred = spec.get("workflowTemplateRef").is_some_and(|reference| !reference.is_null());
     if !wishes.parameters.is_empty() {
         let arguments = filled(spec.entry("arguments").or_insert(Value::Null), || json!({}));
         if let Some(Value::Array(list)) = entry_of(arguments, "parameters", || json!([])) {
             for (name, value) in &wishes.parameters {
                 warnings.extend(set(list, name, value));
+            }
+            if referred {
+                // Its parameters stand in the template.
+                warnings.clear();
             }
         }
     }

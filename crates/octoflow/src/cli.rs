@@ -505,7 +505,7 @@ mod tests {
     fn kinds_are_taken_in_any_case_and_number() {
         assert_eq!(kind("workflows"), Ok("Workflow"));
         assert_eq!(kind("CronWorkflow"), Ok("CronWorkflow"));
-        assert!(kind("pods").unwrap_err().contains("Workflow, ConfigMap"));
+        assert!(kind("pods").unwrap_err().contains("Workflow, WorkflowTemplate"));
     }
 
     #[test]

@@ -285,7 +285,12 @@ pub(crate) mod tests {
 
     pub(crate) fn two_steps() -> Vec<Fact> {
         vec![
-            Fact::Began { at: Time::from_secs(0), parameters: Vec::new() },
+            Fact::Began {
+                at: Time::from_secs(0),
+                parameters: Vec::new(),
+                labels: octoflow_model::task::Labels::default(),
+                annotations: octoflow_model::task::Labels::default(),
+            },
             added("w", NodeKind::Steps, Role::Entry, None, None, Phase::Running),
             added("w[0]", NodeKind::StepGroup, Role::Group(0), Some(0), Some(0), Phase::Running),
             added("w[0].a", NodeKind::Pod, Role::Step { step: 0, item: None }, Some(1), Some(0), Phase::Pending),

@@ -1,12 +1,13 @@
 //! Judges loaded objects against each other. `run` and `lint` share it, so that what one refuses is what the other
 //! calls an error. It tells problems; it prints and stores nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use octoflow_engine::{
     argo::{
-        admit::{Surroundings, examine},
-        fields::{CLAIM, CONFIG_MAP, SECRET},
+        admit::{Surroundings, admit_template, examine},
+        fields::{CLAIM, CONFIG_MAP, SECRET, WORKFLOW_TEMPLATE},
+        refer::Reach,
     },
     shape::{self, Shape},
 };
@@ -22,7 +23,10 @@ const NAME_MISSING: &str = "OF1014";
 /// Everything there is to tell about one object, warnings too, each at its place in the text.
 pub(crate) fn judge(one: &Loaded, around: &Around<'_>) -> Problems {
     let found = if is_beside(one.kind()) {
-        let (mut problems, warnings) = check_beside(one);
+        let (mut problems, warnings) = match Reach::of_kind(one.kind()) {
+            Some(_) => admit_template(&one.value),
+            None => check_beside(one),
+        };
         problems.extend(warnings);
         problems
     } else {
@@ -48,6 +52,7 @@ fn beside(kind: &str) -> Option<&'static Shape> {
         "ConfigMap" => Some(&CONFIG_MAP),
         "Secret" => Some(&SECRET),
         "PersistentVolumeClaim" => Some(&CLAIM),
+        "WorkflowTemplate" | "ClusterWorkflowTemplate" => Some(&WORKFLOW_TEMPLATE),
         _ => None,
     }
 }
@@ -75,7 +80,7 @@ pub(crate) fn nameless(workflow: &Value) -> Option<Problem> {
 
 /// What workflows may refer to: the objects of the files, and those of earlier runs.
 pub(crate) struct Around<'a> {
-    objects: BTreeSet<(&'a str, &'a str, &'a str)>,
+    objects: BTreeMap<(&'a str, &'a str, &'a str), &'a Value>,
     stored: Option<Reader>,
 }
 
@@ -83,13 +88,17 @@ impl<'a> Around<'a> {
     pub(crate) fn new(objects: impl IntoIterator<Item = &'a Value>, stored: Option<Reader>) -> Self {
         let objects = objects
             .into_iter()
-            .map(|object| (text(object, "kind"), adjust::namespace(object), text(&object["metadata"], "name")))
+            .map(|object| {
+                let (kind, name) = (text(object, "kind"), text(&object["metadata"], "name"));
+                let namespace = if kind == Reach::Cluster.kind() { "" } else { adjust::namespace(object) };
+                ((kind, namespace, name), object)
+            })
             .collect();
         Self { objects, stored }
     }
 
     fn has(&self, kind: &str, namespace: &str, name: &str) -> bool {
-        self.objects.contains(&(kind, namespace, name))
+        self.objects.contains_key(&(kind, namespace, name))
             || self.stored.as_ref().is_some_and(|reader| matches!(reader.object(kind, namespace, name), Ok(Some(_))))
     }
 }
@@ -105,5 +114,30 @@ impl Surroundings for Around<'_> {
 
     fn has_claim(&self, namespace: &str, name: &str) -> bool {
         self.has("PersistentVolumeClaim", namespace, name)
+    }
+    fn template(&self, reach: Reach, namespace: &str, name: &str) -> Option<Value> {
+        let namespace = shelf(reach, namespace);
+        if let Some(object) = self.objects.get(&(reach.kind(), namespace, name)) {
+            return Some((*object).clone());
+        }
+        let object = self.stored.as_ref()?.object(reach.kind(), namespace, name).ok()??;
+        serde_json::from_slice(&object.body).ok()
+    }
+
+    fn template_names(&self, reach: Reach, namespace: &str) -> Vec<String> {
+        let namespace = shelf(reach, namespace);
+        let stored = self.stored.as_ref().and_then(|reader| reader.objects(reach.kind(), Some(namespace)).ok());
+        let given = self.objects.keys().filter(|(kind, space, _)| (*kind, *space) == (reach.kind(), namespace));
+        let given = given.map(|(_, _, name)| (*name).to_owned());
+        let names: BTreeSet<String> = given.chain(stored.into_iter().flatten().map(|object| object.name)).collect();
+        names.into_iter().collect()
+    }
+}
+
+/// Where templates of this reach are kept.
+fn shelf(reach: Reach, namespace: &str) -> &str {
+    match reach {
+        Reach::Namespace => namespace,
+        Reach::Cluster => "",
     }
 }

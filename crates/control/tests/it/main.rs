@@ -6,7 +6,7 @@ use std::path::Path;
 
 use octoflow_control::{Capacity, Config, Error, House, Place, Submit, read};
 use octoflow_engine::Command;
-use octoflow_model::Fact;
+use octoflow_model::{Fact, fact::Stored};
 use octoflow_store::Reader;
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn open(dir: &Path) -> House {
 }
 
 fn submit(name: &str, manifest: Value) -> Submit {
-    Submit { namespace: "default".to_owned(), name: name.to_owned(), manifest }
+    Submit { namespace: "default".to_owned(), name: name.to_owned(), manifest, stored: Stored::default() }
 }
 
 fn container() -> Value {

@@ -27,19 +27,23 @@ mod volume;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
-use octoflow_manifest::{Path, Problem, Problems, Severity};
-use octoflow_model::argo::Workflow;
+use octoflow_manifest::{Path, Problem, Problems, Segment, Severity};
+use octoflow_model::{argo::Workflow, fact::Stored};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use self::{
-    book::Book,
+    book::{Book, Borrowed},
     dag::Graph,
     report::{At, Report},
 };
-use super::fields::{API_VERSION, OTHER_KINDS, WORKFLOW};
+use super::{
+    fields::{API_VERSION, OTHER_KINDS, WORKFLOW, WORKFLOW_TEMPLATE},
+    merge,
+    refer::{self, Gathered, Reach},
+};
 use crate::{expr::nearest, shape};
 
 pub use self::{item::MOST_ITEMS, name::LONGEST_WORKFLOW_NAME};
@@ -49,33 +53,39 @@ pub use self::{item::MOST_ITEMS, name::LONGEST_WORKFLOW_NAME};
 pub struct Admitted {
     workflow: Workflow,
     manifest: Value,
+    stored: Stored,
     warnings: Vec<Problem>,
 }
 
 impl Admitted {
+    /// With what its WorkflowTemplate says.
     pub fn workflow(&self) -> &Workflow {
         &self.workflow
     }
 
-    /// The object as it was given, without the nulls that mean nothing.
+    /// The object as it was given, without the nulls that mean nothing, labelled with where it comes from.
     pub fn manifest(&self) -> &Value {
         &self.manifest
+    }
+
+    /// Copies of everything it refers to; they belong to the submission.
+    pub fn stored(&self) -> &Stored {
+        &self.stored
     }
 
     pub fn warnings(&self) -> &[Problem] {
         &self.warnings
     }
-
-    pub fn into_parts(self) -> (Workflow, Value, Vec<Problem>) {
-        (self.workflow, self.manifest, self.warnings)
-    }
 }
 
-/// What else is there. Whatever is missing is only warned of: it may be optional, or arrive later.
+/// What else is there. A missing ConfigMap, Secret or claim is only warned of: it may be optional, or arrive later.
 pub trait Surroundings {
     fn has_config_map(&self, namespace: &str, name: &str) -> bool;
     fn has_secret(&self, namespace: &str, name: &str) -> bool;
     fn has_claim(&self, namespace: &str, name: &str) -> bool;
+    /// The WorkflowTemplate or ClusterWorkflowTemplate of this name, as it was given.
+    fn template(&self, reach: Reach, namespace: &str, name: &str) -> Option<Value>;
+    fn template_names(&self, reach: Reach, namespace: &str) -> Vec<String>;
 }
 
 /// Judges one object.
@@ -89,7 +99,7 @@ pub fn examine(object: &Value, others: &dyn Surroundings) -> Result<Admitted, Pr
     kind(object)?;
     let mended = with_version(object);
     let checked = shape::check(mended.as_ref().map_or(object, |(_, object)| object), &WORKFLOW);
-    let (manifest, broken) = (checked.value, checked.broken);
+    let (mut manifest, broken) = (checked.value, checked.broken);
     let mut report = Report::new(checked.problems, checked.warnings);
     version(&manifest, &broken, &mut report);
     if let Some((key, _)) = &mended {
@@ -97,7 +107,20 @@ pub fn examine(object: &Value, others: &dyn Surroundings) -> Result<Admitted, Pr
             format!("`{key}` is read as `apiVersion`")
         });
     }
-    let workflow = match Workflow::deserialize(&manifest) {
+    let gathered = refer::gather(&manifest, others);
+    label(&mut manifest);
+    let mut whole = merge::effective(&manifest, &gathered.stored);
+    let defaults = whole["spec"].get("templateDefaults").cloned();
+    let filled = |template: &Value| match &defaults {
+        Some(defaults) => merge::with_defaults(template, defaults),
+        None => template.clone(),
+    };
+    if defaults.is_some()
+        && let Some(templates) = whole.to_mut().pointer_mut("/spec/templates").and_then(Value::as_array_mut)
+    {
+        templates.iter_mut().for_each(|template| *template = filled(template));
+    }
+    let workflow = match Workflow::deserialize(&*whole) {
         Ok(workflow) => workflow,
         Err(error) => {
             // The table and the types disagree only where a problem was told already; should they ever disagree
@@ -107,9 +130,20 @@ pub fn examine(object: &Value, others: &dyn Surroundings) -> Result<Admitted, Pr
             return Err(report.verdict().err().unwrap_or_default());
         }
     };
-    let book = Book::open(templates(&manifest), &broken);
+    let borrowed: Vec<Borrowed> = gathered
+        .stored
+        .templates
+        .iter()
+        .map(|(key, template)| Borrowed {
+            key: key.clone(),
+            place: gathered.places[key].clone(),
+            template: filled(template),
+        })
+        .collect();
+    let book = Book::open(templates(&whole), &borrowed, &broken);
     let graphs: Vec<Option<Graph<'_>>> = book.entries.iter().map(Graph::of).collect();
-    let subject = Subject::new(&workflow, &manifest, &broken, &book, &graphs);
+    let mut subject = Subject::new(&workflow, &whole, &broken, &book, &graphs);
+    subject.open = gathered.open;
     spec::check(&subject, &mut report);
     for index in 0..book.entries.len() {
         template::check(&subject, index, &mut report);
@@ -117,7 +151,62 @@ pub fn examine(object: &Value, others: &dyn Surroundings) -> Result<Admitted, Pr
     variable::check(&subject, &mut report);
     endless::check(&subject, &mut report);
     loaded::check(&subject, others, &mut report);
-    report.verdict().map(|warnings| Admitted { workflow, manifest, warnings })
+    elsewhere(&manifest, &gathered, &mut report);
+    let stored = gathered.stored;
+    report.absorb(gathered.problems, gathered.warnings);
+    report.verdict().map(|warnings| Admitted { workflow, manifest, stored, warnings })
+}
+
+/// Judges a WorkflowTemplate or ClusterWorkflowTemplate by itself: its shape and its names. What depends on who uses it
+/// is found when a workflow does. The answer are problems and warnings.
+pub fn admit_template(object: &Value) -> (Vec<Problem>, Vec<Problem>) {
+    let checked = shape::check(object, &WORKFLOW_TEMPLATE);
+    let mut report = Report::new(checked.problems, Vec::new());
+    version(&checked.value, &checked.broken, &mut report);
+    let metadata = Path::root().join("metadata");
+    let name = checked.value["metadata"]["name"].as_str().unwrap_or_default();
+    if !name::is_object_name(name) {
+        report.error(&At::base(&metadata).key("name"), code::NAME, || {
+            format!("a template needs a name of lower-case letters, digits, '-' and '.', not '{}'", shape::short(name))
+        });
+    }
+    let list = Path(vec!["spec".into(), "templates".into()]);
+    let names = templates(&checked.value).iter().map(|template| template["name"].as_str().unwrap_or_default());
+    name::list(&mut report, &At::base(&list), &|| "spec.templates".to_owned(), name::Rule::Field, names);
+    match report.verdict() {
+        Ok(_) => (Vec::new(), checked.warnings),
+        Err(problems) => (problems.0, checked.warnings),
+    }
+}
+
+/// Says on the run itself which template it comes from.
+fn label(manifest: &mut Value) {
+    let reference = &manifest["spec"]["workflowTemplateRef"];
+    let Some(name) = reference["name"].as_str().filter(|name| !name.is_empty()).map(str::to_owned) else { return };
+    let reach = Reach::of(reference["clusterScope"] == true);
+    let Some(fields) = manifest.as_object_mut() else { return };
+    let metadata = fields.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+    let Some(metadata) = metadata.as_object_mut() else { return };
+    let labels = metadata.entry("labels").or_insert_with(|| Value::Object(Map::new()));
+    if let Some(labels) = labels.as_object_mut() {
+        labels.insert(reach.label().to_owned(), Value::String(name));
+    }
+}
+
+/// What was found in templates that stand elsewhere is told at the places that refer to them.
+fn elsewhere(manifest: &Value, gathered: &Gathered, report: &mut Report) {
+    let places: BTreeSet<&Path> = gathered.places.values().collect();
+    let reference = Path(vec!["spec".into(), "workflowTemplateRef".into()]);
+    let merged = gathered.stored.spec.is_some();
+    report.relocate(|path| {
+        let from_template = merged
+            && path.segments().first() == Some(&Segment::from("spec"))
+            && matches!(path.segments().get(1), Some(Segment::Key(key)) if manifest["spec"].get(&**key).is_none());
+        if from_template {
+            return Some(reference.clone());
+        }
+        places.iter().find(|place| path.starts_with(place)).map(|place| (*place).clone())
+    });
 }
 
 /// What is being judged.
@@ -132,6 +221,8 @@ struct Subject<'a> {
     volumes: HashSet<&'a str>,
     /// Some of these names are not known before the run.
     open_volumes: bool,
+    /// Some of what it refers to is not there or cannot be read; nothing can be said about names then.
+    open: bool,
 }
 
 impl<'a> Subject<'a> {
@@ -145,7 +236,7 @@ impl<'a> Subject<'a> {
         let claims = workflow.spec.volume_claim_templates.iter().filter_map(|claim| claim.metadata.name.as_deref());
         let volumes: HashSet<&str> =
             workflow.spec.volumes.iter().map(|volume| volume.name.as_str()).chain(claims).collect();
-        let mut subject = Self { workflow, manifest, broken, book, graphs, volumes, open_volumes: false };
+        let mut subject = Self { workflow, manifest, broken, book, graphs, volumes, open_volumes: false, open: false };
         subject.open_volumes = subject.volumes.iter().any(|name| name::has_variables(name))
             || subject.broken_at(&["spec", "volumes"])
             || subject.broken_at(&["spec", "volumeClaimTemplates"]);
@@ -156,11 +247,6 @@ impl<'a> Subject<'a> {
     fn broken_at(&self, place: &[&str]) -> bool {
         let place = Path(place.iter().map(|&key| key.into()).collect());
         self.broken.iter().any(|broken| broken.starts_with(&place))
-    }
-
-    /// The templates come from elsewhere, which is refused; nothing more can be said about names.
-    fn referred(&self) -> bool {
-        self.manifest["spec"].get("workflowTemplateRef").is_some()
     }
 }
 
@@ -179,6 +265,10 @@ fn kind(object: &Value) -> Result<(), Problems> {
     if kind == "Workflow" {
         return Ok(());
     }
+    if Reach::of_kind(kind).is_some() {
+        let problem = Problem::error(code::KIND, format!("a {kind} does not run by itself")).path(at);
+        return Err(problem.help("run a Workflow that refers to it").into());
+    }
     if OTHER_KINDS.contains(&kind) {
         return Err(Problem::error(code::KIND, format!("kind {kind} is not supported yet")).path(at).into());
     }
@@ -186,7 +276,8 @@ fn kind(object: &Value) -> Result<(), Problems> {
         return Err(Problem::error(code::KIND, "kind is required").path(at).help("write `kind: Workflow`").into());
     }
     let problem = Problem::error(code::KIND, format!("kind `{}` is not known here", shape::short(kind))).path(at);
-    let known = ["Workflow", "ConfigMap", "Secret", "PersistentVolumeClaim"];
+    let known =
+        ["Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate", "ConfigMap", "Secret", "PersistentVolumeClaim"];
     let problem = match nearest(kind, known) {
         Some(near) => problem.help(format!("did you mean `{near}`?")),
         None => problem.help(format!("known kinds: {}", known.join(", "))),
@@ -218,7 +309,11 @@ fn version(manifest: &Value, broken: &[Path], report: &mut Report) {
         let message = if version.is_empty() {
             "apiVersion is required".to_owned()
         } else {
-            format!("apiVersion `{}` is not known for kind Workflow", shape::short(version))
+            format!(
+                "apiVersion `{}` is not known for kind {}",
+                shape::short(version),
+                manifest["kind"].as_str().unwrap_or("Workflow")
+            )
         };
         (message, Some(format!("write `apiVersion: {API_VERSION}`")))
     });

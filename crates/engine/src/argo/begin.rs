@@ -9,6 +9,7 @@ use octoflow_model::{
 use super::{
     call::Birth,
     follow::hook_holds,
+    metadata,
     scope::Scope,
     substitute::{Missing, fill},
     turn::Turn,
@@ -24,16 +25,20 @@ impl Turn<'_> {
     }
 
     fn begin(&mut self) {
-        match self.global_parameters() {
-            Ok(parameters) => {
+        let begun = match &self.run.program.flaw {
+            Some(flaw) => Err(flaw.clone()),
+            None => self
+                .global_parameters()
+                .map_err(|why| format!("failed to set global parameters: {why}"))
+                .and_then(|parameters| Ok((metadata::metadata(self.run, &parameters, self.now)?, parameters))),
+        };
+        match begun {
+            Ok(((labels, annotations), parameters)) => {
                 if self.holds_own_locks(&parameters) {
-                    self.decide(Fact::Began { at: self.now, parameters });
+                    self.decide(Fact::Began { at: self.now, parameters, labels, annotations });
                 }
             }
-            Err(why) => {
-                let message = format!("failed to set global parameters: {why}");
-                self.decide(Fact::Ended { phase: RunPhase::Error, message, at: self.now });
-            }
+            Err(message) => self.decide(Fact::Ended { phase: RunPhase::Error, message, at: self.now }),
         }
     }
 
@@ -142,7 +147,7 @@ impl Turn<'_> {
         let birth = self.run_birth(".onExit".to_owned(), Role::Exit);
         let scope = Scope::new(self.run, self.now);
         let made = match hook_holds(&hook, &scope) {
-            Ok(true) => self.hook_call(&hook, &scope),
+            Ok(true) => self.hook_call(None, &hook, &scope),
             Ok(false) => return self.end(root, None),
             Err(why) => Err(why),
         };

@@ -1,11 +1,11 @@
 //! Calling a template: is it to run at all, is there room, with which inputs, and as what kind of node.
 //! Every node that runs something comes into being here.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use octoflow_model::{
     Fact, NodeIx,
-    argo::{Call, NodeKind, Phase, Template},
+    argo::{Call, NodeKind, Phase, Template, TemplateRef},
     fact::{InputValues, NodeAdded, Role},
 };
 use serde_json::Value;
@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::{
     instance::Instance,
     program::{Place, Recipe, inline_key},
+    refer::{self, Reach},
     scope::Scope,
     substitute::{Missing, fill},
     turn::Turn,
@@ -99,13 +100,39 @@ impl Turn<'_> {
         if let Some(condition) = &call.when {
             check_when(condition, &scope)?;
         }
-        let key = match &call.template {
-            Some(name) => {
-                fill(name, &scope, Missing::Refuse).map_err(|error| Verdict::Wrong(error.to_string()))?.into_owned()
+        if call.template.is_none() && call.template_ref.is_none() {
+            let key = inline_key(&instance.recipe.key, place);
+            let undefined = || Verdict::Wrong(format!("template name '{key}' undefined"));
+            return self.run.program.recipe(&key).cloned().ok_or_else(undefined);
+        }
+        let home = instance.recipe.home();
+        self.named(home, call.template.as_deref(), call.template_ref.as_ref(), &scope).map_err(Verdict::Wrong)
+    }
+
+    /// The template a call or a hook at this home names, by its name or by reference.
+    pub(super) fn named(
+        &self,
+        home: Option<&str>,
+        name: Option<&str>,
+        reference: Option<&TemplateRef>,
+        scope: &Scope<'_>,
+    ) -> Result<Arc<Recipe>, String> {
+        let filled =
+            |text: &str| fill(text, scope, Missing::Refuse).map(Cow::into_owned).map_err(|error| error.to_string());
+        let (key, undefined) = match reference {
+            Some(reference) => {
+                let (name, template) = (filled(&reference.name)?, filled(&reference.template)?);
+                let kind = Reach::of(reference.cluster_scope).kind();
+                let undefined = format!("template name '{template}' undefined in {kind} '{name}'");
+                let reference = TemplateRef { name, template, cluster_scope: reference.cluster_scope };
+                (refer::key(&reference), undefined)
             }
-            None => inline_key(&instance.recipe.key, place),
+            None => {
+                let name = filled(name.unwrap_or_default())?;
+                (refer::neighbour(home, &name), format!("template name '{name}' undefined"))
+            }
         };
-        self.run.program.recipe(&key).cloned().ok_or_else(|| Verdict::Wrong(format!("template name '{key}' undefined")))
+        self.run.program.recipe(&key).cloned().ok_or(undefined)
     }
 
     /// `when` of a loop that does not depend on the item; `None` when it must be asked per item.
@@ -234,8 +261,9 @@ impl Turn<'_> {
         inputs: InputValues,
     ) -> NodeAdded {
         let named = || {
-            let caller = self.run.recipe_of(birth.boundary?);
-            caller.call(birth.place?)?.template.clone()
+            let (caller, place) = (self.run.recipe_of(birth.boundary?), birth.place?);
+            let call = caller.call(place)?;
+            (call.template.is_some() || call.template_ref.is_some()).then(|| caller.callee_key(place))?
         };
         let template = recipe.map(|recipe| recipe.key.to_string()).or_else(named);
         let display =

@@ -90,7 +90,11 @@ impl<'s> Term<'s> {
             "id" => state.id_of(at) == self.value,
             "name" => *node.name == *self.value,
             "displayName" => state.display_of(at) == self.value,
-            "templateName" => node.template.as_deref() == Some(self.value),
+            "templateName" => {
+                state.reference_of(at).is_none() && node.template.as_deref().map(super::refer::bare) == Some(self.value)
+            }
+            "templateRef.name" => state.reference_of(at).is_some_and(|reference| reference.name == self.value),
+            "templateRef.template" => state.reference_of(at).is_some_and(|reference| reference.template == self.value),
             "phase" => node.phase.word() == self.value,
             key => match key.strip_prefix("inputs.parameters.").and_then(|key| key.strip_suffix(".value")) {
                 Some(parameter) => node.input(parameter) == Some(self.value),

@@ -35,8 +35,10 @@ impl Kind {
 }
 
 /// Every kind that can be loaded.
-pub static KINDS: [Kind; 4] = [
+pub static KINDS: [Kind; 6] = [
     Kind { name: "Workflow", api_version: API_VERSION, shape: &WORKFLOW },
+    Kind { name: "WorkflowTemplate", api_version: API_VERSION, shape: &WORKFLOW_TEMPLATE },
+    Kind { name: "ClusterWorkflowTemplate", api_version: API_VERSION, shape: &WORKFLOW_TEMPLATE },
     Kind { name: "ConfigMap", api_version: "v1", shape: &CONFIG_MAP },
     Kind { name: "Secret", api_version: "v1", shape: &SECRET },
     Kind { name: "PersistentVolumeClaim", api_version: "v1", shape: &CLAIM },
@@ -51,15 +53,8 @@ pub fn shape_of(kind: &str) -> Option<&'static Shape> {
 pub const API_VERSION: &str = "argoproj.io/v1alpha1";
 
 /// Kinds of the dialect that are known, so that they can be refused by name.
-pub const OTHER_KINDS: &[&str] = &[
-    "WorkflowTemplate",
-    "ClusterWorkflowTemplate",
-    "CronWorkflow",
-    "WorkflowEventBinding",
-    "WorkflowTaskSet",
-    "WorkflowTaskResult",
-    "WorkflowArtifactGCTask",
-];
+pub const OTHER_KINDS: &[&str] =
+    &["CronWorkflow", "WorkflowEventBinding", "WorkflowTaskSet", "WorkflowTaskResult", "WorkflowArtifactGCTask"];
 
 const SERVER: &str = "the server sets it";
 /// Why fields that only place or shape pods do nothing.
@@ -70,6 +65,15 @@ pub static WORKFLOW: Shape = Shape::Object(&[
     &[
         Field::yes("spec", &spec::SPEC, "What to run"),
         Field::ignored("status", "a new run gets a status of its own", "What became of an earlier run"),
+    ],
+]);
+
+/// A WorkflowTemplate or a ClusterWorkflowTemplate: a specification to be used by others.
+pub static WORKFLOW_TEMPLATE: Shape = Shape::Object(&[
+    OBJECT,
+    &[
+        Field::yes("spec", &spec::SPEC, "What workflows that refer to it run"),
+        Field::ignored("status", "a template has no status here", "What became of it elsewhere"),
     ],
 ]);
 

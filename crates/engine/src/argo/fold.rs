@@ -18,7 +18,7 @@ use super::{
 impl Run {
     /// A run begins with what was submitted.
     pub fn open(id: RunId, submission: &Submission) -> Result<Self, String> {
-        let program = Arc::new(Program::compile(&submission.manifest)?);
+        let program = Arc::new(Program::compile(&submission.manifest, &submission.stored)?);
         let state = State {
             name: submission.name.as_str().into(),
             namespace: submission.namespace.as_str().into(),
@@ -29,6 +29,8 @@ impl Run {
             began: None,
             ended: None,
             parameters: BTreeMap::new(),
+            labels: program.workflow.metadata.labels.clone(),
+            annotations: program.workflow.metadata.annotations.clone(),
             exported: BTreeMap::new(),
             exported_artifacts: BTreeMap::new(),
             suspended: program.workflow.spec.suspend.unwrap_or(false),
@@ -45,14 +47,26 @@ impl Run {
         };
         let manifest = submission.manifest.to_string().into();
         let todo = Todo { run: true, ..Todo::default() };
-        Ok(Self { id, state, program, manifest, todo, asleep: false, instances: std::collections::HashMap::new() })
+        let stored = submission.stored.clone();
+        Ok(Self {
+            id,
+            state,
+            program,
+            stored,
+            manifest,
+            todo,
+            asleep: false,
+            instances: std::collections::HashMap::new(),
+        })
     }
 
     /// Folds one fact into the state.
     pub fn apply(&mut self, fact: &Fact) {
         match fact {
             Fact::Submitted(_) => {}
-            Fact::Began { at, parameters } => {
+            Fact::Began { at, parameters, labels, annotations } => {
+                self.state.labels.extend(labels.clone());
+                self.state.annotations.extend(annotations.clone());
                 self.state.phase = RunPhase::Running;
                 self.state.began = Some(*at);
                 self.state.parameters = parameters.iter().cloned().collect();

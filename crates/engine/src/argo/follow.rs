@@ -80,7 +80,7 @@ impl Turn<'_> {
                 return;
             }
         }
-        match self.hook_call(&hook, &scope) {
+        match self.hook_call(instance.recipe.home(), &hook, &scope) {
             Ok((recipe, inputs)) => match self.room(birth.boundary, &recipe.template) {
                 Some(gate) => self.park(at, gate),
                 None => {
@@ -95,13 +95,11 @@ impl Turn<'_> {
 
     pub(super) fn hook_call(
         &self,
+        home: Option<&str>,
         hook: &Hook,
         scope: &Scope<'_>,
     ) -> Result<(std::sync::Arc<super::program::Recipe>, octoflow_model::fact::InputValues), String> {
-        let name = hook.template.as_deref().unwrap_or_default();
-        let name = fill(name, scope, Missing::Refuse).map_err(|error| error.to_string())?;
-        let recipe =
-            self.run.program.recipe(&name).cloned().ok_or_else(|| format!("template name '{name}' undefined"))?;
+        let recipe = self.named(home, hook.template.as_deref(), hook.template_ref.as_ref(), scope)?;
         let arguments: &Arguments = &hook.arguments;
         let inputs = self.inputs(&recipe, arguments, scope)?;
         Ok((recipe, inputs))

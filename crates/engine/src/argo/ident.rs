@@ -16,7 +16,8 @@ pub fn pod_name(run: &str, node: &str, template: &str) -> String {
     // The longest name a pod may have is 253, and the hash with its dash takes up to 11.
     const PREFIX: usize = 242;
     // An inline template has no name of its own to show.
-    let mut prefix = if template.contains('#') { run.to_owned() } else { format!("{run}-{template}") };
+    let bare = super::refer::bare(template);
+    let mut prefix = if template.contains('#') { run.to_owned() } else { format!("{run}-{bare}") };
     if prefix.len() > PREFIX {
         let cut = (0..=PREFIX).rev().find(|at| prefix.is_char_boundary(*at)).unwrap_or(0);
         prefix.truncate(cut);

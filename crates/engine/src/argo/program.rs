@@ -6,10 +6,14 @@ use std::{
     sync::Arc,
 };
 
-use octoflow_model::argo::{Call, RetryStrategy, Template, Workflow};
+use octoflow_model::{
+    argo::{Call, RetryStrategy, Template, Workflow},
+    fact::Stored,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::{merge, refer};
 use crate::expr::depends::{self, Depends};
 
 #[derive(Debug)]
@@ -18,13 +22,15 @@ pub struct Program {
     pub workflow: Workflow,
     /// `spec.volumes` as written.
     pub volumes: Option<Value>,
+    /// Something it refers to cannot be read; it can only end in error.
+    pub flaw: Option<String>,
     recipes: HashMap<Arc<str>, Arc<Recipe>>,
 }
 
 /// One template as written, with what can be known of it before it is called.
 #[derive(Debug)]
 pub struct Recipe {
-    /// Its name, or for an inline template the name of its place.
+    /// Its name, for one of a WorkflowTemplate with that before it, and for an inline one the name of its place.
     pub key: Arc<str>,
     /// As written, when some text in it holds variables that a node puts in. Calls and the outputs made of theirs are
     /// left out: each is filled once, when its time comes.
@@ -79,14 +85,23 @@ pub struct Vertex {
 
 impl Program {
     /// The reason, in one sentence, when the manifest cannot be made ready. An admitted manifest always can.
-    pub fn compile(manifest: &Value) -> Result<Self, String> {
-        let mut workflow = Workflow::deserialize(manifest).map_err(|error| format!("invalid spec: {error}"))?;
+    pub fn compile(manifest: &Value, stored: &Stored) -> Result<Self, String> {
+        let manifest = merge::effective(manifest, stored);
+        let mut workflow = Workflow::deserialize(&*manifest).map_err(|error| format!("invalid spec: {error}"))?;
         // The recipes are the templates from here on; a second copy of a large graph would be the larger half of it.
         let templates = std::mem::take(&mut workflow.spec.templates);
-        let mut recipes = HashMap::with_capacity(templates.len());
-        for raw in templates {
+        let mut recipes = HashMap::with_capacity(templates.len() + stored.templates.len());
+        let own = templates.into_iter().map(|raw| {
             let name = raw.get("name").and_then(Value::as_str).unwrap_or_default();
-            let mut open = vec![(Arc::<str>::from(name), raw)];
+            (Arc::<str>::from(name), raw)
+        });
+        let borrowed = stored.templates.iter().map(|(key, raw)| (Arc::<str>::from(key.as_str()), raw.clone()));
+        for (key, raw) in own.chain(borrowed) {
+            let raw = match &workflow.spec.template_defaults {
+                Some(defaults) => merge::with_defaults(&raw, defaults),
+                None => raw,
+            };
+            let mut open = vec![(key, raw)];
             while let Some((key, raw)) = open.pop() {
                 let recipe = Recipe::compile(key, raw)?;
                 recipe.each_inline(|place, inline| open.push((inline_key(&recipe.key, place).into(), inline.clone())));
@@ -94,7 +109,7 @@ impl Program {
             }
         }
         let volumes = manifest.pointer("/spec/volumes").cloned();
-        Ok(Self { workflow, volumes, recipes })
+        Ok(Self { workflow, volumes, flaw: stored.flaw.clone(), recipes })
     }
 
     pub fn recipe(&self, name: &str) -> Option<&Arc<Recipe>> {
@@ -150,11 +165,22 @@ impl Recipe {
 
     /// The template a call names, as far as it can be known without running.
     pub fn called_template<'p>(&self, place: Place, program: &'p Program) -> Option<&'p Arc<Recipe>> {
+        program.recipe(&self.callee_key(place)?)
+    }
+
+    /// What the template is called that a call names, as it is written there.
+    pub fn callee_key(&self, place: Place) -> Option<String> {
         let call = self.call(place)?;
-        match &call.template {
-            Some(name) => program.recipe(name),
-            None => program.recipe(&inline_key(&self.key, place)),
-        }
+        Some(match (&call.template_ref, &call.template) {
+            (Some(reference), _) => refer::key(reference),
+            (None, Some(name)) => refer::neighbour(self.home(), name),
+            (None, None) => inline_key(&self.key, place),
+        })
+    }
+
+    /// The WorkflowTemplate it stands in; nothing for the workflow's own.
+    pub fn home(&self) -> Option<&str> {
+        refer::home(&self.key)
     }
 
     pub fn call(&self, place: Place) -> Option<&Call> {

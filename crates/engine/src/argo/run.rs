@@ -8,15 +8,16 @@ use std::{
 
 use octoflow_model::{
     NodeIx, RunId, Time,
-    argo::{RunPhase, Shutdown},
-    fact::OutputArtifactValue,
-    task::Resources,
+    argo::{RunPhase, Shutdown, TemplateRef},
+    fact::{OutputArtifactValue, Stored},
+    task::{Labels, Resources},
 };
 
 use super::{
     instance::Instance,
     node::{Body, Leaf, Lock, Node},
     program::Program,
+    refer,
 };
 
 /// What the facts say. Two folds of the same facts are equal.
@@ -31,6 +32,9 @@ pub struct State {
     pub began: Option<Time>,
     pub ended: Option<Time>,
     pub parameters: BTreeMap<String, String>,
+    /// The manifest's own and, once it began, those of its `workflowMetadata`.
+    pub labels: Labels,
+    pub annotations: Labels,
     pub exported: BTreeMap<String, String>,
     pub exported_artifacts: BTreeMap<String, OutputArtifactValue>,
     pub suspended: bool,
@@ -79,6 +83,20 @@ impl State {
         super::ident::node_id(&self.name, &self.node(at).name)
     }
 
+    /// The WorkflowTemplate whose template called this node; nothing when the run's own did.
+    pub fn caller_home(&self, at: NodeIx) -> Option<&str> {
+        refer::home(self.node(self.node(at).boundary?).template.as_deref()?)
+    }
+
+    /// The reference a node was called by; nothing when its caller named a template that stands beside itself.
+    pub fn reference_of(&self, at: NodeIx) -> Option<TemplateRef> {
+        let template = self.node(at).template.as_deref()?;
+        if refer::home(template) == self.caller_home(at) {
+            return None;
+        }
+        refer::reference(template)
+    }
+
     pub fn display_of(&self, at: NodeIx) -> &str {
         let node = self.node(at);
         match &node.display {
@@ -92,6 +110,8 @@ pub struct Run {
     pub id: RunId,
     pub state: State,
     pub program: Arc<Program>,
+    /// What the manifest refers to, as it was when it was submitted.
+    pub(super) stored: Stored,
     /// The manifest as it was given, kept as text: a tree of values would be several times as large.
     pub(super) manifest: Box<str>,
     pub(super) todo: Todo,

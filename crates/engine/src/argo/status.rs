@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{
     ident,
     node::{Lock, Node},
+    refer,
     run::{Run, State},
 };
 
@@ -51,7 +52,7 @@ pub fn write_object(run: &Run, to: &mut dyn std::io::Write) -> std::io::Result<(
 
 /// The labels a run carries: its own, and the two that tell how it stands.
 pub fn labels(run: &Run) -> octoflow_model::task::Labels {
-    let mut labels = run.program.workflow.metadata.labels.clone();
+    let mut labels = run.state.labels.clone();
     labels.insert("workflows.argoproj.io/phase".to_owned(), run.state.phase.word().to_owned());
     labels.insert("workflows.argoproj.io/completed".to_owned(), run.state.finished().to_string());
     labels
@@ -62,7 +63,11 @@ fn completed(mut metadata: Map<String, Value>, state: &State) -> Value {
     metadata.insert("namespace".to_owned(), json!(*state.namespace));
     metadata.insert("uid".to_owned(), json!(*state.uid));
     metadata.insert("creationTimestamp".to_owned(), json!(state.created.to_string()));
-    let labels = metadata.entry("labels").or_insert_with(|| json!({}));
+    if !state.annotations.is_empty() {
+        metadata.insert("annotations".to_owned(), json!(state.annotations));
+    }
+    metadata.insert("labels".to_owned(), json!(state.labels));
+    let labels = &mut metadata["labels"];
     labels["workflows.argoproj.io/phase"] = json!(state.phase.word());
     labels["workflows.argoproj.io/completed"] = json!(state.finished().to_string());
     Value::Object(metadata)
@@ -93,6 +98,12 @@ fn head(run: &Run) -> Map<String, Value> {
     status.insert("conditions".to_owned(), conditions(state));
     if let Some(locks) = synchronization(run) {
         status.insert("synchronization".to_owned(), locks);
+    }
+    if !run.stored.templates.is_empty() {
+        status.insert("storedTemplates".to_owned(), json!(run.stored.templates));
+    }
+    if let Some(spec) = &run.stored.spec {
+        status.insert("storedWorkflowTemplateSpec".to_owned(), spec.clone());
     }
     let outputs = exported(state);
     if outputs.as_object().is_some_and(|outputs| !outputs.is_empty()) {
@@ -191,8 +202,18 @@ fn node(run: &Run, at: NodeIx, progress: (u32, u32)) -> Value {
     put("displayName", json!(state.display_of(at)));
     put("type", json!(node.kind.word()));
     if let Some(template) = node.template.as_deref().filter(|template| !template.contains('#')) {
-        put("templateName", json!(template));
-        put("templateScope", json!(format!("local/{}", state.name)));
+        match state.reference_of(at) {
+            Some(reference) => {
+                let mut value = json!({"name": reference.name, "template": reference.template});
+                if reference.cluster_scope {
+                    value["clusterScope"] = json!(true);
+                }
+                put("templateRef", value);
+            }
+            None => put("templateName", json!(refer::bare(template))),
+        }
+        let scope = state.caller_home(at).map_or_else(|| format!("local/{}", state.name), str::to_owned);
+        put("templateScope", json!(scope));
     }
     put("phase", json!(node.phase.word()));
     if let Some(boundary) = node.boundary {

@@ -19,6 +19,7 @@ mod names;
 mod parallel;
 mod properties;
 mod reasons;
+mod referred;
 mod retry;
 mod runs;
 mod scenarios;

@@ -12,13 +12,14 @@ use octoflow_engine::{
         admit::{Surroundings, admit},
         explain::explain,
         node::Leaf,
+        refer::Reach,
     },
     engine::{Keyed, fold},
     schedule::Capacity,
 };
 use octoflow_model::{
     AttemptId, Fact, NodeIx, Order, Report, RunId, Task, Time,
-    fact::Submission,
+    fact::{Stored, Submission},
     meta::KeyedData,
     order::{Collected, End, Exit, Found},
     task::StoredArtifact,
@@ -69,7 +70,10 @@ struct Flight {
 }
 
 /// Everything a manifest may name is there.
-struct Everything;
+#[derive(Default)]
+struct Everything {
+    templates: Vec<Value>,
+}
 
 impl Surroundings for Everything {
     fn has_config_map(&self, _: &str, _: &str) -> bool {
@@ -80,6 +84,14 @@ impl Surroundings for Everything {
     }
     fn has_claim(&self, _: &str, _: &str) -> bool {
         true
+    }
+    fn template(&self, reach: Reach, _: &str, name: &str) -> Option<Value> {
+        let named = |object: &&Value| object["kind"] == reach.kind() && object["metadata"]["name"] == name;
+        self.templates.iter().find(named).cloned()
+    }
+    fn template_names(&self, reach: Reach, _: &str) -> Vec<String> {
+        let kept = self.templates.iter().filter(|object| object["kind"] == reach.kind());
+        kept.filter_map(|object| object["metadata"]["name"].as_str().map(str::to_owned)).collect()
     }
 }
 
@@ -94,9 +106,16 @@ impl Play {
     }
 
     pub(crate) fn of(manifest: Value, script: Script) -> Self {
-        let admitted =
-            admit(&manifest, &Everything).unwrap_or_else(|problems| panic!("the manifest is refused: {problems:?}"));
+        let admitted = admit(&manifest, &Everything::default())
+            .unwrap_or_else(|problems| panic!("the manifest is refused: {problems:?}"));
         Self::unchecked(admitted.manifest().clone(), script)
+    }
+
+    /// With these WorkflowTemplates and ClusterWorkflowTemplates loaded.
+    pub(crate) fn beside(templates: Vec<Value>, manifest: Value, script: Script) -> Self {
+        let admitted = admit(&manifest, &Everything { templates })
+            .unwrap_or_else(|problems| panic!("the manifest is refused: {problems:?}"));
+        Self::stocked(admitted.manifest().clone(), admitted.stored().clone(), script, ROOMY, &[])
     }
 
     /// Without admission: for what can only go wrong at run time.
@@ -105,6 +124,16 @@ impl Play {
     }
 
     pub(crate) fn prepared(manifest: Value, script: Script, capacity: Capacity, maps: &[(&str, &str, &str)]) -> Self {
+        Self::stocked(manifest, Stored::default(), script, capacity, maps)
+    }
+
+    fn stocked(
+        manifest: Value,
+        stored: Stored,
+        script: Script,
+        capacity: Capacity,
+        maps: &[(&str, &str, &str)],
+    ) -> Self {
         let mut engine = Engine::new(capacity);
         let mut data: BTreeMap<&str, KeyedData> = BTreeMap::new();
         for (map, key, value) in maps {
@@ -129,8 +158,8 @@ impl Play {
             fresh: Vec::new(),
             checked: true,
         };
-        let submission =
-            Submission { name: "w".into(), namespace: "default".into(), uid: "u-1".into(), at: DAWN, manifest };
+        let (name, namespace, uid) = ("w".into(), "default".into(), "u-1".into());
+        let submission = Submission { name, namespace, uid, at: DAWN, manifest, stored };
         let refused = play.input(Input::Submit { run: RUN, submission: Box::new(submission) });
         assert_eq!(refused, None, "the submission is refused");
         play

@@ -3,7 +3,7 @@
 use octoflow_engine::{Command, Engine, Input, Outcome, Refusal, schedule::Capacity};
 use octoflow_model::{
     AttemptId, Order, Report, RunId, Time,
-    fact::Submission,
+    fact::{Stored, Submission},
     order::{Collected, End, Exit},
 };
 
@@ -15,8 +15,14 @@ use crate::{
 fn submit(engine: &mut Engine, run: u64, spec: &str) -> Outcome {
     let mut manifest = manifest(spec);
     manifest["metadata"]["name"] = format!("w{run}").into();
-    let submission =
-        Submission { name: format!("w{run}"), namespace: "default".into(), uid: run.to_string(), at: DAWN, manifest };
+    let submission = Submission {
+        name: format!("w{run}"),
+        namespace: "default".into(),
+        uid: run.to_string(),
+        at: DAWN,
+        manifest,
+        stored: Stored::default(),
+    };
     engine.handle(Input::Submit { run: RunId(run), submission: Box::new(submission) }, DAWN)
 }
 

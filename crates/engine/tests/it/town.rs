@@ -62,7 +62,14 @@ impl Town {
         let mut manifest = manifest(spec);
         let name = format!("w{run}");
         manifest["metadata"]["name"] = name.clone().into();
-        let submission = Submission { name, namespace: "default".into(), uid: run.to_string(), at: self.now, manifest };
+        let submission = Submission {
+            name,
+            namespace: "default".into(),
+            uid: run.to_string(),
+            at: self.now,
+            manifest,
+            stored: Default::default(),
+        };
         let refused = self.input(Input::Submit { run: RunId(run), submission: Box::new(submission) });
         assert_eq!(refused, None);
     }

@@ -13,6 +13,7 @@ use super::{IntOrText, Text, template::Parameter};
 pub struct Call {
     pub name: String,
     pub template: Option<String>,
+    pub template_ref: Option<TemplateRef>,
     /// A template of its own, raw, only for this call.
     pub inline: Option<Value>,
     pub arguments: Arguments,
@@ -113,11 +114,21 @@ pub struct ContinueOn {
     pub failed: bool,
 }
 
+/// A template of a WorkflowTemplate, or of a ClusterWorkflowTemplate when `cluster_scope` is set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TemplateRef {
+    pub name: String,
+    pub template: String,
+    pub cluster_scope: bool,
+}
+
 /// A life-cycle hook; the one named `exit` is an exit handler with arguments.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Hook {
     pub template: Option<String>,
+    pub template_ref: Option<TemplateRef>,
     pub arguments: Arguments,
     pub expression: Option<String>,
 }

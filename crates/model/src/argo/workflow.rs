@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Arguments, Hook, IntOrText, RetryStrategy, Shutdown, Synchronization};
-use crate::meta::Metadata;
+use crate::{meta::Metadata, task::Labels};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -36,6 +36,32 @@ pub struct Spec {
     pub volume_claim_templates: Vec<ClaimTemplate>,
     pub service_account_name: Option<String>,
     pub template_defaults: Option<Value>,
+    pub workflow_template_ref: Option<WorkflowTemplateRef>,
+    pub workflow_metadata: Option<WorkflowMetadata>,
+}
+
+/// Where the rest of the specification comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WorkflowTemplateRef {
+    pub name: String,
+    pub cluster_scope: bool,
+}
+
+/// Labels and annotations a run gets when it begins.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WorkflowMetadata {
+    pub labels: Labels,
+    pub annotations: Labels,
+    pub labels_from: std::collections::BTreeMap<String, LabelFrom>,
+}
+
+/// A label whose value is computed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LabelFrom {
+    pub expression: String,
 }
 
 /// A volume: a name, and exactly one source. Sources the process runtime cannot give are refused at admission.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use octoflow_control::{Capacity, Config, House, Place, Submit};
-use octoflow_model::{Fact, argo::RunPhase};
+use octoflow_model::{Fact, argo::RunPhase, fact::Stored};
 use octoflow_runtime::process::{self, Isolation};
 use serde_json::Value;
 
@@ -38,7 +38,12 @@ pub(super) fn chain(count: u32, isolated: bool, dir: &Path, octoflow: &Path) -> 
 
 /// Submits a run and waits until it has succeeded.
 fn to_the_end(house: &House, name: &str, manifest: Value) -> Outcome<()> {
-    let run = house.submit(Submit { namespace: String::new(), name: name.to_owned(), manifest })?;
+    let run = house.submit(Submit {
+        namespace: String::new(),
+        name: name.to_owned(),
+        manifest,
+        stored: Stored::default(),
+    })?;
     let watch = house.watch(run);
     let last = watch.into_iter().flatten().filter(|fact| matches!(fact, Fact::Ended { .. })).last();
     let phase = match last {

@@ -5,9 +5,15 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 use octoflow_control::Capacity;
 use octoflow_engine::{
     Command,
-    argo::admit::{Surroundings, admit},
+    argo::{
+        admit::{Surroundings, admit},
+        refer::Reach,
+    },
 };
-use octoflow_model::{RunId, Time, fact::Submission};
+use octoflow_model::{
+    RunId, Time,
+    fact::{Stored, Submission},
+};
 use serde_json::Value;
 
 use super::{
@@ -139,6 +145,7 @@ impl World {
                 uid: format!("uid-{run}"),
                 at,
                 manifest,
+                stored: Stored::default(),
             };
             acts.push(Act { at, run: RunId(run), deed: Deed::Submit(Box::new(submission)) });
             // In a calm world a suspension may only ever delay, and with limits in place nothing gives up early.
@@ -186,6 +193,12 @@ fn admitted(object: &Value) -> Result<Value, Broken> {
         }
         fn has_claim(&self, _: &str, _: &str) -> bool {
             false
+        }
+        fn template(&self, _: Reach, _: &str, _: &str) -> Option<Value> {
+            None
+        }
+        fn template_names(&self, _: Reach, _: &str) -> Vec<String> {
+            Vec::new()
         }
     }
     match admit(object, &Nothing) {

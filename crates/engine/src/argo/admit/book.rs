@@ -4,18 +4,27 @@
 use std::collections::{HashMap, HashSet};
 
 use octoflow_manifest::{Path, Segment};
-use octoflow_model::argo::{Artifact, Call, Template, template::Parameter};
+use octoflow_model::argo::{Artifact, Call, Template, TemplateRef, template::Parameter};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{argument::Needs, name};
-use crate::argo::fields::TYPE_NAMES;
+use crate::argo::{fields::TYPE_NAMES, refer};
 
 pub(super) struct Book<'a> {
     pub(super) entries: Vec<Entry<'a>>,
     names: HashMap<String, usize>,
-    /// How many of the entries are listed under `spec.templates`; the rest are inline.
+    /// How many of the entries stand under `spec.templates`.
+    pub(super) own: usize,
+    /// How many have a name: the own ones and those of WorkflowTemplates. The rest are inline.
     pub(super) listed: usize,
+}
+
+/// A template of a WorkflowTemplate, and the place that refers to it.
+pub(super) struct Borrowed {
+    pub(super) key: String,
+    pub(super) place: Path,
+    pub(super) template: Value,
 }
 
 pub(super) struct Entry<'a> {
@@ -25,6 +34,8 @@ pub(super) struct Entry<'a> {
     pub(super) kind: Kind,
     /// What messages call it: its name, or the call it is inline in.
     pub(super) label: String,
+    /// The WorkflowTemplate it stands in; nothing for those of the workflow itself.
+    pub(super) home: Option<String>,
     /// Fields of it have the wrong type, so that nothing may be concluded from what is missing.
     pub(super) broken: bool,
     /// What a call must hand in.
@@ -71,18 +82,26 @@ pub(super) enum Spot {
 
 impl<'a> Book<'a> {
     /// `broken` are the places of wrong types in the manifest.
-    pub(super) fn open(templates: &'a [Value], broken: &[Path]) -> Self {
-        let mut book = Self { entries: Vec::with_capacity(templates.len()), names: HashMap::new(), listed: 0 };
+    pub(super) fn open(templates: &'a [Value], borrowed: &'a [Borrowed], broken: &[Path]) -> Self {
+        let entries = Vec::with_capacity(templates.len() + borrowed.len());
+        let mut book = Self { entries, names: HashMap::new(), own: 0, listed: 0 };
         let list = Path(vec!["spec".into(), "templates".into()]);
         for (index, raw) in templates.iter().enumerate() {
             let label = raw.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-            book.add(list.join(index), raw, label, broken);
+            book.add(list.join(index), raw, label, None, broken);
         }
-        book.listed = book.entries.len();
-        for index in 0..book.listed {
+        book.own = book.entries.len();
+        for index in 0..book.own {
             let name = book.entries[index].template.name.clone();
             book.names.entry(name).or_insert(index);
         }
+        for one in borrowed {
+            let home = refer::home(&one.key).map(str::to_owned);
+            let label = one.key.split_once('/').map_or(one.key.as_str(), |(_, label)| label);
+            book.names.insert(one.key.clone(), book.entries.len());
+            book.add(one.place.clone(), &one.template, label.to_owned(), home, &[]);
+        }
+        book.listed = book.entries.len();
         // Inline templates are appended as they are met, and met themselves later.
         let mut next = 0;
         while next < book.entries.len() {
@@ -96,11 +115,24 @@ impl<'a> Book<'a> {
         self.names.get(name).copied()
     }
 
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.entries[..self.listed].iter().map(|entry| entry.template.name.as_str())
+    /// What a template at this home means by a name.
+    pub(super) fn find_from(&self, home: Option<&str>, name: &str) -> Option<usize> {
+        match home {
+            Some(_) => self.find(&refer::neighbour(home, name)),
+            None => self.find(name),
+        }
     }
 
-    fn add(&mut self, path: Path, raw: &'a Value, label: String, broken: &[Path]) {
+    /// What a reference means.
+    pub(super) fn find_reference(&self, reference: &TemplateRef) -> Option<usize> {
+        self.find(&refer::key(reference))
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries[..self.own].iter().map(|entry| entry.template.name.as_str())
+    }
+
+    fn add(&mut self, path: Path, raw: &'a Value, label: String, home: Option<String>, broken: &[Path]) {
         let broken = broken.iter().any(|place| place.starts_with(&path));
         let (template, broken) = match Template::deserialize(raw) {
             Ok(template) => (template, broken),
@@ -116,6 +148,7 @@ impl<'a> Book<'a> {
             template,
             kind,
             label,
+            home,
             broken,
             needs,
             inputs,
@@ -131,22 +164,25 @@ impl<'a> Book<'a> {
         let mut inline = Vec::new();
         for (spot, call) in entry.calls() {
             let own = spot.find(raw).and_then(|raw| raw.get("inline"));
-            callees.push(match (own, &call.template) {
-                (Some(_), Some(_)) => Callee::Open,
-                (Some(own), None) => {
+            callees.push(match (own, &call.template, &call.template_ref) {
+                (Some(own), None, None) => {
                     let mut path = entry.path.clone();
                     path.0.extend(spot.segments());
                     path.push("inline");
                     inline.push((path, own, format!("{}.{}", entry.label, spot.of(&call.name))));
                     Callee::Entry(self.entries.len() + inline.len() - 1)
                 }
-                (None, Some(name)) => self.find(name).map_or(Callee::Open, Callee::Entry),
-                (None, None) => Callee::Open,
+                (None, Some(name), None) => {
+                    self.find_from(entry.home.as_deref(), name).map_or(Callee::Open, Callee::Entry)
+                }
+                (None, None, Some(reference)) => self.find_reference(reference).map_or(Callee::Open, Callee::Entry),
+                _ => Callee::Open,
             });
         }
+        let home = entry.home.clone();
         self.entries[index].callees = callees;
         for (path, own, label) in inline {
-            self.add(path, own, label, broken);
+            self.add(path, own, label, home.clone(), broken);
         }
     }
 }

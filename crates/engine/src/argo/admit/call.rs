@@ -53,30 +53,33 @@ fn one(
     }
     condition(report, at, call);
     if let Some(handler) = call.on_exit.as_deref().filter(|name| !name.is_empty()) {
-        spec::root(subject, report, &at.key("onExit"), &format!("{}.onExit", prefix()), handler, Some(&call.arguments));
+        let (place, of) = (at.key("onExit"), format!("{}.onExit", prefix()));
+        spec::root(subject, report, &place, &of, entry.home.as_deref(), handler, Some(&call.arguments));
     }
     let hooks = at.key("hooks");
     for (moment, handler) in &call.hooks {
         let place = hooks.key(moment);
         hook::check(report, &place, &format!("{}.", prefix()), moment, handler);
-        spec::exit_template(subject, report, &place, &format!("{}.hooks.{moment}", prefix()), handler);
+        let of = format!("{}.hooks.{moment}", prefix());
+        spec::exit_template(subject, report, &place, &of, entry.home.as_deref(), handler);
     }
 }
 
 /// That it calls exactly one template, and one that is there.
 fn target(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, entry: &Entry<'_>, spot: Spot, call: &Call) {
     let prefix = || format!("templates.{}.{}", entry.label, spot.of(&call.name));
-    let referred = spot.find(entry.raw).is_some_and(|raw| raw.get("templateRef").is_some());
     let named = call.template.as_deref().filter(|name| !name.is_empty());
-    match (named, call.inline.is_some(), referred) {
+    match (named, call.inline.is_some(), call.template_ref.is_some()) {
         (Some(name), false, false) => {
-            if !name::has_variables(name) && subject.book.find(name).is_none() && !subject.referred() {
+            // What is missing at another home was told where the manifest refers to it.
+            let known = name::has_variables(name) || subject.open || entry.home.is_some();
+            if !known && subject.book.find(name).is_none() {
                 undefined(subject, report, &at.key("template"), &prefix(), name);
             }
         }
         (None, true, false) | (None, false, true) => {}
         (None, false, false) => {
-            report.error(at, code::REQUIRED, || format!("{} template or inline is required", prefix()))
+            report.error(at, code::REQUIRED, || format!("{} template, templateRef or inline is required", prefix()))
         }
         _ => report.error(at, code::TEMPLATE_TYPE, || {
             format!("{} must have exactly one of template, templateRef and inline", prefix())

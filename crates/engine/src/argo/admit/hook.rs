@@ -24,8 +24,14 @@ pub(super) fn check(report: &mut Report, at: &At<'_>, prefix: &str, moment: &str
             )
         });
     }
-    if !given(&hook.template) {
-        report.error(at, code::REQUIRED, || format!("{prefix}hooks.{moment}.template is required"));
+    match (given(&hook.template), hook.template_ref.is_some()) {
+        (false, false) => {
+            report.error(at, code::REQUIRED, || format!("{prefix}hooks.{moment}.template is required"));
+        }
+        (true, true) => report.error(at, code::TEMPLATE_TYPE, || {
+            format!("{prefix}hooks.{moment} must have exactly one of template and templateRef")
+        }),
+        (true, false) | (false, true) => {}
     }
     argument::check(report, &at.key("arguments"), &format!("{prefix}hooks.{moment}.arguments"), &hook.arguments, None);
 }

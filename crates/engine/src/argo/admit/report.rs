@@ -87,6 +87,22 @@ impl Report {
         self.problems.push(problem);
     }
 
+    /// Tells things where a person can see them: problems at places the rule knows better are moved there.
+    pub(super) fn relocate(&mut self, rule: impl Fn(&Path) -> Option<Path>) {
+        for problem in self.problems.iter_mut().chain(&mut self.warnings) {
+            if let Some(place) = problem.path.as_ref().and_then(&rule) {
+                problem.path = Some(place);
+            }
+        }
+    }
+
+    /// Adds what others found.
+    pub(super) fn absorb(&mut self, problems: Vec<Problem>, warnings: Vec<Problem>) {
+        let room = MOST_PROBLEMS.saturating_sub(self.problems.len());
+        self.problems.extend(problems.into_iter().take(room));
+        self.warnings.extend(warnings);
+    }
+
     /// So much is wrong that nothing more will be told.
     pub(super) fn is_full(&self) -> bool {
         self.problems.len() >= MOST_PROBLEMS

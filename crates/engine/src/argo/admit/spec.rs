@@ -20,7 +20,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
         &at.key("templates"),
         &|| "spec.templates".to_owned(),
         name::Rule::Field,
-        subject.book.entries[..subject.book.listed].iter().map(|entry| entry.template.name.as_str()),
+        subject.book.entries[..subject.book.own].iter().map(|entry| entry.template.name.as_str()),
     );
     if !subject.broken_at(&["spec", "arguments"]) {
         argument::check(report, &at.key("arguments"), "spec.arguments", &spec.arguments, None);
@@ -100,12 +100,12 @@ fn object_name(report: &mut Report, at: &At<'_>, name: &str) {
 /// What the run begins and ends with.
 fn roots(subject: &Subject<'_>, report: &mut Report, at: &At<'_>) {
     let spec = &subject.workflow.spec;
-    if subject.referred() || subject.broken_at(&["spec", "templates"]) && subject.book.listed == 0 {
+    if subject.open || subject.broken_at(&["spec", "templates"]) && subject.book.own == 0 {
         return;
     }
     let supplied = (!subject.broken_at(&["spec", "arguments"])).then_some(&spec.arguments);
     match spec.entrypoint.as_deref().filter(|name| !name.is_empty()) {
-        Some(name) => root(subject, report, &at.key("entrypoint"), "", name, supplied),
+        Some(name) => root(subject, report, &at.key("entrypoint"), "", None, name, supplied),
         None if subject.broken_at(&["spec", "entrypoint"]) => {}
         None => report.error_with(at, code::REQUIRED, || {
             let first = subject.book.names().next().map(|name| format!("write `entrypoint: {name}`"));
@@ -113,20 +113,30 @@ fn roots(subject: &Subject<'_>, report: &mut Report, at: &At<'_>) {
         }),
     }
     if let Some(name) = spec.on_exit.as_deref().filter(|name| !name.is_empty()) {
-        root(subject, report, &at.key("onExit"), "", name, supplied);
+        root(subject, report, &at.key("onExit"), "", None, name, supplied);
     }
     let hooks = at.key("hooks");
     for (moment, handler) in &spec.hooks {
         let place = hooks.key(moment);
         hook::check(report, &place, "", moment, handler);
-        exit_template(subject, report, &place, "", handler);
+        exit_template(subject, report, &place, "", None, handler);
     }
 }
 
 /// Whether the template of a hook exists and gets what it needs.
-pub(super) fn exit_template(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, prefix: &str, hook: &Hook) {
+pub(super) fn exit_template(
+    subject: &Subject<'_>,
+    report: &mut Report,
+    at: &At<'_>,
+    prefix: &str,
+    home: Option<&str>,
+    hook: &Hook,
+) {
+    if let Some(index) = hook.template_ref.as_ref().and_then(|reference| subject.book.find_reference(reference)) {
+        argument::supply(report, at, prefix, &subject.book.entries[index], &hook.arguments);
+    }
     if let Some(name) = hook.template.as_deref().filter(|name| !name.is_empty()) {
-        root(subject, report, &at.key("template"), prefix, name, Some(&hook.arguments));
+        root(subject, report, &at.key("template"), prefix, home, name, Some(&hook.arguments));
     }
 }
 
@@ -136,14 +146,18 @@ pub(super) fn root(
     report: &mut Report,
     at: &At<'_>,
     prefix: &str,
+    home: Option<&str>,
     name: &str,
     supplied: Option<&Arguments>,
 ) {
-    if name::has_variables(name) || subject.referred() {
+    if name::has_variables(name) || subject.open {
         return;
     }
-    let Some(index) = subject.book.find(name) else {
-        call::undefined(subject, report, at, prefix, name);
+    let Some(index) = subject.book.find_from(home, name) else {
+        // What is missing at another home was told where the manifest refers to it.
+        if home.is_none() {
+            call::undefined(subject, report, at, prefix, name);
+        }
         return;
     };
     if let Some(arguments) = supplied {

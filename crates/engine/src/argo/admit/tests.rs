@@ -2,6 +2,7 @@
 
 mod corpus;
 mod hostile;
+mod refer;
 mod scenario;
 mod table;
 
@@ -9,11 +10,13 @@ use octoflow_manifest::{Limits, Problem, Problems, read};
 use serde_json::Value;
 
 use super::{Admitted, Surroundings, admit};
+use crate::argo::refer::Reach;
 
 /// Has nothing but what is listed.
 #[derive(Default)]
 struct Shelf {
     config_maps: &'static [&'static str],
+    templates: Vec<Value>,
 }
 
 impl Surroundings for Shelf {
@@ -27,6 +30,21 @@ impl Surroundings for Shelf {
 
     fn has_claim(&self, _namespace: &str, _name: &str) -> bool {
         false
+    }
+
+    fn template(&self, reach: Reach, namespace: &str, name: &str) -> Option<Value> {
+        let kept = |object: &&Value| {
+            let metadata = &object["metadata"];
+            object["kind"] == reach.kind()
+                && metadata["name"] == name
+                && (reach == Reach::Cluster || metadata["namespace"].as_str().unwrap_or("default") == namespace)
+        };
+        self.templates.iter().find(kept).cloned()
+    }
+
+    fn template_names(&self, reach: Reach, _namespace: &str) -> Vec<String> {
+        let kept = self.templates.iter().filter(|object| object["kind"] == reach.kind());
+        kept.filter_map(|object| object["metadata"]["name"].as_str().map(str::to_owned)).collect()
     }
 }
 

@@ -218,6 +218,14 @@ impl Walker<'_> {
             let place = at.key("retryStrategy");
             expression::field(report, &place.key("expression"), &scope, text, &mut ignore);
         }
+        if let Some(metadata) = &spec.workflow_metadata {
+            let place = at.key("workflowMetadata");
+            let labels = place.key("labelsFrom");
+            for (label, from) in &metadata.labels_from {
+                let place = labels.key(label);
+                expression::field(report, &place.key("expression"), &scope, &from.expression, &mut ignore);
+            }
+        }
         let hooks = at.key("hooks");
         for (moment, hook) in &spec.hooks {
             self.hook(report, &hooks.key(moment), &scope, hook, &mut ignore);

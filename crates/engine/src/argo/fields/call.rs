@@ -32,8 +32,14 @@ static CALL: [Field; 12] = [
     Field::yes("continueOn", &CONTINUE_ON, "Bad ends that count as good ones here"),
     Field::yes("onExit", &TEXT, "The template to run when the call has ended"),
     Field::yes("hooks", &HOOKS, "Templates to run at certain moments; the one named `exit` is an exit handler"),
-    Field::refused("templateRef", "Call a template of a WorkflowTemplate"),
+    Field::yes("templateRef", &TEMPLATE_REF, "The template of a WorkflowTemplate to call"),
 ];
+
+static TEMPLATE_REF: Shape = Shape::Object(&[&[
+    Field::yes("name", &TEXT, "The WorkflowTemplate"),
+    Field::yes("template", &TEXT, "The name of the template in it"),
+    Field::yes("clusterScope", &BOOL, "It is a ClusterWorkflowTemplate"),
+]]);
 
 pub(super) static ARGUMENTS: Shape = Shape::Object(&[&[
     Field::yes("parameters", &PARAMETERS, "Named texts"),
@@ -45,7 +51,7 @@ static HOOK: Shape = Shape::Object(&[&[
     Field::yes("template", &TEXT, "The template to run"),
     Field::yes("arguments", &ARGUMENTS, "What to hand in"),
     Field::yes("expression", &TEXT, "Run it only if this is true"),
-    Field::refused("templateRef", "Run a template of a WorkflowTemplate"),
+    Field::yes("templateRef", &TEMPLATE_REF, "The template of a WorkflowTemplate to run"),
 ]]);
 
 static ITEMS: Shape = Shape::List(&ANY);

@@ -8,9 +8,9 @@ use super::{
     template::{RETRY, TEMPLATE},
     volume::VOLUMES,
 };
-use crate::shape::{ANY, BOOL, COUNT, Field, INT32, POSITIVE, Shape, TEXT};
+use crate::shape::{ANY, BOOL, COUNT, Field, INT32, POSITIVE, Shape, TEXT, TEXT_MAP};
 
-pub(super) static SPEC: Shape = Shape::Object(&[WORK, CONTROL, KUBERNETES, LATER]);
+pub(super) static SPEC: Shape = Shape::Object(&[WORK, REUSE, CONTROL, KUBERNETES, LATER]);
 
 const WORK: &[Field] = &[
     Field::yes("entrypoint", &TEXT, "The template the run begins with"),
@@ -66,12 +66,28 @@ const KUBERNETES: &[Field] = &[
 ];
 
 const LATER: &[Field] = &[
-    Field::refused("workflowTemplateRef", "Take the specification from a WorkflowTemplate"),
-    Field::refused("templateDefaults", "Fill in what templates leave out"),
     Field::refused("metrics", "Publish metrics of the run"),
-    Field::refused("workflowMetadata", "Add labels and annotations to the run"),
     Field::refused("artifactGC", "Delete artifacts when the run ends or is deleted"),
 ];
+
+const REUSE: &[Field] = &[
+    Field::yes("workflowTemplateRef", &WORKFLOW_TEMPLATE_REF, "The WorkflowTemplate that says the rest"),
+    Field::yes("templateDefaults", &TEMPLATE, "What templates get that do not say it themselves"),
+    Field::yes("workflowMetadata", &WORKFLOW_METADATA, "Labels and annotations the run gets when it begins"),
+];
+
+static WORKFLOW_TEMPLATE_REF: Shape = Shape::Object(&[&[
+    Field::yes("name", &TEXT, "The WorkflowTemplate"),
+    Field::yes("clusterScope", &BOOL, "It is a ClusterWorkflowTemplate"),
+]]);
+
+static WORKFLOW_METADATA: Shape = Shape::Object(&[&[
+    Field::yes("labels", &TEXT_MAP, "Short texts to select by"),
+    Field::yes("annotations", &TEXT_MAP, "Texts for tools and people"),
+    Field::yes("labelsFrom", &LABELS_FROM, "Labels with computed values"),
+]]);
+static LABELS_FROM: Shape = Shape::Map(&LABEL_FROM);
+static LABEL_FROM: Shape = Shape::Object(&[&[Field::yes("expression", &TEXT, "What gives the value")]]);
 
 static TEMPLATES: Shape = Shape::List(&TEMPLATE);
 static CLAIM_TEMPLATES: Shape = Shape::List(&CLAIM_TEMPLATE);

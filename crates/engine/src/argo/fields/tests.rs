@@ -11,7 +11,7 @@ use crate::shape::{self, Support};
 
 /// Every shape that can be reached, each once.
 fn shapes() -> Vec<&'static Shape> {
-    let mut found: Vec<&'static Shape> = vec![&WORKFLOW, &CONFIG_MAP, &SECRET, &CLAIM];
+    let mut found: Vec<&'static Shape> = vec![&WORKFLOW, &WORKFLOW_TEMPLATE, &CONFIG_MAP, &SECRET, &CLAIM];
     let mut seen: HashSet<*const Shape> = HashSet::new();
     let mut next = 0;
     while next < found.len() {

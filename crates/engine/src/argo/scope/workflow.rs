@@ -53,8 +53,8 @@ impl Scope<'_> {
     }
 
     fn metadata(&self, field: &str) -> &Labels {
-        let metadata = &self.run.program.workflow.metadata;
-        if field == "labels" { &metadata.labels } else { &metadata.annotations }
+        let state = &self.run.state;
+        if field == "labels" { &state.labels } else { &state.annotations }
     }
 
     fn parameters_json(&self) -> String {
@@ -83,7 +83,7 @@ impl Scope<'_> {
         });
         let list: Vec<Value> = failed
             .map(|(at, node)| {
-                let template = node.template.as_deref().unwrap_or_default();
+                let template = node.template.as_deref().map(crate::argo::refer::bare).unwrap_or_default();
                 json!({
                     "displayName": state.display_of(octoflow_model::NodeIx(at as u32)),
                     "message": node.message.as_deref().unwrap_or_default(),

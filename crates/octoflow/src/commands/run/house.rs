@@ -10,7 +10,7 @@ use octoflow_model::{AttemptId, Fact, RunId};
 use octoflow_runtime::process;
 use serde_json::Value;
 
-use super::Context;
+use super::{Context, prepare::Ready};
 use crate::{
     cli::{Isolation, Run},
     exit::{Exit, Failure},
@@ -53,8 +53,9 @@ impl House {
     }
 
     /// `None` when the name is taken.
-    pub(crate) fn submit(&self, namespace: &str, name: &str, manifest: &Value) -> Result<Option<(RunId, Facts)>> {
-        let submit = Submit { namespace: namespace.to_owned(), name: name.to_owned(), manifest: manifest.clone() };
+    pub(crate) fn submit(&self, name: &str, ready: &Ready) -> Result<Option<(RunId, Facts)>> {
+        let Ready { namespace, manifest, stored } = ready.clone();
+        let submit = Submit { namespace, name: name.to_owned(), manifest, stored };
         match self.inner.submit_watched(submit) {
             Ok(watched) => Ok(Some(watched)),
             Err(Error::NameTaken { .. }) => Ok(None),

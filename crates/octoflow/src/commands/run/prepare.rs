@@ -4,8 +4,12 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use octoflow_engine::argo::admit::admit;
-use octoflow_manifest::{Problem, Problems};
+use octoflow_engine::argo::{
+    admit::{admit, admit_template},
+    refer::Reach,
+};
+use octoflow_manifest::{Problem, Problems, Severity};
+use octoflow_model::fact::Stored;
 use octoflow_store::Reader;
 use serde_json::Value;
 
@@ -20,16 +24,18 @@ use crate::{
 
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    /// ConfigMaps, Secrets and claims.
+    /// ConfigMaps, Secrets, claims and templates.
     pub objects: Vec<Value>,
     pub workflows: Vec<Ready>,
 }
 
 /// A workflow that was admitted.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ready {
     pub namespace: String,
     pub manifest: Value,
+    /// Copies of the templates it refers to.
+    pub stored: Stored,
 }
 
 /// `None` when something is wrong with the manifests; it has been told then.
@@ -57,6 +63,12 @@ pub(crate) fn prepare(args: &Run, context: &Context) -> Result<Option<Prepared>>
     let (beside, workflows): (Vec<Loaded>, Vec<Loaded>) =
         loaded.into_iter().partition(|one| judge::is_beside(one.kind()));
     if workflows.is_empty() {
+        let templates = beside.iter().filter(|one| Reach::of_kind(one.kind()).is_some());
+        let wrong = templates.flat_map(|one| admit_template(&one.value).0.into_iter().map(|found| one.locate(found)));
+        let wrong: Vec<Problem> = wrong.collect();
+        if !wrong.is_empty() {
+            return tell_all(&Problems(wrong), context);
+        }
         return Err(Failure::new(crate::exit::Exit::InvalidManifest, "there is no Workflow in what was given").into());
     }
     if workflows.len() > 1 && args.name.is_some() {
@@ -75,15 +87,29 @@ fn admit_all(
     let mut told = Told::new(context);
     let mut problems = Problems::default();
     let mut objects = Vec::new();
+    let mut unusable = Vec::new();
     for mut one in beside {
-        adjust::adjust_namespace(&mut one.value, wishes.namespace.as_deref());
+        if Reach::of_kind(one.kind()) != Some(Reach::Cluster) {
+            adjust::adjust_namespace(&mut one.value, wishes.namespace.as_deref());
+        }
+        if Reach::of_kind(one.kind()).is_some() {
+            // A template that nobody uses may be as wrong as it likes; whoever uses it hears of it.
+            let (wrong, warnings) = admit_template(&one.value);
+            let list = if wrong.is_empty() { &mut objects } else { &mut unusable };
+            list.push(one.value.clone());
+            for mut problem in wrong.into_iter().chain(warnings) {
+                problem.severity = Severity::Warning;
+                told.warning(&one.locate(problem));
+            }
+            continue;
+        }
         let found = judge::check_beside(&one);
         problems.extend(found.0.into_iter().map(|problem| one.locate(problem)));
         found.1.into_iter().for_each(|warning| told.warning(&one.locate(warning)));
         objects.push(one.value);
     }
-    // Only used for warnings; a directory that cannot be read is told when it is opened.
-    let surroundings = Around::new(&objects, Reader::open(&context.data_dir).ok());
+    // A directory that cannot be read is told when it is opened.
+    let surroundings = Around::new(objects.iter().chain(&unusable), Reader::open(&context.data_dir).ok());
     let mut ready = Vec::new();
     for mut one in workflows {
         for warning in adjust::adjust(&mut one.value, wishes) {
@@ -97,8 +123,8 @@ fn admit_all(
                 if let Some(problem) = judge::nameless(&one.value) {
                     problems.push(one.locate(problem));
                 }
-                let manifest = admitted.manifest().clone();
-                ready.push(Ready { namespace: adjust::namespace(&manifest).to_owned(), manifest });
+                let (manifest, stored) = (admitted.manifest().clone(), admitted.stored().clone());
+                ready.push(Ready { namespace: adjust::namespace(&manifest).to_owned(), manifest, stored });
             }
             Err(found) => problems.extend(found.into_iter().map(|problem| one.locate(problem))),
         }

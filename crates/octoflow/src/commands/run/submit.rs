@@ -32,7 +32,7 @@ pub(crate) fn submit(prepared: Prepared, house: &House) -> Result<Vec<Submitted>
         let mut last = String::new();
         for _ in 0..if drawn { DRAWS } else { 1 } {
             last = adjust::name(&ready.manifest)?.expect("a workflow without any name was not admitted");
-            if let Some((id, facts)) = house.submit(&ready.namespace, &last, &ready.manifest)? {
+            if let Some((id, facts)) = house.submit(&last, &ready)? {
                 let (namespace, name) = (ready.namespace.clone(), last.clone());
                 submitted = Some(Submitted { id, namespace, name, facts, resumed: false });
                 break;

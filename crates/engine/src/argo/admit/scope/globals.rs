@@ -2,8 +2,6 @@
 
 use std::collections::HashSet;
 
-use octoflow_model::task::Labels;
-
 use super::Found;
 use crate::argo::admit::{Subject, name};
 
@@ -11,8 +9,8 @@ use crate::argo::admit::{Subject, name};
 pub(in crate::argo::admit) struct Globals<'a> {
     /// Nothing when the arguments are broken, and every name is believed.
     parameters: Option<HashSet<&'a str>>,
-    labels: &'a Labels,
-    annotations: &'a Labels,
+    labels: HashSet<&'a str>,
+    annotations: HashSet<&'a str>,
     outputs: Exported<'a>,
     artifacts: Exported<'a>,
     pub(super) retries: bool,
@@ -46,13 +44,20 @@ pub(super) const WORKFLOW: [&str; 14] = [
 impl<'a> Globals<'a> {
     pub(in crate::argo::admit) fn of(subject: &Subject<'a>) -> Self {
         let spec = &subject.workflow.spec;
-        let open = subject.broken_at(&["spec", "arguments"]) || subject.referred();
+        let open = subject.broken_at(&["spec", "arguments"]) || subject.open;
         let parameters = spec.arguments.parameters.iter().map(|parameter| parameter.name.as_str());
+        let metadata = &subject.workflow.metadata;
+        let added = spec.workflow_metadata.iter();
+        let labels = metadata.labels.keys().map(String::as_str).chain(
+            added.clone().flat_map(|added| added.labels.keys().chain(added.labels_from.keys()).map(String::as_str)),
+        );
+        let annotations = metadata.annotations.keys().map(String::as_str);
+        let annotations = annotations.chain(added.flat_map(|added| added.annotations.keys().map(String::as_str)));
         let templates = || subject.book.entries.iter().map(|entry| &entry.template);
         Self {
             parameters: (!open).then(|| parameters.collect()),
-            labels: &subject.workflow.metadata.labels,
-            annotations: &subject.workflow.metadata.annotations,
+            labels: labels.collect(),
+            annotations: annotations.collect(),
             outputs: Exported::of(
                 templates().flat_map(|t| &t.outputs.parameters).filter_map(|output| output.global_name.as_deref()),
             ),
@@ -72,8 +77,8 @@ impl<'a> Globals<'a> {
         let known = match (field, name) {
             ("parameters", "") | ("labels" | "annotations", "" | "json") => true,
             ("parameters", name) => self.parameter(name),
-            ("labels", name) => self.labels.contains_key(name) || name.starts_with("workflows.argoproj.io/"),
-            ("annotations", name) => self.annotations.contains_key(name) || name.starts_with("workflows.argoproj.io/"),
+            ("labels", name) => self.labels.contains(name) || name.starts_with("workflows.argoproj.io/"),
+            ("annotations", name) => self.annotations.contains(name) || name.starts_with("workflows.argoproj.io/"),
             ("creationTimestamp" | "scheduledTime" | "duration", _) => true,
             ("outputs", name) => match name.split_once('.') {
                 Some(("parameters", name)) => self.outputs.has(name),

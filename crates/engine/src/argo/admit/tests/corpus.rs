@@ -4,10 +4,14 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use octoflow_manifest::{Limits, read};
+use serde_json::Value;
 
 use super::Shelf;
 use crate::{
-    argo::admit::{admit, code},
+    argo::{
+        admit::{admit, admit_template, code},
+        refer::Reach,
+    },
     shape,
 };
 
@@ -15,6 +19,8 @@ struct Row {
     file: String,
     rejected: bool,
     text: String,
+    /// What is loaded before it.
+    before: Vec<String>,
 }
 
 /// Rows whose phase is only assumed, and which by reading cannot run as they are: a parameter has no value.
@@ -31,8 +37,10 @@ fn rows() -> Option<Vec<Row>> {
     let row = |line: &str| {
         let mut columns = line.split('\t');
         let (file, expected) = (columns.next()?.to_owned(), columns.next()?);
-        let text = std::fs::read_to_string(corpus.join(&file)).unwrap_or_else(|error| panic!("{file}: {error}"));
-        Some(Row { file, rejected: expected == "rejected", text })
+        let text =
+            |file: &str| std::fs::read_to_string(corpus.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let before = columns.next().unwrap_or_default().split(',').filter(|file| !file.is_empty()).map(text).collect();
+        Some(Row { text: text(&file), rejected: expected == "rejected", file, before })
     };
     Some(table.lines().skip(1).filter_map(row).collect())
 }
@@ -45,8 +53,15 @@ fn problems(row: &Row) -> Vec<(&'static str, String, String)> {
             return problems.iter().map(|found| (found.code, String::new(), found.message.clone())).collect();
         }
     };
-    let judged = documents.iter().filter_map(|document| admit(&document.value, &Shelf::default()).err());
-    let told = judged.flat_map(|problems| problems.into_iter());
+    let others = row.before.iter().flat_map(|text| read(&row.file, text.as_bytes(), &Limits::default()).ok()).flatten();
+    let is_template = |object: &Value| object["kind"].as_str().is_some_and(|kind| Reach::of_kind(kind).is_some());
+    let all = documents.iter().map(|document| document.value.clone()).chain(others.map(|document| document.value));
+    let shelf = Shelf { templates: all.filter(is_template).collect(), ..Shelf::default() };
+    let judged = documents.iter().map(|document| match is_template(&document.value) {
+        true => admit_template(&document.value).0,
+        false => admit(&document.value, &shelf).err().map(|problems| problems.0).unwrap_or_default(),
+    });
+    let told = judged.flatten();
     told.map(|found| (found.code, found.path.map(|path| path.to_string()).unwrap_or_default(), found.message)).collect()
 }
 

@@ -145,7 +145,6 @@ fn shapes_and_support() {
         ("/spec/parallelism", json!(0), &[("OF1041", "spec.parallelism")]),
         ("/spec/shutdown", json!("stop"), &[("OF1041", "spec.shutdown")]),
         ("/spec/priority", json!(5_000_000_000_i64), &[("OF1041", "spec.priority")]),
-        ("/spec/workflowTemplateRef", json!({"name": "x"}), &[("OF1011", "spec.workflowTemplateRef")]),
         (at(LEAF, "/daemon"), json!(true), &[("OF1011", "spec.templates[1].daemon")]),
         (at(LEAF, "/daemon"), json!(false), &[]),
         (at(LEAF, "/sidecars"), json!([]), &[]),
@@ -498,7 +497,7 @@ fn ignored_fields_are_warned_of_once_and_missing_config_maps_are_no_errors() {
     let text = with_templates(
         "  - name: main\n    nodeSelector: {a: b}\n    container: {image: busybox, imagePullPolicy: Never, envFrom: [{configMapRef: {name: here}}, {configMapRef: {name: gone}}, {secretRef: {name: gone, optional: true}}]}\n  - name: other\n    nodeSelector: {a: b}\n    container: {image: busybox, env: [{name: a, valueFrom: {configMapKeyRef: {name: gone, key: k}}}, {name: b, valueFrom: {fieldRef: {fieldPath: status.podIP}}}]}\n",
     );
-    let admitted = admit(&parsed(&text), &Shelf { config_maps: &["here"] }).unwrap();
+    let admitted = admit(&parsed(&text), &Shelf { config_maps: &["here"], ..Shelf::default() }).unwrap();
     let mut found = pairs(admitted.warnings());
     found.sort_unstable();
     let expected = [

@@ -1,0 +1,405 @@
+//! Templates that stand elsewhere: how they are named, and the copies of them a workflow takes along when it is
+//! submitted. Found by reading the manifest alone; where a name is only known when it runs, everything it may mean is taken.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use octoflow_manifest::{Path, Problem};
+use octoflow_model::{argo::TemplateRef, fact::Stored, meta::DEFAULT_NAMESPACE};
+use serde_json::Value;
+
+use super::{
+    admit::{Surroundings, admit_template, code},
+    fields::WORKFLOW_TEMPLATE,
+    merge,
+};
+use crate::{expr::nearest, shape};
+
+/// Who may refer to a template: the workflows of its namespace, or all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reach {
+    Namespace,
+    Cluster,
+}
+
+impl Reach {
+    pub fn of(cluster: bool) -> Self {
+        if cluster { Self::Cluster } else { Self::Namespace }
+    }
+
+    pub fn of_kind(kind: &str) -> Option<Self> {
+        match kind {
+            "WorkflowTemplate" => Some(Self::Namespace),
+            "ClusterWorkflowTemplate" => Some(Self::Cluster),
+            _ => None,
+        }
+    }
+
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Namespace => "WorkflowTemplate",
+            Self::Cluster => "ClusterWorkflowTemplate",
+        }
+    }
+
+    /// The label a run carries that took its specification from there.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Namespace => "workflows.argoproj.io/workflow-template",
+            Self::Cluster => "workflows.argoproj.io/cluster-workflow-template",
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Namespace => "namespaced",
+            Self::Cluster => "cluster",
+        }
+    }
+}
+
+/// What a referenced template is called inside the run.
+pub fn key(reference: &TemplateRef) -> String {
+    let home = Reach::of(reference.cluster_scope).word();
+    format!("{home}/{}/{}", reference.name, reference.template)
+}
+
+/// Where a template stands that is called this: `namespaced/<name>` or `cluster/<name>`; nothing for the run's own.
+pub fn home(key: &str) -> Option<&str> {
+    key.split('#').next()?.rsplit_once('/').map(|(home, _)| home)
+}
+
+/// The name a template has at its home.
+pub fn bare(key: &str) -> &str {
+    key.rsplit_once('/').map_or(key, |(_, name)| name)
+}
+
+/// What a template is called that another one at this home calls by its name.
+pub fn neighbour(home: Option<&str>, name: &str) -> String {
+    home.map_or_else(|| name.to_owned(), |home| format!("{home}/{name}"))
+}
+
+/// The reference that a key stands for.
+pub fn reference(key: &str) -> Option<TemplateRef> {
+    let (scope, rest) = key.split_once('/')?;
+    let (name, template) = rest.split_once('/')?;
+    let (name, template) = (name.to_owned(), template.to_owned());
+    Some(TemplateRef { name, template, cluster_scope: scope == Reach::Cluster.word() })
+}
+
+/// What was found for a manifest.
+pub(super) struct Gathered {
+    pub(super) stored: Stored,
+    /// By key: the place in the manifest that asked for it.
+    pub(super) places: BTreeMap<String, Path>,
+    pub(super) problems: Vec<Problem>,
+    pub(super) warnings: Vec<Problem>,
+    /// Some of it is missing or unreadable, so that nothing may be concluded from what is not there.
+    pub(super) open: bool,
+}
+
+/// Everything the manifest refers to. The manifest has its shape.
+pub(super) fn gather(manifest: &Value, others: &dyn Surroundings) -> Gathered {
+    let namespace = manifest["metadata"]["namespace"].as_str().filter(|name| !name.is_empty());
+    let mut search = Search {
+        others,
+        namespace: namespace.unwrap_or(DEFAULT_NAMESPACE),
+        held: BTreeMap::new(),
+        told: BTreeSet::new(),
+        queue: VecDeque::new(),
+        found: Gathered {
+            stored: Stored::default(),
+            places: BTreeMap::new(),
+            problems: Vec::new(),
+            warnings: Vec::new(),
+            open: false,
+        },
+    };
+    search.run(manifest);
+    search.found
+}
+
+/// What may be wrong with a template that can still be read; with anything else it is malformed.
+const READABLE: [&str; 3] = [shape::code::UNSUPPORTED, shape::code::UNKNOWN_FIELD, shape::code::OUT_OF_RANGE];
+
+/// A WorkflowTemplate as it was found.
+struct Held {
+    value: Value,
+    problems: Vec<Problem>,
+    /// It cannot be read as what it says it is.
+    flaw: Option<String>,
+}
+
+impl Held {
+    fn templates(&self) -> &[Value] {
+        self.value["spec"]["templates"].as_array().map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+struct Search<'a> {
+    others: &'a dyn Surroundings,
+    namespace: &'a str,
+    held: BTreeMap<(Reach, String), Option<Held>>,
+    /// What was said to be missing already, by place and name.
+    told: BTreeSet<(Path, String)>,
+    /// Templates to be looked through: their home, themselves, and where the manifest asked for them.
+    queue: VecDeque<(String, Value, Path)>,
+    found: Gathered,
+}
+
+/// Something a call or a hook wants.
+enum Want<'v> {
+    Neighbour(&'v str),
+    Reference(&'v Value),
+}
+
+impl Search<'_> {
+    fn run(&mut self, manifest: &Value) {
+        let place = Path::root().join("spec");
+        let own = &manifest["spec"];
+        let merged = own.get("workflowTemplateRef").and_then(|reference| self.merged(own, reference, &place));
+        let spec = merged.as_ref().unwrap_or(own);
+        let list = place.join("templates");
+        for (index, template) in spec["templates"].as_array().into_iter().flatten().enumerate() {
+            // What came from elsewhere was asked for by the one reference.
+            let at = if merged.is_some() { place.join("workflowTemplateRef") } else { list.join(index) };
+            self.template(None, template, &at, merged.is_some());
+        }
+        for (moment, hook) in spec["hooks"].as_object().into_iter().flatten() {
+            if let Some(reference) = hook.get("templateRef") {
+                let at = place.join("hooks").join(moment.as_str()).join("templateRef");
+                self.want(None, &Want::Reference(reference), &at);
+            }
+        }
+        while let Some((home, template, at)) = self.queue.pop_front() {
+            self.template(Some(&home), &template, &at, true);
+        }
+        if merged.is_some() {
+            self.found.stored.spec = merged;
+        }
+    }
+
+    /// The manifest's specification over that of the WorkflowTemplate it names.
+    fn merged(&mut self, own: &Value, reference: &Value, spec: &Path) -> Option<Value> {
+        let place = spec.join("workflowTemplateRef");
+        let reach = Reach::of(reference["clusterScope"] == true);
+        let name = reference["name"].as_str().unwrap_or_default();
+        if own["templates"].as_array().is_some_and(|templates| !templates.is_empty()) {
+            let message = "spec.templates must not stand beside spec.workflowTemplateRef, which gives the templates";
+            let help = "remove one of the two; `templateRef` at a step or task calls a single template";
+            let problem = Problem::error(code::MISPLACED, message).path(spec.join("templates")).help(help);
+            self.found.problems.push(problem);
+        }
+        self.hold(reach, name, &place)?;
+        let held = self.held.get(&(reach, name.to_owned())).and_then(Option::as_ref)?;
+        for problem in &held.problems {
+            self.found.problems.push(moved(problem, reach, name, &place));
+        }
+        if held.value["spec"].get("workflowTemplateRef").is_some() {
+            let message = format!("{} '{name}' refers to another one, which a template cannot do", reach.kind());
+            self.found.problems.push(Problem::error(code::MISPLACED, message).path(place));
+        }
+        let mut merged = merge::specs(own, &held.value["spec"]);
+        merged["workflowTemplateRef"] = reference.clone();
+        Some(merged)
+    }
+
+    /// Looks for an object, and tells when it is not there or cannot be read.
+    fn hold(&mut self, reach: Reach, name: &str, place: &Path) -> Option<()> {
+        if name.is_empty() {
+            self.found.open = true;
+            let message = format!("{place}.name is required");
+            self.found.problems.push(Problem::error(code::REQUIRED, message).path(place.clone()));
+            return None;
+        }
+        let (others, namespace) = (self.others, self.namespace);
+        let held = self.held.entry((reach, name.to_owned())).or_insert_with(|| {
+            let object = others.template(reach, namespace, name)?;
+            let checked = shape::check(&object, &WORKFLOW_TEMPLATE);
+            let (problems, _) = admit_template(&object);
+            let wrong = problems.iter().find(|problem| !READABLE.contains(&problem.code));
+            let flaw = wrong.map(|problem| {
+                let at = problem.path.as_ref().map(|path| format!(" at {path}")).unwrap_or_default();
+                format!("{} '{name}' is malformed{at}: {}", reach.kind(), problem.message)
+            });
+            Some(Held { value: checked.value, problems, flaw })
+        });
+        match held {
+            Some(Held { flaw: None, .. }) => Some(()),
+            Some(Held { flaw: Some(flaw), .. }) => {
+                self.found.open = true;
+                if self.found.stored.flaw.is_none() {
+                    let message = format!("{flaw}; the run will end in error");
+                    self.found.warnings.push(Problem::warning(code::NOT_LOADED, message).path(place.clone()));
+                    self.found.stored.flaw = Some(flaw.clone());
+                }
+                None
+            }
+            None => {
+                self.found.open = true;
+                if self.told.insert((place.clone(), name.to_owned())) {
+                    self.missing(reach, name, place);
+                }
+                None
+            }
+        }
+    }
+
+    fn missing(&mut self, reach: Reach, name: &str, place: &Path) {
+        let shown = shape::short(name);
+        let scope = match reach {
+            Reach::Namespace => format!(" in namespace '{}'", self.namespace),
+            Reach::Cluster => String::new(),
+        };
+        let known = self.others.template_names(reach, self.namespace);
+        let help = match nearest(name, known.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("give its file too: octoflow run {shown}.yaml WORKFLOW.yaml"),
+        };
+        let message = format!("{} '{shown}' is not loaded{scope}", reach.kind());
+        self.found.problems.push(Problem::error(code::UNKNOWN_TEMPLATE, message).path(place.join("name")).help(help));
+    }
+
+    /// Everything a template's calls ask for. `fixed`: the template is not in the manifest, `at` is what asked for it.
+    fn template(&mut self, home: Option<&str>, template: &Value, at: &Path, fixed: bool) {
+        let below = |path: &Path, steps: &[octoflow_manifest::Segment]| {
+            if fixed { path.clone() } else { path.concat(&Path(steps.to_vec())) }
+        };
+        // Almost every call of a large graph only names a template of its own workflow; nothing is made for those.
+        let asks = |call: &Value| {
+            home.is_some() || ["templateRef", "hooks", "inline"].iter().any(|field| call.get(field).is_some())
+        };
+        let mut calls: Vec<(&Value, Path)> = Vec::new();
+        for (group, steps) in template["steps"].as_array().into_iter().flatten().enumerate() {
+            let steps = steps.as_array().into_iter().flatten().enumerate();
+            for (step, call) in steps.filter(|(_, call)| asks(call)) {
+                calls.push((call, below(at, &["steps".into(), group.into(), step.into()])));
+            }
+        }
+        let tasks = template["dag"]["tasks"].as_array().into_iter().flatten().enumerate();
+        for (task, call) in tasks.filter(|(_, call)| asks(call)) {
+            calls.push((call, below(at, &["dag".into(), "tasks".into(), task.into()])));
+        }
+        for (call, at) in calls {
+            for field in ["template", "onExit"] {
+                if let Some(name) = call[field].as_str().filter(|name| !name.is_empty()) {
+                    self.want(home, &Want::Neighbour(name), &below(&at, &[field.into()]));
+                }
+            }
+            if let Some(reference) = call.get("templateRef") {
+                self.want(home, &Want::Reference(reference), &below(&at, &["templateRef".into()]));
+            }
+            for (moment, hook) in call["hooks"].as_object().into_iter().flatten() {
+                let at = below(&at, &["hooks".into(), moment.as_str().into()]);
+                if let Some(name) = hook["template"].as_str().filter(|name| !name.is_empty()) {
+                    self.want(home, &Want::Neighbour(name), &at);
+                }
+                if let Some(reference) = hook.get("templateRef") {
+                    self.want(home, &Want::Reference(reference), &below(&at, &["templateRef".into()]));
+                }
+            }
+            if let Some(inline) = call.get("inline") {
+                self.template(home, inline, &below(&at, &["inline".into()]), fixed);
+            }
+        }
+    }
+
+    fn want(&mut self, home: Option<&str>, want: &Want<'_>, at: &Path) {
+        match want {
+            // The manifest's own are looked at with everything else of it.
+            Want::Neighbour(name) => {
+                if let Some(reference) = home.and_then(|home| reference(&format!("{home}/{name}"))) {
+                    self.take(&reference, at);
+                }
+            }
+            Want::Reference(value) => {
+                let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
+                let cluster_scope = value["clusterScope"] == true;
+                let reference = TemplateRef { name: text("name"), template: text("template"), cluster_scope };
+                if reference.template.is_empty() {
+                    self.found.open = true;
+                    let message = format!("{at}.template is required");
+                    self.found.problems.push(Problem::error(code::REQUIRED, message).path(at.clone()));
+                    return;
+                }
+                self.take(&reference, at);
+            }
+        }
+    }
+
+    fn take(&mut self, wanted: &TemplateRef, at: &Path) {
+        let reach = Reach::of(wanted.cluster_scope);
+        if wanted.name.contains("{{") {
+            // Any of them may be meant. One that cannot be read is told of only when it is the one.
+            let (others, namespace) = (self.others, self.namespace);
+            let readable = |name: &String| {
+                let object = others.template(reach, namespace, name)?;
+                admit_template(&object).0.is_empty().then_some(())
+            };
+            for name in others.template_names(reach, namespace) {
+                if readable(&name).is_some() {
+                    self.take(&TemplateRef { name, template: "{{any}}".to_owned(), ..wanted.clone() }, at);
+                }
+            }
+            return;
+        }
+        if self.found.stored.templates.contains_key(&key(wanted)) || self.hold(reach, &wanted.name, at).is_none() {
+            return;
+        }
+        let Some(held) = self.held.get(&(reach, wanted.name.clone())).and_then(Option::as_ref) else { return };
+        let any = wanted.template.contains("{{");
+        let named = |template: &Value| template["name"].as_str().unwrap_or_default().to_owned();
+        let mut met = any;
+        for (index, template) in held.templates().iter().enumerate() {
+            let name = named(template);
+            let key = key(&TemplateRef { template: name.clone(), ..wanted.clone() });
+            if name.is_empty() || !any && name != wanted.template || self.found.stored.templates.contains_key(&key) {
+                continue;
+            }
+            met = true;
+            let path = Path::root().join("spec").join("templates").join(index);
+            let wrong = held
+                .problems
+                .iter()
+                .filter(|problem| problem.path.as_ref().is_some_and(|place| place.starts_with(&path)));
+            self.found.problems.extend(wrong.map(|problem| moved(problem, reach, &wanted.name, at)));
+            let home = home(&key).unwrap_or_default().to_owned();
+            self.found.places.insert(key.clone(), at.clone());
+            self.found.stored.templates.insert(key, template.clone());
+            self.queue.push_back((home, template.clone(), at.clone()));
+        }
+        if !met && self.told.insert((at.clone(), wanted.template.clone())) {
+            let names: Vec<String> = held.templates().iter().map(named).collect();
+            let shown = shape::short(&wanted.template);
+            let message = format!("template name '{shown}' undefined in {} '{}'", reach.kind(), wanted.name);
+            let mut problem = Problem::error(code::UNKNOWN_TEMPLATE, message).path(at.clone());
+            problem.help = nearest(&wanted.template, names.iter().map(String::as_str))
+                .map(|near| format!("did you mean `{near}`?"));
+            self.found.open = true;
+            self.found.problems.push(problem);
+        }
+    }
+}
+
+/// A problem of an object elsewhere, told at the place that refers to it.
+fn moved(problem: &Problem, reach: Reach, name: &str, place: &Path) -> Problem {
+    let at = problem.path.as_ref().map(|path| format!(" at {path}")).unwrap_or_default();
+    let mut moved = Problem::error(problem.code, format!("{} '{name}'{at}: {}", reach.kind(), problem.message));
+    moved.help.clone_from(&problem.help);
+    moved.path(place.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_says_where_a_template_stands() {
+        let reference_of = TemplateRef { name: "x".into(), template: "t".into(), cluster_scope: true };
+        assert_eq!(key(&reference_of), "cluster/x/t");
+        assert_eq!(reference("cluster/x/t"), Some(reference_of));
+        assert_eq!((home("namespaced/x/t#0.1"), home("t")), (Some("namespaced/x"), None));
+        assert_eq!((bare("namespaced/x/t"), bare("t")), ("t", "t"));
+        assert_eq!(neighbour(Some("namespaced/x"), "u"), "namespaced/x/u");
+        assert_eq!(neighbour(None, "u"), "u");
+    }
+}
