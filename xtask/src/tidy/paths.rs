@@ -11,8 +11,8 @@ const FOLDERS: &[&str] = &["work", "root", "farm"];
 const HOSTS: &[(&str, &str)] = &[
     ("index.crates", "io"),
     ("static.crates", "io"),
-    ("registry.npmjs", "org"),
-    ("registry.yarnpkg", "com"),
+    ("registry", "npmjs.org"),
+    ("registry", "yarnpkg.com"),
     ("pypi", "org"),
     ("files.pythonhosted", "org"),
     ("proxy.golang", "org"),

@@ -119,7 +119,7 @@ mod tests {
 33 32 0:41 / /snap/core/sub rw - tmpfs x rw
 34 27 254:0 /x /etc/hosts rw - ext4 /dev/vda rw
 35 27 0:42 / /var/lib/docker/overlay2/abc/merged rw - overlay overlay rw
-36 27 0:43 / /data/work/7/root rw - overlay overlay rw
+36 27 0:43 / /data/jobs/7/root rw - overlay overlay rw
 37 27 0:44 / /tmp rw - tmpfs tmpfs rw
 38 27 0:45 / /home rw - tmpfs over rw
 ";
