@@ -176,8 +176,7 @@ impl Maker {
             None => ns::set_attribute(c"upper/tmp", c"trusted.overlay.opaque", b"y")
                 .map_err(at("hiding the machine's /tmp"))?,
         }
-        // A layer that was mounted `volatile` before refuses to be mounted again until this mark is gone.
-        let _ = view::remove_dir(Path::new("work/work/incompat"));
+        forget_volatile(Path::new(""));
         Ok(seeded)
     }
 
@@ -209,7 +208,7 @@ impl Maker {
             for name in [layer.clone(), format!("{layer}/upper"), format!("{layer}/work")] {
                 make_dir(&name)?;
             }
-            let _ = view::remove_dir(&Path::new(&layer).join("work/work/incompat"));
+            forget_volatile(Path::new(&layer));
             let lower = other.point.display();
             let options = self.options(&format!("lowerdir={lower},upperdir={layer}/upper,workdir={layer}/work"));
             if ns::mount(c"octoflow", &target, Some(c"overlay"), 0, &options).is_ok() {
@@ -463,4 +462,9 @@ fn lay_for_user(survey: &Survey) -> Result<Vec<CString>, Error> {
 
 fn clone_of(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(|| io::Error::from(error.kind()), io::Error::from_raw_os_error)
+}
+
+/// A layer that was mounted `volatile` before refuses to be mounted again until the kernel's mark is gone.
+fn forget_volatile(layer: &Path) {
+    let _ = view::remove_dir(&layer.join("work").join("work").join("incompat"));
 }
