@@ -4,14 +4,14 @@
 use std::io::{self, Write};
 
 use octoflow_engine::argo::{Run, status};
-use octoflow_model::{NodeIx, argo::NodeKind};
+use octoflow_model::NodeIx;
 
 /// `{"object": …, "tasks": {node id: index}}`.
 pub fn write_record(run: &Run, to: &mut dyn Write) -> io::Result<()> {
     to.write_all(b"{\"object\":")?;
     status::write_object(run, to)?;
     to.write_all(b",\"tasks\":{")?;
-    let pods = run.state.nodes.iter().enumerate().filter(|(_, node)| node.kind == NodeKind::Pod);
+    let pods = run.state.nodes.iter().enumerate().filter(|(_, node)| node.kind.tasked());
     for (count, (at, _)) in pods.enumerate() {
         let comma = if count == 0 { "" } else { "," };
         let id = serde_json::to_string(&run.state.id_of(NodeIx(at as u32)))?;

@@ -6,7 +6,7 @@ use octoflow_engine::{
     locks::Locks,
     schedule::Scheduler,
 };
-use octoflow_model::{AttemptId, Fact, NodeIx, RunId, Time, argo::NodeKind};
+use octoflow_model::{AttemptId, Fact, NodeIx, RunId, Time};
 use octoflow_store::Reader;
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ pub fn attempts(reader: &Reader, run: RunId) -> Result<Vec<(String, AttemptId)>,
             .collect());
     }
     let run = folded(reader, run)?;
-    let pods = (0..run.state.nodes.len() as u32).filter(|at| run.state.node(NodeIx(*at)).kind == NodeKind::Pod);
+    let pods = (0..run.state.nodes.len() as u32).filter(|at| run.state.node(NodeIx(*at)).kind.tasked());
     Ok(pods.map(|at| (run.state.id_of(NodeIx(at)), attempt(at))).collect())
 }
 

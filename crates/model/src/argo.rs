@@ -1,6 +1,7 @@
 //! The Argo dialect on the wire: what people write (`workflow`, `template`, `call`, `value`) and what they read back (`status`).
 //! The types hold what the engine uses; whether a field may be there at all is the field table's word, not theirs.
 
+pub mod body;
 pub mod call;
 pub mod phase;
 pub mod synchronization;
@@ -8,6 +9,7 @@ pub mod template;
 pub mod value;
 pub mod workflow;
 
+pub use body::{ContainerSet, DataTemplate, HttpTemplate, Memoize, Metrics, ResourceTemplate, UserContainer};
 pub use call::{Arguments, Artifact, Call, ContinueOn, Hook, Sequence, TemplateRef};
 pub use phase::{NodeKind, Phase, RunPhase, Shutdown};
 pub use synchronization::Synchronization;

@@ -99,7 +99,7 @@ impl Followed {
                     self.nodes.get_mut(node.at()).filter(|seen| seen.running.is_none() && seen.finished.is_none())?;
                 seen.phase = Phase::Running;
                 seen.running = Some(*at);
-                (seen.kind == NodeKind::Pod).then_some((*at, Event::Started(*node)))
+                seen.kind.tasked().then_some((*at, Event::Started(*node)))
             }
             Fact::Stopping { node, message } => {
                 let seen = self.nodes.get_mut(node.at()).filter(|seen| seen.finished.is_none())?;
@@ -123,7 +123,7 @@ impl Followed {
             Fact::Locked { node: Some(node), at, .. } => {
                 let seen = self.nodes.get_mut(node.at())?;
                 seen.message.clear();
-                if seen.kind != NodeKind::Pod {
+                if !seen.kind.tasked() {
                     seen.phase = Phase::Running;
                 }
                 (seen.kind == NodeKind::Suspend).then_some((*at, Event::Waits(*node)))
@@ -230,12 +230,12 @@ impl Seen {
 }
 
 fn counts(kind: NodeKind) -> bool {
-    matches!(kind, NodeKind::Pod | NodeKind::Suspend)
+    kind.executable()
 }
 
 /// Groups and graphs end with their last step, which has been told already.
 fn is_told(kind: NodeKind) -> bool {
-    matches!(kind, NodeKind::Pod | NodeKind::Suspend | NodeKind::Skipped)
+    kind.executable() || kind == NodeKind::Skipped
 }
 
 #[cfg(test)]

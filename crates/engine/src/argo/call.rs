@@ -223,13 +223,13 @@ impl Turn<'_> {
             return self.born(added);
         }
         let (kind, phase) = match kind_of(&recipe.template) {
-            Some(NodeKind::Pod) => (NodeKind::Pod, Phase::Pending),
+            Some(kind) if kind.tasked() => (kind, Phase::Pending),
             Some(kind) => (kind, Phase::Running),
             None => return self.born_wrong(birth, format!("template '{}' has no type that can run here", recipe.key)),
         };
         let mut added = self.added(birth, kind, phase, Some(recipe), inputs);
         bar(&mut added, recipe);
-        if kind == NodeKind::Suspend && !added.barred || kind == NodeKind::Pod && recipe.template.timeout.is_some() {
+        if kind == NodeKind::Suspend && !added.barred || kind.tasked() && recipe.template.timeout.is_some() {
             match self.first_wake(kind, &added.inputs, recipe) {
                 Ok(wake) => added.wake = wake,
                 Err(message) => {

@@ -206,9 +206,9 @@ impl Run {
         } else {
             self.settle_unless_followed(at);
         }
-        if matches!(added.kind, NodeKind::Pod | NodeKind::Suspend) {
+        if added.kind.executable() {
             self.state.progress.1 += 1;
-            if open && added.kind == NodeKind::Pod && !added.barred {
+            if open && added.kind.tasked() && !added.barred {
                 self.todo.queued.push(at);
             }
         }
@@ -239,7 +239,7 @@ impl Run {
             self.todo.wakes.push((until, Some(at)));
         }
         slot.wake = wake;
-        if slot.kind == NodeKind::Pod {
+        if slot.kind.tasked() {
             slot.body = Body::Leaf(Leaf::Queued);
             self.state.active_pods += 1;
             self.todo.queued.push(at);
@@ -293,8 +293,8 @@ impl Run {
             return Body::Plain;
         }
         match node.kind {
-            NodeKind::Pod if node.barred => Body::Leaf(Leaf::Barred),
-            NodeKind::Pod => Body::Leaf(Leaf::Queued),
+            NodeKind::Pod | NodeKind::Http if node.barred => Body::Leaf(Leaf::Barred),
+            NodeKind::Pod | NodeKind::Http => Body::Leaf(Leaf::Queued),
             NodeKind::Steps => Body::Steps { groups: Vec::new() },
             NodeKind::StepGroup => {
                 let Role::Group(index) = node.role else { unreachable!("a step group has the role of one") };
@@ -305,7 +305,7 @@ impl Run {
             NodeKind::Dag => Body::Dag(Box::new(new_dag(self.recipe_of(at).graph()))),
             NodeKind::TaskGroup => Body::Fan(Fan::default()),
             NodeKind::Retry => Body::Retry { attempts: Vec::new() },
-            NodeKind::Skipped | NodeKind::Suspend => Body::Plain,
+            NodeKind::Skipped | NodeKind::Suspend | NodeKind::Container => Body::Plain,
         }
     }
 
@@ -321,7 +321,7 @@ impl Run {
         if !finished.outputs.is_empty() {
             node.outputs = Some(Box::new(finished.outputs.clone()));
         }
-        if done_well && matches!(node.kind, NodeKind::Pod | NodeKind::Suspend) {
+        if done_well && node.kind.executable() {
             self.state.progress.0 += 1;
         }
         let called = matches!(node.role, Role::Step { .. } | Role::Task(_) | Role::Item(_));
@@ -416,7 +416,7 @@ impl Run {
         let node = self.state.node(at);
         let (kind, boundary, counts) = (node.kind, node.boundary, node.counts_as_child());
         // Whoever waits for a lock does not take the place of one who might be able to release it.
-        if kind == NodeKind::Pod && !node.barred {
+        if kind.tasked() && !node.barred {
             self.state.active_pods = self.state.active_pods.saturating_add_signed(change);
         }
         if let (true, Some(boundary)) = (counts, boundary) {

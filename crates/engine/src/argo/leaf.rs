@@ -143,7 +143,7 @@ impl Turn<'_> {
     ) -> Result<Option<Time>, String> {
         let field = match kind {
             NodeKind::Suspend => recipe.template.suspend.as_ref().and_then(|suspend| suspend.duration.as_ref()),
-            NodeKind::Pod => recipe.template.timeout.as_ref(),
+            kind if kind.tasked() => recipe.template.timeout.as_ref(),
             _ => None,
         };
         let Some(text) = field else { return Ok(None) };

@@ -165,7 +165,7 @@ impl Run {
         if self.asleep {
             return Ready::Asleep;
         }
-        let task = node.is_some_and(|at| self.state.node(at).kind == NodeKind::Pod);
+        let task = node.is_some_and(|at| self.state.node(at).kind.tasked());
         if !task || self.has_room() { Ready::Yes } else { Ready::Later }
     }
 }

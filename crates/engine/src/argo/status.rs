@@ -3,7 +3,7 @@
 
 use octoflow_model::{
     NodeIx,
-    argo::{NodeKind, Phase, RunPhase},
+    argo::{Phase, RunPhase},
     fact::{ArtifactValue, InputValues, OutputArtifactValue, OutputValues, Role},
 };
 use serde_json::{Map, Value, json};
@@ -224,7 +224,7 @@ fn node(run: &Run, at: NodeIx, progress: (u32, u32)) -> Value {
     }
     put("startedAt", json!(node.started.to_string()));
     put("finishedAt", json!(node.finished.map(|at| at.to_string())));
-    if matches!(node.kind, NodeKind::Pod | NodeKind::Suspend) || progress.1 > 0 {
+    if node.kind.executable() || progress.1 > 0 {
         put("progress", json!(format!("{}/{}", progress.0, progress.1)));
     }
     if let Some((key, _)) = node.lock.as_ref().and_then(|lock| lock.waits.as_ref()) {
@@ -262,7 +262,7 @@ fn flag(node: &Node) -> Option<Value> {
 fn progress(state: &State) -> Vec<(u32, u32)> {
     let mut sums = vec![(0, 0); state.nodes.len()];
     for (at, node) in state.nodes.iter().enumerate().rev() {
-        if matches!(node.kind, NodeKind::Pod | NodeKind::Suspend) {
+        if node.kind.executable() {
             let done = matches!(node.phase, Phase::Succeeded | Phase::Skipped | Phase::Omitted);
             sums[at].0 += u32::from(done);
             sums[at].1 += 1;

@@ -85,7 +85,7 @@ impl<'a> Turn<'a> {
             return self.visit_barred(at);
         }
         match node.kind {
-            NodeKind::Pod => self.visit_leaf(at),
+            NodeKind::Pod | NodeKind::Http => self.visit_leaf(at),
             NodeKind::Suspend => self.visit_suspend(at),
             NodeKind::Steps => self.visit_steps(at),
             NodeKind::StepGroup => self.visit_group(at),
@@ -93,6 +93,8 @@ impl<'a> Turn<'a> {
             NodeKind::TaskGroup => self.visit_task_group(at),
             NodeKind::Retry => self.visit_retry(at),
             NodeKind::Skipped => unreachable!("a skipped node is born final"),
+            // Its pod is looked at, and speaks for it.
+            NodeKind::Container => {}
         }
     }
 
@@ -139,7 +141,9 @@ impl<'a> Turn<'a> {
         while let Some(at) = open.pop() {
             let node = self.run.state.node(at);
             match node.kind {
-                NodeKind::Pod | NodeKind::Skipped | NodeKind::Suspend => found.push(at),
+                NodeKind::Pod | NodeKind::Http | NodeKind::Container | NodeKind::Skipped | NodeKind::Suspend => {
+                    found.push(at)
+                }
                 NodeKind::Retry => match self.last_attempt(at) {
                     Some(last) => open.push(last),
                     None => found.push(at),

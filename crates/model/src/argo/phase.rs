@@ -118,6 +118,11 @@ pub enum NodeKind {
     Skipped,
     /// Waits for a person or a duration.
     Suspend,
+    /// One container of a set; it runs inside the pod that is its boundary.
+    Container,
+    /// Sends an HTTP request.
+    #[serde(rename = "HTTP")]
+    Http,
 }
 
 impl NodeKind {
@@ -131,7 +136,19 @@ impl NodeKind {
             Self::Retry => "Retry",
             Self::Skipped => "Skipped",
             Self::Suspend => "Suspend",
+            Self::Container => "Container",
+            Self::Http => "HTTP",
         }
+    }
+
+    /// Its work is a task of its own, given to a runtime.
+    pub fn tasked(self) -> bool {
+        matches!(self, Self::Pod | Self::Http)
+    }
+
+    /// Progress counts it.
+    pub fn executable(self) -> bool {
+        matches!(self, Self::Pod | Self::Http | Self::Container | Self::Suspend)
     }
 }
 

@@ -4,7 +4,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Artifact, Call, IntOrText, Synchronization, Text, Volume};
+use super::{
+    Artifact, Call, IntOrText, Synchronization, Text, Volume,
+    body::{ContainerSet, DataTemplate, HttpTemplate, Memoize, Metrics, ResourceTemplate, UserContainer},
+};
 use crate::task::Labels;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -18,6 +21,15 @@ pub struct Template {
     pub steps: Option<Vec<Vec<Call>>>,
     pub dag: Option<Dag>,
     pub suspend: Option<Suspend>,
+    pub container_set: Option<ContainerSet>,
+    pub resource: Option<ResourceTemplate>,
+    pub http: Option<HttpTemplate>,
+    pub data: Option<DataTemplate>,
+    pub init_containers: Vec<UserContainer>,
+    pub sidecars: Vec<UserContainer>,
+    pub daemon: Option<bool>,
+    pub memoize: Option<Memoize>,
+    pub metrics: Option<Metrics>,
     pub retry_strategy: Option<RetryStrategy>,
     pub active_deadline_seconds: Option<IntOrText>,
     pub timeout: Option<Text>,

@@ -44,7 +44,7 @@ pub(super) fn grown(run: &Run, fact: &Fact) -> Result<(), Broken> {
         return Ok(());
     }
     let active = run.state.active_pods;
-    if added.kind == NodeKind::Pod
+    if added.kind.tasked()
         && let Some(limit) = run.program.workflow.spec.parallelism
         && u64::from(active) > limit
     {

@@ -78,9 +78,11 @@ impl Scope<'_> {
     /// The failed pods so far, as a JSON list.
     fn failures(&self) -> String {
         let state = &self.run.state;
-        let failed = state.nodes.iter().enumerate().filter(|(_, node)| {
-            node.phase.bad() && matches!(node.kind, NodeKind::Pod | NodeKind::Suspend | NodeKind::Skipped)
-        });
+        let failed = state
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| node.phase.bad() && (node.kind.executable() || node.kind == NodeKind::Skipped));
         let list: Vec<Value> = failed
             .map(|(at, node)| {
                 let template = node.template.as_deref().map(crate::argo::refer::bare).unwrap_or_default();

@@ -1,0 +1,184 @@
+//! What a template may hold beside plain containers and calls: sets, resources, requests, lists, memory and metrics.
+//! Only the fields the engine reads; what may stand here at all is the field table's word.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Artifact, Container, IntOrText, Text,
+    template::{KeyRef, VolumeMount},
+};
+
+/// Several containers that share one pod.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ContainerSet {
+    pub containers: Vec<SetContainer>,
+    pub volume_mounts: Vec<VolumeMount>,
+    pub retry_strategy: Option<SetRetry>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SetContainer {
+    #[serde(flatten)]
+    pub container: Container,
+    #[serde(default)]
+    pub dependencies: Vec<String>,
+}
+
+/// How often a container of a set is tried again inside its pod, and how long it waits between.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SetRetry {
+    pub retries: Option<IntOrText>,
+    pub duration: Option<Text>,
+}
+
+/// A container beside the main one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UserContainer {
+    #[serde(flatten)]
+    pub container: Container,
+    /// It sees the main container's volumes at the same paths.
+    #[serde(default)]
+    pub mirror_volume_mounts: Option<bool>,
+}
+
+/// Does something to an object that is kept beside the runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ResourceTemplate {
+    pub action: String,
+    pub merge_strategy: Option<String>,
+    pub manifest: Option<Text>,
+    pub manifest_from: Option<ManifestFrom>,
+    pub set_owner_reference: bool,
+    pub success_condition: Option<String>,
+    pub failure_condition: Option<String>,
+    pub flags: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ManifestFrom {
+    pub artifact: Option<Artifact>,
+}
+
+/// An HTTP request.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HttpTemplate {
+    pub url: String,
+    pub method: Option<String>,
+    pub headers: Vec<HttpHeader>,
+    pub timeout_seconds: Option<IntOrText>,
+    pub success_condition: Option<String>,
+    pub body: Option<Text>,
+    pub body_from: Option<BodyFrom>,
+    pub insecure_skip_verify: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HttpHeader {
+    pub name: String,
+    pub value: Option<Text>,
+    pub value_from: Option<HeaderFrom>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HeaderFrom {
+    pub secret_key_ref: Option<KeyRef>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BodyFrom {
+    /// Base64, as JSON carries bytes.
+    pub bytes: Option<String>,
+}
+
+/// Lists stored artifacts and transforms the list.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DataTemplate {
+    pub source: DataSource,
+    pub transformation: Vec<TransformationStep>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DataSource {
+    /// An artifact location, as written.
+    pub artifact_paths: Option<Artifact>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TransformationStep {
+    pub expression: String,
+}
+
+/// Reuses the outputs of an earlier node with the same key.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Memoize {
+    pub key: Text,
+    pub cache: Option<MemoCache>,
+    pub max_age: Option<Text>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MemoCache {
+    pub config_map: Option<KeyRef>,
+}
+
+/// What a workflow or a template publishes about itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Metrics {
+    pub prometheus: Vec<Prometheus>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Prometheus {
+    pub name: String,
+    pub help: String,
+    pub labels: Vec<MetricLabel>,
+    pub when: Option<String>,
+    pub counter: Option<Counter>,
+    pub gauge: Option<Gauge>,
+    pub histogram: Option<Histogram>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MetricLabel {
+    pub key: String,
+    pub value: Text,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Counter {
+    pub value: Text,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Gauge {
+    pub value: Text,
+    /// Follows the running node instead of being set at its end.
+    pub realtime: bool,
+    pub operation: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Histogram {
+    pub value: Text,
+    pub buckets: Vec<Text>,
+}
