@@ -249,7 +249,8 @@ fn fields_are_described_and_marked() {
         spec["affinity"]["description"],
         "Which nodes pods prefer. Accepted but without effect: tasks run as processes here, not as pods."
     );
-    assert_eq!(spec.get("metrics"), None, "what is refused is not offered");
+    let template = &schema["$defs"]["template"]["properties"];
+    assert_eq!(template.get("plugin"), None, "what is refused is not offered");
     assert_eq!(spec["templates"]["items"]["$ref"], "#/$defs/template");
     let definitions = schema["$defs"].as_object().unwrap();
     assert!(definitions.values().all(|body| body["additionalProperties"] == false), "every object is closed");
