@@ -167,7 +167,7 @@ impl House {
 
     fn enter(&self, submit: Submit, watcher: Option<Sender<Vec<Fact>>>) -> Result<RunId, Error> {
         let namespace = if submit.namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { submit.namespace };
-        let known = known::known(&self.store.reader()?, &namespace, &submit.manifest, self.host.as_deref())?;
+        let known = known::known(&self.store, &namespace, &submit.manifest, self.host.as_deref())?;
         let submission = Submission {
             name: submit.name,
             namespace,

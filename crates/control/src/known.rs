@@ -7,7 +7,7 @@ use octoflow_model::{
     Time,
     fact::{Earlier, Known},
 };
-use octoflow_store::{Filter, LabelTest, Page, Reader, RunRow};
+use octoflow_store::{Filter, LabelTest, Page, Reader, RunRow, Store};
 use serde_json::Value;
 
 use crate::{Error, read};
@@ -22,17 +22,21 @@ const ORIGINS: [&str; 3] = [
 /// A larger run is estimated as a whole only: its nodes would be read and kept for every later run.
 const MOST_NODES: usize = 10_000;
 
-pub(crate) fn known(reader: &Reader, namespace: &str, manifest: &Value, host: Option<&str>) -> Result<Known, Error> {
-    let mut earlier = None;
-    for origin in ORIGINS {
-        if let Some(value) = manifest["metadata"]["labels"][origin].as_str()
-            && let Some(row) = newest(reader, namespace, origin, value)?
-        {
-            earlier = Some(Box::new(of(reader, &row)?));
+pub(crate) fn known(store: &Store, namespace: &str, manifest: &Value, host: Option<&str>) -> Result<Known, Error> {
+    let mut known = Known { host: host.map(str::to_owned), earlier: None };
+    let labels = &manifest["metadata"]["labels"];
+    let origins = || ORIGINS.into_iter().filter_map(|origin| Some((origin, labels[origin].as_str()?)));
+    if origins().next().is_none() {
+        return Ok(known);
+    }
+    let reader = store.reader()?;
+    for (origin, value) in origins() {
+        if let Some(row) = newest(&reader, namespace, origin, value)? {
+            known.earlier = Some(Box::new(of(&reader, &row)?));
             break;
         }
     }
-    Ok(Known { host: host.map(str::to_owned), earlier })
+    Ok(known)
 }
 
 /// The name of this machine, if it has one.
