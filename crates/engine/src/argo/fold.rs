@@ -7,7 +7,7 @@ use octoflow_model::{
     Fact, NodeIx, RunId, Time,
     argo::{NodeKind, Phase, RunPhase},
     fact::{NodeAdded, NodeFinished, Role, Submission},
-    meter::Reading,
+    meter::{Metered, Reading},
 };
 
 use super::{
@@ -140,11 +140,7 @@ impl Run {
                     self.state.exported_artifacts.insert(artifact.name.clone(), artifact.clone());
                 }
             }
-            Fact::Metered(metered) => {
-                if metered.reading == Reading::Follow {
-                    self.state.following.push((**metered).clone());
-                }
-            }
+            Fact::Metered(metered) => self.keep_gauge(metered),
             Fact::Unmetered { message } => self.state.unmetered = Some(message.clone()),
             Fact::Suspended { .. } => self.state.suspended = true,
             Fact::Resumed { .. } => {
@@ -225,6 +221,13 @@ impl Run {
             if open && added.kind.tasked() && !added.barred {
                 self.todo.queued.push(at);
             }
+        }
+    }
+
+    /// Of all metrics only those that follow the run are part of it; the others are the engine's.
+    fn keep_gauge(&mut self, metered: &Metered) {
+        if metered.reading == Reading::Follow {
+            self.state.following.push(metered.clone());
         }
     }
 

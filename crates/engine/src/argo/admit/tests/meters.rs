@@ -31,7 +31,10 @@ fn gauge(gauge: Value) -> Value {
     metric(json!({"counter": null, "gauge": gauge}))
 }
 
-fn told(object: &Value) -> (Vec<(String, String)>, Vec<(String, String)>) {
+type Told = Vec<(String, String)>;
+
+/// What is wrong, or what is warned of.
+fn told(object: &Value) -> (Told, Told) {
     match admit(object, &Shelf::default()) {
         Ok(admitted) => (Vec::new(), pairs(admitted.warnings())),
         Err(problems) => (pairs(&problems), Vec::new()),
