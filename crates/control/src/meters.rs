@@ -40,7 +40,7 @@ pub(crate) fn load(reader: &Reader) -> Result<(Meters, Vec<String>), Error> {
 
 /// Every metric of a data directory as the text that Prometheus reads, with the gauges that follow open runs.
 pub fn metrics(reader: &Reader, now: Time) -> Result<String, Error> {
-    let (meters, _) = load(reader)?;
+    let (meters, odd) = load(reader)?;
     let mut live: Vec<Live> = Vec::new();
     for row in reader.unfinished()? {
         let facts = match read::facts(reader, row.run) {
@@ -51,5 +51,8 @@ pub fn metrics(reader: &Reader, now: Time) -> Result<String, Error> {
         let run = fold(row.run, facts).map_err(|why| Error::Journal { run: row.run, why })?;
         live.extend(run.live_meters(now));
     }
-    Ok(meters.render(&live))
+    let mut text = meters.render(&live);
+    // A comment, which Prometheus passes over and people see.
+    odd.iter().for_each(|why| text.push_str(&format!("# {}\n", why.replace('\n', " "))));
+    Ok(text)
 }

@@ -110,13 +110,33 @@ impl Meters {
     /// Why a reading cannot be taken: it does not fit what is there, or there is too much already.
     pub fn objection(&self, metered: &Metered) -> Option<String> {
         let Some(family) = self.families.get(&metered.name) else {
-            return (self.families.len() >= MOST_METRICS).then(|| format!("there are {MOST_METRICS} metrics already"));
+            let full = self.families.len() >= MOST_METRICS;
+            let full = full.then(|| format!("there are {MOST_METRICS} metrics already"));
+            return full.or_else(|| self.clash(&metered.name, metered.reading.kind()));
         };
         let flaw = family.definition.objection(&metered.name, &Definition::of(metered));
         flaw.or_else(|| {
             let full = family.series.len() >= MOST_SERIES && !family.series.contains_key(&metered.labels);
             full.then(|| format!("metric {} has {MOST_SERIES} combinations of labels already", metered.name))
         })
+    }
+
+    /// A histogram is published under several names; none of them may be another metric's.
+    fn clash(&self, name: &str, kind: MeterKind) -> Option<String> {
+        const PARTS: [&str; 3] = ["_bucket", "_sum", "_count"];
+        let histogram =
+            |name: &str| self.families.get(name).is_some_and(|family| family.definition.kind == MeterKind::Histogram);
+        let other = match kind {
+            MeterKind::Histogram => {
+                PARTS.iter().map(|part| format!("{name}{part}")).find(|part| self.families.contains_key(part))
+            }
+            MeterKind::Counter | MeterKind::Gauge => PARTS
+                .iter()
+                .filter_map(|part| name.strip_suffix(part))
+                .find(|whole| histogram(whole))
+                .map(str::to_owned),
+        }?;
+        Some(format!("its name clashes with that of metric {other}"))
     }
 
     /// Adds a reading. One that does not fit changes nothing.

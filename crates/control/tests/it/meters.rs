@@ -1,7 +1,7 @@
 //! Custom metrics and what is known at submission, on a real disk: totals go on after a restart, and nothing counts twice.
 
 use octoflow_control::{House, metrics, now, read};
-use octoflow_store::Reader;
+use octoflow_store::{Change, Reader};
 use serde_json::{Value, json};
 
 use crate::{container, finish, open, resume, submit};
@@ -149,4 +149,25 @@ fn tasks_say_which_machine_they_ran_on() {
         assert_eq!((&pod["resourcesDuration"]["cpu"], &pod["taskResultSynced"]), (&json!(0), &json!(true)));
     }
     assert_eq!(pods.len(), 3);
+}
+
+#[test]
+fn a_series_that_cannot_be_read_is_told_and_the_others_are_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let house = open(dir.path());
+    let run = house.submit(submit("w", metered(false))).unwrap();
+    finish(&house, run);
+    let broken = Change::PutObject {
+        kind: "Meter".to_owned(),
+        namespace: "odd".to_owned(),
+        name: "[]".to_owned(),
+        uid: String::new(),
+        body: b"{}".to_vec(),
+    };
+    house.store().commit_wait(broken.into()).unwrap();
+    house.close().unwrap();
+    let text = metrics(&Reader::open(dir.path()).unwrap(), now()).unwrap();
+    assert!(text.contains("argo_workflows_runs 1\n"), "{text}");
+    assert!(text.lines().last().unwrap().starts_with("# a series of metric odd is left out: "), "{text}");
+    has(&open(dir.path()), "runs 1");
 }

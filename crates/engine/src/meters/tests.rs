@@ -91,6 +91,11 @@ fn a_reading_that_contradicts_its_metric_is_told_and_changes_nothing() {
     meters.take(&metered("h", &[], Reading::Observe { value: 1.0, buckets: vec![1.0] }));
     let odd = metered("h", &[], Reading::Observe { value: 1.0, buckets: vec![2.0] });
     assert_eq!(meters.objection(&odd).as_deref(), Some("the buckets of metric h are set, they cannot be changed"));
+    let part = metered("h_count", &[], Reading::Set(1.0));
+    assert_eq!(meters.objection(&part).as_deref(), Some("its name clashes with that of metric h"));
+    meters.take(&metered("x_sum", &[], Reading::Set(1.0)));
+    let whole = metered("x", &[], Reading::Observe { value: 1.0, buckets: vec![2.0] });
+    assert_eq!(meters.objection(&whole).as_deref(), Some("its name clashes with that of metric x_sum"));
 }
 
 #[test]
