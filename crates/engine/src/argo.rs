@@ -26,6 +26,7 @@ mod leaf;
 pub mod lock;
 mod metadata;
 mod outputs;
+mod pod;
 mod retry;
 mod scope;
 mod sequence;

@@ -16,6 +16,7 @@ mod loaded;
 mod lock;
 mod name;
 mod output;
+mod pod;
 mod report;
 mod scope;
 mod spec;

@@ -393,7 +393,13 @@ impl Flight {
         let ended = |exit| Report::Ended {
             attempt,
             at: now,
-            end: Box::new(End { exit, started: Some(now), collected: self.collected(), log_truncated: false }),
+            end: Box::new(End {
+                exit,
+                started: Some(now),
+                collected: self.collected(),
+                log_truncated: false,
+                members: Vec::new(),
+            }),
         };
         if self.stopped {
             return ended(Exit::Signal(15));

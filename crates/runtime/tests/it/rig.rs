@@ -133,6 +133,11 @@ impl Rig {
         self.hear(started, "the start");
     }
 
+    pub(crate) fn progress(&mut self, attempt: AttemptId) {
+        let told = |rig: &Self| rig.reports(attempt).iter().any(|report| matches!(report, Report::Progress { .. }));
+        self.hear(told, "some progress");
+    }
+
     pub(crate) fn end(&mut self, attempt: AttemptId) -> End {
         let ended = |report: &Report| match report {
             Report::Ended { end, .. } => Some((**end).clone()),

@@ -38,7 +38,7 @@ pub(super) fn end(seed: u64, task: &Task) -> End {
         };
         collected.parameters.push((name.clone(), value));
     }
-    End { exit, started: None, collected, log_truncated: draw.chance(2) }
+    End { exit, started: None, collected, log_truncated: draw.chance(2), members: Vec::new() }
 }
 
 /// It does not give in to the polite signal.
