@@ -17,6 +17,7 @@ mod exit;
 mod locks;
 mod names;
 mod parallel;
+mod pods;
 mod properties;
 mod reasons;
 mod referred;
