@@ -209,8 +209,7 @@ phase: Succeeded",
     );
     let task = &done.tasks["w"];
     let members = &task.pod.as_deref().unwrap().members;
-    let parts: Vec<(Part, &str)> =
-        members.iter().map(|member| (member.part, member.container.name.as_str())).collect();
+    let parts: Vec<(Part, &str)> = members.iter().map(|member| (member.part, member.container.name.as_str())).collect();
     assert_eq!(parts, [(Part::Init, "one"), (Part::Main, "main"), (Part::Sidecar, "two")]);
     let one = &members[0];
     assert_eq!((one.container.args[0].as_str(), one.container.working_dir.as_deref()), ("me", Some("/in")));
@@ -308,7 +307,10 @@ fn j22_progress_is_what_the_task_says_and_all_of_it_at_a_good_end() {
     play.restart(ROOMY, false);
     assert_eq!(shown(&play), both("50/100"));
     let done = play.finish();
-    assert_eq!((done.node("w.p")["progress"].as_str(), done.status()["progress"].as_str()), (Some("100/100"), Some("100/100")));
+    assert_eq!(
+        (done.node("w.p")["progress"].as_str(), done.status()["progress"].as_str()),
+        (Some("100/100"), Some("100/100"))
+    );
 }
 
 #[test]

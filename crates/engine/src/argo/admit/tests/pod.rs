@@ -56,7 +56,9 @@ fn a_set_depends_on_containers_it_has_and_never_in_a_circle() {
         &[("OF1025", ".containerSet.containers[0].dependencies[0]")],
     );
     check(
-        set(json!([{"name": "a", "image": "i", "dependencies": ["b"]}, {"name": "b", "image": "i", "dependencies": ["a"]}])),
+        set(
+            json!([{"name": "a", "image": "i", "dependencies": ["b"]}, {"name": "b", "image": "i", "dependencies": ["a"]}]),
+        ),
         &[("OF1027", ".containerSet.containers[0].dependencies")],
     );
     check(
@@ -129,9 +131,7 @@ fn helpers_have_names_images_and_volumes_that_are_there() {
 
 #[test]
 fn volumes_of_a_set_are_known_and_mounted_once() {
-    let mounts = |set: Value, own: Value| {
-        json!({"containerSet": {"volumeMounts": set, "containers": [{"name": "a", "image": "i", "volumeMounts": own}]}})
-    };
+    let mounts = |set: Value, own: Value| json!({"containerSet": {"volumeMounts": set, "containers": [{"name": "a", "image": "i", "volumeMounts": own}]}});
     let work = json!([{"name": "work", "mountPath": "/work"}]);
     check(mounts(work.clone(), json!([])), &[]);
     check(
