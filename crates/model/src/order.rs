@@ -40,6 +40,8 @@ pub enum Report {
     Ended { attempt: AttemptId, at: Time, end: Box<End> },
     /// Nobody knows what became of it, and nobody will.
     Lost { attempt: AttemptId, at: Time, why: String },
+    /// One of its containers began, or ended.
+    Container { attempt: AttemptId, at: Time, member: Box<crate::pod::MemberEnd> },
     /// It tells how far it is.
     Progress { attempt: AttemptId, at: Time, done: u32, total: u32 },
 }
@@ -50,6 +52,7 @@ impl Report {
             Self::Started { attempt, .. }
             | Self::Ended { attempt, .. }
             | Self::Lost { attempt, .. }
+            | Self::Container { attempt, .. }
             | Self::Progress { attempt, .. } => *attempt,
         }
     }

@@ -50,7 +50,7 @@ pub enum Part {
     Sidecar,
 }
 
-/// How one container of a pod ended.
+/// How one container of a pod stands, or ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberEnd {
     pub name: String,
@@ -59,7 +59,7 @@ pub struct MemberEnd {
     pub started: Option<Time>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Time>,
-    /// Nothing when it was never started.
+    /// Nothing when it was never started, or still runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<Exit>,
 }

@@ -95,6 +95,7 @@ impl Turn<'_> {
                 self.ended(at, leaf, *end);
                 self.orders.push(Order::Forget { attempt });
             }
+            Report::Container { member, .. } => self.container_stands(at, &member),
             Report::Progress { done, total, .. } => {
                 if self.run.state.node(at).progress.as_deref() != Some(&(done, total)) {
                     self.decide(Fact::Progressed { node: at, done, total });

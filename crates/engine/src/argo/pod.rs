@@ -71,25 +71,42 @@ impl Turn<'_> {
                 let end = end_of(ends, name_of(container))?;
                 Some((end, container))
             });
-            let (phase, message, ended) = match told {
-                Some((MemberEnd { exit: Some(exit), started, ended, .. }, _)) => {
-                    if let Some(started) = started {
-                        self.decide(Fact::Started { node, at: *started });
-                    }
-                    let (phase, message) = judge(exit, None);
-                    (phase, message, *ended)
-                }
-                Some((MemberEnd { exit: None, .. }, container)) => match hindrance(container, ends) {
-                    Some(why) => (Phase::Error, format!("Error (exit code {NOT_ITS_TURN}): {why}"), None),
-                    None => (phase, message.to_owned(), None),
+            match told {
+                Some((end, _)) if end.exit.is_some() => self.container_is(node, end),
+                Some((_, container)) => match hindrance(container, ends) {
+                    Some(why) => self.finish(node, Phase::Error, format!("Error (exit code {NOT_ITS_TURN}): {why}")),
+                    None => self.finish(node, phase, message),
                 },
-                None => (phase, message.to_owned(), None),
-            };
+                None => self.finish(node, phase, message),
+            }
+        }
+    }
+
+    /// A runtime tells of one container of a pod that runs.
+    pub(super) fn container_stands(&mut self, at: NodeIx, member: &MemberEnd) {
+        let open = self.open_containers(at);
+        let Ok(instance) = self.instance(at) else { return };
+        let Some(set) = &instance.template.container_set else { return };
+        let named = |(_, index): &(NodeIx, usize)| {
+            set.containers.get(*index).is_some_and(|container| name_of(container) == member.name)
+        };
+        if let Some((node, _)) = open.into_iter().find(named) {
+            self.container_is(node, member);
+        }
+    }
+
+    /// What is told of an open container becomes true of its node.
+    fn container_is(&mut self, node: NodeIx, told: &MemberEnd) {
+        if let (Some(started), Phase::Pending) = (told.started, self.run.state.node(node).phase) {
+            self.decide(Fact::Started { node, at: started });
+        }
+        if let Some(exit) = &told.exit {
+            let (phase, message) = judge(exit, None);
             self.decide(Fact::Finished(Box::new(NodeFinished {
                 node,
                 phase,
                 message,
-                at: ended.unwrap_or(self.now),
+                at: told.ended.unwrap_or(self.now),
                 outputs: OutputValues::default(),
                 outbound: Vec::new(),
             })));

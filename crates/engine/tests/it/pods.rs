@@ -5,7 +5,8 @@ use std::time::Duration;
 use octoflow_engine::{Command, Input};
 use octoflow_model::{
     AttemptId, NodeIx, Report,
-    pod::Part,
+    order::Exit,
+    pod::{MemberEnd, Part},
     task::{EnvValue, MountSource},
 };
 
@@ -50,6 +51,34 @@ fn a13_containers_come_into_being_with_their_pod_and_wait_until_it_tells_of_them
     assert_eq!(run.state.progress, (0, 3));
     play.restart(ROOMY, true);
     assert_eq!(play.finish().phase(), "Succeeded");
+}
+
+#[test]
+fn containers_are_followed_while_their_pod_runs() {
+    let mut play = Play::new(PAIR);
+    let attempt = AttemptId { run: RUN, task: NodeIx(0), attempt: 0 };
+    let tell = |play: &mut Play, name: &str, exit: Option<Exit>| {
+        let at = play.now;
+        let ended = exit.as_ref().map(|_| at);
+        let member = MemberEnd { name: name.to_owned(), started: Some(at), ended, exit };
+        play.input(Input::Report(Report::Container { attempt, at, member: Box::new(member) }));
+    };
+    let phases = |play: &Play| -> Vec<&str> {
+        play.engine.run(RUN).unwrap().state.nodes[1..].iter().map(|node| node.phase.word()).collect()
+    };
+    tell(&mut play, "a", None);
+    assert_eq!(phases(&play), ["Running", "Pending"]);
+    let facts = play.facts.len();
+    tell(&mut play, "a", None);
+    tell(&mut play, "nobody", Some(Exit::Code(1)));
+    assert_eq!(play.facts.len(), facts, "nothing new was told");
+    tell(&mut play, "a", Some(Exit::Code(0)));
+    tell(&mut play, "b", None);
+    assert_eq!(phases(&play), ["Succeeded", "Running"]);
+    assert_eq!(play.engine.run(RUN).unwrap().state.progress, (1, 3));
+    play.restart(ROOMY, false);
+    let done = play.finish();
+    assert_eq!((done.phase(), done.status()["progress"].as_str()), ("Succeeded", Some("3/3")));
 }
 
 #[test]

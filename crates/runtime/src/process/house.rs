@@ -243,6 +243,14 @@ impl House {
                 let root = if has_root { riders.pop_front() } else { None };
                 reports.extend(self.ended(attempt, ending, members, root));
             }
+            FromSpawner::Member(attempt, at, member, ending) => {
+                let task = lock(&self.flights).get(&attempt).cloned();
+                let known = task.as_ref().and_then(|task| task.pod.as_ref()?.members.get(member as usize));
+                if let Some(known) = known {
+                    let member = Box::new(standing(&known.container.name, ending));
+                    reports.push(Report::Container { attempt, at, member });
+                }
+            }
             FromSpawner::Progressed(attempt, at, done, total) => {
                 if lock(&self.flights).contains_key(&attempt) {
                     reports.push(Report::Progress { attempt, at, done, total });
@@ -345,13 +353,11 @@ impl House {
 fn named(task: &Task, endings: Vec<MemberEnding>) -> Vec<MemberEnd> {
     let members = task.pod.iter().flat_map(|pod| &pod.members);
     let both = members.zip(endings);
-    both.map(|(member, MemberEnding { started, ended, exit })| MemberEnd {
-        name: member.container.name.clone(),
-        started,
-        ended,
-        exit: exit.map(Exit::from),
-    })
-    .collect()
+    both.map(|(member, ending)| standing(&member.container.name, ending)).collect()
+}
+
+fn standing(name: &str, MemberEnding { started, ended, exit }: MemberEnding) -> MemberEnd {
+    MemberEnd { name: name.to_owned(), started, ended, exit: exit.map(Exit::from) }
 }
 
 /// What cannot be removed stays; it was ours and harms nobody but the next task of this path, which is told.

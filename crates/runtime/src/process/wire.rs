@@ -358,6 +358,8 @@ choices! {
         7 = Lost(attempt: AttemptId, why: String),
         /// It tells how far it is.
         8 = Progressed(attempt: AttemptId, at: Time, done: u32, total: u32),
+        /// How one of its containers stands, by its place in the list.
+        9 = Member(attempt: AttemptId, at: Time, member: u32, ending: MemberEnding),
     }
     /// What a supervisor says of its containers, by their place in the list.
     FromPod {

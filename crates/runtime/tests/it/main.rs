@@ -76,6 +76,7 @@ tests! {
         j24_a_sidecar_that_ignores_the_polite_signal_is_killed_after_the_grace,
         a_sidecar_is_there_when_main_runs,
         a_sidecar_that_fails_by_itself_is_told,
+        containers_are_told_of_while_they_run,
         a_set_follows_its_dependencies,
         what_depends_on_a_failed_container_never_starts,
         j25_a_container_of_a_set_is_tried_again,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use octoflow_model::{
     ids::AttemptId,
-    order::{End, Exit, Order},
+    order::{End, Exit, Order, Report},
     pod::{Member, Part, Pod},
     task::{Container, Mount, MountSource, Task, Wanted},
 };
@@ -141,6 +141,27 @@ pub(crate) fn a_sidecar_that_fails_by_itself_is_told() {
     let mut rig = Rig::new();
     let (_, end) = rig.run(pod(vec![main("sleep 0.3"), sidecar("side", "exit 2")]));
     assert_eq!((end.exit.clone(), exits(&end)), (Exit::Code(0), vec![code(0), code(2)]));
+}
+
+pub(crate) fn containers_are_told_of_while_they_run() {
+    let mut rig = Rig::new();
+    let attempt = rig.start(pod(vec![after("a", "exit 0", &[]), after("b", "exec sleep 1000", &[0])]));
+    let told = |rig: &Rig| -> Vec<(String, bool)> {
+        let reports = rig.reports(attempt).iter();
+        reports
+            .filter_map(|report| match report {
+                Report::Container { member, .. } => Some((member.name.clone(), member.exit.is_some())),
+                _ => None,
+            })
+            .collect()
+    };
+    let last = ("b".to_owned(), false);
+    rig.hear(|rig| told(rig).contains(&last), "the second container");
+    let mut ends: Vec<(String, bool)> = told(&rig);
+    ends.dedup();
+    assert!(ends.contains(&("a".to_owned(), true)) && ends.last() == Some(&last), "{ends:?}");
+    rig.runtime().send(vec![Order::Kill { attempt }]);
+    rig.end(attempt);
 }
 
 pub(crate) fn a_set_follows_its_dependencies() {

@@ -113,7 +113,7 @@ impl Rig {
         (end.exit, self.stdout(attempt))
     }
 
-    fn hear(&mut self, until: impl Fn(&Self) -> bool, what: &str) {
+    pub(crate) fn hear(&mut self, until: impl Fn(&Self) -> bool, what: &str) {
         let give_up = Instant::now() + PATIENCE;
         while !until(self) {
             let left = give_up.saturating_duration_since(Instant::now());

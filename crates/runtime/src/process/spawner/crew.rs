@@ -12,6 +12,8 @@ use crate::{
 pub(crate) struct Watch {
     inbox: Vec<u8>,
     members: Vec<Watched>,
+    /// Whose state changed since it was last asked.
+    news: Vec<u32>,
     /// The supervisor said something that makes no sense; nothing more is believed.
     garbled: bool,
 }
@@ -31,7 +33,7 @@ impl Watch {
             label: member.label.clone(),
             ending: MemberEnding { started: None, ended: None, exit: None },
         });
-        Self { inbox: Vec::new(), members: members.collect(), garbled: false }
+        Self { inbox: Vec::new(), members: members.collect(), news: Vec::new(), garbled: false }
     }
 
     /// Takes what came from the supervisor; output goes into the log.
@@ -40,13 +42,25 @@ impl Watch {
         let mut rest = &self.inbox[..];
         while !self.garbled {
             match next_frame::<FromPod>(&mut rest) {
-                Ok(Some(words)) => note(&mut self.members, words, at, log),
+                Ok(Some(words)) => self.news.extend(note(&mut self.members, words, at, log)),
                 Ok(None) => break,
                 Err(_) => self.garbled = true,
             }
         }
         let used = self.inbox.len() - rest.len();
         self.inbox.drain(..used);
+    }
+
+    /// The containers that began or ended since this was last asked.
+    pub(crate) fn take_news(&mut self) -> Vec<(u32, MemberEnding)> {
+        let news = std::mem::take(&mut self.news);
+        news.into_iter().map(|index| (index, self.members[index as usize].ending.clone())).collect()
+    }
+
+    /// Whoever listens now knows nothing yet.
+    pub(crate) fn tell_again(&mut self) {
+        let told = self.members.iter().zip(0..).filter(|(member, _)| member.ending.started.is_some());
+        self.news = told.map(|(_, index)| index).collect();
     }
 
     /// The supervisor is gone, and whatever still ran has gone with it.
@@ -77,20 +91,25 @@ impl Watch {
     }
 }
 
-fn note(members: &mut [Watched], words: FromPod, now: Time, log: &mut Writer) {
+/// Answers with the container whose state changed.
+fn note(members: &mut [Watched], words: FromPod, now: Time, log: &mut Writer) -> Option<u32> {
     let (FromPod::Output(index, ..) | FromPod::Began(index, ..) | FromPod::Over(index, ..)) = words;
-    let Some(member) = members.get_mut(index as usize) else { return };
+    let member = members.get_mut(index as usize)?;
     match words {
         FromPod::Output(_, stderr, bytes) => {
             let stream = if stderr { Stream::Stderr } else { Stream::Stdout };
             log.append_of(member.label.as_deref(), stream, now, &bytes.0);
+            None
         }
         FromPod::Began(_, at) => {
+            let again = member.ending.started.is_some();
             member.ending.started.get_or_insert(at);
+            (!again).then_some(index)
         }
         FromPod::Over(_, at, exit) => {
             member.ending.ended = Some(at);
             member.ending.exit = Some(exit);
+            Some(index)
         }
     }
 }

@@ -112,6 +112,20 @@ impl Spawner {
         let Some(entry) = self.table.get(key) else { return };
         let (State::Running(running) | State::Lingering(running, _)) = &mut entry.state else { return };
         take_output(running, stderr, &mut self.buffer, &self.epoll, BUFFERS_PER_LOOK);
+        if running.watch.is_some() {
+            self.tell_members(key);
+        }
+    }
+
+    /// Which containers began or ended. Nothing is told while nobody listens.
+    fn tell_members(&mut self, key: Key) {
+        let Some(entry) = self.table.get(key).filter(|entry| entry.claimed) else { return };
+        let attempt = entry.attempt;
+        let State::Running(Running { watch: Some(watch), .. }) = &mut entry.state else { return };
+        let news = watch.take_news();
+        for (member, ending) in news {
+            self.say(&FromSpawner::Member(attempt, sys::now(), member, ending));
+        }
     }
 
     pub(super) fn hear_signals(&mut self) {
@@ -269,12 +283,16 @@ impl Spawner {
     pub(super) fn tell_all(&mut self, key: Key) {
         let Some(entry) = self.table.get(key) else { return };
         let attempt = entry.attempt;
-        match &entry.state {
+        match &mut entry.state {
             State::Running(running) | State::Lingering(running, _) => {
                 let at = running.started;
                 // A new engine knows nothing of what an earlier one was told.
                 entry.told = None;
+                if let Some(watch) = &mut running.watch {
+                    watch.tell_again();
+                }
                 self.say(&FromSpawner::Started(attempt, at));
+                self.tell_members(key);
             }
             State::Ended(_) => self.tell_end(key),
             // Their news follows by itself.
