@@ -25,12 +25,12 @@ fn node<'o>(object: &'o Value, name: &str) -> &'o Value {
 
 const TRIO: &str = "
     initContainers:
-    - {name: before, image: i, command: [sh, -c], args: ['echo first; echo shared > /work/f'], mirrorVolumeMounts: true}
+    - {name: before, image: i, command: [sh, -c], args: ['echo first; echo shared > /shared/f'], mirrorVolumeMounts: true}
     container:
       image: i
       command: [sh, -c]
-      args: ['cat /work/f; echo aside >&2']
-      volumeMounts: [{name: work, mountPath: /work}]
+      args: ['cat /shared/f; echo aside >&2']
+      volumeMounts: [{name: work, mountPath: /shared}]
     sidecars:
     - {name: helper, image: i, command: [sh, -c], args: ['echo helping; exec sleep 1000']}
 ";
@@ -54,7 +54,7 @@ fn j24_init_containers_and_sidecars_stand_beside_main_and_are_told_apart_in_the_
 
 const SET: &str = "
     containerSet:
-      volumeMounts: [{name: work, mountPath: /work}]
+      volumeMounts: [{name: work, mountPath: /shared}]
       containers:
       - {name: a, image: i, command: [sh, -c], args: ['echo a; CODE']}
       - {name: main, image: i, command: [sh, -c], args: ['echo result'], dependencies: [a]}
@@ -88,7 +88,7 @@ fn g13_the_failure_of_a_container_names_it_and_what_depends_on_it_never_runs() {
 
 #[test]
 fn j25_a_container_of_a_set_is_tried_again_inside_its_step() {
-    let flaky = "if [ -e /work/tried ]; then true; else touch /work/tried; exit 1; fi";
+    let flaky = "if [ -e /shared/tried ]; then true; else touch /shared/tried; exit 1; fi";
     let stage = Stage::new();
     let retried = SET
         .replace("CODE", flaky)

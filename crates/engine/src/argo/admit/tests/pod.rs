@@ -133,7 +133,7 @@ fn helpers_have_names_images_and_volumes_that_are_there() {
 fn volumes_of_a_set_are_known_and_mounted_once() {
     let mounts = |set: Value, own: Value| json!({"containerSet": {"volumeMounts": set, "containers": [{"name": "a", "image": "i", "volumeMounts": own}]}});
     let work = json!([{"name": "work", "mountPath": "/work"}]);
-    check(mounts(work.clone(), json!([])), &[]);
+    check(mounts(work, json!([])), &[]);
     check(
         mounts(json!([{"name": "play", "mountPath": "/play"}]), json!([])),
         &[("OF1037", ".containerSet.volumeMounts[0].name")],
