@@ -7,6 +7,7 @@ mod inspect;
 mod interrupt;
 mod lint;
 mod metrics;
+mod pods;
 mod referred;
 mod run;
 mod stage;
