@@ -6,7 +6,7 @@ mod chance;
 mod clock;
 mod error;
 mod house;
-mod keyed;
+pub mod keyed;
 mod pump;
 pub mod read;
 mod record;

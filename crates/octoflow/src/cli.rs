@@ -37,6 +37,8 @@ pub(crate) enum Command {
     Run(Box<Run>),
     /// Check manifests without running anything; all problems of all files are told at once
     Lint(Lint),
+    /// Test the logic of workflows in virtual time: nothing is started, an hour passes in a blink
+    Test(Test),
     /// List runs, newest first
     #[command(visible_alias = "ls")]
     List(List),
@@ -143,6 +145,33 @@ pub(crate) struct Lint {
     pub offline: bool,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct Test {
+    /// Test files; a directory means the .test.yaml and .test.yml files in it and below
+    #[arg(value_name = "FILE|DIR", required = true)]
+    pub places: Vec<PathBuf>,
+    /// Only cases in whose `file: name` this regular expression is found
+    #[arg(long, value_name = "RE")]
+    pub filter: Option<String>,
+    /// Only list the cases
+    #[arg(long)]
+    pub list: bool,
+    /// How the outcome is told
+    #[arg(short, long, value_enum, default_value_t = TestFormat::Pretty)]
+    pub output: TestFormat,
+}
+
+/// How the outcome of tests is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TestFormat {
+    /// For people
+    Pretty,
+    /// JUnit XML
+    Junit,
+    /// An array of cases
+    Json,
+}
+
 /// How problems of manifests are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Telling {
@@ -159,7 +188,7 @@ pub(crate) enum Telling {
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
     /// The kind, such as Workflow
-    #[arg(ignore_case = true, value_parser = PossibleValuesParser::new(KINDS.iter().map(|kind| kind.name)))]
+    #[arg(ignore_case = true, value_parser = PossibleValuesParser::new(KINDS.iter().map(|kind| kind.name).chain([crate::logic::KIND])))]
     pub kind: Option<String>,
 }
 

@@ -12,7 +12,10 @@ mod logs;
 mod run;
 mod schema;
 mod steer;
+mod test;
 mod version;
+
+pub(crate) use test::Tried;
 
 use std::path::PathBuf;
 
@@ -39,6 +42,7 @@ pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
         Command::Completion(args) => return completion::completion(&args, &output),
         Command::Lint(args) => return lint::lint(&args, &output),
         Command::Schema(args) => return schema::schema(&args, &output),
+        Command::Test(args) => return test::test(&args, &output),
         Command::Version(args) => return version::version(&args, &output),
         command => command,
     };
@@ -60,7 +64,7 @@ pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
             steer(&args.target, &Request::Resume { selector: args.node_field_selector, supplied }, &context)
         }
         Command::Doctor(args) => doctor::doctor(&args, &context),
-        Command::Completion(_) | Command::Lint(_) | Command::Schema(_) | Command::Version(_) => {
+        Command::Completion(_) | Command::Lint(_) | Command::Schema(_) | Command::Test(_) | Command::Version(_) => {
             unreachable!("these need no data directory and are done above")
         }
     }

@@ -11,6 +11,7 @@ pub(crate) mod live;
 pub(crate) mod nodes;
 pub(crate) mod table;
 pub(crate) mod tree;
+pub(crate) mod trial;
 
 use std::io::{self, Write};
 
