@@ -5,6 +5,8 @@ mod given;
 mod node;
 mod order;
 
+use std::collections::HashSet;
+
 use octoflow_engine::expr::nearest;
 use serde_json::Value;
 
@@ -106,6 +108,10 @@ impl Check<'_, '_> {
                 "outputs" => self.values(&spot, key, &status["outputs"]),
                 "labels" | "annotations" => self.named(&spot, key, &self.seen.object["metadata"][key]),
                 "nodes" => spot.entries().for_each(|(name, spot)| node::check(self, name, &spot)),
+                "all" => {
+                    spot.entries().for_each(|(name, spot)| node::check(self, name, &spot));
+                    self.no_others(&spot);
+                }
                 "absent" => spot.items().for_each(|spot| self.absent(&spot)),
                 "only" => self.same_names(&spot, "only", &self.seen.nodes.iter().collect::<Vec<_>>()),
                 "nodeCount" => count(&spot, key, self.seen.nodes.len(), self.verdict),
@@ -207,6 +213,16 @@ impl Check<'_, '_> {
             let node = &self.seen.nodes[*first];
             let actual = format!("{} is {}", node.name, node.value["phase"].as_str().unwrap_or_default());
             self.verdict.miss(spot, "absent", format!("no node `{name}`"), actual);
+        }
+    }
+
+    fn no_others(&mut self, expected: &Spot<'_>) {
+        let meant: HashSet<usize> = expected.entries().flat_map(|(name, _)| find(self.seen, name)).collect();
+        let others = self.seen.nodes.iter().enumerate().filter(|(at, _)| !meant.contains(at));
+        let others: Vec<String> =
+            others.map(|(_, node)| format!("{}: {}", node.name, plain(&node.value["phase"]))).collect();
+        if !others.is_empty() {
+            self.verdict.miss(expected, "all", "no other nodes", others.join("\n"));
         }
     }
 

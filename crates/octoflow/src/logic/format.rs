@@ -148,6 +148,7 @@ const STATE_FIELDS: &[Field] = &[
     Field::yes("labels", &MATCHES, "Its labels, those that are named"),
     Field::yes("annotations", &MATCHES, "Its annotations, those that are named"),
     Field::yes("nodes", &NODES, "Nodes by full or display name; `*` stands for anything"),
+    Field::yes("all", &NODES, "As `nodes`, and there are no others"),
     Field::yes("absent", &TEXTS, "Nodes that are not there, by full or display name; `*` stands for anything"),
     Field::yes("only", &TEXTS, "All nodes there are, by full or display name, in any order"),
     Field::yes("nodeCount", &COUNT_BOUND, "How many nodes there are"),
@@ -155,7 +156,7 @@ const STATE_FIELDS: &[Field] = &[
     Field::yes("json", &ANY_MAP, "Any part of the object by its path, such as status.conditions[0].type"),
 ];
 static RUN_PHASE: Shape = Shape::Word(&["Pending", "Running", "Succeeded", "Failed", "Error"]);
-static NODE_PHASE: Shape = Shape::Word(&["Pending", "Running", "Succeeded", "Skipped", "Failed", "Error", "Omitted"]);
+static NODE_PHASE: Shape = Shape::Word(&notation::NODE_PHASES);
 static ANY_MAP: Shape = Shape::Map(&ANY);
 static MATCHES: Shape = Shape::Map(&MATCH);
 pub(crate) static MATCH: Shape = Shape::Either(&SCALAR, &MATCH_FULL);
@@ -182,8 +183,9 @@ static INPUTS: Shape = Shape::Object(&[&[
 ]]);
 
 static NODES: Shape = Shape::Map(&NODE);
-/// A phase alone is the most common thing to say of a node.
-static NODE: Shape = Shape::Either(&NODE_PHASE, &NODE_FULL);
+/// A phase, or a type and a phase, are the most common things to say of a node.
+static NODE: Shape = Shape::Either(&NODE_SHORT, &NODE_FULL);
+static NODE_SHORT: Shape = Shape::Like { noun: "a phase, or a type and a phase", fits: notation::is_node };
 static NODE_FULL: Shape = Shape::Object(&[&[
     Field::yes("phase", &NODE_PHASE, "Its phase"),
     Field::yes("message", &MATCH, "Its message; empty for none"),
@@ -200,6 +202,7 @@ static NODE_FULL: Shape = Shape::Object(&[&[
     Field::yes("inputs", &INPUTS, "Its inputs"),
     Field::yes("outputs", &OUTPUTS, "Its outputs"),
     Field::yes("children", &TEXTS, "Its children by full or display name, in any order"),
+    Field::yes("outbound", &TEXTS, "The nodes what follows it hangs off, by full or display name, in any order"),
     Field::yes("boundary", &TEXT, "The node it belongs to, by full or display name; empty for none"),
     Field::yes("flags", &TEXTS, "Its flags, such as retried or hooked, in any order"),
     Field::yes("attempts", &COUNT_BOUND, "How many attempts it has"),

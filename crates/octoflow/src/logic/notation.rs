@@ -3,6 +3,7 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
+use octoflow_engine::expr::nearest;
 use octoflow_model::Time;
 use regex::Regex;
 
@@ -18,6 +19,26 @@ pub(crate) fn is_span_bound(text: &str) -> Result<(), String> {
 
 pub(crate) fn is_count_bound(text: &str) -> Result<(), String> {
     Bound::<Count>::parse(text).map(drop)
+}
+
+pub(crate) const NODE_PHASES: [&str; 7] = ["Pending", "Running", "Succeeded", "Skipped", "Failed", "Error", "Omitted"];
+
+/// `Succeeded`, or `Pod Succeeded`.
+pub(crate) fn is_node(text: &str) -> Result<(), String> {
+    let phase = node(text).1;
+    if NODE_PHASES.contains(&phase) {
+        return Ok(());
+    }
+    let hint = nearest(phase, NODE_PHASES).map(|near| format!("; did you mean `{near}`?"));
+    Err(format!("`{phase}` is not one of: {}{}", NODE_PHASES.join(", "), hint.unwrap_or_default()))
+}
+
+/// The type, if it is there, and the phase.
+pub(crate) fn node(text: &str) -> (Option<&str>, &str) {
+    match text.trim().split_once(' ') {
+        Some((kind, phase)) => (Some(kind), phase.trim()),
+        None => (None, text.trim()),
+    }
 }
 
 pub(crate) fn is_moment(text: &str) -> Result<(), String> {

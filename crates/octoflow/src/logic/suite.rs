@@ -76,7 +76,13 @@ pub(crate) fn read(places: &[PathBuf]) -> Result<Suites> {
             }
         }
     }
+    suites.problems.0.sort_by(|one, other| place(one).cmp(&place(other)));
+    suites.problems.0.dedup_by(|one, other| place(one) == place(other) && one.message == other.message);
     Ok(suites)
+}
+
+fn place(problem: &Problem) -> (Option<&str>, Option<usize>) {
+    (problem.source.as_ref().map(|source| source.name()), problem.span.map(|span| span.offset))
 }
 
 /// The cases of a document, in order.

@@ -1,7 +1,7 @@
 //! What is expected of one node, or of all nodes of one name.
 
 use super::{Check, count, find, given, plain, span, unknown};
-use crate::logic::{sheet::Spot, snapshot::Node};
+use crate::logic::{notation, sheet::Spot, snapshot::Node};
 
 pub(super) fn check(check: &mut Check<'_, '_>, name: &str, expected: &Spot<'_>) {
     let found = find(check.seen, name);
@@ -25,8 +25,13 @@ pub(super) fn check(check: &mut Check<'_, '_>, name: &str, expected: &Spot<'_>) 
 }
 
 fn one(check: &mut Check<'_, '_>, node: &Node, name: &str, expected: &Spot<'_>) {
-    if expected.value.is_string() {
-        phase(check, node, name, expected);
+    if let Some(short) = expected.value.as_str() {
+        let (kind, wanted) = notation::node(short);
+        phase(check, node, name, expected, wanted);
+        let actual = node.value["type"].as_str().unwrap_or_default();
+        if let Some(kind) = kind.filter(|kind| *kind != actual) {
+            check.verdict.miss(expected, format!("nodes.{name}.type"), kind, actual);
+        }
         return;
     }
     let start = check.played.start;
@@ -35,7 +40,7 @@ fn one(check: &mut Check<'_, '_>, node: &Node, name: &str, expected: &Spot<'_>) 
     for (key, spot) in expected.entries() {
         let what = format!("nodes.{name}.{key}");
         match key {
-            "phase" => phase(check, node, name, &spot),
+            "phase" => phase(check, node, name, &spot, &spot.text()),
             "message" | "type" | "name" | "displayName" | "id" | "progress" => check.text(&spot, &what, text(key)),
             "template" => {
                 let by_reference = plain(&value["templateRef"]["template"]);
@@ -50,8 +55,9 @@ fn one(check: &mut Check<'_, '_>, node: &Node, name: &str, expected: &Spot<'_>) 
                 span(&spot, &what, launch, check.verdict);
             }
             "inputs" | "outputs" => check.values(&spot, &what, &value[key]),
-            "children" => {
-                let ids = value["children"].as_array().into_iter().flatten().filter_map(|id| id.as_str());
+            "children" | "outbound" => {
+                let list = if key == "children" { "children" } else { "outboundNodes" };
+                let ids = value[list].as_array().into_iter().flatten().filter_map(|id| id.as_str());
                 let children: Vec<&Node> = ids.filter_map(|id| check.seen.by_id(id)).collect();
                 check.same_names(&spot, &what, &children);
             }
@@ -72,8 +78,8 @@ fn one(check: &mut Check<'_, '_>, node: &Node, name: &str, expected: &Spot<'_>) 
     }
 }
 
-fn phase(check: &mut Check<'_, '_>, node: &Node, name: &str, spot: &Spot<'_>) {
-    let (expected, actual) = (spot.text(), node.value["phase"].as_str().unwrap_or_default());
+fn phase(check: &mut Check<'_, '_>, node: &Node, name: &str, spot: &Spot<'_>, expected: &str) {
+    let actual = node.value["phase"].as_str().unwrap_or_default();
     if expected != actual {
         let told = match node.value["message"].as_str().unwrap_or_default() {
             "" => actual.to_owned(),
