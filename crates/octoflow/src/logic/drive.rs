@@ -134,6 +134,8 @@ struct Stage<'a> {
     active: Vec<usize>,
     turn: u64,
     events: usize,
+    /// Deeds that have changed what workflows may refer to.
+    put: Vec<usize>,
     played: Played<'a>,
 }
 
@@ -167,6 +169,7 @@ impl<'a> Stage<'a> {
             active: vec![0; count],
             turn: 0,
             events: 0,
+            put: Vec::new(),
             played,
             scene,
         }
@@ -258,6 +261,7 @@ impl<'a> Stage<'a> {
             What::Restart => self.restart(),
             What::Put(object) => {
                 self.engine.put_keyed(object.kind, &object.namespace, &object.name, object.data.clone());
+                self.put.push(index);
                 self.input(Input::Tick);
             }
             What::Command(command) => {
@@ -444,6 +448,11 @@ impl<'a> Stage<'a> {
 
     fn restart(&mut self) {
         self.engine = engine(&self.scene);
+        for index in &self.put {
+            if let What::Put(object) = &self.scene.deeds[*index].what {
+                self.engine.put_keyed(object.kind, &object.namespace, &object.name, object.data.clone());
+            }
+        }
         let begun: Vec<usize> = (0..self.facts.len()).filter(|run| !self.facts[*run].is_empty()).collect();
         for run in &begun {
             if let Err(why) = self.engine.restore(id(*run), self.facts[*run].iter().cloned()) {

@@ -133,9 +133,7 @@ impl Check<'_, '_> {
             told = format!("{told}: {message}");
         }
         if self.seen.ended.is_none() {
-            const SHOWN: usize = 5;
-            let waiting = self.seen.reasons.iter().take(SHOWN).map(|(node, why)| format!("\n{node}: {why}"));
-            told = format!("{told}; what is open:{}", waiting.collect::<String>());
+            told = format!("{told}; what is open:{}", self.waiting());
         }
         self.verdict.miss(spot, "phase", expected, told);
     }
@@ -239,12 +237,18 @@ impl Check<'_, '_> {
         let what = format!("explain.{name}");
         if found.is_empty() {
             let expected = differs(spot, "\u{0}").unwrap_or_default();
-            self.verdict.miss(spot, what, expected, "it does not wait");
+            self.verdict.miss(spot, what, expected, format!("it does not wait; what does:{}", self.waiting()));
             return;
         }
         if !found.iter().any(|why| differs(spot, why).is_none()) {
             self.text(spot, &what, &found.join("; "));
         }
+    }
+
+    /// The first few who wait, a line each.
+    fn waiting(&self) -> String {
+        const SHOWN: usize = 5;
+        self.seen.reasons.iter().take(SHOWN).map(|(node, why)| format!("\n{node}: {why}")).collect()
     }
 
     pub(super) fn paths(&mut self, expected: &Spot<'_>, what: &str, actual: &Value) {
@@ -287,15 +291,18 @@ impl Check<'_, '_> {
     }
 }
 
-/// The nodes a name means: its full name, else its display name, else all that are like it.
+/// The nodes a name means: by full name, else by display name, else all that are like it. A run and one of its nodes may
+/// have the same name; then both are meant, and whoever asks for one is told so.
 pub(super) fn find(seen: &Snapshot, name: &str) -> Vec<usize> {
     let all = |fits: &dyn Fn(&Node) -> bool| -> Vec<usize> {
         seen.nodes.iter().enumerate().filter(|(_, node)| fits(node)).map(|(at, _)| at).collect()
     };
-    for found in [all(&|node| node.name == name), all(&|node| node.display == name)] {
-        if !found.is_empty() {
-            return found;
-        }
+    let (full, display) = (all(&|node| node.name == name), all(&|node| node.display == name));
+    if full.first().is_some_and(|at| *at > 0) || display.is_empty() && !full.is_empty() {
+        return full;
+    }
+    if !display.is_empty() {
+        return display;
     }
     if name.contains('*') { all(&|node| like(name, &node.name) || like(name, &node.display)) } else { Vec::new() }
 }

@@ -184,7 +184,7 @@ impl Subject {
             Ok(admitted) => {
                 admitted.warnings().iter().for_each(|warning| self.tell(&one, warning.clone()));
                 let (manifest, stored) = (admitted.manifest().clone(), admitted.stored().clone());
-                let name = self.free_name(given_name(&manifest));
+                let name = self.free_name(&manifest);
                 let namespace = adjust::namespace(&manifest).to_owned();
                 self.entries.push(Entry { name, namespace, at: wish.at, manifest, stored });
             }
@@ -193,13 +193,16 @@ impl Subject {
         nameless.into_iter().for_each(|problem| self.tell(&one, problem));
     }
 
-    /// Names are not drawn by chance here: `fetch-` gives `fetch`, then `fetch-2`.
-    fn free_name(&self, wanted: &str) -> String {
+    /// Names are not drawn by chance here: `fetch-` gives `fetch-1`, then `fetch-2`.
+    fn free_name(&self, workflow: &Value) -> String {
         let taken = |name: &str| self.entries.iter().any(|entry| entry.name == name);
-        if !taken(wanted) {
-            return wanted.to_owned();
+        let named = text(&workflow["metadata"], "name");
+        if !named.is_empty() && !taken(named) {
+            return named.to_owned();
         }
-        (2..).map(|number| format!("{wanted}-{number}")).find(|name| !taken(name)).expect("numbers have no end")
+        let prefix = given_name(workflow);
+        let numbered = (if named.is_empty() { 1 } else { 2 }..).map(|number| format!("{prefix}-{number}"));
+        numbered.into_iter().find(|name| !taken(name)).expect("numbers have no end")
     }
 
     fn tell(&mut self, one: &Loaded, problem: Problem) {

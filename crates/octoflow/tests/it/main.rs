@@ -6,6 +6,7 @@ mod bad_input;
 mod inspect;
 mod interrupt;
 mod lint;
+mod logic;
 mod referred;
 mod run;
 mod stage;

@@ -8,6 +8,7 @@ fn help_names_every_command() {
     for command in [
         "run",
         "lint",
+        "test",
         "list",
         "get",
         "describe",
