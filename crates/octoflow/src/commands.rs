@@ -9,6 +9,7 @@ mod get;
 mod lint;
 mod list;
 mod logs;
+mod plan;
 mod run;
 mod schema;
 mod steer;
@@ -50,6 +51,7 @@ pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
     context.output.detail(&format!("data directory: {}", context.data_dir.display()));
     match command {
         Command::Run(args) => run::run(&args, &context),
+        Command::Plan(args) => plan::plan(&args, &context),
         Command::List(args) => list::list(&args, &context),
         Command::Get(args) => get::get(&args, &context),
         Command::Describe(args) => describe::describe(&args, &context),

@@ -9,6 +9,7 @@ fn help_names_every_command() {
         "run",
         "lint",
         "test",
+        "plan",
         "list",
         "get",
         "describe",
