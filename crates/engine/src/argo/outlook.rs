@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::program::Program;
 
-pub use longest::{Longest, longest};
+pub use longest::{Longest, Took, longest};
 
 /// How large an outlook may become.
 #[derive(Clone, Copy, Debug)]

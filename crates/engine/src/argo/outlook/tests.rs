@@ -61,16 +61,16 @@ fn values_known_before_decide_conditions_and_loops() {
     let outlook = look(&format!(
         "
 entrypoint: main
-arguments: {{parameters: [{{name: env, value: prod}}, {{name: list, value: '[\"x\", \"z\"]'}}, {{name: n, value: 3}}]}}
+arguments: {{parameters: [{{name: env, value: prod}}, {{name: list, value: '[\"x\", \"z\"]'}}, {{name: many, value: 3}}]}}
 templates:{LEAF}
 - name: main
   inputs: {{parameters: [{{name: env}}]}}
   steps:
   - - {{name: never, template: leaf, when: '{{{{workflow.parameters.env}}}} == dev'}}
     - {{name: always, template: leaf, when: '{{{{inputs.parameters.env}}}} == prod'}}
-    - {{name: computed, template: leaf, when: '{{{{=asInt(workflow.parameters.n) > 2}}}}'}}
+    - {{name: computed, template: leaf, when: '{{{{=asInt(workflow.parameters.many) > 2}}}}'}}
   - - {{name: each, template: leaf, withParam: '{{{{workflow.parameters.list}}}}', when: '{{{{item}}}} != z'}}
-    - {{name: count, template: leaf, withSequence: {{count: '{{{{workflow.parameters.n}}}}'}}}}
+    - {{name: count, template: leaf, withSequence: {{count: '{{{{workflow.parameters.many}}}}'}}}}
     - {{name: later, template: leaf, withParam: '{{{{steps.always.outputs.result}}}}'}}
     - {{name: maybe, template: leaf, when: '{{{{steps.always.outputs.result}}}} == yes'}}"
     ));
@@ -103,16 +103,16 @@ templates:{LEAF}
     let down = look(&format!(
         "
 entrypoint: down
-arguments: {{parameters: [{{name: n, value: 3}}]}}
+arguments: {{parameters: [{{name: many, value: 3}}]}}
 templates:{LEAF}
 - name: down
-  inputs: {{parameters: [{{name: n}}]}}
+  inputs: {{parameters: [{{name: many}}]}}
   steps:
   - - {{name: work, template: leaf}}
   - - name: next
       template: down
-      when: '{{{{inputs.parameters.n}}}} > 1'
-      arguments: {{parameters: [{{name: n, value: '{{{{=asInt(inputs.parameters.n) - 1}}}}'}}]}}"
+      when: '{{{{inputs.parameters.many}}}} > 1'
+      arguments: {{parameters: [{{name: many, value: '{{{{=asInt(inputs.parameters.many) - 1}}}}'}}]}}"
     ));
     let found = weigh(&down);
     assert_eq!((found.least, found.most), (3, Some(3)));
