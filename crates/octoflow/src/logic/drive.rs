@@ -425,12 +425,15 @@ impl<'a> Stage<'a> {
             above = node.parent;
         }
         let artifacts = inputs.iter().flat_map(|inputs| &inputs.artifacts).filter_map(|artifact| {
-            let text = match &artifact.source {
-                ArtifactValue::Raw(data) => data.clone(),
-                ArtifactValue::Stored { artifact, .. } => self.played.shelf.text(&artifact.digest)?.to_owned(),
-                _ => return None,
+            // What comes from elsewhere has no text here.
+            let text = if let ArtifactValue::Raw(data) = &artifact.source {
+                data
+            } else if let ArtifactValue::Stored { artifact, .. } = &artifact.source {
+                self.played.shelf.text(&artifact.digest)?
+            } else {
+                return None;
             };
-            Some((artifact.name.clone(), text))
+            Some((artifact.name.clone(), text.to_owned()))
         });
         let given = Given {
             task,
@@ -447,7 +450,7 @@ impl<'a> Stage<'a> {
     }
 
     fn restart(&mut self) {
-        self.engine = engine(&self.scene);
+        let before = std::mem::replace(&mut self.engine, engine(&self.scene));
         for index in &self.put {
             if let What::Put(object) = &self.scene.deeds[*index].what {
                 self.engine.put_keyed(object.kind, &object.namespace, &object.name, object.data.clone());
@@ -457,6 +460,9 @@ impl<'a> Stage<'a> {
         for run in &begun {
             if let Err(why) = self.engine.restore(id(*run), self.facts[*run].iter().cloned()) {
                 self.played.faults.push((None, format!("the journal cannot be read after a restart: {why}")));
+            }
+            if let (Some(old), Some(new)) = (before.run(id(*run)), self.engine.run(id(*run))) {
+                assert!(old.state == new.state, "the journal of run {run} does not tell what became of it");
             }
         }
         for run in begun {

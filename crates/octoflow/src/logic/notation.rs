@@ -128,22 +128,19 @@ impl<T: FromStr<Err = String> + PartialOrd + Copy> Bound<T> {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let read = |text: &str| text.trim().parse::<T>();
-        let signs: [(&str, fn(T) -> Self); 6] = [
-            ("<=", Self::Most),
-            ("≤", Self::Most),
-            (">=", Self::Least),
-            ("≥", Self::Least),
-            ("<", Self::Below),
-            (">", Self::Above),
-        ];
-        for (sign, make) in signs {
-            if let Some(rest) = text.strip_prefix(sign) {
-                return read(rest).map(make);
-            }
-        }
-        match text.split_once("..") {
-            Some((from, to)) => Ok(Self::Within(read(from)?, read(to)?)),
-            None => read(text).map(Self::Exactly),
+        let after = |signs: [&str; 2]| signs.iter().find_map(|sign| text.strip_prefix(sign));
+        if let Some(rest) = after(["<=", "≤"]) {
+            read(rest).map(Self::Most)
+        } else if let Some(rest) = after([">=", "≥"]) {
+            read(rest).map(Self::Least)
+        } else if let Some(rest) = text.strip_prefix('<') {
+            read(rest).map(Self::Below)
+        } else if let Some(rest) = text.strip_prefix('>') {
+            read(rest).map(Self::Above)
+        } else if let Some((from, to)) = text.split_once("..") {
+            Ok(Self::Within(read(from)?, read(to)?))
+        } else {
+            read(text).map(Self::Exactly)
         }
     }
 

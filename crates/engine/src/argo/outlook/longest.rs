@@ -83,7 +83,7 @@ fn weigh(item: &Item, above: Option<&str>, took: Took<'_>) -> Weight {
         Rounds::Once | Rounds::Open(_) => 0,
     };
     let mut weight = if item.kind == "Pod" && body.is_empty() {
-        let chain = Chain { names: vec![name.clone()], span: took(&item.template).unwrap_or_default() };
+        let chain = Chain { names: vec![name], span: took(&item.template).unwrap_or_default() };
         Weight { least: 1, most: Some(1), chain }
     } else {
         sum(&body, if above.is_none() { "" } else { &name }, hidden, took)
