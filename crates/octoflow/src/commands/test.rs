@@ -53,6 +53,7 @@ pub(crate) fn test(args: &Test, output: &Output) -> Result<Exit> {
         let one = Tried { case, verdict, took: begun.elapsed() };
         if args.output == TestFormat::Pretty {
             output.data(&trial::pretty(&one, output.paint()))?;
+            one.verdict.story.iter().for_each(|line| output.detail(line.trim_end()));
         }
         tried.push(one);
     }

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use octoflow_model::{
-    Task, Time,
+    AttemptId, Report, Task, Time,
     order::{Collected, End, Exit, Found},
     task::StoredArtifact,
 };
@@ -124,8 +124,27 @@ impl Answer {
         !matches!(self.ending, Ending::Exit(Exit::NotStarted(_) | Exit::Surroundings(_)) | Ending::Lost(_))
     }
 
+    /// What a runtime would say at the end; `told` when it was made to end otherwise than it was meant to.
+    pub(crate) fn report(
+        &self,
+        attempt: AttemptId,
+        at: Time,
+        started: Option<Time>,
+        told: Option<Exit>,
+        task: &Task,
+        shelf: &mut Shelf,
+    ) -> Report {
+        let exit = match (told, &self.ending) {
+            (Some(exit), _) => exit,
+            (None, Ending::Exit(exit)) => exit.clone(),
+            (None, Ending::Lost(why)) => return Report::Lost { attempt, at, why: why.clone() },
+            (None, Ending::Never) => unreachable!("what never ends is only over when it is told to"),
+        };
+        Report::Ended { attempt, at, end: Box::new(self.end(exit, started, task, shelf)) }
+    }
+
     /// What is found when the task is over. One that ends well leaves everything it promised, empty unless it is said.
-    pub(crate) fn end(&self, exit: Exit, started: Option<Time>, task: &Task, shelf: &mut Shelf) -> End {
+    fn end(&self, exit: Exit, started: Option<Time>, task: &Task, shelf: &mut Shelf) -> End {
         let well = exit == Exit::Code(0);
         let text = |named: &BTreeMap<String, String>, name: &String| {
             let said = named.get(name).cloned().or_else(|| well.then(String::new));

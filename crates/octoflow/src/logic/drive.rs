@@ -23,7 +23,7 @@ use super::{
 };
 
 /// More events than any test should need; a workflow that goes on for ever is noticed by it.
-pub(crate) const MOST_EVENTS: usize = 500_000;
+pub(crate) const MOST_EVENTS: usize = 200_000;
 /// The final signal.
 const KILLED: i32 = 9;
 
@@ -290,17 +290,9 @@ impl<'a> Stage<'a> {
     fn land(&mut self, attempt: AttemptId) {
         let Some(flight) = self.flights.remove(&attempt) else { return };
         self.active[index(attempt.run)] -= 1;
-        let exit = match (flight.told, &flight.answer.ending) {
-            (Some(exit), _) => exit,
-            (None, Ending::Exit(exit)) => exit.clone(),
-            (None, Ending::Lost(why)) => {
-                self.input(Input::Report(Report::Lost { attempt, at: self.now, why: why.clone() }));
-                return;
-            }
-            (None, Ending::Never) => unreachable!("what never ends lands only when it is told to"),
-        };
-        let end = flight.answer.end(exit, flight.started, &flight.task, &mut self.played.shelf);
-        self.input(Input::Report(Report::Ended { attempt, at: self.now, end: Box::new(end) }));
+        let Flight { answer, task, started, told, .. } = flight;
+        let report = answer.report(attempt, self.now, started, told, &task, &mut self.played.shelf);
+        self.input(Input::Report(report));
     }
 
     /// Why it was refused, if it was.

@@ -31,6 +31,7 @@ const CASE_FIELDS: &[Field] = &[
     Field::yes("runs", &RUNS, "Which workflows are run, when and with what; all of them at once unless it is said"),
     Field::yes("parameters", &VALUES, "Parameters of the workflow, as given with -p"),
     Field::yes("entrypoint", &TEXT, "The template to start at, as given with --entrypoint"),
+    Field::yes("unchecked", &BOOL, "Submit even what admission refuses, to see what a run makes of it"),
     Field::yes("parallelism", &POSITIVE, "How many tasks may run at the same time; no limit unless it is said"),
     Field::yes("start", &MOMENT, "What the virtual clock shows at the beginning"),
     Field::yes("until", &SPAN, "When the case is over at the latest, in virtual time"),

@@ -66,6 +66,9 @@ pub(crate) fn play(case: &Case<'_>) -> Result<Verdict> {
     }
     verdict.misses.sort_by_key(|miss| miss.place.offset);
     verdict.ends = ends(&played);
+    if !verdict.passed() {
+        verdict.story = story(&played);
+    }
     Ok(verdict)
 }
 
@@ -76,6 +79,19 @@ fn ends(played: &Played<'_>) -> Vec<(String, String, String)> {
         (name.clone(), seen.phase().to_owned(), took.unwrap_or_default())
     })
     .collect()
+}
+
+fn story(played: &Played<'_>) -> Vec<String> {
+    const SHOWN: usize = 200;
+    let nodes = played.last.iter().flat_map(|seen| &seen.nodes).take(SHOWN);
+    nodes
+        .map(|node| {
+            let word = |key: &str| node.value[key].as_str().unwrap_or_default();
+            let from = Span(node.started.since(played.start));
+            let to = node.finished.map_or_else(String::new, |at| Span(at.since(played.start)).to_string());
+            format!("{} {} {} {from}..{to} {}", node.name, word("type"), word("phase"), word("message"))
+        })
+        .collect()
 }
 
 fn scene<'a>(case: &Case<'a>, subject: Subject, expectations: &[Spot<'a>]) -> Result<Scene<'a>, (Spot<'a>, String)> {

@@ -51,11 +51,14 @@ pub(crate) struct Subject {
     pub keyed: Vec<KeyedObject>,
     /// Anything here and nothing runs.
     pub wrong: Vec<Finding>,
+    /// What is wrong is submitted all the same.
+    unchecked: bool,
     pub warnings: Vec<Finding>,
 }
 
 pub(crate) fn subject(case: &Case<'_>) -> Result<Subject> {
-    let mut subject = Subject::default();
+    let unchecked = case.get("unchecked").is_some_and(|spot| spot.value.as_bool() == Some(true));
+    let mut subject = Subject { unchecked, ..Subject::default() };
     let loaded = gather(case, &mut subject)?;
     let (others, workflows): (Vec<Loaded>, Vec<Loaded>) =
         loaded.into_iter().partition(|one| judge::is_beside(one.kind()));
@@ -183,14 +186,18 @@ impl Subject {
         match examine(&one.value, around) {
             Ok(admitted) => {
                 admitted.warnings().iter().for_each(|warning| self.tell(&one, warning.clone()));
-                let (manifest, stored) = (admitted.manifest().clone(), admitted.stored().clone());
-                let name = self.free_name(&manifest);
-                let namespace = adjust::namespace(&manifest).to_owned();
-                self.entries.push(Entry { name, namespace, at: wish.at, manifest, stored });
+                self.submit(admitted.manifest().clone(), admitted.stored().clone(), wish.at);
             }
+            Err(_) if self.unchecked => self.submit(one.value.clone(), Stored::default(), wish.at),
             Err(problems) => problems.into_iter().for_each(|problem| self.tell(&one, problem)),
         }
         nameless.into_iter().for_each(|problem| self.tell(&one, problem));
+    }
+
+    fn submit(&mut self, manifest: Value, stored: Stored, at: Duration) {
+        let name = self.free_name(&manifest);
+        let namespace = adjust::namespace(&manifest).to_owned();
+        self.entries.push(Entry { name, namespace, at, manifest, stored });
     }
 
     /// Names are not drawn by chance here: `fetch-` gives `fetch-1`, then `fetch-2`.

@@ -34,6 +34,8 @@ pub(crate) struct Verdict {
     pub skipped: Option<String>,
     /// How the runs ended, for people: phase and virtual duration of each.
     pub ends: Vec<(String, String, String)>,
+    /// What became of every node of a case that failed, a line each, for whoever wants to know more.
+    pub story: Vec<String>,
 }
 
 impl Verdict {

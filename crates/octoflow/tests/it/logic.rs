@@ -296,6 +296,17 @@ cases:
 }
 
 #[test]
+fn what_admission_refuses_can_be_run_all_the_same() {
+    passes(
+        "
+workflow: {spec: {entrypoint: main, onExit: nobody, templates: [{name: main, container: {image: i, command: [c]}}]}}
+unchecked: true
+expect: {phase: Error, nodes: {w.onExit: {message: {contains: error in exit template execution}}}}
+",
+    );
+}
+
+#[test]
 fn a_wrong_test_file_is_told_whole_and_nothing_is_played() {
     let stage = Stage::new();
     let file = stage.file(
