@@ -6,7 +6,7 @@ mod chance;
 mod clock;
 mod error;
 mod house;
-mod keyed;
+pub mod keyed;
 mod known;
 mod meters;
 mod pump;

@@ -8,6 +8,7 @@ pub mod fields;
 pub mod ident;
 pub mod merge;
 pub mod node;
+pub mod outlook;
 pub mod program;
 pub mod refer;
 pub mod run;

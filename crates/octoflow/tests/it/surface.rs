@@ -8,6 +8,8 @@ fn help_names_every_command() {
     for command in [
         "run",
         "lint",
+        "test",
+        "plan",
         "list",
         "get",
         "describe",
