@@ -21,6 +21,7 @@ mod dag;
 mod expand;
 mod fold;
 mod follow;
+mod hook;
 mod instance;
 mod leaf;
 pub mod lock;

@@ -94,6 +94,12 @@ pub enum Fact {
     Settled {
         node: NodeIx,
     },
+    /// The moment of a hook has come, of a node or of the run, but it cannot start yet. It will.
+    Due {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node: Option<NodeIx>,
+        hook: String,
+    },
     /// A value became visible as `workflow.outputs.*`.
     Exported {
         parameter: Option<(String, String)>,
@@ -189,6 +195,9 @@ pub struct NodeAdded {
     /// It may not go on before it holds its locks.
     #[serde(default, skip_serializing_if = "is_false")]
     pub barred: bool,
+    /// Hooks other than the exit handler may fire while it runs and when it is over.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub hooked: bool,
     /// The name people see, where a template chose its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display: Option<String>,
@@ -211,8 +220,10 @@ pub enum Role {
     Item(u32),
     /// One try of a retried call; the parent is the retry node.
     Attempt(u32),
-    /// Follows the parent's end.
+    /// A hook of the parent; the one called `exit` follows its end.
     Hook(String),
+    /// A hook of the run as a whole.
+    RunHook(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

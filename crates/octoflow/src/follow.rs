@@ -152,6 +152,7 @@ impl Followed {
             | Fact::Expanded { .. }
             | Fact::Launched { .. }
             | Fact::Settled { .. }
+            | Fact::Due { .. }
             | Fact::Exported { .. } => None,
         }
     }
@@ -268,6 +269,7 @@ pub(crate) mod tests {
             followed: false,
             wake: None,
             barred: false,
+            hooked: false,
             display: None,
         }))
     }

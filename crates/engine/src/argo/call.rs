@@ -265,6 +265,12 @@ impl Turn<'_> {
             let call = caller.call(place)?;
             (call.template.is_some() || call.template_ref.is_some()).then(|| caller.callee_key(place))?
         };
+        let hooked = || {
+            let call = self.run.recipe_of(birth.boundary?).call(birth.place?)?;
+            // Of a looped task each item has its own.
+            Some(kind != NodeKind::TaskGroup && call.hooks.keys().any(|name| name != super::hook::EXIT))
+        };
+        let hooked = hooked().unwrap_or(false);
         let template = recipe.map(|recipe| recipe.key.to_string()).or_else(named);
         let display =
             recipe.and_then(|recipe| recipe.template.metadata.annotations.get("workflows.argoproj.io/display-name"));
@@ -283,6 +289,7 @@ impl Turn<'_> {
             followed: birth.followed,
             wake: None,
             barred: false,
+            hooked,
             display: display.filter(|name| !name.contains("{{")).cloned(),
         }
     }

@@ -75,7 +75,7 @@ pub enum Reason {
     RunSuspended,
     /// The run is being ended.
     ShuttingDown(Shutdown),
-    /// Its exit handler is not over.
+    /// Its exit handler or a hook is not over.
     Handler,
 }
 
@@ -107,7 +107,7 @@ impl fmt::Display for Reason {
             }
             Self::RunSuspended => write!(f, "the workflow is suspended; resume it to go on"),
             Self::ShuttingDown(how) => write!(f, "the workflow is being ended with strategy '{}'", how.word()),
-            Self::Handler => write!(f, "waits for its exit handler"),
+            Self::Handler => write!(f, "waits for its hooks and exit handler"),
         }
     }
 }

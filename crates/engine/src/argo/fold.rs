@@ -40,6 +40,8 @@ impl Run {
             nodes: Vec::new(),
             root: None,
             exit: None,
+            fired: std::collections::HashMap::new(),
+            due: std::collections::HashMap::new(),
             active_pods: 0,
             active_children: std::collections::HashMap::new(),
             failed_children: std::collections::HashMap::new(),
@@ -111,6 +113,10 @@ impl Run {
                 if slot.body == Body::Leaf(Leaf::Launched) {
                     slot.body = Body::Leaf(Leaf::Running);
                 }
+                if slot.hooked {
+                    self.todo.agenda.push_back(*node);
+                }
+                self.look_at_watchers();
             }
             Fact::Stopping { node, message } => {
                 let slot = &mut self.state.nodes[node.at()];
@@ -126,6 +132,7 @@ impl Run {
             }
             Fact::Finished(finished) => self.finish(finished),
             Fact::Settled { node } => self.settle(*node),
+            Fact::Due { node, hook } => self.state.due.entry(*node).or_default().push(hook.clone()),
             Fact::Exported { parameter, artifact } => {
                 if let Some((name, value)) = parameter {
                     self.state.exported.insert(name.clone(), value.clone());
@@ -133,6 +140,7 @@ impl Run {
                 if let Some(artifact) = artifact {
                     self.state.exported_artifacts.insert(artifact.name.clone(), artifact.clone());
                 }
+                self.look_at_watchers();
             }
             Fact::Suspended { .. } => self.state.suspended = true,
             Fact::Resumed { .. } => {
@@ -164,7 +172,11 @@ impl Run {
             self.state.nodes[before.at()].children.push(at);
         }
         let above = added.parent.map(|parent| self.state.node(parent));
-        let handler = matches!(added.role, Role::Exit | Role::Hook(_));
+        let handler = match &added.role {
+            Role::Exit => true,
+            Role::Hook(name) => name == super::hook::EXIT,
+            _ => false,
+        };
         let node = Node {
             name: added.name.as_str().into(),
             kind: added.kind,
@@ -172,6 +184,7 @@ impl Run {
             phase: added.phase,
             settled: false,
             followed: added.followed,
+            hooked: added.hooked,
             after_end: handler || above.is_some_and(|parent| parent.after_end),
             depth: added.boundary.map_or(0, |boundary| self.state.node(boundary).depth + 1),
             parent: added.parent,
@@ -252,7 +265,12 @@ impl Run {
     /// The new node takes its place with whoever waits for it.
     fn join_parent(&mut self, at: NodeIx, added: &NodeAdded) {
         match (&added.role, added.parent) {
-            (Role::Entry, _) => self.state.root = Some(at),
+            (Role::Entry, _) => {
+                self.state.root = Some(at);
+                self.todo.run = true;
+            }
+            (Role::RunHook(name), _) => self.fire(None, name, at),
+            (Role::Hook(name), Some(parent)) => self.fire(Some(parent), name, at),
             (Role::Exit, _) => self.state.exit = Some(at),
             (role, Some(parent)) => match (role, &mut self.state.nodes[parent.at()].body) {
                 (Role::Group(_), Body::Steps { groups }) => groups.push(at),
@@ -280,11 +298,26 @@ impl Run {
                     retry.message = None;
                     retry.wake = None;
                 }
-                (Role::Hook(_), _) => {}
                 (role, body) => unreachable!("a node of role {role:?} cannot join a parent with body {body:?}"),
             },
             (role, None) => unreachable!("a node of role {role:?} has a parent"),
         }
+    }
+
+    fn fire(&mut self, owner: Option<NodeIx>, name: &str, hook: NodeIx) {
+        self.state.fired.entry(owner).or_default().push(hook);
+        if let Some(due) = self.state.due.get_mut(&owner) {
+            due.retain(|other| other != name);
+            if due.is_empty() {
+                self.state.due.remove(&owner);
+            }
+        }
+    }
+
+    /// Something changed that a hook may look at though it is not its own node.
+    fn look_at_watchers(&mut self) {
+        self.todo.agenda.extend(&self.todo.watchers);
+        self.todo.run |= super::hook::run_watches(&self.program.workflow.spec);
     }
 
     fn new_body(&self, at: NodeIx) -> Body {
@@ -336,6 +369,7 @@ impl Run {
         node.barred = false;
         node.lock = None;
         self.instances.remove(&at);
+        self.look_at_watchers();
         self.settle_unless_followed(at);
     }
 
@@ -358,12 +392,15 @@ impl Run {
         }
         self.state.failed_children.remove(&at);
         self.todo.ready.remove(&at);
-        self.todo.parked_in.remove(&at);
+        for parked in self.todo.parked_in.remove(&at).into_iter().flatten() {
+            // Whoever waited for room in here may have to wait for room elsewhere: its own exit handler, for one.
+            self.todo.parked_nodes.remove(&parked);
+        }
     }
 
     fn settle_unless_followed(&mut self, at: NodeIx) {
         let node = self.state.node(at);
-        if node.followed && node.phase.completed() {
+        if node.followed && node.phase.completed() || node.hooked {
             self.todo.agenda.push_back(at);
         } else {
             self.settle(at);
@@ -377,6 +414,9 @@ impl Run {
             return;
         }
         let (role, parent) = (node.role.clone(), node.parent);
+        self.state.fired.remove(&Some(at));
+        self.state.due.remove(&Some(at));
+        self.todo.watchers.remove(&at);
         let Some(parent) = parent else {
             self.todo.run = true;
             return;
@@ -453,6 +493,7 @@ impl Run {
         self.todo.roomy.clear();
         self.todo.ready.clear();
         self.todo.agenda.clear();
+        self.todo.run_parked = false;
         for (at, node) in self.state.nodes.iter().enumerate() {
             if !node.settled {
                 self.todo.agenda.push_back(NodeIx(at as u32));

@@ -111,6 +111,8 @@ impl Turn<'_> {
             && leaf == Leaf::Launched
         {
             self.decide(Fact::Started { node: at, at: started });
+            // It was over before anybody was told that it ran; what waits for that moment must not miss it.
+            self.fire(at);
         }
         let (mut phase, mut message) = judge(&end.exit);
         let (mut outputs, missing) = self.collected(at, &end);

@@ -18,6 +18,8 @@ pub struct Node {
     pub settled: bool,
     /// An exit handler or hook may follow its end.
     pub followed: bool,
+    /// Hooks other than the exit handler may fire while it runs and when it is over.
+    pub hooked: bool,
     /// It belongs to an exit handler, so stopping and deadlines pass it by.
     pub after_end: bool,
     /// Calls between it and the root.

@@ -252,7 +252,7 @@ fn node(run: &Run, at: NodeIx, progress: (u32, u32)) -> Value {
 fn flag(node: &Node) -> Option<Value> {
     match node.role {
         Role::Attempt(_) => Some(json!({"retried": true})),
-        Role::Hook(_) | Role::Exit => Some(json!({"hooked": true})),
+        Role::Hook(_) | Role::RunHook(_) | Role::Exit => Some(json!({"hooked": true})),
         Role::Entry | Role::Group(_) | Role::Step { .. } | Role::Task(_) | Role::Item(_) => None,
     }
 }

@@ -61,6 +61,11 @@ impl<'a> Turn<'a> {
                 }
             }
         }
+        if self.run.todo.run_parked && self.pods_have_room() {
+            self.run.todo.run_parked = false;
+            self.run.todo.run = true;
+            return None;
+        }
         if self.pods_have_room()
             && let Some(at) = self.run.todo.parked.pop_front()
         {
@@ -84,7 +89,11 @@ impl<'a> Turn<'a> {
         if node.barred {
             return self.visit_barred(at);
         }
-        match node.kind {
+        let kind = node.kind;
+        if node.hooked {
+            self.fire(at);
+        }
+        match kind {
             NodeKind::Pod | NodeKind::Http => self.visit_leaf(at),
             NodeKind::Suspend => self.visit_suspend(at),
             NodeKind::Steps => self.visit_steps(at),

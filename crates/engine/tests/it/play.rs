@@ -53,6 +53,8 @@ pub(crate) struct Play {
     arrivals: u64,
     /// Every other task is reported to run before it ends.
     tells: Vec<AttemptId>,
+    /// Every task is.
+    all_told: bool,
     /// What the last input started: lost when the engine dies before it could say so.
     fresh: Vec<AttemptId>,
     /// Checking everything after every input is too much for large runs.
@@ -67,6 +69,13 @@ struct Flight {
     answer: Answer,
     task: Box<Task>,
     stopped: bool,
+}
+
+/// What is wrong with a spec that is not let in.
+pub(crate) fn refused(spec: &str) -> String {
+    let problems = admit(&manifest(spec), &Everything::default()).err();
+    let problems = problems.unwrap_or_else(|| panic!("it was let in: {spec}"));
+    problems.0.iter().map(|problem| format!("{problem:?}")).collect::<Vec<_>>().join("\n")
 }
 
 /// Everything a manifest may name is there.
@@ -155,6 +164,7 @@ impl Play {
             flights: BTreeMap::new(),
             arrivals: 0,
             tells: Vec::new(),
+            all_told: false,
             fresh: Vec::new(),
             checked: true,
         };
@@ -185,6 +195,17 @@ impl Play {
         assert_eq!(written, self.facts, "a fact does not survive being written down");
         let run = self.engine.run(RUN).expect("the run is kept until it is forgotten");
         Done::new(run, self.facts, self.starts, self.crowd, self.tasks)
+    }
+
+    /// From here on every task is reported to run before it ends.
+    pub(crate) fn tell_all(&mut self) {
+        self.all_told = true;
+        let flying = self.flights.keys().copied().collect::<Vec<_>>();
+        for attempt in flying {
+            let told = self.engine.handle(Input::Report(Report::Started { attempt, at: self.now }), self.now);
+            self.take(told);
+        }
+        self.input(Input::Tick);
     }
 
     pub(crate) fn over(&self) -> bool {
@@ -296,7 +317,7 @@ impl Play {
         self.tasks.insert(node.name.to_string(), (*task).clone());
         self.arrivals += 1;
         self.fresh.push(attempt);
-        if self.arrivals.is_multiple_of(2) {
+        if self.all_told || self.arrivals.is_multiple_of(2) {
             self.tells.push(attempt);
         }
         let lands = (answer.ending != Ending::Never).then(|| self.now.saturating_add(answer.after));

@@ -96,7 +96,8 @@ impl Scope<'_> {
     /// A call's fields as an expression sees them; `None` while it is not known.
     pub(super) fn call_map(&self, root: &str, call: &str) -> Option<Value> {
         let subject = self.subject(root, call)?;
-        if !self.fulfilled(subject) {
+        // A hook looks at calls that are still at work; of those only the outputs are not known.
+        if !self.fulfilled(subject) && self.own.is_none() {
             return None;
         }
         let mut fields = Map::new();

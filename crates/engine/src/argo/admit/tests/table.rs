@@ -100,8 +100,8 @@ fn kinds_names_and_roots() {
         ("/spec/hooks", json!({"failed": {"template": "pause"}}), &[("OF1039", "spec.hooks.failed")]),
         (
             "/spec/hooks",
-            json!({"running": {"template": "pause", "expression": "true"}}),
-            &[("OF1011", "spec.hooks.running")],
+            json!({"running": {"template": "say", "expression": "true"}}),
+            &[("OF1019", "spec.hooks.running.template")],
         ),
         ("/spec/templates/3/name", json!("say"), &[("OF1015", "spec.templates[3].name")]),
         ("/spec/templates/3/name", json!("a_b"), &[("OF1014", "spec.templates[3].name")]),
