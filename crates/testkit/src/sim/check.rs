@@ -12,7 +12,7 @@ use octoflow_engine::{
 use octoflow_model::{
     AttemptId, Fact, NodeIx, Order, Time,
     argo::{NodeKind, Template},
-    fact::Role,
+    fact::{NodeAdded, Role},
 };
 
 use super::{
@@ -39,6 +39,7 @@ pub(super) fn same_state(live: &State, folded: &State) -> Result<(), Broken> {
 /// the handlers of what has ended run nevertheless, and ask nobody.
 pub(super) fn grown(run: &Run, fact: &Fact) -> Result<(), Broken> {
     let Fact::Added(added) = fact else { return Ok(()) };
+    once(run, added)?;
     let fails_fast = |at| template_of(run, at).is_some_and(|template| template.fail_fast == Some(true));
     if added.phase.fulfilled() || matches!(added.role, Role::Hook(_)) && added.boundary.is_some_and(fails_fast) {
         return Ok(());
@@ -136,6 +137,24 @@ fn books(life: &mut Life, queued: usize, held: usize) -> Result<(), Broken> {
     }
     if queued > 0 && scheduler.head().is_none_or(|(_, shortage)| shortage.is_none()) {
         return broken(Guarantee::Owned, "tasks wait though there is room for the first of them");
+    }
+    Ok(())
+}
+
+/// Each hook fires once, and only of something that is not over.
+fn once(run: &Run, added: &NodeAdded) -> Result<(), Broken> {
+    let (owner, name) = match &added.role {
+        Role::Hook(name) => (added.parent, name),
+        Role::RunHook(name) => (None, name),
+        _ => return Ok(()),
+    };
+    let state = &run.state;
+    let fired = state.fired.get(&owner).map(Vec::as_slice).unwrap_or_default();
+    let named =
+        |at: &&NodeIx| matches!(&state.node(**at).role, Role::Hook(other) | Role::RunHook(other) if other == name);
+    let count = fired.iter().filter(named).count();
+    if count != 1 || owner.is_some_and(|owner| state.node(owner).settled) {
+        return broken(Guarantee::Twice, format!("{} fires {count} times, or of a node that is over", added.name));
     }
     Ok(())
 }

@@ -1,0 +1,68 @@
+//! What is put on a finished workflow: hooks, beside the handlers it has. Drawn from a stream of its own, so that the
+//! workflow below stays what its seed made of it.
+
+use serde_json::{Value, json};
+
+use super::Taste;
+use crate::sim::draw::Draw;
+
+pub(super) fn dress(draw: &mut Draw, _taste: Taste, spec: &mut Value) {
+    let leaves = tasks(spec);
+    if leaves.is_empty() {
+        return;
+    }
+    for (name, status) in [("begun", "Running"), ("good", "Succeeded"), ("bad", "Failed")] {
+        if draw.chance(10) {
+            let template = draw.pick(&leaves).clone();
+            spec["hooks"][name] =
+                json!({"template": template, "expression": format!("workflow.status == \"{status}\"")});
+        }
+    }
+    let Some(templates) = spec["templates"].as_array_mut() else { return };
+    for template in templates {
+        for (root, call) in calls(template) {
+            if draw.chance(15) {
+                hooks(draw, root, call, &leaves);
+            }
+        }
+    }
+}
+
+/// Templates that run something and need nothing.
+fn tasks(spec: &Value) -> Vec<String> {
+    let templates = spec["templates"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let leaf = |template: &&Value| template.get("container").is_some() || template.get("script").is_some();
+    templates.iter().filter(leaf).filter_map(|template| template["name"].as_str().map(str::to_owned)).collect()
+}
+
+fn calls(template: &mut Value) -> Vec<(&'static str, &mut Value)> {
+    let fields = template.as_object_mut().expect("a template is a mapping");
+    let mut found = Vec::new();
+    for (field, value) in fields {
+        match field.as_str() {
+            "steps" => {
+                let groups = value.as_array_mut().into_iter().flatten();
+                found.extend(groups.filter_map(Value::as_array_mut).flatten().map(|call| ("steps", call)));
+            }
+            "dag" => found.extend(value["tasks"].as_array_mut().into_iter().flatten().map(|call| ("tasks", call))),
+            _ => {}
+        }
+    }
+    found
+}
+
+fn hooks(draw: &mut Draw, root: &str, call: &mut Value, leaves: &[String]) {
+    let name = call["name"].as_str().unwrap_or_default().to_owned();
+    for (hook, condition) in [
+        ("running", format!("{root}['{name}'].status == \"Running\"")),
+        ("over", format!("{root}['{name}'].status != \"Running\"")),
+        ("bad", format!("{root}['{name}'].status in [\"Failed\", \"Error\"]")),
+        ("odd", format!("{root}['{name}'].outputs.result == \"heads\"")),
+    ] {
+        // Only a task has a result.
+        let sensible = hook != "odd" || call["template"].as_str().is_some_and(|name| name.starts_with("task"));
+        if draw.chance(35) && sensible {
+            call["hooks"][hook] = json!({"template": draw.pick(leaves), "expression": condition});
+        }
+    }
+}
