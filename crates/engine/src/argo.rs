@@ -25,6 +25,7 @@ mod hook;
 mod instance;
 mod leaf;
 pub mod lock;
+pub mod memo;
 mod metadata;
 mod outputs;
 mod retry;

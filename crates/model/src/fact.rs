@@ -100,6 +100,22 @@ pub enum Fact {
         node: Option<NodeIx>,
         hook: String,
     },
+    /// A memoized node looked for its outputs in its cache. When it found them it is about to finish with them.
+    Recalled {
+        node: NodeIx,
+        cache: String,
+        key: String,
+        hit: bool,
+    },
+    /// What a memoized node gave is kept in its cache for the next one.
+    Memoized {
+        node: NodeIx,
+        at: Time,
+        cache: String,
+        key: String,
+        #[serde(default, skip_serializing_if = "OutputValues::is_empty")]
+        outputs: OutputValues,
+    },
     /// A value became visible as `workflow.outputs.*`.
     Exported {
         parameter: Option<(String, String)>,

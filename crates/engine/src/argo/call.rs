@@ -220,7 +220,7 @@ impl Turn<'_> {
         if !matches!(birth.role, Role::Attempt(_)) && self.run.program.retry(&recipe.template).is_some() {
             let mut added = self.added(birth, NodeKind::Retry, Phase::Running, Some(recipe), inputs);
             bar(&mut added, recipe);
-            return self.born(added);
+            return self.born_asking(added, recipe);
         }
         let (kind, phase) = match kind_of(&recipe.template) {
             Some(kind) if kind.tasked() => (kind, Phase::Pending),
@@ -238,7 +238,17 @@ impl Turn<'_> {
                 }
             }
         }
-        self.born(added)
+        self.born_asking(added, recipe)
+    }
+
+    /// A node that needs no locks asks its cache at once, so that it takes its room before the next one is called.
+    fn born_asking(&mut self, added: NodeAdded, recipe: &Recipe) -> NodeIx {
+        let asks = added.barred && recipe.template.synchronization.is_none();
+        let at = self.born(added);
+        if asks {
+            self.visit_barred(at);
+        }
+        at
     }
 
     pub(super) fn born_final(&mut self, birth: Birth, phase: Phase, message: String) -> NodeIx {
@@ -301,9 +311,10 @@ impl Turn<'_> {
     }
 }
 
-/// Attempts do not ask for locks: the node above them holds those of all of them.
+/// Attempts do not ask for locks, nor their cache: the node above them does for all of them.
 fn bar(added: &mut NodeAdded, recipe: &Recipe) {
-    if recipe.template.synchronization.is_some() && !matches!(added.role, Role::Attempt(_)) {
+    let bars = recipe.template.synchronization.is_some() || recipe.template.memoize.is_some();
+    if bars && !matches!(added.role, Role::Attempt(_)) {
         added.barred = true;
         added.phase = Phase::Pending;
     }

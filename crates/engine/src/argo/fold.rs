@@ -10,7 +10,7 @@ use octoflow_model::{
 };
 
 use super::{
-    node::{Body, Dag, Fan, Group, Leaf, Lock, Node},
+    node::{Body, Dag, Fan, Group, Leaf, Lock, Memo, Node},
     program::Program,
     run::{Run, State, Todo},
 };
@@ -133,6 +133,9 @@ impl Run {
             Fact::Finished(finished) => self.finish(finished),
             Fact::Settled { node } => self.settle(*node),
             Fact::Due { node, hook } => self.state.due.entry(*node).or_default().push(hook.clone()),
+            Fact::Recalled { node, cache, key, hit } => self.recall(*node, cache, key, *hit),
+            // The cache is not the run's.
+            Fact::Memoized { .. } => {}
             Fact::Exported { parameter, artifact } => {
                 if let Some((name, value)) = parameter {
                     self.state.exported.insert(name.clone(), value.clone());
@@ -204,6 +207,7 @@ impl Run {
             outputs: None,
             barred: added.barred,
             lock: None,
+            memo: None,
             body: Body::Plain,
         };
         let open = !added.phase.fulfilled();
@@ -318,6 +322,19 @@ impl Run {
     fn look_at_watchers(&mut self) {
         self.todo.agenda.extend(&self.todo.watchers);
         self.todo.run |= super::hook::run_watches(&self.program.workflow.spec);
+    }
+
+    fn recall(&mut self, at: NodeIx, cache: &str, key: &str, hit: bool) {
+        let kind = if hit { super::call::kind_of(&self.recipe_of(at).template) } else { None };
+        let node = &mut self.state.nodes[at.at()];
+        node.memo = Some(Box::new(Memo { cache: cache.to_owned(), key: key.to_owned(), hit }));
+        // What has been found is not tried, so there are no attempts to stand for.
+        if let (NodeKind::Retry, Some(kind)) = (node.kind, kind) {
+            self.count(at, -1);
+            self.state.nodes[at.at()].kind = kind;
+            self.count(at, 1);
+            self.state.progress.1 += u32::from(kind.executable());
+        }
     }
 
     fn new_body(&self, at: NodeIx) -> Body {

@@ -41,7 +41,17 @@ pub struct Node {
     pub barred: bool,
     /// The locks it wants or holds; none once it is over.
     pub lock: Option<Box<Lock>>,
+    /// What its cache said, when it is memoized and has asked.
+    pub memo: Option<Box<Memo>>,
     pub body: Body,
+}
+
+/// What a memoized node asked its cache for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Memo {
+    pub cache: String,
+    pub key: String,
+    pub hit: bool,
 }
 
 /// Locks that belong together: all of them are held, or none is.

@@ -16,11 +16,13 @@ pub struct Turn<'a> {
     pub world: &'a World,
     pub facts: Vec<Fact>,
     pub orders: Vec<Order>,
+    /// Entries of caches that were made in this turn, by cache and key.
+    pub(super) learnt: std::collections::HashMap<(String, String), Vec<u8>>,
 }
 
 impl<'a> Turn<'a> {
     pub fn new(run: &'a mut Run, now: Time, world: &'a World) -> Self {
-        Self { run, now, world, facts: Vec::new(), orders: Vec::new() }
+        Self { run, now, world, facts: Vec::new(), orders: Vec::new(), learnt: Default::default() }
     }
 
     /// Decides until nothing is left to decide.
@@ -125,6 +127,9 @@ impl<'a> Turn<'a> {
         outputs: OutputValues,
         outbound: Vec<NodeIx>,
     ) {
+        if phase == Phase::Succeeded {
+            self.memorize(at, &outputs);
+        }
         self.decide(Fact::Finished(Box::new(NodeFinished {
             node: at,
             phase,

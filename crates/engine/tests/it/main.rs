@@ -16,6 +16,7 @@ mod data;
 mod exit;
 mod hooks;
 mod locks;
+mod memo;
 mod names;
 mod parallel;
 mod properties;

@@ -136,6 +136,13 @@ impl Play {
         Self::stocked(manifest, Stored::default(), script, capacity, maps)
     }
 
+    /// With one ConfigMap, labels and all.
+    pub(crate) fn keyed(manifest: Value, map: &str, data: KeyedData) -> Self {
+        let mut engine = Engine::new(ROOMY);
+        engine.put_keyed(Keyed::ConfigMap, "default", map, data);
+        Self::begun(engine, manifest, Stored::default(), Script::default())
+    }
+
     fn stocked(
         manifest: Value,
         stored: Stored,
@@ -151,6 +158,10 @@ impl Play {
         for (map, data) in data {
             engine.put_keyed(Keyed::ConfigMap, "default", map, data);
         }
+        Self::begun(engine, manifest, stored, script)
+    }
+
+    fn begun(engine: Engine, manifest: Value, stored: Stored, script: Script) -> Self {
         let mut play = Self {
             engine,
             now: DAWN,
@@ -329,6 +340,13 @@ impl Play {
     /// engine died before its last orders to start went out: they are sent again.
     pub(crate) fn restart(&mut self, capacity: Capacity, early: bool) {
         let mut engine = Engine::new(capacity);
+        for fact in &self.facts {
+            // Whoever keeps the facts keeps the caches they fill.
+            if let Fact::Memoized { cache, .. } = fact {
+                let data = self.engine.keyed(Keyed::ConfigMap, "default", cache).cloned().unwrap_or_default();
+                engine.put_keyed(Keyed::ConfigMap, "default", cache, data);
+            }
+        }
         engine.restore(RUN, self.facts.iter().cloned()).expect("an own journal can be read");
         if engine.run(RUN).is_none() {
             return;

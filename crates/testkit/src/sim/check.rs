@@ -38,8 +38,19 @@ pub(super) fn same_state(live: &State, folded: &State) -> Result<(), Broken> {
 /// G5: a node came into being only if its limits had room for it. Where nothing new may start because something failed,
 /// the handlers of what has ended run nevertheless, and ask nobody.
 pub(super) fn grown(run: &Run, fact: &Fact) -> Result<(), Broken> {
-    let Fact::Added(added) = fact else { return Ok(()) };
+    let added = match fact {
+        Fact::Added(added) => added,
+        // What was found is not made.
+        Fact::Launched { node, .. } if found(run, *node) => {
+            let name = &run.state.node(*node).name;
+            return broken(Guarantee::Twice, format!("{name} found its outputs and starts a task"));
+        }
+        _ => return Ok(()),
+    };
     once(run, added)?;
+    if added.parent.is_some_and(|parent| found(run, parent)) && !matches!(added.role, Role::Hook(_)) {
+        return broken(Guarantee::Twice, format!("{} is made for a node that found its outputs", added.name));
+    }
     let fails_fast = |at| template_of(run, at).is_some_and(|template| template.fail_fast == Some(true));
     if added.phase.fulfilled() || matches!(added.role, Role::Hook(_)) && added.boundary.is_some_and(fails_fast) {
         return Ok(());
@@ -139,6 +150,10 @@ fn books(life: &mut Life, queued: usize, held: usize) -> Result<(), Broken> {
         return broken(Guarantee::Owned, "tasks wait though there is room for the first of them");
     }
     Ok(())
+}
+
+fn found(run: &Run, at: NodeIx) -> bool {
+    run.state.node(at).memo.as_ref().is_some_and(|memo| memo.hit)
 }
 
 /// Each hook fires once, and only of something that is not over.

@@ -6,7 +6,7 @@ use octoflow_model::argo::{IntOrText, RetryStrategy, template::Container};
 use super::{
     Subject, argument,
     book::{Entry, Kind},
-    call, code, dag, lock, name, output,
+    call, code, dag, lock, memo, name, output,
     report::{At, Report},
     volume,
 };
@@ -33,6 +33,9 @@ pub(super) fn check(subject: &Subject<'_>, index: usize, report: &mut Report) {
     if let Some(wanted) = &entry.template.synchronization {
         let of = format!("templates.{}.synchronization", entry.label);
         lock::check(report, &at.key("synchronization"), &of, wanted);
+    }
+    if let Some(wanted) = &entry.template.memoize {
+        memo::check(report, &at.key("memoize"), &format!("templates.{}.memoize", entry.label), wanted);
     }
     if let Some(container) = &entry.template.container {
         image(report, &at, entry, "container", container);
@@ -236,7 +239,7 @@ pub(super) fn retry(report: &mut Report, at: &At<'_>, strategy: &RetryStrategy) 
     }
 }
 
-fn span(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, text: &IntOrText) {
+pub(super) fn span(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, text: &IntOrText) {
     if !text.0.is_empty() && !name::has_variables(&text.0) && duration::parse(&text.0).is_none() {
         report.error_with(at, code::DURATION, || {
             (

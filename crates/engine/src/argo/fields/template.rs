@@ -6,6 +6,7 @@ use super::{
     container::{CONTAINER, SCRIPT},
     data::{ARCHIVE_LOCATION, INPUTS, OUTPUTS},
     lock::SYNCHRONIZATION,
+    memo::MEMOIZE,
     volume::VOLUMES,
 };
 use crate::shape::{BOOL, COUNT, Field, INT_OR_TEXT, INT32, Shape, TEXT, TEXT_MAP};
@@ -48,6 +49,7 @@ const CONTROL: &[Field] = &[
     Field::yes("parallelism", &INT_OR_TEXT, "The most calls of this template at one time"),
     Field::yes("failFast", &BOOL, "With parallelism: start no more calls once one has failed"),
     Field::yes("synchronization", &SYNCHRONIZATION, "Locks to hold while it runs, all its attempts included"),
+    Field::yes("memoize", &MEMOIZE, "Take the outputs of an earlier call with the same key instead of running it"),
     Field::yes("priority", &INT32, "Its tasks with a higher number go first"),
     Field::yes("terminationGracePeriodSeconds", &COUNT, "How long its processes may take to end when asked to"),
     Field::yes("serviceAccountName", &TEXT, "The account of its pods"),
@@ -70,7 +72,6 @@ const KUBERNETES: &[Field] = &[
 ];
 
 const LATER: &[Field] = &[
-    Field::refused("memoize", "Reuse the outputs of an earlier run"),
     Field::refused("daemon", "Keep it running beside the calls that follow"),
     Field::refused("sidecars", "Run containers beside the main one"),
     Field::refused("initContainers", "Run containers before the main one"),

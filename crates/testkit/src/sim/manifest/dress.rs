@@ -1,12 +1,12 @@
-//! What is put on a finished workflow: hooks, beside the handlers it has. Drawn from a stream of its own, so that the
-//! workflow below stays what its seed made of it.
+//! What is put on a finished workflow: hooks and memory. Drawn from a stream of its own, so that the workflow below stays
+//! what its seed made of it.
 
 use serde_json::{Value, json};
 
 use super::Taste;
 use crate::sim::draw::Draw;
 
-pub(super) fn dress(draw: &mut Draw, _taste: Taste, spec: &mut Value) {
+pub(super) fn dress(draw: &mut Draw, taste: Taste, spec: &mut Value) {
     let leaves = tasks(spec);
     if leaves.is_empty() {
         return;
@@ -20,6 +20,14 @@ pub(super) fn dress(draw: &mut Draw, _taste: Taste, spec: &mut Value) {
     }
     let Some(templates) = spec["templates"].as_array_mut() else { return };
     for template in templates {
+        // Which of two calls is first, and finds nothing, depends on time.
+        if taste.timed && draw.chance(12) {
+            let (key, cache) = (format!("key-{}", draw.below(3)), format!("cache-{}", draw.below(2)));
+            template["memoize"] = json!({"key": key, "cache": {"configMap": {"name": cache}}});
+            if draw.chance(30) {
+                template["memoize"]["maxAge"] = json!(format!("{}s", draw.between(1, 20)));
+            }
+        }
         for (root, call) in calls(template) {
             if draw.chance(15) {
                 hooks(draw, root, call, &leaves);
