@@ -17,6 +17,7 @@ mod arguments;
 mod begin;
 mod call;
 mod command;
+mod daemon;
 mod dag;
 mod expand;
 mod fold;

@@ -218,7 +218,9 @@ impl Engine {
                     self.scheduler.enqueue(task, run.priority(node), run.resources(node));
                     continue;
                 }
-                self.scheduler.adopt(task, run.resources(node));
+                if !run.state.node(node).daemoned {
+                    self.scheduler.adopt(task, run.resources(node));
+                }
                 let mut turn = Turn::new(run, now, &self.world);
                 match turn.build_task(node) {
                     Ok((task, _)) => believed.push((turn.attempt_id(node), Box::new(task))),
@@ -257,6 +259,8 @@ impl Engine {
                     self.locks.look_at_passed();
                 }
                 Fact::Ended { .. } => self.locks.release_run(id),
+                // It may stay for as long as the run does; its place is for those who end by themselves.
+                Fact::Daemoned { node } => self.scheduler.release(TaskRef { run: id, node: *node }),
                 Fact::Memoized { node, at, cache, key, outputs } => {
                     let state = &run.state;
                     let name = (Keyed::ConfigMap, state.namespace.to_string(), cache.clone());

@@ -76,6 +76,14 @@ pub enum Fact {
         node: NodeIx,
         at: Time,
     },
+    /// A daemon is up: it counts as over for those that wait for it, and goes on.
+    Daemoned {
+        node: NodeIx,
+    },
+    /// A daemon is not needed any more: it is being ended, and succeeds by that.
+    Dismissed {
+        node: NodeIx,
+    },
     /// It is being ended before its time; its end will carry this message.
     Stopping {
         node: NodeIx,

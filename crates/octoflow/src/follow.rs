@@ -153,6 +153,8 @@ impl Followed {
             | Fact::Launched { .. }
             | Fact::Settled { .. }
             | Fact::Due { .. }
+            | Fact::Daemoned { .. }
+            | Fact::Dismissed { .. }
             | Fact::Recalled { .. }
             | Fact::Memoized { .. }
             | Fact::Exported { .. } => None,

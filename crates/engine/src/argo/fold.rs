@@ -40,6 +40,7 @@ impl Run {
             nodes: Vec::new(),
             root: None,
             exit: None,
+            daemons: std::collections::HashMap::new(),
             fired: std::collections::HashMap::new(),
             due: std::collections::HashMap::new(),
             active_pods: 0,
@@ -117,6 +118,13 @@ impl Run {
                     self.todo.agenda.push_back(*node);
                 }
                 self.look_at_watchers();
+            }
+            Fact::Daemoned { node } => self.stand(*node),
+            Fact::Dismissed { node } => {
+                let slot = &mut self.state.nodes[node.at()];
+                slot.body = Body::Leaf(Leaf::Stopping);
+                slot.dismissed = true;
+                slot.wake = None;
             }
             Fact::Stopping { node, message } => {
                 let slot = &mut self.state.nodes[node.at()];
@@ -207,6 +215,8 @@ impl Run {
             outputs: None,
             barred: added.barred,
             lock: None,
+            daemoned: false,
+            dismissed: false,
             memo: None,
             body: Body::Plain,
         };
@@ -376,12 +386,17 @@ impl Run {
         }
         let called = matches!(node.role, Role::Step { .. } | Role::Task(_) | Role::Item(_));
         if finished.phase.bad()
+            // Nobody is kept from starting because a daemon failed that was up before.
+            && !node.daemoned
             && let (true, true, Some(boundary)) = (called, node.kind != NodeKind::TaskGroup, node.boundary)
         {
             *self.state.failed_children.entry(boundary).or_insert(0) += 1;
         }
+        let stood = node.daemoned;
         self.close_body(at);
-        self.count(at, -1);
+        if !stood {
+            self.count(at, -1);
+        }
         let node = &mut self.state.nodes[at.at()];
         node.barred = false;
         node.lock = None;
@@ -430,10 +445,17 @@ impl Run {
         if std::mem::replace(&mut node.settled, true) {
             return;
         }
-        let (role, parent) = (node.role.clone(), node.parent);
+        let stood = node.daemoned && !matches!(node.role, Role::Attempt(_));
         self.state.fired.remove(&Some(at));
         self.state.due.remove(&Some(at));
         self.todo.watchers.remove(&at);
+        if stood { self.lie_down(at) } else { self.tell_parent(at) }
+    }
+
+    /// Whoever waits for the node goes on.
+    pub(super) fn tell_parent(&mut self, at: NodeIx) {
+        let node = self.state.node(at);
+        let (role, parent) = (node.role.clone(), node.parent);
         let Some(parent) = parent else {
             self.todo.run = true;
             return;
@@ -469,7 +491,7 @@ impl Run {
     }
 
     /// Keeps the numbers that limits are checked against.
-    fn count(&mut self, at: NodeIx, change: i32) {
+    pub(super) fn count(&mut self, at: NodeIx, change: i32) {
         let node = self.state.node(at);
         let (kind, boundary, counts) = (node.kind, node.boundary, node.counts_as_child());
         // Whoever waits for a lock does not take the place of one who might be able to release it.

@@ -41,6 +41,10 @@ pub struct Node {
     pub barred: bool,
     /// The locks it wants or holds; none once it is over.
     pub lock: Option<Box<Lock>>,
+    /// It is up beside the others, who do not wait for it any more.
+    pub daemoned: bool,
+    /// It is being ended because nobody needs it any more.
+    pub dismissed: bool,
     /// What its cache said, when it is memoized and has asked.
     pub memo: Option<Box<Memo>>,
     pub body: Body,

@@ -45,6 +45,8 @@ pub struct State {
     pub nodes: Vec<Node>,
     pub root: Option<NodeIx>,
     pub exit: Option<NodeIx>,
+    /// By open steps or DAG node: its daemons that are not over, each as the node others waited for.
+    pub daemons: HashMap<NodeIx, Vec<NodeIx>>,
     /// By node that is not settled, and by the run itself: the hooks that have fired, the exit handler of a call included.
     pub fired: HashMap<Option<NodeIx>, Vec<NodeIx>>,
     /// By the same: hooks whose moment has come and who wait for room.

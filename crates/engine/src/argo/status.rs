@@ -230,6 +230,12 @@ fn node(run: &Run, at: NodeIx, progress: (u32, u32)) -> Value {
     if let Some((key, _)) = node.lock.as_ref().and_then(|lock| lock.waits.as_ref()) {
         put("synchronizationStatus", json!({"waiting": key}));
     }
+    if node.daemoned {
+        put("podIP", json!(super::daemon::ADDRESS));
+        if !node.phase.fulfilled() {
+            put("daemoned", json!(true));
+        }
+    }
     if let Some(memo) = &node.memo {
         put("memoizationStatus", json!({"hit": memo.hit, "key": memo.key, "cacheName": memo.cache}));
     }

@@ -28,6 +28,11 @@ impl Answer {
         Self { ending, after: Duration::from_secs(1), result: None, parameters: Vec::new(), no_artifacts: Vec::new() }
     }
 
+    /// Its process is there for a while.
+    pub(crate) fn runs(&self) -> bool {
+        !matches!(self.ending, Ending::NotStarted(_) | Ending::Surroundings(_))
+    }
+
     pub(crate) fn after(mut self, seconds: u64) -> Self {
         self.after = Duration::from_secs(seconds);
         self

@@ -11,6 +11,7 @@ mod town;
 
 mod closing;
 mod conditions;
+mod daemons;
 mod dag;
 mod data;
 mod exit;

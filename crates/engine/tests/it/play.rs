@@ -328,12 +328,18 @@ impl Play {
         self.tasks.insert(node.name.to_string(), (*task).clone());
         self.arrivals += 1;
         self.fresh.push(attempt);
-        if self.all_told || self.arrivals.is_multiple_of(2) {
+        if self.all_told || self.arrivals.is_multiple_of(2) || self.is_daemon(attempt) && answer.runs() {
             self.tells.push(attempt);
         }
         let lands = (answer.ending != Ending::Never).then(|| self.now.saturating_add(answer.after));
         self.flights.insert(attempt, Flight { lands, turn: self.arrivals, answer, task, stopped: false });
         self.crowd = self.crowd.max(self.flights.len());
+    }
+
+    fn is_daemon(&self, attempt: AttemptId) -> bool {
+        let run = self.engine.run(RUN).expect("a started task belongs to an open run");
+        let template = run.state.node(attempt.task).template.as_deref().and_then(|name| run.program.recipe(name));
+        template.is_some_and(|recipe| recipe.template.daemon == Some(true))
     }
 
     /// The engine is gone; a new one reads the facts and goes on. What the runtime has, it still has. With `early` the
@@ -406,6 +412,7 @@ impl Play {
                 Some(Leaf::Barred | Leaf::Queued) => true,
                 Some(Leaf::Launched | Leaf::Running | Leaf::Stopping) => self.flights.contains_key(&attempt),
                 None if has_open_child[at] || state.held() || node.barred => true,
+                None if state.daemons.contains_key(&NodeIx(at as u32)) => true,
                 None if node.kind == octoflow_model::argo::NodeKind::Suspend => true,
                 None => match node.wake {
                     Some(wake) if wake > self.now => self.engine.wake_at().is_some_and(|at| at <= wake),

@@ -40,6 +40,7 @@ pub(super) fn same_state(live: &State, folded: &State) -> Result<(), Broken> {
 pub(super) fn grown(run: &Run, fact: &Fact) -> Result<(), Broken> {
     let added = match fact {
         Fact::Added(added) => added,
+        Fact::Finished(finished) => return alone(run, finished.node),
         // What was found is not made.
         Fact::Launched { node, .. } if found(run, *node) => {
             let name = &run.state.node(*node).name;
@@ -108,7 +109,7 @@ pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(),
                 Some(Leaf::Barred) => {}
                 Some(Leaf::Queued) => queued += 1,
                 Some(leaf) => {
-                    held += 1;
+                    held += usize::from(!node.daemoned);
                     let attempt = AttemptId { run: *id, task: at, attempt: 0 };
                     if !runtime.answers_for(attempt) && !starting.contains(&attempt) {
                         return broken(Guarantee::Owned, format!("{} is {leaf:?}, but no runtime has it", node.name));
@@ -152,6 +153,18 @@ fn books(life: &mut Life, queued: usize, held: usize) -> Result<(), Broken> {
     Ok(())
 }
 
+/// G2: nothing inside a boundary is open when that is over, daemons included.
+fn alone(run: &Run, at: NodeIx) -> Result<(), Broken> {
+    let left = run.state.nodes.iter().find(|node| node.boundary == Some(at) && !node.settled);
+    match left {
+        Some(left) if matches!(run.state.node(at).kind, NodeKind::Steps | NodeKind::Dag) => broken(
+            Guarantee::NothingLeft,
+            format!("{} is over, but {} ({}) in it is not", run.state.node(at).name, left.name, left.phase),
+        ),
+        _ => Ok(()),
+    }
+}
+
 fn found(run: &Run, at: NodeIx) -> bool {
     run.state.node(at).memo.as_ref().is_some_and(|memo| memo.hit)
 }
@@ -188,6 +201,10 @@ fn busy(state: &State) -> Vec<bool> {
     for node in state.nodes.iter().filter(|node| !node.settled) {
         if let Some(parent) = node.parent {
             busy[parent.at()] = true;
+        }
+        // A boundary that is about to end waits for its daemons.
+        if let Some(boundary) = node.boundary.filter(|_| node.daemoned) {
+            busy[boundary.at()] = true;
         }
     }
     busy

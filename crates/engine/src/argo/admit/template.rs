@@ -34,6 +34,11 @@ pub(super) fn check(subject: &Subject<'_>, index: usize, report: &mut Report) {
         let of = format!("templates.{}.synchronization", entry.label);
         lock::check(report, &at.key("synchronization"), &of, wanted);
     }
+    if entry.template.daemon == Some(true) && matches!(entry.kind, Kind::Steps | Kind::Dag | Kind::Suspend) {
+        report.warn(&at.key("daemon"), code::MISPLACED, || {
+            format!("templates.{}.daemon has no effect: only a task stays up beside others", entry.label)
+        });
+    }
     if let Some(wanted) = &entry.template.memoize {
         memo::check(report, &at.key("memoize"), &format!("templates.{}.memoize", entry.label), wanted);
     }

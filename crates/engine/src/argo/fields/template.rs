@@ -50,6 +50,7 @@ const CONTROL: &[Field] = &[
     Field::yes("failFast", &BOOL, "With parallelism: start no more calls once one has failed"),
     Field::yes("synchronization", &SYNCHRONIZATION, "Locks to hold while it runs, all its attempts included"),
     Field::yes("memoize", &MEMOIZE, "Take the outputs of an earlier call with the same key instead of running it"),
+    Field::yes("daemon", &BOOL, "Keep it running beside the calls that follow, until the steps or DAG around it end"),
     Field::yes("priority", &INT32, "Its tasks with a higher number go first"),
     Field::yes("terminationGracePeriodSeconds", &COUNT, "How long its processes may take to end when asked to"),
     Field::yes("serviceAccountName", &TEXT, "The account of its pods"),
@@ -72,7 +73,6 @@ const KUBERNETES: &[Field] = &[
 ];
 
 const LATER: &[Field] = &[
-    Field::refused("daemon", "Keep it running beside the calls that follow"),
     Field::refused("sidecars", "Run containers beside the main one"),
     Field::refused("initContainers", "Run containers before the main one"),
     Field::refused("metrics", "Publish metrics of its nodes"),

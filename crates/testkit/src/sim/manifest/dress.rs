@@ -1,5 +1,5 @@
-//! What is put on a finished workflow: hooks and memory. Drawn from a stream of its own, so that the workflow below stays
-//! what its seed made of it.
+//! What is put on a finished workflow: hooks, memory and daemons. Drawn from a stream of its own, so that the workflow
+//! below stays what its seed made of it.
 
 use serde_json::{Value, json};
 
@@ -7,6 +7,7 @@ use super::Taste;
 use crate::sim::draw::Draw;
 
 pub(super) fn dress(draw: &mut Draw, taste: Taste, spec: &mut Value) {
+    daemons(draw, taste, spec);
     let leaves = tasks(spec);
     if leaves.is_empty() {
         return;
@@ -36,11 +37,55 @@ pub(super) fn dress(draw: &mut Draw, taste: Taste, spec: &mut Value) {
     }
 }
 
-/// Templates that run something and need nothing.
+/// Some tasks that only steps and tasks call stay up beside others.
+fn daemons(draw: &mut Draw, taste: Taste, spec: &mut Value) {
+    let mut followers = Vec::new();
+    collect(spec, &mut followers);
+    for template in spec["templates"].as_array_mut().into_iter().flatten() {
+        let body = if template.get("container").is_some() { "container" } else { "script" };
+        let follows = followers.iter().any(|name| template["name"] == **name);
+        if template.get(body).is_none() || follows || !draw.chance(12) {
+            continue;
+        }
+        template["daemon"] = json!(true);
+        // When something is ended that never ends by itself does not matter.
+        template[body]["args"] = json!(["endless", "in={{inputs.parameters.in}}"]);
+        if taste.timed && draw.chance(40) {
+            template[body]["args"] = json!(["fail=30"]);
+        }
+    }
+}
+
+/// The names of templates that begin a run or follow something.
+fn collect(value: &Value, names: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, field) in fields {
+                match (key.as_str(), field) {
+                    ("entrypoint" | "onExit", Value::String(name)) => names.push(name.clone()),
+                    ("hooks", _) => {
+                        let hooks = field.as_object().into_iter().flat_map(|hooks| hooks.values());
+                        names.extend(hooks.filter_map(|hook| hook["template"].as_str().map(str::to_owned)));
+                    }
+                    _ => collect(field, names),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, names)),
+        _ => {}
+    }
+}
+
+/// Templates that run something to its end and need nothing.
 fn tasks(spec: &Value) -> Vec<String> {
     let templates = spec["templates"].as_array().map(Vec::as_slice).unwrap_or_default();
     let leaf = |template: &&Value| template.get("container").is_some() || template.get("script").is_some();
-    templates.iter().filter(leaf).filter_map(|template| template["name"].as_str().map(str::to_owned)).collect()
+    templates
+        .iter()
+        .filter(leaf)
+        .filter(|template| template["daemon"] != true)
+        .filter_map(|template| template["name"].as_str().map(str::to_owned))
+        .collect()
 }
 
 fn calls(template: &mut Value) -> Vec<(&'static str, &mut Value)> {
