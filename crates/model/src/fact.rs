@@ -141,6 +141,11 @@ pub enum Fact {
         how: Shutdown,
         at: Time,
     },
+    /// The time of a whole attempt of a retried steps or DAG template is up: what is in it is being ended.
+    Expired {
+        node: NodeIx,
+        at: Time,
+    },
     /// The run's deadline passed.
     DeadlinePassed {
         at: Time,

@@ -153,6 +153,7 @@ impl Followed {
             | Fact::Launched { .. }
             | Fact::Settled { .. }
             | Fact::Due { .. }
+            | Fact::Expired { .. }
             | Fact::Daemoned { .. }
             | Fact::Dismissed { .. }
             | Fact::Recalled { .. }

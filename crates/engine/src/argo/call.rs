@@ -228,6 +228,11 @@ impl Turn<'_> {
             None => return self.born_wrong(birth, format!("template '{}' has no type that can run here", recipe.key)),
         };
         let mut added = self.added(birth, kind, phase, Some(recipe), inputs);
+        let whole = matches!(kind, NodeKind::Steps | NodeKind::Dag);
+        if let (Role::Attempt(_), Some(retry), true) = (&added.role, added.parent, whole) {
+            // A task gets its time when it starts; these begin now.
+            added.wake = self.attempt_latest(retry);
+        }
         bar(&mut added, recipe);
         if kind == NodeKind::Suspend && !added.barred || kind.tasked() && recipe.template.timeout.is_some() {
             match self.first_wake(kind, &added.inputs, recipe) {

@@ -36,6 +36,7 @@ impl Run {
             suspended: program.workflow.spec.suspend.unwrap_or(false),
             shutdown: program.workflow.spec.shutdown,
             deadline_passed: false,
+            expired: std::collections::HashSet::new(),
             lock: None,
             nodes: Vec::new(),
             root: None,
@@ -160,6 +161,11 @@ impl Run {
             }
             Fact::ShuttingDown { how, .. } => {
                 self.state.shutdown = Some(*how);
+                self.look_everywhere();
+            }
+            Fact::Expired { node, .. } => {
+                self.state.expired.insert(*node);
+                self.state.nodes[node.at()].wake = None;
                 self.look_everywhere();
             }
             Fact::DeadlinePassed { .. } => {
@@ -393,6 +399,7 @@ impl Run {
             *self.state.failed_children.entry(boundary).or_insert(0) += 1;
         }
         let stood = node.daemoned;
+        self.state.expired.remove(&at);
         self.close_body(at);
         if !stood {
             self.count(at, -1);

@@ -40,6 +40,8 @@ pub struct State {
     pub suspended: bool,
     pub shutdown: Option<Shutdown>,
     pub deadline_passed: bool,
+    /// Open attempts of steps and DAGs whose time is up.
+    pub expired: HashSet<NodeIx>,
     /// The locks of the run as a whole.
     pub lock: Option<Box<Lock>>,
     pub nodes: Vec<Node>,
@@ -82,7 +84,17 @@ impl State {
 
     /// The run is being ended and this node with it. Only terminating ends exit handlers too.
     pub fn closes(&self, at: NodeIx) -> bool {
-        self.shutdown == Some(Shutdown::Terminate) || self.closing() && !self.node(at).after_end
+        let ends = || self.closing() || self.is_expired(at);
+        self.shutdown == Some(Shutdown::Terminate) || !self.node(at).after_end && ends()
+    }
+
+    /// It belongs to an attempt whose time is up, or is one.
+    fn is_expired(&self, at: NodeIx) -> bool {
+        if self.expired.is_empty() {
+            return false;
+        }
+        let around = std::iter::successors(Some(at), |at| self.node(*at).boundary);
+        around.into_iter().any(|at| self.expired.contains(&at))
     }
 
     /// Hooks of a node, or of the run, are to be waited for.

@@ -95,6 +95,11 @@ impl<'a> Turn<'a> {
         if node.hooked {
             self.fire(at);
         }
+        if matches!(kind, NodeKind::Steps | NodeKind::Dag)
+            && self.run.state.node(at).wake.is_some_and(|wake| wake <= self.now)
+        {
+            return self.decide(Fact::Expired { node: at, at: self.now });
+        }
         match kind {
             NodeKind::Pod | NodeKind::Http => self.visit_leaf(at),
             NodeKind::Suspend => self.visit_suspend(at),
