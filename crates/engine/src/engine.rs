@@ -34,6 +34,10 @@ impl World {
         self.keyed.get(&(kind, namespace.to_owned(), name.to_owned()))
     }
 
+    pub fn put(&mut self, kind: Keyed, namespace: &str, name: &str, data: KeyedData) {
+        self.keyed.insert((kind, namespace.to_owned(), name.to_owned()), data);
+    }
+
     /// How many may hold a lock now.
     fn limit(&self, claim: &Claim) -> Result<u32, String> {
         let Limit::Key { namespace, map, key, otherwise } = &claim.limit else { return Ok(1) };
@@ -72,13 +76,17 @@ impl Engine {
     }
 
     pub fn put_keyed(&mut self, kind: Keyed, namespace: &str, name: &str, data: KeyedData) {
-        self.world.keyed.insert((kind, namespace.to_owned(), name.to_owned()), data);
+        self.world.put(kind, namespace, name, data);
         // It may hold a semaphore's limit. Whoever may go now goes with the next input.
         self.locks.look_again();
     }
 
     pub fn run(&self, run: RunId) -> Option<&Run> {
         self.runs.get(&run)
+    }
+
+    pub fn world(&self) -> &World {
+        &self.world
     }
 
     pub fn scheduler(&self) -> &Scheduler {

@@ -2,6 +2,8 @@
 //! The types hold what the engine uses; whether a field may be there at all is the field table's word, not theirs.
 
 pub mod call;
+pub mod garbage;
+pub mod location;
 pub mod phase;
 pub mod synchronization;
 pub mod template;
@@ -9,6 +11,7 @@ pub mod value;
 pub mod workflow;
 
 pub use call::{Arguments, Artifact, Call, ContinueOn, Hook, Sequence, TemplateRef};
+pub use location::{ArtifactGc, ArtifactLocation, GcStrategy, RepositoryRef};
 pub use phase::{NodeKind, Phase, RunPhase, Shutdown};
 pub use synchronization::Synchronization;
 pub use template::{

@@ -3,8 +3,9 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
+    path::PathBuf,
     sync::{
-        PoisonError,
+        Arc, Mutex, PoisonError,
         mpsc::{Receiver, RecvTimeoutError, Sender},
     },
     time::Duration,
@@ -12,14 +13,19 @@ use std::{
 
 use octoflow_engine::{
     Command, Input, Refusal,
-    argo::{Run, status},
+    argo::{Run, garbage, status},
 };
-use octoflow_model::{AttemptId, Fact, Report, RunId, Task, Time, fact::Submission};
+use octoflow_model::{AttemptId, Fact, Report, RunId, Task, Time, argo::GcStrategy, fact::Submission};
 use octoflow_store::{Archive, Batch, Change, RunRow, RunUpdate, Store};
 use serde_json::{Value, json};
 
 use super::{SharedRuntime, Watchers};
-use crate::{Cut, Error, Explanation, Pump, archive, clock, keyed::KeyedObject, read};
+use crate::{
+    Cut, Error, Explanation, Pump, archive, clock,
+    keyed::KeyedObject,
+    read,
+    sweep::{Doomed, Mission, Sweeper},
+};
 
 /// How long a decision nobody waits for may stay in memory.
 const LINGER: Duration = Duration::from_millis(100);
@@ -83,6 +89,13 @@ pub(super) struct Worker {
     adopted: bool,
     /// Names given out by this process; the store may not have them yet.
     names: HashSet<(String, String)>,
+    keeper: Keeper,
+}
+
+/// Who deletes artifacts, and where it is written down.
+pub(super) struct Keeper {
+    pub(super) data_dir: PathBuf,
+    pub(super) sweeper: Arc<Mutex<Sweeper>>,
 }
 
 type Reply = Sender<Result<(), Error>>;
@@ -99,6 +112,7 @@ impl Worker {
         runtime: SharedRuntime,
         inbox: Receiver<Message>,
         own: Sender<Message>,
+        keeper: Keeper,
     ) -> Self {
         Self {
             pump,
@@ -113,6 +127,7 @@ impl Worker {
             held_since: None,
             adopted: false,
             names: HashSet::new(),
+            keeper,
         }
     }
 
@@ -283,6 +298,7 @@ impl Worker {
     fn commit(&mut self) {
         let cut = self.pump.cut();
         let batch = self.batch(&cut);
+        let missions = self.doom(&cut);
         for run in &cut.ended {
             self.pump.forget(*run);
             self.watched.remove(run);
@@ -290,6 +306,7 @@ impl Worker {
         let Cut { watched, orders, ended, .. } = cut;
         let (runtime, watchers, own) = (self.runtime.clone(), self.watchers.clone(), self.own.clone());
         let waiting = std::mem::take(&mut self.waiting);
+        let sweeper = self.keeper.sweeper.clone();
         self.store.commit(batch, move |kept| {
             if let Err(error) = kept {
                 for (reply, _) in waiting {
@@ -315,7 +332,27 @@ impl Worker {
             for run in ended {
                 watchers.remove(&run);
             }
+            for mission in missions {
+                sweeper.lock().unwrap_or_else(PoisonError::into_inner).send(mission);
+            }
         });
+    }
+
+    /// What runs that end now want deleted is written down before their end is, so that a crash forgets none of it.
+    fn doom(&self, cut: &Cut) -> Vec<Mission> {
+        let mut missions = Vec::new();
+        for run in cut.ended.iter().filter_map(|run| self.pump.engine.run(*run)) {
+            let mut items = garbage::of(run);
+            items.retain(|item| item.strategy == GcStrategy::OnWorkflowCompletion);
+            if items.is_empty() {
+                continue;
+            }
+            let doomed = Doomed::new(run.id, &run.state.namespace, GcStrategy::OnWorkflowCompletion, items);
+            // Not written down it is still done now; only a crash in between would leave the bytes behind.
+            let _ = doomed.write(&self.keeper.data_dir);
+            missions.push(doomed.mission(self.pump.engine.world()));
+        }
+        missions
     }
 
     fn batch(&self, cut: &Cut) -> Batch {

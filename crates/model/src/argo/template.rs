@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Artifact, Call, IntOrText, Synchronization, Text, Volume};
+use super::{Artifact, ArtifactLocation, Call, IntOrText, Synchronization, Text, Volume};
 use crate::task::Labels;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -28,6 +28,7 @@ pub struct Template {
     pub metadata: TemplateMetadata,
     pub priority: Option<i32>,
     pub termination_grace_period_seconds: Option<u64>,
+    pub archive_location: Option<ArtifactLocation>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

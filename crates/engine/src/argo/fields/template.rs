@@ -4,7 +4,8 @@ use super::{
     LABELLED, NO_PODS,
     call::{STEP_GROUPS, TASKS},
     container::{CONTAINER, SCRIPT},
-    data::{ARCHIVE_LOCATION, INPUTS, OUTPUTS},
+    data::{INPUTS, OUTPUTS},
+    location::ARCHIVE_LOCATION,
     lock::SYNCHRONIZATION,
     volume::VOLUMES,
 };
