@@ -435,6 +435,7 @@ impl Flight {
             result: wanted.result.then(|| self.answer.result.clone().unwrap_or_else(|| said.clone())),
             parameters: wanted.parameters.iter().map(|(name, _)| (name.clone(), parameter(name))).collect(),
             artifacts: wanted.artifacts.iter().map(|wanted| (wanted.name.clone(), artifact(wanted))).collect(),
+            log: wanted.log.as_deref().map(artifact),
             ..Collected::default()
         }
     }
