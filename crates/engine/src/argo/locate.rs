@@ -148,3 +148,76 @@ impl Secrets<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use octoflow_model::meta::KeyedData;
+    use serde_json::json;
+
+    use super::*;
+
+    fn world() -> World {
+        let mut world = World::default();
+        let mut data = KeyedData::default();
+        data.entries.insert("a".to_owned(), b"AK\n".to_vec());
+        data.entries.insert("s".to_owned(), b"SK".to_vec());
+        world.put(Keyed::Secret, "ns", "cred", data);
+        world
+    }
+
+    fn completed(place: Value) -> Result<Location, String> {
+        complete(&world(), "ns", &serde_json::from_value(place).unwrap())
+    }
+
+    #[test]
+    fn secrets_are_looked_up_and_print_as_stars() {
+        let place = json!({"s3": {"bucket": "b", "key": "k", "endpoint": "h:9000", "insecure": true,
+            "accessKeySecret": {"name": "cred", "key": "a"}, "secretKeySecret": {"name": "cred", "key": "s"}}});
+        let Location::S3(bucket) = completed(place).unwrap() else { panic!("a bucket") };
+        let keys = bucket.keys.as_ref().unwrap();
+        assert_eq!((keys.access.reveal(), keys.secret.reveal()), ("AK", "SK"));
+        let shown = format!("{bucket:?}");
+        assert!(!shown.contains("SK") && !shown.contains("AK"), "{shown}");
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        for (place, why) in [
+            (json!({"s3": {"bucket": "b"}}), "bucket and a key"),
+            (json!({"s3": {"bucket": "b", "key": "k", "accessKeySecret": {"name": "cred", "key": "a"}}}), "or neither"),
+            (json!({"s3": {"bucket": "b", "key": "k", "accessKeySecret": {"name": "x", "key": "a"}}}), "Secret 'x'"),
+            (json!({"http": {}}), "needs a url"),
+            (json!({"git": {"revision": "main"}}), "needs a repo"),
+            (json!({"gcs": {"bucket": "b", "key": "k"}}), "not supported"),
+        ] {
+            let error = completed(place).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_repository_is_read_as_its_config_map_describes_it() {
+        let read = |text: &str| Repository::read(text.as_bytes());
+        let found = read("archiveLogs: true\ns3:\n  bucket: b\n  keyFormat: x/{{pod.name}}\n").unwrap();
+        assert_eq!((found.archive_logs, found.key_format.as_deref()), (true, Some("x/{{pod.name}}")));
+        let found = read("s3: {bucket: b, keyPrefix: old/}").unwrap();
+        assert_eq!(found.key_format.as_deref(), Some("old/{{workflow.name}}/{{pod.name}}"));
+        assert!(read("archiveLogs: true").unwrap().store.is_none());
+        for wrong in ["gcs: {bucket: b}", "s3: {endpoint: e}", "s3: [", "s3: text"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_key_alone_is_a_key_of_the_default_repository() {
+        let key = |place: Value| {
+            let place: ArtifactLocation = serde_json::from_value(place).unwrap();
+            place.key_only().map(str::to_owned)
+        };
+        assert_eq!(key(json!({"s3": {"key": "k"}})).as_deref(), Some("k"));
+        assert_eq!(key(json!({"gcs": {"key": "k"}})).as_deref(), Some("k"));
+        assert_eq!(key(json!({"azure": {"blob": "k"}})).as_deref(), Some("k"));
+        assert_eq!(key(json!({"s3": {"key": "k", "bucket": "b"}})), None);
+        assert_eq!(key(json!({"http": {"url": "u"}})), None);
+    }
+}

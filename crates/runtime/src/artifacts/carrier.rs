@@ -104,8 +104,8 @@ impl Carrier {
     pub fn delete(&self, away: Option<&Location>, namespace: &str, artifact: &StoredArtifact) -> Result<(), Error> {
         match away {
             // What lies below the key of a single object belongs to others.
-            Some(Location::S3(bucket)) => s3::Client::new(self, bucket)?.delete(self.is_tree(artifact), &|| true)?,
-            Some(Location::Http(web)) => patiently(&|| true, || web::delete(self, web))?,
+            Some(Location::S3(bucket)) => s3::Client::new(self, bucket)?.delete(self.is_tree(artifact), ONCE)?,
+            Some(Location::Http(web)) => patiently(ONCE, || web::delete(self, web))?,
             Some(Location::Git(_) | Location::Local(_)) | None => {}
         }
         let at = LocalKey { namespace: namespace.to_owned(), key: artifact.key.clone() };
@@ -143,6 +143,9 @@ impl Carrier {
         self.store.begin().map_err(|error| Trouble::lasting(describe(error)))
     }
 }
+
+/// Nobody waits: what cannot be deleted now is tried again another day.
+const ONCE: Alive<'static> = &|| false;
 
 /// Several objects become one directory.
 struct Tree<'a> {
