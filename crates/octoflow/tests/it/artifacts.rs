@@ -1,5 +1,7 @@
 //! Artifacts through the real command: kept by key, packed as zip, fetched from and sent to servers, and deleted in time.
 
+#![expect(clippy::print_stderr, reason = "a skipped test is told loudly")]
+
 use std::{
     fs,
     io::{BufRead, BufReader, Write},
@@ -112,11 +114,8 @@ fn a_key_is_found_again_by_a_later_step_and_a_later_run() {
     assert_eq!(said.code, 1, "{said}");
     assert!(said.err.contains("there is no artifact with the key `shared/me/out`"), "{said}");
     let fourth = workflow("fourth", "", &(only.to_owned() + &take("nothing", ", optional: true")));
-    let said = stage.octoflow(&["run", &stage.file("fourth.yaml", fourth)]);
-    assert!(said.err.contains("cat") || said.code == 0 || said.code == 1, "{said}");
-    let object = stage.json(&["get", "fourth", "-o", "json"]);
-    assert_eq!(node(&object, "take")["type"], "Pod", "it ran without its optional input");
-    assert!(stage.good(&["logs", "fourth"]).out.lines().all(|line| !line.contains("kept")));
+    stage.good(&["run", &stage.file("fourth.yaml", fourth)]);
+    assert!(!stage.good(&["logs", "fourth"]).out.contains("kept"), "it ran without its optional input");
 }
 
 const THREE: &str = "    outputs:\n      artifacts:\n      - {name: soon, path: /tmp/o, artifactGC: {strategy: OnWorkflowCompletion}}\n      - {name: later, path: /tmp/o}\n      - {name: never, path: /tmp/o, artifactGC: {strategy: Never}}\n";
