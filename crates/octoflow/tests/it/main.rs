@@ -6,6 +6,8 @@ mod bad_input;
 mod inspect;
 mod interrupt;
 mod lint;
+mod linted_corpus;
+mod marked;
 mod referred;
 mod run;
 mod stage;

@@ -64,6 +64,14 @@ pub(super) fn check(
                     format!("nothing is called `{}` (character {} of the expression)", short(&shown), reference.column);
                 (format!("failed to resolve {{{{={}}}}}: {message}", short(text)), scope.help(&shown))
             }),
+            // Whoever submits may add arguments; everything else is written down.
+            Found::Unknown if reference.root() != "workflow" => report.warn_with(at, code::UNRESOLVED, || {
+                let message = format!("nothing can ever be called `{}`, so it is always nil", short(&shown));
+                (message, scope.help(&shown))
+            }),
+            Found::Left(why) => {
+                report.warn(at, code::UNRESOLVED, || format!("nothing stands for `{}`: {why}", short(&shown)))
+            }
             Found::Task(task) if !prepared => tasks(report, at, task),
             _ => {}
         }

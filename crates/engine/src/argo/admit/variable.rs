@@ -226,6 +226,18 @@ impl Walker<'_> {
                 expression::field(report, &place.key("expression"), &scope, &from.expression, &mut ignore);
             }
         }
+        let raw = &self.subject.manifest["spec"];
+        if let Some(hooks) = raw.get("hooks") {
+            self.value(report, &at.key("hooks"), &scope, hooks, &mut ignore);
+        }
+        // The dialect does not check these; what is wrong with them is found when they are used.
+        let mut aside = Report::default();
+        for field in ["volumes", "volumeClaimTemplates", "synchronization", "podMetadata"] {
+            if let Some(value) = raw.get(field) {
+                self.value(&mut aside, &at.key(field), &scope, value, &mut ignore);
+            }
+        }
+        report.absorb(Vec::new(), aside.softened());
         let hooks = at.key("hooks");
         for (moment, hook) in &spec.hooks {
             self.hook(report, &hooks.key(moment), &scope, hook, &mut ignore);
@@ -268,8 +280,10 @@ impl Walker<'_> {
     fn text(&self, report: &mut Report, at: &At<'_>, scope: &Scope<'_>, text: &str, tasks: &mut Tasks<'_>) {
         tag::each(text, &mut |tag| {
             match tag {
-                Tag::Expression { text, parsed } => expression::check(report, at, scope, text, &parsed, tasks),
-                Tag::Name(body) => self.name(report, at, scope, body, tasks),
+                Tag::Expression { text, parsed } => {
+                    expression::check(report, &at.part(text), scope, text, &parsed, tasks);
+                }
+                Tag::Name(body) => self.name(report, &at.part(tag::whole(text, body)), scope, body, tasks),
             }
             // When nothing more will be told, nothing more is worth looking at.
             !report.is_full()

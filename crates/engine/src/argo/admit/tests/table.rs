@@ -503,8 +503,8 @@ fn ignored_fields_are_warned_of_once_and_missing_config_maps_are_no_errors() {
     let expected = [
         ("OF1013", "spec.templates[0].container.imagePullPolicy"),
         ("OF1013", "spec.templates[0].nodeSelector"),
-        ("OF1013", "spec.templates[1].container.env[1]"),
-        ("OF1040", "spec.templates[0].container.envFrom[1]"),
+        ("OF1013", "spec.templates[1].container.env[1].valueFrom.fieldRef.fieldPath"),
+        ("OF1040", "spec.templates[0].container.envFrom[1].configMapRef.name"),
     ];
     assert_eq!(found, expected.map(|(code, path)| (code.to_owned(), path.to_owned())));
 }
