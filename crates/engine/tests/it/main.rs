@@ -8,6 +8,7 @@ mod plan;
 mod play;
 mod text;
 mod town;
+mod variables;
 
 mod closing;
 mod conditions;

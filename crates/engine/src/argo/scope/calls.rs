@@ -19,6 +19,8 @@ impl Scope<'_> {
             "startedAt" => return Lookup::Text(self.node(self.carrier(subject)).started.to_string()),
             "finishedAt" => return self.node(self.carrier(subject)).finished.map(|at| at.to_string()).into(),
             "name" => return Lookup::Text(call.to_owned()),
+            // Tasks run on the machine of the engine, whose name the engine does not know.
+            "hostNodeName" => return Lookup::Text("localhost".to_owned()),
             // An older spelling of `outputs.exitCode`.
             "exitCode" => return self.call(root, call, "outputs.exitCode"),
             _ => {}
@@ -100,7 +102,7 @@ impl Scope<'_> {
             return None;
         }
         let mut fields = Map::new();
-        for field in ["id", "status", "startedAt", "finishedAt", "name"] {
+        for field in ["id", "status", "startedAt", "finishedAt", "name", "hostNodeName", "exitCode"] {
             if let Lookup::Text(text) = self.call(root, call, field) {
                 fields.insert(field.to_owned(), text.into());
             }
