@@ -27,6 +27,7 @@ pub mod lock;
 mod metadata;
 mod outputs;
 mod retry;
+mod room;
 mod scope;
 mod sequence;
 mod steps;
@@ -35,5 +36,6 @@ mod suspend;
 mod task;
 mod turn;
 
+pub(crate) use room::MOST_NODES;
 pub use run::{Run, State};
 pub use turn::Turn;

@@ -24,9 +24,17 @@ pub enum Keyed {
 }
 
 /// What runs can refer to beside their own manifest.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct World {
     keyed: BTreeMap<(Keyed, String, String), KeyedData>,
+    /// How many nodes a run may have.
+    pub(crate) most_nodes: usize,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self { keyed: BTreeMap::new(), most_nodes: crate::argo::MOST_NODES }
+    }
 }
 
 impl World {
@@ -69,6 +77,11 @@ impl Engine {
             locks: Locks::default(),
             wakes: BTreeSet::new(),
         }
+    }
+
+    /// Lets runs have fewer nodes than they may have anyway.
+    pub fn limit_nodes(&mut self, most: usize) {
+        self.world.most_nodes = most.min(crate::argo::MOST_NODES);
     }
 
     pub fn put_keyed(&mut self, kind: Keyed, namespace: &str, name: &str, data: KeyedData) {

@@ -9,5 +9,5 @@ mod target;
 mod words;
 
 pub use case::{Case, case};
-pub use seeds::{Seeds, folder};
+pub use seeds::{BROKE, Seeds, folder};
 pub use target::{TARGETS, Target};

@@ -12,6 +12,7 @@ use octoflow_model::{
 use super::{
     node::{Body, Dag, Fan, Group, Leaf, Lock, Node},
     program::Program,
+    room,
     run::{Run, State, Todo},
 };
 
@@ -44,6 +45,7 @@ impl Run {
             active_children: std::collections::HashMap::new(),
             failed_children: std::collections::HashMap::new(),
             progress: (0, 0),
+            weight: 0,
         };
         let manifest = submission.manifest.to_string().into();
         let todo = Todo { run: true, ..Todo::default() };
@@ -92,6 +94,7 @@ impl Run {
             }
             Fact::Locked { node, wake, .. } => self.unbar(*node, *wake),
             Fact::Expanded { node, call, items } => {
+                self.state.weight += room::of_items(items);
                 if let Some(fan) = self.fan_mut(*node, *call) {
                     fan.items = Some(items.clone());
                 }
@@ -160,6 +163,7 @@ impl Run {
 
     fn add(&mut self, added: &NodeAdded) {
         let at = NodeIx(self.state.nodes.len() as u32);
+        self.state.weight += added.name.len() as u64 + room::of_inputs(&added.inputs);
         for before in &added.after {
             self.state.nodes[before.at()].children.push(at);
         }
@@ -311,6 +315,7 @@ impl Run {
 
     fn finish(&mut self, finished: &NodeFinished) {
         let at = finished.node;
+        self.state.weight += room::of_outputs(&finished.outputs);
         let node = &mut self.state.nodes[at.at()];
         let done_well = matches!(finished.phase, Phase::Succeeded | Phase::Skipped | Phase::Omitted);
         node.phase = finished.phase;

@@ -53,6 +53,8 @@ pub struct State {
     pub failed_children: HashMap<NodeIx, u32>,
     /// Tasks done well, and tasks known so far.
     pub progress: (u32, u32),
+    /// Bytes of names, items, inputs and outputs.
+    pub weight: u64,
 }
 
 impl State {

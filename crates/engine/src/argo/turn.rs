@@ -116,6 +116,7 @@ impl<'a> Turn<'a> {
         outputs: OutputValues,
         outbound: Vec<NodeIx>,
     ) {
+        let (phase, message, outputs) = super::room::ending(self.run.state.weight, phase, message, outputs);
         self.decide(Fact::Finished(Box::new(NodeFinished {
             node: at,
             phase,

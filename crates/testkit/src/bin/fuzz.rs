@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use octoflow_testkit::fuzz::{Seeds, TARGETS, Target, case, folder};
+use octoflow_testkit::fuzz::{BROKE, Seeds, TARGETS, Target, case, folder};
 
 const HELP: &str = "\
 The fuzzer
@@ -179,7 +179,7 @@ fn keep(target: &Target, text: &[u8]) -> io::Result<PathBuf> {
     let sum = text
         .iter()
         .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
-    let file = folder(target.name).join(format!("broke-{sum:016x}"));
+    let file = folder(target.name).join(format!("{BROKE}{sum:016x}"));
     fs::write(&file, text)?;
     Ok(file)
 }

@@ -25,6 +25,7 @@ pub(super) fn run(manifest: &Value, stored: Stored) -> Result<Vec<String>, Strin
         return Ok(Vec::new());
     }
     let mut engine = Engine::new(Capacity { slots: 50, cpu_milli: 1_000_000, memory_bytes: u64::MAX });
+    engine.limit_nodes(MOST_NODES);
     let (name, namespace, uid) = ("w".to_owned(), "default".to_owned(), "u".to_owned());
     let submission = Submission { name, namespace, uid, at: DAWN, manifest: manifest.clone(), stored };
     let mut now = DAWN;

@@ -10,6 +10,9 @@ use std::{
 #[derive(Debug, Clone, Default)]
 pub struct Seeds(pub Vec<(String, Vec<u8>)>);
 
+/// What the names of files begin with that hold a text which once broke something.
+pub const BROKE: &str = "broke-";
+
 /// Where the seeds of a target lie.
 pub fn folder(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(target)
@@ -19,11 +22,20 @@ impl Seeds {
     /// Everything a target begins with. The project's own manifests, right and wrong, are seeds too.
     pub fn of(target: &str) -> io::Result<Self> {
         let mut seeds = Self::load(&folder(target))?;
+        seeds.0.retain(|(name, _)| !name.starts_with(BROKE));
         if target == "manifest" {
             for more in ["../../examples/argo", "../octoflow/tests/lint"] {
                 seeds.0.extend(Self::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join(more))?.0);
             }
         }
+        Ok(seeds)
+    }
+
+    /// The texts that once broke something. They are tried again, and nothing grows from them: a case must stay the same
+    /// when one is added.
+    pub fn broken(target: &str) -> io::Result<Self> {
+        let mut seeds = Self::load(&folder(target))?;
+        seeds.0.retain(|(name, _)| name.starts_with(BROKE));
         Ok(seeds)
     }
 
