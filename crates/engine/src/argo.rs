@@ -36,6 +36,6 @@ mod suspend;
 mod task;
 mod turn;
 
-pub(crate) use room::MOST_NODES;
+pub(crate) use room::{MOST_BYTES, MOST_NODES};
 pub use run::{Run, State};
 pub use turn::Turn;

@@ -27,13 +27,14 @@ pub enum Keyed {
 #[derive(Debug)]
 pub struct World {
     keyed: BTreeMap<(Keyed, String, String), KeyedData>,
-    /// How many nodes a run may have.
+    /// How many nodes a run may have, and how many bytes of names and values.
     pub(crate) most_nodes: usize,
+    pub(crate) most_bytes: u64,
 }
 
 impl Default for World {
     fn default() -> Self {
-        Self { keyed: BTreeMap::new(), most_nodes: crate::argo::MOST_NODES }
+        Self { keyed: BTreeMap::new(), most_nodes: crate::argo::MOST_NODES, most_bytes: crate::argo::MOST_BYTES }
     }
 }
 
@@ -79,9 +80,10 @@ impl Engine {
         }
     }
 
-    /// Lets runs have fewer nodes than they may have anyway.
-    pub fn limit_nodes(&mut self, most: usize) {
-        self.world.most_nodes = most.min(crate::argo::MOST_NODES);
+    /// Lets runs have fewer nodes, and fewer bytes of names and values, than they may have anyway.
+    pub fn limit_runs(&mut self, nodes: usize, bytes: u64) {
+        self.world.most_nodes = nodes.min(crate::argo::MOST_NODES);
+        self.world.most_bytes = bytes.min(crate::argo::MOST_BYTES);
     }
 
     pub fn put_keyed(&mut self, kind: Keyed, namespace: &str, name: &str, data: KeyedData) {

@@ -219,7 +219,8 @@ impl Turn<'_> {
                 .born_wrong(birth, format!("Maximum recursion depth exceeded: calls may nest {MAX_DEPTH} deep"));
         }
         let full = room::full(self.run.state.nodes.len(), self.world.most_nodes);
-        if let Some(why) = full.or_else(|| room::refuse(self.run.state.weight, room::of_inputs(&inputs))) {
+        let heavy = || room::refuse(self.run.state.weight, room::of_inputs(&inputs), self.world.most_bytes);
+        if let Some(why) = full.or_else(heavy) {
             return self.born_wrong(birth, why);
         }
         if !matches!(birth.role, Role::Attempt(_)) && self.run.program.retry(&recipe.template).is_some() {

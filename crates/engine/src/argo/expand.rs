@@ -35,12 +35,15 @@ impl Turn<'_> {
         if !call.looped() {
             return Loop::None;
         }
+        if let Some(why) = room::full(self.run.state.nodes.len(), self.world.most_nodes) {
+            return Loop::Wrong(why);
+        }
         match items(call, &self.frame_scope(frame, &instance)) {
             Ok(items) if items.is_empty() => Loop::Skip("Skipped, empty params".to_owned()),
             Ok(items) if items.len() > MAX_ITEMS => {
                 Loop::Wrong(format!("the loop has {} items; at most {MAX_ITEMS} are allowed", items.len()))
             }
-            Ok(items) => match room::refuse(self.run.state.weight, room::of_items(&items)) {
+            Ok(items) => match room::refuse(self.run.state.weight, room::of_items(&items), self.world.most_bytes) {
                 Some(why) => Loop::Wrong(why),
                 None => Loop::Items(items),
             },

@@ -12,7 +12,7 @@ pub(crate) const LARGEST: usize = 64 * 1024 * 1024;
 
 /// The most bytes of names, items, inputs and outputs of one run. A loop of a million small items takes a third of it;
 /// what is larger belongs into artifacts, which are files.
-pub(crate) const MOST: u64 = 512 * 1024 * 1024;
+pub(crate) const MOST_BYTES: u64 = 512 * 1024 * 1024;
 
 /// The most nodes of one run: a loop of a million items, each tried again once, fits. What makes more is a recursion or a
 /// retry that runs nothing and would never end.
@@ -58,18 +58,23 @@ fn of_item(item: &Value) -> u64 {
 }
 
 /// Why so many bytes more are too many, if they are.
-pub(super) fn refuse(held: u64, more: u64) -> Option<String> {
-    (held.saturating_add(more) > MOST).then(|| {
+pub(super) fn refuse(held: u64, more: u64, most: u64) -> Option<String> {
+    (held.saturating_add(more) > most).then(|| {
         format!(
             "the names, inputs and outputs of the run would take more than {} MiB, its limit; pass large data as artifacts",
-            MOST / 1024 / 1024
+            most / 1024 / 1024
         )
     })
 }
 
 /// What a node ends with whose outputs find no room.
-pub(super) fn ending(held: u64, phase: Phase, message: String, outputs: OutputValues) -> (Phase, String, OutputValues) {
-    match refuse(held, of_outputs(&outputs)) {
+pub(super) fn ending(
+    (held, most): (u64, u64),
+    phase: Phase,
+    message: String,
+    outputs: OutputValues,
+) -> (Phase, String, OutputValues) {
+    match refuse(held, of_outputs(&outputs), most) {
         Some(why) if of_outputs(&outputs) > 0 => {
             let exit_code = outputs.exit_code;
             let phase = if phase == Phase::Succeeded { Phase::Error } else { phase };

@@ -84,6 +84,13 @@ impl<'a> Turn<'a> {
         if node.barred {
             return self.visit_barred(at);
         }
+        // What was born just before the run became full must not make its calls.
+        if matches!(node.kind, NodeKind::Steps | NodeKind::Dag)
+            && node.children.is_empty()
+            && let Some(why) = super::room::full(self.run.state.nodes.len(), self.world.most_nodes)
+        {
+            return self.finish(at, Phase::Error, why);
+        }
         match node.kind {
             NodeKind::Pod | NodeKind::Http => self.visit_leaf(at),
             NodeKind::Suspend => self.visit_suspend(at),
@@ -116,7 +123,8 @@ impl<'a> Turn<'a> {
         outputs: OutputValues,
         outbound: Vec<NodeIx>,
     ) {
-        let (phase, message, outputs) = super::room::ending(self.run.state.weight, phase, message, outputs);
+        let room = (self.run.state.weight, self.world.most_bytes);
+        let (phase, message, outputs) = super::room::ending(room, phase, message, outputs);
         self.decide(Fact::Finished(Box::new(NodeFinished {
             node: at,
             phase,

@@ -22,6 +22,7 @@ mod properties;
 mod reasons;
 mod referred;
 mod retry;
+mod room;
 mod runs;
 mod scenarios;
 mod schema;

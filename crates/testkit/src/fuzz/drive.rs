@@ -19,13 +19,16 @@ const MOST_INPUTS: usize = 300;
 /// A run of more nodes than this is large on purpose; it is left to tests of large runs.
 const MOST_NODES: usize = 3_000;
 
+/// Nor need texts grow further than this to show that they do.
+const MOST_BYTES: u64 = 64 * 1024 * 1024;
+
 /// The last argument of every task that was started, in order.
 pub(super) fn run(manifest: &Value, stored: Stored) -> Result<Vec<String>, String> {
     if size(manifest) > MOST_NODES as u64 {
         return Ok(Vec::new());
     }
     let mut engine = Engine::new(Capacity { slots: 50, cpu_milli: 1_000_000, memory_bytes: u64::MAX });
-    engine.limit_nodes(MOST_NODES);
+    engine.limit_runs(MOST_NODES, MOST_BYTES);
     let (name, namespace, uid) = ("w".to_owned(), "default".to_owned(), "u".to_owned());
     let submission = Submission { name, namespace, uid, at: DAWN, manifest: manifest.clone(), stored };
     let mut now = DAWN;
