@@ -88,6 +88,15 @@ fn every_function_that_is_there_has_an_example() {
 }
 
 #[test]
+fn the_documentation_lists_every_function_that_is_there() {
+    let page = include_str!("../../../../../../docs/dialects/argo.md");
+    let builtins = builtin::names().chain(Predicate::NAMES.iter().map(|(name, _)| *name));
+    let missing: Vec<&str> =
+        builtins.chain(sprig::names()).filter(|name| !page.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
 fn paths_and_addresses() {
     gives(&[
         ("sprig.base('/')", "\"/\""),
