@@ -26,7 +26,7 @@ Targets: expression, when, depends, template, manifest. Findings are kept among 
 crates/testkit/seeds, where the tests try them again.";
 
 /// A case that takes longer than this does not come back; the slowest honest one takes a second.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// What one case may use, with everything the program holds anyway, in kibibytes: four gibibytes.
 const MEMORY: u64 = 4 * 1024 * 1024;
 

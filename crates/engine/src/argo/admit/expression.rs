@@ -55,6 +55,11 @@ pub(super) fn check(
             return;
         }
     };
+    for flaw in program.flaws() {
+        report.error(at, code::EXPRESSION, || {
+            format!("the expression `{}` is wrong at character {}: {}", short(text.trim()), flaw.column, flaw.message)
+        });
+    }
     let prepared = ["??", "?.", "nil"].iter().any(|sign| text.contains(sign));
     for reference in program.roots() {
         let shown = reference.path.join(".");

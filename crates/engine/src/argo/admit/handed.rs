@@ -1,7 +1,7 @@
 //! What calls hand over: arguments the called template does not take, and references of the wrong kind.
 //! That something is missing is told elsewhere.
 
-use octoflow_model::argo::{Arguments, Artifact};
+use octoflow_model::argo::{Arguments, Artifact, template::Parameter};
 
 use super::{
     Subject,
@@ -50,6 +50,7 @@ fn extra(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, callee: &Ent
     let inputs = &callee.inputs;
     let list = at.key("parameters");
     for (index, given) in arguments.parameters.iter().enumerate() {
+        value(report, &list.index(index), of, callee, given);
         if !name::has_variables(&given.name) && !inputs.parameter(&given.name) {
             tell(report, &list.index(index), of, callee, ("parameter", &given.name), &inputs.parameters);
         }
@@ -59,6 +60,34 @@ fn extra(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, callee: &Ent
         if !name::has_variables(&given.name) && !inputs.artifact(&given.name) {
             tell(report, &list.index(index), of, callee, ("artifact", &given.name), &inputs.artifacts);
         }
+    }
+}
+
+/// A value that can be seen to be wrong: not among those the input allows, or an artifact.
+fn value(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, callee: &Entry<'_>, given: &Parameter) {
+    let Some(text) = given.value.as_ref().map(|value| value.0.as_str()) else { return };
+    let named = |parameter: &&Parameter| parameter.name == given.name;
+    let choices = callee.template.inputs.parameters.iter().find(named).and_then(|input| input.choices.as_ref());
+    if let Some(choices) = choices
+        && !name::has_variables(text)
+        && !choices.iter().any(|choice| choice.0 == text || name::has_variables(&choice.0))
+    {
+        report.warn_with(&at.key("value"), code::NOT_IN_ENUM, || {
+            let known: Vec<String> = choices.iter().take(20).map(|choice| format!("`{}`", short(&choice.0))).collect();
+            let message = format!(
+                "{} hands over '{}', which is not in the enum list of the parameter '{}'",
+                of(),
+                short(text),
+                short(&given.name)
+            );
+            (message, Some(format!("allowed are: {}", known.join(", "))))
+        });
+    }
+    if lone(text).is_some_and(names_artifact) {
+        report.warn_with(&at.key("value"), code::ARTIFACT, || {
+            let message = format!("'{}' is an artifact; as a parameter it stays the text it is", short(text));
+            (message, Some("hand it over under `arguments.artifacts`, with `from`".to_owned()))
+        });
     }
 }
 

@@ -110,7 +110,9 @@ impl Walker<'_> {
             };
             let place = at.call(spot);
             self.call(report, &place, &scope, spot, call, &mut |_, _, task| {
-                if let Spot::Task(own) = spot {
+                if let Spot::Task(own) = spot
+                    && self.subject.graphs[index].as_ref().is_some_and(|graph| graph.readable(own))
+                {
                     pairs.push((own, task));
                 }
             });
@@ -232,7 +234,7 @@ impl Walker<'_> {
         }
         // The dialect does not check these; what is wrong with them is found when they are used.
         let mut aside = Report::default();
-        for field in ["volumes", "volumeClaimTemplates", "synchronization", "podMetadata"] {
+        for field in ["volumes", "volumeClaimTemplates", "synchronization", "podMetadata", "workflowMetadata"] {
             if let Some(value) = raw.get(field) {
                 self.value(&mut aside, &at.key(field), &scope, value, &mut ignore);
             }
