@@ -409,18 +409,12 @@ fn graphs() {
         (
             "/spec/templates/2/dag/tasks/1/depends",
             json!("a.Suceeded"),
-            &[
-                ("OF1024", "spec.templates[2].dag.tasks[1].depends"),
-                ("OF1028", "spec.templates[2].dag.tasks[1].arguments.parameters[0].value"),
-            ],
+            &[("OF1024", "spec.templates[2].dag.tasks[1].depends")],
         ),
         (
             "/spec/templates/2/dag/tasks/1/depends",
             json!("a &&"),
-            &[
-                ("OF1024", "spec.templates[2].dag.tasks[1].depends"),
-                ("OF1028", "spec.templates[2].dag.tasks[1].arguments.parameters[0].value"),
-            ],
+            &[("OF1024", "spec.templates[2].dag.tasks[1].depends")],
         ),
         (
             "/spec/templates/2/dag/tasks/1/depends",
