@@ -10,7 +10,7 @@ use octoflow_model::{AttemptId, Fact, NodeIx, RunId, Time, argo::garbage::Garbag
 use octoflow_store::Reader;
 use serde_json::Value;
 
-use crate::{Error, record};
+use crate::{Error, brief, record};
 
 /// Why a node waits, or what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,14 +38,18 @@ pub fn garbage(reader: &Reader, run: RunId) -> Result<Vec<Garbage>, Error> {
     }
 }
 
+/// A finished run for a summary, if it is archived: of its nodes only those that ended badly, and retries.
+pub fn brief(reader: &Reader, run: RunId) -> Result<Option<Value>, Error> {
+    let Some(bytes) = reader.archive(run)? else { return Ok(None) };
+    brief::object(&bytes).map(Some).map_err(|error| Error::Journal { run, why: error.to_string() })
+}
+
 /// Which attempt's log belongs to which node, by node id.
 pub fn attempts(reader: &Reader, run: RunId) -> Result<Vec<(String, AttemptId)>, Error> {
     let attempt = |task: u32| AttemptId { run, task: NodeIx(task), attempt: 0 };
-    if let Some(record) = archived(reader, run)? {
-        let tasks = record["tasks"].as_object().into_iter().flatten();
-        return Ok(tasks
-            .filter_map(|(id, at)| Some((id.clone(), attempt(u32::try_from(at.as_u64()?).ok()?))))
-            .collect());
+    if let Some(bytes) = reader.archive(run)? {
+        let tasks = brief::tasks(&bytes).map_err(|error| Error::Journal { run, why: error.to_string() })?;
+        return Ok(tasks.into_iter().map(|(id, task)| (id, attempt(task))).collect());
     }
     let run = folded(reader, run)?;
     let pods = (0..run.state.nodes.len() as u32).filter(|at| run.state.node(NodeIx(*at)).kind.tasked());

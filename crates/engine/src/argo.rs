@@ -35,6 +35,7 @@ mod meter;
 mod outputs;
 mod pod;
 mod retry;
+mod room;
 mod scope;
 mod sequence;
 mod steps;
@@ -44,5 +45,6 @@ mod task;
 mod turn;
 mod usage;
 
+pub(crate) use room::{MOST_BYTES, MOST_NODES};
 pub use run::{Run, State};
 pub use turn::Turn;

@@ -25,10 +25,24 @@ pub enum Keyed {
 }
 
 /// What runs can refer to beside their own manifest.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct World {
     keyed: BTreeMap<(Keyed, String, String), KeyedData>,
     pub(crate) meters: Meters,
+    /// How many nodes a run may have, and how many bytes of names and values.
+    pub(crate) most_nodes: usize,
+    pub(crate) most_bytes: u64,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self {
+            keyed: BTreeMap::new(),
+            meters: Meters::default(),
+            most_nodes: crate::argo::MOST_NODES,
+            most_bytes: crate::argo::MOST_BYTES,
+        }
+    }
 }
 
 impl World {
@@ -75,6 +89,12 @@ impl Engine {
             locks: Locks::default(),
             wakes: BTreeSet::new(),
         }
+    }
+
+    /// Lets runs have fewer nodes, and fewer bytes of names and values, than they may have anyway.
+    pub fn limit_runs(&mut self, nodes: usize, bytes: u64) {
+        self.world.most_nodes = nodes.min(crate::argo::MOST_NODES);
+        self.world.most_bytes = bytes.min(crate::argo::MOST_BYTES);
     }
 
     pub fn put_keyed(&mut self, kind: Keyed, namespace: &str, name: &str, data: KeyedData) {

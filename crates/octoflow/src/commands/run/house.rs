@@ -77,6 +77,15 @@ impl House {
         self.inner.object(run).map_err(explained)
     }
 
+    /// The same with only the nodes a summary speaks of.
+    pub(crate) fn brief(&self, run: RunId) -> Result<Value> {
+        let reader = self.inner.store().reader().map_err(local::explained)?;
+        match control::read::brief(&reader, run).map_err(explained)? {
+            Some(object) => Ok(object),
+            None => self.object(run),
+        }
+    }
+
     /// Which attempt's log belongs to which node, by node id.
     pub(crate) fn attempts(&self, run: RunId) -> Result<Vec<(String, AttemptId)>> {
         let reader = self.inner.store().reader().map_err(local::explained)?;

@@ -426,18 +426,12 @@ fn graphs() {
         (
             "/spec/templates/2/dag/tasks/1/depends",
             json!("a.Suceeded"),
-            &[
-                ("OF1024", "spec.templates[2].dag.tasks[1].depends"),
-                ("OF1028", "spec.templates[2].dag.tasks[1].arguments.parameters[0].value"),
-            ],
+            &[("OF1024", "spec.templates[2].dag.tasks[1].depends")],
         ),
         (
             "/spec/templates/2/dag/tasks/1/depends",
             json!("a &&"),
-            &[
-                ("OF1024", "spec.templates[2].dag.tasks[1].depends"),
-                ("OF1028", "spec.templates[2].dag.tasks[1].arguments.parameters[0].value"),
-            ],
+            &[("OF1024", "spec.templates[2].dag.tasks[1].depends")],
         ),
         (
             "/spec/templates/2/dag/tasks/1/depends",
@@ -520,8 +514,8 @@ fn ignored_fields_are_warned_of_once_and_missing_config_maps_are_no_errors() {
     let expected = [
         ("OF1013", "spec.templates[0].container.imagePullPolicy"),
         ("OF1013", "spec.templates[0].nodeSelector"),
-        ("OF1013", "spec.templates[1].container.env[1]"),
-        ("OF1040", "spec.templates[0].container.envFrom[1]"),
+        ("OF1013", "spec.templates[1].container.env[1].valueFrom.fieldRef.fieldPath"),
+        ("OF1040", "spec.templates[0].container.envFrom[1].configMapRef.name"),
     ];
     assert_eq!(found, expected.map(|(code, path)| (code.to_owned(), path.to_owned())));
 }
