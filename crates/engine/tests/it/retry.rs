@@ -250,7 +250,10 @@ fn a_lost_task_is_an_error_and_follows_the_retry_rules() {
 #[test]
 fn the_longest_duration_ends_attempts_of_whole_templates_too() {
     for (body, name) in [
-        ("steps: [[{name: a, template: ok, onExit: ok}], [{name: b, template: slow}, {name: c, template: wait}], [{name: d, template: ok}]]", "c"),
+        (
+            "steps: [[{name: a, template: ok, onExit: ok}], [{name: b, template: slow}, {name: c, template: wait}], [{name: d, template: ok}]]",
+            "c",
+        ),
         ("dag: {tasks: [{name: b, template: slow}, {name: c, template: inner, depends: b.Failed}]}", "'w[0].x(0)'"),
     ] {
         let done = check(&format!(
@@ -270,7 +273,7 @@ messages: {{x: Max duration limit exceeded, b: Step exceeded its deadline}}
 absent: ['x(1)', d]"
         ));
         let begun = done.starts.iter().find(|(_, name)| name == "w[1].y-after").unwrap().0;
-        assert!(begun.since(crate::play::DAWN) < std::time::Duration::from_secs(12), "{begun}");
+        assert!(begun.since(crate::play::DAWN) < Duration::from_secs(12), "{begun}");
     }
 }
 
