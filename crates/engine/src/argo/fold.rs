@@ -11,11 +11,13 @@ use octoflow_model::{
 };
 
 use super::{
-    node::{Body, Dag, Fan, Group, Leaf, Lock, Memo, Node},
+    node::{Body, Dag, Fan, Group, Leaf, Lock, Node},
     program::Program,
     room,
     run::{Run, State, Todo},
 };
+
+mod life;
 
 impl Run {
     /// A run begins with what was submitted.
@@ -116,26 +118,7 @@ impl Run {
                     self.todo.wakes.push((*deadline, Some(*node)));
                 }
             }
-            Fact::Started { node, at } => {
-                let slot = &mut self.state.nodes[node.at()];
-                slot.phase = Phase::Running;
-                slot.started = *at;
-                slot.ran = true;
-                if slot.body == Body::Leaf(Leaf::Launched) {
-                    slot.body = Body::Leaf(Leaf::Running);
-                }
-                if slot.hooked {
-                    self.todo.agenda.push_back(*node);
-                }
-                self.look_at_watchers();
-            }
-            Fact::Daemoned { node } => self.stand(*node),
-            Fact::Dismissed { node } => {
-                let slot = &mut self.state.nodes[node.at()];
-                slot.body = Body::Leaf(Leaf::Stopping);
-                slot.dismissed = true;
-                slot.wake = None;
-            }
+            Fact::Started { node, at } => self.start(*node, *at),
             Fact::Progressed { node, done, total } => {
                 self.change_share(*node, |node| node.progress = Some(Box::new((*done, *total))));
             }
@@ -153,10 +136,12 @@ impl Run {
             }
             Fact::Finished(finished) => self.finish(finished),
             Fact::Settled { node } => self.settle(*node),
-            Fact::Due { node, hook } => self.state.due.entry(*node).or_default().push(hook.clone()),
-            Fact::Recalled { node, cache, key, hit } => self.recall(*node, cache, key, *hit),
-            // The cache is not the run's.
-            Fact::Memoized { .. } => {}
+            Fact::Daemoned { .. }
+            | Fact::Dismissed { .. }
+            | Fact::Due { .. }
+            | Fact::Recalled { .. }
+            | Fact::Memoized { .. }
+            | Fact::Expired { .. } => self.apply_to_life(fact),
             Fact::Exported { parameter, artifact } => {
                 if let Some((name, value)) = parameter {
                     self.state.exported.insert(name.clone(), value.clone());
@@ -175,11 +160,6 @@ impl Run {
             }
             Fact::ShuttingDown { how, .. } => {
                 self.state.shutdown = Some(*how);
-                self.look_everywhere();
-            }
-            Fact::Expired { node, .. } => {
-                self.state.expired.insert(*node);
-                self.state.nodes[node.at()].wake = None;
                 self.look_everywhere();
             }
             Fact::DeadlinePassed { .. } => {
@@ -349,35 +329,6 @@ impl Run {
                 (role, body) => unreachable!("a node of role {role:?} cannot join a parent with body {body:?}"),
             },
             (role, None) => unreachable!("a node of role {role:?} has a parent"),
-        }
-    }
-
-    fn fire(&mut self, owner: Option<NodeIx>, name: &str, hook: NodeIx) {
-        self.state.fired.entry(owner).or_default().push(hook);
-        if let Some(due) = self.state.due.get_mut(&owner) {
-            due.retain(|other| other != name);
-            if due.is_empty() {
-                self.state.due.remove(&owner);
-            }
-        }
-    }
-
-    /// Something changed that a hook may look at though it is not its own node.
-    fn look_at_watchers(&mut self) {
-        self.todo.agenda.extend(&self.todo.watchers);
-        self.todo.run |= super::hook::run_watches(&self.program.workflow.spec);
-    }
-
-    fn recall(&mut self, at: NodeIx, cache: &str, key: &str, hit: bool) {
-        let kind = if hit { super::call::kind_of(&self.recipe_of(at).template) } else { None };
-        let node = &mut self.state.nodes[at.at()];
-        node.memo = Some(Box::new(Memo { cache: cache.to_owned(), key: key.to_owned(), hit }));
-        // What has been found is not tried, so there are no attempts to stand for.
-        if let (NodeKind::Retry, Some(kind)) = (node.kind, kind) {
-            self.count(at, -1);
-            self.state.nodes[at.at()].kind = kind;
-            self.count(at, 1);
-            self.state.progress.1 += u64::from(kind.executable());
         }
     }
 
