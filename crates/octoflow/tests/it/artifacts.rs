@@ -344,3 +344,45 @@ fn a_bucket_that_is_gone_never_keeps_a_run_from_being_deleted() {
     assert!(said.err.contains("the artifact `out` could not be deleted") && !said.err.contains(SECRET), "{said}");
     assert_eq!(files(&stage.data_dir().join("artifacts/doomed")).len(), 1, "it is written down for another try");
 }
+
+#[test]
+fn a_place_is_handed_down_to_the_task_that_needs_it() {
+    let stage = Stage::new();
+    let origin = stage.path("origin");
+    fs::create_dir(&origin).unwrap();
+    let git = |words: &[&str]| {
+        let mut command = Command::new("git");
+        command.args(["-c", "user.name=t", "-c", "user.email=t@example.com"]).args(words).current_dir(&origin);
+        assert!(command.env("GIT_CONFIG_GLOBAL", "/dev/null").status().unwrap().success(), "{words:?}");
+    };
+    git(&["init", "--quiet", "--initial-branch=main", "."]);
+    fs::create_dir(origin.join("docs")).unwrap();
+    fs::write(origin.join("docs/read.me"), "checked out").unwrap();
+    git(&["add", "."]);
+    git(&["commit", "--quiet", "-m", "first"]);
+    let port = serve(|_| ok(b"from an argument"));
+    let arguments = format!(
+        "  arguments:\n    parameters: [{{name: branch, value: main}}]\n    artifacts:\n    - {{name: web, http: {{url: \"http://127.0.0.1:{port}/x\"}}}}\n    - {{name: code, subPath: docs, git: {{repo: \"file://{}\", revision: \"{{{{workflow.parameters.branch}}}}\"}}}}\n",
+        origin.display()
+    );
+    let main = "  - name: main\n    inputs: {artifacts: [{name: web}, {name: code}]}\n    steps:\n    - - name: inner\n        template: inner\n        arguments: {artifacts: [{name: web, from: \"{{inputs.artifacts.web}}\"}, {name: code, from: \"{{inputs.artifacts.code}}\"}]}\n";
+    let inner = "  - name: inner\n    inputs: {artifacts: [{name: web}, {name: code}]}\n    dag:\n      tasks:\n      - name: use\n        template: use\n        arguments: {artifacts: [{name: web, from: \"{{inputs.artifacts.web}}\"}, {name: code, from: \"{{inputs.artifacts.code}}\"}]}\n      - name: again\n        depends: use\n        template: again\n        arguments: {artifacts: [{name: all, fromExpression: \"tasks.use.outputs.result != '' ? tasks.use.outputs.artifacts.all : tasks.use.outputs.artifacts.none\"}]}\n";
+    let used = shell(
+        "use",
+        "cat /in/web /in/code/read.me; mkdir /out; cp /in/web /in/code/read.me /out",
+        "    inputs: {artifacts: [{name: web, path: /in/web}, {name: code, path: /in/code, mode: 0755}]}\n    outputs:\n      artifacts: [{name: all, path: /out, globalName: everything, archive: {zip: {}}}, {name: none, path: /none, optional: true}]\n",
+    );
+    let again =
+        shell("again", "cat /in/all/*", "    inputs: {artifacts: [{name: all, path: /in/all, archive: {zip: {}}}]}\n");
+    let text = workflow("handed", &arguments, &format!("{main}{inner}{used}{again}"));
+    stage.good(&["run", &stage.file("w.yaml", text)]);
+    let logs = stage.good(&["logs", "handed"]).out;
+    assert_eq!(logs.matches("from an argument").count(), 2, "{logs}");
+    assert_eq!(logs.matches("checked out").count(), 2, "{logs}");
+    let object = stage.json(&["get", "handed", "-o", "json"]);
+    let inputs = node(&object, "use")["inputs"]["artifacts"].as_array().unwrap();
+    let code = inputs.iter().find(|input| input["name"] == "code").unwrap();
+    assert!(code["fetched"]["digest"].as_str().unwrap().starts_with("git:"), "{code}");
+    assert_eq!(code["git"]["revision"], "main");
+    assert_eq!(object["status"]["outputs"]["artifacts"][0]["name"], "everything");
+}
