@@ -150,11 +150,12 @@ fn artifacts_are_deleted_at_the_end_of_the_run_or_with_it() {
 #[test]
 fn the_log_becomes_an_artifact_where_it_is_wanted() {
     let stage = Stage::new();
-    let main =
-        "  - name: main\n    steps:\n    - - {name: kept, template: kept}\n      - {name: not, template: plain}\n";
+    let main = "  - name: main\n    steps:\n    - - {name: kept, template: kept}\n      - {name: not, template: plain}\n      - {name: elsewhere, template: elsewhere}\n";
     let kept = shell("kept", "echo out; echo err >&2", "");
     let plain = shell("plain", "echo quiet", "    archiveLocation: {archiveLogs: false}\n");
-    let text = workflow("logs", "  archiveLogs: true\n", &(main.to_owned() + &kept + &plain));
+    let place = "    archiveLocation: {s3: {key: \"mine/{{workflow.name}}\"}}\n";
+    let elsewhere = shell("elsewhere", "echo there", place);
+    let text = workflow("logs", "  archiveLogs: true\n", &(main.to_owned() + &kept + &plain + &elsewhere));
     stage.good(&["run", &stage.file("w.yaml", text)]);
     let object = stage.json(&["get", "logs", "-o", "json"]);
     let log = artifact(&object, "kept", "main-logs");
@@ -162,6 +163,29 @@ fn the_log_becomes_an_artifact_where_it_is_wanted() {
     assert!(key.starts_with("logs/logs-kept-") && key.ends_with("/main.log"), "{key}");
     assert_eq!(log["local"]["size"], 8);
     assert!(node(&object, "not")["outputs"]["artifacts"].is_null());
+    assert_eq!(artifact(&object, "elsewhere", "main-logs")["local"]["key"], "mine/logs/main.log");
+}
+
+#[test]
+fn a_repository_that_nobody_described_is_an_error_that_says_so() {
+    let stage = Stage::new();
+    let output = "    outputs: {artifacts: [{name: out, path: /tmp/o}]}\n";
+    let refer = |name: &str, reference: &str| {
+        let spec = format!("  artifactRepositoryRef: {reference}\n");
+        stage.file("w.yaml", workflow(name, &spec, &shell("main", "echo 1 > /tmp/o", output)))
+    };
+    let said = stage.octoflow(&["run", &refer("named", "{configMap: my-repositories, key: x}")]);
+    assert!(said.code == 1 && said.err.contains("ConfigMap 'my-repositories' not found"), "{said}");
+    // Where nobody describes repositories at all, there is only this machine's.
+    stage.good(&["run", &refer("unnamed", "{key: x}")]);
+    let map = stage.file(
+        "map.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: artifact-repositories}\ndata: {bad: \"gcs: {bucket: b}\"}\n",
+    );
+    let said = stage.octoflow(&["run", &map, &refer("missing", "{key: x}")]);
+    assert!(said.code == 1 && said.err.contains("has no key 'x'"), "{said}");
+    let said = stage.octoflow(&["run", &refer("foreign", "{key: bad}")]);
+    assert!(said.code == 1 && said.err.contains("no other kind is supported"), "{said}");
 }
 
 /// Answers every request for a path with what `answer` says, until the test ends.

@@ -24,7 +24,11 @@ const DEFAULT_MARK: &str = "workflows.argoproj.io/default-artifact-repository";
 
 impl Turn<'_> {
     /// Where an input is fetched from.
-    pub(super) fn input_location(&self, template: &Template, place: &ArtifactLocation) -> Result<Location, String> {
+    pub(in crate::argo) fn input_location(
+        &self,
+        template: &Template,
+        place: &ArtifactLocation,
+    ) -> Result<Location, String> {
         let namespace = &self.run.state.namespace;
         let written = serde_json::to_string(place).map_err(|error| error.to_string())?;
         if let Some(tag) = written.split_once("{{").and_then(|(_, rest)| rest.split_once("}}")) {

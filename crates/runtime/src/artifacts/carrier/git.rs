@@ -318,3 +318,30 @@ fn may_pass(why: &str) -> bool {
     ];
     WORDS.iter().any(|word| why.contains(word))
 }
+
+#[cfg(test)]
+mod tests {
+    use octoflow_model::task::EnvValue;
+
+    use super::*;
+
+    #[test]
+    fn ssh_goes_to_the_address_that_was_checked_and_believes_only_known_hosts() {
+        let room = tempfile::tempdir().unwrap();
+        let policy = Policy::local();
+        let mut repository =
+            Repository { ssh_key: Some(EnvValue::Secret("-----BEGIN KEY-----".to_owned())), ..Repository::default() };
+        let address = Address::parse("git@localhost:a/b.git", &policy).unwrap();
+        let git = Git::new(&policy, &repository, room.path(), &|| true).unwrap();
+        let ssh = git.ssh(&address);
+        assert!(ssh.contains("-o HostKeyAlias=localhost") && ssh.contains("-o StrictHostKeyChecking=yes"), "{ssh}");
+        assert!(ssh.contains("-o HostName=127.0.0.1") || ssh.contains("-o HostName=::1"), "{ssh}");
+        assert!(ssh.contains("-F /dev/null") && ssh.contains("BatchMode=yes") && !ssh.contains("BEGIN"), "{ssh}");
+        let key = room.path().join("key");
+        assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(fs::read_to_string(key).unwrap().ends_with("-----\n"), "ssh wants a last newline");
+        repository.ignore_host_key = true;
+        let git = Git { policy: &policy, repository: &repository, room: room.path(), alive: &|| true };
+        assert!(git.ssh(&address).contains("StrictHostKeyChecking=no"));
+    }
+}
