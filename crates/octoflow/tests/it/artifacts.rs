@@ -178,6 +178,7 @@ fn a_repository_that_nobody_described_is_an_error_that_says_so() {
     assert!(said.code == 1 && said.err.contains("ConfigMap 'my-repositories' not found"), "{said}");
     // Where nobody describes repositories at all, there is only this machine's.
     stage.good(&["run", &refer("unnamed", "{key: x}")]);
+    stage.good(&["run", &refer("usual", "{configMap: artifact-repositories, key: x}")]);
     let map = stage.file(
         "map.yaml",
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: artifact-repositories}\ndata: {bad: \"gcs: {bucket: b}\"}\n",
