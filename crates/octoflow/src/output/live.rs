@@ -192,7 +192,7 @@ fn tree_lines(run: &Followed, which: &[usize], now: Time, paint: Paint) -> Vec<S
 }
 
 fn row(seen: &Seen, prefix: String, now: Time) -> Vec<Cell> {
-    let timed = seen.kind.word() == "Pod" && (seen.running.is_some() || seen.finished.is_some());
+    let timed = matches!(seen.kind.word(), "Pod" | "Container") && (seen.running.is_some() || seen.finished.is_some());
     let took = if timed { clock::short(seen.took(now)) } else { String::new() };
     vec![
         step(prefix, seen.phase.word(), seen.waits_for_resume(), &seen.display),
