@@ -176,6 +176,8 @@ fn tree_lines(run: &Followed, which: &[usize], now: Time, paint: Paint) -> Vec<S
                 phase: seen.phase.word(),
                 display: &seen.display,
                 started: Some(seen.started),
+                // Containers come into being after those they depend on.
+                rank: if seen.kind.word() == "Container" { *at } else { 0 },
                 unwanted: false,
             }
         })
