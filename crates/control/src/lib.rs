@@ -2,11 +2,14 @@
 //! It decides nothing itself: it carries what the engine decided to the disk, and only then to the world.
 
 mod archive;
+mod cache;
 mod chance;
 mod clock;
 mod error;
 mod house;
-mod keyed;
+pub mod keyed;
+mod known;
+mod meters;
 mod pump;
 pub mod read;
 mod record;
@@ -16,6 +19,7 @@ pub use chance::{name_suffix, new_uid};
 pub use clock::now;
 pub use error::Error;
 pub use house::{Config, House, Place, Submit};
+pub use meters::metrics;
 pub use octoflow_engine::schedule::Capacity;
 pub use pump::{Cut, Pump};
 pub use read::Explanation;

@@ -165,6 +165,14 @@ impl Followed {
             | Fact::Expanded { .. }
             | Fact::Launched { .. }
             | Fact::Settled { .. }
+            | Fact::Metered(_)
+            | Fact::Unmetered { .. }
+            | Fact::Due { .. }
+            | Fact::Expired { .. }
+            | Fact::Daemoned { .. }
+            | Fact::Dismissed { .. }
+            | Fact::Recalled { .. }
+            | Fact::Memoized { .. }
             | Fact::Exported { .. } => None,
         }
     }
@@ -282,6 +290,7 @@ pub(crate) mod tests {
             followed: false,
             wake: None,
             barred: false,
+            hooked: false,
             display: None,
         }))
     }

@@ -12,6 +12,7 @@ mod judge;
 mod lines;
 mod load;
 mod local;
+mod logic;
 mod names;
 mod output;
 mod pages;

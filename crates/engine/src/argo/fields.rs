@@ -6,6 +6,8 @@ mod container;
 mod data;
 mod loaded;
 mod lock;
+mod memo;
+mod metric;
 mod spec;
 mod template;
 mod volume;

@@ -17,7 +17,7 @@ mod quantity;
 mod volumes;
 
 pub(super) use patch::flaw as patch_flaw;
-pub(super) use quantity::resources;
+pub(super) use quantity::{resources, thousandths};
 
 /// Where a script's source lies inside its task.
 pub(crate) const SCRIPT_PATH: &str = "/argo/staging/script";
@@ -117,7 +117,9 @@ impl Turn<'_> {
 
     fn wanted(&self, at: NodeIx, instance: &Instance, pod: &str) -> Result<Wanted, String> {
         let template = &instance.template;
-        let mut wanted = Wanted { result: self.result_is_wanted(at, template), ..Wanted::default() };
+        // Whoever finds the outputs of a memoized task later may ask for its result though this caller does not.
+        let result = self.result_is_wanted(at, template) || template.memoize.is_some();
+        let mut wanted = Wanted { result, ..Wanted::default() };
         for parameter in &template.outputs.parameters {
             if let Some(path) = parameter.value_from.as_ref().and_then(|from| from.path.clone()) {
                 wanted.parameters.push((parameter.name.clone(), path));
@@ -139,15 +141,16 @@ impl Turn<'_> {
         Ok(wanted)
     }
 
-    /// Some text of the caller refers to this call's result.
+    /// Some text of the caller refers to this call's result, or a metric of its own does.
     fn result_is_wanted(&self, at: NodeIx, template: &Template) -> bool {
         if template.container_set.as_ref().is_some_and(|set| pod::spokesman(set).is_none()) {
             return false;
         }
-        self.run.site_of(at).is_some_and(|(boundary, place, _)| {
-            let caller = self.run.recipe_of(boundary);
-            caller.results.contains(caller.call_name(place))
-        })
+        self.run.recipe_of(at).reads_result
+            || self.run.site_of(at).is_some_and(|(boundary, place, _)| {
+                let caller = self.run.recipe_of(boundary);
+                caller.results.contains(caller.call_name(place))
+            })
     }
 }
 

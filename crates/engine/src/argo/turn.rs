@@ -1,14 +1,16 @@
 //! One turn: an input has changed something, and everything that follows from it is decided until nothing is left to decide.
 //! Each decision is a fact that is folded at once, so later decisions of the turn see it.
 
+use std::collections::HashMap;
+
 use octoflow_model::{
     Fact, NodeIx, Order, Time,
     argo::{NodeKind, Phase},
     fact::{NodeFinished, OutputValues},
 };
 
-use super::{node::Body, run::Run};
-use crate::engine::World;
+use super::{meter::Occasion, node::Body, run::Run};
+use crate::{engine::World, meters::Definition};
 
 pub struct Turn<'a> {
     pub run: &'a mut Run,
@@ -16,11 +18,15 @@ pub struct Turn<'a> {
     pub world: &'a World,
     pub facts: Vec<Fact>,
     pub orders: Vec<Order>,
+    /// The metrics this turn has read first; the world hears of them when it is over.
+    pub(super) defined: HashMap<String, Definition>,
+    /// Entries of caches that were made in this turn, by cache and key.
+    pub(super) learnt: HashMap<(String, String), Vec<u8>>,
 }
 
 impl<'a> Turn<'a> {
     pub fn new(run: &'a mut Run, now: Time, world: &'a World) -> Self {
-        Self { run, now, world, facts: Vec::new(), orders: Vec::new() }
+        Self { run, now, world, facts: Vec::new(), orders: Vec::new(), defined: HashMap::new(), learnt: HashMap::new() }
     }
 
     /// Decides until nothing is left to decide.
@@ -61,6 +67,11 @@ impl<'a> Turn<'a> {
                 }
             }
         }
+        if self.run.todo.run_parked && self.pods_have_room() {
+            self.run.todo.run_parked = false;
+            self.run.todo.run = true;
+            return None;
+        }
         if self.pods_have_room()
             && let Some(at) = self.run.todo.parked.pop_front()
         {
@@ -84,7 +95,16 @@ impl<'a> Turn<'a> {
         if node.barred {
             return self.visit_barred(at);
         }
-        match node.kind {
+        let kind = node.kind;
+        if node.hooked {
+            self.fire(at);
+        }
+        if matches!(kind, NodeKind::Steps | NodeKind::Dag)
+            && self.run.state.node(at).wake.is_some_and(|wake| wake <= self.now)
+        {
+            return self.decide(Fact::Expired { node: at, at: self.now });
+        }
+        match kind {
             NodeKind::Pod | NodeKind::Http => self.visit_leaf(at),
             NodeKind::Suspend => self.visit_suspend(at),
             NodeKind::Steps => self.visit_steps(at),
@@ -100,8 +120,15 @@ impl<'a> Turn<'a> {
 
     /// Records a decision and makes it true.
     pub(super) fn decide(&mut self, fact: Fact) {
+        let occasion = self.occasion(&fact);
+        if let Some(Occasion::End(phase)) = occasion {
+            self.meter_end(phase);
+        }
         self.run.apply(&fact);
         self.facts.push(fact);
+        if let Some(occasion) = occasion {
+            self.meter(occasion);
+        }
     }
 
     pub(super) fn finish(&mut self, at: NodeIx, phase: Phase, message: impl Into<String>) {
@@ -117,6 +144,9 @@ impl<'a> Turn<'a> {
         outbound: Vec<NodeIx>,
     ) {
         self.close_containers(at, &[], phase, &message);
+        if phase == Phase::Succeeded {
+            self.memorize(at, &outputs);
+        }
         self.decide(Fact::Finished(Box::new(NodeFinished {
             node: at,
             phase,
