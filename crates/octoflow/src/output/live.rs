@@ -176,6 +176,8 @@ fn tree_lines(run: &Followed, which: &[usize], now: Time, paint: Paint) -> Vec<S
                 phase: seen.phase.word(),
                 display: &seen.display,
                 started: Some(seen.started),
+                // Containers come into being after those they depend on.
+                rank: if seen.kind.word() == "Container" { *at } else { 0 },
                 unwanted: false,
             }
         })
@@ -192,7 +194,7 @@ fn tree_lines(run: &Followed, which: &[usize], now: Time, paint: Paint) -> Vec<S
 }
 
 fn row(seen: &Seen, prefix: String, now: Time) -> Vec<Cell> {
-    let timed = seen.kind.word() == "Pod" && (seen.running.is_some() || seen.finished.is_some());
+    let timed = matches!(seen.kind.word(), "Pod" | "Container") && (seen.running.is_some() || seen.finished.is_some());
     let took = if timed { clock::short(seen.took(now)) } else { String::new() };
     vec![
         step(prefix, seen.phase.word(), seen.waits_for_resume(), &seen.display),
