@@ -16,7 +16,14 @@ use octoflow_model::{
     fact::{Stored, Submission},
     meta::DEFAULT_NAMESPACE,
 };
-use octoflow_runtime::{null::NullRuntime, port::Runtime, process};
+use octoflow_runtime::{
+    calls::Calls,
+    egress::Policy,
+    null::NullRuntime,
+    port::{Runtime, Sink},
+    process,
+    route::Router,
+};
 use octoflow_store::{Batch, Change, Store};
 use serde_json::Value;
 
@@ -30,6 +37,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     pub capacity: Capacity,
     pub place: Place,
+    /// Where requests of manifests may go.
+    pub egress: Policy,
 }
 
 /// Where tasks run.
@@ -88,18 +97,22 @@ impl House {
         }
         let next_run = reader.next_run_id()?.0;
         let (messages, inbox) = mpsc::channel();
-        let reports = messages.clone();
-        let sink = Box::new(move |batch| {
-            // The house is closing when nobody listens; the runtime keeps what it knows for the next one.
-            let _ = reports.send(Message::Reports(batch));
-        });
+        let sink = || -> Sink {
+            let reports = messages.clone();
+            Box::new(move |batch| {
+                // The house is closing when nobody listens; the runtime keeps what it knows for the next one.
+                let _ = reports.send(Message::Reports(batch));
+            })
+        };
         let (runtime, mut notices): (Box<dyn Runtime>, Vec<String>) = match config.place {
             Place::Processes(config) => {
-                let (runtime, notices) = process::open(*config, sink)?;
+                let (runtime, notices) = process::open(*config, sink())?;
                 (Box::new(runtime), notices.into_iter().map(|notice| notice.0).collect())
             }
-            Place::Nowhere => (Box::new(NullRuntime::new(sink)), Vec::new()),
+            Place::Nowhere => (Box::new(NullRuntime::new(sink())), Vec::new()),
         };
+        let calls = || Box::new(Calls::new(&config.egress, sink()));
+        let runtime: Box<dyn Runtime> = Box::new(Router::new(runtime, calls(), calls()));
         let runtime = Arc::new(Mutex::new(Some(runtime)));
         let worker = Worker::new(Pump::new(engine), store.clone(), runtime.clone(), inbox, messages.clone());
         let handle =

@@ -66,7 +66,7 @@ pub fn of_open(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Locks>) 
 /// What went wrong, node by node, in the order it did.
 fn failures(object: &Value) -> Vec<Explanation> {
     let nodes = object["status"]["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values());
-    let leaf = |node: &&Value| matches!(node["type"].as_str(), Some("Pod" | "Suspend" | "Skipped"));
+    let leaf = |node: &&Value| matches!(node["type"].as_str(), Some("Pod" | "HTTP" | "Suspend" | "Skipped"));
     let told = |node: &&Value| matches!(node["phase"].as_str(), Some("Failed" | "Error" | "Omitted" | "Skipped"));
     let mut found: Vec<(String, Explanation)> = nodes
         .filter(leaf)

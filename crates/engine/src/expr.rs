@@ -5,7 +5,7 @@
 mod calendar;
 pub mod depends;
 mod digest;
-mod encode;
+pub(crate) mod encode;
 mod error;
 mod json;
 pub mod lang;

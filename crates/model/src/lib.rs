@@ -7,6 +7,7 @@ pub mod ids;
 pub mod lock;
 pub mod meta;
 pub mod order;
+pub mod request;
 pub mod task;
 pub mod time;
 

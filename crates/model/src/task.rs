@@ -5,6 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
+use crate::request::Request;
+
 /// Everything a runtime needs to run one attempt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Task {
@@ -24,6 +26,9 @@ pub struct Task {
     pub resources: Resources,
     /// How long the process group gets between the polite and the final signal.
     pub grace: Duration,
+    /// It asks for something instead of running a process; the container means nothing then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<Box<Request>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

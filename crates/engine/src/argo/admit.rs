@@ -17,6 +17,7 @@ mod lock;
 mod name;
 mod output;
 mod report;
+mod request;
 mod scope;
 mod spec;
 mod tag;

@@ -172,7 +172,7 @@ impl Turn<'_> {
         {
             return Some(Gate::Boundary(boundary));
         }
-        let leaf = template.container.is_some() || template.script.is_some();
+        let leaf = template.container.is_some() || template.script.is_some() || super::answer::asks(template);
         (leaf && !self.pods_have_room()).then_some(Gate::Run)
     }
 
@@ -326,6 +326,10 @@ pub(super) fn kind_of(template: &Template) -> Option<NodeKind> {
         Some(NodeKind::Dag)
     } else if template.suspend.is_some() {
         Some(NodeKind::Suspend)
+    } else if template.http.is_some() {
+        Some(NodeKind::Http)
+    } else if template.resource.is_some() || template.data.is_some() {
+        Some(NodeKind::Pod)
     } else {
         None
     }

@@ -225,6 +225,11 @@ impl Run {
         own.or(self.program.workflow.spec.priority).unwrap_or(0)
     }
 
+    /// The node's task is a request.
+    pub(crate) fn asks(&self, at: NodeIx) -> bool {
+        super::answer::asks(&self.recipe_of(at).template)
+    }
+
     pub(crate) fn resources(&self, at: NodeIx) -> Resources {
         super::task::resources(&self.recipe_of(at).template)
     }

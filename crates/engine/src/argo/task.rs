@@ -14,6 +14,7 @@ mod environment;
 mod quantity;
 mod volumes;
 
+pub(super) use environment::secret;
 pub(super) use quantity::resources;
 
 /// Where a script's source lies inside its task.
@@ -29,6 +30,9 @@ impl Turn<'_> {
         let deadline = self.leaf_deadline(at, template)?;
         let node = self.run.state.node(at);
         let name = ident::pod_name(&self.run.state.name, &node.name, node.template.as_deref().unwrap_or_default());
+        if let Some(call) = self.request(at, &instance)? {
+            return Ok((Task { name, call: Some(Box::new(call)), ..Task::default() }, deadline));
+        }
         let (container, source) = match (&template.container, &template.script) {
             (Some(container), _) => (container, None),
             (None, Some(script)) => {
@@ -53,6 +57,7 @@ impl Turn<'_> {
             resources: resources(template),
             grace: std::time::Duration::from_secs(template.termination_grace_period_seconds.unwrap_or(GRACE_S)),
             name,
+            call: None,
         };
         Ok((task, deadline))
     }
@@ -127,7 +132,7 @@ impl Turn<'_> {
     }
 
     /// Some text of the caller refers to this call's result.
-    fn result_is_wanted(&self, at: NodeIx) -> bool {
+    pub(super) fn result_is_wanted(&self, at: NodeIx) -> bool {
         self.run.site_of(at).is_some_and(|(boundary, place, _)| {
             let caller = self.run.recipe_of(boundary);
             caller.results.contains(caller.call_name(place))

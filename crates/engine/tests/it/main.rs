@@ -14,6 +14,7 @@ mod conditions;
 mod dag;
 mod data;
 mod exit;
+mod http;
 mod locks;
 mod names;
 mod parallel;

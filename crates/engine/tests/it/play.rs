@@ -71,7 +71,7 @@ struct Flight {
 
 /// Everything a manifest may name is there.
 #[derive(Default)]
-struct Everything {
+pub(crate) struct Everything {
     templates: Vec<Value>,
 }
 
@@ -395,6 +395,14 @@ impl Flight {
             at: now,
             end: Box::new(End { exit, started: Some(now), collected: self.collected(), log_truncated: false }),
         };
+        let answered = |answer: &octoflow_model::request::Answer| Report::Answered {
+            attempt,
+            at: now,
+            answer: Box::new(answer.clone()),
+        };
+        if self.stopped && self.task.call.is_some() {
+            return answered(&octoflow_model::request::Answer::Stopped);
+        }
         if self.stopped {
             return ended(Exit::Signal(15));
         }
@@ -404,6 +412,7 @@ impl Flight {
             Ending::NotStarted(why) => ended(Exit::NotStarted(why.clone())),
             Ending::Surroundings(why) => ended(Exit::Surroundings(why.clone())),
             Ending::Lost(why) => Report::Lost { attempt, at: now, why: why.clone() },
+            Ending::Answered(answer) => answered(answer),
             Ending::Never => unreachable!("what never ends never lands"),
         }
     }

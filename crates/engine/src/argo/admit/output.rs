@@ -78,6 +78,14 @@ fn fits(report: &mut Report, at: &At<'_>, kind: Kind, of: &dyn Fn() -> String, s
         Kind::Container | Kind::Script if !path => "path",
         Kind::Steps | Kind::Dag if !parameter && !expression => "parameter or expression",
         Kind::Suspend if !supplied && !expression => "supplied",
+        Kind::Http | Kind::Data => {
+            return report.error_with(at, code::OUTPUT_SOURCE, || {
+                (
+                    format!("{} cannot be set: {} templates have no output parameters", of(), kind.word()),
+                    Some("use its `outputs.result`, whole or taken apart by an expression where it is used".to_owned()),
+                )
+            });
+        }
         _ => return,
     };
     report.error(at, code::OUTPUT_SOURCE, || {

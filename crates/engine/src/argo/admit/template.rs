@@ -8,7 +8,7 @@ use super::{
     book::{Entry, Kind},
     call, code, dag, lock, name, output,
     report::{At, Report},
-    volume,
+    request, volume,
 };
 use crate::{
     argo::{duration, fields::TYPE_NAMES},
@@ -43,6 +43,7 @@ pub(super) fn check(subject: &Subject<'_>, index: usize, report: &mut Report) {
         volume::mounts(subject, report, &at, entry, "script", &script.container);
     }
     volume::list(report, &at.key("volumes"), &entry.template.volumes, &entry.raw["volumes"]);
+    request::check(report, &at, entry);
     output::check(report, &at, entry);
     if entry.kind == Kind::Dag {
         dag::check(report, &at, entry, subject.graphs[index].as_ref());
@@ -115,6 +116,8 @@ pub(super) fn artifact_path(
         (Kind::Container | Kind::Script, Some(path)) => {
             absolute(report, &at.key("path"), &|| format!("{}.path", of()), path)
         }
+        // Nothing is placed anywhere: a manifest may come from an input, and there are no files to leave.
+        (Kind::Http | Kind::Resource | Kind::Data, _) => {}
         (Kind::Steps | Kind::Dag | Kind::Suspend, None) | (Kind::Unclear, _) => {}
     }
 }
@@ -177,7 +180,7 @@ fn limits(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
     }
     if let Some(parallelism) = &template.parallelism {
         let place = at.key("parallelism");
-        if matches!(entry.kind, Kind::Container | Kind::Script | Kind::Suspend) {
+        if !matches!(entry.kind, Kind::Steps | Kind::Dag | Kind::Unclear) {
             report.error(&place, code::MISPLACED, || {
                 format!("templates.{label}.parallelism is only valid for steps and dag templates")
             });

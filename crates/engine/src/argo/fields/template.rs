@@ -6,6 +6,7 @@ use super::{
     container::{CONTAINER, SCRIPT},
     data::{ARCHIVE_LOCATION, INPUTS, OUTPUTS},
     lock::SYNCHRONIZATION,
+    request::HTTP,
     volume::VOLUMES,
 };
 use crate::shape::{BOOL, COUNT, Field, INT_OR_TEXT, INT32, Shape, TEXT, TEXT_MAP};
@@ -35,10 +36,14 @@ static TYPES: [Field; 10] = [
     Field::yes("dag", &DAG, "Calls ordered by what they depend on"),
     Field::yes("suspend", &SUSPEND, "Waits for a person or for some time"),
     Field::refused("resource", "Create or change a Kubernetes object"),
-    Field::refused("http", "Send an HTTP request"),
+    Field::yes("http", &HTTP, "Sends an HTTP request"),
     Field::refused("data", "List and transform stored artifacts"),
     Field::refused("containerSet", "Run several containers in one pod"),
-    Field::refused("plugin", "Run a plugin"),
+    Field::refused_for(
+        "plugin",
+        "Run a plugin",
+        "plugins are programs of somebody else's cluster; call the service with an `http` template, or run its client in a `container`",
+    ),
 ];
 
 const CONTROL: &[Field] = &[
