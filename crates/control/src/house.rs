@@ -10,12 +10,8 @@ use std::{
     thread::JoinHandle,
 };
 
-use octoflow_engine::{Command, Engine, argo::refer::Reach};
-use octoflow_model::{
-    Fact, RunId,
-    fact::{Stored, Submission},
-    meta::DEFAULT_NAMESPACE,
-};
+use octoflow_engine::{Command, Engine};
+use octoflow_model::{Fact, RunId, fact::Stored};
 use octoflow_runtime::{
     calls::Calls,
     egress::Policy,
@@ -24,14 +20,20 @@ use octoflow_runtime::{
     process,
     route::Router,
 };
-use octoflow_store::{Batch, Change, Store};
+use octoflow_store::{Batch, Store};
 use serde_json::Value;
 
-use crate::{Capacity, Error, Explanation, Pump, clock, keyed, new_uid, read};
+use crate::{Capacity, Error, Explanation, Pump, keyed, new_uid, objects::Objects, read};
 
+mod desk;
+mod watcher;
 mod work;
 
-use work::{Message, Worker};
+pub(crate) use desk::Desk;
+pub use desk::owned;
+pub(crate) use watcher::{Bell, Watcher};
+pub(crate) use work::Message;
+use work::Worker;
 
 pub struct Config {
     pub data_dir: PathBuf,
@@ -60,15 +62,13 @@ pub struct Submit {
 
 /// A handle to the running house.
 pub struct House {
-    messages: Sender<Message>,
+    desk: Desk,
     worker: Mutex<Option<JoinHandle<Result<(), Error>>>>,
-    store: Store,
-    next_run: Mutex<u64>,
     runtime: SharedRuntime,
 }
 
 pub(crate) type SharedRuntime = Arc<Mutex<Option<Box<dyn Runtime>>>>;
-pub(crate) type Watchers = Arc<Mutex<HashMap<RunId, Vec<Sender<Vec<Fact>>>>>>;
+pub(crate) type Watchers = Arc<Mutex<HashMap<RunId, Vec<Watcher>>>>;
 
 impl House {
     /// Opens the data directory for writing and starts the engine. Nothing runs until it is submitted or taken up.
@@ -111,56 +111,23 @@ impl House {
             }
             Place::Nowhere => (Box::new(NullRuntime::new(sink())), Vec::new()),
         };
-        let calls = || Box::new(Calls::new(&config.egress, sink()));
-        let runtime: Box<dyn Runtime> = Box::new(Router::new(runtime, calls(), calls()));
+        let (errands, to_do) = mpsc::channel();
+        let desk = Desk::new(messages.clone(), store.clone(), next_run, errands.clone());
+        let objects = Objects::start(desk.clone(), &config.data_dir, sink(), errands, to_do).map_err(Error::Thread)?;
+        let calls = Calls::new(&config.egress, sink());
+        let runtime: Box<dyn Runtime> = Box::new(Router::new(runtime, Box::new(calls), Box::new(objects)));
         let runtime = Arc::new(Mutex::new(Some(runtime)));
-        let worker = Worker::new(Pump::new(engine), store.clone(), runtime.clone(), inbox, messages.clone());
+        let worker = Worker::new(Pump::new(engine), store, runtime.clone(), inbox, messages);
         let handle =
             std::thread::Builder::new().name("pump".to_owned()).spawn(move || worker.work()).map_err(Error::Thread)?;
-        let house = Self { messages, worker: Mutex::new(Some(handle)), store, next_run: Mutex::new(next_run), runtime };
+        let house = Self { desk, worker: Mutex::new(Some(handle)), runtime };
         notices.extend(unread);
         Ok((house, notices))
     }
 
     /// Keeps a ConfigMap, a Secret, a WorkflowTemplate or a ClusterWorkflowTemplate; later runs can refer to it.
     pub fn put_object(&self, object: Value) -> Result<(), Error> {
-        if let Some(reach) = object["kind"].as_str().and_then(Reach::of_kind) {
-            return self.put_template(reach, &object);
-        }
-        let parsed = keyed::parse(&object)?;
-        let mut batch = Batch::new();
-        batch.push(Change::PutObject {
-            kind: object["kind"].as_str().unwrap_or_default().to_owned(),
-            namespace: parsed.namespace.clone(),
-            name: parsed.name.clone(),
-            uid: new_uid()?,
-            body: object.to_string().into_bytes(),
-        });
-        self.store.commit_wait(batch)?;
-        self.ask(|reply| Message::Keyed { object: Box::new(parsed), reply })
-    }
-
-    /// Only read when something is submitted, so the engine need not hear of it.
-    fn put_template(&self, reach: Reach, object: &Value) -> Result<(), Error> {
-        let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
-        let name = text("name").ok_or_else(|| Error::Object {
-            what: format!("{} ``", reach.kind()),
-            why: "it has no metadata.name".to_owned(),
-        })?;
-        let namespace = match reach {
-            Reach::Namespace => text("namespace").unwrap_or(DEFAULT_NAMESPACE),
-            Reach::Cluster => "",
-        };
-        let mut batch = Batch::new();
-        batch.push(Change::PutObject {
-            kind: reach.kind().to_owned(),
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-            uid: new_uid()?,
-            body: object.to_string().into_bytes(),
-        });
-        self.store.commit_wait(batch)?;
-        Ok(())
+        self.desk.put_object(&object, new_uid()?)
     }
 
     /// Accepts a run. When this returns it is on disk and will not be lost.
@@ -175,84 +142,66 @@ impl House {
     }
 
     fn enter(&self, submit: Submit, watcher: Option<Sender<Vec<Fact>>>) -> Result<RunId, Error> {
-        let namespace = if submit.namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { submit.namespace };
-        let submission = Submission {
-            name: submit.name,
-            namespace,
-            uid: new_uid()?,
-            at: clock::now(),
-            manifest: submit.manifest,
-            stored: submit.stored,
-        };
-        let run = {
-            let mut next = self.next_run.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            *next += 1;
-            RunId(*next - 1)
-        };
-        self.ask(|reply| Message::Submit { run, submission: Box::new(submission), watcher, reply })?;
-        Ok(run)
+        self.desk.enter(submit, new_uid()?, None, watcher)
     }
 
-    /// An interrupted run goes on where it was. Every fact of it is told, those of the past first.
+    /// An interrupted run goes on where it was, and so do the runs it made. Every fact of it is told, those of the past
+    /// first.
     pub fn take_up(&self, run: RunId) -> Result<Receiver<Vec<Fact>>, Error> {
-        let past = read::facts(&self.store.reader()?, run)?;
-        let (watcher, facts) = mpsc::channel();
-        let _ = watcher.send(past.clone());
-        self.ask(|reply| Message::TakeUp { run, past, watcher, reply })?;
-        Ok(facts)
+        // Those it made first: what waits for them asks how they are.
+        for child in self.desk.open_descendants(run)?.into_iter().rev() {
+            drop(self.desk.take_up(child)?);
+        }
+        self.desk.take_up(run)
     }
 
-    /// Tells a run to do something. When this returns it is decided and on disk.
+    /// Runs that are not over and were made by this one.
+    pub fn open_children(&self, run: RunId) -> Result<Vec<(RunId, String)>, Error> {
+        self.desk.open_children(run)
+    }
+
+    /// Tells a run to do something. When this returns it is decided and on disk. Ending a run ends those it owns.
     pub fn command(&self, run: RunId, command: Command) -> Result<(), Error> {
-        self.ask(|reply| Message::Command { run, command, reply })
+        self.desk.command(run, command)
     }
 
     /// The facts of a run from now on, each batch after it is durable. Closed after the last.
     pub fn watch(&self, run: RunId) -> Receiver<Vec<Fact>> {
         let (watcher, facts) = mpsc::channel();
         // A house that is gone sends nothing, and the receiver sees it closed.
-        let _ = self.messages.send(Message::Watch { run, watcher });
+        let _ = self.desk.messages.send(Message::Watch { run, watcher: Watcher::Facts(watcher) });
         facts
     }
 
     /// The run as people see it, open or finished.
     pub fn object(&self, run: RunId) -> Result<Value, Error> {
-        match self.ask(|reply| Message::Object { run, reply })? {
-            Some(object) => Ok(object),
-            None => read::object(&self.store.reader()?, run),
-        }
+        self.desk.object(run)
     }
 
     pub fn explain(&self, run: RunId) -> Result<Vec<Explanation>, Error> {
-        match self.ask(|reply| Message::Explain { run, reply })? {
+        match self.desk.ask(|reply| Message::Explain { run, reply })? {
             Some(explanations) => Ok(explanations),
-            None => read::explain(&self.store.reader()?, run),
+            None => read::explain(&self.desk.store.reader()?, run),
         }
     }
 
     pub fn store(&self) -> &Store {
-        &self.store
+        &self.desk.store
     }
 
     /// Everything decided is on disk when this returns. Running tasks stay with the runtime and can be taken up again.
     pub fn close(self) -> Result<(), Error> {
-        let _ = self.messages.send(Message::Close);
+        let _ = self.desk.messages.send(Message::Close);
         let worker = self.worker.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         let worked = worker.map_or(Ok(()), |worker| worker.join().unwrap_or(Err(Error::Gone)));
         // What followed the last decisions, such as letting go of ended tasks, is done once this is through.
-        let settled = self.store.commit_wait(Batch::new());
+        let settled = self.desk.store.commit_wait(Batch::new());
         let runtime = self.runtime.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         if let Some(runtime) = runtime {
             runtime.close();
         }
-        self.store.clone().close()?;
+        self.desk.store.clone().close()?;
         settled?;
         worked
-    }
-
-    fn ask<T>(&self, message: impl FnOnce(Sender<Result<T, Error>>) -> Message) -> Result<T, Error> {
-        let (reply, answer) = mpsc::channel();
-        self.messages.send(message(reply)).map_err(|_| Error::Gone)?;
-        answer.recv().unwrap_or(Err(Error::Gone))
     }
 }

@@ -2,6 +2,7 @@
 //! Planning is level-triggered: a visit looks at a node as it is and decides what is missing, so visiting twice decides nothing twice.
 
 pub mod admit;
+pub mod condition;
 pub mod duration;
 pub mod explain;
 pub mod fields;
@@ -10,6 +11,7 @@ pub mod merge;
 pub mod node;
 pub mod program;
 pub mod refer;
+pub mod resource;
 pub mod run;
 pub mod status;
 
@@ -29,7 +31,6 @@ mod leaf;
 pub mod lock;
 mod metadata;
 mod outputs;
-mod resource;
 mod retry;
 mod scope;
 mod sequence;

@@ -77,6 +77,11 @@ impl Engine {
         self.locks.look_again();
     }
 
+    pub fn remove_keyed(&mut self, kind: Keyed, namespace: &str, name: &str) {
+        self.world.keyed.remove(&(kind, namespace.to_owned(), name.to_owned()));
+        self.locks.look_again();
+    }
+
     pub fn run(&self, run: RunId) -> Option<&Run> {
         self.runs.get(&run)
     }

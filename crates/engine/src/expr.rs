@@ -7,6 +7,7 @@ pub mod depends;
 mod digest;
 pub(crate) mod encode;
 mod error;
+pub mod jq;
 mod json;
 pub mod lang;
 mod nearest;

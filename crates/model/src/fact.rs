@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{
     argo::{NodeKind, Phase, RunPhase, Shutdown},
-    ids::NodeIx,
+    ids::{NodeIx, RunId},
     lock::Claim,
     task::{Labels, StoredArtifact},
     time::Time,
@@ -135,6 +135,9 @@ pub struct Submission {
     /// What it refers to, as it was then.
     #[serde(default, skip_serializing_if = "Stored::is_empty")]
     pub stored: Stored,
+    /// The run that made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<RunId>,
 }
 
 /// What a manifest takes from WorkflowTemplates, copied when it is submitted: the run never changes with them.

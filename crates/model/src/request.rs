@@ -117,5 +117,6 @@ pub struct Owner {
 /// Names the stored artifacts whose keys begin like this.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ListingRequest {
+    pub namespace: String,
     pub prefix: String,
 }

@@ -3,8 +3,10 @@
 
 mod pack;
 mod store;
+mod text;
 mod unpack;
 
 pub(crate) use pack::save;
 pub use store::{Error, Store};
+pub use text::text;
 pub(crate) use unpack::place;

@@ -27,7 +27,7 @@ impl Turn<'_> {
         } else if let Some(wanted) = &template.resource {
             Some(Request::Object(self.object_request(at, wanted)?))
         } else if let Some(wanted) = &template.data {
-            Some(Request::Listing(data::request(wanted)?))
+            Some(Request::Listing(data::request(wanted, &self.run.state.namespace)?))
         } else {
             None
         })

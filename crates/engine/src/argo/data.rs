@@ -5,7 +5,7 @@ use octoflow_model::{
     fact::OutputValues,
     request::ListingRequest,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::answer::Verdict;
 use crate::expr::{
@@ -13,9 +13,24 @@ use crate::expr::{
     lang::{self, Env},
 };
 
-pub(super) fn request(asked: &DataTemplate) -> Result<ListingRequest, String> {
-    let _ = asked;
-    Err("data templates cannot list anything yet".to_owned())
+/// The stores an artifact location can name; a key alone means the default repository.
+const STORES: [&str; 4] = ["s3", "gcs", "oss", "azure"];
+
+/// The reason when the source names nothing that can be listed.
+pub(crate) fn request(asked: &DataTemplate, namespace: &str) -> Result<ListingRequest, String> {
+    let Some(location) = asked.source.artifact_paths.as_ref().and_then(Value::as_object) else {
+        return Err("artifactPaths must say where to look, such as `s3: {key: some/prefix}`".to_owned());
+    };
+    let Some((store, place)) = STORES.iter().find_map(|store| Some((*store, location.get(*store)?))) else {
+        return Err(format!("artifactPaths must name a key in one of: {}", STORES.join(", ")));
+    };
+    if let Some(field) = ["bucket", "container", "endpoint"].into_iter().find(|field| place.get(field).is_some()) {
+        return Err(format!(
+            "only the default repository can be listed; leave out `{field}` of `{store}` and give its key alone"
+        ));
+    }
+    let key = place.get("key").or_else(|| place.get("blob")).and_then(Value::as_str).unwrap_or_default();
+    Ok(ListingRequest { namespace: namespace.to_owned(), prefix: key.to_owned() })
 }
 
 /// Each step sees what the one before it made as `data`.

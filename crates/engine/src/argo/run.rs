@@ -53,6 +53,8 @@ pub struct State {
     pub failed_children: HashMap<NodeIx, u32>,
     /// Tasks done well, and tasks known so far.
     pub progress: (u32, u32),
+    /// The run that made this one.
+    pub parent: Option<RunId>,
 }
 
 impl State {

@@ -21,6 +21,7 @@ mod parallel;
 mod properties;
 mod reasons;
 mod referred;
+mod requests;
 mod retry;
 mod runs;
 mod scenarios;

@@ -159,7 +159,7 @@ impl Play {
             checked: true,
         };
         let (name, namespace, uid) = ("w".into(), "default".into(), "u-1".into());
-        let submission = Submission { name, namespace, uid, at: DAWN, manifest, stored };
+        let submission = Submission { name, namespace, uid, at: DAWN, manifest, stored, parent: None };
         let refused = play.input(Input::Submit { run: RUN, submission: Box::new(submission) });
         assert_eq!(refused, None, "the submission is refused");
         play

@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use crate::stage::Stage;
+use crate::stage::{Stage, signal};
 
 /// Answers every request with what the rule makes of its first line; keeps the heads it saw.
 pub(crate) fn server(rule: impl Fn(&str) -> String + Send + 'static) -> (String, Arc<Mutex<Vec<String>>>) {
@@ -100,7 +100,9 @@ fn the_egress_guard_stands_before_every_request_and_redirect() {
     let file = stage.file("ask.yaml", ASK.replace("name: ask}\nspec", "generateName: ask-}\nspec"));
     let ask = |url: &str, rules: Option<&str>| {
         let mut command = stage.command(&["run", &file, "-p", &format!("url={url}"), "-o", "json"]);
-        rules.into_iter().for_each(|rules| drop(command.env("OCTOFLOW_EGRESS", rules)));
+        if let Some(rules) = rules {
+            command.env("OCTOFLOW_EGRESS", rules);
+        }
         let said: crate::stage::Said = command.output().unwrap().into();
         assert_eq!(said.code, 1, "{said}");
         said.out
@@ -108,7 +110,8 @@ fn the_egress_guard_stands_before_every_request_and_redirect() {
     assert!(ask("http://169.254.169.254/latest", None).contains("not allowed"));
     let (base, _) = server(|line| {
         assert!(line.starts_with("GET "));
-        "HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_owned()
+        "HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            .to_owned()
     });
     assert!(ask(&base, None).contains("not allowed"));
     let (base, seen) = server(|_| response("200 OK", ""));
@@ -117,4 +120,43 @@ fn the_egress_guard_stands_before_every_request_and_redirect() {
     let mut command = stage.command(&["run", &file, "-p", "url=http://x"]);
     let said: crate::stage::Said = command.env("OCTOFLOW_EGRESS", "anything").output().unwrap().into();
     assert_eq!(said.code, 2, "{said}");
+}
+
+/// Starts a run whose request the server never answers, and kills the engine meanwhile.
+fn killed_while_asking(stage: &Stage, method: &str) -> TcpListener {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("url=http://{}/", listener.local_addr().unwrap());
+    let file = stage.file("ask.yaml", ASK.replace("    http:\n", &format!("    http:\n      method: {method}\n")));
+    let mut run = stage.start(&["run", &file, "-p", &url]);
+    let (stream, _) = listener.accept().unwrap();
+    let mut line = String::new();
+    BufReader::new(&stream).read_line(&mut line).unwrap();
+    assert!(line.starts_with(method), "{line}");
+    signal(&run, "KILL");
+    run.wait().unwrap();
+    listener
+}
+
+#[test]
+fn a_request_that_must_not_be_repeated_is_lost_with_the_engine() {
+    let stage = Stage::new();
+    let _listener = killed_while_asking(&stage, "POST");
+    let said = stage.octoflow(&["run", "--resume", "ask", "-o", "json"]);
+    assert_eq!(said.code, 1, "{said}");
+    assert!(said.out.contains("lost: the engine went down while a POST was under way"), "{said}");
+}
+
+#[test]
+fn a_request_that_may_be_repeated_is_sent_again_after_a_crash() {
+    let stage = Stage::new();
+    let listener = killed_while_asking(&stage, "GET");
+    let again = stage.start(&["run", "--resume", "ask"]);
+    let (stream, _) = listener.accept().unwrap();
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while reader.read_line(&mut head).unwrap() > 2 {}
+    reader.into_inner().write_all(response("200 OK", "at last").as_bytes()).unwrap();
+    let output = again.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(stage.good(&["logs", "ask", "tell", "--no-prefix"]).out.trim(), "at last");
 }

@@ -8,6 +8,7 @@ mod inspect;
 mod interrupt;
 mod lint;
 mod referred;
+mod resources;
 mod run;
 mod stage;
 mod surface;

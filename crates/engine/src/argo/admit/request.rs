@@ -1,17 +1,35 @@
 //! Templates that ask for something: that the question makes sense before anybody asks it.
 
-use octoflow_model::argo::body::HttpTemplate;
+use octoflow_manifest::{Limits, read};
+use octoflow_model::argo::{
+    body::{DataTemplate, HttpTemplate, ResourceTemplate},
+    template::ValueFrom,
+};
 
 use super::{
     book::Entry,
     code, name,
     report::{At, Report},
 };
-use crate::{argo::http, expr::encode, expr::lang, shape::short};
+use crate::{
+    argo::{
+        condition::Condition,
+        data, http,
+        resource::{self, ACTIONS, STRATEGIES},
+    },
+    expr::{encode, jq, lang, nearest},
+    shape::short,
+};
 
 pub(super) fn check(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
     if let Some(asked) = &entry.template.http {
         check_http(report, &at.key("http"), &entry.label, asked);
+    }
+    if let Some(asked) = &entry.template.resource {
+        check_resource(report, &at.key("resource"), entry, asked);
+    }
+    if let Some(asked) = &entry.template.data {
+        check_data(report, &at.key("data"), &entry.label, asked);
     }
 }
 
@@ -89,5 +107,107 @@ fn condition_parses(report: &mut Report, at: &At<'_>, text: &str, roots: &[&str]
         Err(error) => report.error(at, code::EXPRESSION, || {
             format!("the expression `{}` is wrong at character {}: {}", short(text.trim()), error.column, error.message)
         }),
+    }
+}
+
+fn check_resource(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, asked: &ResourceTemplate) {
+    let of = format!("templates.{}.resource", entry.label);
+    let one_of = |word: &str, all: &[&str]| {
+        let near = nearest(word, all.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+        near.unwrap_or_else(|| format!("choose one of: {}", all.join(", ")))
+    };
+    if !name::has_variables(&asked.action) && !ACTIONS.contains(&asked.action.as_str()) {
+        report.error_with(&at.key("action"), code::REQUEST, || {
+            let message = format!("{of}.action must be one of: {}", ACTIONS.join(", "));
+            (message, Some(one_of(&asked.action, &ACTIONS)))
+        });
+    }
+    if let Some(strategy) =
+        asked.merge_strategy.as_deref().filter(|word| !word.is_empty() && !name::has_variables(word))
+        && !STRATEGIES.contains(&strategy)
+    {
+        report.error_with(&at.key("mergeStrategy"), code::REQUEST, || {
+            let message = format!("{of}.mergeStrategy '{}' is not known", short(strategy));
+            (message, Some(one_of(strategy, &STRATEGIES)))
+        });
+    }
+    let conditions = [("successCondition", &asked.success_condition), ("failureCondition", &asked.failure_condition)];
+    for (field, condition) in conditions {
+        if let Some(text) = condition.as_deref().filter(|text| !text.trim().is_empty() && !name::has_variables(text))
+            && let Err(why) = Condition::parse(text)
+        {
+            report.error(&at.key(field), code::REQUEST, || format!("{of}.{field}: {why}"));
+        }
+    }
+    let waits = asked.success_condition.is_some() || asked.failure_condition.is_some();
+    if asked.action == "delete" && (waits || !entry.template.outputs.parameters.is_empty()) {
+        report.error(at, code::REQUEST, || {
+            "successCondition, failureCondition and outputs are not supported for delete action".to_owned()
+        });
+    }
+    manifest(report, at, entry, &of, asked);
+}
+
+fn manifest(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, of: &str, asked: &ResourceTemplate) {
+    let text = asked.manifest.as_ref().map(|text| text.0.as_str()).filter(|text| !text.trim().is_empty());
+    let artifact = asked.manifest_from.as_ref().and_then(|from| from.artifact.as_ref());
+    match (text, artifact) {
+        (Some(_), Some(_)) => {
+            report.error(at, code::REQUEST, || format!("{of}: shouldn't have both manifest and manifestFrom specified"))
+        }
+        (None, None) if asked.flags.is_empty() => {
+            report.error(at, code::REQUIRED, || format!("{of}: either manifest or manifestFrom must be specified"));
+        }
+        (None, Some(artifact))
+            if artifact.raw.is_none() && artifact.from.is_none() && !entry.inputs.artifact(&artifact.name) =>
+        {
+            report.error(&at.key("manifestFrom"), code::ARTIFACT, || {
+                format!("{of}.manifestFrom.artifact: there is no input artifact '{}'", short(&artifact.name))
+            });
+        }
+        (Some(text), None) if !text.contains("{{") => {
+            let place = at.key("manifest");
+            match read("manifest", text.as_bytes(), &Limits::default()) {
+                Ok(documents) if documents.len() == 1 => {}
+                Ok(documents) => report.error(&place, code::REQUEST, || {
+                    format!("{of}.manifest must hold one object, not {}", documents.len())
+                }),
+                Err(problems) => report.error(&place, code::REQUEST, || {
+                    let why = problems.0.first().map(|problem| problem.message.clone()).unwrap_or_default();
+                    format!("{of}.manifest must be a valid yaml: {why}")
+                }),
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Paths and filters into an object must at least be such.
+pub(super) fn sources(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, from: &ValueFrom) {
+    if let Some(path) = from.json_path.as_deref().filter(|path| !path.contains("{{"))
+        && let Err(why) = resource::path_of(path)
+    {
+        report.error(&at.key("jsonPath"), code::OUTPUT_SOURCE, || format!("{}.jsonPath: {why}", of()));
+    }
+    if let Some(filter) = from.jq_filter.as_deref().filter(|filter| !filter.contains("{{"))
+        && let Err(why) = jq::parse(filter)
+    {
+        report.error(&at.key("jqFilter"), code::OUTPUT_SOURCE, || format!("{}.jqFilter: {why}", of()));
+    }
+}
+
+fn check_data(report: &mut Report, at: &At<'_>, label: &str, asked: &DataTemplate) {
+    let of = format!("templates.{label}.data");
+    if let Err(why) = data::request(asked, "") {
+        report.error(&at.key("source"), code::REQUEST, || format!("{of}.source: {why}"));
+    }
+    let list = at.key("transformation");
+    for (index, step) in asked.transformation.iter().enumerate() {
+        let place = list.index(index);
+        if step.expression.trim().is_empty() {
+            report
+                .error(&place, code::REQUIRED, || format!("{of}.transformation[{index}].expression may not be empty"));
+        }
+        condition_parses(report, &place.key("expression"), &step.expression, &["data"]);
     }
 }

@@ -1,7 +1,7 @@
 //! The fields of templates that ask for something instead of running a container.
 
-use super::container::CONFIG_KEY;
-use crate::shape::{BOOL, Field, INT_OR_TEXT, SCALAR, Shape, TEXT};
+use super::{container::CONFIG_KEY, data::ARGUMENT_ARTIFACT};
+use crate::shape::{ANY, BOOL, Field, INT_OR_TEXT, SCALAR, Shape, TEXT, TEXTS};
 
 pub(super) static HTTP: Shape = Shape::Object(&[&[
     Field::yes("url", &TEXT, "Where to"),
@@ -21,4 +21,28 @@ static HEADER: Shape = Shape::Object(&[&[
     Field::yes("valueFrom", &HEADER_FROM, "Where its value comes from"),
 ]]);
 static HEADER_FROM: Shape = Shape::Object(&[&[Field::yes("secretKeyRef", &CONFIG_KEY, "A key of a Secret")]]);
-static BODY_FROM: Shape = Shape::Object(&[&[Field::yes("bytes", &TEXT, "Base64")]]);
+static BODY_FROM: Shape = Shape::Object(&[&[Field::yes("bytes", &TEXT, "The bytes, as base64")]]);
+
+pub(super) static RESOURCE: Shape = Shape::Object(&[&[
+    Field::yes("action", &TEXT, "What is done: get, create, apply, delete, replace or patch"),
+    Field::yes("manifest", &TEXT, "The object, or the change to it, as YAML or JSON"),
+    Field::yes("manifestFrom", &MANIFEST_FROM, "The artifact that holds the manifest"),
+    Field::yes("mergeStrategy", &TEXT, "Of patch: strategic, merge or json"),
+    Field::yes("setOwnerReference", &BOOL, "The object belongs to the run: it is stopped and deleted with it"),
+    Field::yes("successCondition", &TEXT, "Wait until all of this holds, such as `status.phase == Succeeded`"),
+    Field::yes("failureCondition", &TEXT, "Fail as soon as any of this holds; looked at first"),
+    Field::yes("flags", &TEXTS, "More of the command line: `KIND NAME`, `-n NAMESPACE`, `--ignore-not-found`"),
+]]);
+
+static MANIFEST_FROM: Shape =
+    Shape::Object(&[&[Field::yes("artifact", &ARGUMENT_ARTIFACT, "An input artifact by its name, or raw data")]]);
+
+pub(super) static DATA: Shape = Shape::Object(&[&[
+    Field::yes("source", &SOURCE, "Where the list comes from"),
+    Field::yes("transformation", &TRANSFORMATION, "Expressions, each over the `data` the one before it made"),
+]]);
+
+static SOURCE: Shape =
+    Shape::Object(&[&[Field::yes("artifactPaths", &ANY, "The keys below a key of the artifact repository")]]);
+static TRANSFORMATION: Shape = Shape::List(&STEP);
+static STEP: Shape = Shape::Object(&[&[Field::yes("expression", &TEXT, "An expression over `data`")]]);

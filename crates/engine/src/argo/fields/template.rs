@@ -6,7 +6,7 @@ use super::{
     container::{CONTAINER, SCRIPT},
     data::{ARCHIVE_LOCATION, INPUTS, OUTPUTS},
     lock::SYNCHRONIZATION,
-    request::HTTP,
+    request::{DATA, HTTP, RESOURCE},
     volume::VOLUMES,
 };
 use crate::shape::{BOOL, COUNT, Field, INT_OR_TEXT, INT32, Shape, TEXT, TEXT_MAP};
@@ -35,9 +35,9 @@ static TYPES: [Field; 10] = [
     Field::yes("steps", &STEP_GROUPS, "Groups of calls, one group after another"),
     Field::yes("dag", &DAG, "Calls ordered by what they depend on"),
     Field::yes("suspend", &SUSPEND, "Waits for a person or for some time"),
-    Field::refused("resource", "Create or change a Kubernetes object"),
+    Field::yes("resource", &RESOURCE, "Does something to an object that is kept here, or runs another workflow"),
     Field::yes("http", &HTTP, "Sends an HTTP request"),
-    Field::refused("data", "List and transform stored artifacts"),
+    Field::yes("data", &DATA, "Lists stored artifacts and transforms the list"),
     Field::refused("containerSet", "Run several containers in one pod"),
     Field::refused_for(
         "plugin",
