@@ -23,7 +23,7 @@ use octoflow_runtime::{
 use octoflow_store::{Batch, Store};
 use serde_json::Value;
 
-use crate::{Capacity, Error, Explanation, Pump, keyed, new_uid, objects::Objects, read};
+use crate::{Capacity, Error, Explanation, Pump, keyed, meters, new_uid, objects::Objects, read};
 
 mod desk;
 mod watcher;
@@ -87,7 +87,8 @@ impl House {
                 engine.put_keyed(parsed.kind, &parsed.namespace, &parsed.name, parsed.data);
             }
         }
-        let mut unread = Vec::new();
+        let (meters, mut unread) = meters::load(&reader)?;
+        *engine.meters_mut() = meters;
         // Nobody may take a lock from an open run because that has not been taken up here.
         for row in reader.unfinished()? {
             let facts = read::facts(&reader, row.run)?;
@@ -183,6 +184,11 @@ impl House {
             Some(explanations) => Ok(explanations),
             None => read::explain(&self.desk.store.reader()?, run),
         }
+    }
+
+    /// Every custom metric as the text that Prometheus reads, with the gauges that follow the runs under way here.
+    pub fn metrics(&self) -> Result<String, Error> {
+        self.desk.ask(|reply| Message::Metrics { reply })
     }
 
     pub fn store(&self) -> &Store {

@@ -8,6 +8,7 @@ pub mod expr;
 pub mod input;
 pub mod jsonpath;
 pub mod locks;
+pub mod meters;
 pub mod schedule;
 pub mod shape;
 

@@ -11,6 +11,7 @@ use crate::{
     argo::{NodeKind, Phase, RunPhase, Shutdown},
     ids::{NodeIx, RunId},
     lock::Claim,
+    meter::Metered,
     task::{Labels, StoredArtifact},
     time::Time,
 };
@@ -76,6 +77,12 @@ pub enum Fact {
         node: NodeIx,
         at: Time,
     },
+    /// It tells how far it is: so much of so much.
+    Progressed {
+        node: NodeIx,
+        done: u32,
+        total: u32,
+    },
     /// It is being ended before its time; its end will carry this message.
     Stopping {
         node: NodeIx,
@@ -98,6 +105,12 @@ pub enum Fact {
     Exported {
         parameter: Option<(String, String)>,
         artifact: Option<OutputArtifactValue>,
+    },
+    /// A custom metric of a node, or of the run, was read.
+    Metered(Box<Metered>),
+    /// A custom metric could not be read; the run goes on without it.
+    Unmetered {
+        message: String,
     },
     /// No new work until it is resumed.
     Suspended {
@@ -138,6 +151,36 @@ pub struct Submission {
     /// The run that made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<RunId>,
+    /// What was known about it where it was submitted.
+    #[serde(default, skip_serializing_if = "Known::is_empty")]
+    pub known: Known,
+}
+
+/// What only the place knows where a run is submitted; nothing of it changes what the run does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Known {
+    /// The name of the machine its tasks run on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// How long the newest run like it took that succeeded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<Box<Earlier>>,
+}
+
+/// How long an earlier run and its nodes took, in whole seconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Earlier {
+    pub run: u64,
+    /// By the node's name without the run's, which is empty for the root.
+    pub nodes: BTreeMap<String, u64>,
+}
+
+impl Known {
+    pub fn is_empty(&self) -> bool {
+        self.host.is_none() && self.earlier.is_none()
+    }
 }
 
 /// What a manifest takes from WorkflowTemplates, copied when it is submitted: the run never changes with them.
@@ -216,6 +259,8 @@ pub enum Role {
     Attempt(u32),
     /// Follows the parent's end.
     Hook(String),
+    /// A container of a set, by its place in the list; the parent is the pod node.
+    Container(u32),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

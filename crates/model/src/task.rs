@@ -29,6 +29,12 @@ pub struct Task {
     /// It asks for something instead of running a process; the container means nothing then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Box<Request>>,
+    /// More containers than the main one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<Box<crate::pod::Pod>>,
+    /// The environment variable that names the file in which the task may tell how far it is, as `done/total`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

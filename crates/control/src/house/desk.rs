@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{Bell, Message, Submit, Watcher};
 use crate::{
-    Error, clock, keyed,
+    Error, clock, keyed, known,
     objects::{Errand, Key},
     read,
 };
@@ -28,11 +28,13 @@ pub(crate) struct Desk {
     next_run: Arc<Mutex<u64>>,
     /// Who waits for objects to change.
     errands: Sender<Errand>,
+    /// The name of this machine.
+    host: Option<Arc<str>>,
 }
 
 impl Desk {
     pub(crate) fn new(messages: Sender<Message>, store: Store, next_run: u64, errands: Sender<Errand>) -> Self {
-        Self { messages, store, next_run: Arc::new(Mutex::new(next_run)), errands }
+        Self { messages, store, next_run: Arc::new(Mutex::new(next_run)), errands, host: known::host().map(Into::into) }
     }
 
     pub(crate) fn put_object(&self, object: &Value, uid: String) -> Result<(), Error> {
@@ -101,6 +103,7 @@ impl Desk {
         watcher: Option<Sender<Vec<Fact>>>,
     ) -> Result<RunId, Error> {
         let namespace = if submit.namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { submit.namespace };
+        let known = known::known(&self.store, &namespace, &submit.manifest, self.host.as_deref())?;
         let submission = Submission {
             name: submit.name,
             namespace,
@@ -108,6 +111,7 @@ impl Desk {
             at: clock::now(),
             manifest: submit.manifest,
             stored: submit.stored,
+            known,
             parent,
         };
         let run = {

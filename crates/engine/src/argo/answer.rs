@@ -3,9 +3,10 @@
 
 use octoflow_model::{
     NodeIx,
-    argo::{Phase, Template},
+    argo::{Phase, Template, template::Parameter},
     fact::OutputValues,
     request::{Answer, Request},
+    task::Wanted,
 };
 
 use super::{data, http, instance::Instance, node::Leaf, resource, turn::Turn};
@@ -33,6 +34,20 @@ impl Turn<'_> {
         })
     }
 
+    /// What is taken from the answer. Places that only pretend to ask hand it in as a process would.
+    pub(super) fn wanted_of_request(&self, at: NodeIx, template: &Template) -> Wanted {
+        let source = |parameter: &Parameter| {
+            let from = parameter.value_from.as_ref()?;
+            let source = from.json_path.as_ref().or(from.jq_filter.as_ref())?;
+            Some((parameter.name.clone(), source.clone()))
+        };
+        Wanted {
+            result: template.resource.is_none() && (template.data.is_some() || self.result_is_wanted(at, template)),
+            parameters: template.outputs.parameters.iter().filter_map(source).collect(),
+            artifacts: Vec::new(),
+        }
+    }
+
     /// What was asked for is answered, or will not be.
     pub(super) fn answered(&mut self, at: NodeIx, leaf: Leaf, answer: &Answer) {
         if leaf == Leaf::Stopping {
@@ -55,7 +70,7 @@ impl Turn<'_> {
         match (answer, &template.http, &template.resource, &template.data) {
             (Answer::Http(response), Some(asked), _, _) => {
                 let (phase, message) = http::judge(asked, response);
-                let result = self.result_is_wanted(at).then(|| response.body.clone());
+                let result = self.result_is_wanted(at, template).then(|| response.body.clone());
                 (phase, message, OutputValues { result, ..none() })
             }
             (Answer::Object(object), _, Some(_), _) => resource::outputs(template, object),

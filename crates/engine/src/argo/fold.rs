@@ -7,6 +7,7 @@ use octoflow_model::{
     Fact, NodeIx, RunId, Time,
     argo::{NodeKind, Phase, RunPhase},
     fact::{NodeAdded, NodeFinished, Role, Submission},
+    meter::{Metered, Reading},
 };
 
 use super::{
@@ -45,15 +46,19 @@ impl Run {
             failed_children: std::collections::HashMap::new(),
             progress: (0, 0),
             parent: submission.parent,
+            following: Vec::new(),
+            unmetered: None,
         };
         let manifest = submission.manifest.to_string().into();
         let todo = Todo { run: true, ..Todo::default() };
         let stored = submission.stored.clone();
+        let known = submission.known.clone();
         Ok(Self {
             id,
             state,
             program,
             stored,
+            known,
             manifest,
             todo,
             asleep: false,
@@ -109,9 +114,13 @@ impl Run {
                 let slot = &mut self.state.nodes[node.at()];
                 slot.phase = Phase::Running;
                 slot.started = *at;
+                slot.ran = true;
                 if slot.body == Body::Leaf(Leaf::Launched) {
                     slot.body = Body::Leaf(Leaf::Running);
                 }
+            }
+            Fact::Progressed { node, done, total } => {
+                self.change_share(*node, |node| node.progress = Some(Box::new((*done, *total))));
             }
             Fact::Stopping { node, message } => {
                 let slot = &mut self.state.nodes[node.at()];
@@ -135,6 +144,8 @@ impl Run {
                     self.state.exported_artifacts.insert(artifact.name.clone(), artifact.clone());
                 }
             }
+            Fact::Metered(metered) => self.keep_gauge(metered),
+            Fact::Unmetered { message } => self.state.unmetered = Some(message.clone()),
             Fact::Suspended { .. } => self.state.suspended = true,
             Fact::Resumed { .. } => {
                 self.state.suspended = false;
@@ -153,6 +164,7 @@ impl Run {
                 self.state.message.clone_from(message);
                 self.state.ended = Some(*at);
                 self.state.lock = None;
+                self.state.following.clear();
                 self.instances.clear();
                 self.todo = Todo::default();
             }
@@ -184,12 +196,14 @@ impl Run {
             message: (!added.message.is_empty()).then(|| added.message.as_str().into()),
             display: added.display.as_deref().map(Into::into),
             started: added.at,
+            ran: false,
             finished: added.phase.fulfilled().then_some(added.at),
             wake: added.wake,
             children: Vec::new(),
             outbound: Vec::new(),
             inputs: (!added.inputs.is_empty()).then(|| Box::new(added.inputs.clone())),
             outputs: None,
+            progress: None,
             barred: added.barred,
             lock: None,
             body: Body::Plain,
@@ -208,10 +222,19 @@ impl Run {
             self.settle_unless_followed(at);
         }
         if added.kind.executable() {
-            self.state.progress.1 += 1;
+            let (done, total) = self.state.node(at).share();
+            self.state.progress.0 += done;
+            self.state.progress.1 += total;
             if open && added.kind.tasked() && !added.barred {
                 self.todo.queued.push(at);
             }
+        }
+    }
+
+    /// Of all metrics only those that follow the run are part of it; the others are the engine's.
+    fn keep_gauge(&mut self, metered: &Metered) {
+        if metered.reading == Reading::Follow {
+            self.state.following.push(metered.clone());
         }
     }
 
@@ -281,7 +304,7 @@ impl Run {
                     retry.message = None;
                     retry.wake = None;
                 }
-                (Role::Hook(_), _) => {}
+                (Role::Hook(_) | Role::Container(_), _) => {}
                 (role, body) => unreachable!("a node of role {role:?} cannot join a parent with body {body:?}"),
             },
             (role, None) => unreachable!("a node of role {role:?} has a parent"),
@@ -312,18 +335,14 @@ impl Run {
 
     fn finish(&mut self, finished: &NodeFinished) {
         let at = finished.node;
+        self.change_share(at, |node| node.phase = finished.phase);
         let node = &mut self.state.nodes[at.at()];
-        let done_well = matches!(finished.phase, Phase::Succeeded | Phase::Skipped | Phase::Omitted);
-        node.phase = finished.phase;
         node.message = (!finished.message.is_empty()).then(|| finished.message.as_str().into());
         node.finished = Some(finished.at);
         node.wake = None;
         node.outbound.clone_from(&finished.outbound);
         if !finished.outputs.is_empty() {
             node.outputs = Some(Box::new(finished.outputs.clone()));
-        }
-        if done_well && node.kind.executable() {
-            self.state.progress.0 += 1;
         }
         let called = matches!(node.role, Role::Step { .. } | Role::Task(_) | Role::Item(_));
         if finished.phase.bad()
@@ -338,6 +357,18 @@ impl Run {
         node.lock = None;
         self.instances.remove(&at);
         self.settle_unless_followed(at);
+    }
+
+    /// Changes a node, and the sum of all work with it.
+    fn change_share(&mut self, at: NodeIx, change: impl FnOnce(&mut Node)) {
+        let node = &mut self.state.nodes[at.at()];
+        let before = node.share();
+        change(node);
+        if node.kind.executable() {
+            let (done, total) = node.share();
+            let sum = &mut self.state.progress;
+            *sum = (sum.0 + done - before.0, sum.1 + total - before.1);
+        }
     }
 
     /// A boundary that is over forgets what only its own calls could ask for.

@@ -9,7 +9,8 @@ use std::{
 use octoflow_model::{
     NodeIx, RunId, Time,
     argo::{RunPhase, Shutdown, TemplateRef},
-    fact::{OutputArtifactValue, Stored},
+    fact::{Known, OutputArtifactValue, Stored},
+    meter::Metered,
     task::{Labels, Resources},
 };
 
@@ -51,8 +52,12 @@ pub struct State {
     pub active_children: HashMap<NodeIx, u32>,
     /// By open boundary: the calls in it that ended badly, after their last attempt.
     pub failed_children: HashMap<NodeIx, u32>,
-    /// Tasks done well, and tasks known so far.
-    pub progress: (u32, u32),
+    /// The work done, and the work known so far: one for each task unless it says more about itself.
+    pub progress: (u64, u64),
+    /// The gauges that follow the run and its nodes while it is open.
+    pub following: Vec<Metered>,
+    /// Why the last metric that could not be read could not.
+    pub unmetered: Option<String>,
     /// The run that made this one.
     pub parent: Option<RunId>,
 }
@@ -114,6 +119,8 @@ pub struct Run {
     pub program: Arc<Program>,
     /// What the manifest refers to, as it was when it was submitted.
     pub(super) stored: Stored,
+    /// What was known about it where it was submitted.
+    pub(super) known: Known,
     /// The manifest as it was given, kept as text: a tree of values would be several times as large.
     pub(super) manifest: Box<str>,
     pub(super) todo: Todo,
@@ -230,6 +237,23 @@ impl Run {
     /// The node's task is a request.
     pub(crate) fn asks(&self, at: NodeIx) -> bool {
         super::answer::asks(&self.recipe_of(at).template)
+    }
+
+    /// The machine a task ran on, once it did.
+    pub(crate) fn host_of(&self, at: NodeIx) -> Option<&str> {
+        self.known.host.as_deref().filter(|_| self.state.node(at).ran)
+    }
+
+    /// How long the node took in the newest run like this one that succeeded; the run itself for none. In seconds.
+    pub(crate) fn estimate(&self, at: Option<NodeIx>) -> Option<u64> {
+        let earlier = self.known.earlier.as_deref()?;
+        match at {
+            Some(at) => {
+                let suffix = self.state.node(at).name.strip_prefix(&*self.state.name)?;
+                earlier.nodes.get(suffix).copied()
+            }
+            None => Some(earlier.run),
+        }
     }
 
     pub(crate) fn resources(&self, at: NodeIx) -> Resources {

@@ -59,6 +59,7 @@ pub(super) struct Names {
 pub(super) enum Kind {
     Container,
     Script,
+    ContainerSet,
     Steps,
     Dag,
     Suspend,
@@ -230,6 +231,7 @@ impl Kind {
         match template {
             Template { container: Some(_), .. } => Self::Container,
             Template { script: Some(_), .. } => Self::Script,
+            Template { container_set: Some(_), .. } => Self::ContainerSet,
             Template { steps: Some(_), .. } => Self::Steps,
             Template { dag: Some(_), .. } => Self::Dag,
             Template { suspend: Some(_), .. } => Self::Suspend,
@@ -242,7 +244,7 @@ impl Kind {
 
     /// Runs a process.
     pub(super) fn leaf(self) -> bool {
-        matches!(self, Self::Container | Self::Script)
+        matches!(self, Self::Container | Self::Script | Self::ContainerSet)
     }
 
     /// The word of messages.
@@ -250,6 +252,7 @@ impl Kind {
         match self {
             Self::Container => "Container",
             Self::Script => "Script",
+            Self::ContainerSet => "ContainerSet",
             Self::Steps => "Steps",
             Self::Dag => "DAG",
             Self::Suspend => "Suspend",

@@ -31,3 +31,4 @@ pub const NOT_LOADED: &str = "OF1040";
 pub const ENDLESS: &str = "OF1042";
 pub const REQUEST: &str = "OF1054";
 pub const UNTOLD: &str = "OF1043";
+pub const METRIC: &str = "OF1060";

@@ -3,9 +3,10 @@
 use super::{
     LABELLED, NO_PODS,
     call::{STEP_GROUPS, TASKS},
-    container::{CONTAINER, SCRIPT},
+    container::{CONTAINER, CONTAINER_SET, SCRIPT, USER_CONTAINERS},
     data::{ARCHIVE_LOCATION, INPUTS, OUTPUTS},
     lock::SYNCHRONIZATION,
+    metric::METRICS,
     request::{DATA, HTTP, RESOURCE},
     volume::VOLUMES,
 };
@@ -38,7 +39,7 @@ static TYPES: [Field; 10] = [
     Field::yes("resource", &RESOURCE, "Does something to an object that is kept here, or runs another workflow"),
     Field::yes("http", &HTTP, "Sends an HTTP request"),
     Field::yes("data", &DATA, "Lists stored artifacts and transforms the list"),
-    Field::refused("containerSet", "Run several containers in one pod"),
+    Field::yes("containerSet", &CONTAINER_SET, "Runs several containers that share one task"),
     Field::refused_for(
         "plugin",
         "Run a plugin",
@@ -47,11 +48,14 @@ static TYPES: [Field; 10] = [
 ];
 
 const CONTROL: &[Field] = &[
+    Field::yes("initContainers", &USER_CONTAINERS, "Containers that run one after another before the main one"),
+    Field::yes("sidecars", &USER_CONTAINERS, "Containers that run beside the main one and are ended after it"),
     Field::yes("retryStrategy", &RETRY, "How it is tried again when it fails"),
     Field::yes("activeDeadlineSeconds", &INT_OR_TEXT, "How long one attempt may run, in seconds"),
     Field::yes("timeout", &TEXT, "How long it may take including its wait, as a duration"),
     Field::yes("parallelism", &INT_OR_TEXT, "The most calls of this template at one time"),
     Field::yes("failFast", &BOOL, "With parallelism: start no more calls once one has failed"),
+    Field::yes("metrics", &METRICS, "Metrics its nodes publish when they are over"),
     Field::yes("synchronization", &SYNCHRONIZATION, "Locks to hold while it runs, all its attempts included"),
     Field::yes("priority", &INT32, "Its tasks with a higher number go first"),
     Field::yes("terminationGracePeriodSeconds", &COUNT, "How long its processes may take to end when asked to"),
@@ -72,14 +76,15 @@ const KUBERNETES: &[Field] = &[
     Field::ignored("schedulerName", NO_PODS, "Who places its pods"),
     Field::ignored("securityContext", NO_PODS, "Users and rights of its pods"),
     Field::ignored("tolerations", NO_PODS, "Taints its pods put up with"),
+    Field::ignored("resubmitPendingPods", NO_PODS, "Create pods again that could not be placed"),
+    Field::ignored("arguments", "a call hands in arguments", "Arguments of the template itself, in an older spelling"),
 ];
 
 const LATER: &[Field] = &[
     Field::refused("memoize", "Reuse the outputs of an earlier run"),
     Field::refused("daemon", "Keep it running beside the calls that follow"),
-    Field::refused("sidecars", "Run containers beside the main one"),
-    Field::refused("initContainers", "Run containers before the main one"),
-    Field::refused("metrics", "Publish metrics of its nodes"),
+    Field::refused("template", "Run another template in its place, in an older spelling"),
+    Field::refused("templateRef", "Run the template of a WorkflowTemplate in its place, in an older spelling"),
 ];
 
 static DAG: Shape = Shape::Object(&[&[
