@@ -23,7 +23,7 @@ use octoflow_runtime::{
 use octoflow_store::{Batch, Store};
 use serde_json::Value;
 
-use crate::{Capacity, Error, Explanation, Pump, keyed, meters, new_uid, objects::Objects, read};
+use crate::{Capacity, Error, Explanation, Pump, cache, keyed, meters, new_uid, objects::Objects, read};
 
 mod desk;
 mod watcher;
@@ -127,7 +127,10 @@ impl House {
     }
 
     /// Keeps a ConfigMap, a Secret, a WorkflowTemplate or a ClusterWorkflowTemplate; later runs can refer to it.
-    pub fn put_object(&self, object: Value) -> Result<(), Error> {
+    pub fn put_object(&self, mut object: Value) -> Result<(), Error> {
+        if object["kind"] == "ConfigMap" {
+            cache::keep_entries(&self.desk.store, &mut object)?;
+        }
         self.desk.put_object(&object, new_uid()?)
     }
 

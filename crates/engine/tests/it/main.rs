@@ -11,11 +11,14 @@ mod town;
 
 mod closing;
 mod conditions;
+mod daemons;
 mod dag;
 mod data;
 mod exit;
+mod hooks;
 mod http;
 mod locks;
+mod memo;
 mod meters;
 mod names;
 mod parallel;
