@@ -42,10 +42,15 @@ impl Turn<'_> {
             Some((parameter.name.clone(), source.clone()))
         };
         Wanted {
-            result: template.resource.is_none() && (template.data.is_some() || self.result_is_wanted(at, template)),
+            result: template.resource.is_none() && (template.data.is_some() || self.body_is_wanted(at, template)),
             parameters: template.outputs.parameters.iter().filter_map(source).collect(),
             artifacts: Vec::new(),
         }
+    }
+
+    /// Somebody refers to it, or may when the node is remembered.
+    fn body_is_wanted(&self, at: NodeIx, template: &Template) -> bool {
+        self.result_is_wanted(at, template) || template.memoize.is_some()
     }
 
     /// What was asked for is answered, or will not be.
@@ -70,7 +75,7 @@ impl Turn<'_> {
         match (answer, &template.http, &template.resource, &template.data) {
             (Answer::Http(response), Some(asked), _, _) => {
                 let (phase, message) = http::judge(asked, response);
-                let result = self.result_is_wanted(at, template).then(|| response.body.clone());
+                let result = self.body_is_wanted(at, template).then(|| response.body.clone());
                 (phase, message, OutputValues { result, ..none() })
             }
             (Answer::Object(object), _, Some(_), _) => resource::outputs(template, object),

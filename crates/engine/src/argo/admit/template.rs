@@ -34,7 +34,8 @@ pub(super) fn check(subject: &Subject<'_>, index: usize, report: &mut Report) {
         let of = format!("templates.{}.synchronization", entry.label);
         lock::check(report, &at.key("synchronization"), &of, wanted);
     }
-    if entry.template.daemon == Some(true) && matches!(entry.kind, Kind::Steps | Kind::Dag | Kind::Suspend) {
+    let stays = entry.kind.leaf() || entry.kind == Kind::Unclear;
+    if entry.template.daemon == Some(true) && !stays {
         report.warn(&at.key("daemon"), code::MISPLACED, || {
             format!("templates.{}.daemon has no effect: only a task stays up beside others", entry.label)
         });
