@@ -2,6 +2,7 @@
 //! Planning is level-triggered: a visit looks at a node as it is and decides what is missing, so visiting twice decides nothing twice.
 
 pub mod admit;
+pub mod condition;
 pub mod duration;
 pub mod explain;
 pub mod fields;
@@ -12,19 +13,23 @@ pub mod node;
 pub mod outlook;
 pub mod program;
 pub mod refer;
+pub mod resource;
 pub mod run;
 pub mod status;
 
+mod answer;
 mod arguments;
 mod begin;
 mod call;
 mod command;
 mod daemon;
 mod dag;
+mod data;
 mod expand;
 mod fold;
 mod follow;
 mod hook;
+mod http;
 mod instance;
 mod leaf;
 mod locate;

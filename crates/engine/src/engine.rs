@@ -110,6 +110,11 @@ impl Engine {
         self.locks.look_again();
     }
 
+    pub fn remove_keyed(&mut self, kind: Keyed, namespace: &str, name: &str) {
+        self.world.keyed.remove(&(kind, namespace.to_owned(), name.to_owned()));
+        self.locks.look_again();
+    }
+
     /// A ConfigMap or Secret as it is now, with what runs have put into it.
     pub fn keyed(&self, kind: Keyed, namespace: &str, name: &str) -> Option<&KeyedData> {
         self.world.keyed(kind, namespace, name)
@@ -164,7 +169,9 @@ impl Engine {
             Input::Command { run, command } => self.command(run, &command, now, &mut outcome),
             Input::Report(report) => {
                 let run = report.attempt().run;
-                if let (Report::Ended { attempt, .. }, false) = (&report, self.runs.contains_key(&run)) {
+                if let (Report::Ended { attempt, .. } | Report::Answered { attempt, .. }, false) =
+                    (&report, self.runs.contains_key(&run))
+                {
                     // Its run is over and gone; only the runtime still remembers it.
                     outcome.orders.push(Order::Forget { attempt: *attempt });
                 }
@@ -259,10 +266,10 @@ impl Engine {
                     continue;
                 }
                 if leaf == Leaf::Queued {
-                    self.scheduler.enqueue(task, run.priority(node), run.resources(node));
+                    enqueue(&mut self.scheduler, run, task);
                     continue;
                 }
-                if !run.state.node(node).daemoned {
+                if !run.asks(node) && !run.state.node(node).daemoned {
                     self.scheduler.adopt(task, run.resources(node));
                 }
                 let mut turn = Turn::new(run, now, &self.world);
@@ -324,7 +331,7 @@ impl Engine {
             }
         }
         for node in run.take_queued() {
-            self.scheduler.enqueue(TaskRef { run: id, node }, run.priority(node), run.resources(node));
+            enqueue(&mut self.scheduler, run, TaskRef { run: id, node });
         }
         self.wakes.extend(run.take_wakes().into_iter().map(|(at, node)| (at, id, node)));
         if !facts.is_empty() {
@@ -363,6 +370,15 @@ impl Engine {
             let Some(task) = picked else { return };
             self.turn(task.run, now, outcome, |turn| turn.launch(task.node));
         }
+    }
+}
+
+/// Requests wait for nobody: one that waits for another run must not hold the room that run needs.
+fn enqueue(scheduler: &mut Scheduler, run: &Run, task: TaskRef) {
+    if run.asks(task.node) {
+        scheduler.enqueue_weightless(task);
+    } else {
+        scheduler.enqueue(task, run.priority(task.node), run.resources(task.node));
     }
 }
 

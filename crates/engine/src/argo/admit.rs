@@ -22,6 +22,7 @@ mod name;
 mod output;
 mod pod;
 mod report;
+mod request;
 mod scope;
 mod spec;
 mod tag;

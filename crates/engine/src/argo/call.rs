@@ -355,6 +355,10 @@ pub(super) fn kind_of(template: &Template) -> Option<NodeKind> {
         Some(NodeKind::Dag)
     } else if template.suspend.is_some() {
         Some(NodeKind::Suspend)
+    } else if template.http.is_some() {
+        Some(NodeKind::Http)
+    } else if template.resource.is_some() || template.data.is_some() {
+        Some(NodeKind::Pod)
     } else {
         None
     }

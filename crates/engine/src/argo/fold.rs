@@ -52,6 +52,7 @@ impl Run {
             active_children: std::collections::HashMap::new(),
             failed_children: std::collections::HashMap::new(),
             progress: (0, 0),
+            parent: submission.parent,
             following: Vec::new(),
             unmetered: None,
             weight: 0,
@@ -281,7 +282,7 @@ impl Run {
         slot.wake = wake;
         if slot.kind.tasked() {
             slot.body = Body::Leaf(Leaf::Queued);
-            self.state.active_pods += 1;
+            self.state.active_pods += u32::from(slot.kind == NodeKind::Pod);
             self.todo.queued.push(at);
         } else {
             slot.phase = Phase::Running;
@@ -490,7 +491,7 @@ impl Run {
         let node = self.state.node(at);
         let (kind, boundary, counts) = (node.kind, node.boundary, node.counts_as_child());
         // Whoever waits for a lock does not take the place of one who might be able to release it.
-        if kind.tasked() && !node.barred {
+        if kind == NodeKind::Pod && !node.barred {
             self.state.active_pods = self.state.active_pods.saturating_add_signed(change);
         }
         if let (true, Some(boundary)) = (counts, boundary) {

@@ -24,6 +24,7 @@ fn status_of(spec: &str, nodes: usize, bytes: u64) -> Value {
         manifest: manifest(spec),
         stored: Stored::default(),
         known: Default::default(),
+        parent: None,
     };
     let mut now = DAWN;
     let mut input = Input::Submit { run: RUN, submission: Box::new(submission) };

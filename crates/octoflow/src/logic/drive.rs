@@ -242,6 +242,7 @@ impl<'a> Stage<'a> {
                     manifest: entry.manifest.clone(),
                     stored: entry.stored.clone(),
                     known: Known::default(),
+                    parent: None,
                 };
                 let refused = self.input(Input::Submit { run: id(index), submission: Box::new(submission) });
                 if let Some(why) = refused {

@@ -4,6 +4,7 @@
 
 mod artifacts;
 mod bad_input;
+mod calls;
 mod inspect;
 mod interrupt;
 mod lint;
@@ -14,6 +15,7 @@ mod metrics;
 mod plan;
 mod pods;
 mod referred;
+mod resources;
 mod run;
 mod stage;
 mod surface;

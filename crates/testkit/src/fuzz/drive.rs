@@ -32,8 +32,16 @@ pub(super) fn run(manifest: &Value, stored: Stored) -> Result<Vec<String>, Strin
     let mut engine = Engine::new(Capacity { slots: 50, cpu_milli: 1_000_000, memory_bytes: u64::MAX });
     engine.limit_runs(MOST_NODES, MOST_BYTES);
     let (name, namespace, uid) = ("w".to_owned(), "default".to_owned(), "u".to_owned());
-    let submission =
-        Submission { name, namespace, uid, at: DAWN, manifest: manifest.clone(), stored, known: Default::default() };
+    let submission = Submission {
+        name,
+        namespace,
+        uid,
+        at: DAWN,
+        manifest: manifest.clone(),
+        stored,
+        known: Default::default(),
+        parent: None,
+    };
     let mut now = DAWN;
     let mut facts: Vec<Fact> = Vec::new();
     let mut said = Vec::new();

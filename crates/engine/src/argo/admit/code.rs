@@ -29,6 +29,7 @@ pub const PATH: &str = "OF1038";
 pub const HOOK: &str = "OF1039";
 pub const NOT_LOADED: &str = "OF1040";
 pub const ENDLESS: &str = "OF1042";
+pub const REQUEST: &str = "OF1054";
 pub const UNTOLD: &str = "OF1043";
 pub const NOT_TAKEN: &str = "OF1060";
 pub const UNUSED: &str = "OF1061";

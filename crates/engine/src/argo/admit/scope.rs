@@ -123,7 +123,9 @@ impl Scope<'_> {
             "item" => self.item_field(rest),
             "pod"
                 if rest == "name"
-                    && self.entry.is_some_and(|entry| entry.kind.leaf() || entry.kind == Kind::Unclear) =>
+                    && self.entry.is_some_and(|entry| {
+                        entry.kind.leaf() || matches!(entry.kind, Kind::Resource | Kind::Data | Kind::Unclear)
+                    }) =>
             {
                 Found::Known
             }

@@ -149,7 +149,7 @@ fn shapes_and_support() {
         (at(LEAF, "/daemon"), json!("yes"), &[("OF1010", "spec.templates[1].daemon")]),
         (at(LEAF, "/daemon"), json!(false), &[]),
         (at(LEAF, "/sidecars"), json!([]), &[]),
-        ("/spec/templates/3", json!({"name": "pause", "http": {"url": "x"}}), &[("OF1011", "spec.templates[3].http")]),
+        ("/spec/templates/3", json!({"name": "pause", "plugin": {"x": {}}}), &[("OF1011", "spec.templates[3].plugin")]),
         (at(LEAF, "/outputs/artifacts/0/s3"), json!({"key": "k"}), &[]),
         (at(LEAF, "/outputs/artifacts/0/s3"), json!({"key": "k", "bucket": "b", "endpoint": "h:9000"}), &[]),
         (at(LEAF, "/outputs/artifacts/0/gcs"), json!({"key": "k"}), &[]),
