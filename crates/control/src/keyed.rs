@@ -7,14 +7,14 @@ use serde_json::Value;
 use crate::Error;
 
 /// A ConfigMap or Secret ready for the engine.
-pub(crate) struct KeyedObject {
+pub struct KeyedObject {
     pub kind: Keyed,
     pub namespace: String,
     pub name: String,
     pub data: KeyedData,
 }
 
-pub(crate) fn parse(object: &Value) -> Result<KeyedObject, Error> {
+pub fn parse(object: &Value) -> Result<KeyedObject, Error> {
     let word = object["kind"].as_str().unwrap_or_default();
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let wrong = |why: &str| Error::Object { what: format!("{word} `{name}`"), why: why.to_owned() };
@@ -29,6 +29,9 @@ pub(crate) fn parse(object: &Value) -> Result<KeyedObject, Error> {
     let mut data = KeyedData::default();
     for (label, value) in object["metadata"]["labels"].as_object().into_iter().flatten() {
         data.labels.insert(label.clone(), value.as_str().unwrap_or_default().to_owned());
+    }
+    for (name, value) in object["metadata"]["annotations"].as_object().into_iter().flatten() {
+        data.annotations.insert(name.clone(), value.as_str().unwrap_or_default().to_owned());
     }
     let texts = |field: &str| {
         object[field]

@@ -3,21 +3,27 @@
 
 mod archive;
 mod brief;
+mod cache;
 mod chance;
 mod clock;
 mod error;
 mod house;
-mod keyed;
+pub mod keyed;
+mod known;
+mod meters;
 mod pump;
 pub mod read;
 mod record;
+mod sweep;
 
 pub use archive::write_record;
 pub use chance::{name_suffix, new_uid};
 pub use clock::now;
 pub use error::Error;
 pub use house::{Config, House, Place, Submit};
+pub use meters::metrics;
 pub use octoflow_engine::schedule::Capacity;
 pub use pump::{Cut, Pump};
 pub use read::Explanation;
 pub use record::Record;
+pub use sweep::{doom_with_run, sweep_deleted};

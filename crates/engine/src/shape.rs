@@ -33,6 +33,13 @@ pub enum Shape {
     Scalar,
     /// An amount such as `500m` or `2Gi`, or a text with variables.
     Quantity,
+    /// A text, number or truth value in a small notation of its own; `fits` says what is wrong with one that is not.
+    Like {
+        noun: &'static str,
+        fits: fn(&str) -> Result<(), String>,
+    },
+    /// A short form, which is a text, number or truth value, or a full one, which is a list or mapping.
+    Either(&'static Shape, &'static Shape),
     Any,
 }
 
@@ -128,6 +135,9 @@ impl Shape {
             Self::IntOrText => "a whole number or text",
             Self::Scalar => "text, a number or true/false",
             Self::Quantity => "a quantity such as 500m or 2Gi",
+            Self::Like { noun, .. } => noun,
+            // A wrong value is compared with one of the two, never with both.
+            Self::Either(short, _) => short.noun(),
             Self::Any => "any value",
         }
     }

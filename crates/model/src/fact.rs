@@ -8,9 +8,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    argo::{NodeKind, Phase, RunPhase, Shutdown},
+    argo::{ArtifactLocation, NodeKind, Phase, RunPhase, Shutdown},
     ids::NodeIx,
     lock::Claim,
+    meter::Metered,
+    order::Fetched,
     task::{Labels, StoredArtifact},
     time::Time,
 };
@@ -76,6 +78,20 @@ pub enum Fact {
         node: NodeIx,
         at: Time,
     },
+    /// It tells how far it is: so much of so much.
+    Progressed {
+        node: NodeIx,
+        done: u32,
+        total: u32,
+    },
+    /// A daemon is up: it counts as over for those that wait for it, and goes on.
+    Daemoned {
+        node: NodeIx,
+    },
+    /// A daemon is not needed any more: it is being ended, and succeeds by that.
+    Dismissed {
+        node: NodeIx,
+    },
     /// It is being ended before its time; its end will carry this message.
     Stopping {
         node: NodeIx,
@@ -94,10 +110,38 @@ pub enum Fact {
     Settled {
         node: NodeIx,
     },
+    /// The moment of a hook has come, of a node or of the run, but it cannot start yet. It will.
+    Due {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node: Option<NodeIx>,
+        hook: String,
+    },
+    /// A memoized node looked for its outputs in its cache. When it found them it is about to finish with them.
+    Recalled {
+        node: NodeIx,
+        cache: String,
+        key: String,
+        hit: bool,
+    },
+    /// What a memoized node gave is kept in its cache for the next one.
+    Memoized {
+        node: NodeIx,
+        at: Time,
+        cache: String,
+        key: String,
+        #[serde(default, skip_serializing_if = "OutputValues::is_empty")]
+        outputs: OutputValues,
+    },
     /// A value became visible as `workflow.outputs.*`.
     Exported {
         parameter: Option<(String, String)>,
         artifact: Option<OutputArtifactValue>,
+    },
+    /// A custom metric of a node, or of the run, was read.
+    Metered(Box<Metered>),
+    /// A custom metric could not be read; the run goes on without it.
+    Unmetered {
+        message: String,
     },
     /// No new work until it is resumed.
     Suspended {
@@ -109,6 +153,11 @@ pub enum Fact {
     /// The run is being ended by command.
     ShuttingDown {
         how: Shutdown,
+        at: Time,
+    },
+    /// The time of a whole attempt of a retried steps or DAG template is up: what is in it is being ended.
+    Expired {
+        node: NodeIx,
         at: Time,
     },
     /// The run's deadline passed.
@@ -135,6 +184,36 @@ pub struct Submission {
     /// What it refers to, as it was then.
     #[serde(default, skip_serializing_if = "Stored::is_empty")]
     pub stored: Stored,
+    /// What was known about it where it was submitted.
+    #[serde(default, skip_serializing_if = "Known::is_empty")]
+    pub known: Known,
+}
+
+/// What only the place knows where a run is submitted; nothing of it changes what the run does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Known {
+    /// The name of the machine its tasks run on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// How long the newest run like it took that succeeded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<Box<Earlier>>,
+}
+
+/// How long an earlier run and its nodes took, in whole seconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Earlier {
+    pub run: u64,
+    /// By the node's name without the run's, which is empty for the root.
+    pub nodes: BTreeMap<String, u64>,
+}
+
+impl Known {
+    pub fn is_empty(&self) -> bool {
+        self.host.is_none() && self.earlier.is_none()
+    }
 }
 
 /// What a manifest takes from WorkflowTemplates, copied when it is submitted: the run never changes with them.
@@ -189,6 +268,9 @@ pub struct NodeAdded {
     /// It may not go on before it holds its locks.
     #[serde(default, skip_serializing_if = "is_false")]
     pub barred: bool,
+    /// Hooks other than the exit handler may fire while it runs and when it is over.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub hooked: bool,
     /// The name people see, where a template chose its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display: Option<String>,
@@ -211,8 +293,12 @@ pub enum Role {
     Item(u32),
     /// One try of a retried call; the parent is the retry node.
     Attempt(u32),
-    /// Follows the parent's end.
+    /// A hook of the parent; the one called `exit` follows its end.
     Hook(String),
+    /// A container of a set, by its place in the list; the parent is the pod node.
+    Container(u32),
+    /// A hook of the run as a whole.
+    RunHook(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -262,6 +348,14 @@ pub enum ArtifactValue {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sub_path: Option<String>,
     },
+    /// Somewhere else, with references to its credentials.
+    Located {
+        at: Box<ArtifactLocation>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sub_path: Option<String>,
+        #[serde(default, skip_serializing_if = "is_false")]
+        optional: bool,
+    },
     /// Optional and not there.
     Absent,
 }
@@ -277,11 +371,18 @@ pub struct OutputValues {
     pub result: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<String>,
+    /// What its inputs from elsewhere turned out to be.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fetched: Vec<(String, Fetched)>,
 }
 
 impl OutputValues {
     pub fn is_empty(&self) -> bool {
-        self.parameters.is_empty() && self.artifacts.is_empty() && self.result.is_none() && self.exit_code.is_none()
+        self.parameters.is_empty()
+            && self.artifacts.is_empty()
+            && self.result.is_none()
+            && self.exit_code.is_none()
+            && self.fetched.is_empty()
     }
 }
 

@@ -4,9 +4,12 @@
 pub mod argo;
 pub mod fact;
 pub mod ids;
+pub mod location;
 pub mod lock;
 pub mod meta;
+pub mod meter;
 pub mod order;
+pub mod pod;
 pub mod task;
 pub mod time;
 

@@ -37,6 +37,10 @@ pub(crate) enum Command {
     Run(Box<Run>),
     /// Check manifests without running anything; all problems of all files are told at once
     Lint(Lint),
+    /// Test the logic of workflows in virtual time: nothing is started, an hour passes in a blink
+    Test(Test),
+    /// Say what would run, in which order, without running anything
+    Plan(Box<Plan>),
     /// List runs, newest first
     #[command(visible_alias = "ls")]
     List(List),
@@ -48,6 +52,8 @@ pub(crate) enum Command {
     Logs(Logs),
     /// Say why a node waits or what happened to it, or what an error code means
     Explain(Explain),
+    /// Print the custom metrics of all runs as Prometheus reads them
+    Metrics,
     /// Delete finished runs with their logs
     #[command(visible_alias = "rm")]
     Delete(Delete),
@@ -143,6 +149,71 @@ pub(crate) struct Lint {
     pub offline: bool,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct Plan {
+    /// Manifests; `-` is standard input, a directory means its .yaml, .yml and .json files
+    #[arg(value_name = "FILE", required = true)]
+    pub manifests: Vec<PathBuf>,
+    /// Set a parameter of the workflow
+    #[arg(short = 'p', long = "parameter", value_name = "NAME=VALUE", value_parser = key_value)]
+    pub parameters: Vec<(String, String)>,
+    /// Set parameters from a YAML or JSON file with names and values
+    #[arg(long, value_name = "FILE")]
+    pub parameter_file: Option<PathBuf>,
+    /// Start at this template instead
+    #[arg(long, value_name = "TEMPLATE")]
+    pub entrypoint: Option<String>,
+    #[command(flatten)]
+    pub namespace: Namespace,
+    /// How long tasks take, by template: a file with one `template: 90s` a line, or an earlier run
+    #[arg(long, value_name = "FILE|RUN")]
+    pub durations: Option<String>,
+    /// How many items of a loop are written out
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub rounds: usize,
+    /// How many lines the whole tree may have
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    pub lines: usize,
+    /// How it is told
+    #[arg(short, long, value_enum, default_value_t = PlanFormat::Pretty)]
+    pub output: PlanFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlanFormat {
+    /// A tree for people
+    Pretty,
+    /// The tree as an object, or several as an array
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Test {
+    /// Test files; a directory means the .test.yaml and .test.yml files in it and below
+    #[arg(value_name = "FILE|DIR", required = true)]
+    pub places: Vec<PathBuf>,
+    /// Only cases in whose `file: name` this regular expression is found
+    #[arg(long, value_name = "RE")]
+    pub filter: Option<String>,
+    /// Only list the cases
+    #[arg(long)]
+    pub list: bool,
+    /// How the outcome is told
+    #[arg(short, long, value_enum, default_value_t = TestFormat::Pretty)]
+    pub output: TestFormat,
+}
+
+/// How the outcome of tests is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TestFormat {
+    /// For people
+    Pretty,
+    /// JUnit XML
+    Junit,
+    /// An array of cases
+    Json,
+}
+
 /// How problems of manifests are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Telling {
@@ -159,7 +230,7 @@ pub(crate) enum Telling {
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
     /// The kind, such as Workflow
-    #[arg(ignore_case = true, value_parser = PossibleValuesParser::new(KINDS.iter().map(|kind| kind.name)))]
+    #[arg(ignore_case = true, value_parser = PossibleValuesParser::new(KINDS.iter().map(|kind| kind.name).chain([crate::logic::KIND])))]
     pub kind: Option<String>,
 }
 
@@ -292,9 +363,9 @@ pub(crate) struct Logs {
     /// Only lines this regular expression is found in
     #[arg(long, value_name = "RE")]
     pub grep: Option<String>,
-    /// The container whose output is wanted
-    #[arg(short, long, default_value = "main")]
-    pub container: String,
+    /// Only what this container wrote, of steps that have several; `main` is a step's own
+    #[arg(short, long)]
+    pub container: Option<String>,
     /// Leave out the name of the node before each line
     #[arg(long)]
     pub no_prefix: bool,

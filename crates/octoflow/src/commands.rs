@@ -9,10 +9,15 @@ mod get;
 mod lint;
 mod list;
 mod logs;
+mod metrics;
+mod plan;
 mod run;
 mod schema;
 mod steer;
+mod test;
 mod version;
+
+pub(crate) use test::Tried;
 
 use std::path::PathBuf;
 
@@ -39,6 +44,7 @@ pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
         Command::Completion(args) => return completion::completion(&args, &output),
         Command::Lint(args) => return lint::lint(&args, &output),
         Command::Schema(args) => return schema::schema(&args, &output),
+        Command::Test(args) => return test::test(&args, &output),
         Command::Version(args) => return version::version(&args, &output),
         command => command,
     };
@@ -46,11 +52,13 @@ pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
     context.output.detail(&format!("data directory: {}", context.data_dir.display()));
     match command {
         Command::Run(args) => run::run(&args, &context),
+        Command::Plan(args) => plan::plan(&args, &context),
         Command::List(args) => list::list(&args, &context),
         Command::Get(args) => get::get(&args, &context),
         Command::Describe(args) => describe::describe(&args, &context),
         Command::Logs(args) => logs::logs(&args, &context),
         Command::Explain(args) => explain::explain(&args, &context),
+        Command::Metrics => metrics::metrics(&context),
         Command::Delete(args) => delete::delete(&args, &context),
         Command::Stop(target) => steer(&target, &Request::Stop, &context),
         Command::Terminate(target) => steer(&target, &Request::Terminate, &context),
@@ -60,7 +68,7 @@ pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
             steer(&args.target, &Request::Resume { selector: args.node_field_selector, supplied }, &context)
         }
         Command::Doctor(args) => doctor::doctor(&args, &context),
-        Command::Completion(_) | Command::Lint(_) | Command::Schema(_) | Command::Version(_) => {
+        Command::Completion(_) | Command::Lint(_) | Command::Schema(_) | Command::Test(_) | Command::Version(_) => {
             unreachable!("these need no data directory and are done above")
         }
     }

@@ -34,6 +34,15 @@ impl Template {
         parse::template(text).map(|pieces| Self { pieces })
     }
 
+    /// What the first path of the template leads to.
+    pub(crate) fn values<'a>(&self, root: &'a Value) -> Vec<&'a Value> {
+        let path = self.pieces.iter().find_map(|piece| match piece {
+            Piece::Path(path) => Some(path),
+            Piece::Text(_) | Piece::Range(..) => None,
+        });
+        path.map(|path| walk::find(path, root, root)).unwrap_or_default()
+    }
+
     pub(crate) fn render(&self, root: &Value) -> String {
         let mut text = String::new();
         render(&self.pieces, root, root, &mut text);

@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use octoflow_manifest::{Document, Limits, Path, Problem, Problems, read};
 use serde_json::Value;
 
-use crate::{exit::Failure, workflow::text};
+use crate::{exit::Failure, logic::is_test, workflow::text};
 
 /// Files of a directory with these endings are manifests.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
@@ -30,6 +30,11 @@ pub(crate) struct Loaded {
 impl Loaded {
     pub(crate) fn kind(&self) -> &str {
         text(&self.value, "kind")
+    }
+
+    /// An object that is written down inside another file.
+    pub(crate) fn within(document: Arc<Document>, base: Path, value: Value) -> Self {
+        Self { document, base, value }
     }
 
     /// `file:line`, for messages about the object as a whole.
@@ -59,6 +64,17 @@ impl Loaded {
 pub(crate) fn load(places: &[PathBuf]) -> Result<Result<Vec<Loaded>, Problems>> {
     let gathered = gather(places, files)?;
     Ok(if gathered.problems.is_empty() { Ok(gathered.objects) } else { Err(gathered.problems) })
+}
+
+/// The documents of one file, or what is wrong with its text.
+pub(crate) fn read_file(file: &FilePath) -> Result<Result<Vec<Document>, Problems>> {
+    let bytes = File::open(file).and_then(bounded).map_err(|error| unreadable(file, &error))?;
+    Ok(read(&file.display().to_string(), &bytes, &Limits::default()))
+}
+
+/// A file itself, or the manifests and tests of a directory and all below it.
+pub(crate) fn below(place: &FilePath) -> Result<Vec<PathBuf>> {
+    tree_of(place, is_readable)
 }
 
 /// The objects of every text that makes sense, and what is wrong with the others.
@@ -107,7 +123,7 @@ fn take_in(name: &str, bytes: &[u8], gathered: &mut Gathered) {
 }
 
 /// A `List` holds objects; anything else is one.
-fn objects(document: Document) -> Vec<Loaded> {
+pub(crate) fn objects(document: Document) -> Vec<Loaded> {
     let document = Arc::new(document);
     let items = match document.value.get("items") {
         Some(Value::Array(items)) if text(&document.value, "kind") == "List" => items.clone(),
@@ -138,6 +154,10 @@ fn files(place: &FilePath) -> Result<Vec<PathBuf>> {
 /// The manifests of a directory and all below it, but for what is hidden. Links to directories are not followed: they
 /// may lead in circles.
 fn tree(place: &FilePath) -> Result<Vec<PathBuf>> {
+    tree_of(place, is_manifest)
+}
+
+fn tree_of(place: &FilePath, wanted: impl Fn(&FilePath) -> bool) -> Result<Vec<PathBuf>> {
     let about = fs::metadata(place).map_err(|error| unreadable(place, &error))?;
     if !about.is_dir() {
         return Ok(vec![place.to_owned()]);
@@ -151,7 +171,7 @@ fn tree(place: &FilePath) -> Result<Vec<PathBuf>> {
                 if !hidden && !path.is_symlink() {
                     open.push(path);
                 }
-            } else if is_manifest(&path) {
+            } else if wanted(&path) {
                 found.push(path);
             }
         }
@@ -171,7 +191,12 @@ fn entries(folder: &FilePath) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// Tests lie beside the manifests they are about, and are not manifests.
 fn is_manifest(path: &FilePath) -> bool {
+    is_readable(path) && !is_test(path)
+}
+
+fn is_readable(path: &FilePath) -> bool {
     path.is_file() && path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known))
 }
 

@@ -9,8 +9,10 @@ pub(crate) mod header;
 pub(crate) mod json;
 pub(crate) mod live;
 pub(crate) mod nodes;
+pub(crate) mod outlook;
 pub(crate) mod table;
 pub(crate) mod tree;
+pub(crate) mod trial;
 
 use std::io::{self, Write};
 

@@ -178,7 +178,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    fn template_short(self) -> &'a str {
+    pub(crate) fn template_short(self) -> &'a str {
         match text(self.node, "templateName") {
             "" => text(&self.node["templateRef"], "template"),
             name => name,

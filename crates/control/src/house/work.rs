@@ -3,8 +3,9 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
+    path::PathBuf,
     sync::{
-        PoisonError,
+        Arc, Mutex, PoisonError,
         mpsc::{Receiver, RecvTimeoutError, Sender},
     },
     time::Duration,
@@ -12,14 +13,20 @@ use std::{
 
 use octoflow_engine::{
     Command, Input, Refusal,
-    argo::{Run, status},
+    argo::{Run, garbage, status},
+    engine::Keyed,
 };
-use octoflow_model::{AttemptId, Fact, Report, RunId, Task, Time, fact::Submission};
+use octoflow_model::{AttemptId, Fact, Report, RunId, Task, Time, argo::GcStrategy, fact::Submission};
 use octoflow_store::{Archive, Batch, Change, RunRow, RunUpdate, Store};
 use serde_json::{Value, json};
 
 use super::{SharedRuntime, Watchers};
-use crate::{Cut, Error, Explanation, Pump, archive, clock, keyed::KeyedObject, read};
+use crate::{
+    Cut, Error, Explanation, Pump, archive, cache, clock,
+    keyed::KeyedObject,
+    meters, read,
+    sweep::{Doomed, Mission, Sweeper},
+};
 
 /// How long a decision nobody waits for may stay in memory.
 const LINGER: Duration = Duration::from_millis(100);
@@ -60,6 +67,9 @@ pub(crate) enum Message {
         run: RunId,
         reply: Sender<Result<Option<Vec<Explanation>>, Error>>,
     },
+    Metrics {
+        reply: Sender<Result<String, Error>>,
+    },
     Reports(Vec<Report>),
     /// A commit failed: nothing more can be kept.
     Failed(octoflow_store::Error),
@@ -83,6 +93,13 @@ pub(super) struct Worker {
     adopted: bool,
     /// Names given out by this process; the store may not have them yet.
     names: HashSet<(String, String)>,
+    keeper: Keeper,
+}
+
+/// Who deletes artifacts, and where it is written down.
+pub(super) struct Keeper {
+    pub(super) data_dir: PathBuf,
+    pub(super) sweeper: Arc<Mutex<Sweeper>>,
 }
 
 type Reply = Sender<Result<(), Error>>;
@@ -99,6 +116,7 @@ impl Worker {
         runtime: SharedRuntime,
         inbox: Receiver<Message>,
         own: Sender<Message>,
+        keeper: Keeper,
     ) -> Self {
         Self {
             pump,
@@ -113,6 +131,7 @@ impl Worker {
             held_since: None,
             adopted: false,
             names: HashSet::new(),
+            keeper,
         }
     }
 
@@ -133,7 +152,7 @@ impl Worker {
             }
             let lingered = matches!(next, Next::Close) || self.lingered() >= LINGER;
             if self.pump.urgent() || !self.waiting.is_empty() || self.pump.holds() && lingered {
-                self.commit();
+                self.commit()?;
             }
             self.held_since = if self.pump.holds() { self.held_since.or(Some(now)) } else { None };
             if let Next::Close = next {
@@ -223,6 +242,10 @@ impl Worker {
                     None => self.store.commit(Batch::new(), move |_| drop(reply.send(Ok(None)))),
                 }
             }
+            Message::Metrics { reply } => {
+                let engine = &self.pump.engine;
+                let _ = reply.send(Ok(engine.meters().render(&engine.live_meters(now))));
+            }
             Message::Failed(_) | Message::Close => unreachable!("the sweep ends with these"),
         }
     }
@@ -280,9 +303,11 @@ impl Worker {
     }
 
     /// Hands what was decided to the store; the world hears of it from the store's thread, once it is on disk.
-    fn commit(&mut self) {
+    fn commit(&mut self) -> Result<(), Error> {
         let cut = self.pump.cut();
-        let batch = self.batch(&cut);
+        let mut batch = self.batch(&cut)?;
+        batch.extend(self.pump.engine.meters_mut().take_touched().iter().map(meters::put));
+        let missions = self.doom(&cut);
         for run in &cut.ended {
             self.pump.forget(*run);
             self.watched.remove(run);
@@ -290,6 +315,7 @@ impl Worker {
         let Cut { watched, orders, ended, .. } = cut;
         let (runtime, watchers, own) = (self.runtime.clone(), self.watchers.clone(), self.own.clone());
         let waiting = std::mem::take(&mut self.waiting);
+        let sweeper = self.keeper.sweeper.clone();
         self.store.commit(batch, move |kept| {
             if let Err(error) = kept {
                 for (reply, _) in waiting {
@@ -315,11 +341,38 @@ impl Worker {
             for run in ended {
                 watchers.remove(&run);
             }
+            for mission in missions {
+                sweeper.lock().unwrap_or_else(PoisonError::into_inner).send(mission);
+            }
         });
+        Ok(())
     }
 
-    fn batch(&self, cut: &Cut) -> Batch {
+    /// What runs that end now want deleted is written down before their end is, so that a crash forgets none of it.
+    fn doom(&self, cut: &Cut) -> Vec<Mission> {
+        let mut missions = Vec::new();
+        for run in cut.ended.iter().filter_map(|run| self.pump.engine.run(*run)) {
+            let mut items = garbage::of(run);
+            items.retain(|item| item.strategy == GcStrategy::OnWorkflowCompletion);
+            if items.is_empty() {
+                continue;
+            }
+            let doomed = Doomed::new(run.id, &run.state.namespace, GcStrategy::OnWorkflowCompletion, items);
+            // Not written down it is still done now; only a crash in between would leave the bytes behind.
+            let _ = doomed.write(&self.keeper.data_dir);
+            missions.push(doomed.mission(self.pump.engine.world()));
+        }
+        missions
+    }
+
+    fn batch(&self, cut: &Cut) -> Result<Batch, Error> {
         let mut batch = Batch::new();
+        for (namespace, name) in &cut.caches {
+            let data = self.pump.engine.keyed(Keyed::ConfigMap, namespace, name);
+            if let Some(data) = data {
+                batch.push(cache::put(&self.store, namespace, name, data)?);
+            }
+        }
         for (id, record) in &cut.records {
             let run = self.pump.engine.run(*id).expect("a run stays in the engine until its last facts are cut off");
             if cut.submitted.contains(id) {
@@ -339,7 +392,7 @@ impl Worker {
                 batch.push(Change::UpdateRun { run: *id, row: update(run) });
             }
         }
-        batch
+        Ok(batch)
     }
 }
 

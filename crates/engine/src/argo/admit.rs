@@ -16,8 +16,11 @@ mod hook;
 mod item;
 mod loaded;
 mod lock;
+mod memo;
+mod meter;
 mod name;
 mod output;
+mod pod;
 mod report;
 mod scope;
 mod spec;
@@ -187,6 +190,7 @@ fn look(
     for index in 0..book.entries.len() {
         template::check(&subject, index, report);
     }
+    meter::check(&subject, report);
     handed::check(&subject, report);
     variable::check(&subject, report);
     endless::check(&subject, report);

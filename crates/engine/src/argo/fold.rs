@@ -7,6 +7,7 @@ use octoflow_model::{
     Fact, NodeIx, RunId, Time,
     argo::{NodeKind, Phase, RunPhase},
     fact::{NodeAdded, NodeFinished, Role, Submission},
+    meter::{Metered, Reading},
 };
 
 use super::{
@@ -15,6 +16,8 @@ use super::{
     room,
     run::{Run, State, Todo},
 };
+
+mod life;
 
 impl Run {
     /// A run begins with what was submitted.
@@ -37,24 +40,32 @@ impl Run {
             suspended: program.workflow.spec.suspend.unwrap_or(false),
             shutdown: program.workflow.spec.shutdown,
             deadline_passed: false,
+            expired: std::collections::HashSet::new(),
             lock: None,
             nodes: Vec::new(),
             root: None,
             exit: None,
+            daemons: std::collections::HashMap::new(),
+            fired: std::collections::HashMap::new(),
+            due: std::collections::HashMap::new(),
             active_pods: 0,
             active_children: std::collections::HashMap::new(),
             failed_children: std::collections::HashMap::new(),
             progress: (0, 0),
+            following: Vec::new(),
+            unmetered: None,
             weight: 0,
         };
         let manifest = submission.manifest.to_string().into();
         let todo = Todo { run: true, ..Todo::default() };
         let stored = submission.stored.clone();
+        let known = submission.known.clone();
         Ok(Self {
             id,
             state,
             program,
             stored,
+            known,
             manifest,
             todo,
             asleep: false,
@@ -107,13 +118,9 @@ impl Run {
                     self.todo.wakes.push((*deadline, Some(*node)));
                 }
             }
-            Fact::Started { node, at } => {
-                let slot = &mut self.state.nodes[node.at()];
-                slot.phase = Phase::Running;
-                slot.started = *at;
-                if slot.body == Body::Leaf(Leaf::Launched) {
-                    slot.body = Body::Leaf(Leaf::Running);
-                }
+            Fact::Started { node, at } => self.start(*node, *at),
+            Fact::Progressed { node, done, total } => {
+                self.change_share(*node, |node| node.progress = Some(Box::new((*done, *total))));
             }
             Fact::Stopping { node, message } => {
                 let slot = &mut self.state.nodes[node.at()];
@@ -129,6 +136,12 @@ impl Run {
             }
             Fact::Finished(finished) => self.finish(finished),
             Fact::Settled { node } => self.settle(*node),
+            Fact::Daemoned { .. }
+            | Fact::Dismissed { .. }
+            | Fact::Due { .. }
+            | Fact::Recalled { .. }
+            | Fact::Memoized { .. }
+            | Fact::Expired { .. } => self.apply_to_life(fact),
             Fact::Exported { parameter, artifact } => {
                 if let Some((name, value)) = parameter {
                     self.state.exported.insert(name.clone(), value.clone());
@@ -136,7 +149,10 @@ impl Run {
                 if let Some(artifact) = artifact {
                     self.state.exported_artifacts.insert(artifact.name.clone(), artifact.clone());
                 }
+                self.look_at_watchers();
             }
+            Fact::Metered(metered) => self.keep_gauge(metered),
+            Fact::Unmetered { message } => self.state.unmetered = Some(message.clone()),
             Fact::Suspended { .. } => self.state.suspended = true,
             Fact::Resumed { .. } => {
                 self.state.suspended = false;
@@ -155,6 +171,7 @@ impl Run {
                 self.state.message.clone_from(message);
                 self.state.ended = Some(*at);
                 self.state.lock = None;
+                self.state.following.clear();
                 self.instances.clear();
                 self.todo = Todo::default();
             }
@@ -168,7 +185,11 @@ impl Run {
             self.state.nodes[before.at()].children.push(at);
         }
         let above = added.parent.map(|parent| self.state.node(parent));
-        let handler = matches!(added.role, Role::Exit | Role::Hook(_));
+        let handler = match &added.role {
+            Role::Exit => true,
+            Role::Hook(name) => name == super::hook::EXIT,
+            _ => false,
+        };
         let node = Node {
             name: added.name.as_str().into(),
             kind: added.kind,
@@ -176,6 +197,7 @@ impl Run {
             phase: added.phase,
             settled: false,
             followed: added.followed,
+            hooked: added.hooked,
             after_end: handler || above.is_some_and(|parent| parent.after_end),
             depth: added.boundary.map_or(0, |boundary| self.state.node(boundary).depth + 1),
             parent: added.parent,
@@ -187,14 +209,19 @@ impl Run {
             message: (!added.message.is_empty()).then(|| added.message.as_str().into()),
             display: added.display.as_deref().map(Into::into),
             started: added.at,
+            ran: false,
             finished: added.phase.fulfilled().then_some(added.at),
             wake: added.wake,
             children: Vec::new(),
             outbound: Vec::new(),
             inputs: (!added.inputs.is_empty()).then(|| Box::new(added.inputs.clone())),
             outputs: None,
+            progress: None,
             barred: added.barred,
             lock: None,
+            daemoned: false,
+            dismissed: false,
+            memo: None,
             body: Body::Plain,
         };
         let open = !added.phase.fulfilled();
@@ -211,10 +238,19 @@ impl Run {
             self.settle_unless_followed(at);
         }
         if added.kind.executable() {
-            self.state.progress.1 += 1;
+            let (done, total) = self.state.node(at).share();
+            self.state.progress.0 += done;
+            self.state.progress.1 += total;
             if open && added.kind.tasked() && !added.barred {
                 self.todo.queued.push(at);
             }
+        }
+    }
+
+    /// Of all metrics only those that follow the run are part of it; the others are the engine's.
+    fn keep_gauge(&mut self, metered: &Metered) {
+        if metered.reading == Reading::Follow {
+            self.state.following.push(metered.clone());
         }
     }
 
@@ -256,7 +292,12 @@ impl Run {
     /// The new node takes its place with whoever waits for it.
     fn join_parent(&mut self, at: NodeIx, added: &NodeAdded) {
         match (&added.role, added.parent) {
-            (Role::Entry, _) => self.state.root = Some(at),
+            (Role::Entry, _) => {
+                self.state.root = Some(at);
+                self.todo.run = true;
+            }
+            (Role::RunHook(name), _) => self.fire(None, name, at),
+            (Role::Hook(name), Some(parent)) => self.fire(Some(parent), name, at),
             (Role::Exit, _) => self.state.exit = Some(at),
             (role, Some(parent)) => match (role, &mut self.state.nodes[parent.at()].body) {
                 (Role::Group(_), Body::Steps { groups }) => groups.push(at),
@@ -284,7 +325,7 @@ impl Run {
                     retry.message = None;
                     retry.wake = None;
                 }
-                (Role::Hook(_), _) => {}
+                (Role::Container(_), _) => {}
                 (role, body) => unreachable!("a node of role {role:?} cannot join a parent with body {body:?}"),
             },
             (role, None) => unreachable!("a node of role {role:?} has a parent"),
@@ -315,10 +356,9 @@ impl Run {
 
     fn finish(&mut self, finished: &NodeFinished) {
         let at = finished.node;
+        self.change_share(at, |node| node.phase = finished.phase);
         self.state.weight += room::of_outputs(&finished.outputs);
         let node = &mut self.state.nodes[at.at()];
-        let done_well = matches!(finished.phase, Phase::Succeeded | Phase::Skipped | Phase::Omitted);
-        node.phase = finished.phase;
         node.message = (!finished.message.is_empty()).then(|| finished.message.as_str().into());
         node.finished = Some(finished.at);
         node.wake = None;
@@ -326,22 +366,38 @@ impl Run {
         if !finished.outputs.is_empty() {
             node.outputs = Some(Box::new(finished.outputs.clone()));
         }
-        if done_well && node.kind.executable() {
-            self.state.progress.0 += 1;
-        }
         let called = matches!(node.role, Role::Step { .. } | Role::Task(_) | Role::Item(_));
         if finished.phase.bad()
+            // Nobody is kept from starting because a daemon failed that was up before.
+            && !node.daemoned
             && let (true, true, Some(boundary)) = (called, node.kind != NodeKind::TaskGroup, node.boundary)
         {
             *self.state.failed_children.entry(boundary).or_insert(0) += 1;
         }
+        let stood = node.daemoned;
+        self.state.expired.remove(&at);
         self.close_body(at);
-        self.count(at, -1);
+        if !stood {
+            self.count(at, -1);
+        }
         let node = &mut self.state.nodes[at.at()];
         node.barred = false;
         node.lock = None;
         self.instances.remove(&at);
+        self.look_at_watchers();
         self.settle_unless_followed(at);
+    }
+
+    /// Changes a node, and the sum of all work with it.
+    fn change_share(&mut self, at: NodeIx, change: impl FnOnce(&mut Node)) {
+        let node = &mut self.state.nodes[at.at()];
+        let before = node.share();
+        change(node);
+        if node.kind.executable() {
+            let (done, total) = node.share();
+            let sum = &mut self.state.progress;
+            *sum = (sum.0 + done - before.0, sum.1 + total - before.1);
+        }
     }
 
     /// A boundary that is over forgets what only its own calls could ask for.
@@ -363,12 +419,15 @@ impl Run {
         }
         self.state.failed_children.remove(&at);
         self.todo.ready.remove(&at);
-        self.todo.parked_in.remove(&at);
+        for parked in self.todo.parked_in.remove(&at).into_iter().flatten() {
+            // Whoever waited for room in here may have to wait for room elsewhere: its own exit handler, for one.
+            self.todo.parked_nodes.remove(&parked);
+        }
     }
 
     fn settle_unless_followed(&mut self, at: NodeIx) {
         let node = self.state.node(at);
-        if node.followed && node.phase.completed() {
+        if node.followed && node.phase.completed() || node.hooked {
             self.todo.agenda.push_back(at);
         } else {
             self.settle(at);
@@ -381,6 +440,16 @@ impl Run {
         if std::mem::replace(&mut node.settled, true) {
             return;
         }
+        let stood = node.daemoned && !matches!(node.role, Role::Attempt(_));
+        self.state.fired.remove(&Some(at));
+        self.state.due.remove(&Some(at));
+        self.todo.watchers.remove(&at);
+        if stood { self.lie_down(at) } else { self.tell_parent(at) }
+    }
+
+    /// Whoever waits for the node goes on.
+    pub(super) fn tell_parent(&mut self, at: NodeIx) {
+        let node = self.state.node(at);
         let (role, parent) = (node.role.clone(), node.parent);
         let Some(parent) = parent else {
             self.todo.run = true;
@@ -417,7 +486,7 @@ impl Run {
     }
 
     /// Keeps the numbers that limits are checked against.
-    fn count(&mut self, at: NodeIx, change: i32) {
+    pub(super) fn count(&mut self, at: NodeIx, change: i32) {
         let node = self.state.node(at);
         let (kind, boundary, counts) = (node.kind, node.boundary, node.counts_as_child());
         // Whoever waits for a lock does not take the place of one who might be able to release it.
@@ -458,6 +527,7 @@ impl Run {
         self.todo.roomy.clear();
         self.todo.ready.clear();
         self.todo.agenda.clear();
+        self.todo.run_parked = false;
         for (at, node) in self.state.nodes.iter().enumerate() {
             if !node.settled {
                 self.todo.agenda.push_back(NodeIx(at as u32));

@@ -127,7 +127,7 @@ impl Turn<'_> {
     }
 
     /// An inline template with everything put in that can be referred to where it stands.
-    fn inline_raw(&self, at: NodeIx) -> Result<Value, String> {
+    pub(super) fn inline_raw(&self, at: NodeIx) -> Result<Value, String> {
         let (boundary, place, site) =
             self.run.site_of(at).ok_or("an inline template is only ever called from a step or a task")?;
         let caller = self.run.instances.get(&boundary).ok_or("the caller of an inline template is open")?;
@@ -178,7 +178,13 @@ impl Run {
                 let Role::Task(task) = tasks.role else { return None };
                 Some((tasks.parent?, Place::Task(task), site))
             }
-            Role::Entry | Role::Exit | Role::Group(_) | Role::Attempt(_) | Role::Hook(_) => None,
+            Role::Entry
+            | Role::Exit
+            | Role::Group(_)
+            | Role::Attempt(_)
+            | Role::Hook(_)
+            | Role::RunHook(_)
+            | Role::Container(_) => None,
         }
     }
 

@@ -4,10 +4,10 @@ use octoflow_model::{
     AttemptId, Fact, NodeIx, Order, Report, Time,
     argo::{NodeKind, Phase, Shutdown},
     fact::{InputValues, OutputValues, Role},
-    order::{End, Exit},
+    order::End,
 };
 
-use super::{duration, node::Leaf, program::Recipe, turn::Turn};
+use super::{duration, node::Leaf, pod, program::Recipe, turn::Turn};
 
 impl Turn<'_> {
     pub fn attempt_id(&self, at: NodeIx) -> AttemptId {
@@ -22,7 +22,9 @@ impl Turn<'_> {
         if leaf == Leaf::Stopping {
             return;
         }
-        if self.run.state.closes(at) {
+        if self.run.state.closes(at) && node.daemoned {
+            self.let_go(at, self.run.state.shutdown == Some(Shutdown::Terminate));
+        } else if self.run.state.closes(at) {
             let message = match self.run.state.shutdown {
                 // Two spaces, as everyone who greps for it knows it.
                 Some(how) => format!("workflow shutdown with strategy:  {}", how.word()),
@@ -65,6 +67,7 @@ impl Turn<'_> {
         match self.build_task(at) {
             Ok((task, deadline)) => {
                 self.decide(Fact::Launched { node: at, at: self.now, deadline });
+                self.add_containers(at);
                 self.orders.push(Order::Start { attempt: self.attempt_id(at), task: Box::new(task) });
             }
             Err(message) => self.finish(at, Phase::Error, message),
@@ -88,16 +91,24 @@ impl Turn<'_> {
             Report::Started { at: time, .. } => {
                 if leaf == Leaf::Launched {
                     self.decide(Fact::Started { node: at, at: time });
+                    self.stands(at);
                 }
             }
             Report::Ended { end, .. } => {
                 self.ended(at, leaf, *end);
                 self.orders.push(Order::Forget { attempt });
             }
+            Report::Container { member, .. } => self.container_stands(at, &member),
+            Report::Progress { done, total, .. } => {
+                if self.run.state.node(at).progress.as_deref() != Some(&(done, total)) {
+                    self.decide(Fact::Progressed { node: at, done, total });
+                }
+            }
             Report::Lost { why, .. } => {
                 let told =
                     self.run.state.node(at).message.as_deref().filter(|_| leaf == Leaf::Stopping).map(str::to_owned);
                 match told {
+                    _ if self.run.state.node(at).dismissed => self.finish(at, Phase::Succeeded, ""),
                     Some(message) => self.finish(at, Phase::Failed, message),
                     None => self.finish(at, Phase::Error, format!("lost: {why}")),
                 }
@@ -111,15 +122,23 @@ impl Turn<'_> {
             && leaf == Leaf::Launched
         {
             self.decide(Fact::Started { node: at, at: started });
+            // It was over before anybody was told that it ran; what waits for that moment must not miss it.
+            self.fire(at);
         }
-        let (mut phase, mut message) = judge(&end.exit);
+        let (mut phase, mut message) = match self.instance(at) {
+            Ok(instance) => pod::verdict(&instance.template, &end),
+            Err(why) => (Phase::Error, why),
+        };
         let (mut outputs, missing) = self.collected(at, &end);
         if phase == Phase::Succeeded
             && let Some(missing) = missing
         {
             (phase, message) = (Phase::Error, missing);
         }
-        if leaf == Leaf::Stopping {
+        (phase, message) = self.deserted(at, phase, message);
+        if self.run.state.node(at).dismissed {
+            (phase, message) = (Phase::Succeeded, String::new());
+        } else if leaf == Leaf::Stopping {
             phase = Phase::Failed;
             message = self.run.state.node(at).message.as_deref().unwrap_or_default().to_owned();
         }
@@ -131,6 +150,7 @@ impl Turn<'_> {
         if phase == Phase::Succeeded {
             self.export(at, &outputs);
         }
+        self.close_containers(at, &end.members, phase, &message);
         self.finish_with(at, phase, message, outputs, Vec::new());
     }
 
@@ -184,17 +204,5 @@ impl Turn<'_> {
             Ok(instance) => super::outputs::of_leaf(&instance.template, end),
             Err(why) => (OutputValues::default(), Some(why)),
         }
-    }
-}
-
-fn judge(exit: &Exit) -> (Phase, String) {
-    match exit {
-        Exit::Code(0) => (Phase::Succeeded, String::new()),
-        Exit::Code(_) | Exit::Signal(_) => {
-            let code = exit.code().unwrap_or(-1);
-            (Phase::Failed, format!("main: Error (exit code {code})"))
-        }
-        Exit::NotStarted(why) => (Phase::Failed, format!("main: StartError (exit code 128): {why}")),
-        Exit::Surroundings(why) => (Phase::Error, why.clone()),
     }
 }

@@ -18,6 +18,8 @@ pub struct Node {
     pub settled: bool,
     /// An exit handler or hook may follow its end.
     pub followed: bool,
+    /// Hooks other than the exit handler may fire while it runs and when it is over.
+    pub hooked: bool,
     /// It belongs to an exit handler, so stopping and deadlines pass it by.
     pub after_end: bool,
     /// Calls between it and the root.
@@ -28,6 +30,8 @@ pub struct Node {
     pub message: Option<Box<str>>,
     pub display: Option<Box<str>>,
     pub started: Time,
+    /// A runtime said that its task began.
+    pub ran: bool,
     pub finished: Option<Time>,
     /// When the engine must look at it again without being told.
     pub wake: Option<Time>,
@@ -35,11 +39,27 @@ pub struct Node {
     pub outbound: Vec<NodeIx>,
     pub inputs: Option<Box<InputValues>>,
     pub outputs: Option<Box<OutputValues>>,
+    /// How far its task says it is: so much of so much.
+    pub progress: Option<Box<(u32, u32)>>,
     /// It may not go on before it holds its locks.
     pub barred: bool,
     /// The locks it wants or holds; none once it is over.
     pub lock: Option<Box<Lock>>,
+    /// It is up beside the others, who do not wait for it any more.
+    pub daemoned: bool,
+    /// It is being ended because nobody needs it any more.
+    pub dismissed: bool,
+    /// What its cache said, when it is memoized and has asked.
+    pub memo: Option<Box<Memo>>,
     pub body: Body,
+}
+
+/// What a memoized node asked its cache for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Memo {
+    pub cache: String,
+    pub key: String,
+    pub hit: bool,
 }
 
 /// Locks that belong together: all of them are held, or none is.
@@ -150,6 +170,13 @@ impl Node {
             Body::Leaf(leaf) => Some(*leaf),
             _ => None,
         }
+    }
+
+    /// Its own share of the work, done and in all, when progress counts it.
+    pub fn share(&self) -> (u64, u64) {
+        let (done, total) = self.progress.as_deref().copied().unwrap_or((0, 1));
+        let well = matches!(self.phase, Phase::Succeeded | Phase::Skipped | Phase::Omitted);
+        (u64::from(if well { total } else { done }), u64::from(total))
     }
 
     /// Counted against parallelism limits while it is not final.

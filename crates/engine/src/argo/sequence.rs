@@ -9,6 +9,18 @@ use super::{
     substitute::{Missing, fill},
 };
 
+/// The same from texts in which nothing is open.
+pub(super) fn numbered(
+    start: Option<String>,
+    count: Option<String>,
+    end: Option<String>,
+    format: Option<&str>,
+) -> Result<Vec<Value>, String> {
+    let number = |text: Option<String>| text.map(|text| text.trim().parse::<i64>().map_err(|_| text)).transpose();
+    let numbers = range(number(start)?.unwrap_or(0), number(count)?, number(end)?)?;
+    Ok(numbers.map(|number| Value::String(print(format, number))).collect())
+}
+
 pub(super) fn items(sequence: &Sequence, scope: &Scope<'_>) -> Result<Vec<Value>, String> {
     let number = |field: &str, text: &Option<IntOrText>| -> Result<Option<i64>, String> {
         let Some(text) = text else { return Ok(None) };

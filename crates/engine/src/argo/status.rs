@@ -3,16 +3,17 @@
 
 use octoflow_model::{
     NodeIx,
-    argo::{Phase, RunPhase},
+    argo::{NodeKind, RunPhase},
     fact::{ArtifactValue, InputValues, OutputArtifactValue, OutputValues, Role},
 };
 use serde_json::{Map, Value, json};
 
 use super::{
-    ident,
+    garbage, ident,
     node::{Lock, Node},
     refer,
     run::{Run, State},
+    usage::{self, Usage},
 };
 
 /// The whole object: metadata completed, the spec as given, the status as it stands.
@@ -31,7 +32,8 @@ pub fn write_object(run: &Run, to: &mut dyn std::io::Write) -> std::io::Result<(
     let mut object = run.manifest();
     let metadata = object["metadata"].as_object_mut().map(std::mem::take).unwrap_or_default();
     object["metadata"] = completed(metadata, &run.state);
-    object["status"] = Value::Object(head(run));
+    let (usages, whole) = usage::of_all(run);
+    object["status"] = Value::Object(head(run, &whole));
     object["status"]["nodes"] = json!({});
     let status = object["status"].take();
     let text = object.to_string();
@@ -41,11 +43,11 @@ pub fn write_object(run: &Run, to: &mut dyn std::io::Write) -> std::io::Result<(
         text.rsplit_once("\"status\":null").expect("the object was given an empty status");
     write!(to, "{outer_before}\"status\":{before}\"nodes\":{{")?;
     let progress = progress(&run.state);
-    for (at, share) in progress.iter().enumerate() {
+    for (at, (share, usage)) in progress.iter().zip(&usages).enumerate() {
         let at = NodeIx(at as u32);
         let comma = if at.0 == 0 { "" } else { "," };
         write!(to, "{comma}{}:", Value::String(run.state.id_of(at)))?;
-        serde_json::to_writer(&mut *to, &node(run, at, *share))?;
+        serde_json::to_writer(&mut *to, &node(run, at, *share, usage))?;
     }
     write!(to, "}}{after}{outer_after}")
 }
@@ -76,16 +78,17 @@ fn completed(mut metadata: Map<String, Value>, state: &State) -> Value {
 pub fn status(run: &Run) -> Value {
     let state = &run.state;
     let progress = progress(state);
-    let mut status = head(run);
+    let (usages, whole) = usage::of_all(run);
+    let mut status = head(run, &whole);
     let nodes: Map<String, Value> = (0..state.nodes.len())
-        .map(|at| (state.id_of(NodeIx(at as u32)), node(run, NodeIx(at as u32), progress[at])))
+        .map(|at| (state.id_of(NodeIx(at as u32)), node(run, NodeIx(at as u32), progress[at], &usages[at])))
         .collect();
     status.insert("nodes".to_owned(), Value::Object(nodes));
     Value::Object(status)
 }
 
 /// Everything but the nodes.
-fn head(run: &Run) -> Map<String, Value> {
+fn head(run: &Run, usage: &Usage) -> Map<String, Value> {
     let state = &run.state;
     let mut status = Map::new();
     status.insert("phase".to_owned(), json!(state.phase.word()));
@@ -95,9 +98,18 @@ fn head(run: &Run) -> Map<String, Value> {
     status.insert("startedAt".to_owned(), json!(state.began.map(|at| at.to_string())));
     status.insert("finishedAt".to_owned(), json!(state.ended.map(|at| at.to_string())));
     status.insert("progress".to_owned(), json!(format!("{}/{}", state.progress.0, state.progress.1)));
+    if let Some(seconds) = run.estimate(None) {
+        status.insert("estimatedDuration".to_owned(), json!(seconds));
+    }
+    if state.nodes.iter().any(|node| node.ran && node.finished.is_some()) {
+        status.insert("resourcesDuration".to_owned(), usage.value());
+    }
     status.insert("conditions".to_owned(), conditions(state));
     if let Some(locks) = synchronization(run) {
         status.insert("synchronization".to_owned(), locks);
+    }
+    if garbage::is_specified(run) {
+        status.insert("artifactGCStatus".to_owned(), json!({"strategiesProcessed": {}}));
     }
     if !run.stored.templates.is_empty() {
         status.insert("storedTemplates".to_owned(), json!(run.stored.templates));
@@ -172,6 +184,9 @@ fn conditions(state: &State) -> Value {
     if matches!(state.phase, RunPhase::Succeeded | RunPhase::Failed | RunPhase::Error) {
         conditions.push(json!({"type": "Completed", "status": "True"}));
     }
+    if let Some(message) = &state.unmetered {
+        conditions.push(json!({"type": "MetricsError", "status": "True", "message": message}));
+    }
     Value::Array(conditions)
 }
 
@@ -190,7 +205,7 @@ fn exported(state: &State) -> Value {
 }
 
 /// One node as `status.nodes` has it.
-fn node(run: &Run, at: NodeIx, progress: (u32, u32)) -> Value {
+fn node(run: &Run, at: NodeIx, progress: (u64, u64), usage: &Usage) -> Value {
     let state = &run.state;
     let node = state.node(at);
     let mut fields = Map::new();
@@ -224,17 +239,45 @@ fn node(run: &Run, at: NodeIx, progress: (u32, u32)) -> Value {
     }
     put("startedAt", json!(node.started.to_string()));
     put("finishedAt", json!(node.finished.map(|at| at.to_string())));
+    if let Some(seconds) = run.estimate(Some(at)) {
+        put("estimatedDuration", json!(seconds));
+    }
+    if node.finished.is_some() && (node.ran || *usage != Usage::default()) {
+        put("resourcesDuration", usage.value());
+    }
+    if let Some(host) = run.host_of(at) {
+        put("hostNodeName", json!(host));
+    }
+    if node.kind == NodeKind::Pod && node.finished.is_some() {
+        put("taskResultSynced", json!(true));
+    }
     if node.kind.executable() || progress.1 > 0 {
         put("progress", json!(format!("{}/{}", progress.0, progress.1)));
     }
     if let Some((key, _)) = node.lock.as_ref().and_then(|lock| lock.waits.as_ref()) {
         put("synchronizationStatus", json!({"waiting": key}));
     }
+    if node.daemoned {
+        put("podIP", json!(super::daemon::ADDRESS));
+        if !node.phase.fulfilled() {
+            put("daemoned", json!(true));
+        }
+    }
+    if let Some(memo) = &node.memo {
+        put("memoizationStatus", json!({"hit": memo.hit, "key": memo.key, "cacheName": memo.cache}));
+    }
     if let Some(flag) = flag(node) {
         put("nodeFlag", flag);
     }
     if let Some(inputs) = &node.inputs {
-        put("inputs", input_values(inputs));
+        let mut inputs = input_values(inputs);
+        let fetched = node.outputs.as_deref().map_or(&[][..], |outputs| &outputs.fetched);
+        for artifact in inputs.get_mut("artifacts").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some((_, found)) = fetched.iter().find(|(name, _)| artifact["name"] == **name) {
+                artifact["fetched"] = json!(found);
+            }
+        }
+        put("inputs", inputs);
     }
     if let Some(outputs) = &node.outputs {
         put("outputs", output_values(outputs));
@@ -252,24 +295,26 @@ fn node(run: &Run, at: NodeIx, progress: (u32, u32)) -> Value {
 fn flag(node: &Node) -> Option<Value> {
     match node.role {
         Role::Attempt(_) => Some(json!({"retried": true})),
-        Role::Hook(_) | Role::Exit => Some(json!({"hooked": true})),
-        Role::Entry | Role::Group(_) | Role::Step { .. } | Role::Task(_) | Role::Item(_) => None,
+        Role::Hook(_) | Role::RunHook(_) | Role::Exit => Some(json!({"hooked": true})),
+        Role::Entry | Role::Group(_) | Role::Step { .. } | Role::Task(_) | Role::Item(_) | Role::Container(_) => None,
     }
 }
 
 /// Each node's share of the work: its own if it is a task, else the sum of what belongs to it. Children come after
 /// their parents, so one walk from the end adds everything up.
-fn progress(state: &State) -> Vec<(u32, u32)> {
+fn progress(state: &State) -> Vec<(u64, u64)> {
     let mut sums = vec![(0, 0); state.nodes.len()];
     for (at, node) in state.nodes.iter().enumerate().rev() {
+        let mut whole: (u64, u64) = sums[at];
         if node.kind.executable() {
-            let done = matches!(node.phase, Phase::Succeeded | Phase::Skipped | Phase::Omitted);
-            sums[at].0 += u32::from(done);
-            sums[at].1 += 1;
+            let own = node.share();
+            whole = (whole.0 + own.0, whole.1 + own.1);
+            // A pod speaks for itself, and for its containers only to those above it.
+            sums[at] = own;
         }
         if let Some(parent) = node.parent {
-            sums[parent.at()].0 += sums[at].0;
-            sums[parent.at()].1 += sums[at].1;
+            sums[parent.at()].0 += whole.0;
+            sums[parent.at()].1 += whole.1;
         }
     }
     sums
@@ -291,6 +336,17 @@ fn input_values(inputs: &InputValues) -> Value {
                     value["local"] = json!(artifact);
                     if let Some(sub_path) = sub_path {
                         value["subPath"] = json!(sub_path);
+                    }
+                }
+                ArtifactValue::Located { at, sub_path, optional } => {
+                    if let Value::Object(place) = json!(at) {
+                        value.as_object_mut().expect("an artifact is a mapping").extend(place);
+                    }
+                    if let Some(sub_path) = sub_path {
+                        value["subPath"] = json!(sub_path);
+                    }
+                    if *optional {
+                        value["optional"] = json!(true);
                     }
                 }
                 ArtifactValue::Absent => value["optional"] = json!(true),
@@ -328,7 +384,15 @@ fn parameters(list: &[(String, String)]) -> Map<String, Value> {
 }
 
 fn output_artifact(value: &OutputArtifactValue) -> Value {
-    let mut artifact = json!({"name": value.name, "local": value.artifact});
+    let mut artifact = json!({"name": value.name});
+    if let Some(Value::Object(place)) = &value.artifact.noted {
+        artifact.as_object_mut().expect("an artifact is a mapping").extend(place.clone());
+    }
+    let local = octoflow_model::task::StoredArtifact { noted: None, deleted: false, ..value.artifact.clone() };
+    artifact["local"] = json!(local);
+    if value.artifact.deleted {
+        artifact["deleted"] = json!(true);
+    }
     if let Some(path) = &value.path {
         artifact["path"] = json!(path);
     }

@@ -10,14 +10,23 @@ use octoflow_model::{
 
 use super::{ident, instance::Instance, turn::Turn};
 
+mod destination;
 mod environment;
+mod patch;
+mod pod;
 mod quantity;
 mod volumes;
 
-pub(super) use quantity::resources;
+pub(super) use environment::keyed;
+pub(super) use patch::flaw as patch_flaw;
+pub(super) use quantity::{resources, thousandths};
 
+/// The artifact a kept log becomes.
+pub(super) const MAIN_LOGS: &str = "main-logs";
 /// Where a script's source lies inside its task.
 pub(crate) const SCRIPT_PATH: &str = "/argo/staging/script";
+/// The environment variable with the file in which a task may tell its progress.
+const PROGRESS_VARIABLE: &str = "ARGO_PROGRESS_FILE";
 /// How long a task gets to end after the polite signal, when its template does not say.
 const GRACE_S: u64 = 30;
 
@@ -29,27 +38,35 @@ impl Turn<'_> {
         let deadline = self.leaf_deadline(at, template)?;
         let node = self.run.state.node(at);
         let name = ident::pod_name(&self.run.state.name, &node.name, node.template.as_deref().unwrap_or_default());
-        let (container, source) = match (&template.container, &template.script) {
-            (Some(container), _) => (container, None),
-            (None, Some(script)) => {
-                (&script.container, Some(script.source.as_str()).filter(|source| !source.is_empty()))
+        let set = template.container_set.as_ref();
+        let (container, source) = match (&template.container, &template.script, set) {
+            (Some(container), ..) => (Some(container), None),
+            (None, Some(script), _) => {
+                (Some(&script.container), Some(script.source.as_str()).filter(|source| !source.is_empty()))
             }
-            (None, None) => return Err(format!("template '{}' runs no container", template.name)),
+            (None, None, Some(set)) => (pod::spokesman(set), None),
+            (None, None, None) => return Err(format!("template '{}' runs no container", template.name)),
         };
+        self.check_patches(at, template)?;
         let mut files = Vec::new();
         let mut mounts = Vec::new();
-        self.mount_volumes(at, template, container, &mut files, &mut mounts)?;
-        let mut main = self.main_container(at, container, &name)?;
+        let mut main = task::Container::default();
+        if let Some(container) = container {
+            self.mount_volumes(at, template, container, &mut files, &mut mounts)?;
+            main = self.main_container(at, container, &name)?;
+        }
         if let Some(source) = source {
             files.push(File { path: SCRIPT_PATH.to_owned(), contents: source.as_bytes().to_vec(), mode: 0o755 });
             main.args.push(SCRIPT_PATH.to_owned());
         }
         let task = Task {
+            pod: self.pod(at, template, &main, &mounts, &name)?.map(Box::new),
             main,
             files,
             mounts,
+            progress: Some(PROGRESS_VARIABLE.to_owned()),
             inputs: self.input_artifacts(at, template)?,
-            wanted: self.wanted(at, &instance, &name)?,
+            wanted: self.wanted(at, &instance)?,
             resources: resources(template),
             grace: std::time::Duration::from_secs(template.termination_grace_period_seconds.unwrap_or(GRACE_S)),
             name,
@@ -85,6 +102,17 @@ impl Turn<'_> {
                 ArtifactValue::Stored { artifact, sub_path } => {
                     ArtifactSource::Stored { artifact: artifact.clone(), sub_path: sub_path.clone() }
                 }
+                ArtifactValue::Located { at: place, sub_path, optional } => {
+                    // Written in the template it has all its variables by now.
+                    let place = if declared.location.is_given() { &declared.location } else { place };
+                    ArtifactSource::Remote {
+                        location: self
+                            .input_location(template, place)
+                            .map_err(|why| format!("inputs.artifacts.{}: {why}", declared.name))?,
+                        sub_path: sub_path.clone(),
+                        optional: *optional,
+                    }
+                }
             };
             let path = declared
                 .path
@@ -102,9 +130,11 @@ impl Turn<'_> {
         Ok(inputs)
     }
 
-    fn wanted(&self, at: NodeIx, instance: &Instance, pod: &str) -> Result<Wanted, String> {
+    fn wanted(&self, at: NodeIx, instance: &Instance) -> Result<Wanted, String> {
         let template = &instance.template;
-        let mut wanted = Wanted { result: self.result_is_wanted(at), ..Wanted::default() };
+        // Whoever finds the outputs of a memoized task later may ask for its result though this caller does not.
+        let result = self.result_is_wanted(at, template) || template.memoize.is_some();
+        let mut wanted = Wanted { result, ..Wanted::default() };
         for parameter in &template.outputs.parameters {
             if let Some(path) = parameter.value_from.as_ref().and_then(|from| from.path.clone()) {
                 wanted.parameters.push((parameter.name.clone(), path));
@@ -120,18 +150,30 @@ impl Turn<'_> {
                 Archive::Tar { .. } => format!("{}.tgz", artifact.name),
                 Archive::Zip => format!("{}.zip", artifact.name),
             };
-            let key = format!("{}/{pod}/{file}", self.run.state.name);
-            wanted.artifacts.push(ArtifactOutput { name: artifact.name.clone(), path, archive, key });
+            let output = ArtifactOutput { name: artifact.name.clone(), path, archive, ..ArtifactOutput::default() };
+            let output = self
+                .destined(at, template, Some(artifact), &file, output)
+                .map_err(|why| format!("outputs.artifacts.{}: {why}", artifact.name))?;
+            wanted.artifacts.push(output);
+        }
+        if self.logs_are_kept(template)? {
+            let output = ArtifactOutput { name: MAIN_LOGS.to_owned(), ..ArtifactOutput::default() };
+            let output = self.destined(at, template, None, "main.log", output);
+            wanted.log = Some(Box::new(output.map_err(|why| format!("archiveLogs: {why}"))?));
         }
         Ok(wanted)
     }
 
-    /// Some text of the caller refers to this call's result.
-    fn result_is_wanted(&self, at: NodeIx) -> bool {
-        self.run.site_of(at).is_some_and(|(boundary, place, _)| {
-            let caller = self.run.recipe_of(boundary);
-            caller.results.contains(caller.call_name(place))
-        })
+    /// Some text of the caller refers to this call's result, or a metric of its own does.
+    fn result_is_wanted(&self, at: NodeIx, template: &Template) -> bool {
+        if template.container_set.as_ref().is_some_and(|set| pod::spokesman(set).is_none()) {
+            return false;
+        }
+        self.run.recipe_of(at).reads_result
+            || self.run.site_of(at).is_some_and(|(boundary, place, _)| {
+                let caller = self.run.recipe_of(boundary);
+                caller.results.contains(caller.call_name(place))
+            })
     }
 }
 

@@ -1,14 +1,16 @@
 //! One turn: an input has changed something, and everything that follows from it is decided until nothing is left to decide.
 //! Each decision is a fact that is folded at once, so later decisions of the turn see it.
 
+use std::collections::HashMap;
+
 use octoflow_model::{
     Fact, NodeIx, Order, Time,
     argo::{NodeKind, Phase},
     fact::{NodeFinished, OutputValues},
 };
 
-use super::{node::Body, run::Run};
-use crate::engine::World;
+use super::{meter::Occasion, node::Body, run::Run};
+use crate::{engine::World, meters::Definition};
 
 pub struct Turn<'a> {
     pub run: &'a mut Run,
@@ -16,11 +18,15 @@ pub struct Turn<'a> {
     pub world: &'a World,
     pub facts: Vec<Fact>,
     pub orders: Vec<Order>,
+    /// The metrics this turn has read first; the world hears of them when it is over.
+    pub(super) defined: HashMap<String, Definition>,
+    /// Entries of caches that were made in this turn, by cache and key.
+    pub(super) learnt: HashMap<(String, String), Vec<u8>>,
 }
 
 impl<'a> Turn<'a> {
     pub fn new(run: &'a mut Run, now: Time, world: &'a World) -> Self {
-        Self { run, now, world, facts: Vec::new(), orders: Vec::new() }
+        Self { run, now, world, facts: Vec::new(), orders: Vec::new(), defined: HashMap::new(), learnt: HashMap::new() }
     }
 
     /// Decides until nothing is left to decide.
@@ -61,6 +67,11 @@ impl<'a> Turn<'a> {
                 }
             }
         }
+        if self.run.todo.run_parked && self.pods_have_room() {
+            self.run.todo.run_parked = false;
+            self.run.todo.run = true;
+            return None;
+        }
         if self.pods_have_room()
             && let Some(at) = self.run.todo.parked.pop_front()
         {
@@ -84,14 +95,23 @@ impl<'a> Turn<'a> {
         if node.barred {
             return self.visit_barred(at);
         }
-        // What was born just before the run became full must not make its calls.
-        if matches!(node.kind, NodeKind::Steps | NodeKind::Dag)
-            && node.children.is_empty()
-            && let Some(why) = super::room::full(self.run.state.nodes.len(), self.world.most_nodes)
-        {
-            return self.finish(at, Phase::Error, why);
+        let kind = node.kind;
+        if node.hooked {
+            self.fire(at);
         }
-        match node.kind {
+        if matches!(kind, NodeKind::Steps | NodeKind::Dag) {
+            let node = self.run.state.node(at);
+            if node.wake.is_some_and(|wake| wake <= self.now) {
+                return self.decide(Fact::Expired { node: at, at: self.now });
+            }
+            // What was born just before the run became full must not make its calls.
+            if node.children.is_empty()
+                && let Some(why) = super::room::full(self.run.state.nodes.len(), self.world.most_nodes)
+            {
+                return self.finish(at, Phase::Error, why);
+            }
+        }
+        match kind {
             NodeKind::Pod | NodeKind::Http => self.visit_leaf(at),
             NodeKind::Suspend => self.visit_suspend(at),
             NodeKind::Steps => self.visit_steps(at),
@@ -107,8 +127,15 @@ impl<'a> Turn<'a> {
 
     /// Records a decision and makes it true.
     pub(super) fn decide(&mut self, fact: Fact) {
+        let occasion = self.occasion(&fact);
+        if let Some(Occasion::End(phase)) = occasion {
+            self.meter_end(phase);
+        }
         self.run.apply(&fact);
         self.facts.push(fact);
+        if let Some(occasion) = occasion {
+            self.meter(occasion);
+        }
     }
 
     pub(super) fn finish(&mut self, at: NodeIx, phase: Phase, message: impl Into<String>) {
@@ -125,6 +152,10 @@ impl<'a> Turn<'a> {
     ) {
         let room = (self.run.state.weight, self.world.most_bytes);
         let (phase, message, outputs) = super::room::ending(room, phase, message, outputs);
+        self.close_containers(at, &[], phase, &message);
+        if phase == Phase::Succeeded {
+            self.memorize(at, &outputs);
+        }
         self.decide(Fact::Finished(Box::new(NodeFinished {
             node: at,
             phase,

@@ -62,6 +62,10 @@ impl Checker {
                 self.number(value, number.as_i64(), *least, *most)
             }
             (Shape::Quantity, Value::Number(_)) => Some(value.clone()),
+            (Shape::Like { fits, .. }, Value::String(text)) => self.like(value, fits(text)),
+            (Shape::Like { fits, .. }, Value::Number(_) | Value::Bool(_)) => self.like(value, fits(&value.to_string())),
+            (Shape::Either(_, full), Value::Array(_) | Value::Object(_)) => self.value(value, full),
+            (Shape::Either(short, _), _) => self.value(value, short),
             (Shape::Quantity, Value::String(text)) if is_quantity(text) => Some(value.clone()),
             _ => self.mistyped(value, shape),
         }
@@ -149,6 +153,16 @@ impl Checker {
         };
         self.wrong(code::OUT_OF_RANGE, || format!("{value} is out of range, it must be {bounds}"), None);
         self.broken()
+    }
+
+    fn like(&mut self, value: &Value, verdict: Result<(), String>) -> Option<Value> {
+        match verdict {
+            Ok(()) => Some(value.clone()),
+            Err(why) => {
+                self.wrong(code::OUT_OF_RANGE, || why, None);
+                self.broken()
+            }
+        }
     }
 
     fn mistyped(&mut self, value: &Value, shape: &Shape) -> Option<Value> {

@@ -110,6 +110,11 @@ impl Writer {
                 quantity.insert("pattern".to_owned(), json!(QUANTITY_PATTERN));
                 quantity
             }
+            Shape::Like { .. } => typed(&["string", "number", "boolean"], may_be_null),
+            Shape::Either(short, full) => {
+                let forms = [self.value(short, may_be_null, name, owner), self.value(full, false, name, owner)];
+                Map::from_iter([("anyOf".to_owned(), forms.into_iter().map(Value::Object).collect())])
+            }
             Shape::Any => Map::new(),
         }
     }

@@ -100,6 +100,33 @@ fn an_ignored_field_is_warned_of_once_and_an_empty_refused_one_is_nothing() {
     assert_eq!(checked.warnings[0].message, "`affinity` is accepted but has no effect: there are no nodes");
 }
 
+static NOTED: Shape =
+    Shape::Object(&[&[Field::yes("even", &EVEN, "A number"), Field::yes("either", &EITHER, "A word or more")]]);
+static EVEN: Shape = Shape::Like { noun: "an even number", fits: is_even };
+static EITHER: Shape = Shape::Either(&WAY, &PARTS);
+
+fn is_even(text: &str) -> Result<(), String> {
+    if text.ends_with(['0', '2', '4', '6', '8']) { Ok(()) } else { Err(format!("{text} is not even")) }
+}
+
+#[test]
+fn a_notation_has_its_own_check_and_a_short_form_stands_beside_a_full_one() {
+    let wrong = |value: Value| {
+        let problems = check(&value, &NOTED).problems;
+        problems.into_iter().map(|problem| (problem.path.unwrap().to_string(), problem.message)).collect::<Vec<_>>()
+    };
+    for fine in [json!({"even": 2, "either": "Up"}), json!({"even": "10", "either": [{"name": "a"}]})] {
+        assert_eq!(wrong(fine.clone()), [], "{fine}");
+        assert_eq!(check(&fine, &NOTED).value, fine);
+    }
+    assert_eq!(wrong(json!({"even": 3})), [("even".to_owned(), "3 is not even".to_owned())]);
+    assert_eq!(wrong(json!({"even": []}))[0].1, "expected an even number, found a list");
+    assert_eq!(wrong(json!({"either": "Sideways"}))[0].0, "either");
+    assert_eq!(wrong(json!({"either": [{"size": 11}]}))[0].0, "either[0].size");
+    let schema = schema("Noted", &NOTED, &[]);
+    assert_eq!(schema["properties"]["either"]["anyOf"].as_array().map(Vec::len), Some(2));
+}
+
 #[test]
 fn quantities_are_told_from_words() {
     for text in ["1", "0.5", "500m", "2Gi", "1e3", "1E3", "-1", "+2k", "{{inputs.parameters.memory}}", "10E", ".5"] {

@@ -12,12 +12,17 @@ mod variables;
 
 mod closing;
 mod conditions;
+mod daemons;
 mod dag;
 mod data;
 mod exit;
+mod hooks;
 mod locks;
+mod memo;
+mod meters;
 mod names;
 mod parallel;
+mod pods;
 mod properties;
 mod reasons;
 mod referred;

@@ -19,9 +19,10 @@ use octoflow_engine::{
 };
 use octoflow_model::{
     AttemptId, Fact, NodeIx, Order, Report, RunId, Task, Time,
-    fact::{Stored, Submission},
+    fact::{Known, Stored, Submission},
     meta::KeyedData,
     order::{Collected, End, Exit, Found},
+    pod::{MemberEnd, Part},
     task::StoredArtifact,
 };
 use serde_json::Value;
@@ -53,6 +54,8 @@ pub(crate) struct Play {
     arrivals: u64,
     /// Every other task is reported to run before it ends.
     tells: Vec<AttemptId>,
+    /// Every task is.
+    all_told: bool,
     /// What the last input started: lost when the engine dies before it could say so.
     fresh: Vec<AttemptId>,
     /// Checking everything after every input is too much for large runs.
@@ -67,6 +70,13 @@ struct Flight {
     answer: Answer,
     task: Box<Task>,
     stopped: bool,
+}
+
+/// What is wrong with a spec that is not let in.
+pub(crate) fn refused(spec: &str) -> String {
+    let problems = admit(&manifest(spec), &Everything::default()).err();
+    let problems = problems.unwrap_or_else(|| panic!("it was let in: {spec}"));
+    problems.0.iter().map(|problem| format!("{problem:?}")).collect::<Vec<_>>().join("\n")
 }
 
 /// Everything a manifest may name is there.
@@ -127,6 +137,13 @@ impl Play {
         Self::stocked(manifest, Stored::default(), script, capacity, maps)
     }
 
+    /// With one ConfigMap, labels and all.
+    pub(crate) fn keyed(manifest: Value, map: &str, data: KeyedData) -> Self {
+        let mut engine = Engine::new(ROOMY);
+        engine.put_keyed(Keyed::ConfigMap, "default", map, data);
+        Self::begun(engine, manifest, Stored::default(), Script::default())
+    }
+
     fn stocked(
         manifest: Value,
         stored: Stored,
@@ -142,6 +159,10 @@ impl Play {
         for (map, data) in data {
             engine.put_keyed(Keyed::ConfigMap, "default", map, data);
         }
+        Self::begun(engine, manifest, stored, script)
+    }
+
+    fn begun(engine: Engine, manifest: Value, stored: Stored, script: Script) -> Self {
         let mut play = Self {
             engine,
             now: DAWN,
@@ -155,11 +176,12 @@ impl Play {
             flights: BTreeMap::new(),
             arrivals: 0,
             tells: Vec::new(),
+            all_told: false,
             fresh: Vec::new(),
             checked: true,
         };
         let (name, namespace, uid) = ("w".into(), "default".into(), "u-1".into());
-        let submission = Submission { name, namespace, uid, at: DAWN, manifest, stored };
+        let submission = Submission { name, namespace, uid, at: DAWN, manifest, stored, known: Known::default() };
         let refused = play.input(Input::Submit { run: RUN, submission: Box::new(submission) });
         assert_eq!(refused, None, "the submission is refused");
         play
@@ -185,6 +207,17 @@ impl Play {
         assert_eq!(written, self.facts, "a fact does not survive being written down");
         let run = self.engine.run(RUN).expect("the run is kept until it is forgotten");
         Done::new(run, self.facts, self.starts, self.crowd, self.tasks)
+    }
+
+    /// From here on every task is reported to run before it ends.
+    pub(crate) fn tell_all(&mut self) {
+        self.all_told = true;
+        let flying = self.flights.keys().copied().collect::<Vec<_>>();
+        for attempt in flying {
+            let told = self.engine.handle(Input::Report(Report::Started { attempt, at: self.now }), self.now);
+            self.take(told);
+        }
+        self.input(Input::Tick);
     }
 
     pub(crate) fn over(&self) -> bool {
@@ -296,7 +329,7 @@ impl Play {
         self.tasks.insert(node.name.to_string(), (*task).clone());
         self.arrivals += 1;
         self.fresh.push(attempt);
-        if self.arrivals.is_multiple_of(2) {
+        if self.all_told || self.arrivals.is_multiple_of(2) || self.is_daemon(attempt) && answer.runs() {
             self.tells.push(attempt);
         }
         let lands = (answer.ending != Ending::Never).then(|| self.now.saturating_add(answer.after));
@@ -304,10 +337,23 @@ impl Play {
         self.crowd = self.crowd.max(self.flights.len());
     }
 
+    fn is_daemon(&self, attempt: AttemptId) -> bool {
+        let run = self.engine.run(RUN).expect("a started task belongs to an open run");
+        let template = run.state.node(attempt.task).template.as_deref().and_then(|name| run.program.recipe(name));
+        template.is_some_and(|recipe| recipe.template.daemon == Some(true))
+    }
+
     /// The engine is gone; a new one reads the facts and goes on. What the runtime has, it still has. With `early` the
     /// engine died before its last orders to start went out: they are sent again.
     pub(crate) fn restart(&mut self, capacity: Capacity, early: bool) {
         let mut engine = Engine::new(capacity);
+        for fact in &self.facts {
+            // Whoever keeps the facts keeps the caches they fill.
+            if let Fact::Memoized { cache, .. } = fact {
+                let data = self.engine.keyed(Keyed::ConfigMap, "default", cache).cloned().unwrap_or_default();
+                engine.put_keyed(Keyed::ConfigMap, "default", cache, data);
+            }
+        }
         engine.restore(RUN, self.facts.iter().cloned()).expect("an own journal can be read");
         if engine.run(RUN).is_none() {
             return;
@@ -367,6 +413,7 @@ impl Play {
                 Some(Leaf::Barred | Leaf::Queued) => true,
                 Some(Leaf::Launched | Leaf::Running | Leaf::Stopping) => self.flights.contains_key(&attempt),
                 None if has_open_child[at] || state.held() || node.barred => true,
+                None if state.daemons.contains_key(&NodeIx(at as u32)) => true,
                 None if node.kind == octoflow_model::argo::NodeKind::Suspend => true,
                 None => match node.wake {
                     Some(wake) if wake > self.now => self.engine.wake_at().is_some_and(|at| at <= wake),
@@ -393,7 +440,13 @@ impl Flight {
         let ended = |exit| Report::Ended {
             attempt,
             at: now,
-            end: Box::new(End { exit, started: Some(now), collected: self.collected(), log_truncated: false }),
+            end: Box::new(End {
+                exit,
+                started: Some(now),
+                collected: self.collected(),
+                log_truncated: false,
+                members: self.members(now),
+            }),
         };
         if self.stopped {
             return ended(Exit::Signal(15));
@@ -406,6 +459,27 @@ impl Flight {
             Ending::Lost(why) => Report::Lost { attempt, at: now, why: why.clone() },
             Ending::Never => unreachable!("what never ends never lands"),
         }
+    }
+
+    /// The ends of its containers, unless it ended before it had any.
+    fn members(&self, now: Time) -> Vec<MemberEnd> {
+        let members = self.task.pod.iter().flat_map(|pod| &pod.members);
+        let lived = matches!(self.answer.ending, Ending::Exit(_) | Ending::Never) || self.stopped;
+        members
+            .filter(|_| lived)
+            .map(|member| {
+                let name = &member.container.name;
+                let told = self.answer.containers.iter().find(|(told, _)| told == name).map(|(_, code)| *code);
+                let exit = match (told, self.stopped) {
+                    (_, true) => Some(Exit::Signal(15)),
+                    (Some(code), _) => code.map(Exit::Code),
+                    (None, _) if member.part == Part::Sidecar => Some(Exit::Signal(15)),
+                    (None, _) => Some(Exit::Code(0)),
+                };
+                let at = exit.as_ref().map(|_| now);
+                MemberEnd { name: name.clone(), started: at, ended: at, exit }
+            })
+            .collect()
     }
 
     /// What was wanted, as far as the script does not say otherwise: the task's last argument.
@@ -422,12 +496,21 @@ impl Flight {
                 return Found::Missing;
             }
             let digest = format!("sha256:{}", wanted.key);
-            Found::Here(StoredArtifact { digest, size: 1, archive: wanted.archive, key: wanted.key.clone() })
+            Found::Here(StoredArtifact {
+                digest,
+                size: 1,
+                archive: wanted.archive,
+                key: wanted.key.clone(),
+                noted: wanted.noted.clone(),
+                deleted: false,
+            })
         };
         Collected {
             result: wanted.result.then(|| self.answer.result.clone().unwrap_or_else(|| said.clone())),
             parameters: wanted.parameters.iter().map(|(name, _)| (name.clone(), parameter(name))).collect(),
             artifacts: wanted.artifacts.iter().map(|wanted| (wanted.name.clone(), artifact(wanted))).collect(),
+            log: wanted.log.as_deref().map(artifact),
+            ..Collected::default()
         }
     }
 }

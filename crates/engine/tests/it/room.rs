@@ -16,7 +16,15 @@ fn status_of(spec: &str, nodes: usize, bytes: u64) -> Value {
     let mut engine = Engine::new(ROOMY);
     engine.limit_runs(nodes, bytes);
     let (name, namespace, uid) = ("w".into(), "default".into(), "u".into());
-    let submission = Submission { name, namespace, uid, at: DAWN, manifest: manifest(spec), stored: Stored::default() };
+    let submission = Submission {
+        name,
+        namespace,
+        uid,
+        at: DAWN,
+        manifest: manifest(spec),
+        stored: Stored::default(),
+        known: Default::default(),
+    };
     let mut now = DAWN;
     let mut input = Input::Submit { run: RUN, submission: Box::new(submission) };
     for _ in 0..10_000 {

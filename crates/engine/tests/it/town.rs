@@ -69,6 +69,7 @@ impl Town {
             at: self.now,
             manifest,
             stored: Default::default(),
+            known: Default::default(),
         };
         let refused = self.input(Input::Submit { run: RunId(run), submission: Box::new(submission) });
         assert_eq!(refused, None);
@@ -87,7 +88,8 @@ impl Town {
         let attempt = self.flights.remove(flight);
         self.now = self.now.saturating_add(Duration::from_secs(1));
         let exit = Exit::Code(code);
-        let end = End { exit, started: None, collected: Collected::default(), log_truncated: false };
+        let end =
+            End { exit, started: None, collected: Collected::default(), log_truncated: false, members: Vec::new() };
         self.input(Input::Report(Report::Ended { attempt, at: self.now, end: Box::new(end) }));
         attempt
     }

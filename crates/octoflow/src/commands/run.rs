@@ -3,7 +3,7 @@
 
 mod house;
 mod interrupt;
-mod prepare;
+pub(super) mod prepare;
 mod progress;
 mod report;
 mod submit;

@@ -1,17 +1,22 @@
 //! `octoflow schema [KIND]`: closed JSON Schemas for editors, made from the table that admission checks against.
 
 use anyhow::Result;
-use octoflow_engine::argo::fields::KINDS;
+use octoflow_engine::{argo::fields::KINDS, shape};
 
 use crate::{
     cli::Schema,
     exit::Exit,
+    logic::{KIND, SUITE},
     output::{Output, json::pretty},
 };
 
 pub(crate) fn schema(args: &Schema, output: &Output) -> Result<Exit> {
     match &args.kind {
-        None => output.data(&KINDS.iter().map(|kind| format!("{}\n", kind.name)).collect::<String>())?,
+        None => {
+            let names = KINDS.iter().map(|kind| kind.name).chain([KIND]);
+            output.data(&names.map(|name| format!("{name}\n")).collect::<String>())?;
+        }
+        Some(wanted) if wanted.eq_ignore_ascii_case(KIND) => output.data(&pretty(&shape::schema(KIND, &SUITE, &[])))?,
         Some(wanted) => {
             let kind = KINDS.iter().find(|kind| kind.name.eq_ignore_ascii_case(wanted));
             output.data(&pretty(&kind.expect("the command line takes only known kinds").schema()))?;

@@ -20,30 +20,34 @@ use std::{
 
 use octoflow_model::{
     ids::{AttemptId, RunId},
-    order::{Collected, End, Exit, Order, Report},
+    order::{Collected, End, Exit, Fetched, Order, Report},
+    pod::MemberEnd,
     task::Task,
 };
 
 use super::{
     collect,
     link::{Outbox, connect},
-    plan::{self, Ground},
-    pool::Pool,
+    plan::{self, Ground, Unplanned},
+    pool::{FOR_FILES, FOR_TRANSFERS, Pool},
     sys,
     view::{self, View},
-    wire::{Ending, FromSpawner, Hello, ToSpawner, next_frame},
+    wire::{Ending, FromSpawner, Hello, MemberEnding, ToSpawner, next_frame},
 };
-use crate::{artifacts::Store, logs::Logs, port::Sink};
+use crate::{artifacts::Carrier, egress::Policy, logs::Logs, port::Sink};
 
 pub(crate) struct House {
     ground: Ground,
     logs: Logs,
-    store: Store,
+    carrier: Carrier,
     sink: Sink,
     outbox: Arc<Outbox>,
     pool: Pool,
+    transfers: Pool,
     /// Attempts that were started and whose end has not come back.
     flights: Mutex<HashMap<AttemptId, Arc<Task>>>,
+    /// What was fetched for attempts that have not ended.
+    fetched: Mutex<HashMap<AttemptId, Vec<(String, Fetched)>>>,
     isolated: AtomicBool,
     hello: Hello,
     command: Vec<OsString>,
@@ -64,15 +68,20 @@ impl House {
         isolated: bool,
         hello: Hello,
         command: Vec<OsString>,
+        policy: Policy,
     ) -> Arc<Self> {
+        let carrier = Carrier::new(&ground.data, policy);
+        carrier.store().clear_leftovers();
         Arc::new(Self {
             logs: Logs::new(&ground.data),
-            store: Store::new(&ground.data),
+            carrier,
             ground,
             sink,
             outbox,
-            pool: Pool::new(),
+            pool: Pool::new(FOR_FILES),
+            transfers: Pool::new(FOR_TRANSFERS),
             flights: Mutex::default(),
+            fetched: Mutex::default(),
             isolated: AtomicBool::new(isolated),
             hello,
             command,
@@ -100,6 +109,7 @@ impl House {
                 Order::Stop { attempt } => messages.push(ToSpawner::Stop(attempt)),
                 Order::Kill { attempt } => messages.push(ToSpawner::Kill(attempt)),
                 Order::Forget { attempt } => {
+                    lock(&self.fetched).remove(&attempt);
                     self.clear_places(attempt);
                     messages.push(ToSpawner::Forget(attempt));
                 }
@@ -120,7 +130,7 @@ impl House {
     fn launch(self: &Arc<Self>, attempt: AttemptId, task: &Arc<Task>) -> Option<ToSpawner> {
         let broken = lock(&self.broken).clone();
         let planned = match broken {
-            Some(why) => Err(Exit::Surroundings(why)),
+            Some(why) => Err(Exit::Surroundings(why).into()),
             None => plan::plan(attempt, task, self.isolated.load(Ordering::Relaxed), &self.ground),
         };
         let planned = planned.and_then(|planned| {
@@ -130,11 +140,17 @@ impl House {
         match planned {
             Ok(planned) if planned.stage => Some(ToSpawner::Prepare(planned.launch)),
             Ok(planned) => Some(ToSpawner::Start(planned.launch)),
-            Err(exit) => {
+            Err(Unplanned { exit, member }) => {
                 lock(&self.flights).remove(&attempt);
+                let mut members: Vec<MemberEnding> = Vec::new();
+                if let (Some(member), Some(pod)) = (member, &task.pod) {
+                    members.resize(pod.members.len(), MemberEnding { started: None, ended: None, exit: None });
+                    members[member].exit = Some(exit.clone().into());
+                }
+                let members = named(task, members);
                 // From a thread of ours: the caller must not find itself inside its own sink.
                 let house = Arc::clone(self);
-                self.pool.run(move || (house.sink)(vec![ended_at_once(attempt, exit)]));
+                self.pool.run(move || (house.sink)(vec![ended_at_once(attempt, exit, members)]));
                 None
             }
         }
@@ -232,9 +248,22 @@ impl House {
     ) {
         match message {
             FromSpawner::Started(attempt, at) => reports.push(Report::Started { attempt, at }),
-            FromSpawner::Ended(attempt, ending, has_root) => {
+            FromSpawner::Ended(attempt, ending, members, has_root) => {
                 let root = if has_root { riders.pop_front() } else { None };
-                reports.extend(self.ended(attempt, ending, root));
+                reports.extend(self.ended(attempt, ending, members, root));
+            }
+            FromSpawner::Member(attempt, at, member, ending) => {
+                let task = lock(&self.flights).get(&attempt).cloned();
+                let known = task.as_ref().and_then(|task| task.pod.as_ref()?.members.get(member as usize));
+                if let Some(known) = known {
+                    let member = Box::new(standing(&known.container.name, ending));
+                    reports.push(Report::Container { attempt, at, member });
+                }
+            }
+            FromSpawner::Progressed(attempt, at, done, total) => {
+                if lock(&self.flights).contains_key(&attempt) {
+                    reports.push(Report::Progress { attempt, at, done, total });
+                }
             }
             FromSpawner::Prepared(attempt) => {
                 let root = riders.pop_front();
@@ -255,20 +284,31 @@ impl House {
     }
 
     /// The report of an end, unless something must be collected first; then the pool reports.
-    fn ended(self: &Arc<Self>, attempt: AttemptId, ending: Ending, root: Option<OwnedFd>) -> Option<Report> {
+    fn ended(
+        self: &Arc<Self>,
+        attempt: AttemptId,
+        ending: Ending,
+        members: Vec<MemberEnding>,
+        root: Option<OwnedFd>,
+    ) -> Option<Report> {
         let task = lock(&self.flights).remove(&attempt)?;
+        let members = named(&task, members);
         let Ending { at, started, exit, log_truncated } = ending;
         let exit = Exit::from(exit);
+        let fetched = lock(&self.fetched).remove(&attempt).unwrap_or_default();
         if task.wanted.is_empty() || started.is_none() {
-            let end = End { exit, started, collected: Collected::default(), log_truncated };
+            let collected = Collected { fetched, ..Collected::default() };
+            let end = End { exit, started, collected, log_truncated, members };
             return Some(Report::Ended { attempt, at, end: Box::new(end) });
         }
         let house = Arc::clone(self);
-        self.pool.run(move || {
+        let pool = if collect::goes_away(&task) { &self.transfers } else { &self.pool };
+        pool.run(move || {
             let view = root.map(View::new);
-            let collected = collect::collect(&house.logs, &house.store, attempt, &task, view.as_ref());
+            let collected = collect::collect(&house.logs, &house.carrier, attempt, &task, view.as_ref());
+            let collected = Collected { fetched, ..collected };
             drop(view);
-            let end = End { exit, started, collected, log_truncated };
+            let end = End { exit, started, collected, log_truncated, members };
             (house.sink)(vec![Report::Ended { attempt, at, end: Box::new(end) }]);
         });
         None
@@ -277,16 +317,23 @@ impl House {
     fn stage(self: &Arc<Self>, attempt: AttemptId, root: Option<OwnedFd>, generation: u64) {
         let Some(task) = lock(&self.flights).get(&attempt).cloned() else { return };
         let house = Arc::clone(self);
-        self.pool.run(move || {
-            let staged = root
-                .ok_or_else(|| "its file system could not be opened".to_owned())
-                .and_then(|root| collect::stage(&house.store, &task, &View::new(root)));
+        let pool = if collect::comes_from_away(&task) { &self.transfers } else { &self.pool };
+        pool.run(move || {
+            let staged = root.ok_or_else(|| "its file system could not be opened".to_owned()).and_then(|root| {
+                let alive = || lock(&house.flights).contains_key(&attempt);
+                collect::stage(&house.carrier, &task, &View::new(root), &alive)
+            });
+            if let Ok(fetched) = &staged
+                && !fetched.is_empty()
+            {
+                lock(&house.fetched).insert(attempt, fetched.clone());
+            }
             match staged {
-                Ok(()) => house.outbox.post_to(generation, &ToSpawner::Go(attempt)),
+                Ok(_) => house.outbox.post_to(generation, &ToSpawner::Go(attempt)),
                 Err(why) => {
                     house.outbox.post_to(generation, &ToSpawner::Abandon(attempt));
                     if lock(&house.flights).remove(&attempt).is_some() {
-                        (house.sink)(vec![ended_at_once(attempt, Exit::Surroundings(why))]);
+                        (house.sink)(vec![ended_at_once(attempt, Exit::Surroundings(why), Vec::new())]);
                     }
                 }
             }
@@ -322,6 +369,17 @@ impl House {
     }
 }
 
+/// The ends of a task's containers, in the order they stand in it.
+fn named(task: &Task, endings: Vec<MemberEnding>) -> Vec<MemberEnd> {
+    let members = task.pod.iter().flat_map(|pod| &pod.members);
+    let both = members.zip(endings);
+    both.map(|(member, ending)| standing(&member.container.name, ending)).collect()
+}
+
+fn standing(name: &str, MemberEnding { started, ended, exit }: MemberEnding) -> MemberEnd {
+    MemberEnd { name: name.to_owned(), started, ended, exit: exit.map(Exit::from) }
+}
+
 /// What cannot be removed stays; it was ours and harms nobody but the next task of this path, which is told.
 fn remove(path: &Path) {
     if fs::remove_file(path).is_err() {
@@ -329,8 +387,8 @@ fn remove(path: &Path) {
     }
 }
 
-fn ended_at_once(attempt: AttemptId, exit: Exit) -> Report {
-    let end = End { exit, started: None, collected: Collected::default(), log_truncated: false };
+fn ended_at_once(attempt: AttemptId, exit: Exit, members: Vec<MemberEnd>) -> Report {
+    let end = End { exit, started: None, collected: Collected::default(), log_truncated: false, members };
     Report::Ended { attempt, at: sys::now(), end: Box::new(end) }
 }
 

@@ -13,7 +13,13 @@ use crate::rig::{Rig, fresh_dir, sh};
 const TGZ: Archive = Archive::Tar { level: None };
 
 fn output(name: &str, path: &str, archive: Archive) -> ArtifactOutput {
-    ArtifactOutput { name: name.to_owned(), path: path.to_owned(), archive, key: format!("key/{name}") }
+    ArtifactOutput {
+        name: name.to_owned(),
+        path: path.to_owned(),
+        archive,
+        key: format!("key/{name}"),
+        ..ArtifactOutput::default()
+    }
 }
 
 fn input(path: &str, artifact: &StoredArtifact) -> ArtifactInput {
@@ -56,6 +62,7 @@ pub(crate) fn results_parameters_and_missing_files() {
     let parameter = |name: &str, path: &str| (name.to_owned(), path.to_owned());
     let wanted = Wanted {
         result: true,
+        log: None,
         parameters: vec![
             parameter("tmp", "/tmp/x"),
             parameter("new", "/some/new/dir/x"),
@@ -101,7 +108,13 @@ pub(crate) fn artifacts_make_the_round_trip() {
     if !rig.isolated {
         return;
     }
-    for archive in [TGZ, Archive::Tar { level: Some(0) }, Archive::Tar { level: Some(9) }, Archive::None] {
+    let all = [TGZ, Archive::Tar { level: Some(0) }, Archive::Tar { level: Some(9) }, Archive::None, Archive::Zip];
+    for archive in all {
+        // A zip archive is only unpacked when it is called one.
+        let input = |path: &str, artifact: &StoredArtifact| ArtifactInput {
+            archive: Some(Archive::Zip).filter(|_| archive == Archive::Zip),
+            ..input(path, artifact)
+        };
         let file = saved(&mut rig, "echo hello > /tmp/f; chmod 640 /tmp/f", "/tmp/f", archive);
         assert_eq!(file.key, "key/out");
         let (exit, stdout) = read(&mut rig, "cat /in/file; stat -c %F /in/file", input("/in/file", &file));
@@ -121,11 +134,24 @@ pub(crate) fn artifacts_make_the_round_trip() {
     let mut executable = input("/in", &once);
     executable.mode = Some(0o755);
     assert_eq!(read(&mut rig, "stat -c %a /in", executable).1, "755\n");
+    let zipped =
+        |rig: &mut Rig| saved(rig, "mkdir /tmp/z; echo 1 > /tmp/z/a; ln -s a /tmp/z/l", "/tmp/z", Archive::Zip);
+    assert_eq!(zipped(&mut rig).digest, zipped(&mut rig).digest, "the same files are the same zip archive");
     let wanted =
-        Wanted { artifacts: vec![output("a", "/none", TGZ), output("b", "/tmp/f", Archive::Zip)], ..Wanted::default() };
+        Wanted { artifacts: vec![output("a", "/none", TGZ), output("b", "/none", Archive::Zip)], ..Wanted::default() };
     let collected = collect(&mut rig, "touch /tmp/f", wanted);
-    assert_eq!(collected.artifacts[0].1, Found::Missing);
-    assert!(matches!(&collected.artifacts[1].1, Found::Failed(why) if why.contains("zip")));
+    assert!(collected.artifacts.iter().all(|(_, found)| *found == Found::Missing));
+    // What cannot be kept is told, whichever way it would be kept.
+    for archive in [TGZ, Archive::Zip, Archive::None] {
+        let wanted = Wanted { artifacts: vec![output("a", "/tmp/o", archive)], ..Wanted::default() };
+        let collected = collect(&mut rig, "mkdir /tmp/o; mkfifo /tmp/o/pipe", wanted);
+        let told = |found: &Found<StoredArtifact>| matches!(found, Found::Failed(why) if why.contains("pipe"));
+        assert!(told(&collected.artifacts[0].1), "{archive:?}: {:?}", collected.artifacts[0].1);
+    }
+    // A link is kept as a link: what it points to on this machine does not travel.
+    let link = saved(&mut rig, "mkdir /tmp/o; echo x > /tmp/o/x; ln -s /etc/passwd /tmp/o/l", "/tmp/o", TGZ);
+    let (exit, _) = read(&mut rig, "true", input("/in", &link));
+    assert!(matches!(exit, Exit::Surroundings(why) if why.contains("leads out")));
 }
 
 pub(crate) fn a_directory_without_archive_comes_back_as_a_tree() {
@@ -164,7 +190,7 @@ pub(crate) fn a_link_never_shows_the_machines_own_files() {
 pub(crate) fn a_missing_input_is_the_surroundings_fault() {
     let mut rig = Rig::new();
     let digest = format!("sha256:{}", "0".repeat(64));
-    let absent = StoredArtifact { digest, size: 0, archive: TGZ, key: String::new() };
+    let absent = StoredArtifact { digest, archive: TGZ, ..StoredArtifact::default() };
     let (exit, _) = read(&mut rig, "true", input("/tmp/in", &absent));
     assert!(matches!(exit, Exit::Surroundings(why) if why.contains("not in the store") && why.contains("`in`")));
     assert_eq!(rig.sh("true").0, Exit::Code(0));
@@ -215,7 +241,7 @@ pub(crate) fn evil_archives_are_refused() {
             entry(builder, name, kind, link);
         });
         let (digest, size) = store.keep(&mut &bytes[..]).unwrap();
-        let artifact = StoredArtifact { digest, size, archive: TGZ, key: String::new() };
+        let artifact = StoredArtifact { digest, size, archive: TGZ, ..StoredArtifact::default() };
         let (exit, _) = read(&mut rig, "true", input("/in", &artifact));
         assert!(matches!(&exit, Exit::Surroundings(why) if why.contains("archive")), "{name}: {exit:?}");
     }
@@ -224,7 +250,7 @@ pub(crate) fn evil_archives_are_refused() {
     gzip.write_all(&broken).unwrap();
     let cut = gzip.finish().unwrap();
     let (digest, size) = store.keep(&mut &cut[..cut.len() - 9]).unwrap();
-    let artifact = StoredArtifact { digest, size, archive: TGZ, key: String::new() };
+    let artifact = StoredArtifact { digest, size, archive: TGZ, ..StoredArtifact::default() };
     let (exit, _) = read(&mut rig, "test -f /in", input("/in", &artifact));
     assert!(matches!(exit, Exit::Surroundings(_) | Exit::Code(0)), "{exit:?}");
     assert_eq!(fs::read_dir(out).unwrap().count(), 0);

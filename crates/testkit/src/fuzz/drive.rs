@@ -12,6 +12,8 @@ use octoflow_model::{
 };
 use serde_json::Value;
 
+use crate::sim::runtime::answer;
+
 const RUN: RunId = RunId(1);
 const DAWN: Time = Time(1_700_000_000_000_000);
 /// After so many inputs a run has shown what it does; loops and retries may go on for very long.
@@ -30,7 +32,8 @@ pub(super) fn run(manifest: &Value, stored: Stored) -> Result<Vec<String>, Strin
     let mut engine = Engine::new(Capacity { slots: 50, cpu_milli: 1_000_000, memory_bytes: u64::MAX });
     engine.limit_runs(MOST_NODES, MOST_BYTES);
     let (name, namespace, uid) = ("w".to_owned(), "default".to_owned(), "u".to_owned());
-    let submission = Submission { name, namespace, uid, at: DAWN, manifest: manifest.clone(), stored };
+    let submission =
+        Submission { name, namespace, uid, at: DAWN, manifest: manifest.clone(), stored, known: Default::default() };
     let mut now = DAWN;
     let mut facts: Vec<Fact> = Vec::new();
     let mut said = Vec::new();
@@ -105,12 +108,21 @@ fn ended(attempt: AttemptId, task: &Task, at: Time, count: usize) -> Input {
             .iter()
             .map(|wanted| {
                 let digest = format!("sha256:{}", wanted.key);
-                let stored = StoredArtifact { digest, size: 1, archive: wanted.archive, key: wanted.key.clone() };
+                let stored = StoredArtifact {
+                    digest,
+                    size: 1,
+                    archive: wanted.archive,
+                    key: wanted.key.clone(),
+                    noted: None,
+                    deleted: false,
+                };
                 (wanted.name.clone(), if count.is_multiple_of(5) { Found::Missing } else { Found::Here(stored) })
             })
             .collect(),
+        ..Collected::default()
     };
-    let end = End { exit, started: Some(at), collected, log_truncated: false };
+    let members = answer::members(task, &exit, Some(at), at);
+    let end = End { exit, started: Some(at), collected, log_truncated: false, members };
     Input::Report(Report::Ended { attempt, at, end: Box::new(end) })
 }
 

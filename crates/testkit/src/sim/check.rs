@@ -1,6 +1,6 @@
 //! The guarantees as checks: pure looks at the engine, the runtime and what is on its way between them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use octoflow_engine::{
     Engine, Limits,
@@ -12,7 +12,7 @@ use octoflow_engine::{
 use octoflow_model::{
     AttemptId, Fact, NodeIx, Order, Time,
     argo::{NodeKind, Template},
-    fact::Role,
+    fact::{NodeAdded, Role},
 };
 
 use super::{
@@ -38,7 +38,20 @@ pub(super) fn same_state(live: &State, folded: &State) -> Result<(), Broken> {
 /// G5: a node came into being only if its limits had room for it. Where nothing new may start because something failed,
 /// the handlers of what has ended run nevertheless, and ask nobody.
 pub(super) fn grown(run: &Run, fact: &Fact) -> Result<(), Broken> {
-    let Fact::Added(added) = fact else { return Ok(()) };
+    let added = match fact {
+        Fact::Added(added) => added,
+        Fact::Finished(finished) => return alone(run, finished.node),
+        // What was found is not made.
+        Fact::Launched { node, .. } if found(run, *node) => {
+            let name = &run.state.node(*node).name;
+            return broken(Guarantee::Twice, format!("{name} found its outputs and starts a task"));
+        }
+        _ => return Ok(()),
+    };
+    once(run, added)?;
+    if added.parent.is_some_and(|parent| found(run, parent)) && !matches!(added.role, Role::Hook(_)) {
+        return broken(Guarantee::Twice, format!("{} is made for a node that found its outputs", added.name));
+    }
     let fails_fast = |at| template_of(run, at).is_some_and(|template| template.fail_fast == Some(true));
     if added.phase.fulfilled() || matches!(added.role, Role::Hook(_)) && added.boundary.is_some_and(fails_fast) {
         return Ok(());
@@ -96,7 +109,7 @@ pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(),
                 Some(Leaf::Barred) => {}
                 Some(Leaf::Queued) => queued += 1,
                 Some(leaf) => {
-                    held += 1;
+                    held += usize::from(!node.daemoned);
                     let attempt = AttemptId { run: *id, task: at, attempt: 0 };
                     if !runtime.answers_for(attempt) && !starting.contains(&attempt) {
                         return broken(Guarantee::Owned, format!("{} is {leaf:?}, but no runtime has it", node.name));
@@ -113,7 +126,26 @@ pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(),
             desk.wakes(node)?;
         }
     }
+    exclusive(life)?;
     books(life, queued, held)
+}
+
+/// G5: what one may hold at a time, one holds. Every lock of these worlds is of that kind.
+fn exclusive(life: &Life) -> Result<(), Broken> {
+    let mut held: BTreeMap<&str, String> = BTreeMap::new();
+    for id in life.shadows.keys() {
+        let Some(run) = life.pump.engine.run(*id) else { continue };
+        let nodes = run.state.nodes.iter().filter_map(|node| Some((&*node.name, node.lock.as_deref()?)));
+        let own = run.state.lock.as_deref().map(|lock| (&*run.state.name, lock));
+        for (name, lock) in own.into_iter().chain(nodes).filter(|(_, lock)| lock.held) {
+            for claim in &lock.claims {
+                if let Some(other) = held.insert(&claim.key, format!("{name} of run {id}")) {
+                    return broken(Guarantee::Limits, format!("{} is held by {other} and by {name}", claim.key));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// G5: slots equal live tasks, and room is never left unused while somebody waits for it.
@@ -140,6 +172,40 @@ fn books(life: &mut Life, queued: usize, held: usize) -> Result<(), Broken> {
     Ok(())
 }
 
+/// G2: nothing inside a boundary is open when that is over, daemons included.
+fn alone(run: &Run, at: NodeIx) -> Result<(), Broken> {
+    let left = run.state.nodes.iter().find(|node| node.boundary == Some(at) && !node.settled);
+    match left {
+        Some(left) if matches!(run.state.node(at).kind, NodeKind::Steps | NodeKind::Dag) => broken(
+            Guarantee::NothingLeft,
+            format!("{} is over, but {} ({}) in it is not", run.state.node(at).name, left.name, left.phase),
+        ),
+        _ => Ok(()),
+    }
+}
+
+fn found(run: &Run, at: NodeIx) -> bool {
+    run.state.node(at).memo.as_ref().is_some_and(|memo| memo.hit)
+}
+
+/// Each hook fires once, and only of something that is not over.
+fn once(run: &Run, added: &NodeAdded) -> Result<(), Broken> {
+    let (owner, name) = match &added.role {
+        Role::Hook(name) => (added.parent, name),
+        Role::RunHook(name) => (None, name),
+        _ => return Ok(()),
+    };
+    let state = &run.state;
+    let fired = state.fired.get(&owner).map(Vec::as_slice).unwrap_or_default();
+    let named =
+        |at: &&NodeIx| matches!(&state.node(**at).role, Role::Hook(other) | Role::RunHook(other) if other == name);
+    let count = fired.iter().filter(named).count();
+    if count != 1 || owner.is_some_and(|owner| state.node(owner).settled) {
+        return broken(Guarantee::Twice, format!("{} fires {count} times, or of a node that is over", added.name));
+    }
+    Ok(())
+}
+
 /// One run on the examiner's desk.
 struct Desk<'r> {
     run: &'r Run,
@@ -155,6 +221,10 @@ fn busy(state: &State) -> Vec<bool> {
         if let Some(parent) = node.parent {
             busy[parent.at()] = true;
         }
+        // A boundary that is about to end waits for its daemons.
+        if let Some(boundary) = node.boundary.filter(|_| node.daemoned) {
+            busy[boundary.at()] = true;
+        }
     }
     busy
 }
@@ -163,8 +233,12 @@ impl Desk<'_> {
     /// A node that is no task has open children, or a reason to wait.
     fn moves(&self, at: NodeIx, node: &Node) -> Result<(), Broken> {
         let fine = self.busy[at.at()]
+            // The table of locks has it; a table that forgot it would let the run stall.
+            || node.barred && node.lock.is_some()
             || self.run.state.suspended
             || node.kind == NodeKind::Suspend && !node.phase.fulfilled()
+            // Its pod speaks for it, and is checked itself.
+            || node.kind == NodeKind::Container && node.parent.is_some_and(|pod| !self.run.state.node(pod).settled)
             || node.kind == NodeKind::Retry && node.wake.is_some_and(|wake| wake > self.now)
             || self.limited(at, node);
         if fine {
@@ -227,5 +301,8 @@ fn held_up(run: &Run) -> bool {
     let state = &run.state;
     let whole = run.program.workflow.spec.parallelism.is_some_and(|limit| u64::from(state.active_pods) >= limit);
     let full = |(at, active): (&NodeIx, &u32)| limit_of(run, *at).is_some_and(|limit| u64::from(*active) >= limit);
-    state.suspended || whole || state.active_children.iter().any(full)
+    // The second engine knows nothing of the locks of other runs.
+    let locked = state.lock.iter().chain(state.nodes.iter().filter_map(|node| node.lock.as_ref()));
+    let waits = locked.into_iter().any(|lock| !lock.held);
+    state.suspended || whole || waits || state.active_children.iter().any(full)
 }

@@ -1,13 +1,14 @@
 //! A runtime as the port describes it, made of nothing but the calendar. It outlives crashes of the house.
 //! How a task ends and what it leaves is a function of the seed and the task's name; when, is drawn.
 
-mod answer;
+pub(crate) mod answer;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use octoflow_model::{
     AttemptId, Order, Report, RunId, Task, Time,
     order::{End, Exit},
+    pod::MemberEnd,
 };
 
 use super::{
@@ -130,7 +131,9 @@ impl Runtime {
             Moment::Begin | Moment::End => {}
         }
         let ran = !matches!(end.exit, Exit::NotStarted(_) | Exit::Surroundings(_));
-        let end = End { started: since.filter(|_| ran), ..end };
+        let started = since.filter(|_| ran);
+        let members = answer::members(&attempt.task, &end.exit, started, now);
+        let end = End { started, members, ..end };
         let report = Report::Ended { attempt: id, at: now, end: Box::new(end) };
         attempt.state = State::Ended { report: report.clone() };
         self.report(report, now, calendar);
@@ -139,7 +142,8 @@ impl Runtime {
     fn begin(&mut self, id: AttemptId, now: Time, calendar: &mut Calendar) {
         let Some(attempt) = self.attempts.get_mut(&id) else { return };
         attempt.state = State::Running { since: now };
-        if !answer::endless(&attempt.task) {
+        let endless = answer::endless(&attempt.task);
+        if !endless {
             let span = match self.draw.below(10) {
                 0 | 1 => 0,
                 2..=7 => self.draw.below(100),
@@ -148,8 +152,31 @@ impl Runtime {
             calendar.put(now.saturating_add(ticks(span)), Event::Task(id, Moment::End));
         }
         // A task that is over quickly is sometimes only ever heard of at its end.
-        if self.draw.chance(85) {
+        let quick = self.draw.chance(15);
+        if !quick || endless {
             self.report(Report::Started { attempt: id, at: now }, now, calendar);
+        }
+        self.talk(id, now, calendar);
+    }
+
+    /// Some tasks tell how far they are, and some pods of their containers.
+    fn talk(&mut self, id: AttemptId, now: Time, calendar: &mut Calendar) {
+        if self.draw.chance(5) {
+            // It says what is true anyway: whether it is heard before the end depends on time, and the tree must not.
+            self.report(Report::Progress { attempt: id, at: now, done: 0, total: 1 }, now, calendar);
+        }
+        let Some(attempt) = self.attempts.get(&id) else { return };
+        let begun: Vec<String> = attempt
+            .task
+            .pod
+            .iter()
+            .flat_map(|pod| &pod.members)
+            .filter(|member| member.after.is_empty())
+            .map(|member| member.container.name.clone())
+            .collect();
+        for name in begun {
+            let member = Box::new(MemberEnd { name, started: Some(now), ended: None, exit: None });
+            self.report(Report::Container { attempt: id, at: now, member }, now, calendar);
         }
     }
 
@@ -178,7 +205,8 @@ impl Runtime {
                 Some(State::Starting) => {}
                 Some(State::Running { since }) => {
                     let report = Report::Started { attempt: id, at: *since };
-                    if self.draw.chance(60) {
+                    let endless = self.attempts.get(&id).is_some_and(|attempt| answer::endless(&attempt.task));
+                    if self.draw.chance(60) || endless {
                         self.report(report, now, calendar);
                     }
                 }

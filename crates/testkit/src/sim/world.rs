@@ -133,7 +133,7 @@ impl World {
                 size: draw.between(8, if runs > 1 { 30 } else { 60 }),
             };
             let name = format!("w{run}");
-            let mut object = manifest::workflow(&mut Draw::new(seed, &name), taste, &name);
+            let mut object = manifest::workflow(seed, taste, &name);
             if limited && draw.chance(8) {
                 object["spec"]["suspend"] = true.into();
             }
@@ -146,6 +146,7 @@ impl World {
                 at,
                 manifest,
                 stored: Stored::default(),
+                known: Default::default(),
             };
             acts.push(Act { at, run: RunId(run), deed: Deed::Submit(Box::new(submission)) });
             // In a calm world a suspension may only ever delay, and with limits in place nothing gives up early.

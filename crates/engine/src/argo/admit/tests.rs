@@ -2,6 +2,8 @@
 
 mod corpus;
 mod hostile;
+mod meters;
+mod pod;
 mod refer;
 mod scenario;
 mod table;

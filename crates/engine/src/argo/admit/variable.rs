@@ -229,8 +229,10 @@ impl Walker<'_> {
             }
         }
         let raw = &self.subject.manifest["spec"];
-        if let Some(hooks) = raw.get("hooks") {
-            self.value(report, &at.key("hooks"), &scope, hooks, &mut ignore);
+        for field in ["metrics", "hooks"] {
+            if let Some(value) = raw.get(field) {
+                self.value(report, &at.key(field), &scope, value, &mut ignore);
+            }
         }
         // The dialect does not check these; what is wrong with them is found when they are used.
         let mut aside = Report::default();

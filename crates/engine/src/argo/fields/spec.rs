@@ -4,13 +4,15 @@ use super::{
     LABELLED, NO_PODS,
     call::{ARGUMENTS, HOOKS},
     loaded::CLAIM_TEMPLATE,
+    location::WORKFLOW_GC,
     lock::SYNCHRONIZATION,
+    metric::METRICS,
     template::{RETRY, TEMPLATE},
     volume::VOLUMES,
 };
 use crate::shape::{ANY, BOOL, COUNT, Field, INT32, POSITIVE, Shape, TEXT, TEXT_MAP};
 
-pub(super) static SPEC: Shape = Shape::Object(&[WORK, REUSE, CONTROL, KUBERNETES, LATER]);
+pub(super) static SPEC: Shape = Shape::Object(&[WORK, REUSE, CONTROL, KUBERNETES]);
 
 const WORK: &[Field] = &[
     Field::yes("entrypoint", &TEXT, "The template the run begins with"),
@@ -30,16 +32,18 @@ const CONTROL: &[Field] = &[
     Field::yes("suspend", &BOOL, "Start nothing new until the run is resumed"),
     Field::yes("shutdown", &SHUTDOWN, "End the run: `Stop` lets exit handlers run, `Terminate` does not"),
     Field::yes("priority", &INT32, "Runs with a higher number go first"),
+    Field::yes("metrics", &METRICS, "Metrics the run publishes when it ends"),
     Field::yes("retryStrategy", &RETRY, "How templates without a strategy of their own are tried again"),
     Field::yes("serviceAccountName", &TEXT, "The account of the run's pods, also a variable"),
     Field::yes("podMetadata", &LABELLED, "Labels and annotations for every task"),
-    Field::yes("archiveLogs", &BOOL, "Keep the logs; they are always kept here"),
+    Field::yes("archiveLogs", &BOOL, "Keep every main container's log as the artifact `main-logs`"),
+    Field::yes("artifactGC", &WORKFLOW_GC, "When artifacts are deleted"),
     Field::yes("ttlStrategy", &TTL, "How long the finished run is kept"),
     Field::yes("podGC", &ANY, "When pods are deleted; tasks leave nothing behind here"),
     Field::yes(
         "artifactRepositoryRef",
         &REPOSITORY_REF,
-        "The default repository; artifacts go to the local store here",
+        "The default repository; without one artifacts are kept in the local store",
     ),
 ];
 
@@ -63,11 +67,11 @@ const KUBERNETES: &[Field] = &[
     Field::ignored("schedulerName", NO_PODS, "Who places the pods"),
     Field::ignored("securityContext", NO_PODS, "Users and rights of the pods"),
     Field::ignored("tolerations", NO_PODS, "Taints that pods put up with"),
-];
-
-const LATER: &[Field] = &[
-    Field::refused("metrics", "Publish metrics of the run"),
-    Field::refused("artifactGC", "Delete artifacts when the run ends or is deleted"),
+    Field::ignored(
+        "ttlSecondsAfterFinished",
+        "`ttlStrategy` took its place",
+        "How long the finished run is kept, in an older spelling",
+    ),
 ];
 
 const REUSE: &[Field] = &[

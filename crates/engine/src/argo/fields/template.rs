@@ -3,9 +3,12 @@
 use super::{
     LABELLED, NO_PODS,
     call::{STEP_GROUPS, TASKS},
-    container::{CONTAINER, SCRIPT},
-    data::{ARCHIVE_LOCATION, INPUTS, OUTPUTS},
+    container::{CONTAINER, CONTAINER_SET, SCRIPT, USER_CONTAINERS},
+    data::{INPUTS, OUTPUTS},
+    location::ARCHIVE_LOCATION,
     lock::SYNCHRONIZATION,
+    memo::MEMOIZE,
+    metric::METRICS,
     volume::VOLUMES,
 };
 use crate::shape::{BOOL, COUNT, Field, INT_OR_TEXT, INT32, Shape, TEXT, TEXT_MAP};
@@ -37,17 +40,22 @@ static TYPES: [Field; 10] = [
     Field::refused("resource", "Create or change a Kubernetes object"),
     Field::refused("http", "Send an HTTP request"),
     Field::refused("data", "List and transform stored artifacts"),
-    Field::refused("containerSet", "Run several containers in one pod"),
+    Field::yes("containerSet", &CONTAINER_SET, "Runs several containers that share one task"),
     Field::refused("plugin", "Run a plugin"),
 ];
 
 const CONTROL: &[Field] = &[
+    Field::yes("initContainers", &USER_CONTAINERS, "Containers that run one after another before the main one"),
+    Field::yes("sidecars", &USER_CONTAINERS, "Containers that run beside the main one and are ended after it"),
     Field::yes("retryStrategy", &RETRY, "How it is tried again when it fails"),
     Field::yes("activeDeadlineSeconds", &INT_OR_TEXT, "How long one attempt may run, in seconds"),
     Field::yes("timeout", &TEXT, "How long it may take including its wait, as a duration"),
     Field::yes("parallelism", &INT_OR_TEXT, "The most calls of this template at one time"),
     Field::yes("failFast", &BOOL, "With parallelism: start no more calls once one has failed"),
+    Field::yes("metrics", &METRICS, "Metrics its nodes publish when they are over"),
     Field::yes("synchronization", &SYNCHRONIZATION, "Locks to hold while it runs, all its attempts included"),
+    Field::yes("memoize", &MEMOIZE, "Take the outputs of an earlier call with the same key instead of running it"),
+    Field::yes("daemon", &BOOL, "Keep it running beside the calls that follow, until the steps or DAG around it end"),
     Field::yes("priority", &INT32, "Its tasks with a higher number go first"),
     Field::yes("terminationGracePeriodSeconds", &COUNT, "How long its processes may take to end when asked to"),
     Field::yes("serviceAccountName", &TEXT, "The account of its pods"),
@@ -67,14 +75,13 @@ const KUBERNETES: &[Field] = &[
     Field::ignored("schedulerName", NO_PODS, "Who places its pods"),
     Field::ignored("securityContext", NO_PODS, "Users and rights of its pods"),
     Field::ignored("tolerations", NO_PODS, "Taints its pods put up with"),
+    Field::ignored("resubmitPendingPods", NO_PODS, "Create pods again that could not be placed"),
+    Field::ignored("arguments", "a call hands in arguments", "Arguments of the template itself, in an older spelling"),
 ];
 
 const LATER: &[Field] = &[
-    Field::refused("memoize", "Reuse the outputs of an earlier run"),
-    Field::refused("daemon", "Keep it running beside the calls that follow"),
-    Field::refused("sidecars", "Run containers beside the main one"),
-    Field::refused("initContainers", "Run containers before the main one"),
-    Field::refused("metrics", "Publish metrics of its nodes"),
+    Field::refused("template", "Run another template in its place, in an older spelling"),
+    Field::refused("templateRef", "Run the template of a WorkflowTemplate in its place, in an older spelling"),
 ];
 
 static DAG: Shape = Shape::Object(&[&[

@@ -75,6 +75,8 @@ fn filled(shape: &Shape, largest: bool, depth: usize) -> Value {
         Shape::Bool => json!(largest),
         Shape::Int { least, most } => json!(if largest { most } else { least }),
         Shape::Quantity => json!("1Gi"),
+        Shape::Either(short, full) => filled(if largest { full } else { short }, largest, depth + 1),
+        Shape::Like { noun, .. } => unreachable!("no manifest of the dialect has {noun}"),
     }
 }
 

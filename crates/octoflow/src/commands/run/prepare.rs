@@ -1,7 +1,10 @@
 //! From files to workflows that may be submitted: everything is read, adjusted and judged before anything is stored.
 //! All problems of all files are told at once.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    path::{Path as FilePath, PathBuf},
+};
 
 use anyhow::Result;
 use octoflow_engine::argo::{
@@ -41,24 +44,34 @@ pub(crate) struct Ready {
 /// `None` when something is wrong with the manifests; it has been told then.
 pub(crate) fn prepare(args: &Run, context: &Context) -> Result<Option<Prepared>> {
     let places: Vec<_> = args.manifests.iter().chain(&args.files).cloned().collect();
-    let loaded = match load::load(&places)? {
-        Ok(loaded) => loaded,
-        Err(problems) => return tell_all(&problems, context),
-    };
-    let mut wishes = Wishes {
-        parameters: Vec::new(),
+    let wishes = Wishes {
+        parameters: args.parameters.clone(),
         entrypoint: args.entrypoint.clone(),
         name: args.name.clone(),
         generate_name: args.generate_name.clone(),
         namespace: args.namespace.namespace.clone(),
     };
-    if let Some(file) = &args.parameter_file {
+    prepare_with(&places, wishes, args.parameter_file.as_deref(), context)
+}
+
+/// The same for whoever only wants to know what would be submitted.
+pub(crate) fn prepare_with(
+    places: &[PathBuf],
+    mut wishes: Wishes,
+    parameter_file: Option<&FilePath>,
+    context: &Context,
+) -> Result<Option<Prepared>> {
+    let loaded = match load::load(places)? {
+        Ok(loaded) => loaded,
+        Err(problems) => return tell_all(&problems, context),
+    };
+    if let Some(file) = parameter_file {
         match load::parameters(file)? {
-            Ok(parameters) => wishes.parameters.extend(parameters),
+            // Those of the command line come last and win.
+            Ok(parameters) => drop(wishes.parameters.splice(..0, parameters)),
             Err(problems) => return tell_all(&problems, context),
         }
     }
-    wishes.parameters.extend(args.parameters.iter().cloned());
 
     let (beside, workflows): (Vec<Loaded>, Vec<Loaded>) =
         loaded.into_iter().partition(|one| judge::is_beside(one.kind()));
@@ -71,7 +84,7 @@ pub(crate) fn prepare(args: &Run, context: &Context) -> Result<Option<Prepared>>
         }
         return Err(Failure::new(crate::exit::Exit::InvalidManifest, "there is no Workflow in what was given").into());
     }
-    if workflows.len() > 1 && args.name.is_some() {
+    if workflows.len() > 1 && wishes.name.is_some() {
         let text = format!("--name can name one workflow, and there are {}", workflows.len());
         return Err(Failure::usage(text).help("use --generate-name, or run them one by one").into());
     }

@@ -32,6 +32,10 @@ impl Maker<'_> {
             "inputs": {"parameters": [{"name": "in", "value": "1"}]},
             "outputs": {"parameters": parameters},
         });
+        // Every third publishes metrics; chosen without a draw, so that worlds stay what they were.
+        if self.templates.len().is_multiple_of(3) {
+            template["metrics"] = metrics();
+        }
         self.body(&mut template);
         if self.draw.chance(25) {
             cost += 1 + self.retry(&mut template);
@@ -58,8 +62,30 @@ impl Maker<'_> {
             if self.draw.chance(20) {
                 template["container"]["resources"] = json!({"requests": {"cpu": "500m", "memory": "64Mi"}});
             }
+            self.company(template);
         } else {
             template["script"] = json!({"image": "sim", "command": ["work"], "args": manners, "source": "echo {{inputs.parameters.in}}"});
+        }
+    }
+
+    /// Now and then a container has others before it, beside it, or with it in a set.
+    fn company(&mut self, template: &mut Value) {
+        let other = |name: &str| json!({"name": name, "image": "sim", "command": ["work"]});
+        if self.draw.chance(10) {
+            template["initContainers"] = json!([other("before")]);
+        }
+        if self.draw.chance(10) {
+            template["sidecars"] = json!([other("beside")]);
+        }
+        if self.draw.chance(12) {
+            let mut main = template["container"].take();
+            main["name"] = json!("main");
+            main["dependencies"] = json!(["first"]);
+            let last = json!({"name": "last", "image": "sim", "command": ["work"], "dependencies": ["first", "main"]});
+            template["containerSet"] = json!({"containers": [last, main, other("first")]});
+            if let Some(fields) = template.as_object_mut() {
+                fields.remove("container");
+            }
         }
     }
 
@@ -70,8 +96,10 @@ impl Maker<'_> {
         if self.draw.chance(12) {
             template["activeDeadlineSeconds"] = json!(self.draw.between(1, 10));
             // Only something that is ended from outside may never end by itself.
-            let body = if template.get("container").is_some() { "container" } else { "script" };
-            if let (true, Some(manners)) = (self.draw.chance(50), template[body]["args"].as_array_mut()) {
+            let bodies = ["/container/args", "/script/args", "/containerSet/containers/1/args"];
+            let body = bodies.into_iter().find(|body| template.pointer(body).is_some());
+            let manners = body.and_then(|body| template.pointer_mut(body)).and_then(Value::as_array_mut);
+            if let (true, Some(manners)) = (self.draw.chance(50), manners) {
                 manners.push(json!("endless"));
             }
         }
@@ -116,4 +144,14 @@ impl Maker<'_> {
         }));
         name
     }
+}
+
+/// One of each kind, some of which cannot always be read.
+fn metrics() -> Value {
+    json!({"prometheus": [
+        {"name": "ends", "help": "How tasks end", "labels": [{"key": "status", "value": "{{status}}"}], "counter": {"value": "1"}},
+        {"name": "inputs", "help": "What they got", "gauge": {"value": "{{inputs.parameters.in}}", "operation": "Add"}},
+        {"name": "seconds", "help": "How long they took", "histogram": {"value": "{{duration}}", "buckets": [1, 10]}},
+        {"name": "now", "help": "How long they have taken", "gauge": {"realtime": true, "value": "{{duration}}"}},
+    ]})
 }

@@ -1,0 +1,122 @@
+//! How many tasks there are, and the longest chain of tasks that wait for each other.
+
+use std::time::Duration;
+
+use super::{Condition, Cut, Item, Outlook, Rounds};
+
+/// The sum of an outlook.
+#[derive(Clone, Debug, Default)]
+pub struct Longest {
+    /// Tasks that run in any case, attempts not counted.
+    pub least: usize,
+    /// Tasks that run at most; nothing when a loop or a recursion leaves it open.
+    pub most: Option<usize>,
+    /// Tasks of the longest chain, in order.
+    pub chain: Vec<String>,
+    /// How long the longest chain takes, as far as it is known how long its tasks take.
+    pub span: Option<Duration>,
+}
+
+/// What tasks of a template usually take.
+pub type Took<'a> = &'a dyn Fn(&str) -> Option<Duration>;
+
+/// `took` knows how long tasks of a template take. With any such knowledge the longest chain is the slowest, else it is
+/// the one with the most tasks.
+pub fn longest(outlook: &Outlook, took: Took<'_>) -> Longest {
+    let root = weigh(&outlook.root, None, took);
+    let exit = outlook.exit.as_ref().map(|exit| weigh(exit, Some(""), took));
+    let whole = match exit {
+        Some(exit) => Weight {
+            least: root.least + exit.least,
+            most: add(root.most, exit.most),
+            chain: root.chain.then(exit.chain),
+        },
+        None => root,
+    };
+    let span = (whole.chain.span > Duration::ZERO).then_some(whole.chain.span);
+    Longest { least: whole.least, most: whole.most, chain: whole.chain.names, span }
+}
+
+struct Weight {
+    least: usize,
+    most: Option<usize>,
+    chain: Chain,
+}
+
+#[derive(Clone, Default)]
+struct Chain {
+    names: Vec<String>,
+    span: Duration,
+}
+
+impl Chain {
+    fn then(mut self, next: Self) -> Self {
+        self.names.extend(next.names);
+        self.span += next.span;
+        self
+    }
+
+    fn longer(self, other: Self) -> Self {
+        if (other.span, other.names.len()) > (self.span, self.names.len()) { other } else { self }
+    }
+}
+
+fn add(one: Option<usize>, other: Option<usize>) -> Option<usize> {
+    one.zip(other).map(|(one, other)| one.saturating_add(other))
+}
+
+/// The tree is as deep as templates may nest, so this may call itself. Names are told below the call they belong to, the
+/// entrypoint's own left out; it has nothing above it.
+fn weigh(item: &Item, above: Option<&str>, took: Took<'_>) -> Weight {
+    if matches!(item.condition, Condition::Never(_)) {
+        return Weight { least: 0, most: Some(0), chain: Chain::default() };
+    }
+    let name = match above {
+        None | Some("") => item.name.clone(),
+        // A round says which call it is of.
+        Some(_) if matches!(item.rounds, Rounds::Once) && item.name.ends_with(')') => item.name.clone(),
+        Some(above) => format!("{above}.{}", item.name),
+    };
+    let (hooks, body): (Vec<&Item>, Vec<&Item>) = item.children.iter().partition(|child| child.hook);
+    let hidden = match item.rounds {
+        Rounds::Known(rounds) => rounds.saturating_sub(body.len()),
+        Rounds::Once | Rounds::Open(_) => 0,
+    };
+    let mut weight = if item.kind == "Pod" && body.is_empty() {
+        let chain = Chain { names: vec![name], span: took(&item.template).unwrap_or_default() };
+        Weight { least: 1, most: Some(1), chain }
+    } else {
+        sum(&body, if above.is_none() { "" } else { &name }, hidden, took)
+    };
+    if matches!(item.rounds, Rounds::Open(_)) || matches!(item.cut, Some(Cut::Recursion | Cut::Size)) {
+        weight.most = None;
+    }
+    for hook in hooks {
+        let hook = weigh(hook, above.map(|_| ""), took);
+        weight.most = add(weight.most, hook.most);
+        weight.least = weight.least.saturating_add(hook.least);
+        weight.chain = weight.chain.then(hook.chain);
+    }
+    if item.condition != Condition::Always || item.depends.is_some() || matches!(item.rounds, Rounds::Open(_)) {
+        weight.least = 0;
+    }
+    weight
+}
+
+/// Siblings: each begins when all it needs are over. So many more that are not written out are like the last.
+fn sum(children: &[&Item], above: &str, hidden: usize, took: Took<'_>) -> Weight {
+    let mut total = Weight { least: 0, most: Some(0), chain: Chain::default() };
+    let mut ends: Vec<Chain> = Vec::with_capacity(children.len());
+    for (at, child) in children.iter().enumerate() {
+        let weight = weigh(child, Some(above), took);
+        let times = if at + 1 == children.len() { hidden.saturating_add(1) } else { 1 };
+        total.least = total.least.saturating_add(weight.least.saturating_mul(times));
+        total.most = add(total.most, weight.most.map(|most| most.saturating_mul(times)));
+        let before = child.needs.iter().filter_map(|need| ends.get(*need).cloned());
+        let before = before.reduce(Chain::longer).unwrap_or_default();
+        let end = before.then(weight.chain);
+        total.chain = total.chain.longer(end.clone());
+        ends.push(end);
+    }
+    total
+}

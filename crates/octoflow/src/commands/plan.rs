@@ -1,0 +1,80 @@
+//! `octoflow plan FILE…`: what would run, in which order, as far as that can be known beforehand. Nothing is run or
+//! stored; the data directory is only read, for templates and for how long earlier runs took.
+
+use std::{collections::BTreeMap, path::Path, time::Duration};
+
+use anyhow::Result;
+use octoflow_engine::argo::outlook::{Bounds, longest, outlook};
+use serde_json::Value;
+
+use super::{Context, run::prepare::prepare_with};
+use crate::{
+    adjust::Wishes,
+    cli::{Plan, PlanFormat},
+    exit::{Exit, Failure},
+    load,
+    local::Local,
+    output::{json::pretty, outlook as show},
+    span,
+    workflow::Workflow,
+};
+
+pub(crate) fn plan(args: &Plan, context: &Context) -> Result<Exit> {
+    let wishes = Wishes {
+        parameters: args.parameters.clone(),
+        entrypoint: args.entrypoint.clone(),
+        namespace: args.namespace.namespace.clone(),
+        ..Wishes::default()
+    };
+    let prepared = prepare_with(&args.manifests, wishes, args.parameter_file.as_deref(), context)?;
+    let Some(prepared) = prepared else { return Ok(Exit::InvalidManifest) };
+    let took =
+        args.durations.as_deref().map(|source| durations(source, args, context)).transpose()?.unwrap_or_default();
+    let bounds = Bounds { items: args.lines.max(1), of_a_loop: args.rounds.max(1) };
+    let mut objects = Vec::new();
+    for ready in prepared.workflows {
+        let found = outlook(&ready.manifest, &ready.stored, bounds)
+            .map_err(|why| Failure::new(Exit::InvalidManifest, format!("cannot plan it: {why}")))?;
+        let sum = longest(&found, &|template| took.get(template).copied());
+        let name = Workflow::new(&ready.manifest);
+        let title = match name.name() {
+            "" => ready.manifest["metadata"]["generateName"].as_str().unwrap_or_default().to_owned(),
+            name => name.to_owned(),
+        };
+        match args.output {
+            PlanFormat::Pretty => context.output.data(&show::pretty(&title, &found, &sum, context.output.paint()))?,
+            PlanFormat::Json => objects.push(show::json(&title, &found, &sum)),
+        }
+    }
+    if args.output == PlanFormat::Json {
+        let value = if objects.len() == 1 { objects.remove(0) } else { Value::Array(objects) };
+        context.output.data(&pretty(&value))?;
+    }
+    Ok(Exit::Succeeded)
+}
+
+/// How long tasks take by template: as a file says, or on average in an earlier run.
+fn durations(source: &str, args: &Plan, context: &Context) -> Result<BTreeMap<String, Duration>> {
+    if Path::new(source).is_file() {
+        let Ok(listed) = load::parameters(Path::new(source))? else {
+            return Err(Failure::usage(format!("`{source}` is no list of durations"))
+                .help("write one `template: 90s` a line")
+                .into());
+        };
+        let read = |(name, text): (String, String)| match span::parse(&text) {
+            Ok(span) => Ok((name, span)),
+            Err(why) => Err(Failure::usage(format!("{source}: {name}: {why}")).into()),
+        };
+        return listed.into_iter().map(read).collect();
+    }
+    let (local, row) = Local::find_in(&context.data_dir, args.namespace.or_default(), source)?;
+    let object = local.object(&row)?;
+    let mut sums: BTreeMap<String, (Duration, u32)> = BTreeMap::new();
+    for node in Workflow::new(&object).nodes().into_iter().filter(|node| node.kind() == "Pod") {
+        if let (Some(began), Some(ended)) = (node.started(), node.finished()) {
+            let sum = sums.entry(node.template_short().to_owned()).or_default();
+            *sum = (sum.0 + ended.since(began), sum.1 + 1);
+        }
+    }
+    Ok(sums.into_iter().map(|(template, (sum, count))| (template, sum / count)).collect())
+}

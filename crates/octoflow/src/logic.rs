@@ -1,0 +1,20 @@
+//! Tests of workflow logic in virtual time: a test file says how tasks end and what must come of it; the engine runs
+//! the workflow against these stubs, and the clock jumps from event to event. Nothing is started and nothing is kept.
+
+mod answer;
+mod drive;
+mod expect;
+mod format;
+mod notation;
+mod play;
+mod sheet;
+mod snapshot;
+mod stub;
+mod subject;
+mod suite;
+mod verdict;
+
+pub(crate) use format::{KIND, SUITE};
+pub(crate) use play::play;
+pub(crate) use suite::{Case, cases, is_test, read};
+pub(crate) use verdict::{Miss, Verdict};

@@ -1,0 +1,55 @@
+//! What a task was given: command, arguments, environment, script, files.
+
+use serde_json::{Map, Value};
+
+use super::Check;
+use crate::logic::{answer::source, drive::Launch, sheet::Spot, snapshot::Node};
+
+/// The last task that was started for a node.
+pub(super) fn launch<'c>(check: &Check<'c, '_>, node: &Node) -> Option<&'c Launch> {
+    let played = check.played;
+    played.launches.iter().rev().find(|launch| launch.run == check.run && launch.node == node.name)
+}
+
+pub(super) fn check(check: &mut Check<'_, '_>, node: &Node, what: &str, expected: &Spot<'_>) {
+    let Some(launch) = launch(check, node) else {
+        check.verdict.miss(expected, what, "a task", "no task was started for it");
+        return;
+    };
+    let (task, main) = (&launch.task, &launch.task.main);
+    for (key, spot) in expected.entries() {
+        let what = format!("{what}.{key}");
+        match key {
+            "image" => check.text(&spot, &what, &main.image),
+            "workingDir" => check.text(&spot, &what, main.working_dir.as_deref().unwrap_or_default()),
+            "source" => check.text(&spot, &what, &source(task).unwrap_or_default()),
+            "command" => list(check, &spot, &what, &main.command),
+            "args" => list(check, &spot, &what, &main.args),
+            "env" => {
+                let env = main.env.iter().map(|(name, value)| (name.clone(), Value::from(value.reveal())));
+                check.named(&spot, &what, &Value::Object(env.collect::<Map<_, _>>()));
+            }
+            "files" => {
+                let text = |bytes: &[u8]| Value::from(String::from_utf8_lossy(bytes));
+                let files = task.files.iter().map(|file| (file.path.clone(), text(&file.contents)));
+                check.named(&spot, &what, &Value::Object(files.collect::<Map<_, _>>()));
+            }
+            _ => {
+                let value = serde_json::to_value(task).unwrap_or_default();
+                check.paths(&spot, &what, &value);
+            }
+        }
+    }
+}
+
+fn list(check: &mut Check<'_, '_>, expected: &Spot<'_>, what: &str, actual: &[String]) {
+    let wanted: Vec<Spot<'_>> = expected.items().collect();
+    if wanted.len() != actual.len() {
+        let shown = |list: &[String]| serde_json::to_string(list).unwrap_or_default();
+        check.verdict.miss(expected, what, shown(&expected.texts()), shown(actual));
+        return;
+    }
+    for (index, (spot, actual)) in wanted.iter().zip(actual).enumerate() {
+        check.text(spot, &format!("{what}[{index}]"), actual);
+    }
+}

@@ -1,0 +1,194 @@
+//! One case from its words to its verdict.
+
+use anyhow::Result;
+use octoflow_control::keyed;
+use octoflow_engine::Command;
+use octoflow_model::Time;
+use std::time::Duration;
+
+use super::{
+    drive::{Deed, Played, Scene, What, drive},
+    expect::{differs, expect},
+    notation::{Span, moment},
+    sheet::Spot,
+    stub::Stubs,
+    subject::{Finding, Subject, subject},
+    suite::Case,
+    verdict::Verdict,
+};
+use crate::span;
+
+/// What the virtual clock shows unless a case says otherwise: 2026-01-01T00:00:00Z.
+const DAWN: Time = Time(1_767_225_600_000_000);
+
+pub(crate) fn play(case: &Case<'_>) -> Result<Verdict> {
+    let mut verdict = Verdict { skipped: case.get("skip").map(|spot| spot.text()), ..Verdict::default() };
+    if verdict.skipped.is_some() {
+        return Ok(verdict);
+    }
+    let subject = subject(case)?;
+    let expectations = case.all("expect");
+    for expected in &expectations {
+        admission(expected, &subject, &mut verdict);
+    }
+    let rejection = expectations.iter().find_map(|expected| expected.get("rejected"));
+    let meant = rejection.as_ref().is_some_and(|rejected| rejected.value.as_bool() != Some(false));
+    if !subject.wrong.is_empty() {
+        if !meant {
+            let told: Vec<String> = subject.wrong.iter().map(|finding| finding.problem.to_string()).collect();
+            verdict.fault(case, format!("the manifests are rejected\n{}", told.join("\n").trim_end()));
+        }
+        return Ok(verdict);
+    }
+    if let Some(rejected) = rejection.filter(|_| meant) {
+        verdict.miss(&rejected, "rejected", "the manifests are rejected", "they are let in");
+        return Ok(verdict);
+    }
+    let scene = match scene(case, subject, &expectations) {
+        Ok(scene) => scene,
+        Err((spot, why)) => {
+            verdict.miss(&spot, "commands", "a command that can be given", why);
+            return Ok(verdict);
+        }
+    };
+    let answers: Vec<(Spot<'_>, Option<Spot<'_>>)> =
+        scene.deeds.iter().map(|deed| (deed.spot.clone(), deed.spot.get("refused"))).collect();
+    let played = drive(scene);
+    for (spot, text) in &played.faults {
+        match spot {
+            Some(spot) => verdict.miss(spot, "stubs", "a value that can be put in", text.clone()),
+            None => verdict.fault(case, text.clone()),
+        }
+    }
+    refusals(&answers, &played, &mut verdict);
+    for expected in &expectations {
+        expect(expected, &played, &mut verdict);
+    }
+    verdict.misses.sort_by_key(|miss| miss.place.offset);
+    verdict.ends = ends(&played);
+    if !verdict.passed() {
+        verdict.story = story(&played);
+    }
+    Ok(verdict)
+}
+
+fn ends(played: &Played<'_>) -> Vec<(String, String, String)> {
+    let all = played.names.iter().zip(&played.last);
+    all.map(|(name, seen)| {
+        let took = seen.began.and_then(|began| Some(Span(seen.ended?.since(began)).to_string()));
+        (name.clone(), seen.phase().to_owned(), took.unwrap_or_default())
+    })
+    .collect()
+}
+
+fn story(played: &Played<'_>) -> Vec<String> {
+    const SHOWN: usize = 200;
+    let nodes = played.last.iter().flat_map(|seen| &seen.nodes).take(SHOWN);
+    nodes
+        .map(|node| {
+            let word = |key: &str| node.value[key].as_str().unwrap_or_default();
+            let from = Span(node.started.since(played.start));
+            let to = node.finished.map_or_else(String::new, |at| Span(at.since(played.start)).to_string());
+            format!("{} {} {} {from}..{to} {}", node.name, word("type"), word("phase"), word("message"))
+        })
+        .collect()
+}
+
+fn scene<'a>(case: &Case<'a>, subject: Subject, expectations: &[Spot<'a>]) -> Result<Scene<'a>, (Spot<'a>, String)> {
+    let time = |spot: Spot<'_>| span::parse(&spot.text()).ok();
+    let mut moments: Vec<Duration> = Vec::new();
+    for expected in expectations {
+        let of_runs = expected.entries_of("runs").flat_map(|(_, run)| run.items_of("moments").collect::<Vec<_>>());
+        moments.extend(expected.items_of("moments").chain(of_runs).filter_map(|moment| time(moment.get("at")?)));
+    }
+    moments.sort_unstable();
+    moments.dedup();
+    let commands: Vec<Spot<'a>> = case.all("commands").iter().rev().flat_map(Spot::items).collect();
+    let deeds = commands.into_iter().map(deed).collect::<Result<_, _>>()?;
+    let strict = case.get("unstubbed").is_some_and(|spot| spot.text() == "error");
+    let stubs: Vec<Spot<'a>> = case.all("stubs").iter().flat_map(Spot::items).collect();
+    Ok(Scene {
+        start: case.get("start").and_then(|spot| moment(&spot.text()).ok()).unwrap_or(DAWN),
+        until: case.get("until").and_then(time),
+        slots: case.get("parallelism").and_then(|spot| usize::try_from(spot.value.as_u64()?).ok()),
+        keyed: subject.keyed,
+        entries: subject.entries,
+        stubs: Stubs::new(stubs.into_iter(), strict),
+        deeds,
+        moments,
+    })
+}
+
+fn deed(spot: Spot<'_>) -> Result<Deed<'_>, (Spot<'_>, String)> {
+    let what = match spot.text_of("do").unwrap_or_default().as_str() {
+        "stop" => What::Command(Command::Stop),
+        "terminate" => What::Command(Command::Terminate),
+        "suspend" => What::Command(Command::Suspend),
+        "resume" => What::Command(Command::Resume {
+            selector: spot.text_of("nodes"),
+            supplied: spot.entries_of("outputs").map(|(name, value)| (name.to_owned(), value.text())).collect(),
+        }),
+        "put" => {
+            let manifest = spot.get("manifest").map(|spot| spot.value.clone()).unwrap_or_default();
+            match keyed::parse(&manifest) {
+                Ok(object) => What::Put(Box::new(object)),
+                Err(error) => return Err((spot, error.to_string())),
+            }
+        }
+        _ => What::Restart,
+    };
+    let at = spot.text_of("at").and_then(|text| span::parse(&text).ok()).unwrap_or_default();
+    Ok(Deed { at, run: spot.text_of("run"), what, spot })
+}
+
+fn refusals(answers: &[(Spot<'_>, Option<Spot<'_>>)], played: &Played<'_>, verdict: &mut Verdict) {
+    for ((spot, expected), refusal) in answers.iter().zip(&played.refusals) {
+        match (expected, refusal) {
+            (Some(expected), Some(actual)) => {
+                if let Some(wanted) = differs(expected, actual) {
+                    verdict.miss(expected, "commands.refused", wanted, actual.clone());
+                }
+            }
+            (Some(expected), None) => verdict.miss(expected, "commands.refused", "it is refused", "it is carried out"),
+            (None, Some(actual)) => verdict.miss(spot, "commands", "it is carried out", format!("refused: {actual}")),
+            (None, None) => {}
+        }
+    }
+}
+
+fn admission(expected: &Spot<'_>, subject: &Subject, verdict: &mut Verdict) {
+    for (key, found) in [("rejected", &subject.wrong), ("warnings", &subject.warnings)] {
+        let Some(list) = expected.get(key) else { continue };
+        if key == "rejected" && found.is_empty() {
+            continue;
+        }
+        if key == "warnings" && list.items().next().is_none() && !found.is_empty() {
+            verdict.miss(&list, key, "no warnings", told(found));
+        }
+        for wanted in list.items() {
+            if !found.iter().any(|finding| fits(&wanted, finding)) {
+                verdict.miss(&wanted, key, wanted.value.to_string(), told(found));
+            }
+        }
+    }
+}
+
+fn fits(wanted: &Spot<'_>, finding: &Finding) -> bool {
+    wanted.entries().all(|(key, spot)| match key {
+        "code" => spot.text() == finding.problem.code,
+        "at" => spot.text() == finding.path.to_string(),
+        "message" => differs(&spot, &finding.problem.message).is_none(),
+        _ => finding.problem.span.is_some_and(|span| spot.value.as_u64() == Some(span.line as u64)),
+    })
+}
+
+fn told(found: &[Finding]) -> String {
+    if found.is_empty() {
+        return "none".to_owned();
+    }
+    let line = |finding: &Finding| {
+        let line = finding.problem.span.map_or(String::new(), |span| format!(" (line {})", span.line));
+        format!("{} at {}{line}: {}", finding.problem.code, finding.path, finding.problem.message)
+    };
+    found.iter().map(line).collect::<Vec<_>>().join("\n")
+}

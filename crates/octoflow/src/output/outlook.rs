@@ -1,0 +1,190 @@
+//! What would run, as a tree for people and as an object for programs.
+
+use std::fmt::Write as _;
+
+use octoflow_engine::argo::outlook::{Condition, Cut, Item, Longest, Outlook, Rounds};
+use serde_json::{Map, Value, json};
+
+use super::{
+    clock,
+    colour::{Colour, Paint},
+};
+
+/// How many names of the longest chain are written out at each end.
+const ENDS: usize = 6;
+
+pub(crate) fn pretty(title: &str, outlook: &Outlook, sum: &Longest, paint: Paint) -> String {
+    let mut text = format!("{} {title}\n", paint.paint("workflow", Colour::Bold));
+    let mut notes = Vec::new();
+    if let Some(most) = outlook.parallelism {
+        notes.push(format!("at most {most} at a time"));
+    }
+    notes.extend(outlook.locks.iter().map(|lock| format!("needs {lock}")));
+    if !notes.is_empty() {
+        let _ = writeln!(text, "{}", paint.paint(&notes.join(", "), Colour::Dim));
+    }
+    let _ = writeln!(text, "\n{}", line(&outlook.root, false, paint));
+    children(&outlook.root, "", &mut text, paint);
+    if let Some(exit) = &outlook.exit {
+        let _ = writeln!(text, "\n{}", line(exit, false, paint));
+        children(exit, "", &mut text, paint);
+    }
+    let _ = writeln!(text, "\n{}", totals(sum));
+    if outlook.cut {
+        text.push_str("the tree is cut; --lines shows more of it\n");
+    }
+    text
+}
+
+/// The tree is as deep as templates may nest, so this may call itself.
+fn children(item: &Item, prefix: &str, text: &mut String, paint: Paint) {
+    let numbered = item.children.iter().any(|child| child.wave > 1);
+    let more = match item.cut {
+        Some(Cut::Rounds(more)) => Some(format!("… and {more} more like it")),
+        Some(Cut::Size) => Some("… cut here".to_owned()),
+        Some(Cut::Recursion) | None => None,
+    };
+    // Waves are shown in order, so that the tree reads from top to bottom as time goes by.
+    let mut order: Vec<&Item> = item.children.iter().collect();
+    order.sort_by_key(|child| (child.hook, child.wave));
+    for (at, child) in order.iter().enumerate() {
+        let last = at + 1 == order.len() && more.is_none();
+        let _ = writeln!(text, "{prefix}{}{}", if last { "└─ " } else { "├─ " }, line(child, numbered, paint));
+        children(child, &format!("{prefix}{}", if last { "   " } else { "│  " }), text, paint);
+    }
+    if let Some(more) = more {
+        let _ = writeln!(text, "{prefix}└─ {}", paint.paint(&more, Colour::Dim));
+    }
+}
+
+fn line(item: &Item, numbered: bool, paint: Paint) -> String {
+    let wave = if numbered && !item.hook { format!("{} ", item.wave) } else { String::new() };
+    let rounds = match &item.rounds {
+        Rounds::Once => String::new(),
+        Rounds::Known(rounds) => format!(" × {rounds}"),
+        Rounds::Open(items) => format!(" × {items}"),
+    };
+    let mut notes = Vec::new();
+    match item.kind.as_str() {
+        "Pod" => notes.push(match &item.image {
+            Some(image) if item.template == item.name => image.clone(),
+            Some(image) => format!("{}, {image}", item.template),
+            None => item.template.clone(),
+        }),
+        "" if item.children.is_empty() => notes.push(format!("template {}", item.template)),
+        "" => {}
+        kind if item.template == item.name || item.template.is_empty() => notes.push(kind.to_owned()),
+        kind => notes.push(format!("{} ({kind})", item.template)),
+    }
+    notes.extend(item.retries.as_ref().map(|limit| match limit.as_str() {
+        "" => "tried again until it succeeds".to_owned(),
+        limit => format!("tried again up to {limit} times"),
+    }));
+    notes.extend(item.parallelism.as_ref().map(|most| format!("at most {most} at a time")));
+    notes.extend(item.locks.iter().map(|lock| format!("needs {lock}")));
+    notes.extend(item.depends.as_ref().map(|depends| format!("if {depends}")));
+    match &item.condition {
+        Condition::Always => {}
+        Condition::Never(why) => notes.push(format!("never: {why}")),
+        Condition::Open(what) => notes.push(format!("when {what}")),
+    }
+    if item.cut == Some(Cut::Recursion) {
+        notes.push(format!("↺ {} again", item.template));
+    }
+    let name = match item.condition {
+        Condition::Never(_) => paint.paint(&item.name, Colour::Dim),
+        Condition::Always | Condition::Open(_) => item.name.clone(),
+    };
+    format!("{}{name}{rounds}  {}", paint.paint(&wave, Colour::Cyan), paint.paint(&notes.join("; "), Colour::Dim))
+        .trim_end()
+        .to_owned()
+}
+
+fn totals(sum: &Longest) -> String {
+    let tasks = match (sum.least, sum.most) {
+        (least, Some(most)) if least == most => format!("{} {}", least, plural(least)),
+        (least, Some(most)) => format!("{least} to {most} tasks"),
+        (least, None) => format!("{least} {} or more", plural(least)),
+    };
+    let chain = &sum.chain;
+    let shown = if chain.len() > 2 * ENDS {
+        let (head, tail) = (&chain[..ENDS], &chain[chain.len() - ENDS..]);
+        format!("{} → … → {}", head.join(" → "), tail.join(" → "))
+    } else {
+        chain.join(" → ")
+    };
+    let took = sum.span.map(|span| format!(", about {}", clock::short(span))).unwrap_or_default();
+    match chain.len() {
+        0 => tasks,
+        count => format!("{tasks}; the longest path has {count}{took}: {shown}"),
+    }
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "task" } else { "tasks" }
+}
+
+pub(crate) fn json(title: &str, outlook: &Outlook, sum: &Longest) -> Value {
+    let mut value = json!({
+        "workflow": title,
+        "entrypoint": outlook.entrypoint,
+        "root": object(&outlook.root),
+        "tasks": {"least": sum.least, "most": sum.most},
+        "longestPath": {"tasks": sum.chain.len(), "names": sum.chain},
+        "cut": outlook.cut,
+    });
+    if let Some(span) = sum.span {
+        value["longestPath"]["seconds"] = json!(span.as_secs_f64());
+    }
+    if let Some(exit) = &outlook.exit {
+        value["onExit"] = object(exit);
+    }
+    if let Some(most) = outlook.parallelism {
+        value["parallelism"] = json!(most);
+    }
+    if !outlook.locks.is_empty() {
+        value["locks"] = json!(outlook.locks);
+    }
+    value
+}
+
+/// As deep as templates may nest.
+fn object(item: &Item) -> Value {
+    let mut fields = Map::new();
+    let mut put = |name: &str, value: Value| {
+        if !matches!(&value, Value::Null) {
+            fields.insert(name.to_owned(), value);
+        }
+    };
+    put("name", json!(item.name));
+    put("template", json!(item.template));
+    put("type", json!((!item.kind.is_empty()).then_some(&item.kind)));
+    put("image", json!(item.image));
+    put("wave", json!(item.wave));
+    put("needs", json!((!item.needs.is_empty()).then_some(&item.needs)));
+    put("depends", json!(item.depends));
+    put("retries", json!(item.retries));
+    put("parallelism", json!(item.parallelism));
+    put("locks", json!((!item.locks.is_empty()).then_some(&item.locks)));
+    put("hook", json!(item.hook.then_some(true)));
+    match &item.condition {
+        Condition::Always => {}
+        Condition::Never(why) => put("never", json!(why)),
+        Condition::Open(what) => put("when", json!(what)),
+    }
+    match &item.rounds {
+        Rounds::Once => {}
+        Rounds::Known(rounds) => put("rounds", json!(rounds)),
+        Rounds::Open(items) => put("over", json!(items)),
+    }
+    match item.cut {
+        Some(Cut::Recursion) => put("cut", json!("it calls itself again")),
+        Some(Cut::Rounds(more)) => put("cut", json!(format!("{more} more rounds"))),
+        Some(Cut::Size) => put("cut", json!("the tree is large enough")),
+        None => {}
+    }
+    if !item.children.is_empty() {
+        put("children", item.children.iter().map(object).collect());
+    }
+    Value::Object(fields)
+}
