@@ -20,7 +20,7 @@ use octoflow_runtime::{null::NullRuntime, port::Runtime, process};
 use octoflow_store::{Batch, Change, Store};
 use serde_json::Value;
 
-use crate::{Capacity, Error, Explanation, Pump, clock, keyed, new_uid, read};
+use crate::{Capacity, Error, Explanation, Pump, clock, keyed, known, meters, new_uid, read};
 
 mod work;
 
@@ -56,6 +56,8 @@ pub struct House {
     store: Store,
     next_run: Mutex<u64>,
     runtime: SharedRuntime,
+    /// The name of this machine.
+    host: Option<String>,
 }
 
 pub(crate) type SharedRuntime = Arc<Mutex<Option<Box<dyn Runtime>>>>;
@@ -78,7 +80,8 @@ impl House {
                 engine.put_keyed(parsed.kind, &parsed.namespace, &parsed.name, parsed.data);
             }
         }
-        let mut unread = Vec::new();
+        let (meters, mut unread) = meters::load(&reader)?;
+        *engine.meters_mut() = meters;
         // Nobody may take a lock from an open run because that has not been taken up here.
         for row in reader.unfinished()? {
             let facts = read::facts(&reader, row.run)?;
@@ -104,7 +107,8 @@ impl House {
         let worker = Worker::new(Pump::new(engine), store.clone(), runtime.clone(), inbox, messages.clone());
         let handle =
             std::thread::Builder::new().name("pump".to_owned()).spawn(move || worker.work()).map_err(Error::Thread)?;
-        let house = Self { messages, worker: Mutex::new(Some(handle)), store, next_run: Mutex::new(next_run), runtime };
+        let next_run = Mutex::new(next_run);
+        let house = Self { messages, worker: Mutex::new(Some(handle)), store, next_run, runtime, host: known::host() };
         notices.extend(unread);
         Ok((house, notices))
     }
@@ -163,6 +167,7 @@ impl House {
 
     fn enter(&self, submit: Submit, watcher: Option<Sender<Vec<Fact>>>) -> Result<RunId, Error> {
         let namespace = if submit.namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { submit.namespace };
+        let known = known::known(&self.store, &namespace, &submit.manifest, self.host.as_deref())?;
         let submission = Submission {
             name: submit.name,
             namespace,
@@ -170,6 +175,7 @@ impl House {
             at: clock::now(),
             manifest: submit.manifest,
             stored: submit.stored,
+            known,
         };
         let run = {
             let mut next = self.next_run.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -215,6 +221,11 @@ impl House {
             Some(explanations) => Ok(explanations),
             None => read::explain(&self.store.reader()?, run),
         }
+    }
+
+    /// Every custom metric as the text that Prometheus reads, with the gauges that follow the runs under way here.
+    pub fn metrics(&self) -> Result<String, Error> {
+        self.ask(|reply| Message::Metrics { reply })
     }
 
     pub fn store(&self) -> &Store {

@@ -26,6 +26,7 @@ mod instance;
 mod leaf;
 pub mod lock;
 mod metadata;
+mod meter;
 mod outputs;
 mod retry;
 mod scope;
@@ -35,6 +36,7 @@ mod substitute;
 mod suspend;
 mod task;
 mod turn;
+mod usage;
 
 pub use run::{Run, State};
 pub use turn::Turn;

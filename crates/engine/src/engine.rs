@@ -11,6 +11,7 @@ use crate::{
     argo::{Run, Turn, node::Leaf},
     input::{Command, Input, Outcome, Refusal},
     locks::{Holder, Locks, Ready, Verdict},
+    meters::{Live, Meters},
     schedule::{Capacity, Scheduler, TaskRef},
 };
 
@@ -27,6 +28,7 @@ pub enum Keyed {
 #[derive(Debug, Default)]
 pub struct World {
     keyed: BTreeMap<(Keyed, String, String), KeyedData>,
+    pub(crate) meters: Meters,
 }
 
 impl World {
@@ -79,6 +81,20 @@ impl Engine {
 
     pub fn run(&self, run: RunId) -> Option<&Run> {
         self.runs.get(&run)
+    }
+
+    /// The values of custom metrics. They are not part of any run: what runs gave stays when they are gone.
+    pub fn meters(&self) -> &Meters {
+        &self.world.meters
+    }
+
+    pub fn meters_mut(&mut self) -> &mut Meters {
+        &mut self.world.meters
+    }
+
+    /// The gauges that follow open runs, as they stand now.
+    pub fn live_meters(&self, now: Time) -> Vec<Live> {
+        self.runs.values().flat_map(|run| run.live_meters(now)).collect()
     }
 
     pub fn scheduler(&self) -> &Scheduler {
@@ -245,6 +261,7 @@ impl Engine {
                     self.locks.look_at_passed();
                 }
                 Fact::Ended { .. } => self.locks.release_run(id),
+                Fact::Metered(metered) => self.world.meters.take(metered),
                 _ => {}
             }
         }

@@ -7,6 +7,7 @@ pub mod engine;
 pub mod expr;
 pub mod input;
 pub mod locks;
+pub mod meters;
 pub mod schedule;
 pub mod shape;
 

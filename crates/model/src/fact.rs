@@ -11,6 +11,7 @@ use crate::{
     argo::{NodeKind, Phase, RunPhase, Shutdown},
     ids::NodeIx,
     lock::Claim,
+    meter::Metered,
     task::{Labels, StoredArtifact},
     time::Time,
 };
@@ -99,6 +100,12 @@ pub enum Fact {
         parameter: Option<(String, String)>,
         artifact: Option<OutputArtifactValue>,
     },
+    /// A custom metric of a node, or of the run, was read.
+    Metered(Box<Metered>),
+    /// A custom metric could not be read; the run goes on without it.
+    Unmetered {
+        message: String,
+    },
     /// No new work until it is resumed.
     Suspended {
         at: Time,
@@ -135,6 +142,36 @@ pub struct Submission {
     /// What it refers to, as it was then.
     #[serde(default, skip_serializing_if = "Stored::is_empty")]
     pub stored: Stored,
+    /// What was known about it where it was submitted.
+    #[serde(default, skip_serializing_if = "Known::is_empty")]
+    pub known: Known,
+}
+
+/// What only the place knows where a run is submitted; nothing of it changes what the run does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Known {
+    /// The name of the machine its tasks run on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// How long the newest run like it took that succeeded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<Box<Earlier>>,
+}
+
+/// How long an earlier run and its nodes took, in whole seconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Earlier {
+    pub run: u64,
+    /// By the node's name without the run's, which is empty for the root.
+    pub nodes: BTreeMap<String, u64>,
+}
+
+impl Known {
+    pub fn is_empty(&self) -> bool {
+        self.host.is_none() && self.earlier.is_none()
+    }
 }
 
 /// What a manifest takes from WorkflowTemplates, copied when it is submitted: the run never changes with them.

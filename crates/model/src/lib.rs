@@ -6,6 +6,7 @@ pub mod fact;
 pub mod ids;
 pub mod lock;
 pub mod meta;
+pub mod meter;
 pub mod order;
 pub mod task;
 pub mod time;

@@ -29,6 +29,11 @@ impl Time {
         Self(self.0.saturating_add(i64::try_from(span.as_micros()).unwrap_or(i64::MAX)))
     }
 
+    /// What [`fmt::Display`] prints, read back.
+    pub fn parse(text: &str) -> Option<Self> {
+        text.parse::<Timestamp>().ok().map(|stamp| Self(stamp.as_microsecond()))
+    }
+
     pub fn timestamp(self) -> Timestamp {
         Timestamp::from_microsecond(self.0).unwrap_or(if self.0 < 0 { Timestamp::MIN } else { Timestamp::MAX })
     }
@@ -49,6 +54,13 @@ mod tests {
     #[test]
     fn a_time_prints_as_rfc_3339_without_fractions() {
         assert_eq!(Time(1_700_000_000_999_999).to_string(), "2023-11-14T22:13:20Z");
+    }
+
+    #[test]
+    fn what_was_printed_can_be_read_back() {
+        let time = Time(1_700_000_000_000_000);
+        assert_eq!(Time::parse(&time.to_string()), Some(time));
+        assert_eq!(Time::parse("yesterday"), None);
     }
 
     #[test]

@@ -52,6 +52,8 @@ pub(crate) enum Command {
     Logs(Logs),
     /// Say why a node waits or what happened to it, or what an error code means
     Explain(Explain),
+    /// Print the custom metrics of all runs as Prometheus reads them
+    Metrics,
     /// Delete finished runs with their logs
     #[command(visible_alias = "rm")]
     Delete(Delete),

@@ -9,6 +9,7 @@ mod get;
 mod lint;
 mod list;
 mod logs;
+mod metrics;
 mod plan;
 mod run;
 mod schema;
@@ -57,6 +58,7 @@ pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
         Command::Describe(args) => describe::describe(&args, &context),
         Command::Logs(args) => logs::logs(&args, &context),
         Command::Explain(args) => explain::explain(&args, &context),
+        Command::Metrics => metrics::metrics(&context),
         Command::Delete(args) => delete::delete(&args, &context),
         Command::Stop(target) => steer(&target, &Request::Stop, &context),
         Command::Terminate(target) => steer(&target, &Request::Terminate, &context),

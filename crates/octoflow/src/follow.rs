@@ -152,7 +152,9 @@ impl Followed {
             | Fact::Expanded { .. }
             | Fact::Launched { .. }
             | Fact::Settled { .. }
-            | Fact::Exported { .. } => None,
+            | Fact::Exported { .. }
+            | Fact::Metered(_)
+            | Fact::Unmetered { .. } => None,
         }
     }
 

@@ -19,7 +19,7 @@ use octoflow_store::{Archive, Batch, Change, RunRow, RunUpdate, Store};
 use serde_json::{Value, json};
 
 use super::{SharedRuntime, Watchers};
-use crate::{Cut, Error, Explanation, Pump, archive, clock, keyed::KeyedObject, read};
+use crate::{Cut, Error, Explanation, Pump, archive, clock, keyed::KeyedObject, meters, read};
 
 /// How long a decision nobody waits for may stay in memory.
 const LINGER: Duration = Duration::from_millis(100);
@@ -59,6 +59,9 @@ pub(crate) enum Message {
     Explain {
         run: RunId,
         reply: Sender<Result<Option<Vec<Explanation>>, Error>>,
+    },
+    Metrics {
+        reply: Sender<Result<String, Error>>,
     },
     Reports(Vec<Report>),
     /// A commit failed: nothing more can be kept.
@@ -223,6 +226,10 @@ impl Worker {
                     None => self.store.commit(Batch::new(), move |_| drop(reply.send(Ok(None)))),
                 }
             }
+            Message::Metrics { reply } => {
+                let engine = &self.pump.engine;
+                let _ = reply.send(Ok(engine.meters().render(&engine.live_meters(now))));
+            }
             Message::Failed(_) | Message::Close => unreachable!("the sweep ends with these"),
         }
     }
@@ -282,7 +289,8 @@ impl Worker {
     /// Hands what was decided to the store; the world hears of it from the store's thread, once it is on disk.
     fn commit(&mut self) {
         let cut = self.pump.cut();
-        let batch = self.batch(&cut);
+        let mut batch = self.batch(&cut);
+        batch.extend(self.pump.engine.meters_mut().take_touched().iter().map(meters::put));
         for run in &cut.ended {
             self.pump.forget(*run);
             self.watched.remove(run);

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod meters;
+
 use std::path::Path;
 
 use octoflow_control::{Capacity, Config, Error, House, Place, Submit, read};

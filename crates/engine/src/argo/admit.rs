@@ -14,6 +14,7 @@ mod hook;
 mod item;
 mod loaded;
 mod lock;
+mod meter;
 mod name;
 mod output;
 mod report;
@@ -148,6 +149,7 @@ pub fn examine(object: &Value, others: &dyn Surroundings) -> Result<Admitted, Pr
     for index in 0..book.entries.len() {
         template::check(&subject, index, &mut report);
     }
+    meter::check(&subject, &mut report);
     variable::check(&subject, &mut report);
     endless::check(&subject, &mut report);
     loaded::check(&subject, others, &mut report);

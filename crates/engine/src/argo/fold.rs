@@ -7,6 +7,7 @@ use octoflow_model::{
     Fact, NodeIx, RunId, Time,
     argo::{NodeKind, Phase, RunPhase},
     fact::{NodeAdded, NodeFinished, Role, Submission},
+    meter::{Metered, Reading},
 };
 
 use super::{
@@ -44,15 +45,19 @@ impl Run {
             active_children: std::collections::HashMap::new(),
             failed_children: std::collections::HashMap::new(),
             progress: (0, 0),
+            following: Vec::new(),
+            unmetered: None,
         };
         let manifest = submission.manifest.to_string().into();
         let todo = Todo { run: true, ..Todo::default() };
         let stored = submission.stored.clone();
+        let known = submission.known.clone();
         Ok(Self {
             id,
             state,
             program,
             stored,
+            known,
             manifest,
             todo,
             asleep: false,
@@ -108,6 +113,7 @@ impl Run {
                 let slot = &mut self.state.nodes[node.at()];
                 slot.phase = Phase::Running;
                 slot.started = *at;
+                slot.ran = true;
                 if slot.body == Body::Leaf(Leaf::Launched) {
                     slot.body = Body::Leaf(Leaf::Running);
                 }
@@ -134,6 +140,8 @@ impl Run {
                     self.state.exported_artifacts.insert(artifact.name.clone(), artifact.clone());
                 }
             }
+            Fact::Metered(metered) => self.keep_gauge(metered),
+            Fact::Unmetered { message } => self.state.unmetered = Some(message.clone()),
             Fact::Suspended { .. } => self.state.suspended = true,
             Fact::Resumed { .. } => {
                 self.state.suspended = false;
@@ -152,6 +160,7 @@ impl Run {
                 self.state.message.clone_from(message);
                 self.state.ended = Some(*at);
                 self.state.lock = None;
+                self.state.following.clear();
                 self.instances.clear();
                 self.todo = Todo::default();
             }
@@ -183,6 +192,7 @@ impl Run {
             message: (!added.message.is_empty()).then(|| added.message.as_str().into()),
             display: added.display.as_deref().map(Into::into),
             started: added.at,
+            ran: false,
             finished: added.phase.fulfilled().then_some(added.at),
             wake: added.wake,
             children: Vec::new(),
@@ -211,6 +221,13 @@ impl Run {
             if open && added.kind.tasked() && !added.barred {
                 self.todo.queued.push(at);
             }
+        }
+    }
+
+    /// Of all metrics only those that follow the run are part of it; the others are the engine's.
+    fn keep_gauge(&mut self, metered: &Metered) {
+        if metered.reading == Reading::Follow {
+            self.state.following.push(metered.clone());
         }
     }
 

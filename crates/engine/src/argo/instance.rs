@@ -127,7 +127,7 @@ impl Turn<'_> {
     }
 
     /// An inline template with everything put in that can be referred to where it stands.
-    fn inline_raw(&self, at: NodeIx) -> Result<Value, String> {
+    pub(super) fn inline_raw(&self, at: NodeIx) -> Result<Value, String> {
         let (boundary, place, site) =
             self.run.site_of(at).ok_or("an inline template is only ever called from a step or a task")?;
         let caller = self.run.instances.get(&boundary).ok_or("the caller of an inline template is open")?;

@@ -28,6 +28,8 @@ pub struct Node {
     pub message: Option<Box<str>>,
     pub display: Option<Box<str>>,
     pub started: Time,
+    /// A runtime said that its task began.
+    pub ran: bool,
     pub finished: Option<Time>,
     /// When the engine must look at it again without being told.
     pub wake: Option<Time>,

@@ -13,7 +13,7 @@ use octoflow_model::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{merge, refer};
+use super::{merge, meter, refer};
 use crate::expr::depends::{self, Depends};
 
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub struct Program {
     pub volumes: Option<Value>,
     /// Something it refers to cannot be read; it can only end in error.
     pub flaw: Option<String>,
+    /// It or some template of it has custom metrics.
+    pub metered: bool,
     recipes: HashMap<Arc<str>, Arc<Recipe>>,
 }
 
@@ -40,6 +42,8 @@ pub struct Recipe {
     pub tagged: bool,
     /// Calls of this template whose result some text of it refers to.
     pub results: HashSet<String>,
+    /// A metric of it refers to the result of its own node.
+    pub reads_result: bool,
     pub calls: Calls,
 }
 
@@ -109,7 +113,9 @@ impl Program {
             }
         }
         let volumes = manifest.pointer("/spec/volumes").cloned();
-        Ok(Self { workflow, volumes, flaw: stored.flaw.clone(), recipes })
+        let metered = workflow.spec.metrics.is_some()
+            || recipes.values().any(|recipe: &Arc<Recipe>| recipe.template.metrics.is_some());
+        Ok(Self { workflow, volumes, flaw: stored.flaw.clone(), metered, recipes })
     }
 
     pub fn recipe(&self, name: &str) -> Option<&Arc<Recipe>> {
@@ -141,8 +147,11 @@ impl Recipe {
             Calls::None => raw,
             Calls::Steps { .. } | Calls::Dag(_) => without_calls(raw),
         };
+        let head = without_metrics(head);
         let raw = head_is_tagged(&head).then_some(head);
-        Ok(Self { key, raw, template: Arc::new(template), tagged: scan.tagged, results: scan.results, calls })
+        let reads_result = template.metrics.as_ref().is_some_and(|own| meter::mentions(own, "outputs.result"));
+        let (tagged, results) = (scan.tagged, scan.results);
+        Ok(Self { key, raw, template: Arc::new(template), tagged, results, reads_result, calls })
     }
 
     /// Made at a call site rather than listed under a name.
@@ -285,6 +294,14 @@ fn without_calls(mut raw: Value) -> Value {
         if let Some(dag) = fields.get_mut("dag").and_then(Value::as_object_mut) {
             dag.remove("tasks");
         }
+    }
+    raw
+}
+
+/// Metrics are filled by themselves, when their node is over.
+fn without_metrics(mut raw: Value) -> Value {
+    if let Some(fields) = raw.as_object_mut() {
+        fields.remove("metrics");
     }
     raw
 }

@@ -9,7 +9,8 @@ use std::{
 use octoflow_model::{
     NodeIx, RunId, Time,
     argo::{RunPhase, Shutdown, TemplateRef},
-    fact::{OutputArtifactValue, Stored},
+    fact::{Known, OutputArtifactValue, Stored},
+    meter::Metered,
     task::{Labels, Resources},
 };
 
@@ -53,6 +54,10 @@ pub struct State {
     pub failed_children: HashMap<NodeIx, u32>,
     /// Tasks done well, and tasks known so far.
     pub progress: (u32, u32),
+    /// The gauges that follow the run and its nodes while it is open.
+    pub following: Vec<Metered>,
+    /// Why the last metric that could not be read could not.
+    pub unmetered: Option<String>,
 }
 
 impl State {
@@ -112,6 +117,8 @@ pub struct Run {
     pub program: Arc<Program>,
     /// What the manifest refers to, as it was when it was submitted.
     pub(super) stored: Stored,
+    /// What was known about it where it was submitted.
+    pub(super) known: Known,
     /// The manifest as it was given, kept as text: a tree of values would be several times as large.
     pub(super) manifest: Box<str>,
     pub(super) todo: Todo,
@@ -223,6 +230,23 @@ impl Run {
     pub(crate) fn priority(&self, at: NodeIx) -> i32 {
         let own = self.state.node(at).template.as_deref().and_then(|name| self.program.recipe(name)?.template.priority);
         own.or(self.program.workflow.spec.priority).unwrap_or(0)
+    }
+
+    /// The machine a task ran on, once it did.
+    pub(crate) fn host_of(&self, at: NodeIx) -> Option<&str> {
+        self.known.host.as_deref().filter(|_| self.state.node(at).ran)
+    }
+
+    /// How long the node took in the newest run like this one that succeeded; the run itself for none. In seconds.
+    pub(crate) fn estimate(&self, at: Option<NodeIx>) -> Option<u64> {
+        let earlier = self.known.earlier.as_deref()?;
+        match at {
+            Some(at) => {
+                let suffix = self.state.node(at).name.strip_prefix(&*self.state.name)?;
+                earlier.nodes.get(suffix).copied()
+            }
+            None => Some(earlier.run),
+        }
     }
 
     pub(crate) fn resources(&self, at: NodeIx) -> Resources {

@@ -4,7 +4,7 @@
 use octoflow_model::{
     NodeIx, Time,
     argo::{NodeKind, Phase, Template},
-    fact::{InputValues, Role},
+    fact::{InputValues, OutputValues, Role},
 };
 use serde_json::Value;
 
@@ -31,6 +31,8 @@ pub(crate) struct Scope<'a> {
     /// The template whose declared paths can be referred to.
     pub template: Option<&'a Template>,
     pub locals: &'a [(&'static str, String)],
+    /// Where what a node itself has given can be referred to: in its metrics.
+    pub outputs: Option<&'a OutputValues>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +52,7 @@ impl From<Option<String>> for Lookup {
 impl<'a> Scope<'a> {
     /// Only the run's own variables.
     pub(crate) fn new(run: &'a Run, now: Time) -> Self {
-        Self { run, now, frame: None, own: None, item: None, inputs: None, template: None, locals: &[] }
+        Self { run, now, frame: None, own: None, item: None, inputs: None, template: None, locals: &[], outputs: None }
     }
 
     pub(crate) fn in_frame(self, frame: NodeIx, recipe: &'a Recipe) -> Self {
@@ -65,7 +67,7 @@ impl<'a> Scope<'a> {
         match root {
             "workflow" => self.workflow(rest).into(),
             "inputs" => self.input(rest).into(),
-            "outputs" => self.output_path(rest).into(),
+            "outputs" => self.own_output(rest).or_else(|| self.output_path(rest)).into(),
             "item" => self.item_text(rest).into(),
             "steps" | "tasks" => match rest.split_once('.') {
                 Some((call, field)) => self.call(root, call, field),
@@ -91,6 +93,18 @@ impl<'a> Scope<'a> {
         let name = rest.strip_prefix("artifacts.")?.strip_suffix(".path")?;
         let declared = self.template?.inputs.artifacts.iter().find(|artifact| artifact.name == name)?;
         declared.path.clone()
+    }
+
+    fn own_output(&self, rest: &str) -> Option<String> {
+        let outputs = self.outputs?;
+        match rest {
+            "result" => outputs.result.clone(),
+            "exitCode" => outputs.exit_code.clone(),
+            _ => {
+                let name = rest.strip_prefix("parameters.")?;
+                outputs.parameters.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone())
+            }
+        }
     }
 
     fn output_path(&self, rest: &str) -> Option<String> {

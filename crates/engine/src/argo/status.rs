@@ -3,7 +3,7 @@
 
 use octoflow_model::{
     NodeIx,
-    argo::{Phase, RunPhase},
+    argo::{NodeKind, Phase, RunPhase},
     fact::{ArtifactValue, InputValues, OutputArtifactValue, OutputValues, Role},
 };
 use serde_json::{Map, Value, json};
@@ -13,6 +13,7 @@ use super::{
     node::{Lock, Node},
     refer,
     run::{Run, State},
+    usage::{self, Usage},
 };
 
 /// The whole object: metadata completed, the spec as given, the status as it stands.
@@ -31,7 +32,8 @@ pub fn write_object(run: &Run, to: &mut dyn std::io::Write) -> std::io::Result<(
     let mut object = run.manifest();
     let metadata = object["metadata"].as_object_mut().map(std::mem::take).unwrap_or_default();
     object["metadata"] = completed(metadata, &run.state);
-    object["status"] = Value::Object(head(run));
+    let (usages, whole) = usage::of_all(run);
+    object["status"] = Value::Object(head(run, &whole));
     object["status"]["nodes"] = json!({});
     let status = object["status"].take();
     let text = object.to_string();
@@ -41,11 +43,11 @@ pub fn write_object(run: &Run, to: &mut dyn std::io::Write) -> std::io::Result<(
         text.rsplit_once("\"status\":null").expect("the object was given an empty status");
     write!(to, "{outer_before}\"status\":{before}\"nodes\":{{")?;
     let progress = progress(&run.state);
-    for (at, share) in progress.iter().enumerate() {
+    for (at, (share, usage)) in progress.iter().zip(&usages).enumerate() {
         let at = NodeIx(at as u32);
         let comma = if at.0 == 0 { "" } else { "," };
         write!(to, "{comma}{}:", Value::String(run.state.id_of(at)))?;
-        serde_json::to_writer(&mut *to, &node(run, at, *share))?;
+        serde_json::to_writer(&mut *to, &node(run, at, *share, usage))?;
     }
     write!(to, "}}{after}{outer_after}")
 }
@@ -76,16 +78,17 @@ fn completed(mut metadata: Map<String, Value>, state: &State) -> Value {
 pub fn status(run: &Run) -> Value {
     let state = &run.state;
     let progress = progress(state);
-    let mut status = head(run);
+    let (usages, whole) = usage::of_all(run);
+    let mut status = head(run, &whole);
     let nodes: Map<String, Value> = (0..state.nodes.len())
-        .map(|at| (state.id_of(NodeIx(at as u32)), node(run, NodeIx(at as u32), progress[at])))
+        .map(|at| (state.id_of(NodeIx(at as u32)), node(run, NodeIx(at as u32), progress[at], &usages[at])))
         .collect();
     status.insert("nodes".to_owned(), Value::Object(nodes));
     Value::Object(status)
 }
 
 /// Everything but the nodes.
-fn head(run: &Run) -> Map<String, Value> {
+fn head(run: &Run, usage: &Usage) -> Map<String, Value> {
     let state = &run.state;
     let mut status = Map::new();
     status.insert("phase".to_owned(), json!(state.phase.word()));
@@ -95,6 +98,12 @@ fn head(run: &Run) -> Map<String, Value> {
     status.insert("startedAt".to_owned(), json!(state.began.map(|at| at.to_string())));
     status.insert("finishedAt".to_owned(), json!(state.ended.map(|at| at.to_string())));
     status.insert("progress".to_owned(), json!(format!("{}/{}", state.progress.0, state.progress.1)));
+    if let Some(seconds) = run.estimate(None) {
+        status.insert("estimatedDuration".to_owned(), json!(seconds));
+    }
+    if state.nodes.iter().any(|node| node.ran && node.finished.is_some()) {
+        status.insert("resourcesDuration".to_owned(), usage.value());
+    }
     status.insert("conditions".to_owned(), conditions(state));
     if let Some(locks) = synchronization(run) {
         status.insert("synchronization".to_owned(), locks);
@@ -172,6 +181,9 @@ fn conditions(state: &State) -> Value {
     if matches!(state.phase, RunPhase::Succeeded | RunPhase::Failed | RunPhase::Error) {
         conditions.push(json!({"type": "Completed", "status": "True"}));
     }
+    if let Some(message) = &state.unmetered {
+        conditions.push(json!({"type": "MetricsError", "status": "True", "message": message}));
+    }
     Value::Array(conditions)
 }
 
@@ -190,7 +202,7 @@ fn exported(state: &State) -> Value {
 }
 
 /// One node as `status.nodes` has it.
-fn node(run: &Run, at: NodeIx, progress: (u32, u32)) -> Value {
+fn node(run: &Run, at: NodeIx, progress: (u32, u32), usage: &Usage) -> Value {
     let state = &run.state;
     let node = state.node(at);
     let mut fields = Map::new();
@@ -224,6 +236,18 @@ fn node(run: &Run, at: NodeIx, progress: (u32, u32)) -> Value {
     }
     put("startedAt", json!(node.started.to_string()));
     put("finishedAt", json!(node.finished.map(|at| at.to_string())));
+    if let Some(seconds) = run.estimate(Some(at)) {
+        put("estimatedDuration", json!(seconds));
+    }
+    if node.finished.is_some() && (node.ran || *usage != Usage::default()) {
+        put("resourcesDuration", usage.value());
+    }
+    if let Some(host) = run.host_of(at) {
+        put("hostNodeName", json!(host));
+    }
+    if node.kind == NodeKind::Pod && node.finished.is_some() {
+        put("taskResultSynced", json!(true));
+    }
     if node.kind.executable() || progress.1 > 0 {
         put("progress", json!(format!("{}/{}", progress.0, progress.1)));
     }

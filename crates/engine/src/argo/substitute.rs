@@ -16,6 +16,8 @@ pub(crate) enum Missing {
     Keep,
     /// This was the last pass.
     Refuse,
+    /// Nothing may be left, whatever its name.
+    RefuseAll,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -137,10 +139,14 @@ fn resolve(body: &str, scope: &Scope<'_>, missing: Missing) -> Result<Option<Str
         return evaluate(source, scope, missing);
     }
     let name = body.trim();
-    let must = missing == Missing::Refuse && matches!(name.split('.').next(), Some("steps" | "tasks" | "item"));
+    let must = match missing {
+        Missing::Keep => false,
+        Missing::Refuse => matches!(name.split('.').next(), Some("steps" | "tasks" | "item")),
+        Missing::RefuseAll => true,
+    };
     match scope.lookup(name) {
         Lookup::Text(text) => Ok(Some(text)),
-        Lookup::Absent if missing == Missing::Refuse => Err(Error::Absent { tag: name.to_owned() }),
+        Lookup::Absent if missing != Missing::Keep => Err(Error::Absent { tag: name.to_owned() }),
         Lookup::Unknown if must => Err(Error::Unresolved { tag: name.to_owned() }),
         Lookup::Absent | Lookup::Unknown => Ok(None),
     }

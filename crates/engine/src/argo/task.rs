@@ -14,7 +14,7 @@ mod environment;
 mod quantity;
 mod volumes;
 
-pub(super) use quantity::resources;
+pub(super) use quantity::{resources, thousandths};
 
 /// Where a script's source lies inside its task.
 pub(crate) const SCRIPT_PATH: &str = "/argo/staging/script";
@@ -126,12 +126,13 @@ impl Turn<'_> {
         Ok(wanted)
     }
 
-    /// Some text of the caller refers to this call's result.
+    /// Some text of the caller refers to this call's result, or a metric of its own does.
     fn result_is_wanted(&self, at: NodeIx) -> bool {
-        self.run.site_of(at).is_some_and(|(boundary, place, _)| {
-            let caller = self.run.recipe_of(boundary);
-            caller.results.contains(caller.call_name(place))
-        })
+        self.run.recipe_of(at).reads_result
+            || self.run.site_of(at).is_some_and(|(boundary, place, _)| {
+                let caller = self.run.recipe_of(boundary);
+                caller.results.contains(caller.call_name(place))
+            })
     }
 }
 

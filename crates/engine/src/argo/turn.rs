@@ -1,14 +1,16 @@
 //! One turn: an input has changed something, and everything that follows from it is decided until nothing is left to decide.
 //! Each decision is a fact that is folded at once, so later decisions of the turn see it.
 
+use std::collections::HashMap;
+
 use octoflow_model::{
     Fact, NodeIx, Order, Time,
     argo::{NodeKind, Phase},
     fact::{NodeFinished, OutputValues},
 };
 
-use super::{node::Body, run::Run};
-use crate::engine::World;
+use super::{meter::Occasion, node::Body, run::Run};
+use crate::{engine::World, meters::Definition};
 
 pub struct Turn<'a> {
     pub run: &'a mut Run,
@@ -16,11 +18,13 @@ pub struct Turn<'a> {
     pub world: &'a World,
     pub facts: Vec<Fact>,
     pub orders: Vec<Order>,
+    /// The metrics this turn has read first; the world hears of them when it is over.
+    pub(super) defined: HashMap<String, Definition>,
 }
 
 impl<'a> Turn<'a> {
     pub fn new(run: &'a mut Run, now: Time, world: &'a World) -> Self {
-        Self { run, now, world, facts: Vec::new(), orders: Vec::new() }
+        Self { run, now, world, facts: Vec::new(), orders: Vec::new(), defined: HashMap::new() }
     }
 
     /// Decides until nothing is left to decide.
@@ -100,8 +104,15 @@ impl<'a> Turn<'a> {
 
     /// Records a decision and makes it true.
     pub(super) fn decide(&mut self, fact: Fact) {
+        let occasion = self.occasion(&fact);
+        if let Some(Occasion::End(phase)) = occasion {
+            self.meter_end(phase);
+        }
         self.run.apply(&fact);
         self.facts.push(fact);
+        if let Some(occasion) = occasion {
+            self.meter(occasion);
+        }
     }
 
     pub(super) fn finish(&mut self, at: NodeIx, phase: Phase, message: impl Into<String>) {

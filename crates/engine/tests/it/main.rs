@@ -15,6 +15,7 @@ mod dag;
 mod data;
 mod exit;
 mod locks;
+mod meters;
 mod names;
 mod parallel;
 mod properties;

@@ -19,7 +19,7 @@ use octoflow_engine::{
 };
 use octoflow_model::{
     AttemptId, Fact, NodeIx, Order, Report, RunId, Task, Time,
-    fact::{Stored, Submission},
+    fact::{Known, Stored, Submission},
     meta::KeyedData,
     order::{Collected, End, Exit, Found},
     task::StoredArtifact,
@@ -159,7 +159,7 @@ impl Play {
             checked: true,
         };
         let (name, namespace, uid) = ("w".into(), "default".into(), "u-1".into());
-        let submission = Submission { name, namespace, uid, at: DAWN, manifest, stored };
+        let submission = Submission { name, namespace, uid, at: DAWN, manifest, stored, known: Known::default() };
         let refused = play.input(Input::Submit { run: RUN, submission: Box::new(submission) });
         assert_eq!(refused, None, "the submission is refused");
         play

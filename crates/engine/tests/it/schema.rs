@@ -217,7 +217,9 @@ fn every_kind_of_value_is_described_as_it_is_checked() {
         ("templates: [null]", false),
         ("templates: null", true),
         ("affinity: {anything: [goes]}", true),
-        ("metrics: {prometheus: []}", false),
+        ("metrics: {prometheus: []}", true),
+        ("metrics: {prometheus: [{histogram: {buckets: [{}]}}]}", false),
+        ("templates: [{plugin: {x: {}}}]", false),
         ("hooks: {exit: {template: a}}", true),
         ("hooks: {exit: {tmplate: a}}", false),
         ("hooks: {exit: null}", true),
@@ -249,7 +251,8 @@ fn fields_are_described_and_marked() {
         spec["affinity"]["description"],
         "Which nodes pods prefer. Accepted but without effect: tasks run as processes here, not as pods."
     );
-    assert_eq!(spec.get("metrics"), None, "what is refused is not offered");
+    let template = &schema["$defs"]["template"]["properties"];
+    assert_eq!(template.get("plugin"), None, "what is refused is not offered");
     assert_eq!(spec["templates"]["items"]["$ref"], "#/$defs/template");
     let definitions = schema["$defs"].as_object().unwrap();
     assert!(definitions.values().all(|body| body["additionalProperties"] == false), "every object is closed");

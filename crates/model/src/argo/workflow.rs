@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Arguments, Hook, IntOrText, RetryStrategy, Shutdown, Synchronization};
+use super::{Arguments, Hook, IntOrText, Metrics, RetryStrategy, Shutdown, Synchronization};
 use crate::{meta::Metadata, task::Labels};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -38,6 +38,7 @@ pub struct Spec {
     pub template_defaults: Option<Value>,
     pub workflow_template_ref: Option<WorkflowTemplateRef>,
     pub workflow_metadata: Option<WorkflowMetadata>,
+    pub metrics: Option<Metrics>,
 }
 
 /// Where the rest of the specification comes from.

@@ -241,6 +241,7 @@ impl<'a> Stage<'a> {
                     at: self.now,
                     manifest: entry.manifest.clone(),
                     stored: entry.stored.clone(),
+                    known: octoflow_model::fact::Known::default(),
                 };
                 let refused = self.input(Input::Submit { run: id(index), submission: Box::new(submission) });
                 if let Some(why) = refused {

@@ -1,7 +1,7 @@
 //! The block above a run's tree: name, status, times, parameters.
 //! Labels stand in a column of twenty, as people know it from other tools.
 
-use std::fmt::Write;
+use std::{fmt::Write, time::Duration};
 
 use jiff::tz::TimeZone;
 use octoflow_model::Time;
@@ -29,6 +29,10 @@ pub(crate) fn render(workflow: Workflow<'_>, now: Time, zone: &TimeZone, paint: 
     let progress = workflow.status()["progress"].as_str().unwrap_or_default();
     if !progress.is_empty() {
         row(&mut text, "Progress:", progress);
+    }
+    let resources = resources(workflow);
+    if !resources.is_empty() {
+        row(&mut text, "ResourcesDuration:", &resources);
     }
     named(&mut text, "Parameters:", &workflow.parameters());
     named(&mut text, "Output Parameters:", &workflow.output_parameters());
@@ -59,6 +63,22 @@ fn times(text: &mut String, workflow: Workflow<'_>, now: Time, zone: &TimeZone) 
         row(text, "Finished:", &clock::stamp(finished, now, zone));
     }
     row(text, "Duration:", &clock::long(workflow.finished().unwrap_or(now).since(started)));
+    if let Some(seconds) = workflow.status()["estimatedDuration"].as_u64() {
+        row(text, "EstimatedDuration:", &clock::long(Duration::from_secs(seconds)));
+    }
+}
+
+/// What tasks had reserved: seconds times the unit they are counted in.
+fn resources(workflow: Workflow<'_>) -> String {
+    let unit = |name: &str| match name {
+        "memory" => "100Mi memory".to_owned(),
+        "storage" | "ephemeral-storage" => format!("10Gi {name}"),
+        other => format!("1 {other}"),
+    };
+    let used = workflow.status()["resourcesDuration"].as_object().into_iter().flatten();
+    let used: Vec<String> =
+        used.filter_map(|(name, seconds)| Some(format!("{}s*({})", seconds.as_u64()?, unit(name)))).collect();
+    used.join(",")
 }
 
 fn named(text: &mut String, title: &str, values: &[(&str, String)]) {
@@ -89,6 +109,7 @@ mod tests {
             "spec": {"arguments": {"parameters": [{"name": "message", "value": "two\nlines"}, {"name": "none"}]}},
             "status": {"phase": "Failed", "message": "child 'x' failed", "startedAt": "2026-01-01T12:00:00Z",
                        "finishedAt": "2026-01-01T12:01:13Z", "progress": "1/2",
+                       "estimatedDuration": 70, "resourcesDuration": {"cpu": 7, "memory": 73},
                        "conditions": [{"type": "Completed", "status": "True"}],
                        "outputs": {"parameters": [{"name": "sum", "value": 3}]}}
         });
@@ -105,7 +126,9 @@ Created:             Thu Jan 01 12:00:00 +0000 (5 minutes ago)
 Started:             Thu Jan 01 12:00:00 +0000 (5 minutes ago)
 Finished:            Thu Jan 01 12:01:13 +0000 (4 minutes ago)
 Duration:            1 minute 13 seconds
+EstimatedDuration:   1 minute 10 seconds
 Progress:            1/2
+ResourcesDuration:   7s*(1 cpu),73s*(100Mi memory)
 Parameters:
   message:           two lines
 Output Parameters:

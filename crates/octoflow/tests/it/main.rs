@@ -7,6 +7,7 @@ mod inspect;
 mod interrupt;
 mod lint;
 mod logic;
+mod metrics;
 mod plan;
 mod referred;
 mod run;

@@ -15,6 +15,7 @@ fn help_names_every_command() {
         "describe",
         "logs",
         "explain",
+        "metrics",
         "delete",
         "stop",
         "terminate",

@@ -146,6 +146,7 @@ impl World {
                 at,
                 manifest,
                 stored: Stored::default(),
+                known: Default::default(),
             };
             acts.push(Act { at, run: RunId(run), deed: Deed::Submit(Box::new(submission)) });
             // In a calm world a suspension may only ever delay, and with limits in place nothing gives up early.

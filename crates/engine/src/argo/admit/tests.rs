@@ -2,6 +2,7 @@
 
 mod corpus;
 mod hostile;
+mod meters;
 mod refer;
 mod scenario;
 mod table;

@@ -226,6 +226,9 @@ impl Walker<'_> {
                 expression::field(report, &place.key("expression"), &scope, &from.expression, &mut ignore);
             }
         }
+        if let Some(metrics) = self.subject.manifest["spec"].get("metrics") {
+            self.value(report, &at.key("metrics"), &scope, metrics, &mut ignore);
+        }
         let hooks = at.key("hooks");
         for (moment, hook) in &spec.hooks {
             self.hook(report, &hooks.key(moment), &scope, hook, &mut ignore);

@@ -5,6 +5,7 @@ use super::{
     call::{ARGUMENTS, HOOKS},
     loaded::CLAIM_TEMPLATE,
     lock::SYNCHRONIZATION,
+    metric::METRICS,
     template::{RETRY, TEMPLATE},
     volume::VOLUMES,
 };
@@ -30,6 +31,7 @@ const CONTROL: &[Field] = &[
     Field::yes("suspend", &BOOL, "Start nothing new until the run is resumed"),
     Field::yes("shutdown", &SHUTDOWN, "End the run: `Stop` lets exit handlers run, `Terminate` does not"),
     Field::yes("priority", &INT32, "Runs with a higher number go first"),
+    Field::yes("metrics", &METRICS, "Metrics the run publishes when it ends"),
     Field::yes("retryStrategy", &RETRY, "How templates without a strategy of their own are tried again"),
     Field::yes("serviceAccountName", &TEXT, "The account of the run's pods, also a variable"),
     Field::yes("podMetadata", &LABELLED, "Labels and annotations for every task"),
@@ -63,12 +65,14 @@ const KUBERNETES: &[Field] = &[
     Field::ignored("schedulerName", NO_PODS, "Who places the pods"),
     Field::ignored("securityContext", NO_PODS, "Users and rights of the pods"),
     Field::ignored("tolerations", NO_PODS, "Taints that pods put up with"),
+    Field::ignored(
+        "ttlSecondsAfterFinished",
+        "`ttlStrategy` took its place",
+        "How long the finished run is kept, in an older spelling",
+    ),
 ];
 
-const LATER: &[Field] = &[
-    Field::refused("metrics", "Publish metrics of the run"),
-    Field::refused("artifactGC", "Delete artifacts when the run ends or is deleted"),
-];
+const LATER: &[Field] = &[Field::refused("artifactGC", "Delete artifacts when the run ends or is deleted")];
 
 const REUSE: &[Field] = &[
     Field::yes("workflowTemplateRef", &WORKFLOW_TEMPLATE_REF, "The WorkflowTemplate that says the rest"),

@@ -6,6 +6,7 @@ use super::{
     container::{CONTAINER, SCRIPT},
     data::{ARCHIVE_LOCATION, INPUTS, OUTPUTS},
     lock::SYNCHRONIZATION,
+    metric::METRICS,
     volume::VOLUMES,
 };
 use crate::shape::{BOOL, COUNT, Field, INT_OR_TEXT, INT32, Shape, TEXT, TEXT_MAP};
@@ -47,6 +48,7 @@ const CONTROL: &[Field] = &[
     Field::yes("timeout", &TEXT, "How long it may take including its wait, as a duration"),
     Field::yes("parallelism", &INT_OR_TEXT, "The most calls of this template at one time"),
     Field::yes("failFast", &BOOL, "With parallelism: start no more calls once one has failed"),
+    Field::yes("metrics", &METRICS, "Metrics its nodes publish when they are over"),
     Field::yes("synchronization", &SYNCHRONIZATION, "Locks to hold while it runs, all its attempts included"),
     Field::yes("priority", &INT32, "Its tasks with a higher number go first"),
     Field::yes("terminationGracePeriodSeconds", &COUNT, "How long its processes may take to end when asked to"),
@@ -67,14 +69,17 @@ const KUBERNETES: &[Field] = &[
     Field::ignored("schedulerName", NO_PODS, "Who places its pods"),
     Field::ignored("securityContext", NO_PODS, "Users and rights of its pods"),
     Field::ignored("tolerations", NO_PODS, "Taints its pods put up with"),
+    Field::ignored("resubmitPendingPods", NO_PODS, "Create pods again that could not be placed"),
+    Field::ignored("arguments", "a call hands in arguments", "Arguments of the template itself, in an older spelling"),
 ];
 
 const LATER: &[Field] = &[
     Field::refused("memoize", "Reuse the outputs of an earlier run"),
     Field::refused("daemon", "Keep it running beside the calls that follow"),
     Field::refused("sidecars", "Run containers beside the main one"),
+    Field::refused("template", "Run another template in its place, in an older spelling"),
+    Field::refused("templateRef", "Run the template of a WorkflowTemplate in its place, in an older spelling"),
     Field::refused("initContainers", "Run containers before the main one"),
-    Field::refused("metrics", "Publish metrics of its nodes"),
 ];
 
 static DAG: Shape = Shape::Object(&[&[

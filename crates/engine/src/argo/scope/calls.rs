@@ -19,6 +19,7 @@ impl Scope<'_> {
             "startedAt" => return Lookup::Text(self.node(self.carrier(subject)).started.to_string()),
             "finishedAt" => return self.node(self.carrier(subject)).finished.map(|at| at.to_string()).into(),
             "name" => return Lookup::Text(call.to_owned()),
+            "hostNodeName" => return self.run.host_of(self.carrier(subject)).map(str::to_owned).into(),
             // An older spelling of `outputs.exitCode`.
             "exitCode" => return self.call(root, call, "outputs.exitCode"),
             _ => {}
@@ -100,7 +101,7 @@ impl Scope<'_> {
             return None;
         }
         let mut fields = Map::new();
-        for field in ["id", "status", "startedAt", "finishedAt", "name"] {
+        for field in ["id", "status", "startedAt", "finishedAt", "name", "hostNodeName"] {
             if let Lookup::Text(text) = self.call(root, call, field) {
                 fields.insert(field.to_owned(), text.into());
             }

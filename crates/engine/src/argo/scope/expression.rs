@@ -36,6 +36,19 @@ impl Scope<'_> {
         Some(json!({"parameters": parameters, "artifacts": artifacts}))
     }
 
+    fn outputs_map(&self) -> Option<Value> {
+        let outputs = self.outputs?;
+        let parameters: Map<String, Value> =
+            outputs.parameters.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
+        let mut map = Map::from_iter([("parameters".to_owned(), Value::Object(parameters))]);
+        for (field, text) in [("result", &outputs.result), ("exitCode", &outputs.exit_code)] {
+            if let Some(text) = text {
+                map.insert(field.to_owned(), text.as_str().into());
+            }
+        }
+        Some(Value::Object(map))
+    }
+
     /// `lastRetry.exitCode` and its kin, gathered under their first word.
     fn local_map(&self, root: &str) -> Option<Value> {
         if let Some((_, value)) = self.locals.iter().find(|(name, _)| *name == root) {
@@ -56,6 +69,7 @@ impl Env for Scope<'_> {
     fn root(&self, name: &str) -> Option<expr::Value> {
         let found = match name {
             "inputs" => self.inputs_map(),
+            "outputs" => self.outputs_map(),
             "workflow" => Some(self.workflow_map()),
             "item" => self.item.cloned(),
             _ => self.local_map(name),

@@ -32,6 +32,10 @@ impl Maker<'_> {
             "inputs": {"parameters": [{"name": "in", "value": "1"}]},
             "outputs": {"parameters": parameters},
         });
+        // Every third publishes metrics; chosen without a draw, so that worlds stay what they were.
+        if self.templates.len().is_multiple_of(3) {
+            template["metrics"] = metrics();
+        }
         self.body(&mut template);
         if self.draw.chance(25) {
             cost += 1 + self.retry(&mut template);
@@ -116,4 +120,14 @@ impl Maker<'_> {
         }));
         name
     }
+}
+
+/// One of each kind, some of which cannot always be read.
+fn metrics() -> Value {
+    json!({"prometheus": [
+        {"name": "ends", "help": "How tasks end", "labels": [{"key": "status", "value": "{{status}}"}], "counter": {"value": "1"}},
+        {"name": "inputs", "help": "What they got", "gauge": {"value": "{{inputs.parameters.in}}", "operation": "Add"}},
+        {"name": "seconds", "help": "How long they took", "histogram": {"value": "{{duration}}", "buckets": [1, 10]}},
+        {"name": "now", "help": "How long they have taken", "gauge": {"realtime": true, "value": "{{duration}}"}},
+    ]})
 }

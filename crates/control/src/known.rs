@@ -1,0 +1,86 @@
+//! What is known where a run is submitted: the machine it runs on, and how long the last run like it took.
+//! Looked up once; a run never asks again.
+
+use std::{fs, time::Duration};
+
+use octoflow_model::{
+    Time,
+    fact::{Earlier, Known},
+};
+use octoflow_store::{Filter, LabelTest, Page, Reader, RunRow, Store};
+use serde_json::Value;
+
+use crate::{Error, read};
+
+/// Runs with the same value of one of these come from the same place.
+const ORIGINS: [&str; 3] = [
+    "workflows.argoproj.io/workflow-template",
+    "workflows.argoproj.io/cluster-workflow-template",
+    "workflows.argoproj.io/cron-workflow",
+];
+
+/// A larger run is estimated as a whole only: its nodes would be read and kept for every later run.
+const MOST_NODES: usize = 10_000;
+
+pub(crate) fn known(store: &Store, namespace: &str, manifest: &Value, host: Option<&str>) -> Result<Known, Error> {
+    let mut known = Known { host: host.map(str::to_owned), earlier: None };
+    let labels = &manifest["metadata"]["labels"];
+    let origins = || ORIGINS.into_iter().filter_map(|origin| Some((origin, labels[origin].as_str()?)));
+    if origins().next().is_none() {
+        return Ok(known);
+    }
+    let reader = store.reader()?;
+    for (origin, value) in origins() {
+        if let Some(row) = newest(&reader, namespace, origin, value)? {
+            known.earlier = Some(Box::new(of(&reader, &row)?));
+            break;
+        }
+    }
+    Ok(known)
+}
+
+/// The name of this machine, if it has one.
+pub(crate) fn host() -> Option<String> {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| fs::read_to_string("/etc/hostname")).ok()?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
+fn newest(reader: &Reader, namespace: &str, origin: &str, value: &str) -> Result<Option<RunRow>, Error> {
+    let filter = Filter {
+        namespace: Some(namespace.to_owned()),
+        phases: vec!["Succeeded".to_owned()],
+        labels: vec![LabelTest::Equals { key: origin.to_owned(), value: value.to_owned() }],
+        ..Filter::default()
+    };
+    let (rows, _) = reader.list(&filter, Page { limit: 1, after: None })?;
+    Ok(rows.into_iter().next())
+}
+
+fn of(reader: &Reader, row: &RunRow) -> Result<Earlier, Error> {
+    let span = row.started.zip(row.finished).map_or(Duration::ZERO, |(started, finished)| finished.since(started));
+    let mut earlier = Earlier { run: whole_seconds(span), ..Earlier::default() };
+    let tasks = row.progress.split_once('/').and_then(|(_, all)| all.parse::<usize>().ok()).unwrap_or(0);
+    if tasks > MOST_NODES {
+        return Ok(earlier);
+    }
+    let object = match read::object(reader, row.run) {
+        // Someone deletes it at this moment.
+        Err(Error::UnknownRun(_)) => return Ok(earlier),
+        object => object?,
+    };
+    let time = |node: &Value, field: &str| node[field].as_str().and_then(Time::parse);
+    for node in object["status"]["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values()).take(MOST_NODES) {
+        let suffix = node["name"].as_str().and_then(|name| name.strip_prefix(row.name.as_str()));
+        if let (Some(suffix), Some(started), Some(finished)) =
+            (suffix, time(node, "startedAt"), time(node, "finishedAt"))
+        {
+            earlier.nodes.insert(suffix.to_owned(), whole_seconds(finished.since(started)));
+        }
+    }
+    Ok(earlier)
+}
+
+/// Rounded up: what is over at once still took some time, and no estimate means none is known.
+fn whole_seconds(span: Duration) -> u64 {
+    (span.as_secs() + u64::from(span.subsec_nanos() > 0)).max(1)
+}

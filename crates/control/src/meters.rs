@@ -1,0 +1,58 @@
+//! Custom metrics on disk: one object for each series, written in the same commit as the facts that changed it.
+//! So what a crash takes back it takes back from both, and a total is neither lost nor counted twice.
+
+use octoflow_engine::{
+    engine::fold,
+    meters::{Live, Meters, Series},
+};
+use octoflow_model::Time;
+use octoflow_store::{Change, Reader};
+
+use crate::{Error, read};
+
+/// The kind of these objects. No manifest can have it: it is not one that can be loaded.
+const KIND: &str = "Meter";
+
+/// A series as it is now.
+pub(crate) fn put(series: &Series) -> Change {
+    let (labels, body) = (serde_json::to_string(&series.labels), serde_json::to_vec(series));
+    Change::PutObject {
+        kind: KIND.to_owned(),
+        namespace: series.name.clone(),
+        name: labels.expect("a list of texts can be written"),
+        uid: String::new(),
+        body: body.expect("a series has only finite numbers and keys that are text"),
+    }
+}
+
+/// All metrics that were kept, and what cannot be read of them.
+pub(crate) fn load(reader: &Reader) -> Result<(Meters, Vec<String>), Error> {
+    let mut meters = Meters::default();
+    let mut odd = Vec::new();
+    for object in reader.objects(KIND, None)? {
+        let series: Result<Series, String> = serde_json::from_slice(&object.body).map_err(|error| error.to_string());
+        if let Err(why) = series.and_then(|series| meters.restore(series)) {
+            odd.push(format!("a series of metric {} is left out: {why}", object.namespace));
+        }
+    }
+    Ok((meters, odd))
+}
+
+/// Every metric of a data directory as the text that Prometheus reads, with the gauges that follow open runs.
+pub fn metrics(reader: &Reader, now: Time) -> Result<String, Error> {
+    let (meters, odd) = load(reader)?;
+    let mut live: Vec<Live> = Vec::new();
+    for row in reader.unfinished()? {
+        let facts = match read::facts(reader, row.run) {
+            // It ended meanwhile.
+            Err(Error::UnknownRun(_)) => continue,
+            facts => facts?,
+        };
+        let run = fold(row.run, facts).map_err(|why| Error::Journal { run: row.run, why })?;
+        live.extend(run.live_meters(now));
+    }
+    let mut text = meters.render(&live);
+    // A comment, which Prometheus passes over and people see.
+    odd.iter().for_each(|why| text.push_str(&format!("# {}\n", why.replace('\n', " "))));
+    Ok(text)
+}

@@ -1,0 +1,354 @@
+//! Custom metrics: when a node or the run is over, its metrics are read; one that follows is announced when it begins.
+//! A metric that cannot be read is told as a fact and never changes how anything ends.
+
+use octoflow_model::{
+    Fact, NodeIx, Time,
+    argo::{
+        Metrics, NodeKind, RunPhase,
+        body::{Gauge, Histogram, Prometheus},
+    },
+    fact::Role,
+    meter::{Metered, Reading},
+};
+use serde::Deserialize;
+
+use super::{
+    run::Run,
+    scope::Scope,
+    substitute::{Missing, fill},
+    turn::Turn,
+    usage,
+};
+use crate::{
+    expr::when,
+    meters::{Definition, LONGEST_LABEL, Live},
+};
+
+/// A moment at which metrics are read.
+#[derive(Clone, Copy)]
+pub(super) enum Occasion {
+    /// The run began.
+    Begin,
+    /// The run is about to end like this.
+    End(RunPhase),
+    /// The node came into being.
+    Birth(NodeIx),
+    /// The node is over.
+    Over(NodeIx),
+}
+
+/// Which of the metrics are meant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    /// Those that follow.
+    Start,
+    /// Those that are read once.
+    Finish,
+}
+
+/// The longest name of a metric or a label.
+const LONGEST_NAME: usize = 256;
+
+impl Turn<'_> {
+    /// What a fact means for metrics, before it is folded.
+    pub(super) fn occasion(&self, fact: &Fact) -> Option<Occasion> {
+        if !self.run.program.metered {
+            return None;
+        }
+        match fact {
+            Fact::Began { .. } => Some(Occasion::Begin),
+            Fact::Ended { phase, .. } => Some(Occasion::End(*phase)),
+            Fact::Added(added) if added.phase.fulfilled() => Some(Occasion::Over(self.next_node())),
+            Fact::Added(_) => Some(Occasion::Birth(self.next_node())),
+            Fact::Finished(finished) => Some(Occasion::Over(finished.node)),
+            _ => None,
+        }
+    }
+
+    /// The fact is folded.
+    pub(super) fn meter(&mut self, occasion: Occasion) {
+        match occasion {
+            Occasion::Begin => self.meter_run(Pass::Start, RunPhase::Running),
+            Occasion::Birth(at) => self.meter_node(at, Pass::Start),
+            Occasion::Over(at) if self.run.state.node(at).phase.completed() => self.meter_node(at, Pass::Finish),
+            Occasion::Over(_) | Occasion::End(_) => {}
+        }
+    }
+
+    /// The run's own metrics come before its last fact.
+    pub(super) fn meter_end(&mut self, phase: RunPhase) {
+        self.meter_run(Pass::Finish, phase);
+    }
+
+    fn meter_run(&mut self, pass: Pass, phase: RunPhase) {
+        let Some(metrics) = self.run.program.workflow.spec.metrics.clone() else { return };
+        let state = &self.run.state;
+        let span = self.now.since(state.began.unwrap_or(self.now));
+        let mut locals = vec![
+            ("duration", format!("{:.6}", span.as_secs_f64())),
+            ("status", phase.word().to_owned()),
+            ("workflow.status", phase.word().to_owned()),
+        ];
+        if mentions(&metrics, "resourcesDuration") {
+            let (_, whole) = usage::of_all(self.run);
+            locals.push(("resourcesDuration.cpu", whole.get("cpu").to_string()));
+            locals.push(("resourcesDuration.memory", whole.get("memory").to_string()));
+        }
+        self.read(&metrics, None, pass, &locals);
+    }
+
+    fn meter_node(&mut self, at: NodeIx, pass: Pass) {
+        let node = self.run.state.node(at);
+        // A retried call is read once, and a loop item by item.
+        let called = !matches!(node.role, Role::Attempt(_))
+            && !matches!(
+                node.kind,
+                NodeKind::StepGroup | NodeKind::TaskGroup | NodeKind::Skipped | NodeKind::Container
+            );
+        if !called || node.template.as_deref().and_then(|name| self.run.program.recipe(name)).is_none() {
+            return;
+        }
+        let recipe = self.run.recipe_of(at).clone();
+        let Some(metrics) = &recipe.template.metrics else { return };
+        let inline;
+        let metrics = if recipe.inline() {
+            match self.inline_metrics(at) {
+                Ok(filled) => inline = filled,
+                Err(why) => return self.unmetered(why),
+            }
+            &inline
+        } else {
+            metrics
+        };
+        let mut locals = self.locals(at);
+        locals.extend(self.node_locals(at, metrics));
+        self.read(metrics, Some(at), pass, &locals);
+    }
+
+    /// An inline template's metrics, with what its caller knows put in.
+    fn inline_metrics(&mut self, at: NodeIx) -> Result<Metrics, String> {
+        if let Some((boundary, _, _)) = self.run.site_of(at) {
+            self.instance(boundary)?;
+        }
+        let raw = self.inline_raw(at)?;
+        Metrics::deserialize(&raw["metrics"]).map_err(|error| format!("its metrics cannot be read: {error}"))
+    }
+
+    fn node_locals(&self, at: NodeIx, metrics: &Metrics) -> Vec<(&'static str, String)> {
+        let node = self.run.state.node(at);
+        let span = node.finished.unwrap_or(self.now).since(node.started);
+        let mut locals =
+            vec![("duration", format!("{:.6}", span.as_secs_f64())), ("status", node.phase.word().to_owned())];
+        if let Some(code) = node.outputs.as_ref().and_then(|outputs| outputs.exit_code.clone()) {
+            locals.push(("exitCode", code));
+        }
+        if node.kind == NodeKind::Retry {
+            let tries =
+                node.children.iter().filter(|child| matches!(self.run.state.node(**child).role, Role::Attempt(_)));
+            locals.push(("retries", tries.count().saturating_sub(1).to_string()));
+        }
+        if mentions(metrics, "resourcesDuration") {
+            let usage = usage::below(self.run, at);
+            locals.push(("resourcesDuration.cpu", usage.get("cpu").to_string()));
+            locals.push(("resourcesDuration.memory", usage.get("memory").to_string()));
+        }
+        locals
+    }
+
+    fn read(&mut self, metrics: &Metrics, node: Option<NodeIx>, pass: Pass, locals: &[(&'static str, String)]) {
+        for metric in &metrics.prometheus {
+            let follows = metric.gauge.as_ref().is_some_and(|gauge| gauge.realtime);
+            if follows != (pass == Pass::Start) {
+                continue;
+            }
+            match self.reading(metric, node, locals) {
+                Ok(Some(metered)) => {
+                    let definition = Definition::of(&metered);
+                    self.defined.entry(metered.name.clone()).or_insert(definition);
+                    self.decide(Fact::Metered(Box::new(metered)));
+                }
+                Ok(None) => {}
+                Err(why) => self.unmetered(why),
+            }
+        }
+    }
+
+    fn unmetered(&mut self, message: String) {
+        self.decide(Fact::Unmetered { message });
+    }
+
+    /// The metric with its variables put in; nothing when its condition does not hold.
+    fn reading(
+        &self,
+        metric: &Prometheus,
+        node: Option<NodeIx>,
+        locals: &[(&'static str, String)],
+    ) -> Result<Option<Metered>, String> {
+        let told = &metric.name;
+        let of = node.map(|at| self.run.state.node(at));
+        let scope = Scope {
+            inputs: of.and_then(|node| node.inputs.as_deref()),
+            outputs: of.and_then(|node| node.outputs.as_deref()),
+            template: node.map(|at| &*self.run.recipe_of(at).template),
+            locals,
+            ..Scope::new(self.run, self.now)
+        };
+        let put = |text: &str| {
+            let filled = fill(text, &scope, Missing::RefuseAll);
+            let filled =
+                filled.map_err(|error| format!("unable to substitute parameters for metric '{told}': {error}"));
+            filled.map(std::borrow::Cow::into_owned)
+        };
+        if let Some(condition) = metric.when.as_deref().filter(|condition| !condition.is_empty()) {
+            let holds = when::evaluate(&put(condition)?);
+            if !holds.map_err(|error| format!("unable to compute 'when' clause for metric '{told}': {error}"))? {
+                return Ok(None);
+            }
+        }
+        let wrong = |why: String| format!("could not construct metric '{told}': {why}");
+        let (name, help) = (put(&metric.name)?, put(&metric.help)?);
+        if help.is_empty() {
+            return Err(format!("metric '{name}' must contain a help string under 'help: ' field"));
+        }
+        if !is_metric_name(&name) {
+            return Err(wrong(BAD_NAME.to_owned()));
+        }
+        let mut labels: Vec<(String, String)> = Vec::new();
+        for label in &metric.labels {
+            let (key, value) = (put(&label.key)?, put(&label.value.0)?);
+            if let Some(flaw) = label_flaw(&key, metric.histogram.is_some()) {
+                return Err(wrong(flaw));
+            }
+            if value.len() > LONGEST_LABEL {
+                return Err(wrong(format!("the value of label '{key}' is longer than {LONGEST_LABEL} bytes")));
+            }
+            labels.retain(|(known, _)| *known != key);
+            labels.push((key, value));
+        }
+        labels.sort();
+        let number = |text: &str| number(&put(text)?).map_err(wrong);
+        let reading = match (&metric.counter, &metric.gauge, &metric.histogram) {
+            (Some(counter), None, None) => match number(&counter.value.0)? {
+                value if value < 0.0 => return Err(wrong("counter cannot decrease in value".to_owned())),
+                value => Reading::Count(value),
+            },
+            (None, Some(gauge), None) if gauge.realtime => Reading::Follow,
+            (None, Some(gauge), None) => {
+                let value = number(&gauge.value.0)?;
+                match gauge.operation.as_deref().unwrap_or_default() {
+                    "" | "Set" => Reading::Set(value),
+                    "Add" => Reading::Shift(value),
+                    "Sub" => Reading::Shift(-value),
+                    other => return Err(wrong(format!("operation '{other}' is not one of Set, Add, Sub"))),
+                }
+            }
+            (None, None, Some(histogram)) => {
+                let buckets = buckets(histogram).map_err(wrong)?;
+                Reading::Observe { value: number(&histogram.value.0)?, buckets }
+            }
+            _ => return Err(wrong("it needs exactly one of counter, gauge and histogram".to_owned())),
+        };
+        // What is followed may be the run though a node asks for it.
+        let node = match (&reading, &metric.gauge) {
+            (Reading::Follow, Some(gauge)) => followed(gauge, node)?,
+            _ => node,
+        };
+        let metered = Metered { node, name, help, labels, reading };
+        let definition = Definition::of(&metered);
+        let here = self.defined.get(&metered.name).and_then(|known| known.objection(&metered.name, &definition));
+        match here.or_else(|| self.world.meters.objection(&metered)) {
+            Some(why) => Err(wrong(why)),
+            None => Ok(Some(metered)),
+        }
+    }
+}
+
+impl Run {
+    /// The gauges that follow this run, as they stand now.
+    pub fn live_meters(&self, now: Time) -> impl Iterator<Item = Live> + '_ {
+        self.state.following.iter().map(move |metered| {
+            let (since, until) = match metered.node.map(|at| self.state.node(at)) {
+                Some(node) => (node.started, node.finished),
+                None => (self.state.began.unwrap_or(now), self.state.ended),
+            };
+            Live {
+                name: metered.name.clone(),
+                help: metered.help.clone(),
+                labels: metered.labels.clone(),
+                value: until.unwrap_or(now).since(since).as_secs_f64(),
+            }
+        })
+    }
+}
+
+/// Only how long something has been at work can be followed: the node that asks for it, or the run.
+fn followed(gauge: &Gauge, node: Option<NodeIx>) -> Result<Option<NodeIx>, String> {
+    let text = gauge.value.0.trim();
+    let Some(name) = text.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")).map(str::trim) else {
+        return Err("real time metrics can only be used with metric variables".to_owned());
+    };
+    match (name, node) {
+        ("duration", Some(node)) => Ok(Some(node)),
+        ("workflow.duration", _) => Ok(None),
+        _ => Err(format!("'{name}' is not available as a real time metric")),
+    }
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    let number: f64 = text.trim().parse().map_err(|_| format!("'{}' is not a number", crate::shape::short(text)))?;
+    if number.is_finite() { Ok(number) } else { Err(format!("'{}' is not a finite number", crate::shape::short(text))) }
+}
+
+/// The upper bounds, which must rise. An infinite last one is always there.
+pub(super) fn buckets(histogram: &Histogram) -> Result<Vec<f64>, String> {
+    let mut bounds = Vec::with_capacity(histogram.buckets.len());
+    for (at, text) in histogram.buckets.iter().enumerate() {
+        if at + 1 == histogram.buckets.len() && matches!(text.0.trim(), "+Inf" | "Inf") {
+            break;
+        }
+        let bound = number(&text.0)?;
+        if bounds.last().is_some_and(|last| *last >= bound) {
+            return Err(format!("the buckets of a histogram must rise, and {bound} does not"));
+        }
+        bounds.push(bound);
+    }
+    Ok(bounds)
+}
+
+pub(super) const BAD_NAME: &str = "metric name is invalid: names may only contain alphanumeric characters, '_', or ':'";
+
+pub(super) fn is_metric_name(name: &str) -> bool {
+    name.len() <= LONGEST_NAME
+        && !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | ':'))
+}
+
+/// Why a label cannot have this key. A colon is for the names of metrics only, and some keys are not for users.
+pub(super) fn label_flaw(key: &str, histogram: bool) -> Option<String> {
+    if !is_metric_name(key) || key.contains(':') {
+        return Some(format!(
+            "metric label '{}' is invalid: keys may only contain alphanumeric characters or '_'",
+            crate::shape::short(key)
+        ));
+    }
+    let reserved = key.starts_with("__") || histogram && key == "le";
+    reserved.then(|| format!("metric label '{key}' is invalid: it is reserved"))
+}
+
+/// Some text of the metrics refers to this.
+pub(super) fn mentions(metrics: &Metrics, word: &str) -> bool {
+    metrics.prometheus.iter().any(|metric| texts(metric).any(|text| text.contains(word)))
+}
+
+/// Everything of a metric that may hold variables.
+pub(super) fn texts(metric: &Prometheus) -> impl Iterator<Item = &str> {
+    let labels = metric.labels.iter().flat_map(|label| [label.key.as_str(), label.value.0.as_str()]);
+    let values = [
+        metric.counter.as_ref().map(|counter| counter.value.0.as_str()),
+        metric.gauge.as_ref().map(|gauge| gauge.value.0.as_str()),
+        metric.histogram.as_ref().map(|histogram| histogram.value.0.as_str()),
+        metric.when.as_deref(),
+    ];
+    [metric.name.as_str(), metric.help.as_str()].into_iter().chain(labels).chain(values.into_iter().flatten())
+}
