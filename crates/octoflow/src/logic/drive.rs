@@ -79,6 +79,8 @@ pub(crate) struct Played<'a> {
     /// When nodes begin and end, in the order of what was decided.
     pub lives: HashMap<(usize, usize), Life>,
     pub shelf: Shelf,
+    /// As Prometheus reads them.
+    pub metrics: String,
     /// What was said to each deed, by its place in the list: refusals.
     pub refusals: Vec<Option<String>>,
     pub faults: Vec<(Option<Spot<'a>>, String)>,
@@ -155,6 +157,7 @@ impl<'a> Stage<'a> {
             crowd: 0,
             lives: HashMap::new(),
             shelf: Shelf::default(),
+            metrics: String::new(),
             refusals: vec![None; scene.deeds.len()],
             faults: Vec::new(),
         };
@@ -443,7 +446,9 @@ impl<'a> Stage<'a> {
     }
 
     fn restart(&mut self) {
-        let before = std::mem::replace(&mut self.engine, engine(&self.scene));
+        let mut before = std::mem::replace(&mut self.engine, engine(&self.scene));
+        // Metrics are kept beside the runs.
+        *self.engine.meters_mut() = std::mem::take(before.meters_mut());
         for index in &self.put {
             if let What::Put(object) = &self.scene.deeds[*index].what {
                 self.engine.put_keyed(object.kind, &object.namespace, &object.name, object.data.clone());
@@ -470,6 +475,7 @@ impl<'a> Stage<'a> {
     }
 
     fn played(mut self) -> Played<'a> {
+        self.played.metrics = self.engine.meters().render(&self.engine.live_meters(self.now));
         for run in 0..self.scene.entries.len() {
             match self.look(run) {
                 Some(seen) => self.played.last.push(seen),

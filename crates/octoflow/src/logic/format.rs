@@ -127,6 +127,7 @@ pub(crate) static EXPECT: Shape = Shape::Object(&[
     &[
         Field::yes("rejected", &REJECTED, "Nothing runs: the manifests are refused, with these problems among others"),
         Field::yes("warnings", &WARNINGS, "The manifests are warned of with these among others; none at all for []"),
+        Field::yes("metrics", &MATCH, "The custom metrics in the end, as the text that Prometheus reads"),
         Field::yes("runs", &RUN_EXPECTS, "What must come of each run, by its name"),
     ],
 ]);

@@ -296,6 +296,26 @@ cases:
 }
 
 #[test]
+fn custom_metrics_outlive_a_restart() {
+    passes(
+        "
+workflow:
+  spec:
+    entrypoint: main
+    templates:
+    - name: main
+      steps: [[{name: a, template: work}], [{name: b, template: work}]]
+    - name: work
+      metrics: {prometheus: [{name: done, help: h, labels: [{key: how, value: '{{status}}'}], counter: {value: '1'}}]}
+      container: {image: i, command: [c]}
+stubs: [{template: work, after: 10s}]
+commands: [{at: 15s, do: restart}]
+expect: {phase: Succeeded, metrics: {contains: 'done{how=\"Succeeded\"} 2', lacks: Failed}}
+",
+    );
+}
+
+#[test]
 fn what_admission_refuses_can_be_run_all_the_same() {
     passes(
         "
