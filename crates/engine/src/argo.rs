@@ -28,6 +28,7 @@ pub mod lock;
 mod metadata;
 mod meter;
 mod outputs;
+mod pod;
 mod retry;
 mod scope;
 mod sequence;

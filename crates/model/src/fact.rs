@@ -77,6 +77,12 @@ pub enum Fact {
         node: NodeIx,
         at: Time,
     },
+    /// It tells how far it is: so much of so much.
+    Progressed {
+        node: NodeIx,
+        done: u32,
+        total: u32,
+    },
     /// It is being ended before its time; its end will carry this message.
     Stopping {
         node: NodeIx,
@@ -250,6 +256,8 @@ pub enum Role {
     Attempt(u32),
     /// Follows the parent's end.
     Hook(String),
+    /// A container of a set, by its place in the list; the parent is the pod node.
+    Container(u32),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

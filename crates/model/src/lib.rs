@@ -8,6 +8,7 @@ pub mod lock;
 pub mod meta;
 pub mod meter;
 pub mod order;
+pub mod pod;
 pub mod task;
 pub mod time;
 

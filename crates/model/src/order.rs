@@ -40,12 +40,20 @@ pub enum Report {
     Ended { attempt: AttemptId, at: Time, end: Box<End> },
     /// Nobody knows what became of it, and nobody will.
     Lost { attempt: AttemptId, at: Time, why: String },
+    /// One of its containers began, or ended.
+    Container { attempt: AttemptId, at: Time, member: Box<crate::pod::MemberEnd> },
+    /// It tells how far it is.
+    Progress { attempt: AttemptId, at: Time, done: u32, total: u32 },
 }
 
 impl Report {
     pub fn attempt(&self) -> AttemptId {
         match self {
-            Self::Started { attempt, .. } | Self::Ended { attempt, .. } | Self::Lost { attempt, .. } => *attempt,
+            Self::Started { attempt, .. }
+            | Self::Ended { attempt, .. }
+            | Self::Lost { attempt, .. }
+            | Self::Container { attempt, .. }
+            | Self::Progress { attempt, .. } => *attempt,
         }
     }
 }
@@ -62,6 +70,10 @@ pub struct End {
     /// Log bytes were dropped (disk full, size limit); the log says where.
     #[serde(default)]
     pub log_truncated: bool,
+    /// How each container ended, when the task has several. `exit` is then that of the main one, or of the container
+    /// that kept it from running.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<crate::pod::MemberEnd>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -24,6 +24,12 @@ pub struct Task {
     pub resources: Resources,
     /// How long the process group gets between the polite and the final signal.
     pub grace: Duration,
+    /// More containers than the main one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<Box<crate::pod::Pod>>,
+    /// The environment variable that names the file in which the task may tell how far it is, as `done/total`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

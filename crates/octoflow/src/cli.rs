@@ -363,9 +363,9 @@ pub(crate) struct Logs {
     /// Only lines this regular expression is found in
     #[arg(long, value_name = "RE")]
     pub grep: Option<String>,
-    /// The container whose output is wanted
-    #[arg(short, long, default_value = "main")]
-    pub container: String,
+    /// Only what this container wrote, of steps that have several; `main` is a step's own
+    #[arg(short, long)]
+    pub container: Option<String>,
     /// Leave out the name of the node before each line
     #[arg(long)]
     pub no_prefix: bool,

@@ -42,6 +42,8 @@ pub(crate) struct Seen {
     pub boundary: Option<NodeIx>,
     /// The node it is drawn below.
     pub holder: Option<NodeIx>,
+    /// How far it says it is.
+    pub progress: (u32, u32),
 }
 
 /// Something a person following along wants to hear of.
@@ -101,6 +103,13 @@ impl Followed {
                 seen.running = Some(*at);
                 seen.kind.tasked().then_some((*at, Event::Started(*node)))
             }
+            Fact::Progressed { node, done, total } => {
+                let seen = self.nodes.get_mut(node.at()).filter(|seen| seen.finished.is_none())?;
+                let before = std::mem::replace(&mut seen.progress, (*done, *total));
+                self.done = self.done + *done as usize - before.0 as usize;
+                self.total = self.total + *total as usize - before.1 as usize;
+                None
+            }
             Fact::Stopping { node, message } => {
                 let seen = self.nodes.get_mut(node.at()).filter(|seen| seen.finished.is_none())?;
                 message.clone_into(&mut seen.message);
@@ -134,7 +143,11 @@ impl Followed {
                 seen.phase = end.phase;
                 seen.finished = Some(end.at);
                 seen.message = message;
-                self.done += usize::from(counts(seen.kind) && !end.phase.bad());
+                if counts(seen.kind) && !end.phase.bad() {
+                    let (done, total) = seen.progress;
+                    self.done += (total - done) as usize;
+                    seen.progress = (total, total);
+                }
                 is_told(seen.kind).then_some((end.at, Event::Finished(end.node)))
             }
             Fact::Suspended { at } => Some((*at, Event::Suspended)),
@@ -189,6 +202,7 @@ impl Followed {
             finished: born_final.then_some(added.at),
             boundary: added.boundary,
             holder: if held { added.parent.or(added.boundary) } else { added.boundary },
+            progress: (u32::from(born_final), 1),
         });
         self.total += usize::from(counts(added.kind));
         self.done += usize::from(counts(added.kind) && born_final);

@@ -23,30 +23,42 @@ pub(crate) struct Line {
     /// Which of the sources.
     pub source: usize,
     pub stream: Stream,
+    /// The container that wrote it, when it is not the main one.
+    pub container: Option<Box<str>>,
     pub bytes: Vec<u8>,
 }
 
 /// Puts lines together from the pieces in which they were written.
 #[derive(Debug, Default)]
 struct Assembler {
-    /// The begun line of standard output, and of standard error.
-    begun: [Vec<u8>; 2],
+    /// The begun line of each stream of each container.
+    begun: Vec<Begun>,
     last: Time,
+}
+
+#[derive(Debug)]
+struct Begun {
+    container: Option<Box<str>>,
+    stream: Stream,
+    bytes: Vec<u8>,
 }
 
 impl Assembler {
     fn take(&mut self, source: usize, frame: Frame, lines: &mut VecDeque<Line>) {
-        self.last = frame.at;
-        let begun = match frame.stream {
-            Stream::Stdout => &mut self.begun[0],
-            Stream::Stderr => &mut self.begun[1],
-            Stream::Note => {
-                let bytes = frame.bytes.strip_suffix(b"\n").unwrap_or(&frame.bytes).to_vec();
-                lines.push_back(Line { at: frame.at, source, stream: Stream::Note, bytes });
-                return;
-            }
-        };
-        for piece in frame.bytes.split_inclusive(|byte| *byte == b'\n') {
+        let Frame { stream, at, container, bytes } = frame;
+        self.last = at;
+        if stream == Stream::Note {
+            let bytes = bytes.strip_suffix(b"\n").unwrap_or(&bytes).to_vec();
+            lines.push_back(Line { at, source, stream, container, bytes });
+            return;
+        }
+        let known = self.begun.iter().position(|begun| begun.stream == stream && begun.container == container);
+        let place = known.unwrap_or_else(|| {
+            self.begun.push(Begun { container: container.clone(), stream, bytes: Vec::new() });
+            self.begun.len() - 1
+        });
+        let begun = &mut self.begun[place].bytes;
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             begun.extend_from_slice(piece);
             let whole = begun.ends_with(b"\n");
             if whole || begun.len() >= LONGEST_LINE {
@@ -57,17 +69,15 @@ impl Assembler {
                         bytes.pop();
                     }
                 }
-                lines.push_back(Line { at: frame.at, source, stream: frame.stream, bytes });
+                lines.push_back(Line { at, source, stream, container: container.clone(), bytes });
             }
         }
     }
 
     /// What was begun and never ended.
     fn finish(&mut self, source: usize, lines: &mut VecDeque<Line>) {
-        for (begun, stream) in self.begun.iter_mut().zip([Stream::Stdout, Stream::Stderr]) {
-            if !begun.is_empty() {
-                lines.push_back(Line { at: self.last, source, stream, bytes: std::mem::take(begun) });
-            }
+        for Begun { container, stream, bytes } in self.begun.drain(..).filter(|begun| !begun.bytes.is_empty()) {
+            lines.push_back(Line { at: self.last, source, stream, container, bytes });
         }
     }
 }
@@ -248,6 +258,18 @@ mod tests {
             texts,
             [(Stream::Stderr, &b"oops"[..]), (Stream::Stdout, b"hello"), (Stream::Note, b"the log ends here")]
         );
+    }
+
+    #[test]
+    fn the_containers_of_one_attempt_do_not_mix() {
+        let dir = tempdir().unwrap();
+        let logs = Logs::new(dir.path());
+        // Another container's bytes begin with its name.
+        write(&logs, 0, &[(1, 1, b"ma"), (0x11, 2, b"\x04sidesi"), (1, 3, b"in\n"), (0x11, 4, b"\x04sidede\n")]);
+        let lines = Source::open(0, &logs, attempt(0)).finish().unwrap();
+        let texts: Vec<(Option<&str>, &[u8])> =
+            lines.iter().map(|line| (line.container.as_deref(), line.bytes.as_slice())).collect();
+        assert_eq!(texts, [(None, &b"main"[..]), (Some("side"), b"side")]);
     }
 
     #[test]

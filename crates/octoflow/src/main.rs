@@ -1,5 +1,5 @@
 //! The `octoflow` command: reads the command line, does what it says, and ends with the right code.
-//! Nothing is decided here but which of the two lives this process leads: the command, or the spawner behind it.
+//! Nothing is decided here but which life this process leads: the command, the spawner behind it, or the supervisor of one task's containers.
 
 mod adjust;
 mod cli;
@@ -25,12 +25,15 @@ mod workflow;
 use std::process::ExitCode;
 
 use clap::Parser;
-use octoflow_runtime::process::{SPAWNER_ARGUMENT, spawner_main};
+use octoflow_runtime::process::{POD_ARGUMENT, SPAWNER_ARGUMENT, pod_main, spawner_main};
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1).peekable();
     if words.next_if(|word| word == SPAWNER_ARGUMENT).is_some() {
         return spawner_main(words);
+    }
+    if words.next_if(|word| word == POD_ARGUMENT).is_some() {
+        return pod_main(words);
     }
     let cli = cli::Cli::parse();
     let output = output::Output::new(cli.global.no_color, cli.global.verbose);

@@ -43,6 +43,8 @@ impl Stream {
 pub struct Frame {
     pub stream: Stream,
     pub at: Time,
+    /// The container that wrote it, when it is not the main one.
+    pub container: Option<Box<str>>,
     pub bytes: Vec<u8>,
 }
 
@@ -59,8 +61,14 @@ pub enum Error {
 /// Stream, microseconds since the epoch, length.
 const HEADER: usize = 1 + 8 + 4;
 
+/// Added to the stream's number when the bytes begin with the length and the name of a container.
+const OF_CONTAINER: u8 = 0x10;
+
 /// A single frame never holds more than this, so a reader's memory is bounded.
 pub(crate) const LARGEST_FRAME: usize = 1 << 20;
+
+/// A container's name with its length.
+const LARGEST_NAME: usize = 128;
 
 pub(crate) fn header(stream: Stream, at: Time, length: usize) -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
@@ -104,12 +112,12 @@ impl Logs {
         }
     }
 
-    /// The last `most` bytes of standard output, and whether there was more before them.
+    /// The last `most` bytes of the main container's standard output, and whether there was more before them.
     pub(crate) fn tail_of_stdout(&self, attempt: AttemptId, most: usize) -> Result<(Vec<u8>, bool), Error> {
         let mut reader = self.read(attempt);
         let (mut tail, mut cut) = (Vec::new(), false);
-        while let Some((stream, _, length)) = reader.next_header()? {
-            if stream != Stream::Stdout {
+        while let Some(Head { stream, marked, length, .. }) = reader.next_header()? {
+            if stream != Stream::Stdout || marked {
                 reader.pass(length);
                 continue;
             }
@@ -127,6 +135,15 @@ impl Logs {
         }
         Ok((tail, cut))
     }
+}
+
+/// What stands before the bytes of a frame.
+struct Head {
+    stream: Stream,
+    /// The bytes begin with the name of a container.
+    marked: bool,
+    at: Time,
+    length: usize,
 }
 
 /// Reads one attempt's frames, also while it is being written.
@@ -165,25 +182,35 @@ impl Reader {
     }
 
     pub fn next_frame(&mut self) -> Result<Option<Frame>, Error> {
-        let Some((stream, at, length)) = self.next_header()? else { return Ok(None) };
-        let bytes = self.body(length)?;
-        Ok(Some(Frame { stream, at, bytes }))
+        let Some(Head { stream, marked, at, length }) = self.next_header()? else { return Ok(None) };
+        let damaged = Error::Damaged { path: self.path.clone(), at: self.at };
+        let mut bytes = self.body(length)?;
+        let mut container = None;
+        if marked {
+            let name = bytes.first().map(|length| 1..1 + usize::from(*length)).and_then(|range| bytes.get(range));
+            let name = name.and_then(|name| std::str::from_utf8(name).ok()).ok_or(damaged)?;
+            container = Some(Box::from(name));
+            let begin = 1 + name.len();
+            bytes.drain(..begin);
+        }
+        Ok(Some(Frame { stream, at, container, bytes }))
     }
 
     /// The next frame's header, once the whole frame is there.
-    fn next_header(&mut self) -> Result<Option<(Stream, Time, usize)>, Error> {
+    fn next_header(&mut self) -> Result<Option<Head>, Error> {
         if !self.have(HEADER)? {
             return Ok(None);
         }
         let number = |range: std::ops::Range<usize>| &self.behind[range];
         let damaged = || Error::Damaged { path: self.path.clone(), at: self.at };
-        let stream = Stream::from_code(self.behind[0]).ok_or_else(damaged)?;
+        let stream = Stream::from_code(self.behind[0] & !OF_CONTAINER).ok_or_else(damaged)?;
+        let marked = self.behind[0] & OF_CONTAINER != 0;
         let at = i64::from_le_bytes(number(1..9).try_into().expect("eight bytes"));
         let length = u32::from_le_bytes(number(9..13).try_into().expect("four bytes")) as usize;
         if length > LARGEST_FRAME {
             return Err(damaged());
         }
-        Ok(self.have(HEADER + length)?.then_some((stream, Time(at), length)))
+        Ok(self.have(HEADER + length)?.then_some(Head { stream, marked, at: Time(at), length }))
     }
 
     fn body(&mut self, length: usize) -> Result<Vec<u8>, Error> {
@@ -246,32 +273,49 @@ impl Writer {
     }
 
     pub(crate) fn append(&mut self, stream: Stream, at: Time, bytes: &[u8]) {
+        self.append_of(None, stream, at, bytes);
+    }
+
+    /// The same for a container that is not the main one.
+    pub(crate) fn append_of(&mut self, container: Option<&str>, stream: Stream, at: Time, bytes: &[u8]) {
         if self.truncated {
             return;
         }
         let room = usize::try_from(self.limit.saturating_sub(self.length)).unwrap_or(usize::MAX);
         let kept = &bytes[..bytes.len().min(room)];
         let mut written = Ok(());
-        for part in kept.chunks(LARGEST_FRAME) {
-            written = written.and_then(|()| self.frame(stream, at, part));
+        for part in kept.chunks(LARGEST_FRAME - LARGEST_NAME) {
+            written = written.and_then(|()| self.frame(container, stream, at, part));
         }
         if let Err(error) = written {
             self.truncated = true;
-            let _ = self.frame(Stream::Note, at, format!("the log ends here: {error}\n").as_bytes());
+            let _ = self.frame(None, Stream::Note, at, format!("the log ends here: {error}\n").as_bytes());
         } else if kept.len() < bytes.len() {
             self.truncated = true;
             let note = format!("the log ends here: it reached its limit of {} bytes\n", self.limit);
-            let _ = self.frame(Stream::Note, at, note.as_bytes());
+            let _ = self.frame(None, Stream::Note, at, note.as_bytes());
         }
     }
 
-    fn frame(&mut self, stream: Stream, at: Time, bytes: &[u8]) -> io::Result<()> {
+    fn frame(&mut self, container: Option<&str>, stream: Stream, at: Time, bytes: &[u8]) -> io::Result<()> {
         let path = &self.path;
         let file = match &mut self.file {
             Some(file) => file,
             None => self.file.insert(create(path)?),
         };
-        let header = header(stream, at, bytes.len());
+        let name = container.map_or(&[][..], |name| &name.as_bytes()[..name.len().min(LARGEST_NAME - 1)]);
+        let marked;
+        let (mut header, bytes) = match container {
+            None => (header(stream, at, bytes.len()), bytes),
+            Some(_) => {
+                let length = u8::try_from(name.len()).expect("a name was cut to fit");
+                marked = [&[length], name, bytes].concat();
+                (header(stream, at, marked.len()), &marked[..])
+            }
+        };
+        if container.is_some() {
+            header[0] |= OF_CONTAINER;
+        }
         let parts = [io::IoSlice::new(&header), io::IoSlice::new(bytes)];
         let whole = header.len() + bytes.len();
         let outcome = match file.write_vectored(&parts) {
@@ -326,12 +370,29 @@ mod tests {
         writer.append(Stream::Stderr, Time(2), b"two");
         writer.append(Stream::Stdout, Time(3), &big);
         let frames: Vec<Frame> = logs.read(attempt()).collect::<Result<_, _>>().unwrap();
-        assert_eq!(frames[0], Frame { stream: Stream::Stdout, at: Time(1), bytes: b"one\xff\n".to_vec() });
+        assert_eq!(
+            frames[0],
+            Frame { stream: Stream::Stdout, at: Time(1), container: None, bytes: b"one\xff\n".to_vec() }
+        );
         assert_eq!(frames[1].stream, Stream::Stderr);
         let rest: Vec<u8> = frames[2..].iter().flat_map(|frame| frame.bytes.clone()).collect();
         assert_eq!(rest, big);
         let (tail, cut) = logs.tail_of_stdout(attempt(), 10).unwrap();
         assert_eq!((tail, cut), (vec![7; 10], true));
+    }
+
+    #[test]
+    fn what_another_container_says_is_marked_and_never_the_result() {
+        let (_dir, logs) = logs();
+        let mut writer = Writer::new(logs.path(attempt()), u64::MAX);
+        writer.append(Stream::Stdout, Time(1), b"mine");
+        writer.append_of(Some("helper"), Stream::Stdout, Time(2), b"other");
+        writer.append_of(Some("helper"), Stream::Stderr, Time(3), b"");
+        let frames: Vec<Frame> = logs.read(attempt()).collect::<Result<_, _>>().unwrap();
+        assert_eq!(frames[0].container, None);
+        assert_eq!((frames[1].container.as_deref(), frames[1].bytes.as_slice()), (Some("helper"), &b"other"[..]));
+        assert_eq!(frames.len(), 2, "nothing said is nothing written");
+        assert_eq!(logs.tail_of_stdout(attempt(), 100).unwrap().0, b"mine");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::{
 use octoflow_model::{
     ids::{AttemptId, RunId},
     order::{Collected, End, Exit, Order, Report},
+    pod::MemberEnd,
     task::Task,
     time::Time,
 };
@@ -53,10 +54,21 @@ impl Runtime for NullRuntime {
 /// A stop or kill always comes too late, since an attempt ends in the moment it starts.
 fn answer(order: Order) -> Option<Report> {
     match order {
-        Order::Start { attempt, .. } => {
+        Order::Start { attempt, task } => {
             let at = now();
-            let end =
-                End { exit: Exit::Code(0), started: Some(at), collected: Collected::default(), log_truncated: false };
+            let members = task.pod.iter().flat_map(|pod| &pod.members).map(|member| MemberEnd {
+                name: member.container.name.clone(),
+                started: Some(at),
+                ended: Some(at),
+                exit: Some(Exit::Code(0)),
+            });
+            let end = End {
+                exit: Exit::Code(0),
+                started: Some(at),
+                collected: Collected::default(),
+                log_truncated: false,
+                members: members.collect(),
+            };
             Some(Report::Ended { attempt, at, end: Box::new(end) })
         }
         Order::Stop { .. } | Order::Kill { .. } | Order::Forget { .. } => None,

@@ -8,7 +8,9 @@ mod environment;
 mod house;
 mod link;
 mod plan;
+mod pod;
 mod pool;
+mod progress;
 mod spawner;
 pub(crate) mod sys;
 pub(crate) mod view;
@@ -41,6 +43,7 @@ use self::{
 };
 pub use self::{
     environment::{INHERITED, INHERITED_PREFIX},
+    pod::{POD_ARGUMENT, pod_main},
     spawner::spawner_main,
 };
 use crate::port::{Runtime, Sink};

@@ -17,6 +17,7 @@ mod lock;
 mod meter;
 mod name;
 mod output;
+mod pod;
 mod report;
 mod scope;
 mod spec;

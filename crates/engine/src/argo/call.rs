@@ -172,7 +172,7 @@ impl Turn<'_> {
         {
             return Some(Gate::Boundary(boundary));
         }
-        let leaf = template.container.is_some() || template.script.is_some();
+        let leaf = kind_of(template).is_some_and(NodeKind::tasked);
         (leaf && !self.pods_have_room()).then_some(Gate::Run)
     }
 
@@ -318,7 +318,7 @@ fn check_when(condition: &str, scope: &Scope<'_>) -> Result<(), Verdict> {
 }
 
 pub(super) fn kind_of(template: &Template) -> Option<NodeKind> {
-    if template.container.is_some() || template.script.is_some() {
+    if template.container.is_some() || template.script.is_some() || template.container_set.is_some() {
         Some(NodeKind::Pod)
     } else if template.steps.is_some() {
         Some(NodeKind::Steps)

@@ -118,6 +118,9 @@ impl Run {
                     slot.body = Body::Leaf(Leaf::Running);
                 }
             }
+            Fact::Progressed { node, done, total } => {
+                self.change_share(*node, |node| node.progress = Some(Box::new((*done, *total))));
+            }
             Fact::Stopping { node, message } => {
                 let slot = &mut self.state.nodes[node.at()];
                 slot.body = Body::Leaf(Leaf::Stopping);
@@ -199,6 +202,7 @@ impl Run {
             outbound: Vec::new(),
             inputs: (!added.inputs.is_empty()).then(|| Box::new(added.inputs.clone())),
             outputs: None,
+            progress: None,
             barred: added.barred,
             lock: None,
             body: Body::Plain,
@@ -217,7 +221,9 @@ impl Run {
             self.settle_unless_followed(at);
         }
         if added.kind.executable() {
-            self.state.progress.1 += 1;
+            let (done, total) = self.state.node(at).share();
+            self.state.progress.0 += done;
+            self.state.progress.1 += total;
             if open && added.kind.tasked() && !added.barred {
                 self.todo.queued.push(at);
             }
@@ -297,7 +303,7 @@ impl Run {
                     retry.message = None;
                     retry.wake = None;
                 }
-                (Role::Hook(_), _) => {}
+                (Role::Hook(_) | Role::Container(_), _) => {}
                 (role, body) => unreachable!("a node of role {role:?} cannot join a parent with body {body:?}"),
             },
             (role, None) => unreachable!("a node of role {role:?} has a parent"),
@@ -328,18 +334,14 @@ impl Run {
 
     fn finish(&mut self, finished: &NodeFinished) {
         let at = finished.node;
+        self.change_share(at, |node| node.phase = finished.phase);
         let node = &mut self.state.nodes[at.at()];
-        let done_well = matches!(finished.phase, Phase::Succeeded | Phase::Skipped | Phase::Omitted);
-        node.phase = finished.phase;
         node.message = (!finished.message.is_empty()).then(|| finished.message.as_str().into());
         node.finished = Some(finished.at);
         node.wake = None;
         node.outbound.clone_from(&finished.outbound);
         if !finished.outputs.is_empty() {
             node.outputs = Some(Box::new(finished.outputs.clone()));
-        }
-        if done_well && node.kind.executable() {
-            self.state.progress.0 += 1;
         }
         let called = matches!(node.role, Role::Step { .. } | Role::Task(_) | Role::Item(_));
         if finished.phase.bad()
@@ -354,6 +356,18 @@ impl Run {
         node.lock = None;
         self.instances.remove(&at);
         self.settle_unless_followed(at);
+    }
+
+    /// Changes a node, and the sum of all work with it.
+    fn change_share(&mut self, at: NodeIx, change: impl FnOnce(&mut Node)) {
+        let node = &mut self.state.nodes[at.at()];
+        let before = node.share();
+        change(node);
+        if node.kind.executable() {
+            let (done, total) = node.share();
+            let sum = &mut self.state.progress;
+            *sum = (sum.0 + done - before.0, sum.1 + total - before.1);
+        }
     }
 
     /// A boundary that is over forgets what only its own calls could ask for.

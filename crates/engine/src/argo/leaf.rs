@@ -4,10 +4,10 @@ use octoflow_model::{
     AttemptId, Fact, NodeIx, Order, Report, Time,
     argo::{NodeKind, Phase, Shutdown},
     fact::{InputValues, OutputValues, Role},
-    order::{End, Exit},
+    order::End,
 };
 
-use super::{duration, node::Leaf, program::Recipe, turn::Turn};
+use super::{duration, node::Leaf, pod, program::Recipe, turn::Turn};
 
 impl Turn<'_> {
     pub fn attempt_id(&self, at: NodeIx) -> AttemptId {
@@ -65,6 +65,7 @@ impl Turn<'_> {
         match self.build_task(at) {
             Ok((task, deadline)) => {
                 self.decide(Fact::Launched { node: at, at: self.now, deadline });
+                self.add_containers(at);
                 self.orders.push(Order::Start { attempt: self.attempt_id(at), task: Box::new(task) });
             }
             Err(message) => self.finish(at, Phase::Error, message),
@@ -94,6 +95,12 @@ impl Turn<'_> {
                 self.ended(at, leaf, *end);
                 self.orders.push(Order::Forget { attempt });
             }
+            Report::Container { member, .. } => self.container_stands(at, &member),
+            Report::Progress { done, total, .. } => {
+                if self.run.state.node(at).progress.as_deref() != Some(&(done, total)) {
+                    self.decide(Fact::Progressed { node: at, done, total });
+                }
+            }
             Report::Lost { why, .. } => {
                 let told =
                     self.run.state.node(at).message.as_deref().filter(|_| leaf == Leaf::Stopping).map(str::to_owned);
@@ -112,7 +119,10 @@ impl Turn<'_> {
         {
             self.decide(Fact::Started { node: at, at: started });
         }
-        let (mut phase, mut message) = judge(&end.exit);
+        let (mut phase, mut message) = match self.instance(at) {
+            Ok(instance) => pod::verdict(&instance.template, &end),
+            Err(why) => (Phase::Error, why),
+        };
         let (mut outputs, missing) = self.collected(at, &end);
         if phase == Phase::Succeeded
             && let Some(missing) = missing
@@ -131,6 +141,7 @@ impl Turn<'_> {
         if phase == Phase::Succeeded {
             self.export(at, &outputs);
         }
+        self.close_containers(at, &end.members, phase, &message);
         self.finish_with(at, phase, message, outputs, Vec::new());
     }
 
@@ -184,17 +195,5 @@ impl Turn<'_> {
             Ok(instance) => super::outputs::of_leaf(&instance.template, end),
             Err(why) => (OutputValues::default(), Some(why)),
         }
-    }
-}
-
-fn judge(exit: &Exit) -> (Phase, String) {
-    match exit {
-        Exit::Code(0) => (Phase::Succeeded, String::new()),
-        Exit::Code(_) | Exit::Signal(_) => {
-            let code = exit.code().unwrap_or(-1);
-            (Phase::Failed, format!("main: Error (exit code {code})"))
-        }
-        Exit::NotStarted(why) => (Phase::Failed, format!("main: StartError (exit code 128): {why}")),
-        Exit::Surroundings(why) => (Phase::Error, why.clone()),
     }
 }

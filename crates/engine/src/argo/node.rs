@@ -37,6 +37,8 @@ pub struct Node {
     pub outbound: Vec<NodeIx>,
     pub inputs: Option<Box<InputValues>>,
     pub outputs: Option<Box<OutputValues>>,
+    /// How far its task says it is: so much of so much.
+    pub progress: Option<Box<(u32, u32)>>,
     /// It may not go on before it holds its locks.
     pub barred: bool,
     /// The locks it wants or holds; none once it is over.
@@ -152,6 +154,13 @@ impl Node {
             Body::Leaf(leaf) => Some(*leaf),
             _ => None,
         }
+    }
+
+    /// Its own share of the work, done and in all, when progress counts it.
+    pub fn share(&self) -> (u64, u64) {
+        let (done, total) = self.progress.as_deref().copied().unwrap_or((0, 1));
+        let well = matches!(self.phase, Phase::Succeeded | Phase::Skipped | Phase::Omitted);
+        (u64::from(if well { total } else { done }), u64::from(total))
     }
 
     /// Counted against parallelism limits while it is not final.

@@ -52,8 +52,8 @@ pub struct State {
     pub active_children: HashMap<NodeIx, u32>,
     /// By open boundary: the calls in it that ended badly, after their last attempt.
     pub failed_children: HashMap<NodeIx, u32>,
-    /// Tasks done well, and tasks known so far.
-    pub progress: (u32, u32),
+    /// The work done, and the work known so far: one for each task unless it says more about itself.
+    pub progress: (u64, u64),
     /// The gauges that follow the run and its nodes while it is open.
     pub following: Vec<Metered>,
     /// Why the last metric that could not be read could not.

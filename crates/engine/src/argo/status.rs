@@ -3,7 +3,7 @@
 
 use octoflow_model::{
     NodeIx,
-    argo::{NodeKind, Phase, RunPhase},
+    argo::{NodeKind, RunPhase},
     fact::{ArtifactValue, InputValues, OutputArtifactValue, OutputValues, Role},
 };
 use serde_json::{Map, Value, json};
@@ -202,7 +202,7 @@ fn exported(state: &State) -> Value {
 }
 
 /// One node as `status.nodes` has it.
-fn node(run: &Run, at: NodeIx, progress: (u32, u32), usage: &Usage) -> Value {
+fn node(run: &Run, at: NodeIx, progress: (u64, u64), usage: &Usage) -> Value {
     let state = &run.state;
     let node = state.node(at);
     let mut fields = Map::new();
@@ -277,23 +277,25 @@ fn flag(node: &Node) -> Option<Value> {
     match node.role {
         Role::Attempt(_) => Some(json!({"retried": true})),
         Role::Hook(_) | Role::Exit => Some(json!({"hooked": true})),
-        Role::Entry | Role::Group(_) | Role::Step { .. } | Role::Task(_) | Role::Item(_) => None,
+        Role::Entry | Role::Group(_) | Role::Step { .. } | Role::Task(_) | Role::Item(_) | Role::Container(_) => None,
     }
 }
 
 /// Each node's share of the work: its own if it is a task, else the sum of what belongs to it. Children come after
 /// their parents, so one walk from the end adds everything up.
-fn progress(state: &State) -> Vec<(u32, u32)> {
+fn progress(state: &State) -> Vec<(u64, u64)> {
     let mut sums = vec![(0, 0); state.nodes.len()];
     for (at, node) in state.nodes.iter().enumerate().rev() {
+        let mut whole: (u64, u64) = sums[at];
         if node.kind.executable() {
-            let done = matches!(node.phase, Phase::Succeeded | Phase::Skipped | Phase::Omitted);
-            sums[at].0 += u32::from(done);
-            sums[at].1 += 1;
+            let own = node.share();
+            whole = (whole.0 + own.0, whole.1 + own.1);
+            // A pod speaks for itself, and for its containers only to those above it.
+            sums[at] = own;
         }
         if let Some(parent) = node.parent {
-            sums[parent.at()].0 += sums[at].0;
-            sums[parent.at()].1 += sums[at].1;
+            sums[parent.at()].0 += whole.0;
+            sums[parent.at()].1 += whole.1;
         }
     }
     sums

@@ -11,13 +11,18 @@ use octoflow_model::{
 use super::{ident, instance::Instance, turn::Turn};
 
 mod environment;
+mod patch;
+mod pod;
 mod quantity;
 mod volumes;
 
+pub(super) use patch::flaw as patch_flaw;
 pub(super) use quantity::{resources, thousandths};
 
 /// Where a script's source lies inside its task.
 pub(crate) const SCRIPT_PATH: &str = "/argo/staging/script";
+/// The environment variable with the file in which a task may tell its progress.
+const PROGRESS_VARIABLE: &str = "ARGO_PROGRESS_FILE";
 /// How long a task gets to end after the polite signal, when its template does not say.
 const GRACE_S: u64 = 30;
 
@@ -29,25 +34,33 @@ impl Turn<'_> {
         let deadline = self.leaf_deadline(at, template)?;
         let node = self.run.state.node(at);
         let name = ident::pod_name(&self.run.state.name, &node.name, node.template.as_deref().unwrap_or_default());
-        let (container, source) = match (&template.container, &template.script) {
-            (Some(container), _) => (container, None),
-            (None, Some(script)) => {
-                (&script.container, Some(script.source.as_str()).filter(|source| !source.is_empty()))
+        let set = template.container_set.as_ref();
+        let (container, source) = match (&template.container, &template.script, set) {
+            (Some(container), ..) => (Some(container), None),
+            (None, Some(script), _) => {
+                (Some(&script.container), Some(script.source.as_str()).filter(|source| !source.is_empty()))
             }
-            (None, None) => return Err(format!("template '{}' runs no container", template.name)),
+            (None, None, Some(set)) => (pod::spokesman(set), None),
+            (None, None, None) => return Err(format!("template '{}' runs no container", template.name)),
         };
+        self.check_patches(at, template)?;
         let mut files = Vec::new();
         let mut mounts = Vec::new();
-        self.mount_volumes(at, template, container, &mut files, &mut mounts)?;
-        let mut main = self.main_container(at, container, &name)?;
+        let mut main = task::Container::default();
+        if let Some(container) = container {
+            self.mount_volumes(at, template, container, &mut files, &mut mounts)?;
+            main = self.main_container(at, container, &name)?;
+        }
         if let Some(source) = source {
             files.push(File { path: SCRIPT_PATH.to_owned(), contents: source.as_bytes().to_vec(), mode: 0o755 });
             main.args.push(SCRIPT_PATH.to_owned());
         }
         let task = Task {
+            pod: self.pod(at, template, &main, &mounts, &name)?.map(Box::new),
             main,
             files,
             mounts,
+            progress: Some(PROGRESS_VARIABLE.to_owned()),
             inputs: self.input_artifacts(at, template)?,
             wanted: self.wanted(at, &instance, &name)?,
             resources: resources(template),
@@ -104,7 +117,7 @@ impl Turn<'_> {
 
     fn wanted(&self, at: NodeIx, instance: &Instance, pod: &str) -> Result<Wanted, String> {
         let template = &instance.template;
-        let mut wanted = Wanted { result: self.result_is_wanted(at), ..Wanted::default() };
+        let mut wanted = Wanted { result: self.result_is_wanted(at, template), ..Wanted::default() };
         for parameter in &template.outputs.parameters {
             if let Some(path) = parameter.value_from.as_ref().and_then(|from| from.path.clone()) {
                 wanted.parameters.push((parameter.name.clone(), path));
@@ -127,7 +140,10 @@ impl Turn<'_> {
     }
 
     /// Some text of the caller refers to this call's result, or a metric of its own does.
-    fn result_is_wanted(&self, at: NodeIx) -> bool {
+    fn result_is_wanted(&self, at: NodeIx, template: &Template) -> bool {
+        if template.container_set.as_ref().is_some_and(|set| pod::spokesman(set).is_none()) {
+            return false;
+        }
         self.run.recipe_of(at).reads_result
             || self.run.site_of(at).is_some_and(|(boundary, place, _)| {
                 let caller = self.run.recipe_of(boundary);

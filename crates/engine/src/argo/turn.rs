@@ -127,6 +127,7 @@ impl<'a> Turn<'a> {
         outputs: OutputValues,
         outbound: Vec<NodeIx>,
     ) {
+        self.close_containers(at, &[], phase, &message);
         self.decide(Fact::Finished(Box::new(NodeFinished {
             node: at,
             phase,

@@ -21,11 +21,20 @@ pub(crate) struct Answer {
     /// Output parameters; `None` for a file that is not there.
     pub(crate) parameters: Vec<(String, Option<String>)>,
     pub(crate) no_artifacts: Vec<String>,
+    /// How its containers end, when it has several; `None` for one that was never started. The others end well.
+    pub(crate) containers: Vec<(String, Option<i32>)>,
 }
 
 impl Answer {
     pub(crate) fn ends(ending: Ending) -> Self {
-        Self { ending, after: Duration::from_secs(1), result: None, parameters: Vec::new(), no_artifacts: Vec::new() }
+        Self {
+            ending,
+            after: Duration::from_secs(1),
+            result: None,
+            parameters: Vec::new(),
+            no_artifacts: Vec::new(),
+            containers: Vec::new(),
+        }
     }
 
     pub(crate) fn after(mut self, seconds: u64) -> Self {

@@ -48,6 +48,8 @@ fn read_answer(answer: &Value) -> Answer {
         .flatten()
         .filter_map(|name| name.as_str().map(str::to_owned))
         .collect();
+    let containers = answer["containers"].as_object().into_iter().flatten();
+    made.containers = containers.map(|(name, code)| (name.clone(), code.as_i64().map(|code| code as i32))).collect();
     made
 }
 

@@ -18,6 +18,7 @@ mod locks;
 mod meters;
 mod names;
 mod parallel;
+mod pods;
 mod properties;
 mod reasons;
 mod referred;

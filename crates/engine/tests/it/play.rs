@@ -22,6 +22,7 @@ use octoflow_model::{
     fact::{Known, Stored, Submission},
     meta::KeyedData,
     order::{Collected, End, Exit, Found},
+    pod::{MemberEnd, Part},
     task::StoredArtifact,
 };
 use serde_json::Value;
@@ -393,7 +394,13 @@ impl Flight {
         let ended = |exit| Report::Ended {
             attempt,
             at: now,
-            end: Box::new(End { exit, started: Some(now), collected: self.collected(), log_truncated: false }),
+            end: Box::new(End {
+                exit,
+                started: Some(now),
+                collected: self.collected(),
+                log_truncated: false,
+                members: self.members(now),
+            }),
         };
         if self.stopped {
             return ended(Exit::Signal(15));
@@ -406,6 +413,27 @@ impl Flight {
             Ending::Lost(why) => Report::Lost { attempt, at: now, why: why.clone() },
             Ending::Never => unreachable!("what never ends never lands"),
         }
+    }
+
+    /// The ends of its containers, unless it ended before it had any.
+    fn members(&self, now: Time) -> Vec<MemberEnd> {
+        let members = self.task.pod.iter().flat_map(|pod| &pod.members);
+        let lived = matches!(self.answer.ending, Ending::Exit(_) | Ending::Never) || self.stopped;
+        members
+            .filter(|_| lived)
+            .map(|member| {
+                let name = &member.container.name;
+                let told = self.answer.containers.iter().find(|(told, _)| told == name).map(|(_, code)| *code);
+                let exit = match (told, self.stopped) {
+                    (_, true) => Some(Exit::Signal(15)),
+                    (Some(code), _) => code.map(Exit::Code),
+                    (None, _) if member.part == Part::Sidecar => Some(Exit::Signal(15)),
+                    (None, _) => Some(Exit::Code(0)),
+                };
+                let at = exit.as_ref().map(|_| now);
+                MemberEnd { name: name.clone(), started: at, ended: at, exit }
+            })
+            .collect()
     }
 
     /// What was wanted, as far as the script does not say otherwise: the task's last argument.

@@ -28,7 +28,13 @@ fn submit(engine: &mut Engine, run: u64, spec: &str) -> Outcome {
 }
 
 fn end(engine: &mut Engine, attempt: AttemptId) -> Outcome {
-    let end = End { exit: Exit::Code(0), started: None, collected: Collected::default(), log_truncated: false };
+    let end = End {
+        exit: Exit::Code(0),
+        started: None,
+        collected: Collected::default(),
+        log_truncated: false,
+        members: Vec::new(),
+    };
     engine.handle(Input::Report(Report::Ended { attempt, at: DAWN, end: Box::new(end) }), DAWN)
 }
 

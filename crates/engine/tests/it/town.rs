@@ -88,7 +88,8 @@ impl Town {
         let attempt = self.flights.remove(flight);
         self.now = self.now.saturating_add(Duration::from_secs(1));
         let exit = Exit::Code(code);
-        let end = End { exit, started: None, collected: Collected::default(), log_truncated: false };
+        let end =
+            End { exit, started: None, collected: Collected::default(), log_truncated: false, members: Vec::new() };
         self.input(Input::Report(Report::Ended { attempt, at: self.now, end: Box::new(end) }));
         attempt
     }

@@ -40,6 +40,7 @@ pub struct Template {
     pub metadata: TemplateMetadata,
     pub priority: Option<i32>,
     pub termination_grace_period_seconds: Option<u64>,
+    pub pod_spec_patch: Option<Text>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

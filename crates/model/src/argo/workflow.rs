@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Arguments, Hook, IntOrText, Metrics, RetryStrategy, Shutdown, Synchronization};
+use super::{Arguments, Hook, IntOrText, Metrics, RetryStrategy, Shutdown, Synchronization, Text};
 use crate::{meta::Metadata, task::Labels};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -39,6 +39,7 @@ pub struct Spec {
     pub workflow_template_ref: Option<WorkflowTemplateRef>,
     pub workflow_metadata: Option<WorkflowMetadata>,
     pub metrics: Option<Metrics>,
+    pub pod_spec_patch: Option<Text>,
 }
 
 /// Where the rest of the specification comes from.

@@ -1,7 +1,7 @@
 //! `octoflow logs NAME [NODE]`: what the steps wrote, lines of all nodes merged by time, or one node byte by byte.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeSet, HashMap, VecDeque},
     thread,
     time::Duration,
 };
@@ -30,14 +30,16 @@ use crate::{
 /// How often a log that is being followed is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// What a step's own container is called.
+const MAIN: &str = "main";
+
+/// The type of a node that is one container of a set.
+const CONTAINER: &str = "Container";
+
 /// A pattern may take this much memory when compiled.
 const LARGEST_PATTERN: usize = 1 << 20;
 
 pub(crate) fn logs(args: &Logs, context: &Context) -> Result<Exit> {
-    if args.container != "main" {
-        let text = format!("there is no container `{}`; a step's own container is called `main`", args.container);
-        return Err(Failure::not_found(text).into());
-    }
     let (local, row) = Local::find_in(&context.data_dir, args.namespace.or_default(), &args.name)?;
     if args.output.is_some() {
         return raw(args, context, &local, &row);
@@ -48,6 +50,7 @@ pub(crate) fn logs(args: &Logs, context: &Context) -> Result<Exit> {
     } else {
         print(args, &local, &row, &mut printer)?
     }
+    printer.container_was_there()?;
     Ok(Exit::Succeeded)
 }
 
@@ -55,12 +58,14 @@ fn print(args: &Logs, local: &Local, row: &RunRow, printer: &mut Printer) -> Res
     let object = local.object(row)?;
     let steps = steps(args, local, row, &object)?;
     printer.know(&steps);
+    printer.narrow(Workflow::new(&object), args.node.as_deref());
     let files = local.logs();
     if let Some(tail) = args.tail {
         let mut kept = Vec::new();
         for (number, step) in steps.iter().enumerate() {
-            let lines = Source::open(number, &files, step.attempt).finish()?;
-            kept.extend(last(lines.into_iter().filter(|line| printer.wants(line)), tail));
+            let mut lines = Source::open(number, &files, step.attempt).finish()?;
+            lines.retain(|line| printer.wants(line));
+            kept.extend(last(lines.into_iter(), tail));
         }
         kept.sort_by_key(|line| line.at);
         return kept.iter().try_for_each(|line| printer.print(line));
@@ -108,6 +113,7 @@ fn follow(args: &Logs, local: &Local, mut row: RunRow, printer: &mut Printer) ->
             }
         }
         printer.know(&known);
+        printer.narrow(Workflow::new(&object), args.node.as_deref());
         let mut lines = Vec::new();
         for source in sources.values_mut() {
             lines.extend(source.look()?);
@@ -143,7 +149,12 @@ fn raw(args: &Logs, context: &Context, local: &Local, row: &RunRow) -> Result<Ex
     };
     let files = local.logs();
     let mut reader = files.read(step.attempt);
+    let narrowed = container_named(Workflow::new(&object), args.node.as_deref());
+    let wanted = args.container.clone().or(narrowed);
+    let wanted = wanted.as_deref().filter(|name| *name != MAIN);
+    let mut found = false;
     let print = |frame: Frame| match frame.stream {
+        Stream::Stdout | Stream::Stderr if frame.container.as_deref() != wanted => Ok(()),
         Stream::Stdout => context.output.bytes(&frame.bytes),
         Stream::Stderr => context.output.error_bytes(&frame.bytes),
         Stream::Note => {
@@ -154,10 +165,14 @@ fn raw(args: &Logs, context: &Context, local: &Local, row: &RunRow) -> Result<Ex
     loop {
         let over = !args.follow || local.find(&row.namespace, &row.name)?.archived;
         while let Some(frame) = reader.next_frame()? {
+            found |= frame.container.as_deref() == wanted;
             print(frame)?;
         }
         if over {
-            return Ok(Exit::Succeeded);
+            return match wanted {
+                Some(name) if !found => Err(no_container(name, &BTreeSet::new())),
+                _ => Ok(Exit::Succeeded),
+            };
         }
         thread::sleep(LOOK);
     }
@@ -213,9 +228,34 @@ fn pick<'a>(workflow: Workflow<'a>, wanted: Option<&str>) -> Result<Vec<Node<'a>
         return Err(Failure::not_found(text).help(help).into());
     }
     let below = |node: &Node<'_>, above: &Node<'_>| {
-        node.name().strip_prefix(above.name()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[', '(']))
+        // A container's output is in the log of its pod.
+        above.kind() == CONTAINER && above.boundary() == node.id()
+            || node
+                .name()
+                .strip_prefix(above.name())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[', '(']))
     };
     Ok(pods().filter(|node| named.iter().any(|above| below(node, above))).collect())
+}
+
+/// The container that is meant when a node that is one is named.
+fn container_named(workflow: Workflow<'_>, wanted: Option<&str>) -> Option<String> {
+    let wanted = wanted?;
+    let nodes = workflow.nodes();
+    let mut named = nodes.iter().filter(|node| [node.display(), node.name(), node.id()].contains(&wanted));
+    let first = named.next()?;
+    (first.kind() == CONTAINER && named.all(|node| node.kind() == CONTAINER)).then(|| first.display().to_owned())
+}
+
+fn no_container(name: &str, heard: &BTreeSet<String>) -> anyhow::Error {
+    let failure = Failure::not_found(format!("no container `{name}` wrote anything"));
+    let others: Vec<&str> = heard.iter().map(String::as_str).collect();
+    let help = match names::suggestion(name, others.iter().copied()) {
+        Some(help) => help,
+        None if others.is_empty() => format!("a step's own container is called `{MAIN}`"),
+        None => format!("these did: {}", others.join(", ")),
+    };
+    failure.help(help).into()
 }
 
 /// Turns lines into what is asked for.
@@ -226,6 +266,10 @@ struct Printer {
     grep: Option<Regex>,
     timestamps: bool,
     prefix: bool,
+    /// Only what this container wrote.
+    container: Option<String>,
+    /// The containers that wrote something.
+    heard: BTreeSet<String>,
 }
 
 impl Printer {
@@ -246,6 +290,8 @@ impl Printer {
             grep: grep.transpose()?,
             timestamps: args.timestamps,
             prefix: !args.no_prefix,
+            container: args.container.clone(),
+            heard: BTreeSet::new(),
         })
     }
 
@@ -253,9 +299,29 @@ impl Printer {
         self.labels = steps.iter().map(|step| step.label.clone()).collect();
     }
 
-    fn wants(&self, line: &Line) -> bool {
-        self.since.is_none_or(|since| line.at >= since)
+    /// Naming a container as a node asks for its output alone.
+    fn narrow(&mut self, workflow: Workflow<'_>, node: Option<&str>) {
+        if self.container.is_none() {
+            self.container = container_named(workflow, node);
+        }
+    }
+
+    fn wants(&mut self, line: &Line) -> bool {
+        let container = line.container.as_deref().unwrap_or(MAIN);
+        if !self.heard.contains(container) {
+            self.heard.insert(container.to_owned());
+        }
+        self.container.as_deref().is_none_or(|wanted| wanted == container)
+            && self.since.is_none_or(|since| line.at >= since)
             && self.grep.as_ref().is_none_or(|grep| grep.is_match(&line.bytes))
+    }
+
+    /// A container that was asked for and that nobody has heard of is a mistake.
+    fn container_was_there(&self) -> Result<()> {
+        match self.container.as_deref().filter(|name| *name != MAIN && !self.heard.contains(*name)) {
+            Some(name) => Err(no_container(name, &self.heard)),
+            None => Ok(()),
+        }
     }
 
     fn print(&self, line: &Line) -> Result<()> {
@@ -275,7 +341,8 @@ pub(crate) fn rendered(
 ) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(line.bytes.len() + label.len() + 40);
     if prefix {
-        bytes.extend(paint.paint(&format!("{label}:"), stable(label)).as_bytes());
+        let container = line.container.as_deref().map(|name| format!(".{name}")).unwrap_or_default();
+        bytes.extend(paint.paint(&format!("{label}{container}:"), stable(label)).as_bytes());
         bytes.push(b' ');
     }
     if timestamps {
@@ -303,10 +370,17 @@ mod tests {
 
     #[test]
     fn a_line_begins_with_its_node_and_keeps_its_bytes() {
-        let line =
-            Line { at: Time(1_700_000_000_123_000), source: 0, stream: Stream::Stdout, bytes: b"a\xffb".to_vec() };
+        let line = Line {
+            at: Time(1_700_000_000_123_000),
+            source: 0,
+            stream: Stream::Stdout,
+            container: None,
+            bytes: b"a\xffb".to_vec(),
+        };
         assert_eq!(rendered(&line, "step", true, false, Paint::OFF), b"step: a\xffb\n");
         assert_eq!(rendered(&line, "step", false, true, Paint::OFF), b"2023-11-14T22:13:20.123Z a\xffb\n");
+        let line = Line { container: Some("side".into()), ..line };
+        assert_eq!(rendered(&line, "step", true, false, Paint::OFF), b"step.side: a\xffb\n");
     }
 
     #[test]

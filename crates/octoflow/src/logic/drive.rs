@@ -107,10 +107,11 @@ enum Act {
     Look,
 }
 
-#[derive(Clone, Copy)]
 enum Event {
     Runs(AttemptId),
     Lands(AttemptId),
+    /// It tells of itself while it runs.
+    Tells(Report),
 }
 
 struct Flight {
@@ -215,13 +216,11 @@ impl<'a> Stage<'a> {
     }
 
     fn event(&mut self) {
-        let due =
-            self.queue.first_key_value().filter(|((at, _), _)| *at <= self.now).map(|(key, event)| (*key, *event));
-        let Some((key, event)) = due else {
+        let due = self.queue.first_key_value().is_some_and(|((at, _), _)| *at <= self.now);
+        let Some((_, event)) = due.then(|| self.queue.pop_first()).flatten() else {
             self.input(Input::Tick);
             return;
         };
-        self.queue.remove(&key);
         match event {
             Event::Runs(attempt) => {
                 if let Some(flight) = self.flights.get_mut(&attempt) {
@@ -230,6 +229,11 @@ impl<'a> Stage<'a> {
                 }
             }
             Event::Lands(attempt) => self.land(attempt),
+            Event::Tells(report) => {
+                if self.flights.contains_key(&report.attempt()) {
+                    self.input(Input::Report(report));
+                }
+            }
         }
     }
 
@@ -384,14 +388,26 @@ impl<'a> Stage<'a> {
         };
         self.played.launches.push(Launch { run, node, at: self.now, task: task.clone() });
         let begins = self.now.saturating_add(answer.pending);
-        let lands = begins.saturating_add(answer.after);
+        let crew = answer.crew(&task);
+        // A task of several containers is over when its work is.
+        let after = match &crew {
+            Some(crew) => crew.end().map(|(after, _)| after),
+            None => (!matches!(answer.ending, Ending::Never)).then_some(answer.after),
+        };
         let mut plan = |at: Time, event: Event| {
             self.turn += 1;
             self.queue.insert((at, self.turn), event);
             (at, self.turn)
         };
         let runs_at = answer.runs().then(|| plan(begins, Event::Runs(attempt)));
-        let lands_at = (!matches!(answer.ending, Ending::Never)).then(|| plan(lands, Event::Lands(attempt)));
+        for (at, member) in crew.iter().flat_map(|crew| crew.news(begins)) {
+            plan(at, Event::Tells(Report::Container { attempt, at, member: Box::new(member) }));
+        }
+        for (after, (done, total)) in &answer.progress {
+            let at = begins.saturating_add(*after);
+            plan(at, Event::Tells(Report::Progress { attempt, at, done: *done, total: *total }));
+        }
+        let lands_at = after.map(|after| plan(begins.saturating_add(after), Event::Lands(attempt)));
         self.flights.insert(attempt, Flight { answer, task, runs_at, lands_at, started: None, told: None });
         self.active[run] += 1;
         self.played.crowds[run] = self.played.crowds[run].max(self.active[run]);
@@ -437,6 +453,11 @@ impl<'a> Stage<'a> {
             node: &node.name,
             display: state.display_of(attempt.task),
             template: node.template.as_deref().map_or("", refer::bare),
+            daemon: node
+                .template
+                .as_deref()
+                .and_then(|key| run.program.recipe(key))
+                .is_some_and(|recipe| recipe.template.daemon == Some(true)),
             attempt: tries,
             call: 0,
             parameters: inputs.iter().flat_map(|inputs| inputs.parameters.iter().cloned()).collect(),

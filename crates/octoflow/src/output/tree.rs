@@ -104,9 +104,9 @@ fn loop_index(display: &str) -> Option<u64> {
     digits[..end].parse().ok()
 }
 
-/// Omitted nodes and the containers of loops are not drawn at all.
+/// Omitted nodes and what only holds the items of a loop are not drawn at all.
 fn is_drawn(shape: &Shape<'_>) -> bool {
-    !(shape.phase == "Omitted" || matches!(shape.kind, "TaskGroup" | "Container"))
+    !(shape.phase == "Omitted" || shape.kind == "TaskGroup")
 }
 
 /// How a node takes part in the drawing.
@@ -208,6 +208,17 @@ mod tests {
             omitted,
         ]);
         assert_eq!(picture(&object), " w\n ├─A\n └─B\n   └─X");
+    }
+
+    #[test]
+    fn containers_stand_below_their_pod() {
+        let object = object(&[
+            node("w", "w", "DAG", "", 0, &["p"]),
+            node("p", "set", "Pod", "w", 0, &["c1"]),
+            node("c1", "first", "Container", "p", 1, &["c2"]),
+            node("c2", "second", "Container", "p", 2, &[]),
+        ]);
+        assert_eq!(picture(&object), " w\n └─set\n   ├─first\n   └─second");
     }
 
     #[test]

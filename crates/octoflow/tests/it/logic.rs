@@ -296,6 +296,57 @@ cases:
 }
 
 #[test]
+fn containers_of_a_task_live_beside_each_other() {
+    passes(
+        "
+workflow:
+  spec:
+    entrypoint: main
+    templates:
+    - name: main
+      steps: [[{name: s, template: set}], [{name: p, template: pod}]]
+    - name: set
+      containerSet:
+        containers:
+        - {name: a, image: i, command: [c]}
+        - {name: b, image: i, command: [c], dependencies: [a]}
+        - {name: main, image: i, command: [c], dependencies: [b]}
+    - name: pod
+      container: {image: i, command: [c]}
+      initContainers: [{name: before, image: i, command: [c]}]
+      sidecars: [{name: side, image: i, command: [c]}]
+cases:
+- name: one after the other
+  stubs:
+  - {template: set, after: 10s, containers: {b: {after: 5s}}, progress: [{after: 12s, is: 1/2}]}
+  - {template: pod, after: 1m, containers: {before: {after: 30s}}}
+  expect:
+    phase: Succeeded
+    duration: 1m55s
+    nodes:
+      s: {type: Pod, phase: Succeeded, duration: 25s, progress: 2/2}
+      '*s.*': {count: 3, phase: Succeeded, type: Container}
+      w[0].s.b: {finished: 15s}
+      p: {duration: 90s}
+    moments:
+    - {at: 13s, nodes: {'w[0].s.a': Succeeded, 'w[0].s.b': Running, 'w[0].s.main': Pending, s: {progress: 1/2}}}
+- name: what depends on a container that fails never runs
+  stubs: [{template: set, containers: {a: {exit: 2}}}]
+  expect:
+    phase: Failed
+    nodes: {'w[0].s.a': Failed, 'w[0].s.b': {phase: Error, message: {contains: \"dependency 'a'\"}}}
+- name: an init container that fails ends the task
+  stubs: [{template: pod, containers: {before: {exit: 1, after: 3s}}}]
+  expect: {phase: Failed, nodes: {p: {duration: 3s, message: {contains: 'before: Error (exit code 1)'}}}}
+- name: told to end, all of them end
+  stubs: [{template: set, after: 10s}]
+  commands: [{at: 12s, do: stop}]
+  expect: {phase: Failed, duration: 12s, nodes: {'w[0].s.a': Succeeded, 'w[0].s.b': Failed}}
+",
+    );
+}
+
+#[test]
 fn custom_metrics_outlive_a_restart() {
     passes(
         "

@@ -9,6 +9,7 @@ mod lint;
 mod logic;
 mod metrics;
 mod plan;
+mod pods;
 mod referred;
 mod run;
 mod stage;

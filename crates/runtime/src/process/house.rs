@@ -21,17 +21,18 @@ use std::{
 use octoflow_model::{
     ids::{AttemptId, RunId},
     order::{Collected, End, Exit, Order, Report},
+    pod::MemberEnd,
     task::Task,
 };
 
 use super::{
     collect,
     link::{Outbox, connect},
-    plan::{self, Ground},
+    plan::{self, Ground, Unplanned},
     pool::Pool,
     sys,
     view::{self, View},
-    wire::{Ending, FromSpawner, Hello, ToSpawner, next_frame},
+    wire::{Ending, FromSpawner, Hello, MemberEnding, ToSpawner, next_frame},
 };
 use crate::{artifacts::Store, logs::Logs, port::Sink};
 
@@ -120,7 +121,7 @@ impl House {
     fn launch(self: &Arc<Self>, attempt: AttemptId, task: &Arc<Task>) -> Option<ToSpawner> {
         let broken = lock(&self.broken).clone();
         let planned = match broken {
-            Some(why) => Err(Exit::Surroundings(why)),
+            Some(why) => Err(Exit::Surroundings(why).into()),
             None => plan::plan(attempt, task, self.isolated.load(Ordering::Relaxed), &self.ground),
         };
         let planned = planned.and_then(|planned| {
@@ -130,11 +131,17 @@ impl House {
         match planned {
             Ok(planned) if planned.stage => Some(ToSpawner::Prepare(planned.launch)),
             Ok(planned) => Some(ToSpawner::Start(planned.launch)),
-            Err(exit) => {
+            Err(Unplanned { exit, member }) => {
                 lock(&self.flights).remove(&attempt);
+                let mut members: Vec<MemberEnding> = Vec::new();
+                if let (Some(member), Some(pod)) = (member, &task.pod) {
+                    members.resize(pod.members.len(), MemberEnding { started: None, ended: None, exit: None });
+                    members[member].exit = Some(exit.clone().into());
+                }
+                let members = named(task, members);
                 // From a thread of ours: the caller must not find itself inside its own sink.
                 let house = Arc::clone(self);
-                self.pool.run(move || (house.sink)(vec![ended_at_once(attempt, exit)]));
+                self.pool.run(move || (house.sink)(vec![ended_at_once(attempt, exit, members)]));
                 None
             }
         }
@@ -232,9 +239,22 @@ impl House {
     ) {
         match message {
             FromSpawner::Started(attempt, at) => reports.push(Report::Started { attempt, at }),
-            FromSpawner::Ended(attempt, ending, has_root) => {
+            FromSpawner::Ended(attempt, ending, members, has_root) => {
                 let root = if has_root { riders.pop_front() } else { None };
-                reports.extend(self.ended(attempt, ending, root));
+                reports.extend(self.ended(attempt, ending, members, root));
+            }
+            FromSpawner::Member(attempt, at, member, ending) => {
+                let task = lock(&self.flights).get(&attempt).cloned();
+                let known = task.as_ref().and_then(|task| task.pod.as_ref()?.members.get(member as usize));
+                if let Some(known) = known {
+                    let member = Box::new(standing(&known.container.name, ending));
+                    reports.push(Report::Container { attempt, at, member });
+                }
+            }
+            FromSpawner::Progressed(attempt, at, done, total) => {
+                if lock(&self.flights).contains_key(&attempt) {
+                    reports.push(Report::Progress { attempt, at, done, total });
+                }
             }
             FromSpawner::Prepared(attempt) => {
                 let root = riders.pop_front();
@@ -255,12 +275,19 @@ impl House {
     }
 
     /// The report of an end, unless something must be collected first; then the pool reports.
-    fn ended(self: &Arc<Self>, attempt: AttemptId, ending: Ending, root: Option<OwnedFd>) -> Option<Report> {
+    fn ended(
+        self: &Arc<Self>,
+        attempt: AttemptId,
+        ending: Ending,
+        members: Vec<MemberEnding>,
+        root: Option<OwnedFd>,
+    ) -> Option<Report> {
         let task = lock(&self.flights).remove(&attempt)?;
+        let members = named(&task, members);
         let Ending { at, started, exit, log_truncated } = ending;
         let exit = Exit::from(exit);
         if task.wanted.is_empty() || started.is_none() {
-            let end = End { exit, started, collected: Collected::default(), log_truncated };
+            let end = End { exit, started, collected: Collected::default(), log_truncated, members };
             return Some(Report::Ended { attempt, at, end: Box::new(end) });
         }
         let house = Arc::clone(self);
@@ -268,7 +295,7 @@ impl House {
             let view = root.map(View::new);
             let collected = collect::collect(&house.logs, &house.store, attempt, &task, view.as_ref());
             drop(view);
-            let end = End { exit, started, collected, log_truncated };
+            let end = End { exit, started, collected, log_truncated, members };
             (house.sink)(vec![Report::Ended { attempt, at, end: Box::new(end) }]);
         });
         None
@@ -286,7 +313,7 @@ impl House {
                 Err(why) => {
                     house.outbox.post_to(generation, &ToSpawner::Abandon(attempt));
                     if lock(&house.flights).remove(&attempt).is_some() {
-                        (house.sink)(vec![ended_at_once(attempt, Exit::Surroundings(why))]);
+                        (house.sink)(vec![ended_at_once(attempt, Exit::Surroundings(why), Vec::new())]);
                     }
                 }
             }
@@ -322,6 +349,17 @@ impl House {
     }
 }
 
+/// The ends of a task's containers, in the order they stand in it.
+fn named(task: &Task, endings: Vec<MemberEnding>) -> Vec<MemberEnd> {
+    let members = task.pod.iter().flat_map(|pod| &pod.members);
+    let both = members.zip(endings);
+    both.map(|(member, ending)| standing(&member.container.name, ending)).collect()
+}
+
+fn standing(name: &str, MemberEnding { started, ended, exit }: MemberEnding) -> MemberEnd {
+    MemberEnd { name: name.to_owned(), started, ended, exit: exit.map(Exit::from) }
+}
+
 /// What cannot be removed stays; it was ours and harms nobody but the next task of this path, which is told.
 fn remove(path: &Path) {
     if fs::remove_file(path).is_err() {
@@ -329,8 +367,8 @@ fn remove(path: &Path) {
     }
 }
 
-fn ended_at_once(attempt: AttemptId, exit: Exit) -> Report {
-    let end = End { exit, started: None, collected: Collected::default(), log_truncated: false };
+fn ended_at_once(attempt: AttemptId, exit: Exit, members: Vec<MemberEnd>) -> Report {
+    let end = End { exit, started: None, collected: Collected::default(), log_truncated: false, members };
     Report::Ended { attempt, at: sys::now(), end: Box::new(end) }
 }
 

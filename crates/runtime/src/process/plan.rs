@@ -1,12 +1,17 @@
 //! From a task to what the spawner needs: which program, which environment, which files and mounts.
 //! Everything is decided here, so that the spawner only obeys. It touches no file of the task's.
 
-use std::path::{Path, PathBuf};
+mod pod;
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use octoflow_model::{
     ids::AttemptId,
     order::Exit,
-    task::{Archive, ArtifactSource, File, Mount, MountSource, Task},
+    task::{Archive, ArtifactSource, Container, File, Mount, MountSource, Task},
 };
 
 use super::{
@@ -36,33 +41,32 @@ pub(crate) fn working_dir(task: &Task) -> &str {
     task.main.working_dir.as_deref().unwrap_or("/")
 }
 
-pub(crate) fn plan(attempt: AttemptId, task: &Task, isolated: bool, ground: &Ground) -> Result<Planned, Exit> {
-    // Without isolation a directory of its own is the task's working directory and its TMPDIR.
-    let own_env = if isolated { Vec::new() } else { vec![("TMPDIR".to_owned(), ROOM.to_owned())] };
-    let (env, path) = ground.base.with(&own_env, &task.main.env);
-    let args = ground.programs.args(&task.main).map_err(Exit::NotStarted)?;
-    let program = ground.programs.find(args, &path).map_err(Exit::NotStarted)?;
-    let dir = match (&task.main.working_dir, isolated) {
-        (Some(dir), _) => Inside::new(dir, "/").map_err(Exit::NotStarted)?.path().to_string_lossy().into_owned(),
-        (None, true) => "/".to_owned(),
-        (None, false) => ROOM.to_owned(),
+/// Why an attempt cannot be planned, and which of its containers is the reason.
+#[derive(Debug)]
+pub(crate) struct Unplanned {
+    pub(crate) exit: Exit,
+    pub(crate) member: Option<usize>,
+}
+
+impl From<Exit> for Unplanned {
+    fn from(exit: Exit) -> Self {
+        Self { exit, member: None }
+    }
+}
+
+pub(crate) fn plan(attempt: AttemptId, task: &Task, isolated: bool, ground: &Ground) -> Result<Planned, Unplanned> {
+    let progress = task.progress.as_ref().map(|variable| (variable.as_str(), progress_file(isolated)));
+    let mut launch = match &task.pod {
+        None => run(attempt, &task.main, progress, isolated, ground)?,
+        Some(pod) => pod::supervisor(attempt, task, pod, progress, isolated, ground)?,
     };
-    let mut launch = Launch {
-        attempt,
-        isolated,
-        keep: !task.wanted.parameters.is_empty() || !task.wanted.artifacts.is_empty(),
-        tty: task.main.tty,
-        grace_ms: u64::try_from(task.grace.as_millis()).unwrap_or(u64::MAX),
-        called: program.args[0].clone(),
-        programs: program.places,
-        args: program.args,
-        env,
-        dir,
-        files: Vec::new(),
-        mounts: Vec::new(),
-    };
+    launch.keep = !task.wanted.parameters.is_empty() || !task.wanted.artifacts.is_empty();
+    launch.progress = progress.map(|(_, path)| path.to_owned());
+    if task.pod.is_none() {
+        launch.grace_ms = millis(task.grace);
+    }
     let mut occupied = Vec::new();
-    for file in task.files.iter().cloned().chain(raw_inputs(task)) {
+    for file in pod::files(task).map_err(Exit::Surroundings)?.into_iter().chain(raw_inputs(task)) {
         let path = Inside::new(&file.path, working_dir(task)).map_err(Exit::Surroundings)?;
         let mut laid =
             Laid { path: path.path().to_string_lossy().into_owned(), mode: file.mode, contents: Bytes(file.contents) };
@@ -81,9 +85,59 @@ pub(crate) fn plan(attempt: AttemptId, task: &Task, isolated: bool, ground: &Gro
             }
         }
     }
+    let mounts = pod::mounts(task).map_err(Exit::Surroundings)?;
     launch.mounts =
-        task.mounts.iter().filter_map(|mount| bind(mount, isolated, ground).transpose()).collect::<Result<_, _>>()?;
+        mounts.iter().filter_map(|mount| bind(mount, isolated, ground).transpose()).collect::<Result<_, _>>()?;
     Ok(Planned { launch: Box::new(launch), stage, occupied })
+}
+
+/// Where a task may tell how far it is. With isolation in the directory of scripts, which is private and in memory.
+fn progress_file(isolated: bool) -> &'static str {
+    if isolated { "/argo/progress" } else { "\0room/.progress" }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// How one container is started: which program, with what environment, where. Files and mounts are the attempt's.
+fn run(
+    attempt: AttemptId,
+    container: &Container,
+    progress: Option<(&str, &str)>,
+    isolated: bool,
+    ground: &Ground,
+) -> Result<Launch, Exit> {
+    let mut own_env = Vec::new();
+    if !isolated {
+        // Without isolation a directory of its own is the task's working directory and its TMPDIR.
+        own_env.push(("TMPDIR".to_owned(), ROOM.to_owned()));
+    }
+    own_env.extend(progress.map(|(variable, path)| (variable.to_owned(), path.to_owned())));
+    let (env, path) = ground.base.with(&own_env, &container.env);
+    let args = ground.programs.args(container).map_err(Exit::NotStarted)?;
+    let program = ground.programs.find(args, &path).map_err(Exit::NotStarted)?;
+    let dir = match (&container.working_dir, isolated) {
+        (Some(dir), _) => Inside::new(dir, "/").map_err(Exit::NotStarted)?.path().to_string_lossy().into_owned(),
+        (None, true) => "/".to_owned(),
+        (None, false) => ROOM.to_owned(),
+    };
+    Ok(Launch {
+        attempt,
+        isolated,
+        keep: false,
+        tty: container.tty,
+        grace_ms: 0,
+        called: program.args[0].clone(),
+        programs: program.places,
+        args: program.args,
+        env,
+        dir,
+        files: Vec::new(),
+        mounts: Vec::new(),
+        progress: None,
+        crew: None,
+    })
 }
 
 /// Whether an input must be unpacked or copied from the store, rather than written as a file.
@@ -110,19 +164,28 @@ fn raw_inputs(task: &Task) -> impl Iterator<Item = File> + '_ {
 /// Without isolation a file that is named as an argument (a script) lies in the attempt's own directory instead, and
 /// the argument follows it. Answers whether that was possible.
 fn move_aside(launch: &mut Launch, laid: &mut Laid, named: &str) -> bool {
-    if !launch.args.iter().any(|arg| arg == named || *arg == laid.path) {
-        return false;
-    }
     let name = Path::new(&laid.path).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let aside = format!("{ROOM}/.files/{}-{name}", launch.files.len());
-    for arg in launch.args.iter_mut().filter(|arg| *arg == named || **arg == laid.path) {
-        arg.clone_from(&aside);
+    let mut moved = false;
+    let members = launch.crew.iter_mut().flat_map(|crew| &mut crew.members).map(|member| &mut member.launch);
+    let members: Vec<&mut Launch> = members.collect();
+    let runs = if members.is_empty() { vec![launch] } else { members };
+    for run in runs {
+        if !run.args.iter().any(|arg| arg == named || *arg == laid.path) {
+            continue;
+        }
+        moved = true;
+        for arg in run.args.iter_mut().filter(|arg| *arg == named || **arg == laid.path) {
+            arg.clone_from(&aside);
+        }
+        if run.called == named || run.called == laid.path {
+            run.programs = vec![aside.clone()];
+        }
     }
-    if launch.called == named || launch.called == laid.path {
-        launch.programs = vec![aside.clone()];
+    if moved {
+        laid.path = aside;
     }
-    laid.path = aside;
-    true
+    moved
 }
 
 fn bind(mount: &Mount, isolated: bool, ground: &Ground) -> Result<Option<Bind>, Exit> {
@@ -223,17 +286,21 @@ mod tests {
         });
         let planned = plan(attempt(), &task, true, &ground()).unwrap();
         assert_eq!(planned.launch.mounts[0].source.as_deref(), Some("/data/claims/%2e.%2fx/%2e."));
-        assert!(matches!(plan(attempt(), &task, false, &ground()), Err(Exit::Surroundings(_))));
+        assert!(matches!(refused(&task, false), Exit::Surroundings(_)));
+    }
+
+    fn refused(task: &Task, isolated: bool) -> Exit {
+        plan(attempt(), task, isolated, &ground()).err().unwrap().exit
     }
 
     #[test]
     fn dot_dot_is_refused_everywhere() {
         let mut task = script();
         task.files[0].path = "/tmp/../etc/passwd".to_owned();
-        assert!(matches!(plan(attempt(), &task, true, &ground()), Err(Exit::Surroundings(_))));
+        assert!(matches!(refused(&task, true), Exit::Surroundings(_)));
         let mut task = script();
         task.main.working_dir = Some("/a/../..".to_owned());
-        assert!(matches!(plan(attempt(), &task, true, &ground()), Err(Exit::NotStarted(_))));
+        assert!(matches!(refused(&task, true), Exit::NotStarted(_)));
     }
 
     #[test]

@@ -3,8 +3,9 @@
 //! Read `turn` for the loop, `life` for what happens to an attempt, `slot` for isolation.
 
 mod attempt;
+mod crew;
 mod hands;
-mod launch;
+pub(super) mod launch;
 mod ledger;
 mod leftover;
 mod life;

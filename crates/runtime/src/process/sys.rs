@@ -203,6 +203,12 @@ pub(crate) fn new_session() {
     unsafe { libc::setsid() };
 }
 
+/// A file without a name that lives in memory as long as somebody holds it.
+pub(crate) fn memory_file(name: &CStr) -> io::Result<OwnedFd> {
+    // SAFETY: the name outlives the call, which makes a new descriptor.
+    owned(c_long::from(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) }))
+}
+
 /// Standard input becomes empty.
 pub(crate) fn close_stdin() -> io::Result<()> {
     let null = std::fs::File::open("/dev/null")?;

@@ -4,11 +4,12 @@
 use octoflow_model::{
     ids::{AttemptId, NodeIx, RunId},
     order::Exit,
+    pod::Part,
     time::Time,
 };
 
 /// Only `Hello`, `Welcome` and `Refused` must be readable by every version.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// Stands for the directory an attempt without isolation gets, which only the spawner knows. No text of a user's that
 /// can be executed contains a NUL.
@@ -220,6 +221,32 @@ records! {
         dir: String,
         files: Vec<Laid>,
         mounts: Vec<Bind>,
+        /// The file in which it may tell how far it is.
+        progress: Option<String>,
+        /// Its containers, when there are several; the program is then the supervisor.
+        crew: Option<Box<Crew>>,
+    }
+    /// The containers of one attempt and how they follow each other. The supervisor reads it from standard input.
+    Crew {
+        members: Vec<Member>,
+        retries: u32,
+        pause_ms: u64,
+        grace_ms: u64,
+    }
+    Member {
+        name: String,
+        part: Part,
+        /// How its output is marked in the log; the main container's is not.
+        label: Option<String>,
+        /// The members that must have ended well before it starts.
+        after: Vec<u32>,
+        launch: Launch,
+    }
+    /// How one container ended; everything is missing of one that was never started.
+    MemberEnding {
+        started: Option<Time>,
+        ended: Option<Time>,
+        exit: Option<Ended>,
     }
     /// A file to lay down before the start.
     Laid { path: String, mode: u32, contents: Bytes }
@@ -260,6 +287,17 @@ impl From<Ended> for Exit {
             Ended::Signal(signal) => Self::Signal(signal),
             Ended::NotStarted(why) => Self::NotStarted(why),
             Ended::Surroundings(why) => Self::Surroundings(why),
+        }
+    }
+}
+
+impl From<Exit> for Ended {
+    fn from(exit: Exit) -> Self {
+        match exit {
+            Exit::Code(code) => Self::Code(code),
+            Exit::Signal(signal) => Self::Signal(signal),
+            Exit::NotStarted(why) => Self::NotStarted(why),
+            Exit::Surroundings(why) => Self::Surroundings(why),
         }
     }
 }
@@ -311,13 +349,41 @@ choices! {
         2 = Refused(refused: Refused),
         3 = Started(attempt: AttemptId, at: Time),
         /// With a descriptor of the task's root riding along when the flag is set.
-        4 = Ended(attempt: AttemptId, ending: Ending, root: bool),
+        4 = Ended(attempt: AttemptId, ending: Ending, members: Vec<MemberEnding>, root: bool),
         /// A descriptor of the task's root rides along.
         5 = Prepared(attempt: AttemptId),
         /// Answer to `Adopt`: it certainly never started.
         6 = Fresh(attempt: AttemptId),
         /// Answer to `Adopt`: it may have started and nobody knows more.
         7 = Lost(attempt: AttemptId, why: String),
+        /// It tells how far it is.
+        8 = Progressed(attempt: AttemptId, at: Time, done: u32, total: u32),
+        /// How one of its containers stands, by its place in the list.
+        9 = Member(attempt: AttemptId, at: Time, member: u32, ending: MemberEnding),
+    }
+    /// What a supervisor says of its containers, by their place in the list.
+    FromPod {
+        1 = Output(member: u32, stderr: bool, bytes: Bytes),
+        2 = Began(member: u32, at: Time),
+        3 = Over(member: u32, at: Time, exit: Ended),
+    }
+}
+
+impl Wire for Part {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(match self {
+            Self::Init => 1,
+            Self::Main => 2,
+            Self::Sidecar => 3,
+        });
+    }
+    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+        Ok(match u8::get(from)? {
+            1 => Self::Init,
+            2 => Self::Main,
+            3 => Self::Sidecar,
+            _ => return Err(Garbled),
+        })
     }
 }
 
@@ -365,7 +431,8 @@ mod tests {
     fn frames_survive_the_wire_in_any_cut() {
         let ending =
             Ending { at: Time(5), started: None, exit: Ended::NotStarted("no".to_owned()), log_truncated: true };
-        let messages = [FromSpawner::Started(attempt(), Time(-3)), FromSpawner::Ended(attempt(), ending, true)];
+        let messages =
+            [FromSpawner::Started(attempt(), Time(-3)), FromSpawner::Ended(attempt(), ending, Vec::new(), true)];
         let mut bytes = Vec::new();
         for message in &messages {
             frame(message, &mut bytes);

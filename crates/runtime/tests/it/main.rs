@@ -9,6 +9,8 @@
 mod crash;
 mod isolation;
 mod outputs;
+mod pods;
+mod progress;
 mod rig;
 mod run;
 
@@ -18,7 +20,7 @@ use std::{
     process::ExitCode,
 };
 
-use octoflow_runtime::process::{SPAWNER_ARGUMENT, spawner_main};
+use octoflow_runtime::process::{POD_ARGUMENT, SPAWNER_ARGUMENT, pod_main, spawner_main};
 
 type Test = (&'static str, fn());
 
@@ -67,6 +69,36 @@ tests! {
         a_missing_input_is_the_surroundings_fault,
         evil_archives_are_refused,
         part_of_an_artifact_can_be_wanted;
+    pods:
+        init_containers_run_in_order_before_main,
+        a_failed_init_container_keeps_everything_else_from_running,
+        j24_a_sidecar_is_ended_when_main_has_ended,
+        j24_a_sidecar_that_ignores_the_polite_signal_is_killed_after_the_grace,
+        a_sidecar_is_there_when_main_runs,
+        a_sidecar_that_fails_by_itself_is_told,
+        containers_are_told_of_while_they_run,
+        a_set_follows_its_dependencies,
+        what_depends_on_a_failed_container_never_starts,
+        j25_a_container_of_a_set_is_tried_again,
+        j25_without_retries_one_failure_is_the_end,
+        output_is_marked_and_the_result_is_mains_alone,
+        g13_signals_of_containers_are_told,
+        a_polite_stop_reaches_main_first_and_starts_nothing_more,
+        whoever_ignores_a_stop_is_killed_after_the_grace,
+        a_kill_ends_every_container,
+        a_background_process_of_a_container_does_not_outlive_the_pod,
+        a_program_that_is_not_there_is_that_containers_fault,
+        an_unknown_image_is_that_containers_fault,
+        scratch_volumes_are_shared_between_containers,
+        two_volumes_at_one_path_are_refused,
+        every_container_has_its_own_surroundings,
+        a_loud_pod_arrives_whole,
+        a_pod_outlives_its_engine_and_is_adopted,
+        a_pod_that_ended_without_an_engine_is_collected_later;
+    progress:
+        j22_progress_is_told_while_a_task_runs,
+        what_was_said_last_is_told_at_the_end,
+        nonsense_is_no_progress;
     crash:
         a_killed_engine_finds_its_tasks_again,
         what_ended_without_an_engine_is_collected_later,
@@ -83,6 +115,7 @@ fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     match arguments.first().and_then(|first| first.to_str()) {
         Some(SPAWNER_ARGUMENT) => return spawner_main(arguments.into_iter().skip(1)),
+        Some(POD_ARGUMENT) => return pod_main(arguments.into_iter().skip(1)),
         Some(crash::ENGINE_ARGUMENT) => return crash::engine_main(&arguments[1..]),
         _ => {}
     }

@@ -113,7 +113,7 @@ impl Rig {
         (end.exit, self.stdout(attempt))
     }
 
-    fn hear(&mut self, until: impl Fn(&Self) -> bool, what: &str) {
+    pub(crate) fn hear(&mut self, until: impl Fn(&Self) -> bool, what: &str) {
         let give_up = Instant::now() + PATIENCE;
         while !until(self) {
             let left = give_up.saturating_duration_since(Instant::now());
@@ -131,6 +131,11 @@ impl Rig {
     pub(crate) fn started(&mut self, attempt: AttemptId) {
         let started = |rig: &Self| rig.reports(attempt).iter().any(|report| matches!(report, Report::Started { .. }));
         self.hear(started, "the start");
+    }
+
+    pub(crate) fn progress(&mut self, attempt: AttemptId) {
+        let told = |rig: &Self| rig.reports(attempt).iter().any(|report| matches!(report, Report::Progress { .. }));
+        self.hear(told, "some progress");
     }
 
     pub(crate) fn end(&mut self, attempt: AttemptId) -> End {

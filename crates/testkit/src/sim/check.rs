@@ -165,6 +165,8 @@ impl Desk<'_> {
         let fine = self.busy[at.at()]
             || self.run.state.suspended
             || node.kind == NodeKind::Suspend && !node.phase.fulfilled()
+            // Its pod speaks for it, and is checked itself.
+            || node.kind == NodeKind::Container && node.parent.is_some_and(|pod| !self.run.state.node(pod).settled)
             || node.kind == NodeKind::Retry && node.wake.is_some_and(|wake| wake > self.now)
             || self.limited(at, node);
         if fine {

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use octoflow_model::{
     AttemptId, Order, Report, RunId, Task, Time,
     order::{End, Exit},
+    pod::MemberEnd,
 };
 
 use super::{
@@ -130,7 +131,9 @@ impl Runtime {
             Moment::Begin | Moment::End => {}
         }
         let ran = !matches!(end.exit, Exit::NotStarted(_) | Exit::Surroundings(_));
-        let end = End { started: since.filter(|_| ran), ..end };
+        let started = since.filter(|_| ran);
+        let members = answer::members(&attempt.task, &end.exit, started, now);
+        let end = End { started, members, ..end };
         let report = Report::Ended { attempt: id, at: now, end: Box::new(end) };
         attempt.state = State::Ended { report: report.clone() };
         self.report(report, now, calendar);
@@ -150,6 +153,28 @@ impl Runtime {
         // A task that is over quickly is sometimes only ever heard of at its end.
         if self.draw.chance(85) {
             self.report(Report::Started { attempt: id, at: now }, now, calendar);
+        }
+        self.talk(id, now, calendar);
+    }
+
+    /// Some tasks tell how far they are, and some pods of their containers.
+    fn talk(&mut self, id: AttemptId, now: Time, calendar: &mut Calendar) {
+        if self.draw.chance(5) {
+            // It says what is true anyway: whether it is heard before the end depends on time, and the tree must not.
+            self.report(Report::Progress { attempt: id, at: now, done: 0, total: 1 }, now, calendar);
+        }
+        let Some(attempt) = self.attempts.get(&id) else { return };
+        let begun: Vec<String> = attempt
+            .task
+            .pod
+            .iter()
+            .flat_map(|pod| &pod.members)
+            .filter(|member| member.after.is_empty())
+            .map(|member| member.container.name.clone())
+            .collect();
+        for name in begun {
+            let member = Box::new(MemberEnd { name, started: Some(now), ended: None, exit: None });
+            self.report(Report::Container { attempt: id, at: now, member }, now, calendar);
         }
     }
 

@@ -59,6 +59,7 @@ pub(super) struct Names {
 pub(super) enum Kind {
     Container,
     Script,
+    ContainerSet,
     Steps,
     Dag,
     Suspend,
@@ -227,6 +228,7 @@ impl Kind {
         match template {
             Template { container: Some(_), .. } => Self::Container,
             Template { script: Some(_), .. } => Self::Script,
+            Template { container_set: Some(_), .. } => Self::ContainerSet,
             Template { steps: Some(_), .. } => Self::Steps,
             Template { dag: Some(_), .. } => Self::Dag,
             Template { suspend: Some(_), .. } => Self::Suspend,
@@ -236,7 +238,7 @@ impl Kind {
 
     /// Runs a process.
     pub(super) fn leaf(self) -> bool {
-        matches!(self, Self::Container | Self::Script)
+        matches!(self, Self::Container | Self::Script | Self::ContainerSet)
     }
 
     /// The word of messages.
@@ -244,6 +246,7 @@ impl Kind {
         match self {
             Self::Container => "Container",
             Self::Script => "Script",
+            Self::ContainerSet => "ContainerSet",
             Self::Steps => "Steps",
             Self::Dag => "DAG",
             Self::Suspend => "Suspend",

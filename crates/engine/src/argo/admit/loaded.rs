@@ -40,6 +40,16 @@ pub(super) fn check(subject: &Subject<'_>, others: &dyn Surroundings, report: &m
         if let Some(script) = &entry.template.script {
             look.container(&at.key("script"), &script.container);
         }
+        let set = entry.template.container_set.iter().flat_map(|set| &set.containers);
+        let (set_at, lists) = (at.key("containerSet"), ["initContainers", "sidecars"]);
+        for (index, one) in set.enumerate() {
+            look.container(&set_at.key("containers").index(index), &one.container);
+        }
+        for (field, list) in lists.into_iter().zip([&entry.template.init_containers, &entry.template.sidecars]) {
+            for (index, one) in list.iter().enumerate() {
+                look.container(&at.key(field).index(index), &one.container);
+            }
+        }
     }
 }
 

@@ -75,7 +75,7 @@ fn parameter(report: &mut Report, at: &At<'_>, kind: Kind, of: &dyn Fn() -> Stri
 fn fits(report: &mut Report, at: &At<'_>, kind: Kind, of: &dyn Fn() -> String, sources: [bool; 4]) {
     let [path, parameter, expression, supplied] = sources;
     let wanted = match kind {
-        Kind::Container | Kind::Script if !path => "path",
+        Kind::Container | Kind::Script | Kind::ContainerSet if !path => "path",
         Kind::Steps | Kind::Dag if !parameter && !expression => "parameter or expression",
         Kind::Suspend if !supplied && !expression => "supplied",
         _ => return,

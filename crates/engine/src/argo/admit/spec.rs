@@ -4,7 +4,7 @@ use octoflow_manifest::Path;
 use octoflow_model::argo::{Arguments, Hook};
 
 use super::{
-    Subject, argument, call, code, hook, lock, name,
+    Subject, argument, call, code, hook, lock, name, pod,
     report::{At, Report},
     template, volume,
 };
@@ -33,6 +33,9 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
     }
     volume::list(report, &at.key("volumes"), &spec.volumes, &subject.manifest["spec"]["volumes"]);
     volume::claims(report, &at.key("volumeClaimTemplates"), &spec.volume_claim_templates);
+    if let Some(patch) = &spec.pod_spec_patch {
+        pod::check_patch(report, &at.key("podSpecPatch"), "spec.podSpecPatch", &patch.0);
+    }
     roots(subject, report, &at);
 }
 

@@ -6,7 +6,7 @@ use octoflow_model::argo::{IntOrText, RetryStrategy, template::Container};
 use super::{
     Subject, argument,
     book::{Entry, Kind},
-    call, code, dag, lock, name, output,
+    call, code, dag, lock, name, output, pod,
     report::{At, Report},
     volume,
 };
@@ -36,12 +36,13 @@ pub(super) fn check(subject: &Subject<'_>, index: usize, report: &mut Report) {
     }
     if let Some(container) = &entry.template.container {
         image(report, &at, entry, "container", container);
-        volume::mounts(subject, report, &at, entry, "container", container);
+        volume::mounts(subject, report, &at.key("container"), entry, "container", &container.volume_mounts);
     }
     if let Some(script) = &entry.template.script {
         image(report, &at, entry, "script", &script.container);
-        volume::mounts(subject, report, &at, entry, "script", &script.container);
+        volume::mounts(subject, report, &at.key("script"), entry, "script", &script.container.volume_mounts);
     }
+    pod::check(subject, report, &at, entry);
     volume::list(report, &at.key("volumes"), &entry.template.volumes, &entry.raw["volumes"]);
     output::check(report, &at, entry);
     if entry.kind == Kind::Dag {
@@ -104,7 +105,7 @@ pub(super) fn artifact_path(
     path: Option<&str>,
 ) {
     match (entry.kind, path.filter(|path| !path.is_empty())) {
-        (Kind::Container | Kind::Script, None) => {
+        (Kind::Container | Kind::Script | Kind::ContainerSet, None) => {
             report.error(at, code::ARTIFACT, || format!("{}.path not specified", of()));
         }
         (Kind::Steps | Kind::Dag | Kind::Suspend, Some(_)) => {
@@ -112,7 +113,7 @@ pub(super) fn artifact_path(
                 format!("{}.path only valid in container/script templates", of())
             });
         }
-        (Kind::Container | Kind::Script, Some(path)) => {
+        (Kind::Container | Kind::Script | Kind::ContainerSet, Some(path)) => {
             absolute(report, &at.key("path"), &|| format!("{}.path", of()), path)
         }
         (Kind::Steps | Kind::Dag | Kind::Suspend, None) | (Kind::Unclear, _) => {}
@@ -177,7 +178,7 @@ fn limits(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
     }
     if let Some(parallelism) = &template.parallelism {
         let place = at.key("parallelism");
-        if matches!(entry.kind, Kind::Container | Kind::Script | Kind::Suspend) {
+        if matches!(entry.kind, Kind::Container | Kind::Script | Kind::ContainerSet | Kind::Suspend) {
             report.error(&place, code::MISPLACED, || {
                 format!("templates.{label}.parallelism is only valid for steps and dag templates")
             });
@@ -236,7 +237,7 @@ pub(super) fn retry(report: &mut Report, at: &At<'_>, strategy: &RetryStrategy) 
     }
 }
 
-fn span(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, text: &IntOrText) {
+pub(super) fn span(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, text: &IntOrText) {
     if !text.0.is_empty() && !name::has_variables(&text.0) && duration::parse(&text.0).is_none() {
         report.error_with(at, code::DURATION, || {
             (
@@ -250,6 +251,6 @@ fn span(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, text: &IntOrT
     }
 }
 
-fn number_from(text: &IntOrText, least: i64) -> bool {
+pub(super) fn number_from(text: &IntOrText, least: i64) -> bool {
     name::has_variables(&text.0) || text.0.trim().parse::<i64>().is_ok_and(|number| number >= least)
 }

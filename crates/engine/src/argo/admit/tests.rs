@@ -3,6 +3,7 @@
 mod corpus;
 mod hostile;
 mod meters;
+mod pod;
 mod refer;
 mod scenario;
 mod table;

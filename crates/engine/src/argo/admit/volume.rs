@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use octoflow_model::argo::{Volume, template::Container, workflow::ClaimTemplate};
+use octoflow_model::argo::{Volume, template::VolumeMount, workflow::ClaimTemplate};
 use serde_json::Value;
 
 use super::{
@@ -67,15 +67,16 @@ pub(super) fn claims(report: &mut Report, at: &At<'_>, claims: &[ClaimTemplate])
     }
 }
 
+/// What a container mounts; `at` and `field` say where that container is.
 pub(super) fn mounts(
     subject: &Subject<'_>,
     report: &mut Report,
     at: &At<'_>,
     entry: &Entry<'_>,
     field: &str,
-    container: &Container,
+    mounts: &[VolumeMount],
 ) {
-    if container.volume_mounts.is_empty() {
+    if mounts.is_empty() {
         return;
     }
     let label = &entry.label;
@@ -85,10 +86,9 @@ pub(super) fn mounts(
     let own: HashSet<&str> = entry.template.volumes.iter().map(|volume| volume.name.as_str()).collect();
     // A volume whose name holds variables may be any of them.
     let open = subject.open_volumes || own.iter().any(|name| name::has_variables(name));
-    let container_at = at.key(field);
-    let list = container_at.key("volumeMounts");
+    let list = at.key("volumeMounts");
     let mut taken: HashMap<&str, String> = HashMap::new();
-    for (index, mount) in container.volume_mounts.iter().enumerate() {
+    for (index, mount) in mounts.iter().enumerate() {
         let place = list.index(index);
         let of = || format!("templates.{label}.{field}.volumeMounts[{index}]");
         if !open
@@ -119,7 +119,8 @@ pub(super) fn mounts(
             taken.insert(&mount.mount_path, format!("{field}.volumeMounts.{}", mount.name));
         }
     }
-    let inputs = at.key("inputs");
+    let whole = At::base(&entry.path);
+    let inputs = whole.key("inputs");
     let list = inputs.key("artifacts");
     for (index, artifact) in entry.template.inputs.artifacts.iter().enumerate() {
         if let Some((path, earlier)) = artifact.path.as_deref().and_then(|path| Some((path, taken.get(path)?))) {

@@ -1,11 +1,35 @@
 //! The fields of containers and scripts, as Kubernetes names them.
 
 use super::{NO_PODS, volume::VOLUME_MOUNTS};
-use crate::shape::{BOOL, Field, QUANTITY_MAP, Shape, TEXT, TEXTS};
+use crate::shape::{BOOL, Field, INT_OR_TEXT, QUANTITY_MAP, Shape, TEXT, TEXTS};
 
 pub(super) static CONTAINER: Shape = Shape::Object(&[FIELDS]);
 
 pub(super) static SCRIPT: Shape = Shape::Object(&[FIELDS, &[Field::yes("source", &TEXT, "The script")]]);
+
+/// Init containers and sidecars.
+pub(super) static USER_CONTAINERS: Shape = Shape::List(&USER_CONTAINER);
+static USER_CONTAINER: Shape = Shape::Object(&[
+    FIELDS,
+    &[Field::yes("mirrorVolumeMounts", &BOOL, "It sees the main container's volumes at the same paths")],
+]);
+
+pub(super) static CONTAINER_SET: Shape = Shape::Object(&[&[
+    Field::yes("containers", &SET_CONTAINERS, "The containers"),
+    Field::yes("volumeMounts", &VOLUME_MOUNTS, "Which volumes all of them see, and where"),
+    Field::yes("retryStrategy", &SET_RETRY, "How each of them is tried again inside the task when it fails"),
+]]);
+
+static SET_CONTAINERS: Shape = Shape::List(&SET_CONTAINER);
+static SET_CONTAINER: Shape = Shape::Object(&[
+    FIELDS,
+    &[Field::yes("dependencies", &TEXTS, "The containers that must have ended well before it starts")],
+]);
+
+static SET_RETRY: Shape = Shape::Object(&[&[
+    Field::yes("retries", &INT_OR_TEXT, "The most attempts after the first"),
+    Field::yes("duration", &TEXT, "How long to wait before the next attempt"),
+]]);
 
 const FIELDS: &[Field] = &[
     Field::yes("name", &TEXT, "The container's name in messages, `main` when left out"),

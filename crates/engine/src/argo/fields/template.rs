@@ -3,7 +3,7 @@
 use super::{
     LABELLED, NO_PODS,
     call::{STEP_GROUPS, TASKS},
-    container::{CONTAINER, SCRIPT},
+    container::{CONTAINER, CONTAINER_SET, SCRIPT, USER_CONTAINERS},
     data::{ARCHIVE_LOCATION, INPUTS, OUTPUTS},
     lock::SYNCHRONIZATION,
     metric::METRICS,
@@ -38,11 +38,13 @@ static TYPES: [Field; 10] = [
     Field::refused("resource", "Create or change a Kubernetes object"),
     Field::refused("http", "Send an HTTP request"),
     Field::refused("data", "List and transform stored artifacts"),
-    Field::refused("containerSet", "Run several containers in one pod"),
+    Field::yes("containerSet", &CONTAINER_SET, "Runs several containers that share one task"),
     Field::refused("plugin", "Run a plugin"),
 ];
 
 const CONTROL: &[Field] = &[
+    Field::yes("initContainers", &USER_CONTAINERS, "Containers that run one after another before the main one"),
+    Field::yes("sidecars", &USER_CONTAINERS, "Containers that run beside the main one and are ended after it"),
     Field::yes("retryStrategy", &RETRY, "How it is tried again when it fails"),
     Field::yes("activeDeadlineSeconds", &INT_OR_TEXT, "How long one attempt may run, in seconds"),
     Field::yes("timeout", &TEXT, "How long it may take including its wait, as a duration"),
@@ -76,10 +78,8 @@ const KUBERNETES: &[Field] = &[
 const LATER: &[Field] = &[
     Field::refused("memoize", "Reuse the outputs of an earlier run"),
     Field::refused("daemon", "Keep it running beside the calls that follow"),
-    Field::refused("sidecars", "Run containers beside the main one"),
     Field::refused("template", "Run another template in its place, in an older spelling"),
     Field::refused("templateRef", "Run the template of a WorkflowTemplate in its place, in an older spelling"),
-    Field::refused("initContainers", "Run containers before the main one"),
 ];
 
 static DAG: Shape = Shape::Object(&[&[

@@ -1,11 +1,31 @@
 //! Amounts of cpu and memory as manifests write them.
 
-use octoflow_model::{argo::Template, task::Resources};
+use octoflow_model::{
+    argo::{Container, Template},
+    task::Resources,
+};
 
-/// What a template's container asks for. A limit without a request counts as the request.
+/// What a template's containers ask for: those that run side by side together, and at least what each that runs
+/// before them does.
 pub(crate) fn resources(template: &Template) -> Resources {
-    let container = template.container.as_ref().or(template.script.as_ref().map(|script| &script.container));
-    let Some(container) = container else { return Resources::default() };
+    let main = template.container.as_ref().or(template.script.as_ref().map(|script| &script.container));
+    let set = template.container_set.iter().flat_map(|set| &set.containers).map(|container| &container.container);
+    let beside = template.sidecars.iter().map(|sidecar| &sidecar.container);
+    let mut all = Resources::default();
+    for container in main.into_iter().chain(set).chain(beside) {
+        let own = asked(container);
+        all.cpu_milli = all.cpu_milli.saturating_add(own.cpu_milli);
+        all.memory_bytes = all.memory_bytes.saturating_add(own.memory_bytes);
+    }
+    for own in template.init_containers.iter().map(|init| asked(&init.container)) {
+        all.cpu_milli = all.cpu_milli.max(own.cpu_milli);
+        all.memory_bytes = all.memory_bytes.max(own.memory_bytes);
+    }
+    all
+}
+
+/// What one container asks for. A limit without a request counts as the request.
+fn asked(container: &Container) -> Resources {
     let asked = |name: &str| container.resources.requests.get(name).or_else(|| container.resources.limits.get(name));
     Resources {
         cpu_milli: asked("cpu").and_then(|text| thousandths(&text.0)).unwrap_or(0),

@@ -5,12 +5,14 @@ use std::{collections::HashMap, os::fd::OwnedFd, time::Duration};
 
 use octoflow_model::{ids::AttemptId, time::Time};
 
-use super::{hands::Key, leftover::Leftover, place::Place};
+use super::{crew::Watch, hands::Key, leftover::Leftover, place::Place};
 use crate::{
     logs::Writer,
     process::{
+        progress,
         sys::How,
-        wire::{Bind, Ending, Launch},
+        view::View,
+        wire::{Bind, Ending, Launch, MemberEnding, ROOM},
     },
 };
 
@@ -27,6 +29,13 @@ pub(crate) struct Entry {
     /// Nobody will ask for its end.
     pub(crate) forgotten: bool,
     pub(crate) stop: Stop,
+    /// What its containers do, until it is born.
+    pub(crate) watch: Option<Box<Watch>>,
+    /// How its containers ended.
+    pub(crate) members: Vec<MemberEnding>,
+    /// The file in which it may tell how far it is, and what it said last.
+    pub(crate) progress: Option<String>,
+    pub(crate) told: Option<(u32, u32)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,6 +67,8 @@ pub(crate) struct Running {
     pub(crate) stdout: Option<OwnedFd>,
     pub(crate) stderr: Option<OwnedFd>,
     pub(crate) log: Writer,
+    /// It is a supervisor, whose standard output is about its containers.
+    pub(crate) watch: Option<Box<Watch>>,
 }
 
 impl Entry {
@@ -72,6 +83,10 @@ impl Entry {
             claimed: true,
             forgotten: false,
             stop: Stop::No,
+            watch: launch.crew.as_deref().map(|crew| Box::new(Watch::new(crew))),
+            members: Vec::new(),
+            progress: launch.progress.clone(),
+            told: None,
         }
     }
 
@@ -86,7 +101,21 @@ impl Entry {
             claimed: false,
             forgotten: false,
             stop: Stop::No,
+            watch: None,
+            members: leftover.members,
+            progress: None,
+            told: None,
         }
+    }
+
+    /// How far it says it is, when that is news.
+    pub(crate) fn news(&self) -> Option<(u32, u32)> {
+        let (path, place) = (self.progress.as_deref()?, self.place.as_ref()?);
+        let said = match place.slot() {
+            Some(slot) => progress::read(slot.view(), path),
+            None => progress::read(&View::host().ok()?, &path.replace(ROOM, &place.dir().to_string_lossy())),
+        };
+        said.filter(|said| self.told != Some(*said))
     }
 
     /// There is, or soon will be, a process.

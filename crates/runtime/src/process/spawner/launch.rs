@@ -4,7 +4,7 @@
 use std::{
     ffi::CString,
     fs::{self, File},
-    io,
+    io::{self, Seek, Write},
     os::{
         fd::{AsFd, OwnedFd},
         unix::fs::OpenOptionsExt,
@@ -19,7 +19,7 @@ use crate::process::{
     clone::{self, Failure, Plan, Stack, Step},
     sys::{self, ns},
     view::{Inside, View},
-    wire::{Bind, Ended, Launch},
+    wire::{Bind, Crew, Ended, Launch, Wire as _},
 };
 
 /// A process that just began.
@@ -105,6 +105,7 @@ pub(crate) fn start(
 ) -> Result<Born, Ended> {
     let no_streams = |error: io::Error| Ended::Surroundings(format!("no pipes for its output: {error}"));
     let (stdin, stdout, stderr);
+    let plan = launch.crew.as_deref().map(plan_of).transpose()?;
     let (our_stdout, our_stderr) = if launch.tty {
         let (ours, theirs) = sys::terminal().map_err(|error| Ended::Surroundings(format!("no terminal: {error}")))?;
         (stdin, stdout, stderr) = (theirs.try_clone(), theirs.try_clone(), theirs);
@@ -112,7 +113,8 @@ pub(crate) fn start(
     } else {
         let (out_read, out_write) = sys::pipe().map_err(no_streams)?;
         let (err_read, err_write) = sys::pipe().map_err(no_streams)?;
-        (stdin, stdout, stderr) = (null.as_fd().try_clone_to_owned(), Ok(out_write), err_write);
+        let input = plan.map_or_else(|| null.as_fd().try_clone_to_owned(), Ok);
+        (stdin, stdout, stderr) = (input, Ok(out_write), err_write);
         (out_read, Some(err_read))
     };
     let (stdin, stdout) = (stdin.map_err(no_streams)?, stdout.map_err(no_streams)?);
@@ -139,6 +141,20 @@ pub(crate) fn start(
     };
     let pid = outcome.map_err(|failure| explain(&failure, launch))?;
     Ok(Born { pid, at, stdout: our_stdout, stderr: our_stderr })
+}
+
+/// What a supervisor is to do, as a file in memory that it reads as its standard input.
+fn plan_of(crew: &Crew) -> Result<OwnedFd, Ended> {
+    let mut bytes = Vec::new();
+    crew.put(&mut bytes);
+    let write = || -> io::Result<OwnedFd> {
+        let mut file = File::from(sys::memory_file(c"octoflow-pod")?);
+        file.write_all(&bytes)?;
+        file.rewind()?;
+        Ok(file.into())
+    };
+    write()
+        .map_err(|error| Ended::Surroundings(format!("the plan of its containers could not be handed over: {error}")))
 }
 
 /// A container's working directory is made when it is missing, and so is ours where that touches nobody else.

@@ -9,7 +9,7 @@ use std::{
 
 use octoflow_model::ids::AttemptId;
 
-use crate::process::wire::{Bind, Ending, Garbled, Wire, frame, next_frame};
+use crate::process::wire::{Bind, Ending, Garbled, MemberEnding, Wire, frame, next_frame};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leftover {
@@ -21,6 +21,8 @@ pub(crate) struct Leftover {
     /// The directory of the place the outputs are in.
     pub(crate) place: Option<String>,
     pub(crate) mounts: Vec<Bind>,
+    /// How its containers ended, when it had several.
+    pub(crate) members: Vec<MemberEnding>,
 }
 
 impl Wire for Leftover {
@@ -31,6 +33,7 @@ impl Wire for Leftover {
         self.isolated.put(out);
         self.place.put(out);
         self.mounts.put(out);
+        self.members.put(out);
     }
 
     fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
@@ -41,6 +44,8 @@ impl Wire for Leftover {
             isolated: Wire::get(from)?,
             place: Wire::get(from)?,
             mounts: Wire::get(from)?,
+            // Older spawners had none to write down.
+            members: if from.is_empty() { Vec::new() } else { Wire::get(from)? },
         })
     }
 }
@@ -105,11 +110,29 @@ mod tests {
             isolated: true,
             place: Some("/somewhere".to_owned()),
             mounts: Vec::new(),
+            members: vec![MemberEnding { started: Some(Time(0)), ended: None, exit: Some(Ended::Code(1)) }],
         };
         let both = [leftover.clone(), leftover];
         write(dir.path(), &both).unwrap();
         assert_eq!(read(dir.path()).unwrap(), both);
         write(dir.path(), &[]).unwrap();
         assert_eq!(read(dir.path()).unwrap(), []);
+    }
+
+    #[test]
+    fn results_of_a_spawner_that_knew_no_containers_are_still_read() {
+        let leftover = Leftover {
+            attempt: AttemptId { run: RunId(1), task: NodeIx(2), attempt: 3 },
+            ending: Ending { at: Time(1), started: None, exit: Ended::Code(3), log_truncated: false },
+            keep: false,
+            isolated: false,
+            place: None,
+            mounts: Vec::new(),
+            members: Vec::new(),
+        };
+        let mut bytes = Vec::new();
+        leftover.put(&mut bytes);
+        let old = &bytes[..bytes.len() - 4];
+        assert_eq!(Leftover::get(&mut &old[..]).unwrap(), leftover);
     }
 }

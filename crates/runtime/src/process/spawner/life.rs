@@ -29,6 +29,9 @@ use crate::{
 /// How long we wait for a task's left-over processes to die before its end is told anyway (they may hang in the kernel).
 const LINGER: Duration = Duration::from_secs(5);
 
+/// How often running tasks are asked how far they are. Shorter tasks are asked once, at their end.
+const LOOK_EVERY: Duration = Duration::from_secs(3);
+
 /// One look at a stream takes at most this many buffers, so that one loud task cannot starve the others.
 const BUFFERS_PER_LOOK: usize = 8;
 
@@ -78,12 +81,16 @@ impl Spawner {
         let Born { pid, at, stdout, stderr } = born;
         let (attempt, stop, claimed) = (entry.attempt, entry.stop, entry.claimed);
         let log = Writer::new(self.logs.path(attempt), self.log_limit);
+        let watch = entry.watch.take();
         // Without events the output is still read at the end; it only may come late.
         let _ = self.epoll.add(&stdout, stream_token(key, false));
         if let Some(stderr) = &stderr {
             let _ = self.epoll.add(stderr, stream_token(key, true));
         }
-        entry.state = State::Running(Running { pid, started: at, stdout: Some(stdout), stderr, log });
+        entry.state = State::Running(Running { pid, started: at, stdout: Some(stdout), stderr, log, watch });
+        if self.look_at.is_none() {
+            self.look_at = Some(Instant::now() + LOOK_EVERY);
+        }
         self.pids.insert(pid, key);
         if claimed {
             self.say(&FromSpawner::Started(attempt, at));
@@ -105,6 +112,20 @@ impl Spawner {
         let Some(entry) = self.table.get(key) else { return };
         let (State::Running(running) | State::Lingering(running, _)) = &mut entry.state else { return };
         take_output(running, stderr, &mut self.buffer, &self.epoll, BUFFERS_PER_LOOK);
+        if running.watch.is_some() {
+            self.tell_members(key);
+        }
+    }
+
+    /// Which containers began or ended. Nothing is told while nobody listens.
+    fn tell_members(&mut self, key: Key) {
+        let Some(entry) = self.table.get(key).filter(|entry| entry.claimed) else { return };
+        let attempt = entry.attempt;
+        let State::Running(Running { watch: Some(watch), .. }) = &mut entry.state else { return };
+        let news = watch.take_news();
+        for (member, ending) in news {
+            self.say(&FromSpawner::Member(attempt, sys::now(), member, ending));
+        }
     }
 
     pub(super) fn hear_signals(&mut self) {
@@ -218,12 +239,19 @@ impl Spawner {
         if self.pids.get(&running.pid) == Some(&key) {
             self.pids.remove(&running.pid);
         }
-        let exit = match how {
+        let mut exit = match how {
             How::Exited(code) => Ended::Code(code),
             How::Signalled(signal) => Ended::Signal(signal),
         };
+        if let Some(mut watch) = running.watch.take() {
+            watch.close(sys::now());
+            exit = watch.exit().unwrap_or(exit);
+            entry.members = watch.endings();
+        }
         let log_truncated = running.log.truncated();
+        let news = entry.news();
         entry.state = State::Ended(Ending { at: sys::now(), started: Some(running.started), exit, log_truncated });
+        self.tell_progress(key, news);
         self.ended(key);
     }
 
@@ -255,10 +283,16 @@ impl Spawner {
     pub(super) fn tell_all(&mut self, key: Key) {
         let Some(entry) = self.table.get(key) else { return };
         let attempt = entry.attempt;
-        match &entry.state {
+        match &mut entry.state {
             State::Running(running) | State::Lingering(running, _) => {
                 let at = running.started;
+                // A new engine knows nothing of what an earlier one was told.
+                entry.told = None;
+                if let Some(watch) = &mut running.watch {
+                    watch.tell_again();
+                }
                 self.say(&FromSpawner::Started(attempt, at));
+                self.tell_members(key);
             }
             State::Ended(_) => self.tell_end(key),
             // Their news follows by itself.
@@ -270,9 +304,9 @@ impl Spawner {
         let Some(entry) = self.table.get(key) else { return };
         let State::Ended(ending) = &entry.state else { return };
         if entry.claimed {
-            let (attempt, ending) = (entry.attempt, ending.clone());
+            let (attempt, ending, members) = (entry.attempt, ending.clone(), entry.members.clone());
             let root = if entry.keep { self.root_of(key) } else { None };
-            self.say_with(&FromSpawner::Ended(attempt, ending, root.is_some()), root);
+            self.say_with(&FromSpawner::Ended(attempt, ending, members, root.is_some()), root);
         }
     }
 
@@ -331,6 +365,37 @@ impl Spawner {
         }
     }
 
+    /// Asks the tasks that have run for a while how far they are. One look for all of them, and none while none runs.
+    pub(super) fn look_at_progress(&mut self) {
+        if self.look_at.is_none_or(|at| at > Instant::now()) {
+            return;
+        }
+        let old = sys::now().0 - i64::try_from(LOOK_EVERY.as_micros()).unwrap_or(0);
+        let (mut news, mut running) = (Vec::new(), false);
+        for (key, entry) in self.table.iter_mut() {
+            if let State::Running(run) = &entry.state {
+                running = true;
+                if run.started.0 <= old
+                    && let Some(said) = entry.news()
+                {
+                    news.push((key, said));
+                }
+            }
+        }
+        self.look_at = running.then(|| Instant::now() + LOOK_EVERY);
+        news.into_iter().for_each(|(key, said)| self.tell_progress(key, Some(said)));
+    }
+
+    /// Nothing is told while nobody listens; whoever takes over hears of it at the next look.
+    fn tell_progress(&mut self, key: Key, news: Option<(u32, u32)>) {
+        let (Some((done, total)), Some(entry)) = (news, self.table.get(key)) else { return };
+        if entry.claimed {
+            entry.told = news;
+            let attempt = entry.attempt;
+            self.say(&FromSpawner::Progressed(attempt, sys::now(), done, total));
+        }
+    }
+
     pub(super) fn forget(&mut self, attempt: AttemptId) {
         self.past.started.remove(&attempt);
         let Some(key) = self.table.key(attempt) else { return };
@@ -358,8 +423,13 @@ impl Spawner {
 
 /// Moves what is in a pipe to the log; the end of the stream closes it.
 fn take_output(running: &mut Running, stderr: bool, buffer: &mut [u8], epoll: &Epoll, most: usize) {
-    let (pipe, stream) =
-        if stderr { (&mut running.stderr, Stream::Stderr) } else { (&mut running.stdout, Stream::Stdout) };
+    let supervised = running.watch.is_some();
+    let (pipe, stream) = match (stderr, supervised) {
+        (false, _) => (&mut running.stdout, Stream::Stdout),
+        (true, false) => (&mut running.stderr, Stream::Stderr),
+        // The supervisor speaks for itself only when something is wrong with it.
+        (true, true) => (&mut running.stderr, Stream::Note),
+    };
     for _ in 0..most {
         let Some(end) = pipe.as_ref() else { return };
         match sys::read(end, buffer) {
@@ -371,7 +441,10 @@ fn take_output(running: &mut Running, stderr: bool, buffer: &mut [u8], epoll: &E
                 if count == PIPE_BYTES {
                     sys::widen_pipe(end, WIDE_PIPE);
                 }
-                running.log.append(stream, sys::now(), &buffer[..count]);
+                match &mut running.watch {
+                    Some(watch) if !stderr => watch.hear(&buffer[..count], sys::now(), &mut running.log),
+                    _ => running.log.append(stream, sys::now(), &buffer[..count]),
+                }
                 // Fewer bytes than fit: the pipe is empty for now.
                 if count < PIPE_BYTES && most == BUFFERS_PER_LOOK {
                     return;

@@ -92,12 +92,18 @@ impl Place {
     /// Tells the launch where it is: an engine cannot know which room a task will get.
     pub(crate) fn name_in(&self, launch: &mut Launch) {
         let Self::Room(dir) = self else { return };
-        let room = dir.to_string_lossy();
-        let texts = launch.args.iter_mut().chain(&mut launch.env).chain(&mut launch.programs).chain([&mut launch.dir]);
-        for text in texts.chain(launch.files.iter_mut().map(|file| &mut file.path)) {
-            if text.contains(ROOM) {
-                *text = text.replace(ROOM, &room);
-            }
+        name_room(launch, &dir.to_string_lossy());
+    }
+}
+
+fn name_room(launch: &mut Launch, room: &str) {
+    let texts = launch.args.iter_mut().chain(&mut launch.env).chain(&mut launch.programs).chain([&mut launch.dir]);
+    for text in texts.chain(&mut launch.progress).chain(launch.files.iter_mut().map(|file| &mut file.path)) {
+        if text.contains(ROOM) {
+            *text = text.replace(ROOM, room);
         }
+    }
+    for member in launch.crew.iter_mut().flat_map(|crew| &mut crew.members) {
+        name_room(&mut member.launch, room);
     }
 }

@@ -66,6 +66,8 @@ pub(crate) struct Spawner {
     pub(super) ledger: Ledger,
     pub(super) past: Past,
     pub(super) timers: BinaryHeap<Reverse<(Instant, Key, AttemptId)>>,
+    /// When the running tasks are next asked how far they are; nothing while none runs.
+    pub(super) look_at: Option<Instant>,
     pub(super) buffer: Vec<u8>,
     /// Attempts to be written into the ledger, and their jobs, gathered during a turn.
     pub(super) noted: Vec<AttemptId>,
@@ -104,6 +106,7 @@ impl Spawner {
             ledger: parts.ledger,
             past: parts.past,
             timers: BinaryHeap::new(),
+            look_at: None,
             buffer: vec![0; BUFFER],
             noted: Vec::new(),
             jobs: Vec::new(),
@@ -139,7 +142,9 @@ impl Spawner {
     pub(crate) fn run(mut self) -> io::Result<()> {
         let mut events = [NO_EVENT; EVENTS_PER_TURN];
         while !self.is_done() {
-            let timeout = self.timers.peek().map(|Reverse((due, ..))| due.saturating_duration_since(Instant::now()));
+            let timer = self.timers.peek().map(|Reverse((due, ..))| *due);
+            let next = timer.into_iter().chain(self.look_at).min();
+            let timeout = next.map(|due| due.saturating_duration_since(Instant::now()));
             let (mut signal, mut bell, mut door, mut peer) = (false, false, false, false);
             for event in self.epoll.wait(&mut events, timeout)? {
                 match event.u64 {
@@ -163,6 +168,7 @@ impl Spawner {
                 self.hear_signals();
             }
             self.ring_timers();
+            self.look_at_progress();
             if door {
                 self.open_door();
             }
@@ -197,6 +203,7 @@ impl Spawner {
                 isolated: entry.place.as_ref().is_some_and(|place| place.slot().is_some()),
                 place: entry.place.as_ref().map(|place| place.dir().to_string_lossy().into_owned()),
                 mounts: entry.mounts.clone(),
+                members: entry.members.clone(),
             });
         }
         leftover::write(&self.dir, &leftovers)?;

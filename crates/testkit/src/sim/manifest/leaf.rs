@@ -62,8 +62,30 @@ impl Maker<'_> {
             if self.draw.chance(20) {
                 template["container"]["resources"] = json!({"requests": {"cpu": "500m", "memory": "64Mi"}});
             }
+            self.company(template);
         } else {
             template["script"] = json!({"image": "sim", "command": ["work"], "args": manners, "source": "echo {{inputs.parameters.in}}"});
+        }
+    }
+
+    /// Now and then a container has others before it, beside it, or with it in a set.
+    fn company(&mut self, template: &mut Value) {
+        let other = |name: &str| json!({"name": name, "image": "sim", "command": ["work"]});
+        if self.draw.chance(10) {
+            template["initContainers"] = json!([other("before")]);
+        }
+        if self.draw.chance(10) {
+            template["sidecars"] = json!([other("beside")]);
+        }
+        if self.draw.chance(12) {
+            let mut main = template["container"].take();
+            main["name"] = json!("main");
+            main["dependencies"] = json!(["first"]);
+            let last = json!({"name": "last", "image": "sim", "command": ["work"], "dependencies": ["first", "main"]});
+            template["containerSet"] = json!({"containers": [last, main, other("first")]});
+            if let Some(fields) = template.as_object_mut() {
+                fields.remove("container");
+            }
         }
     }
 
@@ -74,8 +96,10 @@ impl Maker<'_> {
         if self.draw.chance(12) {
             template["activeDeadlineSeconds"] = json!(self.draw.between(1, 10));
             // Only something that is ended from outside may never end by itself.
-            let body = if template.get("container").is_some() { "container" } else { "script" };
-            if let (true, Some(manners)) = (self.draw.chance(50), template[body]["args"].as_array_mut()) {
+            let bodies = ["/container/args", "/script/args", "/containerSet/containers/1/args"];
+            let body = bodies.into_iter().find(|body| template.pointer(body).is_some());
+            let manners = body.and_then(|body| template.pointer_mut(body)).and_then(Value::as_array_mut);
+            if let (true, Some(manners)) = (self.draw.chance(50), manners) {
                 manners.push(json!("endless"));
             }
         }

@@ -2,8 +2,9 @@
 //! The task's own arguments say how often it fails and whether it ends by itself.
 
 use octoflow_model::{
-    Task,
+    Task, Time,
     order::{Collected, End, Exit, Found},
+    pod::{MemberEnd, Part},
 };
 
 use super::Draw;
@@ -38,7 +39,30 @@ pub(super) fn end(seed: u64, task: &Task) -> End {
         };
         collected.parameters.push((name.clone(), value));
     }
-    End { exit, started: None, collected, log_truncated: draw.chance(2) }
+    End { exit, started: None, collected, log_truncated: draw.chance(2), members: Vec::new() }
+}
+
+/// How each container of a task that ended so has ended; nothing for a task that never came so far.
+pub(super) fn members(task: &Task, exit: &Exit, started: Option<Time>, now: Time) -> Vec<MemberEnd> {
+    if matches!(exit, Exit::Surroundings(_)) {
+        return Vec::new();
+    }
+    let members = task.pod.iter().flat_map(|pod| &pod.members);
+    members
+        .map(|member| {
+            let name = &member.container.name;
+            let exit = match member.part {
+                Part::Init => Some(Exit::Code(0)),
+                Part::Sidecar => Some(Exit::Signal(15)),
+                Part::Main if *name == task.main.name => Some(exit.clone()),
+                // What waits for a container that failed is never started.
+                Part::Main if !member.after.is_empty() && *exit != Exit::Code(0) => None,
+                Part::Main => Some(Exit::Code(0)),
+            };
+            let at = exit.as_ref().and(started);
+            MemberEnd { name: name.clone(), started: at, ended: exit.as_ref().map(|_| now), exit }
+        })
+        .collect()
 }
 
 /// It does not give in to the polite signal.

@@ -1,0 +1,137 @@
+//! Planning a task of several containers: what the supervisor is told of each, and what they share.
+//! They live in one file system here, so what two of them want at one path must be the same thing.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use octoflow_model::{
+    ids::AttemptId,
+    pod::{Part, Pod},
+    task::{File, Mount, Task},
+};
+
+use super::{Ground, Unplanned, millis, run};
+use crate::process::{
+    pod::{NAME, POD_ARGUMENT},
+    wire::{Crew, Launch, Member},
+};
+
+/// What the supervisor needs beyond the grace of its containers before it is killed itself.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// The launch of a supervisor, with that of every container in it.
+pub(super) fn supervisor(
+    attempt: AttemptId,
+    task: &Task,
+    pod: &Pod,
+    progress: Option<(&str, &str)>,
+    isolated: bool,
+    ground: &Ground,
+) -> Result<Launch, Unplanned> {
+    let mut members = Vec::with_capacity(pod.members.len());
+    for (at, member) in pod.members.iter().enumerate() {
+        let launch = run(attempt, &member.container, progress, isolated, ground)
+            .map_err(|exit| Unplanned { exit, member: Some(at) })?;
+        let name = member.container.name.clone();
+        let speaks_for_all = member.part == Part::Main && name == task.main.name;
+        let label = (!speaks_for_all).then(|| name.clone());
+        members.push(Member { name, part: member.part, label, after: member.after.clone(), launch });
+    }
+    let crew = Crew { members, retries: pod.retries, pause_ms: millis(pod.pause), grace_ms: millis(task.grace) };
+    Ok(Launch {
+        attempt,
+        isolated,
+        keep: false,
+        tty: false,
+        grace_ms: millis(task.grace.saturating_add(MARGIN)),
+        called: NAME.to_owned(),
+        // The very file the spawner runs, whatever has become of its name and whatever the task sees in its place.
+        programs: vec!["/proc/self/exe".to_owned()],
+        args: vec![NAME.to_owned(), POD_ARGUMENT.to_owned()],
+        env: Vec::new(),
+        dir: "/".to_owned(),
+        files: Vec::new(),
+        mounts: Vec::new(),
+        progress: None,
+        crew: Some(Box::new(crew)),
+    })
+}
+
+/// The files of all containers. `Err` is a sentence for the user.
+pub(super) fn files(task: &Task) -> Result<Vec<File>, String> {
+    let mut all: BTreeMap<&str, &File> = BTreeMap::new();
+    let mut found = Vec::new();
+    let members = task.pod.iter().flat_map(|pod| &pod.members);
+    for file in task.files.iter().chain(members.flat_map(|member| &member.files)) {
+        match all.insert(&file.path, file) {
+            None => found.push(file.clone()),
+            Some(before) if before == file => {}
+            Some(_) => return Err(clash("want different files", &file.path)),
+        }
+    }
+    Ok(found)
+}
+
+/// The mounts of all containers. `Err` is a sentence for the user.
+pub(super) fn mounts(task: &Task) -> Result<Vec<Mount>, String> {
+    let mut found: Vec<Mount> = Vec::new();
+    let members = task.pod.iter().flat_map(|pod| &pod.members);
+    for mount in task.mounts.iter().chain(members.flat_map(|member| &member.mounts)) {
+        let path = mount.path.trim_end_matches('/');
+        match found.iter_mut().find(|other| other.path.trim_end_matches('/') == path) {
+            None => found.push(mount.clone()),
+            Some(other) if other.source == mount.source && other.sub_path == mount.sub_path => {
+                // One of them must be able to write, and both see the same mount.
+                other.read_only &= mount.read_only;
+            }
+            Some(_) if task.pod.is_some() => return Err(clash("mount different volumes", &mount.path)),
+            Some(_) => found.push(mount.clone()),
+        }
+    }
+    Ok(found)
+}
+
+fn clash(what: &str, path: &str) -> String {
+    format!(
+        "two containers {what} at `{path}`: the containers of one task share one file system here; give them different \
+         paths"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use octoflow_model::{
+        pod,
+        task::{Container, MountSource},
+    };
+
+    use super::*;
+
+    fn mount(path: &str, scratch: &str, read_only: bool) -> Mount {
+        let source = MountSource::Scratch { name: scratch.to_owned() };
+        Mount { path: path.to_owned(), source, sub_path: None, read_only }
+    }
+
+    fn pod(mounts: Vec<Mount>) -> Task {
+        let member = pod::Member {
+            part: Part::Sidecar,
+            container: Container::default(),
+            files: Vec::new(),
+            mounts,
+            after: Vec::new(),
+        };
+        Task { pod: Some(Box::new(Pod { members: vec![member], ..Pod::default() })), ..Task::default() }
+    }
+
+    #[test]
+    fn one_volume_at_one_path_is_mounted_once_and_writable_when_anybody_writes() {
+        let task = Task { mounts: vec![mount("/a", "v", false)], ..pod(vec![mount("/a/", "v", true)]) };
+        let found = mounts(&task).unwrap();
+        assert_eq!(found, [mount("/a", "v", false)]);
+    }
+
+    #[test]
+    fn two_volumes_at_one_path_are_refused_with_the_path() {
+        let task = Task { mounts: vec![mount("/a", "v", false)], ..pod(vec![mount("/a", "w", false)]) };
+        assert!(mounts(&task).unwrap_err().contains("`/a`"));
+    }
+}

@@ -1,0 +1,370 @@
+//! The supervisor's loop: which container starts when, what their output and ends are, and when everything is over.
+//! It never waits for anything but the next event, and starts nothing once it was told to end.
+
+use std::{
+    env,
+    fs::{self, File},
+    io::{self, Write},
+    os::fd::{AsFd, OwnedFd},
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use octoflow_model::pod::Part;
+
+use crate::process::{
+    clone::Stack,
+    spawner::{
+        MARK,
+        launch::{self, Born},
+    },
+    sys::{self, Epoll, How, NO_EVENT},
+    wire::{Bytes, Crew, Ended, FromPod, Member, frame},
+};
+
+const SIGNALS: u64 = 0;
+/// Above it, a token is a member's place and one of its streams.
+const STREAMS: u64 = 1;
+const EVENTS_PER_TURN: usize = 64;
+const BUFFER: usize = 64 * 1024;
+/// One look at a stream takes at most this many buffers, so that one loud container cannot starve the others.
+const BUFFERS_PER_LOOK: usize = 8;
+/// After the end at most this much is drained: more than a pipe holds.
+const BUFFERS_AT_END: usize = 32;
+
+/// Where a container is. Arrows: `Waiting → Running → {Over, Pausing}`, `Pausing → Running`; `Waiting` and `Pausing`
+/// become `Never` or `Over` when nothing may start any more.
+enum State {
+    Waiting,
+    Running(Running),
+    /// It ended badly like this and is tried again then.
+    Pausing(Instant, Ended),
+    Over(Ended),
+    /// It will not be started.
+    Never,
+}
+
+struct Running {
+    pid: i32,
+    stdout: Option<OwnedFd>,
+    stderr: Option<OwnedFd>,
+}
+
+struct Supervisor {
+    crew: Crew,
+    states: Vec<State>,
+    /// By member: how often it was started.
+    tries: Vec<u32>,
+    mark: String,
+    null: File,
+    stack: Stack,
+    epoll: Epoll,
+    signals: OwnedFd,
+    /// We were told to end.
+    ending: bool,
+    /// The sidecars were told to end.
+    dismissed: bool,
+    /// Whoever still runs then is killed.
+    kill_at: Option<Instant>,
+    buffer: Vec<u8>,
+    words: Vec<u8>,
+    out: File,
+}
+
+pub(super) fn run(crew: Crew) -> io::Result<ExitCode> {
+    sys::reset_dispositions();
+    let signals = sys::signals_as_descriptor()?;
+    let epoll = Epoll::new()?;
+    epoll.add(&signals, SIGNALS)?;
+    let value = env::var(MARK).unwrap_or_default();
+    let count = crew.members.len();
+    let mut supervisor = Supervisor {
+        states: (0..count).map(|_| State::Waiting).collect(),
+        tries: vec![0; count],
+        crew,
+        mark: format!("{MARK}={value}"),
+        null: File::options().read(true).write(true).open("/dev/null")?,
+        stack: Stack::new()?,
+        epoll,
+        signals,
+        ending: false,
+        dismissed: false,
+        kill_at: None,
+        buffer: vec![0; BUFFER],
+        words: Vec::new(),
+        out: io::stdout().as_fd().try_clone_to_owned()?.into(),
+    };
+    let mut events = [NO_EVENT; EVENTS_PER_TURN];
+    loop {
+        supervisor.advance();
+        supervisor.speak()?;
+        if supervisor.is_done() {
+            return Ok(supervisor.exit_code());
+        }
+        supervisor.listen(&mut events)?;
+    }
+}
+
+impl Supervisor {
+    /// Starts what may start now and gives up what never may.
+    fn advance(&mut self) {
+        let mut before = true;
+        for at in self.of(Part::Init) {
+            if before && !self.ending && matches!(self.states[at], State::Waiting) {
+                self.start(at);
+            }
+            before &= self.ended_well(at);
+        }
+        let doomed = self.ending || self.of(Part::Init).any(|at| self.ended_badly(at));
+        if doomed {
+            self.give_up();
+        } else if before {
+            for at in self.of(Part::Sidecar) {
+                if matches!(self.states[at], State::Waiting) {
+                    self.start(at);
+                }
+            }
+            self.advance_main();
+        }
+        if self.of(Part::Main).all(|at| self.is_final(at)) {
+            self.dismiss();
+        }
+    }
+
+    fn advance_main(&mut self) {
+        // A container that cannot be started may decide the fate of others, so look until nothing changes.
+        loop {
+            let mut changed = false;
+            for at in self.of(Part::Main) {
+                let due = match &self.states[at] {
+                    State::Waiting => {
+                        let after = self.crew.members[at].after.iter().map(|other| *other as usize);
+                        if after.clone().any(|other| self.ended_badly(other)) {
+                            self.states[at] = State::Never;
+                            changed = true;
+                            continue;
+                        }
+                        after.clone().all(|other| self.ended_well(other))
+                    }
+                    State::Pausing(until, _) => *until <= Instant::now(),
+                    State::Running(_) | State::Over(_) | State::Never => false,
+                };
+                if due {
+                    self.start(at);
+                    changed = true;
+                }
+            }
+            if !changed {
+                return;
+            }
+        }
+    }
+
+    fn start(&mut self, at: usize) {
+        let Member { launch, .. } = &self.crew.members[at];
+        self.tries[at] += 1;
+        if launch.isolated {
+            // What is in the way shows when the directory is entered.
+            let _ = fs::create_dir_all(&launch.dir);
+        }
+        match launch::start(launch, None, &self.mark, &self.null, &mut self.stack) {
+            Ok(Born { pid, at: time, stdout, stderr }) => {
+                // Without events the output is still read at the end; it only may come late.
+                let _ = self.epoll.add(&stdout, token(at, false));
+                if let Some(stderr) = &stderr {
+                    let _ = self.epoll.add(stderr, token(at, true));
+                }
+                self.states[at] = State::Running(Running { pid, stdout: Some(stdout), stderr });
+                self.say(&FromPod::Began(index(at), time));
+            }
+            Err(why) => self.over(at, why),
+        }
+    }
+
+    fn over(&mut self, at: usize, exit: Ended) {
+        self.say(&FromPod::Over(index(at), sys::now(), exit.clone()));
+        self.states[at] = State::Over(exit);
+    }
+
+    /// Nothing more will be started.
+    fn give_up(&mut self) {
+        for at in 0..self.states.len() {
+            match &self.states[at] {
+                State::Waiting => self.states[at] = State::Never,
+                State::Pausing(_, exit) => {
+                    let exit = exit.clone();
+                    self.over(at, exit);
+                }
+                State::Running(_) | State::Over(_) | State::Never => {}
+            }
+        }
+    }
+
+    /// The work is over, so the sidecars may go.
+    fn dismiss(&mut self) {
+        if std::mem::replace(&mut self.dismissed, true) {
+            return;
+        }
+        self.signal(Part::Sidecar, libc::SIGTERM);
+        let latest = Instant::now() + Duration::from_millis(self.crew.grace_ms);
+        self.kill_at = Some(self.kill_at.map_or(latest, |earlier| earlier.min(latest)));
+    }
+
+    fn listen(&mut self, events: &mut [libc::epoll_event]) -> io::Result<()> {
+        let pauses = self.states.iter().filter_map(|state| match state {
+            State::Pausing(until, _) => Some(*until),
+            _ => None,
+        });
+        let next = pauses.chain(self.kill_at).min();
+        let timeout = next.map(|until| until.saturating_duration_since(Instant::now()));
+        let mut signal = false;
+        let mut streams = Vec::new();
+        for event in self.epoll.wait(events, timeout)? {
+            match event.u64 {
+                SIGNALS => signal = true,
+                token => streams.push(token - STREAMS),
+            }
+        }
+        for stream in streams {
+            let at = usize::try_from(stream / 2).expect("a place is an index");
+            self.read(at, stream % 2 == 1, BUFFERS_PER_LOOK);
+        }
+        if signal {
+            self.hear_signals();
+        }
+        if self.kill_at.is_some_and(|at| at <= Instant::now()) {
+            self.kill_at = None;
+            for part in [Part::Init, Part::Main, Part::Sidecar] {
+                self.signal(part, libc::SIGKILL);
+            }
+        }
+        Ok(())
+    }
+
+    fn hear_signals(&mut self) {
+        while let Some(signal) = sys::next_signal(&self.signals) {
+            if signal == libc::SIGTERM && !self.ending {
+                self.ending = true;
+                self.signal(Part::Init, libc::SIGTERM);
+                self.signal(Part::Main, libc::SIGTERM);
+                self.kill_at = Some(Instant::now() + Duration::from_millis(self.crew.grace_ms));
+            }
+        }
+        while let Some(dead) = sys::peek_dead() {
+            let owner =
+                self.states.iter().position(|state| matches!(state, State::Running(one) if one.pid == dead.pid));
+            if owner.is_some() {
+                // Before it is collected its number cannot belong to anybody else.
+                sys::signal_group(dead.pid, libc::SIGKILL);
+            }
+            sys::collect(dead.pid);
+            if let Some(at) = owner {
+                self.died(at, dead.how);
+            }
+        }
+    }
+
+    fn died(&mut self, at: usize, how: How) {
+        for stderr in [false, true] {
+            self.read(at, stderr, BUFFERS_AT_END);
+        }
+        if let State::Running(running) = &self.states[at] {
+            // An end that somebody else still holds open is none of ours any more.
+            running.stdout.iter().chain(&running.stderr).for_each(|pipe| self.epoll.remove(pipe));
+        }
+        let exit = match how {
+            How::Exited(code) => Ended::Code(code),
+            How::Signalled(signal) => Ended::Signal(signal),
+        };
+        let again = self.crew.members[at].part == Part::Main && self.tries[at] <= self.crew.retries;
+        if exit != Ended::Code(0) && again && !self.ending {
+            self.states[at] = State::Pausing(Instant::now() + Duration::from_millis(self.crew.pause_ms), exit);
+        } else {
+            self.over(at, exit);
+        }
+    }
+
+    /// Passes on what a stream has to say.
+    fn read(&mut self, at: usize, stderr: bool, most: usize) {
+        for _ in 0..most {
+            let State::Running(running) = &mut self.states[at] else { return };
+            let pipe = if stderr { &mut running.stderr } else { &mut running.stdout };
+            let Some(end) = pipe else { return };
+            match sys::read(end, &mut self.buffer) {
+                Ok(count) if count > 0 => {
+                    let bytes = Bytes(self.buffer[..count].to_vec());
+                    self.say(&FromPod::Output(index(at), stderr, bytes));
+                    // Whoever writes faster than the spawner reads must wait, and so must we.
+                    if self.speak().is_err() {
+                        return;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // The end, or a terminal whose last user is gone.
+                Ok(_) | Err(_) => {
+                    self.epoll.remove(end);
+                    *pipe = None;
+                }
+            }
+        }
+    }
+
+    fn signal(&self, part: Part, signal: i32) {
+        for (member, state) in self.crew.members.iter().zip(&self.states) {
+            if let (true, State::Running(running)) = (member.part == part, state) {
+                sys::signal_group(running.pid, signal);
+            }
+        }
+    }
+
+    fn of(&self, part: Part) -> impl Iterator<Item = usize> + use<> {
+        let places = self.crew.members.iter().enumerate().filter(|(_, member)| member.part == part);
+        places.map(|(at, _)| at).collect::<Vec<_>>().into_iter()
+    }
+
+    fn is_final(&self, at: usize) -> bool {
+        matches!(self.states[at], State::Over(_) | State::Never)
+    }
+
+    fn ended_well(&self, at: usize) -> bool {
+        matches!(self.states[at], State::Over(Ended::Code(0)))
+    }
+
+    fn ended_badly(&self, at: usize) -> bool {
+        self.is_final(at) && !self.ended_well(at)
+    }
+
+    fn is_done(&self) -> bool {
+        (0..self.states.len()).all(|at| self.is_final(at))
+    }
+
+    /// For whoever looks at the process; the spawner was told more.
+    fn exit_code(&self) -> ExitCode {
+        let bad = self.of(Part::Init).chain(self.of(Part::Main)).find_map(|at| match &self.states[at] {
+            State::Over(Ended::Code(0)) | State::Never => None,
+            State::Over(Ended::Code(code)) => Some(u8::try_from(*code).unwrap_or(1)),
+            State::Over(Ended::Signal(signal)) => Some(u8::try_from(128 + signal).unwrap_or(1)),
+            _ => Some(1),
+        });
+        ExitCode::from(bad.unwrap_or(0))
+    }
+
+    fn say(&mut self, words: &FromPod) {
+        frame(words, &mut self.words);
+    }
+
+    fn speak(&mut self) -> io::Result<()> {
+        let spoken = self.out.write_all(&self.words);
+        self.words.clear();
+        spoken
+    }
+}
+
+fn token(at: usize, stderr: bool) -> u64 {
+    STREAMS + at as u64 * 2 + u64::from(stderr)
+}
+
+fn index(at: usize) -> u32 {
+    u32::try_from(at).expect("a pod has few containers")
+}

@@ -1,0 +1,202 @@
+//! The spawner's side of a task with several containers: reads what its supervisor says and remembers how each
+//! container stands, so that their ends are known even when the supervisor is killed.
+
+use octoflow_model::{pod::Part, time::Time};
+
+use crate::{
+    logs::{Stream, Writer},
+    process::wire::{Crew, Ended, FromPod, MemberEnding, next_frame},
+};
+
+/// What is known of the containers of one attempt.
+pub(crate) struct Watch {
+    inbox: Vec<u8>,
+    members: Vec<Watched>,
+    /// Whose state changed since it was last asked.
+    news: Vec<u32>,
+    /// The supervisor said something that makes no sense; nothing more is believed.
+    garbled: bool,
+}
+
+struct Watched {
+    name: String,
+    part: Part,
+    label: Option<String>,
+    ending: MemberEnding,
+}
+
+impl Watch {
+    pub(crate) fn new(crew: &Crew) -> Self {
+        let members = crew.members.iter().map(|member| Watched {
+            name: member.name.clone(),
+            part: member.part,
+            label: member.label.clone(),
+            ending: MemberEnding { started: None, ended: None, exit: None },
+        });
+        Self { inbox: Vec::new(), members: members.collect(), news: Vec::new(), garbled: false }
+    }
+
+    /// Takes what came from the supervisor; output goes into the log.
+    pub(crate) fn hear(&mut self, bytes: &[u8], at: Time, log: &mut Writer) {
+        self.inbox.extend_from_slice(bytes);
+        let mut rest = &self.inbox[..];
+        while !self.garbled {
+            match next_frame::<FromPod>(&mut rest) {
+                Ok(Some(words)) => self.news.extend(note(&mut self.members, words, at, log)),
+                Ok(None) => break,
+                Err(_) => self.garbled = true,
+            }
+        }
+        let used = self.inbox.len() - rest.len();
+        self.inbox.drain(..used);
+    }
+
+    /// The containers that began or ended since this was last asked.
+    pub(crate) fn take_news(&mut self) -> Vec<(u32, MemberEnding)> {
+        let news = std::mem::take(&mut self.news);
+        news.into_iter().map(|index| (index, self.members[index as usize].ending.clone())).collect()
+    }
+
+    /// Whoever listens now knows nothing yet.
+    pub(crate) fn tell_again(&mut self) {
+        let told = self.members.iter().zip(0..).filter(|(member, _)| member.ending.started.is_some());
+        self.news = told.map(|(_, index)| index).collect();
+    }
+
+    /// The supervisor is gone, and whatever still ran has gone with it.
+    pub(crate) fn close(&mut self, at: Time) {
+        for Watched { ending, .. } in &mut self.members {
+            if ending.started.is_some() && ending.exit.is_none() {
+                ending.exit = Some(Ended::Signal(libc::SIGKILL));
+                ending.ended = Some(at);
+            }
+        }
+    }
+
+    /// How the task as a whole ended: as the container that kept the others from running, or as its main one, or as
+    /// the first of its main ones that ended badly. Nothing when the supervisor never came so far.
+    pub(crate) fn exit(&self) -> Option<Ended> {
+        let of = |part: Part| self.members.iter().filter(move |member| member.part == part);
+        let bad = |member: &&Watched| member.ending.exit.as_ref().is_some_and(|exit| *exit != Ended::Code(0));
+        let chosen = of(Part::Init)
+            .find(bad)
+            .or_else(|| of(Part::Main).find(|member| member.name == "main" && member.ending.exit.is_some()))
+            .or_else(|| of(Part::Main).find(bad))
+            .or_else(|| of(Part::Main).find(|member| member.ending.exit.is_some()));
+        chosen.and_then(|member| member.ending.exit.clone())
+    }
+
+    pub(crate) fn endings(self) -> Vec<MemberEnding> {
+        self.members.into_iter().map(|member| member.ending).collect()
+    }
+}
+
+/// Answers with the container whose state changed.
+fn note(members: &mut [Watched], words: FromPod, now: Time, log: &mut Writer) -> Option<u32> {
+    let (FromPod::Output(index, ..) | FromPod::Began(index, ..) | FromPod::Over(index, ..)) = words;
+    let member = members.get_mut(index as usize)?;
+    match words {
+        FromPod::Output(_, stderr, bytes) => {
+            let stream = if stderr { Stream::Stderr } else { Stream::Stdout };
+            log.append_of(member.label.as_deref(), stream, now, &bytes.0);
+            None
+        }
+        FromPod::Began(_, at) => {
+            let again = member.ending.started.is_some();
+            member.ending.started.get_or_insert(at);
+            (!again).then_some(index)
+        }
+        FromPod::Over(_, at, exit) => {
+            member.ending.ended = Some(at);
+            member.ending.exit = Some(exit);
+            Some(index)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use octoflow_model::ids::{AttemptId, NodeIx, RunId};
+
+    use super::*;
+    use crate::{
+        logs::Logs,
+        process::wire::{Bytes, Launch, Member, frame},
+    };
+
+    fn crew(parts: &[(&str, Part)]) -> Crew {
+        let launch = Launch {
+            attempt: AttemptId { run: RunId(1), task: NodeIx(1), attempt: 0 },
+            isolated: true,
+            keep: false,
+            tty: false,
+            grace_ms: 0,
+            called: String::new(),
+            programs: Vec::new(),
+            args: Vec::new(),
+            env: Vec::new(),
+            dir: String::new(),
+            files: Vec::new(),
+            mounts: Vec::new(),
+            progress: None,
+            crew: None,
+        };
+        let member = |(name, part): &(&str, Part)| Member {
+            name: (*name).to_owned(),
+            part: *part,
+            label: (*name != "main").then(|| (*name).to_owned()),
+            after: Vec::new(),
+            launch: launch.clone(),
+        };
+        Crew { members: parts.iter().map(member).collect(), retries: 0, pause_ms: 0, grace_ms: 0 }
+    }
+
+    #[test]
+    fn words_in_any_cut_are_understood_and_a_killed_crew_is_accounted_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let attempt = AttemptId { run: RunId(1), task: NodeIx(1), attempt: 0 };
+        let logs = Logs::new(dir.path());
+        let mut log = Writer::new(logs.path(attempt), u64::MAX);
+        let mut bytes = Vec::new();
+        for words in [
+            FromPod::Began(0, Time(1)),
+            FromPod::Output(0, false, Bytes(b"hello".to_vec())),
+            FromPod::Began(1, Time(2)),
+            FromPod::Output(1, true, Bytes(b"aside".to_vec())),
+            FromPod::Over(0, Time(3), Ended::Code(4)),
+        ] {
+            frame(&words, &mut bytes);
+        }
+        let mut watch = Watch::new(&crew(&[("main", Part::Main), ("side", Part::Sidecar), ("late", Part::Sidecar)]));
+        for byte in &bytes {
+            watch.hear(std::slice::from_ref(byte), Time(9), &mut log);
+        }
+        watch.close(Time(10));
+        assert_eq!(watch.exit(), Some(Ended::Code(4)));
+        let endings = watch.endings();
+        assert_eq!(endings[1].exit, Some(Ended::Signal(9)));
+        assert_eq!((endings[2].started, &endings[2].exit), (None, &None));
+        let frames: Vec<_> = logs.read(attempt).map(Result::unwrap).collect();
+        assert_eq!(frames[1].container.as_deref(), Some("side"));
+    }
+
+    #[test]
+    fn the_end_of_the_task_is_that_of_whoever_decided_it() {
+        let over = |watch: &mut Watch, member: u32, code: i32| {
+            let mut bytes = Vec::new();
+            frame(&FromPod::Over(member, Time(1), Ended::Code(code)), &mut bytes);
+            let mut log = Writer::new("/nowhere".into(), 0);
+            watch.hear(&bytes, Time(1), &mut log);
+        };
+        let mut watch = Watch::new(&crew(&[("before", Part::Init), ("main", Part::Main)]));
+        assert_eq!(watch.exit(), None);
+        over(&mut watch, 0, 2);
+        assert_eq!(watch.exit(), Some(Ended::Code(2)), "main never ran");
+        let mut set = Watch::new(&crew(&[("a", Part::Main), ("b", Part::Main), ("side", Part::Sidecar)]));
+        over(&mut set, 0, 0);
+        over(&mut set, 2, 7);
+        assert_eq!(set.exit(), Some(Ended::Code(0)), "a sidecar's end is not the task's");
+        over(&mut set, 1, 3);
+        assert_eq!(set.exit(), Some(Ended::Code(3)));
+    }
+}
