@@ -107,18 +107,19 @@ fn j23_the_second_run_of_a_template_has_an_estimate() {
     assert!(object["status"].get("estimatedDuration").is_none());
     let second = house.submit(submit("second", from("lib"))).unwrap();
     let object = finish(&house, second);
-    assert_eq!(object["status"]["estimatedDuration"], 1);
-    assert_eq!(object["status"]["nodes"]["second"]["estimatedDuration"], 1);
+    // How long it took depends on the machine, that it is told does not.
+    let told = |value: &Value| value["estimatedDuration"].as_u64().is_some_and(|seconds| seconds >= 1);
+    assert!(told(&object["status"]) && told(&object["status"]["nodes"]["second"]), "{object:#}");
     let nodes = object["status"]["nodes"].as_object().unwrap();
     let item = nodes.values().find(|node| node["displayName"] == "fan(1:1)").unwrap();
-    assert_eq!(item["estimatedDuration"], 1, "{item}");
+    assert!(told(item), "{item}");
     let other = house.submit(submit("other", from("else"))).unwrap();
     assert!(finish(&house, other)["status"].get("estimatedDuration").is_none());
     let plain = house.submit(submit("first-again", metered(false))).unwrap();
     assert!(finish(&house, plain)["status"].get("estimatedDuration").is_none());
     house.close().unwrap();
     let reader = Reader::open(dir.path()).unwrap();
-    assert_eq!(read::object(&reader, second).unwrap()["status"]["estimatedDuration"], 1);
+    assert_eq!(read::object(&reader, second).unwrap(), object);
 }
 
 #[test]

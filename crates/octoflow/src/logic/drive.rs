@@ -7,10 +7,15 @@ use std::{
 };
 
 use octoflow_control::keyed::KeyedObject;
-use octoflow_engine::{Command, Engine, Input, Outcome, argo::refer, engine::fold, schedule::Capacity};
+use octoflow_engine::{
+    Command, Engine, Input, Outcome,
+    argo::refer,
+    engine::{Keyed, fold},
+    schedule::Capacity,
+};
 use octoflow_model::{
     AttemptId, Fact, Order, Report, RunId, Task, Time,
-    fact::{ArtifactValue, Role, Submission},
+    fact::{ArtifactValue, Known, Role, Submission},
     order::Exit,
 };
 
@@ -248,7 +253,7 @@ impl<'a> Stage<'a> {
                     at: self.now,
                     manifest: entry.manifest.clone(),
                     stored: entry.stored.clone(),
-                    known: octoflow_model::fact::Known::default(),
+                    known: Known::default(),
                 };
                 let refused = self.input(Input::Submit { run: id(index), submission: Box::new(submission) });
                 if let Some(why) = refused {
@@ -475,6 +480,7 @@ impl<'a> Stage<'a> {
                 self.engine.put_keyed(object.kind, &object.namespace, &object.name, object.data.clone());
             }
         }
+        self.keep_caches(&before);
         let begun: Vec<usize> = (0..self.facts.len()).filter(|run| !self.facts[*run].is_empty()).collect();
         for run in &begun {
             if let Err(why) = self.engine.restore(id(*run), self.facts[*run].iter().cloned()) {
@@ -492,6 +498,19 @@ impl<'a> Stage<'a> {
                 }
             }
             self.take(outcome);
+        }
+    }
+
+    /// What runs have remembered outlives them.
+    fn keep_caches(&mut self, before: &Engine) {
+        for (run, facts) in self.facts.iter().enumerate() {
+            let namespace = &self.scene.entries[run].namespace;
+            for fact in facts {
+                let Fact::Memoized { cache, .. } = fact else { continue };
+                if let Some(kept) = before.keyed(Keyed::ConfigMap, namespace, cache) {
+                    self.engine.put_keyed(Keyed::ConfigMap, namespace, cache, kept.clone());
+                }
+            }
         }
     }
 

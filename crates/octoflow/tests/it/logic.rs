@@ -347,6 +347,60 @@ cases:
 }
 
 #[test]
+fn daemons_serve_until_they_are_told_to_end_unless_a_stub_says_otherwise() {
+    passes(
+        "
+workflow:
+  spec:
+    entrypoint: main
+    templates:
+    - name: main
+      steps: [[{name: serve, template: server}], [{name: use, template: work}]]
+    - {name: server, daemon: true, container: {image: i, command: [serve]}}
+    - {name: work, container: {image: i, command: [c]}}
+stubs: [{template: work, after: 1m}]
+cases:
+- name: it is there for as long as it is used
+  expect: {phase: Succeeded, duration: 1m, order: [{together: [serve, use]}], nodes: {serve: Succeeded}}
+- name: it comes up late
+  stubs: [{template: server, pending: 30s}]
+  expect: {phase: Succeeded, duration: 90s, nodes: {use: {started: 30s}}}
+- name: it ends by itself
+  stubs: [{template: server, exit: 0, after: 10s}]
+  expect: {nodes: {serve: {phase: Failed, message: {contains: must not end by itself}}}}
+",
+    );
+}
+
+#[test]
+fn what_runs_remember_outlives_a_restart() {
+    passes(
+        "
+workflow:
+  spec:
+    entrypoint: main
+    templates:
+    - name: main
+      steps: [[{name: a, template: work}], [{name: b, template: work}]]
+    - name: work
+      memoize: {key: k, maxAge: 1h, cache: {configMap: {name: c}}}
+      container: {image: i, command: [c]}
+      outputs: {parameters: [{name: p, valueFrom: {path: /tmp/p}}]}
+stubs: [{template: work, after: 10s, parameters: {p: made}}]
+runs: [{as: one}, {as: two, at: 20s}, {as: three, at: 2h}]
+commands: [{at: 15s, do: restart}]
+expect:
+  phase: Succeeded
+  tasks: 2
+  runs:
+    one: {tasks: 1, nodes: {b: {phase: Succeeded, outputs: {parameters: {p: made}}}}}
+    two: {tasks: 0, duration: 0s}
+    three: {tasks: 1}
+",
+    );
+}
+
+#[test]
 fn custom_metrics_outlive_a_restart() {
     passes(
         "

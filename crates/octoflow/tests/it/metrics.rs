@@ -39,3 +39,41 @@ fn metrics_stay_when_their_runs_are_deleted() {
     stage.good(&["delete", "--all"]);
     assert_eq!(stage.good(&["metrics"]).out, before);
 }
+
+const FROM_TEMPLATE: &str = "
+apiVersion: argoproj.io/v1alpha1
+kind: WorkflowTemplate
+metadata: {name: lib}
+spec:
+  entrypoint: main
+  metrics:
+    prometheus: [{name: lib_runs, help: Runs of the library, counter: {value: '1'}}]
+  templates:
+  - name: main
+    steps: [[{name: only, template: leaf}]]
+  - name: leaf
+    container: {image: busybox, command: [sh, -c], args: ['true']}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Workflow
+metadata: {generateName: from-lib-}
+spec:
+  workflowTemplateRef: {name: lib}
+";
+
+#[test]
+fn j23_the_second_run_of_a_template_shows_how_long_it_will_take() {
+    let stage = Stage::new();
+    let file = stage.file("lib.yaml", FROM_TEMPLATE);
+    stage.good(&["run", "--quiet", &file]);
+    assert!(!stage.good(&["get", "@latest"]).out.contains("EstimatedDuration"));
+    stage.good(&["run", "--quiet", &file]);
+    let said = stage.good(&["get", "@latest"]).out;
+    assert!(said.contains("\nEstimatedDuration:   "), "{said}");
+    let object = stage.json(&["get", "@latest", "-o", "json"]);
+    let nodes = object["status"]["nodes"].as_object().unwrap();
+    let only = nodes.values().find(|node| node["displayName"] == "only").unwrap();
+    assert!(only["estimatedDuration"].as_u64().is_some_and(|seconds| seconds >= 1), "{only:#}");
+    assert!(only["hostNodeName"].is_string(), "{only:#}");
+    assert!(stage.good(&["metrics"]).out.contains("argo_workflows_lib_runs 2\n"));
+}
