@@ -1,16 +1,16 @@
 //! Looking at runs without running them: finished ones from the archive, open ones by folding their journal.
 
 use octoflow_engine::{
-    argo::{Run, explain, status},
+    argo::{Run, explain, garbage, status},
     engine::fold,
     locks::Locks,
     schedule::Scheduler,
 };
-use octoflow_model::{AttemptId, Fact, NodeIx, RunId, Time};
+use octoflow_model::{AttemptId, Fact, NodeIx, RunId, Time, argo::garbage::Garbage};
 use octoflow_store::Reader;
 use serde_json::Value;
 
-use crate::{Error, record};
+use crate::{Error, brief, record};
 
 /// Why a node waits, or what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,14 +30,26 @@ pub fn object(reader: &Reader, run: RunId) -> Result<Value, Error> {
     }
 }
 
+/// The artifacts that are to be deleted with the run, or before.
+pub fn garbage(reader: &Reader, run: RunId) -> Result<Vec<Garbage>, Error> {
+    match archived(reader, run)? {
+        Some(mut record) => Ok(serde_json::from_value(record["garbage"].take()).unwrap_or_default()),
+        None => Ok(garbage::of(&folded(reader, run)?)),
+    }
+}
+
+/// A finished run for a summary, if it is archived: of its nodes only those that ended badly, and retries.
+pub fn brief(reader: &Reader, run: RunId) -> Result<Option<Value>, Error> {
+    let Some(bytes) = reader.archive(run)? else { return Ok(None) };
+    brief::object(&bytes).map(Some).map_err(|error| Error::Journal { run, why: error.to_string() })
+}
+
 /// Which attempt's log belongs to which node, by node id.
 pub fn attempts(reader: &Reader, run: RunId) -> Result<Vec<(String, AttemptId)>, Error> {
     let attempt = |task: u32| AttemptId { run, task: NodeIx(task), attempt: 0 };
-    if let Some(record) = archived(reader, run)? {
-        let tasks = record["tasks"].as_object().into_iter().flatten();
-        return Ok(tasks
-            .filter_map(|(id, at)| Some((id.clone(), attempt(u32::try_from(at.as_u64()?).ok()?))))
-            .collect());
+    if let Some(bytes) = reader.archive(run)? {
+        let tasks = brief::tasks(&bytes).map_err(|error| Error::Journal { run, why: error.to_string() })?;
+        return Ok(tasks.into_iter().map(|(id, task)| (id, attempt(task))).collect());
     }
     let run = folded(reader, run)?;
     let pods = (0..run.state.nodes.len() as u32).filter(|at| run.state.node(NodeIx(*at)).kind.tasked());

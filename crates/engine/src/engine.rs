@@ -25,15 +25,33 @@ pub enum Keyed {
 }
 
 /// What runs can refer to beside their own manifest.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct World {
     keyed: BTreeMap<(Keyed, String, String), KeyedData>,
     pub(crate) meters: Meters,
+    /// How many nodes a run may have, and how many bytes of names and values.
+    pub(crate) most_nodes: usize,
+    pub(crate) most_bytes: u64,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self {
+            keyed: BTreeMap::new(),
+            meters: Meters::default(),
+            most_nodes: crate::argo::MOST_NODES,
+            most_bytes: crate::argo::MOST_BYTES,
+        }
+    }
 }
 
 impl World {
     pub fn keyed(&self, kind: Keyed, namespace: &str, name: &str) -> Option<&KeyedData> {
         self.keyed.get(&(kind, namespace.to_owned(), name.to_owned()))
+    }
+
+    pub fn put(&mut self, kind: Keyed, namespace: &str, name: &str, data: KeyedData) {
+        self.keyed.insert((kind, namespace.to_owned(), name.to_owned()), data);
     }
 
     /// How many may hold a lock now.
@@ -73,6 +91,12 @@ impl Engine {
         }
     }
 
+    /// Lets runs have fewer nodes, and fewer bytes of names and values, than they may have anyway.
+    pub fn limit_runs(&mut self, nodes: usize, bytes: u64) {
+        self.world.most_nodes = nodes.min(crate::argo::MOST_NODES);
+        self.world.most_bytes = bytes.min(crate::argo::MOST_BYTES);
+    }
+
     pub fn put_keyed(&mut self, kind: Keyed, namespace: &str, name: &str, data: KeyedData) {
         let slot = self.world.keyed.entry((kind, namespace.to_owned(), name.to_owned())).or_default();
         // A cache that is given anew keeps what runs have put into it.
@@ -107,6 +131,10 @@ impl Engine {
     /// The gauges that follow open runs, as they stand now.
     pub fn live_meters(&self, now: Time) -> Vec<Live> {
         self.runs.values().flat_map(|run| run.live_meters(now)).collect()
+    }
+
+    pub fn world(&self) -> &World {
+        &self.world
     }
 
     pub fn scheduler(&self) -> &Scheduler {

@@ -13,6 +13,7 @@ use octoflow_model::{
 use super::{
     node::{Body, Dag, Fan, Group, Leaf, Lock, Memo, Node},
     program::Program,
+    room,
     run::{Run, State, Todo},
 };
 
@@ -51,6 +52,7 @@ impl Run {
             progress: (0, 0),
             following: Vec::new(),
             unmetered: None,
+            weight: 0,
         };
         let manifest = submission.manifest.to_string().into();
         let todo = Todo { run: true, ..Todo::default() };
@@ -101,6 +103,7 @@ impl Run {
             }
             Fact::Locked { node, wake, .. } => self.unbar(*node, *wake),
             Fact::Expanded { node, call, items } => {
+                self.state.weight += room::of_items(items);
                 if let Some(fan) = self.fan_mut(*node, *call) {
                     fan.items = Some(items.clone());
                 }
@@ -197,6 +200,7 @@ impl Run {
 
     fn add(&mut self, added: &NodeAdded) {
         let at = NodeIx(self.state.nodes.len() as u32);
+        self.state.weight += added.name.len() as u64 + room::of_inputs(&added.inputs);
         for before in &added.after {
             self.state.nodes[before.at()].children.push(at);
         }
@@ -402,6 +406,7 @@ impl Run {
     fn finish(&mut self, finished: &NodeFinished) {
         let at = finished.node;
         self.change_share(at, |node| node.phase = finished.phase);
+        self.state.weight += room::of_outputs(&finished.outputs);
         let node = &mut self.state.nodes[at.at()];
         node.message = (!finished.message.is_empty()).then(|| finished.message.as_str().into());
         node.finished = Some(finished.at);

@@ -66,6 +66,8 @@ pub struct State {
     pub following: Vec<Metered>,
     /// Why the last metric that could not be read could not.
     pub unmetered: Option<String>,
+    /// Bytes of names, items, inputs and outputs.
+    pub weight: u64,
 }
 
 impl State {

@@ -8,6 +8,7 @@ mod plan;
 mod play;
 mod text;
 mod town;
+mod variables;
 
 mod closing;
 mod conditions;
@@ -26,6 +27,7 @@ mod properties;
 mod reasons;
 mod referred;
 mod retry;
+mod room;
 mod runs;
 mod scenarios;
 mod schema;

@@ -2,7 +2,10 @@
 //! anything. What is found is data and goes to standard output; the verdict is talk unless it is all there is to read.
 
 use anyhow::Result;
-use octoflow_engine::argo::fields::{KINDS, OTHER_KINDS};
+use octoflow_engine::argo::{
+    admit::unused,
+    fields::{KINDS, OTHER_KINDS},
+};
 use octoflow_manifest::{Problem, Problems, Severity};
 use serde_json::Value;
 
@@ -35,8 +38,9 @@ pub(crate) fn lint(args: &Lint, output: &Output) -> Result<Exit> {
             .into());
     }
     let around = Around::new(ours.iter().map(|one| &one.value), None);
-    problems.extend(wanted.into_iter().flat_map(|one| judge(one, &around)));
+    problems.extend(wanted.iter().flat_map(|one| judge(one, &around)));
     if args.strict {
+        problems.extend(wanted.iter().flat_map(|one| unused(&one.value).into_iter().map(|found| one.locate(found))));
         problems.0.iter_mut().for_each(|problem| problem.severity = Severity::Error);
     }
     // The order of the arguments does not matter to what is found, nor to how it is told.

@@ -205,6 +205,8 @@ impl Answer {
                 size: text.len() as u64,
                 archive: wanted.archive,
                 key: wanted.key.clone(),
+                noted: None,
+                deleted: false,
             });
             (wanted.name.clone(), found.map_or(Found::Missing, Found::Here))
         });
@@ -212,6 +214,8 @@ impl Answer {
             result: wanted.result.then(|| self.result.clone().unwrap_or_default()),
             parameters: parameters.collect(),
             artifacts: artifacts.collect(),
+            log: None,
+            fetched: Vec::new(),
         };
         End { exit, started, collected, log_truncated: false, members: Vec::new() }
     }

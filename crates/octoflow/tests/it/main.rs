@@ -2,11 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod artifacts;
 mod bad_input;
 mod inspect;
 mod interrupt;
 mod lint;
+mod linted_corpus;
 mod logic;
+mod marked;
 mod metrics;
 mod plan;
 mod pods;

@@ -30,6 +30,19 @@ pub(super) fn check(report: &mut Report, at: &At<'_>, of: &str, arguments: &Argu
     }
 }
 
+/// Checks arguments that need no values yet: those a WorkflowTemplate declares.
+pub(super) fn declared(report: &mut Report, at: &At<'_>, of: &str, arguments: &Arguments) {
+    let parameters = at.key("parameters");
+    let names = arguments.parameters.iter().map(|parameter| parameter.name.as_str());
+    name::list(report, &parameters, &|| format!("{of}.parameters"), name::Rule::Data, names);
+    for (index, parameter) in arguments.parameters.iter().enumerate() {
+        choice(report, &parameters.index(index), of, parameter);
+    }
+    let artifacts = at.key("artifacts");
+    let names = arguments.artifacts.iter().map(|artifact| artifact.name.as_str());
+    name::list(report, &artifacts, &|| format!("{of}.artifacts"), name::Rule::Data, names);
+}
+
 /// Whether the template gets its inputs from these arguments.
 pub(super) fn supply(report: &mut Report, at: &At<'_>, prefix: &str, entry: &Entry<'_>, arguments: &Arguments) {
     if entry.broken {
@@ -156,8 +169,10 @@ fn source(report: &mut Report, at: &At<'_>, of: &str, artifact: &Artifact, raw: 
     }
 }
 
-/// It brings its own content, or names a store (which is refused elsewhere).
+/// It brings its own content, or names a place (some of which are refused elsewhere).
 fn located(artifact: &Artifact, raw: Option<&Value>) -> bool {
     const STORES: [&str; 9] = ["s3", "gcs", "oss", "azure", "hdfs", "artifactory", "http", "git", "plugin"];
-    artifact.raw.is_some() || raw.is_some_and(|raw| STORES.iter().any(|store| raw.get(store).is_some()))
+    artifact.raw.is_some()
+        || artifact.location.is_given()
+        || raw.is_some_and(|raw| STORES.iter().any(|store| raw.get(store).is_some()))
 }

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::{Context, prepare::Ready};
 use crate::{
     cli::{Isolation, Run},
+    config,
     exit::{Exit, Failure},
     local,
 };
@@ -38,6 +39,7 @@ impl House {
             Isolation::Overlay => process::Isolation::Overlay,
             Isolation::None => process::Isolation::None,
         };
+        processes.egress = config::egress()?;
         let config = Config {
             data_dir: context.data_dir.clone(),
             capacity: capacity(args.parallelism),
@@ -73,6 +75,15 @@ impl House {
 
     pub(crate) fn object(&self, run: RunId) -> Result<Value> {
         self.inner.object(run).map_err(explained)
+    }
+
+    /// The same with only the nodes a summary speaks of.
+    pub(crate) fn brief(&self, run: RunId) -> Result<Value> {
+        let reader = self.inner.store().reader().map_err(local::explained)?;
+        match control::read::brief(&reader, run).map_err(explained)? {
+            Some(object) => Ok(object),
+            None => self.object(run),
+        }
     }
 
     /// Which attempt's log belongs to which node, by node id.

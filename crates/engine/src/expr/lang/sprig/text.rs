@@ -14,6 +14,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
         let unwanted: Vec<char> = a.text(0)?.chars().collect();
         Ok(Value::from(a.text(1)?.trim_matches(unwanted.as_slice())))
     }),
+    // An older spelling of `trimAll`.
+    Function::new("trimall", 2, 2, |a, _| {
+        let unwanted: Vec<char> = a.text(0)?.chars().collect();
+        Ok(Value::from(a.text(1)?.trim_matches(unwanted.as_slice())))
+    }),
     Function::new("trimSuffix", 2, 2, |a, _| {
         let text = a.text(1)?;
         Ok(Value::from(text.strip_suffix(a.text(0)?).unwrap_or(text)))
@@ -46,6 +51,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("quote", 0, MANY, |a, work| quoted(a, work, |text| format!("{text:?}"))),
     Function::new("squote", 0, MANY, |a, work| quoted(a, work, |text| format!("'{text}'"))),
     Function::new("cat", 0, MANY, |a, work| quoted(a, work, |text| text)),
+    Function::new("hello", 0, 0, |_, _| Ok(Value::from("Hello!"))),
     Function::new("indent", 2, 2, |a, work| indent(a, work, "")),
     Function::new("nindent", 2, 2, |a, work| indent(a, work, "\n")),
     Function::new("replace", 3, 3, |a, work| replace(a.text(2)?, a.text(0)?, a.text(1)?, -1, work)),
@@ -68,19 +74,6 @@ pub(super) const FUNCTIONS: &[Function] = &[
         let mut texts = strings(a.any(0), work)?;
         texts.sort();
         Ok(texts.into_iter().map(Value::from).collect())
-    }),
-    Function::new("base", 1, 1, |a, _| {
-        let path = a.text(0)?.trim_end_matches('/');
-        let base = path.rsplit('/').next().unwrap_or_default();
-        Ok(Value::from(match (base, a.text(0)?) {
-            ("", "") => ".",
-            ("", _) => "/",
-            (base, _) => base,
-        }))
-    }),
-    Function::new("ext", 1, 1, |a, _| {
-        let base = a.text(0)?.rsplit('/').next().unwrap_or_default();
-        Ok(Value::from(base.rfind('.').map_or("", |at| &base[at..])))
     }),
 ];
 
