@@ -12,13 +12,18 @@ use serde_json::Value;
 use super::stage::Stage;
 use crate::scenario::{Misses, Scenario};
 
+/// What may stand in one of the commands.
+const WORDS: [&str; 11] =
+    ["run", "stdin", "exit", "stdout", "stderr", "object", "background", "eventually", "signal", "wait", "write"];
+
 /// What takes longer than this will never happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// `files` by name are laid down; then each of `commands` is run in turn, its words after `octoflow` in `run`, and
 /// compared by `exit`, `stdout`, `stderr` and, where the output is JSON, `object`. One with `background` goes on while
 /// the next ones run, is sent a `signal`, and compared where `wait` stands. One with `eventually` is repeated until it
-/// says what is expected.
+/// says what is expected. `write` lays down an empty file for workloads that wait for it; `${stage}` in files is the
+/// folder they lie in.
 pub(crate) fn commands(scenario: &Scenario) -> Misses {
     let root = Path::root();
     scenario.knows(&root, &["covers", "name", "files", "commands"]);
@@ -30,13 +35,13 @@ pub(crate) fn commands(scenario: &Scenario) -> Misses {
     let mut behind = Behind(None);
     for (at, command) in scenario.value()["commands"].as_array().unwrap().iter().enumerate() {
         let place = root.join("commands").join(at);
-        let known =
-            ["run", "stdin", "exit", "stdout", "stderr", "object", "background", "eventually", "signal", "wait"];
-        scenario.knows(&place, &known);
+        scenario.knows(&place, &WORDS);
         let is = |key: &str| command[key].as_bool() == Some(true);
         let (words, stdin) = (words(&command["run"]), command["stdin"].as_str().unwrap_or_default());
         if let Some(signal) = command["signal"].as_str() {
             behind.signal(signal);
+        } else if let Some(name) = command["write"].as_str() {
+            stage.file(name, &Value::from(""));
         } else if is("wait") {
             let child = behind.0.take().expect("something was left running before `wait`");
             super::stage::Said::from(child.wait_with_output().unwrap()).compare(command, &place, &mut found);

@@ -32,7 +32,7 @@ impl Stage {
         self.dir.path().join(name)
     }
 
-    /// A text as it is, an object as a manifest, a list of objects as several.
+    /// A text as it is, an object as a manifest, a list of objects as several; `${stage}` is the folder itself.
     pub(super) fn file(&self, name: &str, contents: &Value) {
         let text = match contents {
             Value::String(text) => text.clone(),
@@ -40,7 +40,7 @@ impl Stage {
             object => to_yaml(object),
         };
         fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
-        fs::write(self.path(name), text).unwrap();
+        fs::write(self.path(name), text.replace("${stage}", self.dir.path().to_str().unwrap())).unwrap();
     }
 
     pub(super) fn octoflow(&self, words: &[String], stdin: &str) -> Said {
