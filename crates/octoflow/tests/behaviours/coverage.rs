@@ -8,10 +8,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{
-    files, home,
-    scenario::Scenario,
-};
+use crate::{files, home, scenario::Scenario};
 
 /// How many behaviours each section has.
 const SECTIONS: [(char, u32); 10] =
@@ -27,14 +24,33 @@ const OWED: [(&[&str], &str); 3] = [
     (&["J20", "J21"], "clearing away and starting by events need a server"),
 ];
 
+/// Behaviours whose scenario is written and not played yet, with the branch that is to make it hold.
+const AWAITING: [(&[&str], &str); 3] = [
+    (
+        &["A12", "C7", "F7", "F8", "F9", "F10", "F11", "F13", "G8", "H9", "H10", "H11", "J28"],
+        "hooks, memoization and daemons: wp-life",
+    ),
+    (&["I16"], "zipped artifacts: wp-artifacts"),
+    (&["J26"], "calls over HTTP: wp-calls"),
+];
+
+/// Whether a scenario shows something that is awaited.
+pub(crate) fn awaits(scenario: &Scenario) -> bool {
+    let awaited = |number: &Number| AWAITING.iter().any(|(list, _)| list.contains(&number.to_string().as_str()));
+    shown(scenario).iter().any(awaited)
+}
+
+fn shown(scenario: &Scenario) -> Vec<Number> {
+    let cases = scenario.value()["cases"].as_array().into_iter().flatten();
+    [scenario.value()].into_iter().chain(cases).flat_map(covers).collect()
+}
+
 #[test]
 fn every_behaviour_is_shown_or_owed() {
     let mut covered: BTreeMap<Number, BTreeSet<String>> = BTreeMap::new();
     for ending in [".test.yaml", ".process.yaml", ".command.yaml"] {
         for scenario in files(ending).iter().flat_map(|file| Scenario::all(file)) {
-            let value = scenario.value();
-            let cases = value["cases"].as_array().into_iter().flatten();
-            let numbers: Vec<Number> = [value].into_iter().chain(cases).flat_map(covers).collect();
+            let numbers = shown(&scenario);
             assert!(!numbers.is_empty(), "{} does not say which behaviours it covers", scenario.file);
             for number in numbers {
                 covered.entry(number).or_default().insert(scenario.file.clone());
@@ -63,7 +79,8 @@ fn every_behaviour_is_shown_or_owed() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    println!("{} of {} behaviours have a scenario", covered.len(), known.len());
+    let awaited: usize = AWAITING.iter().map(|(numbers, _)| numbers.len()).sum();
+    println!("{} of {} behaviours have a scenario, {awaited} of them await their feature", covered.len(), known.len());
     assert!(covered.len() >= FLOOR, "only {} behaviours have a scenario", covered.len());
     compare(&listed(&covered, &owed, known.len()));
 }

@@ -7,13 +7,13 @@ use super::{command::words, stage::Stage};
 use crate::scenario::{Misses, Scenario, differences};
 
 /// `workflow` or `manifests`, run with more `arguments` if there are any; then `expect` is compared with the final
-/// object: `phase`, `message`, `progress`, `nodes` by display or full name, `absent` nodes, and `object` for anything
-/// else. `exit`, `stdout` and `stderr` are those of the command.
+/// object: `phase`, `message`, `progress`, `nodes` by display or full name, `absent` nodes, nodes that start `together`,
+/// and `object` for anything else. `exit`, `stdout` and `stderr` are those of the command.
 pub(crate) fn process(scenario: &Scenario) -> Misses {
     let (value, root) = (scenario.value(), Path::root());
     scenario.knows(&root, &["covers", "name", "workflow", "manifests", "arguments", "expect"]);
     let place = root.join("expect");
-    let known = ["exit", "stdout", "stderr", "object", "phase", "message", "progress", "nodes", "absent"];
+    let known = ["exit", "stdout", "stderr", "object", "phase", "message", "progress", "nodes", "absent", "together"];
     scenario.knows(&place, &known);
     let stage = Stage::new();
     let mut manifests = value["manifests"].as_array().cloned().unwrap_or_default();
@@ -46,6 +46,11 @@ pub(crate) fn process(scenario: &Scenario) -> Misses {
         if let Some(node) = find(name.as_str().unwrap()) {
             found.push((place.join("absent").join(at), format!("there is one: {node}")));
         }
+    }
+    let starts = expect["together"].as_array().into_iter().flatten();
+    let starts: Vec<&Value> = starts.map(|name| &find(name.as_str().unwrap()).unwrap()["startedAt"]).collect();
+    if starts.windows(2).any(|pair| pair[0].is_null() || pair[0] != pair[1]) {
+        found.push((place.join("together"), format!("they start at {starts:?}")));
     }
     if let Some((_, text)) = found.first_mut() {
         text.push_str(&format!("\nstandard error was:\n{}", said.err));

@@ -10,6 +10,7 @@ use octoflow_manifest::{Path, to_yaml};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::server;
 use crate::scenario::{Misses, differences, texts};
 
 pub(super) struct Stage {
@@ -32,7 +33,8 @@ impl Stage {
         self.dir.path().join(name)
     }
 
-    /// A text as it is, an object as a manifest, a list of objects as several; `${stage}` is the folder itself.
+    /// A text as it is, an object as a manifest, a list of objects as several; `${stage}` is the folder itself and
+    /// `${server}` a web server.
     pub(super) fn file(&self, name: &str, contents: &Value) {
         let text = match contents {
             Value::String(text) => text.clone(),
@@ -40,7 +42,9 @@ impl Stage {
             object => to_yaml(object),
         };
         fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
-        fs::write(self.path(name), text.replace("${stage}", self.dir.path().to_str().unwrap())).unwrap();
+        let text = text.replace("${stage}", self.dir.path().to_str().unwrap());
+        let text = if text.contains("${server}") { text.replace("${server}", server::address()) } else { text };
+        fs::write(self.path(name), text).unwrap();
     }
 
     pub(super) fn octoflow(&self, words: &[String], stdin: &str) -> Said {
