@@ -20,7 +20,7 @@ use octoflow_runtime::{null::NullRuntime, port::Runtime, process};
 use octoflow_store::{Batch, Change, Store};
 use serde_json::Value;
 
-use crate::{Capacity, Error, Explanation, Pump, clock, keyed, known, meters, new_uid, read};
+use crate::{Capacity, Error, Explanation, Pump, cache, clock, keyed, known, meters, new_uid, read};
 
 mod work;
 
@@ -114,10 +114,11 @@ impl House {
     }
 
     /// Keeps a ConfigMap, a Secret, a WorkflowTemplate or a ClusterWorkflowTemplate; later runs can refer to it.
-    pub fn put_object(&self, object: Value) -> Result<(), Error> {
+    pub fn put_object(&self, mut object: Value) -> Result<(), Error> {
         if let Some(reach) = object["kind"].as_str().and_then(Reach::of_kind) {
             return self.put_template(reach, &object);
         }
+        cache::keep_entries(&self.store, &mut object)?;
         let parsed = keyed::parse(&object)?;
         let mut batch = Batch::new();
         batch.push(Change::PutObject {

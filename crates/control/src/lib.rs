@@ -2,6 +2,7 @@
 //! It decides nothing itself: it carries what the engine decided to the disk, and only then to the world.
 
 mod archive;
+mod cache;
 mod chance;
 mod clock;
 mod error;

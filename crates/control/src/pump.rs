@@ -28,6 +28,8 @@ pub struct Cut {
     pub changed: BTreeSet<RunId>,
     /// Runs whose last fact is in this cut.
     pub ended: BTreeSet<RunId>,
+    /// Caches that were filled, by namespace and name. The engine has what is in them.
+    pub caches: BTreeSet<(String, String)>,
     /// Somebody waits for this.
     pub urgent: bool,
 }
@@ -75,6 +77,11 @@ impl Pump {
                     }
                     Fact::Ended { .. } => {
                         self.held.ended.insert(run);
+                    }
+                    Fact::Memoized { cache, .. } => {
+                        if let Some(run) = self.engine.run(run) {
+                            self.held.caches.insert((run.state.namespace.to_string(), cache.clone()));
+                        }
                     }
                     _ => {}
                 }

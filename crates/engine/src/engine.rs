@@ -8,7 +8,7 @@ use octoflow_model::{
 };
 
 use crate::{
-    argo::{Run, Turn, node::Leaf},
+    argo::{Run, Turn, memo, node::Leaf},
     input::{Command, Input, Outcome, Refusal},
     locks::{Holder, Locks, Ready, Verdict},
     meters::{Live, Meters},
@@ -74,9 +74,21 @@ impl Engine {
     }
 
     pub fn put_keyed(&mut self, kind: Keyed, namespace: &str, name: &str, data: KeyedData) {
-        self.world.keyed.insert((kind, namespace.to_owned(), name.to_owned()), data);
+        let slot = self.world.keyed.entry((kind, namespace.to_owned(), name.to_owned())).or_default();
+        // A cache that is given anew keeps what runs have put into it.
+        let before = std::mem::replace(slot, data);
+        if memo::is_cache(slot) && memo::is_cache(&before) {
+            for (key, entry) in before.entries {
+                slot.entries.entry(key).or_insert(entry);
+            }
+        }
         // It may hold a semaphore's limit. Whoever may go now goes with the next input.
         self.locks.look_again();
+    }
+
+    /// A ConfigMap or Secret as it is now, with what runs have put into it.
+    pub fn keyed(&self, kind: Keyed, namespace: &str, name: &str) -> Option<&KeyedData> {
+        self.world.keyed(kind, namespace, name)
     }
 
     pub fn run(&self, run: RunId) -> Option<&Run> {
@@ -222,7 +234,9 @@ impl Engine {
                     self.scheduler.enqueue(task, run.priority(node), run.resources(node));
                     continue;
                 }
-                self.scheduler.adopt(task, run.resources(node));
+                if !run.state.node(node).daemoned {
+                    self.scheduler.adopt(task, run.resources(node));
+                }
                 let mut turn = Turn::new(run, now, &self.world);
                 match turn.build_task(node) {
                     Ok((task, _)) => believed.push((turn.attempt_id(node), Box::new(task))),
@@ -262,6 +276,17 @@ impl Engine {
                 }
                 Fact::Ended { .. } => self.locks.release_run(id),
                 Fact::Metered(metered) => self.world.meters.take(metered),
+                // It may stay for as long as the run does; its place is for those who end by themselves.
+                Fact::Daemoned { node } => self.scheduler.release(TaskRef { run: id, node: *node }),
+                Fact::Memoized { node, at, cache, key, outputs } => {
+                    let state = &run.state;
+                    let name = (Keyed::ConfigMap, state.namespace.to_string(), cache.clone());
+                    // Somebody may have put a map of that name there meanwhile which is no cache.
+                    if self.world.keyed.get(&name).is_none_or(memo::is_cache) {
+                        let map = self.world.keyed.entry(name).or_default();
+                        memo::keep(map, &state.id_of(*node), *at, key, outputs);
+                    }
+                }
                 _ => {}
             }
         }

@@ -83,6 +83,14 @@ pub enum Fact {
         done: u32,
         total: u32,
     },
+    /// A daemon is up: it counts as over for those that wait for it, and goes on.
+    Daemoned {
+        node: NodeIx,
+    },
+    /// A daemon is not needed any more: it is being ended, and succeeds by that.
+    Dismissed {
+        node: NodeIx,
+    },
     /// It is being ended before its time; its end will carry this message.
     Stopping {
         node: NodeIx,
@@ -100,6 +108,28 @@ pub enum Fact {
     /// The node and everything that hangs on it (exit handler, hooks) is over.
     Settled {
         node: NodeIx,
+    },
+    /// The moment of a hook has come, of a node or of the run, but it cannot start yet. It will.
+    Due {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node: Option<NodeIx>,
+        hook: String,
+    },
+    /// A memoized node looked for its outputs in its cache. When it found them it is about to finish with them.
+    Recalled {
+        node: NodeIx,
+        cache: String,
+        key: String,
+        hit: bool,
+    },
+    /// What a memoized node gave is kept in its cache for the next one.
+    Memoized {
+        node: NodeIx,
+        at: Time,
+        cache: String,
+        key: String,
+        #[serde(default, skip_serializing_if = "OutputValues::is_empty")]
+        outputs: OutputValues,
     },
     /// A value became visible as `workflow.outputs.*`.
     Exported {
@@ -122,6 +152,11 @@ pub enum Fact {
     /// The run is being ended by command.
     ShuttingDown {
         how: Shutdown,
+        at: Time,
+    },
+    /// The time of a whole attempt of a retried steps or DAG template is up: what is in it is being ended.
+    Expired {
+        node: NodeIx,
         at: Time,
     },
     /// The run's deadline passed.
@@ -232,6 +267,9 @@ pub struct NodeAdded {
     /// It may not go on before it holds its locks.
     #[serde(default, skip_serializing_if = "is_false")]
     pub barred: bool,
+    /// Hooks other than the exit handler may fire while it runs and when it is over.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub hooked: bool,
     /// The name people see, where a template chose its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display: Option<String>,
@@ -254,10 +292,12 @@ pub enum Role {
     Item(u32),
     /// One try of a retried call; the parent is the retry node.
     Attempt(u32),
-    /// Follows the parent's end.
+    /// A hook of the parent; the one called `exit` follows its end.
     Hook(String),
     /// A container of a set, by its place in the list; the parent is the pod node.
     Container(u32),
+    /// A hook of the run as a whole.
+    RunHook(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -165,9 +165,15 @@ impl Followed {
             | Fact::Expanded { .. }
             | Fact::Launched { .. }
             | Fact::Settled { .. }
-            | Fact::Exported { .. }
             | Fact::Metered(_)
-            | Fact::Unmetered { .. } => None,
+            | Fact::Unmetered { .. }
+            | Fact::Due { .. }
+            | Fact::Expired { .. }
+            | Fact::Daemoned { .. }
+            | Fact::Dismissed { .. }
+            | Fact::Recalled { .. }
+            | Fact::Memoized { .. }
+            | Fact::Exported { .. } => None,
         }
     }
 
@@ -284,6 +290,7 @@ pub(crate) mod tests {
             followed: false,
             wake: None,
             barred: false,
+            hooked: false,
             display: None,
         }))
     }

@@ -13,13 +13,14 @@ use std::{
 use octoflow_engine::{
     Command, Input, Refusal,
     argo::{Run, status},
+    engine::Keyed,
 };
 use octoflow_model::{AttemptId, Fact, Report, RunId, Task, Time, fact::Submission};
 use octoflow_store::{Archive, Batch, Change, RunRow, RunUpdate, Store};
 use serde_json::{Value, json};
 
 use super::{SharedRuntime, Watchers};
-use crate::{Cut, Error, Explanation, Pump, archive, clock, keyed::KeyedObject, meters, read};
+use crate::{Cut, Error, Explanation, Pump, archive, cache, clock, keyed::KeyedObject, meters, read};
 
 /// How long a decision nobody waits for may stay in memory.
 const LINGER: Duration = Duration::from_millis(100);
@@ -136,7 +137,7 @@ impl Worker {
             }
             let lingered = matches!(next, Next::Close) || self.lingered() >= LINGER;
             if self.pump.urgent() || !self.waiting.is_empty() || self.pump.holds() && lingered {
-                self.commit();
+                self.commit()?;
             }
             self.held_since = if self.pump.holds() { self.held_since.or(Some(now)) } else { None };
             if let Next::Close = next {
@@ -287,9 +288,9 @@ impl Worker {
     }
 
     /// Hands what was decided to the store; the world hears of it from the store's thread, once it is on disk.
-    fn commit(&mut self) {
+    fn commit(&mut self) -> Result<(), Error> {
         let cut = self.pump.cut();
-        let mut batch = self.batch(&cut);
+        let mut batch = self.batch(&cut)?;
         batch.extend(self.pump.engine.meters_mut().take_touched().iter().map(meters::put));
         for run in &cut.ended {
             self.pump.forget(*run);
@@ -324,10 +325,17 @@ impl Worker {
                 watchers.remove(&run);
             }
         });
+        Ok(())
     }
 
-    fn batch(&self, cut: &Cut) -> Batch {
+    fn batch(&self, cut: &Cut) -> Result<Batch, Error> {
         let mut batch = Batch::new();
+        for (namespace, name) in &cut.caches {
+            let data = self.pump.engine.keyed(Keyed::ConfigMap, namespace, name);
+            if let Some(data) = data {
+                batch.push(cache::put(&self.store, namespace, name, data)?);
+            }
+        }
         for (id, record) in &cut.records {
             let run = self.pump.engine.run(*id).expect("a run stays in the engine until its last facts are cut off");
             if cut.submitted.contains(id) {
@@ -347,7 +355,7 @@ impl Worker {
                 batch.push(Change::UpdateRun { run: *id, row: update(run) });
             }
         }
-        batch
+        Ok(batch)
     }
 }
 

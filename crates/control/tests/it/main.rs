@@ -161,3 +161,41 @@ fn raising_the_limit_of_a_semaphore_lets_the_next_run_begin() {
     house.put_object(limit("2")).unwrap();
     assert_eq!(house.object(second).unwrap()["status"]["phase"], "Running");
 }
+
+#[test]
+fn h09_what_a_run_memoized_is_found_by_a_later_one_after_a_restart() {
+    let memoized = json!({"spec": {"entrypoint": "main", "templates": [
+        {"name": "main", "memoize": {"key": "k", "cache": {"configMap": {"name": "cache"}}}, "container": container()},
+    ]}});
+    let hit = |object: &Value, name: &str| object["status"]["nodes"][name]["memoizationStatus"]["hit"].clone();
+    let dir = tempfile::tempdir().unwrap();
+    let house = open(dir.path());
+    let first = house.submit(submit("first", memoized.clone())).unwrap();
+    assert_eq!(hit(&finish(&house, first), "first"), false);
+    house.close().unwrap();
+
+    let reader = Reader::open(dir.path()).unwrap();
+    let cache = reader.object("ConfigMap", "default", "cache").unwrap().expect("the cache is made");
+    let body: Value = serde_json::from_slice(&cache.body).unwrap();
+    assert_eq!(body["metadata"]["labels"]["workflows.argoproj.io/configmap-type"], "Cache");
+    assert!(body["data"]["k"].as_str().unwrap().contains("\"nodeID\":\"first\""), "{body}");
+
+    let house = open(dir.path());
+    // Its file is given again, as it is with every run; what is in it stays.
+    let label = json!({"workflows.argoproj.io/configmap-type": "Cache"});
+    let given = json!({"kind": "ConfigMap", "metadata": {"name": "cache", "labels": label, "annotations": {"a": "b"}}});
+    house.put_object(given).unwrap();
+    let second = house.submit(submit("second", memoized.clone())).unwrap();
+    let object = finish(&house, second);
+    assert_eq!(hit(&object, "second"), true);
+    assert_eq!(object["status"]["phase"], "Succeeded");
+    let mut other = memoized;
+    other["spec"]["templates"][0]["memoize"]["key"] = json!("l");
+    let third = house.submit(submit("third", other)).unwrap();
+    assert_eq!(hit(&finish(&house, third), "third"), false);
+    house.close().unwrap();
+    let cache = Reader::open(dir.path()).unwrap().object("ConfigMap", "default", "cache").unwrap().unwrap();
+    let body: Value = serde_json::from_slice(&cache.body).unwrap();
+    assert!(body["data"]["k"].is_string() && body["data"]["l"].is_string(), "{body}");
+    assert_eq!(body["metadata"]["annotations"]["a"], "b");
+}

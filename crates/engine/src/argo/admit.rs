@@ -14,6 +14,7 @@ mod hook;
 mod item;
 mod loaded;
 mod lock;
+mod memo;
 mod meter;
 mod name;
 mod output;

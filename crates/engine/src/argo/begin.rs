@@ -9,6 +9,7 @@ use octoflow_model::{
 use super::{
     call::Birth,
     follow::hook_holds,
+    hook::EXIT,
     metadata,
     scope::Scope,
     substitute::{Missing, fill},
@@ -78,12 +79,15 @@ impl Turn<'_> {
         if let Some(deadline) = self.run_deadline()
             && deadline <= self.now
             && !self.run.state.closing()
-            && self.run.state.root.is_none_or(|root| !self.run.state.node(root).settled)
+            && !self.run.state.worked()
         {
             return self.decide(Fact::DeadlinePassed { at: self.now });
         }
         let Some(root) = self.run.state.root else { return self.start_entry() };
-        if !self.run.state.node(root).settled {
+        if self.run.state.exit.is_none() {
+            self.fire_run(root);
+        }
+        if !self.run.state.worked() {
             return;
         }
         match self.run.state.exit {
@@ -130,7 +134,7 @@ impl Turn<'_> {
         }
     }
 
-    fn run_birth(&self, suffix: String, role: Role) -> Birth {
+    pub(super) fn run_birth(&self, suffix: String, role: Role) -> Birth {
         let name = format!("{}{suffix}", self.run.state.name);
         Birth { name, role, parent: None, boundary: None, after: Vec::new(), followed: false, place: None }
     }
@@ -138,7 +142,7 @@ impl Turn<'_> {
     fn start_exit(&mut self, root: NodeIx) {
         let spec = &self.run.program.clone().workflow.spec;
         let plain = spec.on_exit.as_ref().map(|template| Hook { template: Some(template.clone()), ..Hook::default() });
-        let Some(mut hook) = spec.hooks.get("exit").cloned().or(plain) else { return self.end(root, None) };
+        let Some(mut hook) = spec.hooks.get(EXIT).cloned().or(plain) else { return self.end(root, None) };
         if self.run.state.shutdown == Some(Shutdown::Terminate) {
             return self.end(root, None);
         }

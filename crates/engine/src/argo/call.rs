@@ -220,7 +220,7 @@ impl Turn<'_> {
         if !matches!(birth.role, Role::Attempt(_)) && self.run.program.retry(&recipe.template).is_some() {
             let mut added = self.added(birth, NodeKind::Retry, Phase::Running, Some(recipe), inputs);
             bar(&mut added, recipe);
-            return self.born(added);
+            return self.born_asking(added, recipe);
         }
         let (kind, phase) = match kind_of(&recipe.template) {
             Some(kind) if kind.tasked() => (kind, Phase::Pending),
@@ -228,6 +228,11 @@ impl Turn<'_> {
             None => return self.born_wrong(birth, format!("template '{}' has no type that can run here", recipe.key)),
         };
         let mut added = self.added(birth, kind, phase, Some(recipe), inputs);
+        let whole = matches!(kind, NodeKind::Steps | NodeKind::Dag);
+        if let (Role::Attempt(_), Some(retry), true) = (&added.role, added.parent, whole) {
+            // A task gets its time when it starts; these begin now.
+            added.wake = self.attempt_latest(retry);
+        }
         bar(&mut added, recipe);
         if kind == NodeKind::Suspend && !added.barred || kind.tasked() && recipe.template.timeout.is_some() {
             match self.first_wake(kind, &added.inputs, recipe) {
@@ -238,7 +243,17 @@ impl Turn<'_> {
                 }
             }
         }
-        self.born(added)
+        self.born_asking(added, recipe)
+    }
+
+    /// A node that needs no locks asks its cache at once, so that it takes its room before the next one is called.
+    fn born_asking(&mut self, added: NodeAdded, recipe: &Recipe) -> NodeIx {
+        let asks = added.barred && recipe.template.synchronization.is_none();
+        let at = self.born(added);
+        if asks {
+            self.visit_barred(at);
+        }
+        at
     }
 
     pub(super) fn born_final(&mut self, birth: Birth, phase: Phase, message: String) -> NodeIx {
@@ -265,6 +280,12 @@ impl Turn<'_> {
             let call = caller.call(place)?;
             (call.template.is_some() || call.template_ref.is_some()).then(|| caller.callee_key(place))?
         };
+        let hooked = || {
+            let call = self.run.recipe_of(birth.boundary?).call(birth.place?)?;
+            // Of a looped task each item has its own.
+            Some(kind != NodeKind::TaskGroup && call.hooks.keys().any(|name| name != super::hook::EXIT))
+        };
+        let hooked = hooked().unwrap_or(false);
         let template = recipe.map(|recipe| recipe.key.to_string()).or_else(named);
         let display =
             recipe.and_then(|recipe| recipe.template.metadata.annotations.get("workflows.argoproj.io/display-name"));
@@ -283,6 +304,7 @@ impl Turn<'_> {
             followed: birth.followed,
             wake: None,
             barred: false,
+            hooked,
             display: display.filter(|name| !name.contains("{{")).cloned(),
         }
     }
@@ -294,9 +316,10 @@ impl Turn<'_> {
     }
 }
 
-/// Attempts do not ask for locks: the node above them holds those of all of them.
+/// Attempts do not ask for locks, nor their cache: the node above them does for all of them.
 fn bar(added: &mut NodeAdded, recipe: &Recipe) {
-    if recipe.template.synchronization.is_some() && !matches!(added.role, Role::Attempt(_)) {
+    let bars = recipe.template.synchronization.is_some() || recipe.template.memoize.is_some();
+    if bars && !matches!(added.role, Role::Attempt(_)) {
         added.barred = true;
         added.phase = Phase::Pending;
     }

@@ -24,6 +24,7 @@ impl Turn<'_> {
     pub(super) fn visit_dag(&mut self, at: NodeIx) {
         let instance = match self.instance(at) {
             Ok(instance) => instance,
+            Err(_) if self.dismisses(at) => return,
             Err(why) => return self.finish(at, Phase::Error, why),
         };
         let closing = self.run.state.closes(at);
@@ -33,6 +34,9 @@ impl Turn<'_> {
         }
         let dag = self.dag(at);
         if dag.open > 0 {
+            return;
+        }
+        if (closing || fails_fast) && self.dismisses(at) {
             return;
         }
         if closing {
@@ -139,6 +143,7 @@ impl Turn<'_> {
 
     fn outcome_is(&self, at: NodeIx, instance: &Instance, task: u32, outcome: Option<Outcome>) -> bool {
         let node = self.run.state.node(at);
+        let stands = node.daemoned && !node.phase.fulfilled();
         let items = || match &node.body {
             Body::Fan(fan) => fan.nodes.iter().map(|item| self.run.state.node(*item).phase).collect(),
             _ => Vec::new(),
@@ -149,8 +154,7 @@ impl Turn<'_> {
             Some(Outcome::Errored) => node.phase == Phase::Error,
             Some(Outcome::Skipped) => node.phase == Phase::Skipped,
             Some(Outcome::Omitted) => node.phase == Phase::Omitted,
-            // No template that stays up beside others is admitted.
-            Some(Outcome::Daemoned) => false,
+            Some(Outcome::Daemoned) => stands,
             Some(Outcome::AnySucceeded) => items().contains(&Phase::Succeeded),
             Some(Outcome::AllFailed) => {
                 let items: Vec<Phase> = items();
@@ -160,6 +164,7 @@ impl Turn<'_> {
                 let forgiven = instance.call(Place::Task(task)).continue_on.unwrap_or_default();
                 match node.phase {
                     Phase::Succeeded | Phase::Skipped => true,
+                    Phase::Running if stands => true,
                     Phase::Failed => forgiven.failed,
                     Phase::Error => forgiven.error,
                     Phase::Pending | Phase::Running | Phase::Omitted => false,
@@ -172,9 +177,10 @@ impl Turn<'_> {
     /// depend on which task happened to find room first.
     fn assess_dag(&mut self, at: NodeIx, instance: &Instance) {
         let dag = self.dag(at);
-        if dag.made < instance.aim().count {
+        if dag.made < instance.aim().count || self.dismisses(at) {
             return;
         }
+        let dag = self.dag(at);
         let fails_fast = instance.template.dag.as_ref().and_then(|dag| dag.fail_fast) != Some(false);
         let verdict = self.dag_verdict(dag, instance, fails_fast);
         let outbound = self.targets_outbound(at, instance);

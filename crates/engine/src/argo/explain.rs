@@ -49,6 +49,10 @@ pub enum Reason {
         since: Time,
         deadline: Option<Time>,
     },
+    /// A daemon that is up; it ends with the node around it.
+    Standing {
+        since: Time,
+    },
     /// Told to end.
     Stopping(String),
     /// Waits to be resumed, or until a moment.
@@ -75,7 +79,7 @@ pub enum Reason {
     RunSuspended,
     /// The run is being ended.
     ShuttingDown(Shutdown),
-    /// Its exit handler is not over.
+    /// Its exit handler or a hook is not over.
     Handler,
 }
 
@@ -94,6 +98,10 @@ impl fmt::Display for Reason {
             Self::Running { since, deadline: Some(deadline) } => {
                 write!(f, "running since {since}, must end by {deadline}")
             }
+            Self::Standing { since } => {
+                write!(f, "a daemon, up since {since} until the steps or DAG around it are over")
+            }
+            Self::Stopping(message) if message.is_empty() => write!(f, "being ended: nobody needs it any more"),
             Self::Stopping(message) => write!(f, "being ended: {message}"),
             Self::Suspended { until: None } => write!(f, "suspended until someone resumes it"),
             Self::Suspended { until: Some(until) } => write!(f, "suspended until {until} or until someone resumes it"),
@@ -107,7 +115,7 @@ impl fmt::Display for Reason {
             }
             Self::RunSuspended => write!(f, "the workflow is suspended; resume it to go on"),
             Self::ShuttingDown(how) => write!(f, "the workflow is being ended with strategy '{}'", how.word()),
-            Self::Handler => write!(f, "waits for its exit handler"),
+            Self::Handler => write!(f, "waits for its hooks and exit handler"),
         }
     }
 }
@@ -155,7 +163,8 @@ pub fn explain_with(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Loc
         if let Body::Dag(dag) = &node.body {
             let recipe = run.recipe_of(at);
             for (task, vertex) in recipe.graph().tasks.iter().enumerate() {
-                let open = |needed: &&u32| dag.nodes[**needed as usize].is_none_or(|node| !state.node(node).settled);
+                let waited = |node: NodeIx| !state.node(node).settled && !state.node(node).daemoned;
+                let open = |needed: &&u32| dag.nodes[**needed as usize].is_none_or(waited);
                 let names =
                     vertex.needs.iter().filter(open).map(|needed| recipe.call_name(Place::Task(*needed)).to_owned());
                 let names: Vec<String> = names.collect();
@@ -191,6 +200,7 @@ fn reason(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> Option<Reason
             Reason::Capacity { waiting: scheduler.map_or(0, Scheduler::waiting), shortage }
         }
         (Body::Leaf(Leaf::Launched), _) => Reason::Starting { since: node.started },
+        (Body::Leaf(Leaf::Running), _) if node.daemoned => Reason::Standing { since: node.started },
         (Body::Leaf(Leaf::Running), _) => Reason::Running { since: node.started, deadline: node.wake },
         (Body::Leaf(Leaf::Stopping), _) => Reason::Stopping(node.message.as_deref().unwrap_or_default().to_owned()),
         (_, NodeKind::Suspend) => Reason::Suspended { until: node.wake },

@@ -6,6 +6,7 @@ mod container;
 mod data;
 mod loaded;
 mod lock;
+mod memo;
 mod metric;
 mod spec;
 mod template;

@@ -11,7 +11,7 @@ use octoflow_model::{
 };
 
 use super::{
-    node::{Body, Dag, Fan, Group, Leaf, Lock, Node},
+    node::{Body, Dag, Fan, Group, Leaf, Lock, Memo, Node},
     program::Program,
     run::{Run, State, Todo},
 };
@@ -37,10 +37,14 @@ impl Run {
             suspended: program.workflow.spec.suspend.unwrap_or(false),
             shutdown: program.workflow.spec.shutdown,
             deadline_passed: false,
+            expired: std::collections::HashSet::new(),
             lock: None,
             nodes: Vec::new(),
             root: None,
             exit: None,
+            daemons: std::collections::HashMap::new(),
+            fired: std::collections::HashMap::new(),
+            due: std::collections::HashMap::new(),
             active_pods: 0,
             active_children: std::collections::HashMap::new(),
             failed_children: std::collections::HashMap::new(),
@@ -117,6 +121,17 @@ impl Run {
                 if slot.body == Body::Leaf(Leaf::Launched) {
                     slot.body = Body::Leaf(Leaf::Running);
                 }
+                if slot.hooked {
+                    self.todo.agenda.push_back(*node);
+                }
+                self.look_at_watchers();
+            }
+            Fact::Daemoned { node } => self.stand(*node),
+            Fact::Dismissed { node } => {
+                let slot = &mut self.state.nodes[node.at()];
+                slot.body = Body::Leaf(Leaf::Stopping);
+                slot.dismissed = true;
+                slot.wake = None;
             }
             Fact::Progressed { node, done, total } => {
                 self.change_share(*node, |node| node.progress = Some(Box::new((*done, *total))));
@@ -135,6 +150,10 @@ impl Run {
             }
             Fact::Finished(finished) => self.finish(finished),
             Fact::Settled { node } => self.settle(*node),
+            Fact::Due { node, hook } => self.state.due.entry(*node).or_default().push(hook.clone()),
+            Fact::Recalled { node, cache, key, hit } => self.recall(*node, cache, key, *hit),
+            // The cache is not the run's.
+            Fact::Memoized { .. } => {}
             Fact::Exported { parameter, artifact } => {
                 if let Some((name, value)) = parameter {
                     self.state.exported.insert(name.clone(), value.clone());
@@ -142,6 +161,7 @@ impl Run {
                 if let Some(artifact) = artifact {
                     self.state.exported_artifacts.insert(artifact.name.clone(), artifact.clone());
                 }
+                self.look_at_watchers();
             }
             Fact::Metered(metered) => self.keep_gauge(metered),
             Fact::Unmetered { message } => self.state.unmetered = Some(message.clone()),
@@ -152,6 +172,11 @@ impl Run {
             }
             Fact::ShuttingDown { how, .. } => {
                 self.state.shutdown = Some(*how);
+                self.look_everywhere();
+            }
+            Fact::Expired { node, .. } => {
+                self.state.expired.insert(*node);
+                self.state.nodes[node.at()].wake = None;
                 self.look_everywhere();
             }
             Fact::DeadlinePassed { .. } => {
@@ -176,7 +201,11 @@ impl Run {
             self.state.nodes[before.at()].children.push(at);
         }
         let above = added.parent.map(|parent| self.state.node(parent));
-        let handler = matches!(added.role, Role::Exit | Role::Hook(_));
+        let handler = match &added.role {
+            Role::Exit => true,
+            Role::Hook(name) => name == super::hook::EXIT,
+            _ => false,
+        };
         let node = Node {
             name: added.name.as_str().into(),
             kind: added.kind,
@@ -184,6 +213,7 @@ impl Run {
             phase: added.phase,
             settled: false,
             followed: added.followed,
+            hooked: added.hooked,
             after_end: handler || above.is_some_and(|parent| parent.after_end),
             depth: added.boundary.map_or(0, |boundary| self.state.node(boundary).depth + 1),
             parent: added.parent,
@@ -205,6 +235,9 @@ impl Run {
             progress: None,
             barred: added.barred,
             lock: None,
+            daemoned: false,
+            dismissed: false,
+            memo: None,
             body: Body::Plain,
         };
         let open = !added.phase.fulfilled();
@@ -275,7 +308,12 @@ impl Run {
     /// The new node takes its place with whoever waits for it.
     fn join_parent(&mut self, at: NodeIx, added: &NodeAdded) {
         match (&added.role, added.parent) {
-            (Role::Entry, _) => self.state.root = Some(at),
+            (Role::Entry, _) => {
+                self.state.root = Some(at);
+                self.todo.run = true;
+            }
+            (Role::RunHook(name), _) => self.fire(None, name, at),
+            (Role::Hook(name), Some(parent)) => self.fire(Some(parent), name, at),
             (Role::Exit, _) => self.state.exit = Some(at),
             (role, Some(parent)) => match (role, &mut self.state.nodes[parent.at()].body) {
                 (Role::Group(_), Body::Steps { groups }) => groups.push(at),
@@ -303,10 +341,39 @@ impl Run {
                     retry.message = None;
                     retry.wake = None;
                 }
-                (Role::Hook(_) | Role::Container(_), _) => {}
+                (Role::Container(_), _) => {}
                 (role, body) => unreachable!("a node of role {role:?} cannot join a parent with body {body:?}"),
             },
             (role, None) => unreachable!("a node of role {role:?} has a parent"),
+        }
+    }
+
+    fn fire(&mut self, owner: Option<NodeIx>, name: &str, hook: NodeIx) {
+        self.state.fired.entry(owner).or_default().push(hook);
+        if let Some(due) = self.state.due.get_mut(&owner) {
+            due.retain(|other| other != name);
+            if due.is_empty() {
+                self.state.due.remove(&owner);
+            }
+        }
+    }
+
+    /// Something changed that a hook may look at though it is not its own node.
+    fn look_at_watchers(&mut self) {
+        self.todo.agenda.extend(&self.todo.watchers);
+        self.todo.run |= super::hook::run_watches(&self.program.workflow.spec);
+    }
+
+    fn recall(&mut self, at: NodeIx, cache: &str, key: &str, hit: bool) {
+        let kind = if hit { super::call::kind_of(&self.recipe_of(at).template) } else { None };
+        let node = &mut self.state.nodes[at.at()];
+        node.memo = Some(Box::new(Memo { cache: cache.to_owned(), key: key.to_owned(), hit }));
+        // What has been found is not tried, so there are no attempts to stand for.
+        if let (NodeKind::Retry, Some(kind)) = (node.kind, kind) {
+            self.count(at, -1);
+            self.state.nodes[at.at()].kind = kind;
+            self.count(at, 1);
+            self.state.progress.1 += u64::from(kind.executable());
         }
     }
 
@@ -345,16 +412,23 @@ impl Run {
         }
         let called = matches!(node.role, Role::Step { .. } | Role::Task(_) | Role::Item(_));
         if finished.phase.bad()
+            // Nobody is kept from starting because a daemon failed that was up before.
+            && !node.daemoned
             && let (true, true, Some(boundary)) = (called, node.kind != NodeKind::TaskGroup, node.boundary)
         {
             *self.state.failed_children.entry(boundary).or_insert(0) += 1;
         }
+        let stood = node.daemoned;
+        self.state.expired.remove(&at);
         self.close_body(at);
-        self.count(at, -1);
+        if !stood {
+            self.count(at, -1);
+        }
         let node = &mut self.state.nodes[at.at()];
         node.barred = false;
         node.lock = None;
         self.instances.remove(&at);
+        self.look_at_watchers();
         self.settle_unless_followed(at);
     }
 
@@ -389,12 +463,15 @@ impl Run {
         }
         self.state.failed_children.remove(&at);
         self.todo.ready.remove(&at);
-        self.todo.parked_in.remove(&at);
+        for parked in self.todo.parked_in.remove(&at).into_iter().flatten() {
+            // Whoever waited for room in here may have to wait for room elsewhere: its own exit handler, for one.
+            self.todo.parked_nodes.remove(&parked);
+        }
     }
 
     fn settle_unless_followed(&mut self, at: NodeIx) {
         let node = self.state.node(at);
-        if node.followed && node.phase.completed() {
+        if node.followed && node.phase.completed() || node.hooked {
             self.todo.agenda.push_back(at);
         } else {
             self.settle(at);
@@ -407,6 +484,16 @@ impl Run {
         if std::mem::replace(&mut node.settled, true) {
             return;
         }
+        let stood = node.daemoned && !matches!(node.role, Role::Attempt(_));
+        self.state.fired.remove(&Some(at));
+        self.state.due.remove(&Some(at));
+        self.todo.watchers.remove(&at);
+        if stood { self.lie_down(at) } else { self.tell_parent(at) }
+    }
+
+    /// Whoever waits for the node goes on.
+    pub(super) fn tell_parent(&mut self, at: NodeIx) {
+        let node = self.state.node(at);
         let (role, parent) = (node.role.clone(), node.parent);
         let Some(parent) = parent else {
             self.todo.run = true;
@@ -443,7 +530,7 @@ impl Run {
     }
 
     /// Keeps the numbers that limits are checked against.
-    fn count(&mut self, at: NodeIx, change: i32) {
+    pub(super) fn count(&mut self, at: NodeIx, change: i32) {
         let node = self.state.node(at);
         let (kind, boundary, counts) = (node.kind, node.boundary, node.counts_as_child());
         // Whoever waits for a lock does not take the place of one who might be able to release it.
@@ -484,6 +571,7 @@ impl Run {
         self.todo.roomy.clear();
         self.todo.ready.clear();
         self.todo.agenda.clear();
+        self.todo.run_parked = false;
         for (at, node) in self.state.nodes.iter().enumerate() {
             if !node.settled {
                 self.todo.agenda.push_back(NodeIx(at as u32));

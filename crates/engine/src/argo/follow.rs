@@ -1,4 +1,4 @@
-//! What follows a call's end: its exit handler. Until that is over too, the call is not.
+//! What follows a call's end: its last hooks, then its exit handler. Until that is over too, the call is not.
 //! How the handler ends does not change how the call ended.
 
 use octoflow_model::{
@@ -9,12 +9,16 @@ use octoflow_model::{
 
 use super::{
     call::Birth,
+    hook::EXIT,
     program::Place,
     scope::Scope,
     substitute::{Missing, fill},
     turn::Turn,
 };
 use crate::expr::{Value, lang};
+
+/// A handler or hook that could start: its template and its inputs.
+pub(super) type Made = (std::sync::Arc<super::program::Recipe>, octoflow_model::fact::InputValues);
 
 impl Turn<'_> {
     /// A call has an exit handler.
@@ -26,20 +30,23 @@ impl Turn<'_> {
             }
             Place::Task(task) => template.dag.as_ref().and_then(|dag| dag.tasks.get(task as usize)),
         };
-        call.is_some_and(|call| call.on_exit.is_some() || call.hooks.contains_key("exit"))
+        call.is_some_and(|call| call.on_exit.is_some() || call.hooks.contains_key(EXIT))
     }
 
     /// The node is final but something may follow.
     pub(super) fn follow(&mut self, at: NodeIx) {
-        let node = self.run.state.node(at);
-        let handler = node.children.iter().find(|child| {
-            let child = self.run.state.node(**child);
-            child.parent == Some(at) && matches!(child.role, Role::Hook(_))
-        });
+        let state = &self.run.state;
+        let is_handler = |hook: &&NodeIx| matches!(&state.node(**hook).role, Role::Hook(name) if name == EXIT);
+        let handler = state.fired.get(&Some(at)).and_then(|fired| fired.iter().find(is_handler)).copied();
         match handler {
-            Some(handler) if self.run.state.node(*handler).settled => self.decide(Fact::Settled { node: at }),
+            Some(handler) if state.node(handler).settled => self.decide(Fact::Settled { node: at }),
             Some(_) => {}
-            None => self.start_handler(at),
+            None => {
+                self.fire(at);
+                if !self.run.state.waits_for_hooks(Some(at)) {
+                    self.start_handler(at);
+                }
+            }
         }
     }
 
@@ -49,9 +56,12 @@ impl Turn<'_> {
         }
         let Some((frame, place, _)) = self.run.site_of(at) else { return self.decide(Fact::Settled { node: at }) };
         let node = self.run.state.node(at);
+        if !node.followed || !node.phase.completed() {
+            return self.decide(Fact::Settled { node: at });
+        }
         let birth = Birth {
             name: format!("{}.onExit", node.name),
-            role: Role::Hook("exit".to_owned()),
+            role: Role::Hook(EXIT.to_owned()),
             parent: Some(at),
             boundary: node.boundary,
             after: vec![at],
@@ -68,7 +78,7 @@ impl Turn<'_> {
         let call = instance.call(place);
         let item = self.run.item_of(at);
         let plain = call.on_exit.as_ref().map(|template| Hook { template: Some(template.clone()), ..Hook::default() });
-        let Some(hook) = call.hooks.get("exit").cloned().or(plain) else {
+        let Some(hook) = call.hooks.get(EXIT).cloned().or(plain) else {
             return self.decide(Fact::Settled { node: at });
         };
         let scope = Scope { item: item.as_ref(), own: Some((&call.name, at)), ..self.frame_scope(frame, &instance) };
@@ -93,12 +103,7 @@ impl Turn<'_> {
         }
     }
 
-    pub(super) fn hook_call(
-        &self,
-        home: Option<&str>,
-        hook: &Hook,
-        scope: &Scope<'_>,
-    ) -> Result<(std::sync::Arc<super::program::Recipe>, octoflow_model::fact::InputValues), String> {
+    pub(super) fn hook_call(&self, home: Option<&str>, hook: &Hook, scope: &Scope<'_>) -> Result<Made, String> {
         let recipe = self.named(home, hook.template.as_deref(), hook.template_ref.as_ref(), scope)?;
         let arguments: &Arguments = &hook.arguments;
         let inputs = self.inputs(&recipe, arguments, scope)?;

@@ -178,7 +178,13 @@ impl Run {
                 let Role::Task(task) = tasks.role else { return None };
                 Some((tasks.parent?, Place::Task(task), site))
             }
-            Role::Entry | Role::Exit | Role::Group(_) | Role::Attempt(_) | Role::Hook(_) | Role::Container(_) => None,
+            Role::Entry
+            | Role::Exit
+            | Role::Group(_)
+            | Role::Attempt(_)
+            | Role::Hook(_)
+            | Role::RunHook(_)
+            | Role::Container(_) => None,
         }
     }
 

@@ -22,7 +22,9 @@ impl Turn<'_> {
         if leaf == Leaf::Stopping {
             return;
         }
-        if self.run.state.closes(at) {
+        if self.run.state.closes(at) && node.daemoned {
+            self.let_go(at, self.run.state.shutdown == Some(Shutdown::Terminate));
+        } else if self.run.state.closes(at) {
             let message = match self.run.state.shutdown {
                 // Two spaces, as everyone who greps for it knows it.
                 Some(how) => format!("workflow shutdown with strategy:  {}", how.word()),
@@ -89,6 +91,7 @@ impl Turn<'_> {
             Report::Started { at: time, .. } => {
                 if leaf == Leaf::Launched {
                     self.decide(Fact::Started { node: at, at: time });
+                    self.stands(at);
                 }
             }
             Report::Ended { end, .. } => {
@@ -105,6 +108,7 @@ impl Turn<'_> {
                 let told =
                     self.run.state.node(at).message.as_deref().filter(|_| leaf == Leaf::Stopping).map(str::to_owned);
                 match told {
+                    _ if self.run.state.node(at).dismissed => self.finish(at, Phase::Succeeded, ""),
                     Some(message) => self.finish(at, Phase::Failed, message),
                     None => self.finish(at, Phase::Error, format!("lost: {why}")),
                 }
@@ -118,6 +122,8 @@ impl Turn<'_> {
             && leaf == Leaf::Launched
         {
             self.decide(Fact::Started { node: at, at: started });
+            // It was over before anybody was told that it ran; what waits for that moment must not miss it.
+            self.fire(at);
         }
         let (mut phase, mut message) = match self.instance(at) {
             Ok(instance) => pod::verdict(&instance.template, &end),
@@ -129,7 +135,10 @@ impl Turn<'_> {
         {
             (phase, message) = (Phase::Error, missing);
         }
-        if leaf == Leaf::Stopping {
+        (phase, message) = self.deserted(at, phase, message);
+        if self.run.state.node(at).dismissed {
+            (phase, message) = (Phase::Succeeded, String::new());
+        } else if leaf == Leaf::Stopping {
             phase = Phase::Failed;
             message = self.run.state.node(at).message.as_deref().unwrap_or_default().to_owned();
         }

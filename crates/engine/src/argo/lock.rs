@@ -37,6 +37,10 @@ impl Turn<'_> {
         if node.lock.is_some() {
             return;
         }
+        if self.run.recipe_of(at).template.synchronization.is_none() {
+            // Only its cache keeps it.
+            return self.locked(Some(at));
+        }
         let instance = match self.instance(at) {
             Ok(instance) => instance,
             Err(why) => return self.finish(at, Phase::Error, why),
@@ -88,10 +92,13 @@ impl Turn<'_> {
         filled.and_then(|()| claims(&wanted, &self.run.state.namespace))
     }
 
-    /// All locks are held from here on.
+    /// All locks are held from here on. What it would make may be there already.
     pub(crate) fn locked(&mut self, node: Option<NodeIx>) {
         let mut wake = None;
         if let Some(at) = node {
+            if self.recall(at) {
+                return;
+            }
             let recipe = self.run.recipe_of(at).clone();
             let slot = self.run.state.node(at);
             let inputs = slot.inputs.as_deref().cloned().unwrap_or_default();

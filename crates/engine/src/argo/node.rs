@@ -18,6 +18,8 @@ pub struct Node {
     pub settled: bool,
     /// An exit handler or hook may follow its end.
     pub followed: bool,
+    /// Hooks other than the exit handler may fire while it runs and when it is over.
+    pub hooked: bool,
     /// It belongs to an exit handler, so stopping and deadlines pass it by.
     pub after_end: bool,
     /// Calls between it and the root.
@@ -43,7 +45,21 @@ pub struct Node {
     pub barred: bool,
     /// The locks it wants or holds; none once it is over.
     pub lock: Option<Box<Lock>>,
+    /// It is up beside the others, who do not wait for it any more.
+    pub daemoned: bool,
+    /// It is being ended because nobody needs it any more.
+    pub dismissed: bool,
+    /// What its cache said, when it is memoized and has asked.
+    pub memo: Option<Box<Memo>>,
     pub body: Body,
+}
+
+/// What a memoized node asked its cache for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Memo {
+    pub cache: String,
+    pub key: String,
+    pub hit: bool,
 }
 
 /// Locks that belong together: all of them are held, or none is.

@@ -49,6 +49,7 @@ impl Turn<'_> {
                 at: self.now,
                 inputs: octoflow_model::fact::InputValues::default(),
                 followed: false,
+                hooked: false,
                 wake: None,
                 barred: false,
                 display: None,

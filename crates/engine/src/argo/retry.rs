@@ -134,7 +134,7 @@ impl Turn<'_> {
         let Some(backoff) = &strategy.backoff else { return Ok(None) };
         let state = &self.run.state;
         let latest = self.retry_latest(at, strategy);
-        if latest.is_some_and(|latest| self.now > latest) {
+        if latest.is_some_and(|latest| self.now >= latest) {
             return Err("Max duration limit exceeded".to_owned());
         }
         let Some(base) = &backoff.duration else { return Ok(None) };
@@ -148,6 +148,12 @@ impl Turn<'_> {
             return Err("Backoff would exceed max duration limit".to_owned());
         }
         Ok(Some((until, span)))
+    }
+
+    /// When an attempt that begins now must be over, as far as the retry around it is concerned.
+    pub(super) fn attempt_latest(&mut self, retry: NodeIx) -> Option<Time> {
+        let strategy = self.strategy(retry).ok()?;
+        self.retry_latest(retry, &strategy)
     }
 
     /// No attempt may run beyond this moment.

@@ -2,7 +2,7 @@
 //! `State` is only ever written by the fold.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
     sync::Arc,
 };
 
@@ -41,11 +41,19 @@ pub struct State {
     pub suspended: bool,
     pub shutdown: Option<Shutdown>,
     pub deadline_passed: bool,
+    /// Open attempts of steps and DAGs whose time is up.
+    pub expired: HashSet<NodeIx>,
     /// The locks of the run as a whole.
     pub lock: Option<Box<Lock>>,
     pub nodes: Vec<Node>,
     pub root: Option<NodeIx>,
     pub exit: Option<NodeIx>,
+    /// By open steps or DAG node: its daemons that are not over, each as the node others waited for.
+    pub daemons: HashMap<NodeIx, Vec<NodeIx>>,
+    /// By node that is not settled, and by the run itself: the hooks that have fired, the exit handler of a call included.
+    pub fired: HashMap<Option<NodeIx>, Vec<NodeIx>>,
+    /// By the same: hooks whose moment has come and who wait for room.
+    pub due: HashMap<Option<NodeIx>, Vec<String>>,
     /// Pods that are there and not final.
     pub active_pods: u32,
     /// By boundary: its direct pods, steps and DAGs that are not final.
@@ -81,7 +89,30 @@ impl State {
 
     /// The run is being ended and this node with it. Only terminating ends exit handlers too.
     pub fn closes(&self, at: NodeIx) -> bool {
-        self.shutdown == Some(Shutdown::Terminate) || self.closing() && !self.node(at).after_end
+        let ends = || self.closing() || self.is_expired(at);
+        self.shutdown == Some(Shutdown::Terminate) || !self.node(at).after_end && ends()
+    }
+
+    /// It belongs to an attempt whose time is up, or is one.
+    fn is_expired(&self, at: NodeIx) -> bool {
+        if self.expired.is_empty() {
+            return false;
+        }
+        let around = std::iter::successors(Some(at), |at| self.node(*at).boundary);
+        around.into_iter().any(|at| self.expired.contains(&at))
+    }
+
+    /// Hooks of a node, or of the run, are to be waited for.
+    pub fn waits_for_hooks(&self, owner: Option<NodeIx>) -> bool {
+        // What is being ended starts no more of them.
+        let ends = owner.map_or(self.closing(), |at| self.closes(at));
+        let open = |fired: &Vec<NodeIx>| fired.iter().any(|hook| !self.node(*hook).settled);
+        !ends && self.due.contains_key(&owner) || self.fired.get(&owner).is_some_and(open)
+    }
+
+    /// The entrypoint is over and every hook of the run that has fired.
+    pub fn worked(&self) -> bool {
+        self.root.is_some_and(|root| self.node(root).settled) && !self.waits_for_hooks(None)
     }
 
     pub fn id_of(&self, at: NodeIx) -> String {
@@ -149,6 +180,10 @@ pub struct Todo {
     pub wants: Vec<Option<NodeIx>>,
     /// Wake-ups to be set: a node's, or the run's own.
     pub wakes: Vec<(Time, Option<NodeIx>)>,
+    /// Nodes with hooks that look beyond the node itself.
+    pub watchers: BTreeSet<NodeIx>,
+    /// A hook of the run would start but for the run's own limit.
+    pub run_parked: bool,
     /// The run's own next step (begin, exit handler, end) wants a look.
     pub run: bool,
 }
@@ -192,7 +227,7 @@ impl Run {
         let state = &self.state;
         match node {
             Some(node) => !state.node(node).phase.fulfilled() && state.node(node).wake == Some(at),
-            None => !state.closing() && state.root.is_none_or(|root| !state.node(root).settled),
+            None => !state.closing() && !state.worked(),
         }
     }
 
@@ -234,7 +269,12 @@ impl Run {
 
     /// The machine a task ran on, once it did.
     pub(crate) fn host_of(&self, at: NodeIx) -> Option<&str> {
-        self.known.host.as_deref().filter(|_| self.state.node(at).ran)
+        self.host().filter(|_| self.state.node(at).ran)
+    }
+
+    /// The machine it was submitted on.
+    pub(super) fn host(&self) -> Option<&str> {
+        self.known.host.as_deref()
     }
 
     /// How long the node took in the newest run like this one that succeeded; the run itself for none. In seconds.

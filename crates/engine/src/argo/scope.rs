@@ -174,7 +174,7 @@ impl<'a> Scope<'a> {
     /// Everything the subject stands for is final.
     pub(super) fn fulfilled(&self, subject: Subject<'_>) -> bool {
         match subject {
-            Subject::One(node) => self.node(node).phase.fulfilled(),
+            Subject::One(node) => self.node(node).phase.fulfilled() || self.node(node).daemoned,
             Subject::Many { fan, group } => {
                 self.node(group).phase.fulfilled()
                     || fan.open == 0 && fan.items.as_ref().is_some_and(|items| items.len() == fan.nodes.len())

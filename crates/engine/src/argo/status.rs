@@ -254,6 +254,15 @@ fn node(run: &Run, at: NodeIx, progress: (u64, u64), usage: &Usage) -> Value {
     if let Some((key, _)) = node.lock.as_ref().and_then(|lock| lock.waits.as_ref()) {
         put("synchronizationStatus", json!({"waiting": key}));
     }
+    if node.daemoned {
+        put("podIP", json!(super::daemon::ADDRESS));
+        if !node.phase.fulfilled() {
+            put("daemoned", json!(true));
+        }
+    }
+    if let Some(memo) = &node.memo {
+        put("memoizationStatus", json!({"hit": memo.hit, "key": memo.key, "cacheName": memo.cache}));
+    }
     if let Some(flag) = flag(node) {
         put("nodeFlag", flag);
     }
@@ -276,7 +285,7 @@ fn node(run: &Run, at: NodeIx, progress: (u64, u64), usage: &Usage) -> Value {
 fn flag(node: &Node) -> Option<Value> {
     match node.role {
         Role::Attempt(_) => Some(json!({"retried": true})),
-        Role::Hook(_) | Role::Exit => Some(json!({"hooked": true})),
+        Role::Hook(_) | Role::RunHook(_) | Role::Exit => Some(json!({"hooked": true})),
         Role::Entry | Role::Group(_) | Role::Step { .. } | Role::Task(_) | Role::Item(_) | Role::Container(_) => None,
     }
 }

@@ -26,6 +26,10 @@ impl Turn<'_> {
         if !group.phase.fulfilled() {
             return;
         }
+        if group.phase.bad() && self.dismisses(at) {
+            return;
+        }
+        let group = self.run.state.node(last);
         if group.phase.bad() {
             let message = if self.fails_fast(at) {
                 FAIL_FAST.to_owned()
@@ -45,6 +49,10 @@ impl Turn<'_> {
             Body::Steps { groups } => groups.last().copied(),
             _ => None,
         };
+        if (index >= groups || self.run.state.closes(at)) && self.dismisses(at) {
+            return;
+        }
+        let node = self.run.state.node(at);
         if index >= groups {
             let outbound = last.map(|last| self.last_outbound(last)).unwrap_or_default();
             return self.complete(at, outbound);

@@ -117,7 +117,9 @@ impl Turn<'_> {
 
     fn wanted(&self, at: NodeIx, instance: &Instance, pod: &str) -> Result<Wanted, String> {
         let template = &instance.template;
-        let mut wanted = Wanted { result: self.result_is_wanted(at, template), ..Wanted::default() };
+        // Whoever finds the outputs of a memoized task later may ask for its result though this caller does not.
+        let result = self.result_is_wanted(at, template) || template.memoize.is_some();
+        let mut wanted = Wanted { result, ..Wanted::default() };
         for parameter in &template.outputs.parameters {
             if let Some(path) = parameter.value_from.as_ref().and_then(|from| from.path.clone()) {
                 wanted.parameters.push((parameter.name.clone(), path));

@@ -20,11 +20,13 @@ pub struct Turn<'a> {
     pub orders: Vec<Order>,
     /// The metrics this turn has read first; the world hears of them when it is over.
     pub(super) defined: HashMap<String, Definition>,
+    /// Entries of caches that were made in this turn, by cache and key.
+    pub(super) learnt: HashMap<(String, String), Vec<u8>>,
 }
 
 impl<'a> Turn<'a> {
     pub fn new(run: &'a mut Run, now: Time, world: &'a World) -> Self {
-        Self { run, now, world, facts: Vec::new(), orders: Vec::new(), defined: HashMap::new() }
+        Self { run, now, world, facts: Vec::new(), orders: Vec::new(), defined: HashMap::new(), learnt: HashMap::new() }
     }
 
     /// Decides until nothing is left to decide.
@@ -65,6 +67,11 @@ impl<'a> Turn<'a> {
                 }
             }
         }
+        if self.run.todo.run_parked && self.pods_have_room() {
+            self.run.todo.run_parked = false;
+            self.run.todo.run = true;
+            return None;
+        }
         if self.pods_have_room()
             && let Some(at) = self.run.todo.parked.pop_front()
         {
@@ -88,7 +95,16 @@ impl<'a> Turn<'a> {
         if node.barred {
             return self.visit_barred(at);
         }
-        match node.kind {
+        let kind = node.kind;
+        if node.hooked {
+            self.fire(at);
+        }
+        if matches!(kind, NodeKind::Steps | NodeKind::Dag)
+            && self.run.state.node(at).wake.is_some_and(|wake| wake <= self.now)
+        {
+            return self.decide(Fact::Expired { node: at, at: self.now });
+        }
+        match kind {
             NodeKind::Pod | NodeKind::Http => self.visit_leaf(at),
             NodeKind::Suspend => self.visit_suspend(at),
             NodeKind::Steps => self.visit_steps(at),
@@ -128,6 +144,9 @@ impl<'a> Turn<'a> {
         outbound: Vec<NodeIx>,
     ) {
         self.close_containers(at, &[], phase, &message);
+        if phase == Phase::Succeeded {
+            self.memorize(at, &outputs);
+        }
         self.decide(Fact::Finished(Box::new(NodeFinished {
             node: at,
             phase,

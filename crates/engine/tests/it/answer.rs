@@ -37,6 +37,11 @@ impl Answer {
         }
     }
 
+    /// Its process is there for a while.
+    pub(crate) fn runs(&self) -> bool {
+        !matches!(self.ending, Ending::NotStarted(_) | Ending::Surroundings(_))
+    }
+
     pub(crate) fn after(mut self, seconds: u64) -> Self {
         self.after = Duration::from_secs(seconds);
         self

@@ -11,10 +11,13 @@ mod town;
 
 mod closing;
 mod conditions;
+mod daemons;
 mod dag;
 mod data;
 mod exit;
+mod hooks;
 mod locks;
+mod memo;
 mod meters;
 mod names;
 mod parallel;

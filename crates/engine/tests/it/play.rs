@@ -54,6 +54,8 @@ pub(crate) struct Play {
     arrivals: u64,
     /// Every other task is reported to run before it ends.
     tells: Vec<AttemptId>,
+    /// Every task is.
+    all_told: bool,
     /// What the last input started: lost when the engine dies before it could say so.
     fresh: Vec<AttemptId>,
     /// Checking everything after every input is too much for large runs.
@@ -68,6 +70,13 @@ struct Flight {
     answer: Answer,
     task: Box<Task>,
     stopped: bool,
+}
+
+/// What is wrong with a spec that is not let in.
+pub(crate) fn refused(spec: &str) -> String {
+    let problems = admit(&manifest(spec), &Everything::default()).err();
+    let problems = problems.unwrap_or_else(|| panic!("it was let in: {spec}"));
+    problems.0.iter().map(|problem| format!("{problem:?}")).collect::<Vec<_>>().join("\n")
 }
 
 /// Everything a manifest may name is there.
@@ -128,6 +137,13 @@ impl Play {
         Self::stocked(manifest, Stored::default(), script, capacity, maps)
     }
 
+    /// With one ConfigMap, labels and all.
+    pub(crate) fn keyed(manifest: Value, map: &str, data: KeyedData) -> Self {
+        let mut engine = Engine::new(ROOMY);
+        engine.put_keyed(Keyed::ConfigMap, "default", map, data);
+        Self::begun(engine, manifest, Stored::default(), Script::default())
+    }
+
     fn stocked(
         manifest: Value,
         stored: Stored,
@@ -143,6 +159,10 @@ impl Play {
         for (map, data) in data {
             engine.put_keyed(Keyed::ConfigMap, "default", map, data);
         }
+        Self::begun(engine, manifest, stored, script)
+    }
+
+    fn begun(engine: Engine, manifest: Value, stored: Stored, script: Script) -> Self {
         let mut play = Self {
             engine,
             now: DAWN,
@@ -156,6 +176,7 @@ impl Play {
             flights: BTreeMap::new(),
             arrivals: 0,
             tells: Vec::new(),
+            all_told: false,
             fresh: Vec::new(),
             checked: true,
         };
@@ -186,6 +207,17 @@ impl Play {
         assert_eq!(written, self.facts, "a fact does not survive being written down");
         let run = self.engine.run(RUN).expect("the run is kept until it is forgotten");
         Done::new(run, self.facts, self.starts, self.crowd, self.tasks)
+    }
+
+    /// From here on every task is reported to run before it ends.
+    pub(crate) fn tell_all(&mut self) {
+        self.all_told = true;
+        let flying = self.flights.keys().copied().collect::<Vec<_>>();
+        for attempt in flying {
+            let told = self.engine.handle(Input::Report(Report::Started { attempt, at: self.now }), self.now);
+            self.take(told);
+        }
+        self.input(Input::Tick);
     }
 
     pub(crate) fn over(&self) -> bool {
@@ -297,7 +329,7 @@ impl Play {
         self.tasks.insert(node.name.to_string(), (*task).clone());
         self.arrivals += 1;
         self.fresh.push(attempt);
-        if self.arrivals.is_multiple_of(2) {
+        if self.all_told || self.arrivals.is_multiple_of(2) || self.is_daemon(attempt) && answer.runs() {
             self.tells.push(attempt);
         }
         let lands = (answer.ending != Ending::Never).then(|| self.now.saturating_add(answer.after));
@@ -305,10 +337,23 @@ impl Play {
         self.crowd = self.crowd.max(self.flights.len());
     }
 
+    fn is_daemon(&self, attempt: AttemptId) -> bool {
+        let run = self.engine.run(RUN).expect("a started task belongs to an open run");
+        let template = run.state.node(attempt.task).template.as_deref().and_then(|name| run.program.recipe(name));
+        template.is_some_and(|recipe| recipe.template.daemon == Some(true))
+    }
+
     /// The engine is gone; a new one reads the facts and goes on. What the runtime has, it still has. With `early` the
     /// engine died before its last orders to start went out: they are sent again.
     pub(crate) fn restart(&mut self, capacity: Capacity, early: bool) {
         let mut engine = Engine::new(capacity);
+        for fact in &self.facts {
+            // Whoever keeps the facts keeps the caches they fill.
+            if let Fact::Memoized { cache, .. } = fact {
+                let data = self.engine.keyed(Keyed::ConfigMap, "default", cache).cloned().unwrap_or_default();
+                engine.put_keyed(Keyed::ConfigMap, "default", cache, data);
+            }
+        }
         engine.restore(RUN, self.facts.iter().cloned()).expect("an own journal can be read");
         if engine.run(RUN).is_none() {
             return;
@@ -368,6 +413,7 @@ impl Play {
                 Some(Leaf::Barred | Leaf::Queued) => true,
                 Some(Leaf::Launched | Leaf::Running | Leaf::Stopping) => self.flights.contains_key(&attempt),
                 None if has_open_child[at] || state.held() || node.barred => true,
+                None if state.daemons.contains_key(&NodeIx(at as u32)) => true,
                 None if node.kind == octoflow_model::argo::NodeKind::Suspend => true,
                 None => match node.wake {
                     Some(wake) if wake > self.now => self.engine.wake_at().is_some_and(|at| at <= wake),

@@ -103,6 +103,50 @@ fn a_run_killed_twenty_times_ends_as_if_it_had_not_been() {
     assert_eq!(left_behind(&data_dir), Vec::<String>::new());
 }
 
+/// A daemon that stays up beside a step which waits for a file.
+fn with_daemon(host: &Path) -> String {
+    let path = host.display();
+    format!(
+        "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata:\n  name: served\nspec:\n  entrypoint: main\n  volumes:\n  - name: out\n    hostPath: {{path: {path}}}\n  templates:\n  - name: main\n    steps:\n    - - {{name: server, template: server}}\n    - - {{name: client, template: client}}\n  - name: server\n    daemon: true\n    container:\n      image: bash\n      command: [bash, -c]\n      args: [\"echo up >> /out/begun; while :; do sleep 0.1; done # {path}\"]\n      volumeMounts: [{{name: out, mountPath: /out}}]\n  - name: client\n    container:\n      image: bash\n      command: [bash, -c]\n      args: [\"echo up > /out/client; until [ -e /out/go ]; do sleep 0.05; done\"]\n      volumeMounts: [{{name: out, mountPath: /out}}]\n"
+    )
+}
+
+fn until(what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < deadline, "this never came true: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_daemon_survives_the_command_and_not_the_run() {
+    let place = tempfile::tempdir().unwrap();
+    let (data_dir, file) = (place.path().join("data"), place.path().join("served.yaml"));
+    fs::write(&file, with_daemon(place.path())).unwrap();
+    let serving = format!("# {}", place.path().display());
+    let mut child = octoflow(&data_dir)
+        .arg("run")
+        .arg(&file)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the command starts");
+    until("the client runs", || place.path().join("client").exists());
+    child.kill().expect("it can be killed");
+    child.wait().expect("it can be waited for");
+    assert!(!processes_naming(&serving).is_empty(), "the daemon is up though nobody watches the run");
+
+    fs::write(place.path().join("go"), "").unwrap();
+    let output = octoflow(&data_dir).args(["run", "--resume", "served", "-o", "json", "--quiet"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let object: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(tree(&object)["served[0].server"], "Pod Succeeded");
+    assert_eq!(fs::read_to_string(place.path().join("begun")).unwrap(), "up\n", "the daemon was started once");
+    assert_eq!(processes_naming(&serving), Vec::<String>::new(), "a run that is over leaves no daemon");
+    assert_eq!(left_behind(&data_dir), Vec::<String>::new());
+}
+
 /// Processes that still have something to do with the data directory. They get a moment to go.
 fn left_behind(data_dir: &Path) -> Vec<String> {
     let deadline = Instant::now() + Duration::from_secs(30);

@@ -12,7 +12,7 @@ use octoflow_engine::{
 use octoflow_model::{
     AttemptId, Fact, NodeIx, Order, Time,
     argo::{NodeKind, Template},
-    fact::Role,
+    fact::{NodeAdded, Role},
 };
 
 use super::{
@@ -38,7 +38,20 @@ pub(super) fn same_state(live: &State, folded: &State) -> Result<(), Broken> {
 /// G5: a node came into being only if its limits had room for it. Where nothing new may start because something failed,
 /// the handlers of what has ended run nevertheless, and ask nobody.
 pub(super) fn grown(run: &Run, fact: &Fact) -> Result<(), Broken> {
-    let Fact::Added(added) = fact else { return Ok(()) };
+    let added = match fact {
+        Fact::Added(added) => added,
+        Fact::Finished(finished) => return alone(run, finished.node),
+        // What was found is not made.
+        Fact::Launched { node, .. } if found(run, *node) => {
+            let name = &run.state.node(*node).name;
+            return broken(Guarantee::Twice, format!("{name} found its outputs and starts a task"));
+        }
+        _ => return Ok(()),
+    };
+    once(run, added)?;
+    if added.parent.is_some_and(|parent| found(run, parent)) && !matches!(added.role, Role::Hook(_)) {
+        return broken(Guarantee::Twice, format!("{} is made for a node that found its outputs", added.name));
+    }
     let fails_fast = |at| template_of(run, at).is_some_and(|template| template.fail_fast == Some(true));
     if added.phase.fulfilled() || matches!(added.role, Role::Hook(_)) && added.boundary.is_some_and(fails_fast) {
         return Ok(());
@@ -96,7 +109,7 @@ pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(),
                 Some(Leaf::Barred) => {}
                 Some(Leaf::Queued) => queued += 1,
                 Some(leaf) => {
-                    held += 1;
+                    held += usize::from(!node.daemoned);
                     let attempt = AttemptId { run: *id, task: at, attempt: 0 };
                     if !runtime.answers_for(attempt) && !starting.contains(&attempt) {
                         return broken(Guarantee::Owned, format!("{} is {leaf:?}, but no runtime has it", node.name));
@@ -140,6 +153,40 @@ fn books(life: &mut Life, queued: usize, held: usize) -> Result<(), Broken> {
     Ok(())
 }
 
+/// G2: nothing inside a boundary is open when that is over, daemons included.
+fn alone(run: &Run, at: NodeIx) -> Result<(), Broken> {
+    let left = run.state.nodes.iter().find(|node| node.boundary == Some(at) && !node.settled);
+    match left {
+        Some(left) if matches!(run.state.node(at).kind, NodeKind::Steps | NodeKind::Dag) => broken(
+            Guarantee::NothingLeft,
+            format!("{} is over, but {} ({}) in it is not", run.state.node(at).name, left.name, left.phase),
+        ),
+        _ => Ok(()),
+    }
+}
+
+fn found(run: &Run, at: NodeIx) -> bool {
+    run.state.node(at).memo.as_ref().is_some_and(|memo| memo.hit)
+}
+
+/// Each hook fires once, and only of something that is not over.
+fn once(run: &Run, added: &NodeAdded) -> Result<(), Broken> {
+    let (owner, name) = match &added.role {
+        Role::Hook(name) => (added.parent, name),
+        Role::RunHook(name) => (None, name),
+        _ => return Ok(()),
+    };
+    let state = &run.state;
+    let fired = state.fired.get(&owner).map(Vec::as_slice).unwrap_or_default();
+    let named =
+        |at: &&NodeIx| matches!(&state.node(**at).role, Role::Hook(other) | Role::RunHook(other) if other == name);
+    let count = fired.iter().filter(named).count();
+    if count != 1 || owner.is_some_and(|owner| state.node(owner).settled) {
+        return broken(Guarantee::Twice, format!("{} fires {count} times, or of a node that is over", added.name));
+    }
+    Ok(())
+}
+
 /// One run on the examiner's desk.
 struct Desk<'r> {
     run: &'r Run,
@@ -154,6 +201,10 @@ fn busy(state: &State) -> Vec<bool> {
     for node in state.nodes.iter().filter(|node| !node.settled) {
         if let Some(parent) = node.parent {
             busy[parent.at()] = true;
+        }
+        // A boundary that is about to end waits for its daemons.
+        if let Some(boundary) = node.boundary.filter(|_| node.daemoned) {
+            busy[boundary.at()] = true;
         }
     }
     busy

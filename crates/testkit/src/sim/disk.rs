@@ -8,7 +8,7 @@ use std::{
 
 use octoflow_control::Cut;
 use octoflow_engine::argo::Run;
-use octoflow_model::{Fact, Order, RunId, argo::Phase};
+use octoflow_model::{Fact, Order, RunId, argo::Phase, meta::KeyedData};
 use serde_json::Value;
 
 use super::{
@@ -41,6 +41,8 @@ pub(super) struct Pending {
     pub acks: Vec<Ack>,
     /// The final trees of runs that end with it.
     pub ended: Vec<(RunId, Value)>,
+    /// Caches that were filled, as they are now.
+    pub caches: Vec<(String, KeyedData)>,
 }
 
 impl Pending {
@@ -57,7 +59,7 @@ impl Pending {
             }
             lines.push((*run, record.first, facts));
         }
-        Ok(Self { lines, orders: cut.orders, acks, ended })
+        Ok(Self { lines, orders: cut.orders, acks, ended, caches: Vec::new() })
     }
 }
 
@@ -73,6 +75,8 @@ fn parsed(lines: &[u8]) -> Result<Vec<Fact>, String> {
 #[derive(Default)]
 pub(super) struct Disk {
     journals: BTreeMap<RunId, Journal>,
+    /// Caches of memoized outputs by name.
+    caches: BTreeMap<String, KeyedData>,
 }
 
 struct Journal {
@@ -98,12 +102,17 @@ impl Disk {
             };
             journal.append(*run, *first, facts)?;
         }
+        self.caches.extend(pending.caches.iter().cloned());
         for (run, tree) in &pending.ended {
             if let Some(journal) = self.journals.get_mut(run) {
                 journal.tree = Some(tree.clone());
             }
         }
         Ok(())
+    }
+
+    pub(super) fn caches(&self) -> impl Iterator<Item = (&String, &KeyedData)> {
+        self.caches.iter()
     }
 
     pub(super) fn knows(&self, run: RunId) -> bool {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use octoflow_engine::{
     Command, Input,
     argo::{Run, explain},
+    engine::Keyed,
 };
 use octoflow_model::{
     Fact, NodeIx, Order, RunId, Time,
@@ -309,6 +310,9 @@ impl<'w> Sim<'w> {
         self.durable_at = self.now;
         self.acknowledged()?;
         let mut life = Life::new(self.world);
+        for (name, data) in self.disk.caches() {
+            life.pump.engine.put_keyed(Keyed::ConfigMap, "default", name, data.clone());
+        }
         for run in self.disk.open_runs() {
             let believed = life.take_up(run, self.disk.facts(run), self.now)?;
             self.tell(|| {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use octoflow_control::Pump;
-use octoflow_engine::{Engine, Input, Refusal, argo::Run};
+use octoflow_engine::{Engine, Input, Refusal, argo::Run, engine::Keyed};
 use octoflow_model::{AttemptId, Fact, RunId, Task, Time};
 
 use super::{
@@ -112,7 +112,13 @@ impl Life {
         self.must_commit = false;
         let cut = self.pump.cut();
         let ended: Vec<RunId> = cut.ended.iter().copied().collect();
+        let engine = &self.pump.engine;
+        let filled = cut.caches.iter().filter_map(|(namespace, name)| {
+            Some((name.clone(), engine.keyed(Keyed::ConfigMap, namespace, name)?.clone()))
+        });
+        let caches = filled.collect();
         let mut pending = Pending::new(cut, std::mem::take(&mut self.waiting), Vec::new())?;
+        pending.caches = caches;
         for (run, first, facts) in &pending.lines {
             self.follow(*run, *first, facts)?;
         }

@@ -2,6 +2,7 @@
 //! What a task does when it runs is written in its arguments; the simulated runtime reads it there.
 
 mod call;
+mod dress;
 mod graph;
 mod leaf;
 
@@ -23,7 +24,8 @@ pub(super) struct Taste {
 }
 
 /// A Workflow object.
-pub(super) fn workflow(draw: &mut Draw, taste: Taste, name: &str) -> Value {
+pub(super) fn workflow(seed: u64, taste: Taste, name: &str) -> Value {
+    let draw = &mut Draw::new(seed, name);
     let mut maker = Maker { draw, taste, templates: Vec::new(), leaves: Vec::new() };
     let depth = maker.draw.between(1, 4);
     let entry = maker.template(depth, taste.size);
@@ -53,6 +55,7 @@ pub(super) fn workflow(draw: &mut Draw, taste: Taste, name: &str) -> Value {
         spec["priority"] = json!(maker.draw.below(3));
     }
     spec["templates"] = Value::Array(maker.templates);
+    dress::dress(&mut Draw::new(seed, &format!("dress {name}")), taste, &mut spec);
     json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": name}, "spec": spec})
 }
 

@@ -142,7 +142,8 @@ impl Runtime {
     fn begin(&mut self, id: AttemptId, now: Time, calendar: &mut Calendar) {
         let Some(attempt) = self.attempts.get_mut(&id) else { return };
         attempt.state = State::Running { since: now };
-        if !answer::endless(&attempt.task) {
+        let endless = answer::endless(&attempt.task);
+        if !endless {
             let span = match self.draw.below(10) {
                 0 | 1 => 0,
                 2..=7 => self.draw.below(100),
@@ -151,7 +152,8 @@ impl Runtime {
             calendar.put(now.saturating_add(ticks(span)), Event::Task(id, Moment::End));
         }
         // A task that is over quickly is sometimes only ever heard of at its end.
-        if self.draw.chance(85) {
+        let quick = self.draw.chance(15);
+        if !quick || endless {
             self.report(Report::Started { attempt: id, at: now }, now, calendar);
         }
         self.talk(id, now, calendar);
@@ -203,7 +205,8 @@ impl Runtime {
                 Some(State::Starting) => {}
                 Some(State::Running { since }) => {
                     let report = Report::Started { attempt: id, at: *since };
-                    if self.draw.chance(60) {
+                    let endless = self.attempts.get(&id).is_some_and(|attempt| answer::endless(&attempt.task));
+                    if self.draw.chance(60) || endless {
                         self.report(report, now, calendar);
                     }
                 }

@@ -133,7 +133,7 @@ impl World {
                 size: draw.between(8, if runs > 1 { 30 } else { 60 }),
             };
             let name = format!("w{run}");
-            let mut object = manifest::workflow(&mut Draw::new(seed, &name), taste, &name);
+            let mut object = manifest::workflow(seed, taste, &name);
             if limited && draw.chance(8) {
                 object["spec"]["suspend"] = true.into();
             }

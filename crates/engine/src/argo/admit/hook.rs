@@ -1,4 +1,4 @@
-//! Hooks: only the one named `exit` runs here, and it needs a template.
+//! Hooks: each needs a template, and all but the one named `exit` a condition.
 
 use octoflow_model::argo::Hook;
 
@@ -6,7 +6,6 @@ use super::{
     argument, code,
     report::{At, Report},
 };
-use crate::shape;
 
 /// The hook that is an exit handler.
 pub(super) const EXIT: &str = "exit";
@@ -16,13 +15,6 @@ pub(super) fn check(report: &mut Report, at: &At<'_>, prefix: &str, moment: &str
     let given = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.is_empty());
     if moment != EXIT && !given(&hook.expression) {
         report.error(at, code::HOOK, || format!("{prefix}hooks.{moment} Expression required"));
-    } else if moment != EXIT {
-        report.error_with(at, shape::code::UNSUPPORTED, || {
-            (
-                format!("the hook `{}` is not supported yet, only `{EXIT}` is", shape::short(moment)),
-                Some("it would run a template while the work goes on; remove it to run the workflow here".to_owned()),
-            )
-        });
     }
     match (given(&hook.template), hook.template_ref.is_some()) {
         (false, false) => {

@@ -6,7 +6,7 @@ use octoflow_model::argo::{IntOrText, RetryStrategy, template::Container};
 use super::{
     Subject, argument,
     book::{Entry, Kind},
-    call, code, dag, lock, name, output, pod,
+    call, code, dag, lock, memo, name, output, pod,
     report::{At, Report},
     volume,
 };
@@ -33,6 +33,14 @@ pub(super) fn check(subject: &Subject<'_>, index: usize, report: &mut Report) {
     if let Some(wanted) = &entry.template.synchronization {
         let of = format!("templates.{}.synchronization", entry.label);
         lock::check(report, &at.key("synchronization"), &of, wanted);
+    }
+    if entry.template.daemon == Some(true) && matches!(entry.kind, Kind::Steps | Kind::Dag | Kind::Suspend) {
+        report.warn(&at.key("daemon"), code::MISPLACED, || {
+            format!("templates.{}.daemon has no effect: only a task stays up beside others", entry.label)
+        });
+    }
+    if let Some(wanted) = &entry.template.memoize {
+        memo::check(report, &at.key("memoize"), &format!("templates.{}.memoize", entry.label), wanted);
     }
     if let Some(container) = &entry.template.container {
         image(report, &at, entry, "container", container);

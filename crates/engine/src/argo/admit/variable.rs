@@ -230,6 +230,7 @@ impl Walker<'_> {
             self.value(report, &at.key("metrics"), &scope, metrics, &mut ignore);
         }
         let hooks = at.key("hooks");
+        self.value(report, &hooks, &scope, &self.subject.manifest["spec"]["hooks"], &mut ignore);
         for (moment, hook) in &spec.hooks {
             self.hook(report, &hooks.key(moment), &scope, hook, &mut ignore);
         }

@@ -3,6 +3,8 @@
 use super::{NO_PODS, volume::VOLUME_MOUNTS};
 use crate::shape::{BOOL, Field, INT_OR_TEXT, QUANTITY_MAP, Shape, TEXT, TEXTS};
 
+const NO_PROBES: &str = "a daemon counts as ready once its process runs";
+
 pub(super) static CONTAINER: Shape = Shape::Object(&[FIELDS]);
 
 pub(super) static SCRIPT: Shape = Shape::Object(&[FIELDS, &[Field::yes("source", &TEXT, "The script")]]);
@@ -47,7 +49,7 @@ const FIELDS: &[Field] = &[
     Field::ignored("imagePullPolicy", "no image is pulled here", "When its image is pulled"),
     Field::ignored("lifecycle", NO_PODS, "Commands around its start and end"),
     Field::ignored("livenessProbe", NO_PODS, "How to see that it is alive"),
-    Field::ignored("readinessProbe", NO_PODS, "How to see that it is ready"),
+    Field::ignored("readinessProbe", NO_PROBES, "How to see that it is ready"),
     Field::ignored("startupProbe", NO_PODS, "How to see that it has started"),
     Field::ignored("ports", NO_PODS, "The ports it listens on"),
     Field::ignored("resizePolicy", NO_PODS, "How its resources may change"),

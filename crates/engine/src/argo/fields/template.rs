@@ -6,6 +6,7 @@ use super::{
     container::{CONTAINER, CONTAINER_SET, SCRIPT, USER_CONTAINERS},
     data::{ARCHIVE_LOCATION, INPUTS, OUTPUTS},
     lock::SYNCHRONIZATION,
+    memo::MEMOIZE,
     metric::METRICS,
     volume::VOLUMES,
 };
@@ -52,6 +53,8 @@ const CONTROL: &[Field] = &[
     Field::yes("failFast", &BOOL, "With parallelism: start no more calls once one has failed"),
     Field::yes("metrics", &METRICS, "Metrics its nodes publish when they are over"),
     Field::yes("synchronization", &SYNCHRONIZATION, "Locks to hold while it runs, all its attempts included"),
+    Field::yes("memoize", &MEMOIZE, "Take the outputs of an earlier call with the same key instead of running it"),
+    Field::yes("daemon", &BOOL, "Keep it running beside the calls that follow, until the steps or DAG around it end"),
     Field::yes("priority", &INT32, "Its tasks with a higher number go first"),
     Field::yes("terminationGracePeriodSeconds", &COUNT, "How long its processes may take to end when asked to"),
     Field::yes("serviceAccountName", &TEXT, "The account of its pods"),
@@ -76,8 +79,6 @@ const KUBERNETES: &[Field] = &[
 ];
 
 const LATER: &[Field] = &[
-    Field::refused("memoize", "Reuse the outputs of an earlier run"),
-    Field::refused("daemon", "Keep it running beside the calls that follow"),
     Field::refused("template", "Run another template in its place, in an older spelling"),
     Field::refused("templateRef", "Run the template of a WorkflowTemplate in its place, in an older spelling"),
 ];

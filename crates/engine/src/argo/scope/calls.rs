@@ -3,12 +3,13 @@
 
 use octoflow_model::{
     NodeIx,
-    argo::{Phase, template::ValueFrom},
+    argo::{NodeKind, Phase, template::ValueFrom},
     fact::OutputValues,
 };
 use serde_json::{Map, Value};
 
 use super::{Lookup, Scope, Subject};
+use crate::argo::daemon;
 
 impl Scope<'_> {
     pub(super) fn call(&self, root: &str, call: &str, field: &str) -> Lookup {
@@ -19,7 +20,7 @@ impl Scope<'_> {
             "startedAt" => return Lookup::Text(self.node(self.carrier(subject)).started.to_string()),
             "finishedAt" => return self.node(self.carrier(subject)).finished.map(|at| at.to_string()).into(),
             "name" => return Lookup::Text(call.to_owned()),
-            "hostNodeName" => return self.run.host_of(self.carrier(subject)).map(str::to_owned).into(),
+            "ip" | "hostNodeName" => return self.machine(subject, field).into(),
             // An older spelling of `outputs.exitCode`.
             "exitCode" => return self.call(root, call, "outputs.exitCode"),
             _ => {}
@@ -39,6 +40,18 @@ impl Scope<'_> {
             }
             None => Lookup::Unknown,
         }
+    }
+
+    /// Where a task runs, once it does: everything runs on this machine.
+    fn machine(&self, subject: Subject<'_>, field: &str) -> Option<String> {
+        let Subject::One(at) = subject else { return None };
+        let ran = match self.node(at).kind {
+            NodeKind::Skipped | NodeKind::Suspend | NodeKind::StepGroup | NodeKind::TaskGroup => false,
+            NodeKind::Steps | NodeKind::Dag => field == "hostNodeName",
+            NodeKind::Pod | NodeKind::Retry | NodeKind::Container | NodeKind::Http => true,
+        };
+        let word = if field == "ip" { daemon::ADDRESS } else { self.run.host().unwrap_or(daemon::HOST) };
+        (ran && self.node(at).phase != Phase::Pending).then(|| word.to_owned())
     }
 
     /// The node that carries a subject's phase and times.
@@ -97,11 +110,12 @@ impl Scope<'_> {
     /// A call's fields as an expression sees them; `None` while it is not known.
     pub(super) fn call_map(&self, root: &str, call: &str) -> Option<Value> {
         let subject = self.subject(root, call)?;
-        if !self.fulfilled(subject) {
+        // A hook looks at calls that are still at work; of those only the outputs are not known.
+        if !self.fulfilled(subject) && self.own.is_none() {
             return None;
         }
         let mut fields = Map::new();
-        for field in ["id", "status", "startedAt", "finishedAt", "name", "hostNodeName"] {
+        for field in ["id", "status", "startedAt", "finishedAt", "name", "ip", "hostNodeName"] {
             if let Lookup::Text(text) = self.call(root, call, field) {
                 fields.insert(field.to_owned(), text.into());
             }

@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn worlds_differ_and_are_not_too_large() {
         let taste = Taste { timed: true, limited: true, failing: 20, size: 40 };
-        let made: Vec<Value> = (0..50).map(|seed| workflow(&mut Draw::new(seed, "manifest"), taste, "w")).collect();
+        let made: Vec<Value> = (0..50).map(|seed| workflow(seed, taste, "w")).collect();
         assert!(made.windows(2).all(|pair| pair[0] != pair[1]));
         assert!(made.iter().any(|one| one.to_string().contains("depends")));
         assert!(made.iter().all(|one| one.to_string().len() < 60_000));

@@ -13,8 +13,17 @@ pub(in crate::argo::admit) struct Frame<'a> {
     pub(super) index: HashMap<&'a str, (usize, Spot, &'a Call)>,
 }
 
-const CALL: [&str; 8] =
-    ["id", "status", "startedAt", "finishedAt", "hostNodeName", "exitCode", "outputs.result", "outputs.parameters"];
+const CALL: [&str; 9] = [
+    "id",
+    "status",
+    "startedAt",
+    "finishedAt",
+    "hostNodeName",
+    "ip",
+    "exitCode",
+    "outputs.result",
+    "outputs.parameters",
+];
 
 impl<'a> Frame<'a> {
     pub(in crate::argo::admit) fn of(book: &'a Book<'a>, entry: &'a Entry<'a>) -> Self {
@@ -38,7 +47,7 @@ impl<'a> Frame<'a> {
         }
         match field {
             "id" | "status" | "startedAt" | "finishedAt" | "hostNodeName" | "name" => true,
-            "exitCode" | "outputs.result" | "outputs.exitCode" => callee.kind.leaf(),
+            "ip" | "exitCode" | "outputs.result" | "outputs.exitCode" => callee.kind.leaf(),
             "outputs.parameters" => call.looped(),
             _ => match field.strip_prefix("outputs.").and_then(|output| output.split_once('.')) {
                 Some(("parameters", name)) => callee.outputs.parameter(name),

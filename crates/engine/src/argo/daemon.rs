@@ -1,0 +1,107 @@
+//! Daemons: tasks that stay up beside the calls that come after them, and are ended with the steps or DAG around them.
+//! Once one stands it counts as over for those that wait for it, and takes no room from anybody.
+
+use octoflow_model::{Fact, NodeIx, Order, argo::Phase, fact::Role};
+
+use super::{
+    node::{Body, Leaf},
+    run::Run,
+    turn::Turn,
+};
+
+/// Where a task of this machine is reached by others.
+pub(super) const ADDRESS: &str = "127.0.0.1";
+/// The machine, as tasks call it.
+pub(super) const HOST: &str = "localhost";
+
+impl Run {
+    /// The node is to stay up once it runs. Only what a step or task calls has somebody beside it; an entrypoint, a
+    /// handler or a hook runs to its end.
+    pub(super) fn is_daemon(&self, at: NodeIx) -> bool {
+        self.recipe_of(at).template.daemon == Some(true) && self.site_of(at).is_some()
+    }
+}
+
+impl Turn<'_> {
+    /// The runtime says that a task runs. A daemon is up by that.
+    pub(super) fn stands(&mut self, at: NodeIx) {
+        if self.run.is_daemon(at) {
+            self.decide(Fact::Daemoned { node: at });
+        }
+    }
+
+    /// How it is taken that a daemon ended by itself: it should not have.
+    pub(super) fn deserted(&self, at: NodeIx, phase: Phase, message: String) -> (Phase, String) {
+        if phase == Phase::Succeeded && self.run.is_daemon(at) {
+            return (Phase::Failed, "main: Completed (exit code 0): a daemon must not end by itself".to_owned());
+        }
+        (phase, message)
+    }
+
+    /// A steps or DAG node is about to end. True while one of its daemons is not over; they are told to end.
+    pub(super) fn dismisses(&mut self, boundary: NodeIx) -> bool {
+        let Some(daemons) = self.run.state.daemons.get(&boundary).cloned() else { return false };
+        for daemon in daemons {
+            self.dismiss(daemon);
+        }
+        self.run.state.daemons.contains_key(&boundary)
+    }
+
+    /// Ends a daemon well, whichever of its attempts is up or on its way.
+    fn dismiss(&mut self, at: NodeIx) {
+        let node = self.run.state.node(at);
+        if node.phase.fulfilled() {
+            return;
+        }
+        let Body::Retry { attempts } = &node.body else { return self.let_go(at, false) };
+        match attempts.last().copied().filter(|last| !self.run.state.node(*last).phase.fulfilled()) {
+            Some(last) => self.let_go(last, false),
+            None => self.finish(at, Phase::Succeeded, ""),
+        }
+    }
+
+    /// Ends the task of a daemon; the node succeeds with it.
+    pub(super) fn let_go(&mut self, at: NodeIx, at_once: bool) {
+        let attempt = self.attempt_id(at);
+        match self.run.state.node(at).leaf() {
+            Some(Leaf::Barred | Leaf::Queued) => self.finish(at, Phase::Succeeded, ""),
+            Some(Leaf::Launched | Leaf::Running) => {
+                self.decide(Fact::Dismissed { node: at });
+                self.orders.push(if at_once { Order::Kill { attempt } } else { Order::Stop { attempt } });
+            }
+            Some(Leaf::Stopping) | None => {}
+        }
+    }
+}
+
+impl Run {
+    /// Folds that a daemon stands: whoever waits for it goes on.
+    pub(super) fn stand(&mut self, at: NodeIx) {
+        self.count(at, -1);
+        self.state.nodes[at.at()].daemoned = true;
+        let node = self.state.node(at);
+        // Of a retried call the node above the attempts is the one others wait for, and they waited only once.
+        let site = match (&node.role, node.parent) {
+            (Role::Attempt(_), Some(retry)) if self.state.node(retry).daemoned => return,
+            (Role::Attempt(_), Some(retry)) => retry,
+            _ => at,
+        };
+        self.state.nodes[site.at()].daemoned = true;
+        if let Some(boundary) = self.state.node(site).boundary {
+            self.state.daemons.entry(boundary).or_default().push(site);
+        }
+        self.tell_parent(site);
+    }
+
+    /// Folds that a daemon others waited for is over with all that hangs on it.
+    pub(super) fn lie_down(&mut self, site: NodeIx) {
+        let Some(boundary) = self.state.node(site).boundary else { return };
+        if let Some(daemons) = self.state.daemons.get_mut(&boundary) {
+            daemons.retain(|other| *other != site);
+            if daemons.is_empty() {
+                self.state.daemons.remove(&boundary);
+            }
+        }
+        self.todo.agenda.push_back(boundary);
+    }
+}
