@@ -5,6 +5,7 @@ mod answer;
 mod drive;
 mod expect;
 mod format;
+mod guard;
 mod notation;
 mod play;
 mod sheet;
