@@ -10,21 +10,26 @@ use std::{
     thread::JoinHandle,
 };
 
-use octoflow_engine::{Command, Engine, argo::refer::Reach};
+use octoflow_engine::{Command, Engine, argo::refer::Reach, engine::World};
 use octoflow_model::{
     Fact, RunId,
     fact::{Stored, Submission},
     meta::DEFAULT_NAMESPACE,
 };
-use octoflow_runtime::{null::NullRuntime, port::Runtime, process};
-use octoflow_store::{Batch, Change, Store};
+use octoflow_runtime::{egress::Policy, null::NullRuntime, port::Runtime, process};
+use octoflow_store::{Batch, Change, Reader, Store};
 use serde_json::Value;
 
-use crate::{Capacity, Error, Explanation, Pump, cache, clock, keyed, known, meters, new_uid, read};
+use crate::{
+    Capacity, Error, Explanation, Pump, cache, clock,
+    keyed::{self, KeyedObject},
+    known, meters, new_uid, read,
+    sweep::{self, Sweeper},
+};
 
 mod work;
 
-use work::{Message, Worker};
+use work::{Keeper, Message, Worker};
 
 pub struct Config {
     pub data_dir: PathBuf,
@@ -58,6 +63,7 @@ pub struct House {
     runtime: SharedRuntime,
     /// The name of this machine.
     host: Option<String>,
+    sweeper: Arc<Mutex<Sweeper>>,
 }
 
 pub(crate) type SharedRuntime = Arc<Mutex<Option<Box<dyn Runtime>>>>;
@@ -70,16 +76,7 @@ impl House {
         let store = Store::open(&config.data_dir)?;
         let reader = store.reader()?;
         let mut engine = Engine::new(config.capacity);
-        for kind in ["ConfigMap", "Secret"] {
-            for object in reader.objects(kind, None)? {
-                let body: Value = serde_json::from_slice(&object.body).map_err(|error| Error::Object {
-                    what: format!("{kind} `{}`", object.name),
-                    why: error.to_string(),
-                })?;
-                let parsed = keyed::parse(&body)?;
-                engine.put_keyed(parsed.kind, &parsed.namespace, &parsed.name, parsed.data);
-            }
-        }
+        each_keyed(&reader, |parsed| engine.put_keyed(parsed.kind, &parsed.namespace, &parsed.name, parsed.data))?;
         let (meters, mut unread) = meters::load(&reader)?;
         *engine.meters_mut() = meters;
         // Nobody may take a lock from an open run because that has not been taken up here.
@@ -96,6 +93,15 @@ impl House {
             // The house is closing when nobody listens; the runtime keeps what it knows for the next one.
             let _ = reports.send(Message::Reports(batch));
         });
+        let policy = match &config.place {
+            Place::Processes(config) => config.egress.clone(),
+            Place::Nowhere => Policy::strict(),
+        };
+        let mut sweeper = Sweeper::new(store.clone(), config.data_dir.clone(), policy);
+        for doomed in sweep::leftovers(&config.data_dir, &reader)? {
+            sweeper.send(doomed.mission(engine.world()));
+        }
+        let sweeper = Arc::new(Mutex::new(sweeper));
         let (runtime, mut notices): (Box<dyn Runtime>, Vec<String>) = match config.place {
             Place::Processes(config) => {
                 let (runtime, notices) = process::open(*config, sink)?;
@@ -104,11 +110,19 @@ impl House {
             Place::Nowhere => (Box::new(NullRuntime::new(sink)), Vec::new()),
         };
         let runtime = Arc::new(Mutex::new(Some(runtime)));
-        let worker = Worker::new(Pump::new(engine), store.clone(), runtime.clone(), inbox, messages.clone());
+        let keeper = Keeper { data_dir: config.data_dir, sweeper: sweeper.clone() };
+        let worker = Worker::new(Pump::new(engine), store.clone(), runtime.clone(), inbox, messages.clone(), keeper);
         let handle =
             std::thread::Builder::new().name("pump".to_owned()).spawn(move || worker.work()).map_err(Error::Thread)?;
-        let next_run = Mutex::new(next_run);
-        let house = Self { messages, worker: Mutex::new(Some(handle)), store, next_run, runtime, host: known::host() };
+        let house = Self {
+            messages,
+            worker: Mutex::new(Some(handle)),
+            store,
+            next_run: Mutex::new(next_run),
+            runtime,
+            host: known::host(),
+            sweeper,
+        };
         notices.extend(unread);
         Ok((house, notices))
     }
@@ -240,6 +254,7 @@ impl House {
         let worked = worker.map_or(Ok(()), |worker| worker.join().unwrap_or(Err(Error::Gone)));
         // What followed the last decisions, such as letting go of ended tasks, is done once this is through.
         let settled = self.store.commit_wait(Batch::new());
+        self.sweeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner).finish();
         let runtime = self.runtime.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         if let Some(runtime) = runtime {
             runtime.close();
@@ -254,4 +269,22 @@ impl House {
         self.messages.send(message(reply)).map_err(|_| Error::Gone)?;
         answer.recv().unwrap_or(Err(Error::Gone))
     }
+}
+
+/// What runs can refer to, as the store has it.
+pub(crate) fn world(reader: &Reader) -> Result<World, Error> {
+    let mut world = World::default();
+    each_keyed(reader, |parsed| world.put(parsed.kind, &parsed.namespace, &parsed.name, parsed.data))?;
+    Ok(world)
+}
+
+fn each_keyed(reader: &Reader, mut take: impl FnMut(KeyedObject)) -> Result<(), Error> {
+    for kind in ["ConfigMap", "Secret"] {
+        for object in reader.objects(kind, None)? {
+            let body: Value = serde_json::from_slice(&object.body)
+                .map_err(|error| Error::Object { what: format!("{kind} `{}`", object.name), why: error.to_string() })?;
+            take(keyed::parse(&body)?);
+        }
+    }
+    Ok(())
 }

@@ -2,6 +2,7 @@
 //! A runtime obeys orders and reports what happens; it never decides what should run.
 
 pub mod artifacts;
+pub mod egress;
 pub mod logs;
 pub mod null;
 pub mod port;

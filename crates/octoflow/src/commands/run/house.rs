@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::{Context, prepare::Ready};
 use crate::{
     cli::{Isolation, Run},
+    config,
     exit::{Exit, Failure},
     local,
 };
@@ -38,6 +39,7 @@ impl House {
             Isolation::Overlay => process::Isolation::Overlay,
             Isolation::None => process::Isolation::None,
         };
+        processes.egress = config::egress()?;
         let config = Config {
             data_dir: context.data_dir.clone(),
             capacity: capacity(args.parallelism),

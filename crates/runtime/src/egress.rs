@@ -1,0 +1,281 @@
+//! Where this program may connect to when a manifest asks it to: one policy, checked on the address a name really has.
+//! Everything a manifest can make us fetch or send goes through [`agent`] or [`Policy::resolve`]; nothing may go around.
+
+use std::{
+    fmt, io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs},
+    str::FromStr,
+    sync::Arc,
+    time::Duration,
+};
+
+use ureq::{
+    Agent,
+    config::Config,
+    http::Uri,
+    tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem},
+    unversioned::{
+        resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver},
+        transport::{DefaultConnector, NextTimeout},
+    },
+};
+
+mod address;
+
+use address::Kind;
+pub use address::Net;
+
+/// Which addresses may be reached.
+///
+/// A policy is written as a stance, then what is allowed beyond it: `strict, 10.1.0.0/16, minio.internal`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    stance: Stance,
+    nets: Vec<Net>,
+    hosts: Vec<Host>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stance {
+    /// The user's own machine runs the user's own manifest: the machine itself and its networks may be reached.
+    Local,
+    /// Manifests of others: only public addresses, and what is allowed by name or network.
+    Strict,
+}
+
+/// A host by its name, or everything below a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Host {
+    Exactly(String),
+    Below(String),
+}
+
+/// A connection that may not be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("connections to {host} are not allowed: {address} is {what}{}", self.way_out())]
+pub struct Refused {
+    pub host: String,
+    pub address: IpAddr,
+    what: &'static str,
+    /// Whether configuration could allow it.
+    open: bool,
+}
+
+impl Refused {
+    fn way_out(&self) -> &'static str {
+        if self.open { "; allow its network or host in OCTOFLOW_EGRESS if it is meant" } else { "" }
+    }
+}
+
+/// Why a name gives no address to connect to.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    #[error("the host {host} could not be looked up: {source}")]
+    Lookup { host: String, source: io::Error },
+}
+
+/// A policy that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no egress rule: use `local` or `strict` first, then host names, `*.domains`, addresses or CIDRs")]
+pub struct NotAPolicy(String);
+
+impl Policy {
+    /// For the user's own machine: loopback and private networks are fine, link-local and cloud metadata never.
+    pub fn local() -> Self {
+        Self { stance: Stance::Local, nets: Vec::new(), hosts: Vec::new() }
+    }
+
+    /// For servers: public addresses only.
+    pub fn strict() -> Self {
+        Self { stance: Stance::Strict, nets: Vec::new(), hosts: Vec::new() }
+    }
+
+    /// Whether this is the policy of a user's own machine, where `file://` is no more than the user could read anyway.
+    pub fn is_local(&self) -> bool {
+        self.stance == Stance::Local
+    }
+
+    #[must_use]
+    pub fn allow_net(mut self, net: Net) -> Self {
+        self.nets.push(net);
+        self
+    }
+
+    /// `name` or `*.domain`.
+    #[must_use]
+    pub fn allow_host(mut self, host: &str) -> Self {
+        let host = plain(host);
+        self.hosts.push(match host.strip_prefix("*.") {
+            Some(domain) => Host::Below(format!(".{domain}")),
+            None => Host::Exactly(host),
+        });
+        self
+    }
+
+    /// Whether a host that has this address may be connected to.
+    pub fn check(&self, host: &str, address: IpAddr) -> Result<(), Refused> {
+        let refused = |what, open| Err(Refused { host: host.to_owned(), address, what, open });
+        // An address inside another one is reached as well, so the worst of them counts.
+        for inner in address::unfolded(address) {
+            let kind = Kind::of(inner);
+            let named = || self.nets.iter().any(|net| net.contains(inner) || net.contains(address));
+            match kind {
+                Kind::Public => {}
+                // A name is whatever its owner says it is today; only an address written down opens these.
+                Kind::Metadata => return refused(kind.name(), false),
+                Kind::LinkLocal | Kind::Multicast | Kind::Unspecified if !named() => return refused(kind.name(), true),
+                Kind::Loopback | Kind::Private
+                    if self.stance == Stance::Strict && !named() && !self.hosts.iter().any(|rule| rule.means(host)) =>
+                {
+                    return refused(kind.name(), true);
+                }
+                Kind::LinkLocal | Kind::Multicast | Kind::Unspecified | Kind::Loopback | Kind::Private => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The addresses of a host that may be connected to. One forbidden address refuses the host: it is a trap or a mistake.
+    pub fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, Error> {
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let found = (bare, port)
+            .to_socket_addrs()
+            .map_err(|source| Error::Lookup { host: host.to_owned(), source })?
+            .collect::<Vec<_>>();
+        for address in &found {
+            self.check(bare, address.ip())?;
+        }
+        if found.is_empty() {
+            let source = io::Error::new(io::ErrorKind::NotFound, "it has no address");
+            return Err(Error::Lookup { host: host.to_owned(), source });
+        }
+        Ok(found)
+    }
+}
+
+impl FromStr for Policy {
+    type Err = NotAPolicy;
+
+    fn from_str(text: &str) -> Result<Self, NotAPolicy> {
+        let mut words = text.split([',', ' ']).map(str::trim).filter(|word| !word.is_empty());
+        let mut policy = match words.next() {
+            Some("local") => Self::local(),
+            Some("strict") => Self::strict(),
+            other => return Err(NotAPolicy(other.unwrap_or_default().to_owned())),
+        };
+        for word in words {
+            let is_name = |word: &str| {
+                let name = word.strip_prefix("*.").unwrap_or(word);
+                !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
+            };
+            policy = match word.parse::<Net>() {
+                Ok(net) => policy.allow_net(net),
+                // A number with dots that is no address was meant as one.
+                Err(_) if is_name(word) && word.bytes().any(|byte| byte.is_ascii_alphabetic()) => {
+                    policy.allow_host(word)
+                }
+                Err(_) => return Err(NotAPolicy(word.to_owned())),
+            };
+        }
+        Ok(policy)
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_local() { "local" } else { "strict" })?;
+        self.nets.iter().try_for_each(|net| write!(f, ", {net}"))?;
+        self.hosts.iter().try_for_each(|host| match host {
+            Host::Exactly(name) => write!(f, ", {name}"),
+            Host::Below(domain) => write!(f, ", *{domain}"),
+        })
+    }
+}
+
+impl Host {
+    fn means(&self, host: &str) -> bool {
+        let host = plain(host);
+        match self {
+            Self::Exactly(name) => host == *name,
+            Self::Below(domain) => host.len() > domain.len() && host.ends_with(domain.as_str()),
+        }
+    }
+}
+
+fn plain(host: &str) -> String {
+    host.trim_end_matches('.').to_ascii_lowercase()
+}
+
+/// Nobody waits longer than this for a name, a connection, or the next piece of an answer.
+const RESOLVE: Duration = Duration::from_secs(15);
+const CONNECT: Duration = Duration::from_secs(30);
+const SILENCE: Duration = Duration::from_secs(60);
+const REDIRECTS: u32 = 10;
+
+/// An HTTP client that connects only where the policy allows, on every redirect too.
+///
+/// Statuses are answers, not errors. Single requests may change timeouts and redirects with `.config()`; the guard sits
+/// in the agent and stays. Proxies of the environment are not used: behind one nobody could check the address.
+pub fn agent(policy: &Policy) -> Agent {
+    build(policy, TlsConfig::default())
+}
+
+/// The same, trusting these certificates (PEM) instead of the public ones.
+pub fn agent_trusting(policy: &Policy, pem: &[u8]) -> Result<Agent, String> {
+    let mut roots: Vec<Certificate<'static>> = Vec::new();
+    for item in parse_pem(pem) {
+        if let PemItem::Certificate(certificate) = item.map_err(|error| error.to_string())? {
+            roots.push(certificate);
+        }
+    }
+    if roots.is_empty() {
+        return Err("there is no certificate in the PEM text".to_owned());
+    }
+    Ok(build(policy, TlsConfig::builder().root_certs(RootCerts::new_with_certs(&roots)).build()))
+}
+
+fn build(policy: &Policy, tls: TlsConfig) -> Agent {
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        .proxy(None)
+        .tls_config(tls)
+        .max_redirects(REDIRECTS)
+        .user_agent(concat!("octoflow/", env!("CARGO_PKG_VERSION")))
+        .timeout_resolve(Some(RESOLVE))
+        .timeout_connect(Some(CONNECT))
+        .timeout_per_read(Some(SILENCE))
+        .timeout_per_write(Some(SILENCE))
+        .build();
+    let guard = Guard { policy: Arc::new(policy.clone()), inner: DefaultResolver::default() };
+    Agent::with_parts(config, DefaultConnector::default(), guard)
+}
+
+/// The refusal behind a request's error.
+pub fn refusal(error: &ureq::Error) -> Option<&Refused> {
+    match error {
+        ureq::Error::Other(inner) => inner.downcast_ref::<Refused>(),
+        _ => None,
+    }
+}
+
+#[derive(Debug)]
+struct Guard {
+    policy: Arc<Policy>,
+    inner: DefaultResolver,
+}
+
+impl Resolver for Guard {
+    fn resolve(&self, uri: &Uri, config: &Config, timeout: NextTimeout) -> Result<ResolvedSocketAddrs, ureq::Error> {
+        let found = self.inner.resolve(uri, config, timeout)?;
+        let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+        for address in found.iter() {
+            self.policy.check(host, address.ip()).map_err(|refused| ureq::Error::Other(Box::new(refused)))?;
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests;
