@@ -25,8 +25,7 @@ const OWED: [(&[&str], &str); 3] = [
 ];
 
 /// Behaviours whose scenario is written and not played yet, with the branch that is to make it hold.
-const AWAITING: [(&[&str], &str); 2] =
-    [(&["I16"], "zipped artifacts: wp-artifacts"), (&["J26"], "requests over HTTP: wp-calls")];
+const AWAITING: [(&[&str], &str); 1] = [(&["J26"], "requests over HTTP: wp-calls")];
 
 /// Whether a scenario shows something that is awaited.
 pub(crate) fn awaits(scenario: &Scenario) -> bool {
