@@ -6,6 +6,7 @@ mod crew;
 mod drive;
 mod expect;
 mod format;
+mod guard;
 mod notation;
 mod play;
 mod sheet;

@@ -19,6 +19,7 @@ use octoflow_model::{
 
 use super::{
     answer::{Answer, Shelf},
+    guard,
     sheet::Spot,
     snapshot::Snapshot,
     stub::Stubs,
@@ -300,7 +301,14 @@ impl<'a> Stage<'a> {
     /// Why it was refused, if it was.
     fn input(&mut self, input: Input) -> Option<String> {
         let outcome = self.engine.handle(input, self.now);
-        self.take(outcome)
+        let refusal = self.take(outcome);
+        if guard::ON {
+            let due = self.engine.handle(Input::Tick, self.now);
+            self.take(due);
+            guard::is_settled(&mut self.engine, self.now);
+            (0..self.facts.len()).for_each(|run| guard::is_told(&self.engine, id(run), &self.facts[run]));
+        }
+        refusal
     }
 
     fn take(&mut self, outcome: Outcome) -> Option<String> {
