@@ -2,7 +2,7 @@
 //! the machine; only `run` changes anything, and it changes nothing when all is there.
 
 use std::env;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
@@ -34,11 +34,36 @@ pub fn run() -> Result<()> {
     if plan.nextest {
         Step::cargo(["install", "cargo-nextest", "--locked"]).run()?;
     }
+    if plan.s3_server {
+        let root = machine.tools.as_deref().expect("a server is only planned where there is room for tools");
+        let folder = root.to_string_lossy().into_owned();
+        Step::cargo(["install", S3_SERVER, "--locked", "--features", "binary", "--root", &folder])
+            // Its many crates are built once and only for this; they need not lie among ours.
+            .env("CARGO_TARGET_DIR", root.join("build"))
+            .run()?;
+        // A few hundred megabytes that nobody needs again.
+        let _ = std::fs::remove_dir_all(root.join("build"));
+    }
     Ok(())
+}
+
+/// The newest one that the pinned compiler builds.
+const S3_SERVER: &str = "s3s-fs@0.14.1";
+
+/// Where programs lie that only tests need; the tests look there too.
+fn tools() -> Option<PathBuf> {
+    let var = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = var("OCTOFLOW_CI_CACHE")
+        .or_else(|| var("XDG_CACHE_HOME").map(|dir| dir.join("octoflow-ci")))
+        .or_else(|| var("HOME").map(|dir| dir.join(".cache/octoflow-ci")));
+    Some(cache?.join("tools"))
 }
 
 /// What setup wants to know of a machine.
 struct Machine {
+    /// The S3 server that artifact tests talk to is there.
+    s3_server: bool,
+    tools: Option<PathBuf>,
     programs: Vec<&'static str>,
     nextest: bool,
     debian: bool,
@@ -57,6 +82,7 @@ enum Right {
 #[derive(Default)]
 struct Plan {
     packages: Vec<&'static str>,
+    s3_server: bool,
     nextest: bool,
     gaps: Vec<String>,
     notes: Vec<String>,
@@ -71,6 +97,7 @@ struct Need {
 /// The workflows of the tests run these as steps.
 const NEEDS: &[Need] = &[
     Need { program: "bash", package: "bash", why: "steps and scripts of test workflows" },
+    Need { program: "git", package: "git", why: "git artifacts" },
     Need { program: "jq", package: "jq", why: "test workflows that take JSON apart" },
     Need { program: "python3", package: "python3", why: "script templates of test workflows" },
 ];
@@ -79,7 +106,12 @@ const EXTRA: &[&str] = &["python", "sqlite3"];
 
 fn plan(machine: &Machine) -> Plan {
     let has = |program: &str| machine.programs.contains(&program);
-    let mut plan = Plan { nextest: !machine.nextest, ..Plan::default() };
+    let s3_server = !machine.s3_server && machine.tools.is_some();
+    let mut plan = Plan { nextest: !machine.nextest, s3_server, ..Plan::default() };
+    if machine.tools.is_none() {
+        plan.gaps
+            .push("no folder for an S3 server (neither XDG_CACHE_HOME nor HOME is set): artifact tests".to_owned());
+    }
     for need in NEEDS.iter().filter(|need| !has(need.program)) {
         if machine.debian && machine.right != Right::None {
             plan.packages.push(need.package);
@@ -115,6 +147,8 @@ impl Machine {
         };
         Machine {
             programs: wanted.chain(EXTRA.iter().copied()).filter(|program| on_path(program)).collect(),
+            s3_server: tools().is_some_and(|dir| dir.join("bin/s3s-fs").is_file()),
+            tools: tools(),
             nextest: Step::cargo(["nextest", "--version"]).succeeds(),
             debian: Path::new("/etc/debian_version").exists() && on_path("apt-get"),
             right,
@@ -147,7 +181,9 @@ mod tests {
 
     fn complete() -> Machine {
         Machine {
-            programs: vec!["bash", "jq", "python3", "python", "sqlite3"],
+            programs: vec!["bash", "git", "jq", "python3", "python", "sqlite3"],
+            s3_server: true,
+            tools: Some("/cache/tools".into()),
             nextest: true,
             debian: true,
             right: Right::Root,
@@ -158,7 +194,7 @@ mod tests {
     #[test]
     fn a_complete_machine_is_left_alone() {
         let plan = plan(&complete());
-        assert!(plan.packages.is_empty() && !plan.nextest);
+        assert!(plan.packages.is_empty() && !plan.nextest && !plan.s3_server);
         assert!(plan.gaps.is_empty() && plan.notes.is_empty());
     }
 
@@ -167,9 +203,10 @@ mod tests {
         let mut machine = complete();
         machine.programs.retain(|program| *program != "jq");
         machine.nextest = false;
+        machine.s3_server = false;
         let plan = plan(&machine);
         assert_eq!(plan.packages, ["jq"]);
-        assert!(plan.nextest);
+        assert!(plan.nextest && plan.s3_server);
     }
 
     #[test]

@@ -3,10 +3,10 @@
 
 use std::io::{self, Write};
 
-use octoflow_engine::argo::{Run, status};
+use octoflow_engine::argo::{Run, garbage, status};
 use octoflow_model::NodeIx;
 
-/// `{"object": …, "tasks": {node id: index}}`.
+/// `{"object": …, "tasks": {node id: index}, "garbage": [artifacts to be deleted]}`.
 pub fn write_record(run: &Run, to: &mut dyn Write) -> io::Result<()> {
     to.write_all(b"{\"object\":")?;
     status::write_object(run, to)?;
@@ -17,5 +17,11 @@ pub fn write_record(run: &Run, to: &mut dyn Write) -> io::Result<()> {
         let id = serde_json::to_string(&run.state.id_of(NodeIx(at as u32)))?;
         write!(to, "{comma}{id}:{at}")?;
     }
-    to.write_all(b"}}")
+    to.write_all(b"}")?;
+    let garbage = garbage::of(run);
+    if !garbage.is_empty() {
+        to.write_all(b",\"garbage\":")?;
+        serde_json::to_writer(&mut *to, &garbage)?;
+    }
+    to.write_all(b"}")
 }

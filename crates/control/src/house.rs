@@ -10,7 +10,7 @@ use std::{
     thread::JoinHandle,
 };
 
-use octoflow_engine::{Command, Engine};
+use octoflow_engine::{Command, Engine, engine::World};
 use octoflow_model::{Fact, RunId, fact::Stored};
 use octoflow_runtime::{
     calls::Calls,
@@ -20,10 +20,17 @@ use octoflow_runtime::{
     process,
     route::Router,
 };
-use octoflow_store::{Batch, Store};
+use octoflow_store::{Batch, Reader, Store};
 use serde_json::Value;
 
-use crate::{Capacity, Error, Explanation, Pump, cache, keyed, meters, new_uid, objects::Objects, read};
+use crate::{
+    Capacity, Error, Explanation, Pump, cache,
+    keyed::{self, KeyedObject},
+    meters, new_uid,
+    objects::Objects,
+    read,
+    sweep::{self, Sweeper},
+};
 
 mod desk;
 mod watcher;
@@ -33,14 +40,12 @@ pub(crate) use desk::Desk;
 pub use desk::owned;
 pub(crate) use watcher::{Bell, Watcher};
 pub(crate) use work::Message;
-use work::Worker;
+use work::{Keeper, Worker};
 
 pub struct Config {
     pub data_dir: PathBuf,
     pub capacity: Capacity,
     pub place: Place,
-    /// Where requests of manifests may go.
-    pub egress: Policy,
 }
 
 /// Where tasks run.
@@ -65,6 +70,7 @@ pub struct House {
     desk: Desk,
     worker: Mutex<Option<JoinHandle<Result<(), Error>>>>,
     runtime: SharedRuntime,
+    sweeper: Arc<Mutex<Sweeper>>,
 }
 
 pub(crate) type SharedRuntime = Arc<Mutex<Option<Box<dyn Runtime>>>>;
@@ -77,16 +83,7 @@ impl House {
         let store = Store::open(&config.data_dir)?;
         let reader = store.reader()?;
         let mut engine = Engine::new(config.capacity);
-        for kind in ["ConfigMap", "Secret"] {
-            for object in reader.objects(kind, None)? {
-                let body: Value = serde_json::from_slice(&object.body).map_err(|error| Error::Object {
-                    what: format!("{kind} `{}`", object.name),
-                    why: error.to_string(),
-                })?;
-                let parsed = keyed::parse(&body)?;
-                engine.put_keyed(parsed.kind, &parsed.namespace, &parsed.name, parsed.data);
-            }
-        }
+        each_keyed(&reader, |parsed| engine.put_keyed(parsed.kind, &parsed.namespace, &parsed.name, parsed.data))?;
         let (meters, mut unread) = meters::load(&reader)?;
         *engine.meters_mut() = meters;
         // Nobody may take a lock from an open run because that has not been taken up here.
@@ -105,6 +102,15 @@ impl House {
                 let _ = reports.send(Message::Reports(batch));
             })
         };
+        let policy = match &config.place {
+            Place::Processes(config) => config.egress.clone(),
+            Place::Nowhere => Policy::strict(),
+        };
+        let mut sweeper = Sweeper::new(store.clone(), config.data_dir.clone(), policy.clone());
+        for doomed in sweep::leftovers(&config.data_dir, &reader)? {
+            sweeper.send(doomed.mission(engine.world()));
+        }
+        let sweeper = Arc::new(Mutex::new(sweeper));
         let (runtime, mut notices): (Box<dyn Runtime>, Vec<String>) = match config.place {
             Place::Processes(config) => {
                 let (runtime, notices) = process::open(*config, sink())?;
@@ -114,14 +120,16 @@ impl House {
         };
         let (errands, to_do) = mpsc::channel();
         let desk = Desk::new(messages.clone(), store.clone(), next_run, errands.clone());
-        let objects = Objects::start(desk.clone(), &config.data_dir, sink(), errands, to_do).map_err(Error::Thread)?;
-        let calls = Calls::new(&config.egress, sink());
+        let objects = Objects::start(desk.clone(), &config.data_dir, policy.clone(), sink(), errands, to_do)
+            .map_err(Error::Thread)?;
+        let calls = Calls::new(&policy, sink());
         let runtime: Box<dyn Runtime> = Box::new(Router::new(runtime, Box::new(calls), Box::new(objects)));
         let runtime = Arc::new(Mutex::new(Some(runtime)));
-        let worker = Worker::new(Pump::new(engine), store, runtime.clone(), inbox, messages);
+        let keeper = Keeper { data_dir: config.data_dir, sweeper: sweeper.clone() };
+        let worker = Worker::new(Pump::new(engine), store, runtime.clone(), inbox, messages, keeper);
         let handle =
             std::thread::Builder::new().name("pump".to_owned()).spawn(move || worker.work()).map_err(Error::Thread)?;
-        let house = Self { desk, worker: Mutex::new(Some(handle)), runtime };
+        let house = Self { desk, worker: Mutex::new(Some(handle)), runtime, sweeper };
         notices.extend(unread);
         Ok((house, notices))
     }
@@ -205,6 +213,7 @@ impl House {
         let worked = worker.map_or(Ok(()), |worker| worker.join().unwrap_or(Err(Error::Gone)));
         // What followed the last decisions, such as letting go of ended tasks, is done once this is through.
         let settled = self.desk.store.commit_wait(Batch::new());
+        self.sweeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner).finish();
         let runtime = self.runtime.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         if let Some(runtime) = runtime {
             runtime.close();
@@ -213,4 +222,22 @@ impl House {
         settled?;
         worked
     }
+}
+
+/// What runs can refer to, as the store has it.
+pub(crate) fn world(reader: &Reader) -> Result<World, Error> {
+    let mut world = World::default();
+    each_keyed(reader, |parsed| world.put(parsed.kind, &parsed.namespace, &parsed.name, parsed.data))?;
+    Ok(world)
+}
+
+fn each_keyed(reader: &Reader, mut take: impl FnMut(KeyedObject)) -> Result<(), Error> {
+    for kind in ["ConfigMap", "Secret"] {
+        for object in reader.objects(kind, None)? {
+            let body: Value = serde_json::from_slice(&object.body)
+                .map_err(|error| Error::Object { what: format!("{kind} `{}`", object.name), why: error.to_string() })?;
+            take(keyed::parse(&body)?);
+        }
+    }
+    Ok(())
 }

@@ -30,6 +30,9 @@ pub fn parse(object: &Value) -> Result<KeyedObject, Error> {
     for (label, value) in object["metadata"]["labels"].as_object().into_iter().flatten() {
         data.labels.insert(label.clone(), value.as_str().unwrap_or_default().to_owned());
     }
+    for (name, value) in object["metadata"]["annotations"].as_object().into_iter().flatten() {
+        data.annotations.insert(name.clone(), value.as_str().unwrap_or_default().to_owned());
+    }
     let texts = |field: &str| {
         object[field]
             .as_object()

@@ -14,6 +14,7 @@ mod objects;
 mod pump;
 pub mod read;
 mod record;
+mod sweep;
 
 pub use archive::write_record;
 pub use chance::{name_suffix, new_uid};
@@ -25,3 +26,4 @@ pub use octoflow_engine::schedule::Capacity;
 pub use pump::{Cut, Pump};
 pub use read::Explanation;
 pub use record::Record;
+pub use sweep::{doom_with_run, sweep_deleted};

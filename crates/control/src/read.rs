@@ -1,12 +1,12 @@
 //! Looking at runs without running them: finished ones from the archive, open ones by folding their journal.
 
 use octoflow_engine::{
-    argo::{Run, explain, status},
+    argo::{Run, explain, garbage, status},
     engine::fold,
     locks::Locks,
     schedule::Scheduler,
 };
-use octoflow_model::{AttemptId, Fact, NodeIx, RunId, Time};
+use octoflow_model::{AttemptId, Fact, NodeIx, RunId, Time, argo::garbage::Garbage};
 use octoflow_store::Reader;
 use serde_json::Value;
 
@@ -27,6 +27,14 @@ pub fn object(reader: &Reader, run: RunId) -> Result<Value, Error> {
     match archived(reader, run)? {
         Some(mut record) => Ok(record["object"].take()),
         None => Ok(status::object(&folded(reader, run)?)),
+    }
+}
+
+/// The artifacts that are to be deleted with the run, or before.
+pub fn garbage(reader: &Reader, run: RunId) -> Result<Vec<Garbage>, Error> {
+    match archived(reader, run)? {
+        Some(mut record) => Ok(serde_json::from_value(record["garbage"].take()).unwrap_or_default()),
+        None => Ok(garbage::of(&folded(reader, run)?)),
     }
 }
 

@@ -36,6 +36,10 @@ impl World {
         self.keyed.get(&(kind, namespace.to_owned(), name.to_owned()))
     }
 
+    pub fn put(&mut self, kind: Keyed, namespace: &str, name: &str, data: KeyedData) {
+        self.keyed.insert((kind, namespace.to_owned(), name.to_owned()), data);
+    }
+
     /// How many may hold a lock now.
     fn limit(&self, claim: &Claim) -> Result<u32, String> {
         let Limit::Key { namespace, map, key, otherwise } = &claim.limit else { return Ok(1) };
@@ -112,6 +116,10 @@ impl Engine {
     /// The gauges that follow open runs, as they stand now.
     pub fn live_meters(&self, now: Time) -> Vec<Live> {
         self.runs.values().flat_map(|run| run.live_meters(now)).collect()
+    }
+
+    pub fn world(&self) -> &World {
+        &self.world
     }
 
     pub fn scheduler(&self) -> &Scheduler {

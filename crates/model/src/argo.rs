@@ -3,6 +3,8 @@
 
 pub mod body;
 pub mod call;
+pub mod garbage;
+pub mod location;
 pub mod phase;
 pub mod synchronization;
 pub mod template;
@@ -11,6 +13,7 @@ pub mod workflow;
 
 pub use body::{ContainerSet, DataTemplate, HttpTemplate, Memoize, Metrics, ResourceTemplate, UserContainer};
 pub use call::{Arguments, Artifact, Call, ContinueOn, Hook, Sequence, TemplateRef};
+pub use location::{ArtifactGc, ArtifactLocation, GcStrategy, RepositoryRef};
 pub use phase::{NodeKind, Phase, RunPhase, Shutdown};
 pub use synchronization::Synchronization;
 pub use template::{

@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    argo::{NodeKind, Phase, RunPhase, Shutdown},
+    argo::{ArtifactLocation, NodeKind, Phase, RunPhase, Shutdown},
     ids::{NodeIx, RunId},
     lock::Claim,
     meter::Metered,
+    order::Fetched,
     task::{Labels, StoredArtifact},
     time::Time,
 };
@@ -350,6 +351,14 @@ pub enum ArtifactValue {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sub_path: Option<String>,
     },
+    /// Somewhere else, with references to its credentials.
+    Located {
+        at: Box<ArtifactLocation>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sub_path: Option<String>,
+        #[serde(default, skip_serializing_if = "is_false")]
+        optional: bool,
+    },
     /// Optional and not there.
     Absent,
 }
@@ -365,11 +374,18 @@ pub struct OutputValues {
     pub result: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<String>,
+    /// What its inputs from elsewhere turned out to be.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fetched: Vec<(String, Fetched)>,
 }
 
 impl OutputValues {
     pub fn is_empty(&self) -> bool {
-        self.parameters.is_empty() && self.artifacts.is_empty() && self.result.is_none() && self.exit_code.is_none()
+        self.parameters.is_empty()
+            && self.artifacts.is_empty()
+            && self.result.is_none()
+            && self.exit_code.is_none()
+            && self.fetched.is_empty()
     }
 }
 

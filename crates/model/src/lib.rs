@@ -4,6 +4,7 @@
 pub mod argo;
 pub mod fact;
 pub mod ids;
+pub mod location;
 pub mod lock;
 pub mod meta;
 pub mod meter;

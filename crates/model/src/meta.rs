@@ -33,6 +33,8 @@ pub const DEFAULT_NAMESPACE: &str = "default";
 pub struct KeyedData {
     #[serde(default)]
     pub labels: Labels,
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub annotations: Labels,
     #[serde(default)]
     pub entries: std::collections::BTreeMap<String, Vec<u8>>,
 }

@@ -110,6 +110,19 @@ pub struct Collected {
     pub parameters: Vec<(String, Found<String>)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<(String, Found<StoredArtifact>)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<Found<StoredArtifact>>,
+    /// What was fetched for it, by the name of the input.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fetched: Vec<(String, Fetched)>,
+}
+
+/// What was found where an input was fetched from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fetched {
+    /// `sha256:<hex>` of the bytes, or `git:<commit>`.
+    pub digest: String,
+    pub size: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

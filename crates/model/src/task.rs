@@ -4,6 +4,9 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::location::Location;
 
 use crate::request::Request;
 
@@ -143,13 +146,23 @@ pub enum ArtifactSource {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sub_path: Option<String>,
     },
+    /// To be fetched from elsewhere.
+    Remote {
+        location: Location,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sub_path: Option<String>,
+        /// Nothing being there is fine.
+        #[serde(default)]
+        optional: bool,
+    },
 }
 
 /// How an artifact's bytes are packed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Archive {
     /// The bytes as they are; a directory cannot be kept this way and is stored as a tree.
+    #[default]
     None,
     /// A tarball, compressed with gzip unless the level says otherwise.
     Tar {
@@ -159,7 +172,7 @@ pub enum Archive {
 }
 
 /// A saved artifact: where its bytes are and what they are.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredArtifact {
     /// `sha256:<hex>` of the stored bytes.
     pub digest: String,
@@ -168,6 +181,12 @@ pub struct StoredArtifact {
     pub archive: Archive,
     /// The name people see, e.g. `wf/pod/name.tgz`.
     pub key: String,
+    /// What the dialect noted of the place it was sent to, without credentials. Absent: the local store only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noted: Option<Value>,
+    /// Its bytes were deleted on purpose.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub deleted: bool,
 }
 
 /// What to collect once the main process has ended.
@@ -181,21 +200,33 @@ pub struct Wanted {
     pub parameters: Vec<(String, String)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<ArtifactOutput>,
+    /// Keep what it wrote as an artifact too. Its path is not used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<Box<ArtifactOutput>>,
 }
 
 impl Wanted {
     pub fn is_empty(&self) -> bool {
-        !self.result && self.parameters.is_empty() && self.artifacts.is_empty()
+        !self.result && self.parameters.is_empty() && self.artifacts.is_empty() && self.log.is_none()
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ArtifactOutput {
     pub name: String,
     pub path: String,
     pub archive: Archive,
     /// The name people see, e.g. `wf/pod/name.tgz`.
     pub key: String,
+    /// Whose key it is; namespaces do not see each other's.
+    #[serde(default)]
+    pub namespace: String,
+    /// Where it is sent once it is saved; absent means the local store is its home.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Location>,
+    /// What the dialect wants to find again in the saved artifact about that place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noted: Option<Value>,
 }
 
 /// What the scheduler counts. Zero means "no claim".
@@ -207,3 +238,7 @@ pub struct Resources {
 
 /// Labels as the wire formats carry them.
 pub type Labels = BTreeMap<String, String>;
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}

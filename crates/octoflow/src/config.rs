@@ -1,9 +1,10 @@
-//! Where things are: flag, then environment, then the user's data home.
+//! Where things are and what is allowed: flag, then environment, then the default.
 //! The environment is read here and handed on; nobody else asks for it.
 
 use std::{env, ffi::OsString, path::PathBuf};
 
 use anyhow::Result;
+use octoflow_runtime::egress::Policy;
 
 use crate::exit::Failure;
 
@@ -15,6 +16,20 @@ pub(crate) fn data_dir(flag: Option<PathBuf>) -> Result<PathBuf> {
     choose(|name| env::var_os(name)).ok_or_else(|| {
         Failure::usage("there is no place for data: neither OCTOFLOW_DATA_DIR nor XDG_DATA_HOME nor HOME is set")
             .help("say where with --data-dir DIR")
+            .into()
+    })
+}
+
+/// Where artifacts may be fetched from and sent to: `OCTOFLOW_EGRESS`, else what suits the user's own machine.
+pub(crate) fn egress() -> Result<Policy> {
+    allowed(env::var("OCTOFLOW_EGRESS").ok().as_deref())
+}
+
+fn allowed(text: Option<&str>) -> Result<Policy> {
+    let Some(text) = text.filter(|text| !text.trim().is_empty()) else { return Ok(Policy::local()) };
+    text.parse().map_err(|error| {
+        Failure::usage(format!("OCTOFLOW_EGRESS cannot be read: {error}"))
+            .help("for example: OCTOFLOW_EGRESS='strict, 10.1.0.0/16, minio.internal, *.corp.example'")
             .into()
     })
 }
@@ -46,5 +61,13 @@ mod tests {
             Some("/home/me/.local/share/octoflow".into())
         );
         assert_eq!(chosen(&[]), None);
+    }
+
+    #[test]
+    fn what_may_be_reached_is_configured_or_refused() {
+        assert_eq!(allowed(None).unwrap(), Policy::local());
+        assert_eq!(allowed(Some(" ")).unwrap(), Policy::local());
+        assert_eq!(allowed(Some("strict")).unwrap(), Policy::strict());
+        assert!(allowed(Some("anything goes")).unwrap_err().to_string().contains("OCTOFLOW_EGRESS"));
     }
 }

@@ -7,7 +7,7 @@ mod entrypoint;
 mod environment;
 mod house;
 mod link;
-mod plan;
+pub(crate) mod plan;
 mod pod;
 mod pool;
 mod progress;
@@ -46,7 +46,10 @@ pub use self::{
     pod::{POD_ARGUMENT, pod_main},
     spawner::spawner_main,
 };
-use crate::port::{Runtime, Sink};
+use crate::{
+    egress::Policy,
+    port::{Runtime, Sink},
+};
 
 /// How far a task is kept away from the machine and from other tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,6 +75,8 @@ pub struct Config {
     pub spawner_command: Vec<OsString>,
     /// Log bytes kept of one attempt.
     pub log_limit: u64,
+    /// Where artifacts may be fetched from and sent to.
+    pub egress: Policy,
 }
 
 /// The hidden first argument on which the program must call [`spawner_main`] with the arguments after it.
@@ -91,6 +96,7 @@ impl Config {
             extra_path: Vec::new(),
             spawner_command: vec![octoflow_exe.into(), SPAWNER_ARGUMENT.into()],
             log_limit: LOG_LIMIT,
+            egress: Policy::local(),
         }
     }
 }
@@ -146,7 +152,7 @@ pub fn open(config: Config, sink: Sink) -> Result<(ProcessRuntime, Vec<Notice>),
     };
     let notices = welcome.notice.into_iter().map(Notice).collect();
     let outbox = Outbox::new(Arc::clone(&socket));
-    let house = House::new(ground, sink, outbox, welcome.isolated, hello, config.spawner_command);
+    let house = House::new(ground, sink, outbox, welcome.isolated, hello, config.spawner_command, config.egress);
     let reader = house.listen(socket, child);
     Ok((ProcessRuntime { house, reader: Some(reader), data }, notices))
 }

@@ -170,6 +170,7 @@ impl Journal {
                 runs.archive(*run, archive)?;
                 runs.update(*run, row, runs::Fate::Finished)
             }
+            Change::Rewrite { run, archive } => runs.rewrite(*run, archive),
             Change::DeleteRun { run } => {
                 runs.delete(*run)?;
                 self.tails.remove(run);

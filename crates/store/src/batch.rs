@@ -48,6 +48,11 @@ pub enum Change {
         archive: Archive,
         row: RunUpdate,
     },
+    /// Replaces the final record of a finished run. Nothing happens when there is none.
+    Rewrite {
+        run: RunId,
+        archive: Archive,
+    },
     /// Forgets the run wherever it stands: index, labels, facts, archive. Its object is deleted separately.
     DeleteRun {
         run: RunId,
@@ -70,6 +75,7 @@ impl Batch {
             | Change::DeleteObject { .. }
             | Change::UpdateRun { .. }
             | Change::Finish { .. }
+            | Change::Rewrite { .. }
             | Change::DeleteRun { .. } => {}
         }
         self.bytes += change.weight();
@@ -107,7 +113,7 @@ impl Change {
         let payload = match self {
             Self::PutObject { body, .. } => body.len(),
             Self::AppendFacts { lines, .. } => lines.len(),
-            Self::Finish { archive, .. } => archive.packed.len(),
+            Self::Finish { archive, .. } | Self::Rewrite { archive, .. } => archive.packed.len(),
             Self::NewRun(row) => row.parameters.len() + row.message.len(),
             Self::DeleteObject { .. } | Self::UpdateRun { .. } | Self::DeleteRun { .. } => 0,
         };

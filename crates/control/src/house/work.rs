@@ -3,8 +3,9 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
+    path::PathBuf,
     sync::{
-        PoisonError,
+        Arc, Mutex, PoisonError,
         mpsc::{Receiver, RecvTimeoutError, Sender},
     },
     time::Duration,
@@ -12,15 +13,20 @@ use std::{
 
 use octoflow_engine::{
     Command, Input, Refusal,
-    argo::{Run, status},
+    argo::{Run, garbage, status},
     engine::Keyed,
 };
-use octoflow_model::{AttemptId, Fact, Report, RunId, Task, Time, fact::Submission};
+use octoflow_model::{AttemptId, Fact, Report, RunId, Task, Time, argo::GcStrategy, fact::Submission};
 use octoflow_store::{Archive, Batch, Change, RunRow, RunUpdate, Store};
 use serde_json::{Value, json};
 
 use super::{SharedRuntime, Watcher, Watchers};
-use crate::{Cut, Error, Explanation, Pump, archive, cache, clock, keyed::KeyedObject, meters, read};
+use crate::{
+    Cut, Error, Explanation, Pump, archive, cache, clock,
+    keyed::KeyedObject,
+    meters, read,
+    sweep::{Doomed, Mission, Sweeper},
+};
 
 /// How long a decision nobody waits for may stay in memory.
 const LINGER: Duration = Duration::from_millis(100);
@@ -93,6 +99,13 @@ pub(super) struct Worker {
     adopted: bool,
     /// Names given out by this process; the store may not have them yet.
     names: HashSet<(String, String)>,
+    keeper: Keeper,
+}
+
+/// Who deletes artifacts, and where it is written down.
+pub(super) struct Keeper {
+    pub(super) data_dir: PathBuf,
+    pub(super) sweeper: Arc<Mutex<Sweeper>>,
 }
 
 type Reply = Sender<Result<(), Error>>;
@@ -109,6 +122,7 @@ impl Worker {
         runtime: SharedRuntime,
         inbox: Receiver<Message>,
         own: Sender<Message>,
+        keeper: Keeper,
     ) -> Self {
         Self {
             pump,
@@ -123,6 +137,7 @@ impl Worker {
             held_since: None,
             adopted: false,
             names: HashSet::new(),
+            keeper,
         }
     }
 
@@ -303,6 +318,7 @@ impl Worker {
         let cut = self.pump.cut();
         let mut batch = self.batch(&cut)?;
         batch.extend(self.pump.engine.meters_mut().take_touched().iter().map(meters::put));
+        let missions = self.doom(&cut);
         for run in &cut.ended {
             self.pump.forget(*run);
             self.watched.remove(run);
@@ -310,6 +326,7 @@ impl Worker {
         let Cut { watched, orders, ended, .. } = cut;
         let (runtime, watchers, own) = (self.runtime.clone(), self.watchers.clone(), self.own.clone());
         let waiting = std::mem::take(&mut self.waiting);
+        let sweeper = self.keeper.sweeper.clone();
         self.store.commit(batch, move |kept| {
             if let Err(error) = kept {
                 for (reply, _) in waiting {
@@ -335,8 +352,28 @@ impl Worker {
             for run in ended {
                 watchers.remove(&run);
             }
+            for mission in missions {
+                sweeper.lock().unwrap_or_else(PoisonError::into_inner).send(mission);
+            }
         });
         Ok(())
+    }
+
+    /// What runs that end now want deleted is written down before their end is, so that a crash forgets none of it.
+    fn doom(&self, cut: &Cut) -> Vec<Mission> {
+        let mut missions = Vec::new();
+        for run in cut.ended.iter().filter_map(|run| self.pump.engine.run(*run)) {
+            let mut items = garbage::of(run);
+            items.retain(|item| item.strategy == GcStrategy::OnWorkflowCompletion);
+            if items.is_empty() {
+                continue;
+            }
+            let doomed = Doomed::new(run.id, &run.state.namespace, GcStrategy::OnWorkflowCompletion, items);
+            // Not written down it is still done now; only a crash in between would leave the bytes behind.
+            let _ = doomed.write(&self.keeper.data_dir);
+            missions.push(doomed.mission(self.pump.engine.world()));
+        }
+        missions
     }
 
     fn batch(&self, cut: &Cut) -> Result<Batch, Error> {

@@ -70,6 +70,9 @@ impl Clerk {
         match manifest {
             ManifestText::Inline(text) => Ok(text.clone()),
             ManifestText::Stored(ArtifactSource::Raw { data }) => Ok(data.clone()),
+            ManifestText::Stored(ArtifactSource::Remote { .. }) => {
+                Err("a manifest is raw text or the artifact of an earlier step".to_owned())
+            }
             ManifestText::Stored(ArtifactSource::Stored { artifact, sub_path }) => {
                 artifacts::text(&artifacts::Store::new(&self.data_dir), artifact, sub_path.as_deref())
             }

@@ -10,7 +10,7 @@ use octoflow_model::{
 use super::{
     program::Recipe,
     scope::Scope,
-    substitute::{Missing, fill, is_absent},
+    substitute::{Missing, fill, fill_value, is_absent},
     turn::Turn,
 };
 use crate::engine::{Keyed, World};
@@ -40,7 +40,13 @@ impl Turn<'_> {
         }
         for artifact in &declared.artifacts {
             let argument = arguments.artifacts.iter().find(|argument| argument.name == artifact.name);
-            let source = self.artifact(artifact, argument, scope)?;
+            let own =
+                Scope { inputs: Some(&inputs), template: Some(&recipe.template), ..Scope::new(scope.run, scope.now) };
+            let source = match located(artifact, &own)? {
+                // A place written in the template itself is not replaced by a caller.
+                Some(source) => source,
+                None => self.artifact(artifact, argument, scope)?,
+            };
             inputs.artifacts.push(InputArtifactValue {
                 name: artifact.name.clone(),
                 path: artifact.path.clone(),
@@ -118,6 +124,9 @@ impl Turn<'_> {
             if let Some(raw) = &candidate.raw {
                 return Ok(ArtifactValue::Raw(filled(&raw.data, scope)?));
             }
+            if let Some(ArtifactValue::Located { at, sub_path, .. }) = located(candidate, scope)? {
+                return Ok(ArtifactValue::Located { at, sub_path, optional });
+            }
             let sub_path = candidate.sub_path.as_deref().map(|path| filled(path, scope)).transpose()?;
             let passed = candidate.from.as_deref().and_then(|from| passed_on(from, scope));
             if let Some(value) = passed {
@@ -127,6 +136,9 @@ impl Turn<'_> {
                     }
                     (ArtifactValue::Stored { artifact, sub_path: None }, sub_path) => {
                         Ok(ArtifactValue::Stored { artifact, sub_path })
+                    }
+                    (ArtifactValue::Located { at, sub_path: None, optional: may }, sub_path) => {
+                        Ok(ArtifactValue::Located { at, sub_path, optional: may || optional })
                     }
                     (value, _) => Ok(value),
                 };
@@ -155,6 +167,19 @@ impl Turn<'_> {
             Err(format!("inputs.artifacts.{} was not supplied", declared.name))
         }
     }
+}
+
+/// The place an artifact names, with what is known put in. The rest is known when its task is built.
+fn located(artifact: &Artifact, scope: &Scope<'_>) -> Result<Option<ArtifactValue>, String> {
+    if !artifact.location.is_given() {
+        return Ok(None);
+    }
+    let raw = serde_json::to_value(&artifact.location).map_err(|error| error.to_string())?;
+    let known = fill_value(&raw, scope, Missing::Keep).map_err(|error| error.to_string())?;
+    let at = serde_json::from_value(known)
+        .map_err(|error| format!("inputs.artifacts.{}: its place is not usable: {error}", artifact.name))?;
+    let sub_path = artifact.sub_path.as_deref().map(|path| filled(path, scope)).transpose()?;
+    Ok(Some(ArtifactValue::Located { at: Box::new(at), sub_path, optional: artifact.optional }))
 }
 
 /// `{{inputs.artifacts.x}}`: the caller hands on what it was given.

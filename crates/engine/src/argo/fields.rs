@@ -5,6 +5,7 @@ mod call;
 mod container;
 mod data;
 mod loaded;
+mod location;
 mod lock;
 mod memo;
 mod metric;

@@ -169,6 +169,7 @@ impl From<Kept> for OutputValues {
             artifacts: kept.artifacts,
             result: kept.result,
             exit_code: kept.exit_code,
+            ..Self::default()
         }
     }
 }

@@ -15,6 +15,7 @@ use super::{
     instance::Instance,
     scope::Scope,
     substitute::{Missing, fill, is_absent},
+    task::MAIN_LOGS,
     turn::Turn,
 };
 use crate::expr::{
@@ -56,6 +57,16 @@ pub(super) fn of_leaf(template: &Template, end: &End) -> (OutputValues, Option<S
             Some(Found::Failed(why)) => missing.push(format!("output artifact '{}': {why}", artifact.name)),
         }
     }
+    match &end.collected.log {
+        Some(Found::Here(stored)) => outputs.artifacts.push(OutputArtifactValue {
+            name: MAIN_LOGS.to_owned(),
+            path: None,
+            artifact: stored.clone(),
+        }),
+        Some(Found::Failed(why)) => missing.push(why.clone()),
+        Some(Found::Missing) | None => {}
+    }
+    outputs.fetched.clone_from(&end.collected.fetched);
     (outputs, (!missing.is_empty()).then(|| missing.join("; ")))
 }
 

@@ -56,6 +56,9 @@ impl Turn<'_> {
                 artifact: artifact.clone(),
                 sub_path: sub_path.clone(),
             })),
+            Some(ArtifactValue::Located { .. }) => Err(format!(
+                "manifestFrom.artifact: '{name}' lies elsewhere; a manifest is raw text or the artifact of an earlier step"
+            )),
             Some(ArtifactValue::Absent) | None => {
                 Err(format!("manifestFrom.artifact: the template has no input artifact '{name}'"))
             }

@@ -9,7 +9,7 @@ use octoflow_model::{
 use serde_json::{Map, Value, json};
 
 use super::{
-    ident,
+    garbage, ident,
     node::{Lock, Node},
     refer,
     run::{Run, State},
@@ -107,6 +107,9 @@ fn head(run: &Run, usage: &Usage) -> Map<String, Value> {
     status.insert("conditions".to_owned(), conditions(state));
     if let Some(locks) = synchronization(run) {
         status.insert("synchronization".to_owned(), locks);
+    }
+    if garbage::is_specified(run) {
+        status.insert("artifactGCStatus".to_owned(), json!({"strategiesProcessed": {}}));
     }
     if !run.stored.templates.is_empty() {
         status.insert("storedTemplates".to_owned(), json!(run.stored.templates));
@@ -267,7 +270,14 @@ fn node(run: &Run, at: NodeIx, progress: (u64, u64), usage: &Usage) -> Value {
         put("nodeFlag", flag);
     }
     if let Some(inputs) = &node.inputs {
-        put("inputs", input_values(inputs));
+        let mut inputs = input_values(inputs);
+        let fetched = node.outputs.as_deref().map_or(&[][..], |outputs| &outputs.fetched);
+        for artifact in inputs.get_mut("artifacts").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some((_, found)) = fetched.iter().find(|(name, _)| artifact["name"] == **name) {
+                artifact["fetched"] = json!(found);
+            }
+        }
+        put("inputs", inputs);
     }
     if let Some(outputs) = &node.outputs {
         put("outputs", output_values(outputs));
@@ -328,6 +338,17 @@ fn input_values(inputs: &InputValues) -> Value {
                         value["subPath"] = json!(sub_path);
                     }
                 }
+                ArtifactValue::Located { at, sub_path, optional } => {
+                    if let Value::Object(place) = json!(at) {
+                        value.as_object_mut().expect("an artifact is a mapping").extend(place);
+                    }
+                    if let Some(sub_path) = sub_path {
+                        value["subPath"] = json!(sub_path);
+                    }
+                    if *optional {
+                        value["optional"] = json!(true);
+                    }
+                }
                 ArtifactValue::Absent => value["optional"] = json!(true),
             }
             value
@@ -363,7 +384,15 @@ fn parameters(list: &[(String, String)]) -> Map<String, Value> {
 }
 
 fn output_artifact(value: &OutputArtifactValue) -> Value {
-    let mut artifact = json!({"name": value.name, "local": value.artifact});
+    let mut artifact = json!({"name": value.name});
+    if let Some(Value::Object(place)) = &value.artifact.noted {
+        artifact.as_object_mut().expect("an artifact is a mapping").extend(place.clone());
+    }
+    let local = octoflow_model::task::StoredArtifact { noted: None, deleted: false, ..value.artifact.clone() };
+    artifact["local"] = json!(local);
+    if value.artifact.deleted {
+        artifact["deleted"] = json!(true);
+    }
     if let Some(path) = &value.path {
         artifact["path"] = json!(path);
     }

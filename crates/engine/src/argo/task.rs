@@ -10,16 +10,19 @@ use octoflow_model::{
 
 use super::{ident, instance::Instance, turn::Turn};
 
+mod destination;
 mod environment;
 mod patch;
 mod pod;
 mod quantity;
 mod volumes;
 
-pub(super) use environment::secret;
+pub(super) use environment::keyed;
 pub(super) use patch::flaw as patch_flaw;
 pub(super) use quantity::{resources, thousandths};
 
+/// The artifact a kept log becomes.
+pub(super) const MAIN_LOGS: &str = "main-logs";
 /// Where a script's source lies inside its task.
 pub(crate) const SCRIPT_PATH: &str = "/argo/staging/script";
 /// The environment variable with the file in which a task may tell its progress.
@@ -67,7 +70,7 @@ impl Turn<'_> {
             mounts,
             progress: Some(PROGRESS_VARIABLE.to_owned()),
             inputs: self.input_artifacts(at, template)?,
-            wanted: self.wanted(at, &instance, &name)?,
+            wanted: self.wanted(at, &instance)?,
             resources: resources(template),
             grace: std::time::Duration::from_secs(template.termination_grace_period_seconds.unwrap_or(GRACE_S)),
             name,
@@ -104,6 +107,17 @@ impl Turn<'_> {
                 ArtifactValue::Stored { artifact, sub_path } => {
                     ArtifactSource::Stored { artifact: artifact.clone(), sub_path: sub_path.clone() }
                 }
+                ArtifactValue::Located { at: place, sub_path, optional } => {
+                    // Written in the template it has all its variables by now.
+                    let place = if declared.location.is_given() { &declared.location } else { place };
+                    ArtifactSource::Remote {
+                        location: self
+                            .input_location(template, place)
+                            .map_err(|why| format!("inputs.artifacts.{}: {why}", declared.name))?,
+                        sub_path: sub_path.clone(),
+                        optional: *optional,
+                    }
+                }
             };
             let path = declared
                 .path
@@ -121,7 +135,7 @@ impl Turn<'_> {
         Ok(inputs)
     }
 
-    fn wanted(&self, at: NodeIx, instance: &Instance, pod: &str) -> Result<Wanted, String> {
+    fn wanted(&self, at: NodeIx, instance: &Instance) -> Result<Wanted, String> {
         let template = &instance.template;
         // Whoever finds the outputs of a memoized task later may ask for its result though this caller does not.
         let result = self.result_is_wanted(at, template) || template.memoize.is_some();
@@ -141,8 +155,16 @@ impl Turn<'_> {
                 Archive::Tar { .. } => format!("{}.tgz", artifact.name),
                 Archive::Zip => format!("{}.zip", artifact.name),
             };
-            let key = format!("{}/{pod}/{file}", self.run.state.name);
-            wanted.artifacts.push(ArtifactOutput { name: artifact.name.clone(), path, archive, key });
+            let output = ArtifactOutput { name: artifact.name.clone(), path, archive, ..ArtifactOutput::default() };
+            let output = self
+                .destined(at, template, Some(artifact), &file, output)
+                .map_err(|why| format!("outputs.artifacts.{}: {why}", artifact.name))?;
+            wanted.artifacts.push(output);
+        }
+        if self.logs_are_kept(template)? {
+            let output = ArtifactOutput { name: MAIN_LOGS.to_owned(), ..ArtifactOutput::default() };
+            let output = self.destined(at, template, None, "main.log", output);
+            wanted.log = Some(Box::new(output.map_err(|why| format!("archiveLogs: {why}"))?));
         }
         Ok(wanted)
     }

@@ -506,12 +506,21 @@ impl Flight {
                 return Found::Missing;
             }
             let digest = format!("sha256:{}", wanted.key);
-            Found::Here(StoredArtifact { digest, size: 1, archive: wanted.archive, key: wanted.key.clone() })
+            Found::Here(StoredArtifact {
+                digest,
+                size: 1,
+                archive: wanted.archive,
+                key: wanted.key.clone(),
+                noted: wanted.noted.clone(),
+                deleted: false,
+            })
         };
         Collected {
             result: wanted.result.then(|| self.answer.result.clone().unwrap_or_else(|| said.clone())),
             parameters: wanted.parameters.iter().map(|(name, _)| (name.clone(), parameter(name))).collect(),
             artifacts: wanted.artifacts.iter().map(|wanted| (wanted.name.clone(), artifact(wanted))).collect(),
+            log: wanted.log.as_deref().map(artifact),
+            ..Collected::default()
         }
     }
 }

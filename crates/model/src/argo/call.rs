@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{IntOrText, Text, template::Parameter};
+use super::{ArtifactGc, ArtifactLocation, IntOrText, Text, template::Parameter};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -68,6 +68,12 @@ pub struct Artifact {
     pub archive: Option<ArchiveChoice>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub global_name: Option<String>,
+    #[serde(rename = "artifactGC", skip_serializing_if = "Option::is_none")]
+    pub artifact_gc: Option<ArtifactGc>,
+    #[serde(skip_serializing_if = "is_false")]
+    pub deleted: bool,
+    #[serde(flatten)]
+    pub location: ArtifactLocation,
 }
 
 fn is_false(flag: &bool) -> bool {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    Artifact, Call, IntOrText, Synchronization, Text, Volume,
+    Artifact, ArtifactLocation, Call, IntOrText, Synchronization, Text, Volume,
     body::{ContainerSet, DataTemplate, HttpTemplate, Memoize, Metrics, ResourceTemplate, UserContainer},
 };
 use crate::task::Labels;
@@ -41,6 +41,7 @@ pub struct Template {
     pub priority: Option<i32>,
     pub termination_grace_period_seconds: Option<u64>,
     pub pod_spec_patch: Option<Text>,
+    pub archive_location: Option<ArtifactLocation>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

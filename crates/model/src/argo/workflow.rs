@@ -4,7 +4,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Arguments, Hook, IntOrText, Metrics, RetryStrategy, Shutdown, Synchronization, Text};
+use super::{
+    Arguments, ArtifactGc, Hook, IntOrText, Metrics, RepositoryRef, RetryStrategy, Shutdown, Synchronization, Text,
+};
 use crate::{meta::Metadata, task::Labels};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -40,6 +42,10 @@ pub struct Spec {
     pub workflow_metadata: Option<WorkflowMetadata>,
     pub metrics: Option<Metrics>,
     pub pod_spec_patch: Option<Text>,
+    pub archive_logs: Option<bool>,
+    pub artifact_repository_ref: Option<RepositoryRef>,
+    #[serde(rename = "artifactGC")]
+    pub artifact_gc: Option<ArtifactGc>,
 }
 
 /// Where the rest of the specification comes from.

@@ -1,13 +1,15 @@
-//! `octoflow delete NAME…`: forgets runs with their logs. What still runs is left alone.
+//! `octoflow delete NAME…`: forgets runs with their logs, and artifacts as their strategy says. What still runs is left
+//! alone.
 
 use anyhow::Result;
-use octoflow_control::owned;
+use octoflow_control::{doom_with_run, owned, read, sweep_deleted};
 use octoflow_runtime::logs::Logs;
 use octoflow_store::{Batch, Change, Filter, RunRow, Store};
 
 use super::{Context, list::shared_filter};
 use crate::{
     cli::Delete,
+    config,
     exit::{Exit, Failure},
     local::{Local, explained},
     output::{clock, reader_left},
@@ -85,7 +87,16 @@ fn forget(rows: &[RunRow], context: &Context) -> Result<()> {
     // Taking the lock proves that nobody is running any of them.
     let store = Store::open(&context.data_dir).map_err(explained)?;
     let logs = Logs::new(&context.data_dir);
+    let policy = config::egress()?;
     for row in rows {
+        // Nothing of it may be forgotten with the run; a record that cannot be read must not keep the run, though.
+        let garbage = read::garbage(&store.reader().map_err(explained)?, row.run).unwrap_or_else(|error| {
+            context.output.warn(&format!("the artifacts of `{}` are kept: {:#}", row.name, anyhow::Error::from(error)));
+            Vec::new()
+        });
+        if let Err(error) = doom_with_run(&context.data_dir, row.run, &row.namespace, garbage) {
+            context.output.warn(&format!("the artifacts of `{}` are kept: {error}", row.name));
+        }
         let batch = Batch::from_iter([
             Change::DeleteRun { run: row.run },
             Change::DeleteObject { kind: row.kind.clone(), namespace: row.namespace.clone(), name: row.name.clone() },
@@ -98,6 +109,9 @@ fn forget(rows: &[RunRow], context: &Context) -> Result<()> {
         let told = context.output.line(&format!("Workflow '{}' deleted", row.name)).map_err(anyhow::Error::from);
         // Deleting goes on when nobody reads the list of it.
         told.or_else(|error| if reader_left(&error) { Ok(()) } else { Err(error) })?;
+    }
+    for warning in sweep_deleted(&store, &context.data_dir, policy) {
+        context.output.warn(&warning);
     }
     store.close().map_err(explained)
 }

@@ -162,6 +162,8 @@ impl Answer {
                 size: text.len() as u64,
                 archive: wanted.archive,
                 key: wanted.key.clone(),
+                noted: None,
+                deleted: false,
             });
             (wanted.name.clone(), found.map_or(Found::Missing, Found::Here))
         });
@@ -169,6 +171,8 @@ impl Answer {
             result: wanted.result.then(|| self.result.clone().unwrap_or_default()),
             parameters: parameters.collect(),
             artifacts: artifacts.collect(),
+            log: None,
+            fetched: Vec::new(),
         };
         let members = members(task, &exit, started, at);
         End { exit, started, collected, log_truncated: false, members }

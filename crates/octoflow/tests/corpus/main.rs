@@ -26,8 +26,10 @@ const UNSUPPORTED: [&str; 2] = ["error[OF1011]", "error[OF1012]"];
 /// How many cases must be in scope at least.
 const AT_LEAST: usize = 120;
 
+const NEEDS_MINIO: &str = "it writes to a bucket of its cluster's server, with a Secret the file does not bring";
+
 /// Cases whose expected phase was only assumed, and what they end in for a reason that stands in the file.
-const JUDGED: [(&str, &str, &str); 6] = [
+const JUDGED: [(&str, &str, &str); 12] = [
     (
         "e2e/testdata/parameters-workflow.yaml",
         "rejected",
@@ -46,6 +48,20 @@ const JUDGED: [(&str, &str, &str); 6] = [
     ),
     ("e2e/functional/workflow_level_host_aliases.yaml", "Failed", "it asks a name server with nslookup"),
     ("e2e/functional/workflow_template_level_host_aliases.yaml", "Failed", "it asks a name server with nslookup"),
+    (
+        "e2e/testdata/artifactgc/artgc-from-ref-template-plugin.yaml",
+        "rejected",
+        "its template calls one of another WorkflowTemplate, which the row does not load",
+    ),
+    ("e2e/testdata/artifactgc/artgc-from-template.yaml", "Error", NEEDS_MINIO),
+    ("e2e/testdata/artifactgc/artgc-from-template-2.yaml", "Error", NEEDS_MINIO),
+    ("e2e/testdata/artifactgc/artgc-step-wf-tmpl-2.yaml", "Failed", NEEDS_MINIO),
+    (
+        "e2e/testdata/artifactgc/artgc-non-optional-artifact-not-written.yaml",
+        "Failed",
+        "the step ends in Error for its missing output, and a group with such a step has failed, and so has the run",
+    ),
+    ("e2e/testdata/workflow-archive-logs-tracing.yaml", "Error", NEEDS_MINIO),
 ];
 /// Cases that sleep for minutes; they begin first so that the others run meanwhile.
 const SLOW: [&str; 2] =

@@ -1,4 +1,5 @@
-//! From a task's files into the store: a file as it is, or a tarball whose bytes depend only on what is in it.
+//! From a task's files into the store: a file as it is, or an archive whose bytes depend only on what is in it.
+//! Devices and pipes are refused; a link is kept as a link and never followed.
 
 use std::{
     fs,
@@ -9,11 +10,14 @@ use std::{
 
 use flate2::{Compression, write::GzEncoder};
 use octoflow_model::{
+    ids::AttemptId,
+    location::LocalKey,
     order::Found,
     task::{Archive, ArtifactOutput, StoredArtifact},
 };
 
-use super::store::Store;
+use super::store::{Entry, Store};
+use crate::logs::{Logs, Stream};
 use crate::process::view::{self, Inside, View, by_handle};
 
 /// The first entry of a tarball that stands for a directory kept without an archive. It unpacks to a tree, always.
@@ -37,10 +41,7 @@ fn try_save(
     let Some(found) = view.find(path.path()).map_err(|error| error.to_string())? else { return Ok(None) };
     let mut file = found.open().map_err(|error| error.to_string())?;
     let entry = || store.begin().map_err(describe);
-    let keep = |entry: super::store::Entry<'_>, archive| {
-        let (digest, size) = entry.finish().map_err(describe)?;
-        Ok(Some(StoredArtifact { digest, size, archive, key: output.key.clone() }))
-    };
+    let keep = |entry: Entry<'_>, archive| keep(entry, archive, output).map(Some);
     match (output.archive, found.about.is_dir()) {
         (Archive::None, false) => {
             let mut entry = entry()?;
@@ -74,11 +75,22 @@ fn try_save(
             }
             keep(entry, Archive::Tar { level })
         }
-        (Archive::Zip, _) => Err("zip archives are not supported yet; use `tar` or `none`".to_owned()),
+        (Archive::Zip, is_dir) => {
+            let mut entry = entry()?;
+            let mut zip = Zip::new(&mut entry);
+            let name = path.path().file_name().map_or_else(|| PathBuf::from("root"), PathBuf::from);
+            if is_dir {
+                walk(&View::new(file.into()), &name, &mut zip)?;
+            } else {
+                zip.file(&mut file, &found.about, &name)?;
+            }
+            zip.finish()?;
+            keep(entry, Archive::Zip)
+        }
     }
 }
 
-fn describe(error: super::store::Error) -> String {
+pub(super) fn describe(error: super::store::Error) -> String {
     use std::error::Error as _;
     error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }
@@ -86,7 +98,7 @@ fn describe(error: super::store::Error) -> String {
 fn header(about: &fs::Metadata, kind: tar::EntryType) -> tar::Header {
     let mut header = tar::Header::new_gnu();
     header.set_entry_type(kind);
-    header.set_mode(about.mode() & 0o7777);
+    header.set_mode(about.mode() & 0o777);
     header.set_mtime(u64::try_from(about.mtime()).unwrap_or(0));
     header.set_uid(0);
     header.set_gid(0);
@@ -132,9 +144,49 @@ impl Read for Exact<'_> {
     }
 }
 
-/// A whole tree, names in order, without recursion. Links are kept as links; sockets mean nothing elsewhere and stay out.
-fn pack(tree: &View, name: &Path, out: &mut dyn Write) -> Result<(), String> {
-    let mut tarball = tar::Builder::new(out);
+/// Saves what a task wrote, both streams as they came.
+pub(crate) fn keep_log(
+    store: &Store,
+    logs: &Logs,
+    attempt: AttemptId,
+    output: &ArtifactOutput,
+) -> Found<StoredArtifact> {
+    let kept = || -> Result<StoredArtifact, String> {
+        let mut entry = store.begin().map_err(describe)?;
+        let mut frames = logs.read(attempt);
+        while let Some(frame) = frames.next_frame().map_err(|error| error.to_string())? {
+            if frame.stream != Stream::Note {
+                entry.write_all(&frame.bytes).map_err(|error| error.to_string())?;
+            }
+        }
+        keep(entry, Archive::None, output)
+    };
+    kept().map_or_else(|why| Found::Failed(format!("the log could not be kept: {why}")), Found::Here)
+}
+
+fn keep(entry: Entry<'_>, archive: Archive, output: &ArtifactOutput) -> Result<StoredArtifact, String> {
+    let at = LocalKey { namespace: output.namespace.clone(), key: output.key.clone() };
+    let about =
+        StoredArtifact { archive, key: output.key.clone(), noted: output.noted.clone(), ..StoredArtifact::default() };
+    entry.finish_as(&at, about).map_err(describe)
+}
+
+/// A whole tree as a tarball.
+pub(super) fn pack(tree: &View, name: &Path, out: &mut dyn Write) -> Result<(), String> {
+    let mut tarball = Tarball(tar::Builder::new(out));
+    walk(tree, name, &mut tarball)?;
+    tarball.0.finish().map_err(|error| error.to_string())
+}
+
+/// Something files are put into.
+pub(super) trait Sack {
+    fn dir(&mut self, about: &fs::Metadata, name: &Path) -> Result<(), String>;
+    fn link(&mut self, about: &fs::Metadata, name: &Path, target: &Path) -> Result<(), String>;
+    fn file(&mut self, file: &mut fs::File, about: &fs::Metadata, name: &Path) -> Result<(), String>;
+}
+
+/// Names in order, without recursion. Links are kept as links; sockets mean nothing elsewhere and stay out.
+fn walk(tree: &View, name: &Path, sack: &mut dyn Sack) -> Result<(), String> {
     let mut waiting = vec![PathBuf::from("/")];
     while let Some(path) = waiting.pop() {
         let below = path.strip_prefix("/").expect("every path here is absolute");
@@ -151,19 +203,80 @@ fn pack(tree: &View, name: &Path, out: &mut dyn Write) -> Result<(), String> {
             // The stack gives the last one first.
             children.sort_by(|a, b| b.cmp(a));
             waiting.extend(children);
-            let mut header = header(&found.about, tar::EntryType::Directory);
-            let mut with_slash = shown.into_os_string();
-            with_slash.push("/");
-            tarball.append_data(&mut header, PathBuf::from(with_slash), io::empty()).map_err(said)?;
+            sack.dir(&found.about, &shown)?;
         } else if kind.is_symlink() {
-            let mut header = header(&found.about, tar::EntryType::Symlink);
-            let target = found.link_target().map_err(said)?;
-            tarball.append_link(&mut header, &shown, &target).map_err(said)?;
+            sack.link(&found.about, &shown, &found.link_target().map_err(said)?)?;
         } else if kind.is_file() {
-            append_file(&mut tarball, &mut found.open().map_err(said)?, &found.about, &shown)?;
+            sack.file(&mut found.open().map_err(said)?, &found.about, &shown)?;
         } else if !view::is_socket(&found.about) {
             return Err(format!("`{}` is a device or a pipe and cannot be kept", below.display()));
         }
     }
-    tarball.finish().map_err(|error| error.to_string())
+    Ok(())
+}
+
+struct Tarball<'a>(tar::Builder<&'a mut dyn Write>);
+
+impl Sack for Tarball<'_> {
+    fn dir(&mut self, about: &fs::Metadata, name: &Path) -> Result<(), String> {
+        let mut header = header(about, tar::EntryType::Directory);
+        let mut with_slash = name.as_os_str().to_owned();
+        with_slash.push("/");
+        self.0.append_data(&mut header, PathBuf::from(with_slash), io::empty()).map_err(|error| error.to_string())
+    }
+
+    fn link(&mut self, about: &fs::Metadata, name: &Path, target: &Path) -> Result<(), String> {
+        let mut header = header(about, tar::EntryType::Symlink);
+        self.0.append_link(&mut header, name, target).map_err(|error| format!("`{}`: {error}", name.display()))
+    }
+
+    fn file(&mut self, file: &mut fs::File, about: &fs::Metadata, name: &Path) -> Result<(), String> {
+        append_file(&mut self.0, file, about, name)
+    }
+}
+
+struct Zip<'a>(zip::ZipWriter<zip::write::StreamWriter<&'a mut dyn Write>>);
+
+impl<'a> Zip<'a> {
+    fn new(out: &'a mut dyn Write) -> Self {
+        Self(zip::ZipWriter::new_stream(out))
+    }
+
+    fn finish(self) -> Result<(), String> {
+        self.0.finish().map(drop).map_err(|error| error.to_string())
+    }
+}
+
+/// Without a time of its own every archive of the same files has the same bytes.
+fn zip_options(about: &fs::Metadata) -> zip::write::SimpleFileOptions {
+    zip::write::SimpleFileOptions::default()
+        .compression_method(zip::CompressionMethod::Deflated)
+        .last_modified_time(zip::DateTime::default())
+        .unix_permissions(about.mode() & 0o777)
+        .large_file(true)
+}
+
+fn zip_name(name: &Path) -> Result<&str, String> {
+    name.to_str()
+        .ok_or_else(|| format!("`{}` is not text, and names in zip archives must be; use `tar`", name.display()))
+}
+
+impl Sack for Zip<'_> {
+    fn dir(&mut self, about: &fs::Metadata, name: &Path) -> Result<(), String> {
+        let options = zip_options(about).large_file(false);
+        self.0.add_directory(zip_name(name)?, options).map_err(|error| format!("`{}`: {error}", name.display()))
+    }
+
+    fn link(&mut self, about: &fs::Metadata, name: &Path, target: &Path) -> Result<(), String> {
+        let options = zip_options(about).large_file(false);
+        self.0
+            .add_symlink(zip_name(name)?, zip_name(target)?, options)
+            .map_err(|error| format!("`{}`: {error}", name.display()))
+    }
+
+    fn file(&mut self, file: &mut fs::File, about: &fs::Metadata, name: &Path) -> Result<(), String> {
+        let said = |error: &dyn std::fmt::Display| format!("`{}`: {error}", name.display());
+        self.0.start_file(zip_name(name)?, zip_options(about)).map_err(|error| said(&error))?;
+        io::copy(file, &mut self.0).map(drop).map_err(|error| said(&error))
+    }
 }

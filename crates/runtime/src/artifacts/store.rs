@@ -1,4 +1,5 @@
 //! The content-addressed store: bytes by the digest of what they are. Writing the same bytes twice keeps one copy.
+//! Which keys point to them is the business of `keys`; bytes go only when no key does any more.
 
 use std::{
     fs::{self, File},
@@ -7,7 +8,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use octoflow_model::task::StoredArtifact;
+use octoflow_model::{location::LocalKey, task::StoredArtifact};
 use sha2::{Digest, Sha256};
 
 #[derive(Debug, thiserror::Error)]
@@ -18,11 +19,13 @@ pub enum Error {
     Missing { digest: String },
     #[error("the artifact store could not {verb}")]
     Disk { verb: &'static str, source: io::Error },
+    #[error("what the artifact store knows about the key `{key}` cannot be read: {why}")]
+    Damaged { key: String, why: String },
 }
 
 #[derive(Clone, Debug)]
 pub struct Store {
-    dir: PathBuf,
+    pub(super) dir: PathBuf,
 }
 
 /// Distinguishes half-written files of this process.
@@ -51,7 +54,7 @@ impl Store {
         entry.finish()
     }
 
-    fn path(&self, digest: &str) -> Result<PathBuf, Error> {
+    pub(super) fn path(&self, digest: &str) -> Result<PathBuf, Error> {
         let hex = digest
             .strip_prefix("sha256:")
             .filter(|hex| {
@@ -61,13 +64,21 @@ impl Store {
         Ok(self.dir.join("sha256").join(&hex[..2]).join(hex))
     }
 
+    /// Where things lie that are not whole yet.
+    pub(super) fn incoming(&self) -> io::Result<PathBuf> {
+        let dir = self.dir.join("incoming");
+        fs::create_dir_all(&dir)?;
+        Ok(dir)
+    }
+
     /// Begins an artifact whose bytes are written piece by piece.
     pub(crate) fn begin(&self) -> Result<Entry<'_>, Error> {
         let failed = |source| Error::Disk { verb: "begin an artifact", source };
-        let dir = self.dir.join("incoming");
-        fs::create_dir_all(&dir).map_err(failed)?;
+        let dir = self.incoming().map_err(failed)?;
+        // Older than any bytes that get a key; see `keys`.
+        File::options().write(true).create(true).truncate(false).open(self.dir.join("lock")).map_err(failed)?;
         let path = dir.join(format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
-        let file = File::create(&path).map_err(failed)?;
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).map_err(failed)?;
         Ok(Entry {
             store: self,
             path,
@@ -90,18 +101,65 @@ pub(crate) struct Entry<'a> {
 impl Entry<'_> {
     /// Makes the bytes durable under their digest.
     pub(crate) fn finish(mut self) -> Result<(String, u64), Error> {
+        let digest = self.seal()?;
+        let _guard = self.store.guard()?;
+        self.settle(&digest)?;
+        Ok((digest, self.size))
+    }
+
+    /// The same, and findable by a key. Nobody can delete the bytes in between.
+    pub(crate) fn finish_as(mut self, at: &LocalKey, about: StoredArtifact) -> Result<StoredArtifact, Error> {
+        let digest = self.seal()?;
+        let _guard = self.store.guard()?;
+        self.settle(&digest)?;
+        let artifact = StoredArtifact { digest, size: self.size, ..about };
+        self.store.point(at, &artifact)?;
+        Ok(artifact)
+    }
+
+    /// Not kept: the bytes can be read as long as this is held, and are gone afterwards.
+    pub(crate) fn hold(mut self) -> Result<Held, Error> {
+        let failed = |source| Error::Disk { verb: "write down what was fetched", source };
+        self.file.flush().map_err(failed)?;
+        let digest = self.digest();
+        let file = self.file.get_ref().try_clone().map_err(failed)?;
+        Ok(Held { file, digest, size: self.size })
+    }
+
+    fn digest(&mut self) -> String {
+        format!("sha256:{}", hex(&std::mem::take(&mut self.hash).finalize()))
+    }
+
+    /// Everything slow happens before the lock is taken.
+    fn seal(&mut self) -> Result<String, Error> {
         let failed = |source| Error::Disk { verb: "keep an artifact", source };
         self.file.flush().map_err(failed)?;
-        let digest = format!("sha256:{}", hex(&std::mem::take(&mut self.hash).finalize()));
-        let home = self.store.path(&digest)?;
-        if !home.exists() {
+        let digest = self.digest();
+        if !self.store.path(&digest)?.exists() {
             // Whoever is told the digest may rely on the bytes, also after a power cut.
+            self.file.get_ref().sync_data().map_err(failed)?;
+        }
+        Ok(digest)
+    }
+
+    fn settle(&mut self, digest: &str) -> Result<(), Error> {
+        let failed = |source| Error::Disk { verb: "keep an artifact", source };
+        let home = self.store.path(digest)?;
+        if !home.exists() {
             self.file.get_ref().sync_data().map_err(failed)?;
             fs::create_dir_all(home.parent().expect("a path in the store has a parent")).map_err(failed)?;
             fs::rename(&self.path, &home).map_err(failed)?;
         }
-        Ok((digest, self.size))
+        Ok(())
     }
+}
+
+/// Bytes on their way from elsewhere into a task. Their file has no name any more, so nothing is left behind.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) file: File,
+    pub(crate) digest: String,
+    pub(crate) size: u64,
 }
 
 impl Write for Entry<'_> {
@@ -124,14 +182,12 @@ impl Drop for Entry<'_> {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use octoflow_model::task::Archive;
-
     use super::*;
 
     #[test]
@@ -141,7 +197,7 @@ mod tests {
         let (digest, size) = store.keep(&mut &b"hello"[..]).unwrap();
         assert_eq!(digest, "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824");
         assert_eq!(store.keep(&mut &b"hello"[..]).unwrap(), (digest.clone(), size));
-        let artifact = StoredArtifact { digest, size, archive: Archive::None, key: String::new() };
+        let artifact = StoredArtifact { digest, size, ..StoredArtifact::default() };
         let mut text = String::new();
         store.open(&artifact).unwrap().read_to_string(&mut text).unwrap();
         assert_eq!(text, "hello");
@@ -153,12 +209,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::new(dir.path());
         for digest in ["sha256:../../etc/passwd", "md5:00", "", &format!("sha256:{}", "A".repeat(64))] {
-            let artifact =
-                StoredArtifact { digest: digest.to_owned(), size: 0, archive: Archive::None, key: String::new() };
+            let artifact = StoredArtifact { digest: digest.to_owned(), ..StoredArtifact::default() };
             assert!(matches!(store.open(&artifact), Err(Error::NotADigest(_))), "{digest}");
         }
         let absent = format!("sha256:{}", "a".repeat(64));
-        let artifact = StoredArtifact { digest: absent, size: 0, archive: Archive::None, key: String::new() };
+        let artifact = StoredArtifact { digest: absent, ..StoredArtifact::default() };
         assert!(matches!(store.open(&artifact), Err(Error::Missing { .. })));
     }
 }

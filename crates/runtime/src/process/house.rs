@@ -20,7 +20,7 @@ use std::{
 
 use octoflow_model::{
     ids::{AttemptId, RunId},
-    order::{Collected, End, Exit, Order, Report},
+    order::{Collected, End, Exit, Fetched, Order, Report},
     pod::MemberEnd,
     task::Task,
 };
@@ -29,22 +29,25 @@ use super::{
     collect,
     link::{Outbox, connect},
     plan::{self, Ground, Unplanned},
-    pool::Pool,
+    pool::{FOR_FILES, FOR_TRANSFERS, Pool},
     sys,
     view::{self, View},
     wire::{Ending, FromSpawner, Hello, MemberEnding, ToSpawner, next_frame},
 };
-use crate::{artifacts::Store, logs::Logs, port::Sink};
+use crate::{artifacts::Carrier, egress::Policy, logs::Logs, port::Sink};
 
 pub(crate) struct House {
     ground: Ground,
     logs: Logs,
-    store: Store,
+    carrier: Carrier,
     sink: Sink,
     outbox: Arc<Outbox>,
     pool: Pool,
+    transfers: Pool,
     /// Attempts that were started and whose end has not come back.
     flights: Mutex<HashMap<AttemptId, Arc<Task>>>,
+    /// What was fetched for attempts that have not ended.
+    fetched: Mutex<HashMap<AttemptId, Vec<(String, Fetched)>>>,
     isolated: AtomicBool,
     hello: Hello,
     command: Vec<OsString>,
@@ -65,15 +68,18 @@ impl House {
         isolated: bool,
         hello: Hello,
         command: Vec<OsString>,
+        policy: Policy,
     ) -> Arc<Self> {
         Arc::new(Self {
             logs: Logs::new(&ground.data),
-            store: Store::new(&ground.data),
+            carrier: Carrier::new(&ground.data, policy),
             ground,
             sink,
             outbox,
-            pool: Pool::new(),
+            pool: Pool::new(FOR_FILES),
+            transfers: Pool::new(FOR_TRANSFERS),
             flights: Mutex::default(),
+            fetched: Mutex::default(),
             isolated: AtomicBool::new(isolated),
             hello,
             command,
@@ -101,6 +107,7 @@ impl House {
                 Order::Stop { attempt } => messages.push(ToSpawner::Stop(attempt)),
                 Order::Kill { attempt } => messages.push(ToSpawner::Kill(attempt)),
                 Order::Forget { attempt } => {
+                    lock(&self.fetched).remove(&attempt);
                     self.clear_places(attempt);
                     messages.push(ToSpawner::Forget(attempt));
                 }
@@ -286,14 +293,18 @@ impl House {
         let members = named(&task, members);
         let Ending { at, started, exit, log_truncated } = ending;
         let exit = Exit::from(exit);
+        let fetched = lock(&self.fetched).remove(&attempt).unwrap_or_default();
         if task.wanted.is_empty() || started.is_none() {
-            let end = End { exit, started, collected: Collected::default(), log_truncated, members };
+            let collected = Collected { fetched, ..Collected::default() };
+            let end = End { exit, started, collected, log_truncated, members };
             return Some(Report::Ended { attempt, at, end: Box::new(end) });
         }
         let house = Arc::clone(self);
-        self.pool.run(move || {
+        let pool = if collect::goes_away(&task) { &self.transfers } else { &self.pool };
+        pool.run(move || {
             let view = root.map(View::new);
-            let collected = collect::collect(&house.logs, &house.store, attempt, &task, view.as_ref());
+            let collected = collect::collect(&house.logs, &house.carrier, attempt, &task, view.as_ref());
+            let collected = Collected { fetched, ..collected };
             drop(view);
             let end = End { exit, started, collected, log_truncated, members };
             (house.sink)(vec![Report::Ended { attempt, at, end: Box::new(end) }]);
@@ -304,12 +315,19 @@ impl House {
     fn stage(self: &Arc<Self>, attempt: AttemptId, root: Option<OwnedFd>, generation: u64) {
         let Some(task) = lock(&self.flights).get(&attempt).cloned() else { return };
         let house = Arc::clone(self);
-        self.pool.run(move || {
-            let staged = root
-                .ok_or_else(|| "its file system could not be opened".to_owned())
-                .and_then(|root| collect::stage(&house.store, &task, &View::new(root)));
+        let pool = if collect::comes_from_away(&task) { &self.transfers } else { &self.pool };
+        pool.run(move || {
+            let staged = root.ok_or_else(|| "its file system could not be opened".to_owned()).and_then(|root| {
+                let alive = || lock(&house.flights).contains_key(&attempt);
+                collect::stage(&house.carrier, &task, &View::new(root), &alive)
+            });
+            if let Ok(fetched) = &staged
+                && !fetched.is_empty()
+            {
+                lock(&house.fetched).insert(attempt, fetched.clone());
+            }
             match staged {
-                Ok(()) => house.outbox.post_to(generation, &ToSpawner::Go(attempt)),
+                Ok(_) => house.outbox.post_to(generation, &ToSpawner::Go(attempt)),
                 Err(why) => {
                     house.outbox.post_to(generation, &ToSpawner::Abandon(attempt));
                     if lock(&house.flights).remove(&attempt).is_some() {

@@ -143,7 +143,7 @@ fn run(
 /// Whether an input must be unpacked or copied from the store, rather than written as a file.
 pub(crate) fn is_stored(source: &ArtifactSource, archive: Option<Archive>) -> bool {
     match source {
-        ArtifactSource::Stored { .. } => true,
+        ArtifactSource::Stored { .. } | ArtifactSource::Remote { .. } => true,
         // Raw text that claims to be an archive is looked at where archives are.
         ArtifactSource::Raw { .. } => matches!(archive, Some(Archive::Tar { .. } | Archive::Zip)),
     }
@@ -157,7 +157,7 @@ fn raw_inputs(task: &Task) -> impl Iterator<Item = File> + '_ {
             contents: data.clone().into_bytes(),
             mode: input.mode.unwrap_or(0o644),
         }),
-        ArtifactSource::Raw { .. } | ArtifactSource::Stored { .. } => None,
+        ArtifactSource::Raw { .. } | ArtifactSource::Stored { .. } | ArtifactSource::Remote { .. } => None,
     })
 }
 
@@ -217,7 +217,7 @@ fn bind(mount: &Mount, isolated: bool, ground: &Ground) -> Result<Option<Bind>, 
 }
 
 /// A user's word as one component of a path: whatever is not plainly harmless is written as hex.
-fn as_file_name(word: &str) -> String {
+pub(crate) fn as_file_name(word: &str) -> String {
     let harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let mut name = String::with_capacity(word.len());
     for byte in word.bytes() {

@@ -14,13 +14,15 @@ pub(crate) struct Pool {
 }
 
 /// Packing is bound by one core and the disk; more threads would only take cores from the tasks.
-const THREADS: usize = 3;
+pub(crate) const FOR_FILES: usize = 3;
+/// Transfers wait for others most of the time, and must not keep files waiting.
+pub(crate) const FOR_TRANSFERS: usize = 8;
 
 impl Pool {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(threads: usize) -> Self {
         let (jobs, line) = mpsc::channel::<Job>();
         let line = Arc::new(Mutex::new(line));
-        for _ in 0..THREADS {
+        for _ in 0..threads {
             let line = Arc::clone(&line);
             thread::spawn(move || {
                 loop {

@@ -13,7 +13,13 @@ use crate::rig::{Rig, fresh_dir, sh};
 const TGZ: Archive = Archive::Tar { level: None };
 
 fn output(name: &str, path: &str, archive: Archive) -> ArtifactOutput {
-    ArtifactOutput { name: name.to_owned(), path: path.to_owned(), archive, key: format!("key/{name}") }
+    ArtifactOutput {
+        name: name.to_owned(),
+        path: path.to_owned(),
+        archive,
+        key: format!("key/{name}"),
+        ..ArtifactOutput::default()
+    }
 }
 
 fn input(path: &str, artifact: &StoredArtifact) -> ArtifactInput {
@@ -56,6 +62,7 @@ pub(crate) fn results_parameters_and_missing_files() {
     let parameter = |name: &str, path: &str| (name.to_owned(), path.to_owned());
     let wanted = Wanted {
         result: true,
+        log: None,
         parameters: vec![
             parameter("tmp", "/tmp/x"),
             parameter("new", "/some/new/dir/x"),
@@ -164,7 +171,7 @@ pub(crate) fn a_link_never_shows_the_machines_own_files() {
 pub(crate) fn a_missing_input_is_the_surroundings_fault() {
     let mut rig = Rig::new();
     let digest = format!("sha256:{}", "0".repeat(64));
-    let absent = StoredArtifact { digest, size: 0, archive: TGZ, key: String::new() };
+    let absent = StoredArtifact { digest, archive: TGZ, ..StoredArtifact::default() };
     let (exit, _) = read(&mut rig, "true", input("/tmp/in", &absent));
     assert!(matches!(exit, Exit::Surroundings(why) if why.contains("not in the store") && why.contains("`in`")));
     assert_eq!(rig.sh("true").0, Exit::Code(0));
@@ -215,7 +222,7 @@ pub(crate) fn evil_archives_are_refused() {
             entry(builder, name, kind, link);
         });
         let (digest, size) = store.keep(&mut &bytes[..]).unwrap();
-        let artifact = StoredArtifact { digest, size, archive: TGZ, key: String::new() };
+        let artifact = StoredArtifact { digest, size, archive: TGZ, ..StoredArtifact::default() };
         let (exit, _) = read(&mut rig, "true", input("/in", &artifact));
         assert!(matches!(&exit, Exit::Surroundings(why) if why.contains("archive")), "{name}: {exit:?}");
     }
@@ -224,7 +231,7 @@ pub(crate) fn evil_archives_are_refused() {
     gzip.write_all(&broken).unwrap();
     let cut = gzip.finish().unwrap();
     let (digest, size) = store.keep(&mut &cut[..cut.len() - 9]).unwrap();
-    let artifact = StoredArtifact { digest, size, archive: TGZ, key: String::new() };
+    let artifact = StoredArtifact { digest, size, archive: TGZ, ..StoredArtifact::default() };
     let (exit, _) = read(&mut rig, "test -f /in", input("/in", &artifact));
     assert!(matches!(exit, Exit::Surroundings(_) | Exit::Code(0)), "{exit:?}");
     assert_eq!(fs::read_dir(out).unwrap().count(), 0);

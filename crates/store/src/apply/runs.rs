@@ -96,6 +96,14 @@ impl Runs<'_> {
             .doing("archive a run")
     }
 
+    pub(super) fn rewrite(&self, run: RunId, archive: &Archive) -> Result<(), Error> {
+        self.conn
+            .prepare_cached("UPDATE archive SET size = ?2, body = ?3 WHERE run = ?1")
+            .and_then(|mut update| update.execute((signed(run.0), signed(archive.size as u64), &archive.packed)))
+            .map(drop)
+            .doing("rewrite the record of a run")
+    }
+
     pub(super) fn delete(&self, run: RunId) -> Result<(), Error> {
         let (created, labels) = self.labels(run)?;
         self.unlabel(run, created, &labels)?;

@@ -156,8 +156,10 @@ fn source(report: &mut Report, at: &At<'_>, of: &str, artifact: &Artifact, raw: 
     }
 }
 
-/// It brings its own content, or names a store (which is refused elsewhere).
+/// It brings its own content, or names a place (some of which are refused elsewhere).
 fn located(artifact: &Artifact, raw: Option<&Value>) -> bool {
     const STORES: [&str; 9] = ["s3", "gcs", "oss", "azure", "hdfs", "artifactory", "http", "git", "plugin"];
-    artifact.raw.is_some() || raw.is_some_and(|raw| STORES.iter().any(|store| raw.get(store).is_some()))
+    artifact.raw.is_some()
+        || artifact.location.is_given()
+        || raw.is_some_and(|raw| STORES.iter().any(|store| raw.get(store).is_some()))
 }

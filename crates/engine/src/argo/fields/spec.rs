@@ -4,6 +4,7 @@ use super::{
     LABELLED, NO_PODS,
     call::{ARGUMENTS, HOOKS},
     loaded::CLAIM_TEMPLATE,
+    location::WORKFLOW_GC,
     lock::SYNCHRONIZATION,
     metric::METRICS,
     template::{RETRY, TEMPLATE},
@@ -11,7 +12,7 @@ use super::{
 };
 use crate::shape::{ANY, BOOL, COUNT, Field, INT32, POSITIVE, Shape, TEXT, TEXT_MAP};
 
-pub(super) static SPEC: Shape = Shape::Object(&[WORK, REUSE, CONTROL, KUBERNETES, LATER]);
+pub(super) static SPEC: Shape = Shape::Object(&[WORK, REUSE, CONTROL, KUBERNETES]);
 
 const WORK: &[Field] = &[
     Field::yes("entrypoint", &TEXT, "The template the run begins with"),
@@ -35,13 +36,14 @@ const CONTROL: &[Field] = &[
     Field::yes("retryStrategy", &RETRY, "How templates without a strategy of their own are tried again"),
     Field::yes("serviceAccountName", &TEXT, "The account of the run's pods, also a variable"),
     Field::yes("podMetadata", &LABELLED, "Labels and annotations for every task"),
-    Field::yes("archiveLogs", &BOOL, "Keep the logs; they are always kept here"),
+    Field::yes("archiveLogs", &BOOL, "Keep every main container's log as the artifact `main-logs`"),
+    Field::yes("artifactGC", &WORKFLOW_GC, "When artifacts are deleted"),
     Field::yes("ttlStrategy", &TTL, "How long the finished run is kept"),
     Field::yes("podGC", &ANY, "When pods are deleted; tasks leave nothing behind here"),
     Field::yes(
         "artifactRepositoryRef",
         &REPOSITORY_REF,
-        "The default repository; artifacts go to the local store here",
+        "The default repository; without one artifacts are kept in the local store",
     ),
 ];
 
@@ -71,8 +73,6 @@ const KUBERNETES: &[Field] = &[
         "How long the finished run is kept, in an older spelling",
     ),
 ];
-
-const LATER: &[Field] = &[Field::refused("artifactGC", "Delete artifacts when the run ends or is deleted")];
 
 const REUSE: &[Field] = &[
     Field::yes("workflowTemplateRef", &WORKFLOW_TEMPLATE_REF, "The WorkflowTemplate that says the rest"),

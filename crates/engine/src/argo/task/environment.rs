@@ -72,12 +72,13 @@ impl Turn<'_> {
     }
 }
 
-/// A key of a Secret; nothing when it is optional and not there.
-pub(crate) fn secret(world: &World, namespace: &str, reference: &KeyRef) -> Result<Option<String>, String> {
-    keyed(world, Keyed::Secret, namespace, reference)
-}
-
-fn keyed(world: &World, kind: Keyed, namespace: &str, reference: &KeyRef) -> Result<Option<String>, String> {
+/// The value of one key, or why there is none; `None` when it may be missing and is.
+pub(in crate::argo) fn keyed(
+    world: &World,
+    kind: Keyed,
+    namespace: &str,
+    reference: &KeyRef,
+) -> Result<Option<String>, String> {
     let word = if kind == Keyed::Secret { "Secret" } else { "ConfigMap" };
     let found = world.keyed(kind, namespace, &reference.name).and_then(|data| data.entries.get(&reference.key));
     match found {

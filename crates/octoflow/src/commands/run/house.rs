@@ -7,12 +7,13 @@ use anyhow::{Context as _, Result};
 use octoflow_control::{self as control, Capacity, Config, Error, Place, Submit};
 use octoflow_engine::Command;
 use octoflow_model::{AttemptId, Fact, RunId};
-use octoflow_runtime::{egress::Policy, process};
+use octoflow_runtime::process;
 use serde_json::Value;
 
 use super::{Context, prepare::Ready};
 use crate::{
     cli::{Isolation, Run},
+    config,
     exit::{Exit, Failure},
     local,
 };
@@ -38,11 +39,11 @@ impl House {
             Isolation::Overlay => process::Isolation::Overlay,
             Isolation::None => process::Isolation::None,
         };
+        processes.egress = config::egress()?;
         let config = Config {
             data_dir: context.data_dir.clone(),
             capacity: capacity(args.parallelism),
             place: Place::Processes(Box::new(processes)),
-            egress: egress()?,
         };
         let (inner, notices) = control::House::open(config).map_err(explained)?;
         notices.iter().for_each(|notice| context.output.talk(notice));
@@ -100,14 +101,6 @@ impl House {
 
     pub(crate) fn close(self) -> Result<()> {
         self.inner.close().map_err(explained)
-    }
-}
-
-/// Where requests of manifests may go: as the user says, else what suits the user's own machine.
-fn egress() -> Result<Policy> {
-    match std::env::var("OCTOFLOW_EGRESS") {
-        Ok(text) => text.parse().map_err(|error| Failure::usage(format!("OCTOFLOW_EGRESS: {error}")).into()),
-        Err(_) => Ok(Policy::local()),
     }
 }
 

@@ -1,0 +1,255 @@
+//! Deletes artifacts when their time has come. What is to go is written down first and struck out when it is gone, so
+//! nothing is forgotten by a crash; what cannot be deleted is tried again and never keeps a run from being deleted.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::mpsc::{self, Sender},
+    thread::{self, JoinHandle},
+};
+
+use octoflow_engine::{argo::garbage, engine::World};
+use octoflow_model::{
+    RunId,
+    argo::{GcStrategy, garbage::Garbage},
+    location::Location,
+};
+use octoflow_runtime::{artifacts::Carrier, egress::Policy};
+use octoflow_store::{Archive, Batch, Change, Reader, Store};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::Error;
+
+/// After so many times somebody must look at it.
+const TRIES: u32 = 10;
+/// When so many fail one after the other, the rest waits for a better moment.
+const PATIENCE: u32 = 3;
+
+/// Artifacts of one run that are to go.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Doomed {
+    run: u64,
+    namespace: String,
+    strategy: GcStrategy,
+    items: Vec<Garbage>,
+    #[serde(default)]
+    tries: u32,
+}
+
+/// The same with the way to each.
+pub(crate) struct Mission {
+    doomed: Doomed,
+    places: Vec<Result<Option<Location>, String>>,
+}
+
+impl Doomed {
+    pub(crate) fn new(run: RunId, namespace: &str, strategy: GcStrategy, items: Vec<Garbage>) -> Self {
+        Self { run: run.0, namespace: namespace.to_owned(), strategy, items, tries: 0 }
+    }
+
+    pub(crate) fn write(&self, data_dir: &Path) -> io::Result<()> {
+        let path = self.path(data_dir);
+        fs::create_dir_all(dir(data_dir))?;
+        let half = path.with_extension("half");
+        fs::write(&half, serde_json::to_vec(self)?)?;
+        fs::rename(half, path)
+    }
+
+    pub(crate) fn mission(self, world: &World) -> Mission {
+        let places =
+            self.items.iter().map(|item| garbage::whereabouts(world, &self.namespace, &item.artifact)).collect();
+        Mission { doomed: self, places }
+    }
+
+    fn path(&self, data_dir: &Path) -> PathBuf {
+        dir(data_dir).join(format!("{}-{}.json", self.run, self.strategy.word()))
+    }
+}
+
+fn dir(data_dir: &Path) -> PathBuf {
+    data_dir.join("artifacts").join("doomed")
+}
+
+/// What was written down and is not struck out. A run that is still there keeps what goes with it.
+pub(crate) fn leftovers(data_dir: &Path, reader: &Reader) -> Result<Vec<Doomed>, Error> {
+    let Ok(entries) = fs::read_dir(dir(data_dir)) else { return Ok(Vec::new()) };
+    let mut found: Vec<Doomed> = Vec::new();
+    for entry in entries.flatten() {
+        if entry.path().extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        let Some(doomed) = fs::read(entry.path()).ok().and_then(|text| serde_json::from_slice::<Doomed>(&text).ok())
+        else {
+            continue;
+        };
+        let row = reader.run(RunId(doomed.run))?;
+        let due = match doomed.strategy {
+            GcStrategy::OnWorkflowDeletion => row.is_none(),
+            GcStrategy::OnWorkflowCompletion | GcStrategy::Unsaid | GcStrategy::Never => {
+                row.is_none_or(|row| row.archived)
+            }
+        };
+        if due {
+            found.push(doomed);
+        }
+    }
+    found.sort_by_key(|doomed| doomed.run);
+    Ok(found)
+}
+
+/// Writes down what must go with a run, before the run goes.
+pub fn doom_with_run(data_dir: &Path, run: RunId, namespace: &str, items: Vec<Garbage>) -> io::Result<()> {
+    if items.is_empty() {
+        return Ok(());
+    }
+    // All that is left of it goes, whatever was said about when.
+    Doomed::new(run, namespace, GcStrategy::OnWorkflowDeletion, items).write(data_dir)
+}
+
+/// Deletes what deleted runs left behind, and what could not be deleted before. Answers what could not be deleted.
+pub fn sweep_deleted(store: &Store, data_dir: &Path, policy: Policy) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let reader = match store.reader() {
+        Ok(reader) => reader,
+        Err(error) => return vec![error.to_string()],
+    };
+    let world = crate::house::world(&reader);
+    let (Ok(world), Ok(all)) = (world, leftovers(data_dir, &reader)) else {
+        warnings.push("what is to be deleted could not be read; it is tried again later".to_owned());
+        return warnings;
+    };
+    if all.is_empty() {
+        return warnings;
+    }
+    let carrier = Carrier::new(data_dir, policy);
+    for doomed in all {
+        warnings.extend(sweep(doomed.mission(&world), &carrier, store, data_dir));
+    }
+    warnings
+}
+
+/// A thread that deletes while the house goes on. It is started when there is something to do.
+pub(crate) struct Sweeper {
+    line: Option<(Sender<Mission>, JoinHandle<()>)>,
+    store: Store,
+    data_dir: PathBuf,
+    policy: Policy,
+}
+
+impl Sweeper {
+    pub(crate) fn new(store: Store, data_dir: PathBuf, policy: Policy) -> Self {
+        Self { line: None, store, data_dir, policy }
+    }
+
+    pub(crate) fn send(&mut self, mission: Mission) {
+        let (line, _) = self.line.get_or_insert_with(|| {
+            let (line, missions) = mpsc::channel::<Mission>();
+            let (store, data_dir, policy) = (self.store.clone(), self.data_dir.clone(), self.policy.clone());
+            let thread = thread::spawn(move || {
+                let carrier = Carrier::new(&data_dir, policy);
+                for mission in missions {
+                    // What went wrong is in the run's status and tried again.
+                    drop(sweep(mission, &carrier, &store, &data_dir));
+                }
+            });
+            (line, thread)
+        });
+        // A sweeper that died left what it had to do on disk.
+        let _ = line.send(mission);
+    }
+
+    /// Waits until everything was tried once.
+    pub(crate) fn finish(&mut self) {
+        if let Some((line, thread)) = self.line.take() {
+            drop(line);
+            let _ = thread.join();
+        }
+    }
+}
+
+fn sweep(mission: Mission, carrier: &Carrier, store: &Store, data_dir: &Path) -> Vec<String> {
+    let Mission { mut doomed, places } = mission;
+    let mut gone = Vec::new();
+    let mut left = Vec::new();
+    let mut warnings = Vec::new();
+    let mut failures = 0;
+    for (item, place) in std::mem::take(&mut doomed.items).into_iter().zip(places) {
+        let done = if failures >= PATIENCE {
+            Err("others before it could not be deleted".to_owned())
+        } else {
+            place.and_then(|place| {
+                carrier.delete(place.as_ref(), &doomed.namespace, &item.artifact).map_err(|error| error.to_string())
+            })
+        };
+        match done {
+            Ok(()) => {
+                failures = 0;
+                gone.push(item);
+            }
+            Err(why) => {
+                failures += 1;
+                warnings.push(format!("the artifact `{}` could not be deleted: {why}", item.name));
+                left.push(item);
+            }
+        }
+    }
+    if let Err(error) = tell(store, &doomed, &gone, warnings.first().map(String::as_str)) {
+        warnings.push(format!("the deletion of artifacts could not be noted: {error}"));
+    }
+    doomed.items = left;
+    doomed.tries += 1;
+    let kept = if doomed.items.is_empty() || doomed.tries >= TRIES {
+        fs::remove_file(doomed.path(data_dir))
+    } else {
+        doomed.write(data_dir)
+    };
+    if let Err(error) = kept.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+    {
+        warnings.push(format!("what is left to delete could not be written down: {error}"));
+    }
+    warnings
+}
+
+/// Notes in the record of a finished run what became of its artifacts.
+fn tell(store: &Store, doomed: &Doomed, gone: &[Garbage], trouble: Option<&str>) -> Result<(), Error> {
+    let run = RunId(doomed.run);
+    let Some(bytes) = store.reader()?.archive(run)? else { return Ok(()) };
+    let mut record: Value =
+        serde_json::from_slice(&bytes).map_err(|error| Error::Journal { run, why: error.to_string() })?;
+    let status = &mut record["object"]["status"];
+    for node in status["nodes"].as_object_mut().into_iter().flat_map(|nodes| nodes.values_mut()) {
+        strike(node, gone);
+    }
+    strike(status, gone);
+    status["artifactGCStatus"]["strategiesProcessed"][doomed.strategy.word()] = json!(trouble.is_none());
+    if let Some(conditions) = status["conditions"].as_array_mut() {
+        conditions.retain(|condition| condition["type"] != "ArtifactGCError");
+        if let Some(trouble) = trouble {
+            conditions.push(json!({"type": "ArtifactGCError", "status": "True", "message": trouble}));
+        }
+    }
+    if let Some(list) = record["garbage"].as_array_mut() {
+        list.retain(|item| !gone.iter().any(|gone| item["node"] == gone.node && item["name"] == gone.name));
+    }
+    let text = serde_json::to_vec(&record).expect("a value is always writable");
+    store.commit_wait(Batch::from(Change::Rewrite { run, archive: Archive::pack(&text) }))?;
+    Ok(())
+}
+
+/// Marks artifacts as deleted wherever they are listed: whoever handed one on has it no longer either.
+fn strike(holder: &mut Value, gone: &[Garbage]) {
+    // Indexing for writing would make what is not there.
+    let outputs = holder.get_mut("outputs");
+    let Some(artifacts) = outputs.and_then(|outputs| outputs.get_mut("artifacts")).and_then(Value::as_array_mut) else {
+        return;
+    };
+    for artifact in artifacts {
+        let same = |gone: &Garbage| {
+            artifact["local"]["key"] == gone.artifact.key && artifact["local"]["digest"] == gone.artifact.digest
+        };
+        if gone.iter().any(same) {
+            artifact["deleted"] = json!(true);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Where artifacts lie, as manifests write it: one store with its fields, credentials as references to Secrets.
+//! Repositories of a ConfigMap, `archiveLocation` and artifacts share these.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::template::KeyRef;
+
+/// At most one store. Those that are not spoken here are kept as written: their key may still be used.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ArtifactLocation {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub s3: Option<S3Location>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http: Option<HttpLocation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git: Option<GitLocation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gcs: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oss: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub azure: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hdfs: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub artifactory: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archive_logs: Option<bool>,
+}
+
+impl ArtifactLocation {
+    /// It names some store, or a key in one.
+    pub fn is_given(&self) -> bool {
+        let foreign = [&self.gcs, &self.oss, &self.azure, &self.hdfs, &self.artifactory];
+        self.s3.is_some() || self.http.is_some() || self.git.is_some() || foreign.iter().any(|store| store.is_some())
+    }
+
+    /// The key alone, when that is all it says: the rest comes from the default repository.
+    pub fn key_only(&self) -> Option<&str> {
+        if let Some(s3) = &self.s3 {
+            return (s3.bucket.is_none() && s3.endpoint.is_none()).then_some(s3.key.as_deref()?);
+        }
+        let foreign = [&self.gcs, &self.oss, &self.azure, &self.hdfs, &self.artifactory];
+        let store = foreign.into_iter().flatten().next()?;
+        let key = store.get("key").or_else(|| store.get("blob"))?.as_str()?;
+        (store.as_object()?.len() == 1).then_some(key)
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct S3Location {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bucket: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub insecure: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access_key_secret: Option<KeyRef>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret_key_secret: Option<KeyRef>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_token_secret: Option<KeyRef>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ca_secret: Option<KeyRef>,
+    /// Repositories only: how keys are made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_format: Option<String>,
+    /// Repositories only: the older way, put before the usual key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_prefix: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HttpLocation {
+    pub url: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<Header>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth: Option<HttpAuth>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Header {
+    pub name: String,
+    pub value: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HttpAuth {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub basic_auth: Option<BasicAuth>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BasicAuth {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub username_secret: Option<KeyRef>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub password_secret: Option<KeyRef>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GitLocation {
+    pub repo: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub single_branch: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fetch: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disable_submodules: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub username_secret: Option<KeyRef>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub password_secret: Option<KeyRef>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ssh_private_key_secret: Option<KeyRef>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub insecure_ignore_host_key: Option<bool>,
+}
+
+/// When artifacts are deleted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ArtifactGc {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<GcStrategy>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GcStrategy {
+    /// Not said: whoever is asked next decides.
+    #[default]
+    #[serde(rename = "")]
+    Unsaid,
+    OnWorkflowCompletion,
+    OnWorkflowDeletion,
+    Never,
+}
+
+impl GcStrategy {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Unsaid => "",
+            Self::OnWorkflowCompletion => "OnWorkflowCompletion",
+            Self::OnWorkflowDeletion => "OnWorkflowDeletion",
+            Self::Never => "Never",
+        }
+    }
+}
+
+/// Which repository of which ConfigMap is the default.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RepositoryRef {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config_map: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}

@@ -1,0 +1,54 @@
+//! How much an archive may unpack to. Archives of others may be bombs: small files that fill a disk, or never end.
+
+use std::io::{self, Read};
+
+/// What every archive may hold, however small it is.
+const BYTES: u64 = 1 << 30;
+/// Text compresses ten times, logs thirty; a hundred times is no ordinary content any more.
+const RATIO: u64 = 100;
+const ENTRIES: u64 = 1_000_000;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Budget {
+    pub(super) bytes: u64,
+    pub(super) entries: u64,
+}
+
+impl Budget {
+    /// For what somebody else packed.
+    pub(super) fn for_strangers(packed: u64) -> Self {
+        Self { bytes: packed.saturating_mul(RATIO).saturating_add(BYTES), entries: ENTRIES }
+    }
+
+    /// For what we packed ourselves, from files that were there.
+    pub(super) fn for_own() -> Self {
+        Self { bytes: u64::MAX, entries: u64::MAX }
+    }
+
+    pub(super) fn count_entry(&mut self) -> Result<(), String> {
+        self.entries = self.entries.checked_sub(1).ok_or_else(|| format!("it has more than {ENTRIES} entries"))?;
+        Ok(())
+    }
+}
+
+/// Bytes as they come out of an archive, counted.
+pub(super) struct Metered<'a, R> {
+    inner: R,
+    budget: &'a mut Budget,
+}
+
+impl<'a, R> Metered<'a, R> {
+    pub(super) fn new(inner: R, budget: &'a mut Budget) -> Self {
+        Self { inner, budget }
+    }
+}
+
+impl<R: Read> Read for Metered<'_, R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(into)?;
+        self.budget.bytes = self.budget.bytes.checked_sub(count as u64).ok_or_else(|| {
+            io::Error::other("it unpacks to far more than its size explains (an archive bomb?) and was given up")
+        })?;
+        Ok(count)
+    }
+}

@@ -1,0 +1,260 @@
+//! Carries artifacts between this machine and elsewhere: buckets, web servers, git repositories, and keys of the own
+//! store. Every connection goes through the egress guard; bytes are streamed and never held in memory.
+
+use std::{
+    fs::File,
+    io::{self, Read, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+};
+
+use octoflow_model::{
+    location::{LocalKey, Location},
+    order::Fetched,
+    task::{Archive, StoredArtifact},
+};
+use ureq::Agent;
+
+use super::{
+    pack::describe,
+    store::{Entry, Store},
+    unpack::{Parcel, starts_as_tree},
+};
+use crate::egress::{self, Policy};
+
+mod git;
+mod patience;
+mod s3;
+mod web;
+
+use patience::{Trouble, patiently};
+
+pub struct Carrier {
+    store: Store,
+    policy: Policy,
+    agent: Agent,
+}
+
+/// Why an artifact could not be carried. All sentences are for the user and hold no credentials.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is nothing at that place.
+    #[error("{0}")]
+    Absent(String),
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Says whether anybody still wants the result.
+pub(crate) type Alive<'a> = &'a dyn Fn() -> bool;
+
+impl Carrier {
+    pub fn new(data_dir: &Path, policy: Policy) -> Self {
+        let agent = egress::agent(&policy);
+        Self { store: Store::new(data_dir), policy, agent }
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Brings an artifact here, ready to be placed.
+    pub(crate) fn fetch(&self, location: &Location, alive: Alive<'_>) -> Result<(Parcel, Fetched), Error> {
+        match location {
+            Location::Local(at) => self.local(at),
+            Location::Http(web) => patiently(alive, || web::get(self, web, alive)).map_err(Error::from),
+            Location::Git(repository) => {
+                patiently(alive, || git::check_out(self, repository, alive)).map_err(Error::from)
+            }
+            Location::S3(bucket) => s3::Client::new(self, bucket)?.fetch(alive),
+        }
+    }
+
+    /// Sends a saved artifact to another place as well.
+    pub(crate) fn send(&self, location: &Location, artifact: &StoredArtifact, alive: Alive<'_>) -> Result<(), Error> {
+        let file = self.store.open(artifact).map_err(|error| Error::Failed(describe(error)))?;
+        let is_tree = self.is_tree(artifact);
+        match location {
+            // It is there already.
+            Location::Local(_) => Ok(()),
+            Location::S3(bucket) if is_tree => s3::Client::new(self, bucket)?.send_tree(file, alive),
+            Location::S3(bucket) => s3::Client::new(self, bucket)?.send(&bucket.key, &file, 0..artifact.size, alive),
+            Location::Http(_) if is_tree => Err(Error::Failed(
+                "a directory cannot be sent over HTTP as it is; choose `archive: tar` or `zip`".to_owned(),
+            )),
+            Location::Http(web) => patiently(alive, || web::put(self, web, &file, artifact.size)).map_err(Error::from),
+            Location::Git(_) => Err(Error::Failed("artifacts cannot be written to a git repository".to_owned())),
+        }
+    }
+
+    /// All keys that begin with the location's key, in order.
+    pub fn list(&self, location: &Location) -> Result<Vec<String>, Error> {
+        match location {
+            Location::Local(at) => self.store.list(at).map_err(|error| Error::Failed(describe(error))),
+            Location::S3(bucket) => {
+                let found = s3::Client::new(self, bucket)?.list(&bucket.key, &|| true)?;
+                Ok(found.into_iter().map(|(key, _)| key).collect())
+            }
+            Location::Http(_) | Location::Git(_) => {
+                Err(Error::Failed("only keys of a bucket or of the default repository can be listed".to_owned()))
+            }
+        }
+    }
+
+    /// Deletes an artifact of a namespace where it was sent to, and here. Nothing being there is fine.
+    pub fn delete(&self, away: Option<&Location>, namespace: &str, artifact: &StoredArtifact) -> Result<(), Error> {
+        match away {
+            // What lies below the key of a single object belongs to others.
+            Some(Location::S3(bucket)) => s3::Client::new(self, bucket)?.delete(self.is_tree(artifact), ONCE)?,
+            Some(Location::Http(web)) => patiently(ONCE, || web::delete(self, web))?,
+            Some(Location::Git(_) | Location::Local(_)) | None => {}
+        }
+        let at = LocalKey { namespace: namespace.to_owned(), key: artifact.key.clone() };
+        self.store.discard(&at, &artifact.digest).map_err(|error| Error::Failed(describe(error)))
+    }
+
+    /// It was a directory, kept without an archive.
+    fn is_tree(&self, artifact: &StoredArtifact) -> bool {
+        artifact.archive == (Archive::Tar { level: Some(0) })
+            && self.store.open(artifact).is_ok_and(|mut file| starts_as_tree(&mut file).unwrap_or(false))
+    }
+
+    fn local(&self, at: &LocalKey) -> Result<(Parcel, Fetched), Error> {
+        let failed = |error| Error::Failed(describe(error));
+        if let Some(artifact) = self.store.get(at).map_err(failed)? {
+            let fetched = Fetched { digest: artifact.digest.clone(), size: artifact.size };
+            return Ok((Parcel::stored(&self.store, &artifact).map_err(Error::Failed)?, fetched));
+        }
+        let below = LocalKey { namespace: at.namespace.clone(), key: format!("{}/", at.key.trim_end_matches('/')) };
+        let keys = self.store.list(&below).map_err(failed)?;
+        if keys.is_empty() {
+            return Err(Error::Absent(format!("there is no artifact with the key `{}`", at.key)));
+        }
+        let mut tree = Tree::begin(&self.store)?;
+        for key in keys {
+            let one = LocalKey { namespace: at.namespace.clone(), key };
+            let Some(artifact) = self.store.get(&one).map_err(failed)? else { continue };
+            let mut file = self.store.open(&artifact).map_err(failed)?;
+            tree.add(&one.key[below.key.len()..], artifact.size, &mut file)?;
+        }
+        tree.finish()
+    }
+
+    fn entry(&self) -> Result<Entry<'_>, Trouble> {
+        self.store.begin().map_err(|error| Trouble::lasting(describe(error)))
+    }
+}
+
+/// Nobody waits: what cannot be deleted now is tried again another day.
+const ONCE: Alive<'static> = &|| false;
+
+/// Several objects become one directory.
+struct Tree<'a> {
+    tarball: tar::Builder<Entry<'a>>,
+}
+
+impl<'a> Tree<'a> {
+    fn begin(store: &'a Store) -> Result<Self, Error> {
+        let entry = store.begin().map_err(|error| Error::Failed(describe(error)))?;
+        let mut tree = Self { tarball: tar::Builder::new(entry) };
+        tree.dir(super::pack::TREE)?;
+        Ok(tree)
+    }
+
+    fn dir(&mut self, name: &str) -> Result<(), Error> {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Directory);
+        header.set_mode(0o755);
+        header.set_size(0);
+        self.tarball.append_data(&mut header, name, io::empty()).map_err(|error| named(name, &error))
+    }
+
+    fn add(&mut self, name: &str, size: u64, bytes: &mut dyn Read) -> Result<(), Error> {
+        // Some tools leave an empty object to stand for a directory.
+        if name.is_empty() {
+            return Ok(());
+        }
+        if name.ends_with('/') {
+            return self.dir(&format!("./{name}"));
+        }
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(0o644);
+        header.set_size(size);
+        let mut exact = bytes.take(size);
+        self.tarball.append_data(&mut header, format!("./{name}"), &mut exact).map_err(|error| named(name, &error))?;
+        if exact.limit() > 0 {
+            return Err(Error::Failed(format!("`{name}` ended before its {size} bytes")));
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(Parcel, Fetched), Error> {
+        let entry = self.tarball.into_inner().map_err(|error| Error::Failed(error.to_string()))?;
+        let held = entry.hold().map_err(|error| Error::Failed(describe(error)))?;
+        let fetched = Fetched { digest: held.digest, size: held.size };
+        Ok((Parcel { file: held.file, size: held.size, own: false, maybe_tree: true }, fetched))
+    }
+}
+
+fn named(name: &str, error: &io::Error) -> Error {
+    Error::Failed(format!("`{name}`: {error}"))
+}
+
+/// A stretch of a file as a body to send; sending it again starts anew.
+fn stretch(file: &File, range: &std::ops::Range<u64>) -> io::Result<io::Take<File>> {
+    let mut file = file.try_clone()?;
+    file.seek(SeekFrom::Start(range.start))?;
+    Ok(file.take(range.end - range.start))
+}
+
+/// Nothing a manifest can name is larger than this.
+const LARGEST: u64 = 1 << 40;
+
+/// Copies as long as somebody wants it.
+fn pour(from: &mut dyn Read, to: &mut dyn Write, alive: Alive<'_>) -> Result<u64, Trouble> {
+    let mut buffer = vec![0; 64 * 1024];
+    let mut total = 0;
+    loop {
+        let count = match from.read(&mut buffer) {
+            Ok(0) => return Ok(total),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Trouble::passing(format!("the transfer broke off: {error}"))),
+        };
+        total += count as u64;
+        if !alive() {
+            return Err(Trouble::lasting("nobody wants it any more".to_owned()));
+        }
+        if total > LARGEST {
+            return Err(Trouble::lasting(format!("it is larger than {LARGEST} bytes")));
+        }
+        to.write_all(&buffer[..count])
+            .map_err(|error| Trouble::lasting(format!("it could not be written: {error}")))?;
+    }
+}
+
+/// A directory of our own for the time of a transfer.
+struct Room(PathBuf);
+
+impl Room {
+    fn new(store: &Store) -> io::Result<Self> {
+        use std::{
+            os::unix::fs::DirBuilderExt,
+            sync::atomic::{AtomicU64, Ordering},
+        };
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let incoming = store.incoming()?;
+        let path = incoming.join(format!("room-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
+        std::fs::DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        // What cannot be removed is swept away with the store's other leftovers.
+        let _ = crate::process::view::remove_dir(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,320 @@
+//! Artifacts from git repositories, by the `git` of this machine. It asks nobody anything, reads no configuration but
+//! ours, runs no hook, speaks only protocols we know, and connects only to addresses the guard has seen.
+
+use std::{
+    fs::{self, File, Permissions},
+    io::{Read, Seek, SeekFrom},
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use octoflow_model::{location::Repository, order::Fetched};
+
+use super::{Alive, Carrier, Room, Trouble};
+use crate::{
+    artifacts::{pack, pack::describe, unpack::Parcel},
+    egress::Policy,
+    process::{sys, view::View},
+};
+
+mod address;
+
+use address::{Address, Scheme};
+
+/// The longest a single command may take.
+const LONGEST: Duration = Duration::from_secs(30 * 60);
+const BLINK: Duration = Duration::from_millis(20);
+/// Submodules of submodules: more is a loop.
+const DEEPEST: usize = 5;
+const MOST_SUBMODULES: usize = 200;
+
+pub(super) fn check_out(
+    carrier: &Carrier,
+    repository: &Repository,
+    alive: Alive<'_>,
+) -> Result<(Parcel, Fetched), Trouble> {
+    for word in [Some(&repository.repo), repository.revision.as_ref(), repository.branch.as_ref()]
+        .into_iter()
+        .flatten()
+        .chain(&repository.fetch)
+    {
+        if word.is_empty() || word.starts_with('-') || word.contains(char::is_control) {
+            return Err(Trouble::lasting(format!("`{word}` cannot be handed to git")));
+        }
+    }
+    let lasting = |error: std::io::Error| Trouble::lasting(format!("git: {error}"));
+    let room = Room::new(carrier.store()).map_err(lasting)?;
+    let git = Git::new(&carrier.policy, repository, &room.0, alive).map_err(lasting)?;
+    let work = room.0.join("work");
+    git.clone_to(&work)?;
+    if repository.submodules {
+        git.submodules(&work)?;
+    }
+    let commit = git.read(&work, &["rev-parse", "HEAD"])?.trim().to_owned();
+    let mut entry = carrier.entry()?;
+    let tree = View::new(File::open(&work).map_err(lasting)?.into());
+    pack::pack(&tree, Path::new("."), &mut entry).map_err(Trouble::lasting)?;
+    let held = entry.hold().map_err(|error| Trouble::lasting(describe(error)))?;
+    let fetched = Fetched { digest: format!("git:{commit}"), size: held.size };
+    Ok((Parcel { file: held.file, size: held.size, own: true, maybe_tree: true }, fetched))
+}
+
+struct Git<'a> {
+    policy: &'a Policy,
+    repository: &'a Repository,
+    room: &'a Path,
+    alive: Alive<'a>,
+}
+
+impl<'a> Git<'a> {
+    fn new(policy: &'a Policy, repository: &'a Repository, room: &'a Path, alive: Alive<'a>) -> std::io::Result<Self> {
+        fs::create_dir(room.join("home"))?;
+        // Asked for a name or a password, git calls this; the answers come by the environment and touch no disk.
+        let ask = room.join("ask");
+        fs::write(
+            &ask,
+            "#!/bin/sh\ncase \"$1\" in Username*) printf %s \"$OCTOFLOW_GIT_USER\";; *) printf %s \"$OCTOFLOW_GIT_PASSWORD\";; esac\n",
+        )?;
+        fs::set_permissions(&ask, Permissions::from_mode(0o700))?;
+        if let Some(key) = &repository.ssh_key {
+            let path = room.join("key");
+            let text = key.reveal();
+            fs::write(&path, if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") })?;
+            fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+        }
+        Ok(Self { policy, repository, room, alive })
+    }
+
+    fn clone_to(&self, work: &Path) -> Result<(), Trouble> {
+        let repository = self.repository;
+        let address = self.address(&repository.repo)?;
+        let mut args = vec!["clone".to_owned(), "--quiet".to_owned(), "--no-checkout".to_owned()];
+        if let Some(depth) = repository.depth.filter(|depth| *depth > 0) {
+            args.push(format!("--depth={depth}"));
+        }
+        if let Some(branch) = &repository.branch {
+            args.push(format!("--branch={branch}"));
+        }
+        args.push(if repository.single_branch { "--single-branch" } else { "--no-single-branch" }.to_owned());
+        args.extend(["--".to_owned(), address.text.clone(), work.to_string_lossy().into_owned()]);
+        self.run(self.room, Some(&address), &args)?;
+        if !repository.fetch.is_empty() {
+            let mut args = self.fetch_args();
+            args.extend(repository.fetch.iter().cloned());
+            self.run(work, Some(&address), &args)?;
+        }
+        let Some(revision) = &repository.revision else {
+            return self.run(work, None, &["checkout".to_owned(), "--quiet".to_owned()]);
+        };
+        let remote = format!("refs/remotes/origin/{revision}");
+        if self.knows(work, &remote) {
+            return self.run(work, None, &["checkout", "--quiet", "-B", revision, &remote].map(str::to_owned));
+        }
+        if !self.knows(work, revision) {
+            // A shallow clone, or one of a single branch, may lack it.
+            let mut args = self.fetch_args();
+            args.push(revision.clone());
+            self.run(work, Some(&address), &args)?;
+            return self.run(work, None, &["checkout", "--quiet", "--detach", "FETCH_HEAD"].map(str::to_owned));
+        }
+        self.run(work, None, &["checkout".to_owned(), "--quiet".to_owned(), "--detach".to_owned(), revision.clone()])
+    }
+
+    fn fetch_args(&self) -> Vec<String> {
+        let mut args = vec!["fetch".to_owned(), "--quiet".to_owned()];
+        if let Some(depth) = self.repository.depth.filter(|depth| *depth > 0) {
+            args.push(format!("--depth={depth}"));
+        }
+        args.push("origin".to_owned());
+        args
+    }
+
+    fn knows(&self, work: &Path, revision: &str) -> bool {
+        let name = format!("{revision}^{{commit}}");
+        self.read(work, &["rev-parse", "--quiet", "--verify", "--end-of-options", &name]).is_ok()
+    }
+
+    /// Level by level, each address checked before anything is fetched from it.
+    fn submodules(&self, work: &Path) -> Result<(), Trouble> {
+        let mut open = vec![(work.to_owned(), 0)];
+        let mut count = 0;
+        while let Some((dir, depth)) = open.pop() {
+            // A module's directory may be a link of the repository's making.
+            let listed = dir.join(".gitmodules");
+            if !fs::symlink_metadata(&listed).is_ok_and(|about| about.is_file()) {
+                continue;
+            }
+            if depth == DEEPEST {
+                return Err(Trouble::lasting(format!("its submodules are nested more than {DEEPEST} deep")));
+            }
+            self.run(&dir, None, &["submodule", "--quiet", "init"].map(str::to_owned))?;
+            let paths =
+                self.read(&dir, &["config", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$"])?;
+            for line in paths.lines() {
+                count += 1;
+                if count > MOST_SUBMODULES {
+                    return Err(Trouble::lasting(format!("it has more than {MOST_SUBMODULES} submodules")));
+                }
+                let Some((key, path)) = line.split_once(' ') else { continue };
+                let name = key.strip_prefix("submodule.").and_then(|key| key.strip_suffix(".path")).unwrap_or_default();
+                // One that is switched off has no address here.
+                let Ok(url) = self.read(&dir, &["config", "--get", &format!("submodule.{name}.url")]) else { continue };
+                let address = self.address(url.trim())?;
+                let args = ["submodule", "--quiet", "update", "--", path].map(str::to_owned);
+                self.run(&dir, Some(&address), &args)?;
+                open.push((dir.join(path), depth + 1));
+            }
+        }
+        Ok(())
+    }
+
+    fn address(&self, url: &str) -> Result<Address, Trouble> {
+        Address::parse(url, self.policy).map_err(Trouble::lasting)
+    }
+
+    fn read(&self, dir: &Path, args: &[&str]) -> Result<String, Trouble> {
+        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        self.call(dir, None, &args)
+    }
+
+    fn run(&self, dir: &Path, address: Option<&Address>, args: &[String]) -> Result<(), Trouble> {
+        self.call(dir, address, args).map(drop)
+    }
+
+    fn call(&self, dir: &Path, address: Option<&Address>, args: &[String]) -> Result<String, Trouble> {
+        let lasting = |error: std::io::Error| Trouble::lasting(format!("git could not be run: {error}"));
+        let said =
+            |name: &str| File::options().read(true).write(true).create(true).truncate(true).open(self.room.join(name));
+        let (mut out, mut err) = (said("out").map_err(lasting)?, said("err").map_err(lasting)?);
+        let mut command = Command::new("git");
+        self.dress(&mut command, address);
+        command.args(args).current_dir(dir).process_group(0).stdin(Stdio::null());
+        command.stdout(out.try_clone().map_err(lasting)?).stderr(err.try_clone().map_err(lasting)?);
+        let mut child = command.spawn().map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                Trouble::lasting("`git` is not installed on this machine, and git artifacts need it".to_owned())
+            }
+            _ => lasting(error),
+        })?;
+        let began = Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait().map_err(lasting)? {
+                break status;
+            }
+            if !(self.alive)() || began.elapsed() > LONGEST {
+                // It leads a group of its own, so its helpers end with it.
+                sys::signal_group(child.id() as i32, libc::SIGKILL);
+                let _ = child.wait();
+                return Err(Trouble::lasting(format!("git {} took longer than it may", args[0])));
+            }
+            thread::sleep(BLINK);
+        };
+        if status.success() {
+            return text(&mut out, 1 << 20).map_err(lasting);
+        }
+        let why = self.without_secrets(text(&mut err, 2000).map_err(lasting)?.trim());
+        let message = format!("git {} failed: {why}", args[0]);
+        Err(if may_pass(&why) { Trouble::passing(message) } else { Trouble::lasting(message) })
+    }
+
+    /// Nothing of the user's own environment and configuration gets in.
+    fn dress(&self, command: &mut Command, address: Option<&Address>) {
+        let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+        command.env_clear().env("PATH", path).env("HOME", self.room.join("home")).env("LC_ALL", "C");
+        command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_TERMINAL_PROMPT", "0");
+        command.env("GIT_ASKPASS", self.room.join("ask")).env("GIT_LFS_SKIP_SMUDGE", "1");
+        let files = if self.policy.is_local() { ":file" } else { "" };
+        command.env("GIT_ALLOW_PROTOCOL", format!("https:http:ssh{files}"));
+        for setting in [
+            "core.hooksPath=/dev/null",
+            "core.fsmonitor=false",
+            "submodule.recurse=false",
+            "gc.auto=0",
+            "http.followRedirects=false",
+            "http.lowSpeedLimit=1",
+            "http.lowSpeedTime=60",
+            "credential.helper=",
+        ] {
+            command.arg("-c").arg(setting);
+        }
+        let Some(address) = address else { return };
+        match address.scheme {
+            Scheme::Http => {
+                for pin in &address.pins {
+                    command.arg("-c").arg(format!("http.curloptResolve={pin}"));
+                }
+                if let Some(user) = &self.repository.user {
+                    command.env("OCTOFLOW_GIT_USER", user.reveal());
+                }
+                if let Some(password) = &self.repository.password {
+                    command.env("OCTOFLOW_GIT_PASSWORD", password.reveal());
+                }
+            }
+            Scheme::Ssh => {
+                command.env("GIT_SSH_COMMAND", self.ssh(address)).env("GIT_SSH_VARIANT", "ssh");
+            }
+            Scheme::File => {}
+        }
+    }
+
+    fn ssh(&self, address: &Address) -> String {
+        let quoted = |path: PathBuf| format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"));
+        let mut ssh = "ssh -F /dev/null -o BatchMode=yes -o ConnectTimeout=30 -o IdentitiesOnly=yes -a -x".to_owned();
+        // The name was looked up and checked; ssh must not look it up again.
+        ssh.push_str(&format!(" -o HostName={} -o HostKeyAlias={}", address.pins[0], address.host));
+        if self.repository.ssh_key.is_some() {
+            ssh.push_str(&format!(" -i {}", quoted(self.room.join("key"))));
+        }
+        if self.repository.ignore_host_key {
+            ssh.push_str(" -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null");
+        } else {
+            // Whom to believe is the one thing taken from the owner of this machine.
+            let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+            ssh.push_str(" -o StrictHostKeyChecking=yes");
+            ssh.push_str(&format!(" -o UserKnownHostsFile={}", quoted(home.join(".ssh/known_hosts"))));
+        }
+        ssh
+    }
+
+    fn without_secrets(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for secret in [&self.repository.user, &self.repository.password].into_iter().flatten() {
+            if !secret.reveal().is_empty() {
+                text = text.replace(secret.reveal(), "***");
+            }
+        }
+        address::without_user(&text)
+    }
+}
+
+/// The end of what a command wrote.
+fn text(file: &mut File, most: u64) -> std::io::Result<String> {
+    let length = file.seek(SeekFrom::End(0))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(most)))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Words by which git speaks of a network that may be better in a moment.
+fn may_pass(why: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "timed out",
+        "Connection reset",
+        "early EOF",
+        "hung up",
+        "Could not resolve host",
+        "Connection refused",
+        "error: 429",
+        "error: 500",
+        "error: 502",
+        "error: 503",
+        "error: 504",
+        "HTTP 429",
+        "HTTP 5",
+    ];
+    WORDS.iter().any(|word| why.contains(word))
+}

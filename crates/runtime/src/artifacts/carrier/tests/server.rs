@@ -1,0 +1,218 @@
+//! HTTP against a server of ours: what it is asked, and what becomes of its answers.
+
+use super::*;
+
+#[derive(Clone, Debug, Default)]
+struct Asked {
+    line: String,
+    headers: Vec<String>,
+    body: Vec<u8>,
+}
+
+impl Asked {
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find_map(|line| {
+            let (own, value) = line.split_once(": ")?;
+            own.eq_ignore_ascii_case(name).then_some(value)
+        })
+    }
+}
+
+struct Server {
+    port: u16,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl Server {
+    fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+/// Answers the n-th request with what `answer` makes of it.
+fn serve(answer: impl Fn(usize, &Asked) -> Vec<u8> + Send + 'static) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+    let heard = Arc::clone(&asked);
+    thread::spawn(move || {
+        for (number, stream) in listener.incoming().enumerate() {
+            let mut stream = stream.unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let mut request = Asked::default();
+            reader.read_line(&mut request.line).unwrap();
+            loop {
+                let mut line = String::new();
+                reader.read_line(&mut line).unwrap();
+                if line.trim().is_empty() {
+                    break;
+                }
+                request.headers.push(line.trim_end().to_owned());
+            }
+            let length = request.header("content-length").map_or(0, |length| length.parse().unwrap());
+            request.body = vec![0; length];
+            reader.read_exact(&mut request.body).unwrap();
+            let answer = answer(number, &request);
+            heard.lock().unwrap().push(request);
+            let _ = stream.write_all(&answer);
+        }
+    });
+    Server { port, asked }
+}
+
+fn ok(body: &[u8]) -> Vec<u8> {
+    let mut answer =
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len()).into_bytes();
+    answer.extend_from_slice(body);
+    answer
+}
+
+fn status(code: u16, body: &str) -> Vec<u8> {
+    format!("HTTP/1.1 {code} No\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len()).into_bytes()
+}
+
+#[test]
+fn a_file_is_fetched_with_its_headers_and_digest() {
+    let server = serve(|_, _| ok(b"hello"));
+    let house = House::new();
+    let location = Location::Http(Box::new(Web {
+        url: server.url("/x?y=1"),
+        headers: vec![("X-Token".to_owned(), EnvValue::Secret("t0k".to_owned()))],
+        user: Some((EnvValue::Secret("me".to_owned()), EnvValue::Secret("pw".to_owned()))),
+    }));
+    let fetched = house.fetch(&location).unwrap();
+    assert_eq!(house.read("in"), "hello");
+    assert_eq!(fetched.digest, "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824");
+    let asked = &server.asked()[0];
+    assert!(asked.line.starts_with("GET /x?y=1 "), "{}", asked.line);
+    assert_eq!((asked.header("x-token"), asked.header("authorization")), (Some("t0k"), Some("Basic bWU6cHc=")));
+    assert_eq!(house.leftovers(), 0, "what was fetched is not kept");
+}
+
+#[test]
+fn a_tarball_from_elsewhere_is_unpacked_under_the_same_rules() {
+    let mut tarball = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_size(1);
+    header.set_mode(0o644);
+    tarball.append_data(&mut header.clone(), "d/a", &b"1"[..]).unwrap();
+    header.as_gnu_mut().unwrap().name[..6].copy_from_slice(b"../bad");
+    header.set_cksum();
+    let good = tarball.into_inner().unwrap();
+    let mut bad = header.as_bytes().to_vec();
+    bad.resize(1024 + 1024, 0);
+    let (good_answer, bad_answer) = (ok(&good), ok(&bad));
+    let server = serve(move |number, _| if number == 0 { good_answer.clone() } else { bad_answer.clone() });
+    let house = House::new();
+    house.fetch(&web(server.url("/x.tar"))).unwrap();
+    assert_eq!(house.read("in/a"), "1");
+    let error = House::new().fetch(&web(server.url("/x.tar"))).unwrap_err();
+    assert!(error.contains("leads out"), "{error}");
+}
+
+#[test]
+fn passing_trouble_is_tried_again_and_lasting_trouble_is_not() {
+    let server = serve(|number, _| if number < 2 { status(503, "busy") } else { ok(b"late") });
+    let house = House::new();
+    house.fetch(&web(server.url("/"))).unwrap();
+    assert_eq!((house.read("in"), server.asked().len()), ("late".to_owned(), 3));
+    let server = serve(|_, _| status(403, "go away"));
+    let error = house.fetch(&web(server.url("/"))).unwrap_err();
+    assert!(error.contains("answered 403: go away"), "{error}");
+    assert_eq!(server.asked().len(), 1);
+    let server = serve(|_, _| status(404, ""));
+    assert!(matches!(house.carrier.fetch(&web(server.url("/")), ALIVE), Err(Error::Absent(_))));
+}
+
+#[test]
+fn half_an_answer_is_not_taken_for_a_whole_one() {
+    let server = serve(|number, _| {
+        let mut answer = ok(b"complete");
+        if number == 0 {
+            answer.truncate(answer.len() - 3);
+        }
+        answer
+    });
+    let house = House::new();
+    house.fetch(&web(server.url("/"))).unwrap();
+    assert_eq!((house.read("in"), server.asked().len()), ("complete".to_owned(), 2));
+}
+
+#[test]
+fn forbidden_addresses_are_refused_and_not_tried_again() {
+    let server = serve(|_, _| ok(b""));
+    let error = House::under(Policy::strict()).fetch(&web(server.url("/"))).unwrap_err();
+    assert!(error.contains("not allowed") && error.contains("OCTOFLOW_EGRESS"), "{error}");
+    assert!(server.asked().is_empty());
+    for url in ["ftp://example.com/x", "file:///etc/passwd", "nonsense"] {
+        assert!(House::new().fetch(&web(url.to_owned())).is_err(), "{url}");
+    }
+}
+
+#[test]
+fn an_artifact_is_put_with_its_length() {
+    let server = serve(|number, _| if number == 0 { status(500, "") } else { status(201, "") });
+    let house = House::new();
+    let artifact = house.save("k", b"outgoing");
+    house.carrier.send(&web(server.url("/up")), &artifact, ALIVE).unwrap();
+    let asked = server.asked();
+    assert_eq!(asked.len(), 2);
+    for request in asked {
+        assert!(request.line.starts_with("PUT /up "));
+        assert_eq!((request.header("content-length"), &request.body[..]), (Some("8"), &b"outgoing"[..]));
+    }
+    let tree = house.save_tree("tree", &[("a", "1")]);
+    let error = house.carrier.send(&web(server.url("/up")), &tree, ALIVE).unwrap_err();
+    assert!(error.to_string().contains("directory"), "{error}");
+}
+
+#[test]
+fn nobody_waits_for_what_nobody_wants() {
+    let server = serve(|_, _| status(503, ""));
+    let dead: Alive<'_> = &|| false;
+    assert!(House::new().carrier.fetch(&web(server.url("/")), dead).is_err());
+    assert_eq!(server.asked().len(), 1);
+}
+
+#[test]
+fn a_key_without_an_object_is_looked_up_as_a_directory() {
+    let server = serve(|_, asked| match asked.line.split(' ').nth(1).unwrap_or_default() {
+        "/bucket/tree/a%2Bb.txt" => ok(b"1"),
+        "/bucket/tree/sub/c.txt" => ok(b"2"),
+        path if path.starts_with("/bucket/?") && path.contains("prefix=tree%2F") => ok(concat!(
+            "<?xml version=\"1.0\"?><ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">",
+            "<IsTruncated>false</IsTruncated><Contents><Key>tree/</Key><Size>0</Size></Contents>",
+            "<Contents><Key>tree/a+b.txt</Key><Size>1</Size></Contents>",
+            "<Contents><Key>tree/sub/c.txt</Key><Size>1</Size></Contents></ListBucketResult>"
+        )
+        .as_bytes()),
+        "/bucket/tree/" => ok(b""),
+        _ => status(404, "<Error><Code>NoSuchKey</Code></Error>"),
+    });
+    let bucket = Bucket {
+        endpoint: format!("127.0.0.1:{}", server.port),
+        bucket: "bucket".to_owned(),
+        key: "tree".to_owned(),
+        insecure: true,
+        ..Bucket::default()
+    };
+    let house = House::new();
+    house.fetch(&Location::S3(Box::new(bucket.clone()))).unwrap();
+    assert_eq!((house.read("in/a+b.txt"), house.read("in/sub/c.txt")), ("1".to_owned(), "2".to_owned()));
+    let climbing = serve(|_, asked| match asked.line.split(' ').nth(1).unwrap_or_default() {
+        path if path.starts_with("/bucket/?") => ok(concat!(
+            "<?xml version=\"1.0\"?><ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">",
+            "<Contents><Key>tree/../../bad</Key><Size>1</Size></Contents></ListBucketResult>"
+        )
+        .as_bytes()),
+        "/bucket/tree" => status(404, ""),
+        _ => ok(b"x"),
+    });
+    let bucket = Bucket { endpoint: format!("127.0.0.1:{}", climbing.port), ..bucket };
+    let error = House::new().fetch(&Location::S3(Box::new(bucket))).unwrap_err();
+    assert!(error.contains(".."), "{error}");
+}

@@ -1,0 +1,110 @@
+//! Artifacts over HTTP: GET to fetch, PUT to send. Redirects are followed, each checked by the guard.
+
+use std::{fs::File, io::Read};
+
+use octoflow_model::{location::Web, order::Fetched};
+use ureq::{
+    Body, RequestBuilder, SendBody,
+    http::{Response, Uri},
+};
+
+use super::{Alive, Carrier, Trouble, pour, stretch};
+use crate::artifacts::{pack::describe, unpack::Parcel};
+
+pub(super) fn get(carrier: &Carrier, web: &Web, alive: Alive<'_>) -> Result<(Parcel, Fetched), Trouble> {
+    let host = host(web)?;
+    let mut answer = dressed(carrier.agent.get(&web.url), web).call().map_err(|error| Trouble::of_request(&error))?;
+    check(&mut answer, &host)?;
+    let mut entry = carrier.entry()?;
+    let promised = answer.body().content_length();
+    let received = pour(&mut answer.body_mut().with_config().limit(u64::MAX).reader(), &mut entry, alive)?;
+    if promised.is_some_and(|promised| promised != received) {
+        return Err(Trouble::passing(format!("{host} sent {received} of {} bytes", promised.unwrap_or(0))));
+    }
+    let held = entry.hold().map_err(|error| Trouble::lasting(describe(error)))?;
+    let fetched = Fetched { digest: held.digest, size: held.size };
+    Ok((Parcel { file: held.file, size: held.size, own: false, maybe_tree: false }, fetched))
+}
+
+pub(super) fn put(carrier: &Carrier, web: &Web, file: &File, size: u64) -> Result<(), Trouble> {
+    let host = host(web)?;
+    let mut body = stretch(file, &(0..size)).map_err(|error| Trouble::lasting(error.to_string()))?;
+    let request = dressed(carrier.agent.put(&web.url), web).header("content-length", size.to_string());
+    let sent = request.send(SendBody::from_reader(&mut body));
+    check(&mut sent.map_err(|error| Trouble::of_request(&error))?, &host)
+}
+
+pub(super) fn delete(carrier: &Carrier, web: &Web) -> Result<(), Trouble> {
+    let host = host(web)?;
+    let mut answer =
+        dressed(carrier.agent.delete(&web.url), web).call().map_err(|error| Trouble::of_request(&error))?;
+    match check(&mut answer, &host) {
+        Err(trouble) if trouble.is_absent() => Ok(()),
+        done => done,
+    }
+}
+
+fn dressed<B>(mut request: RequestBuilder<B>, web: &Web) -> RequestBuilder<B> {
+    for (name, value) in &web.headers {
+        request = request.header(name.as_str(), value.reveal());
+    }
+    if let Some((user, password)) = &web.user {
+        let pair = format!("{}:{}", user.reveal(), password.reveal());
+        request = request.header("authorization", format!("Basic {}", base64(pair.as_bytes())));
+    }
+    request
+}
+
+/// The host, for messages: the rest of an address may hold secrets.
+fn host(web: &Web) -> Result<String, Trouble> {
+    let uri: Uri = web.url.parse().map_err(|_| Trouble::lasting("its url is not a valid one".to_owned()))?;
+    if !matches!(uri.scheme_str(), Some("http" | "https")) {
+        return Err(Trouble::lasting("its url begins with neither http:// nor https://".to_owned()));
+    }
+    uri.host().map(str::to_owned).ok_or_else(|| Trouble::lasting("its url names no host".to_owned()))
+}
+
+/// How much of an unwelcome answer is worth showing.
+const EXCERPT: u64 = 300;
+
+fn check(answer: &mut Response<Body>, host: &str) -> Result<(), Trouble> {
+    let status = answer.status().as_u16();
+    if (200..300).contains(&status) {
+        return Ok(());
+    }
+    let body = excerpt(answer, EXCERPT);
+    let line = body.split_whitespace().collect::<Vec<_>>().join(" ");
+    Trouble::of_status(status, host, &line).map_or(Ok(()), Err)
+}
+
+/// The beginning of an answer's body, as text.
+pub(super) fn excerpt(answer: &mut Response<Body>, most: u64) -> String {
+    let mut bytes = Vec::new();
+    // What cannot be read any more adds nothing to the message.
+    let _ = answer.body_mut().as_reader().take(most).read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let bits = chunk.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for place in 0..4 {
+            let letter = LETTERS[(bits >> (18 - 6 * place) & 63) as usize];
+            text.push(if place <= chunk.len() { char::from(letter) } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_passwords_are_encoded_as_the_header_wants_them() {
+        assert_eq!(base64(b"Aladdin:open sesame"), "QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
+        assert_eq!((base64(b""), base64(b"a"), base64(b"abc")), (String::new(), "YQ==".into(), "YWJj".into()));
+    }
+}

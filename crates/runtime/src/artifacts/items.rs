@@ -1,0 +1,211 @@
+//! What is in an archive, one thing after the other: the same view of tarballs and zip archives.
+//! Nothing is believed here and nothing is written; who asks decides what to make of an item.
+
+use std::{
+    ffi::OsStr,
+    fs::File,
+    io::{self, BufReader, Read, Seek, SeekFrom},
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use flate2::read::MultiGzDecoder;
+
+use super::budget::{Budget, Metered};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Packed {
+    No,
+    Tar,
+    TarGz,
+    Zip,
+}
+
+#[derive(Debug)]
+pub(super) struct Item {
+    pub(super) name: PathBuf,
+    pub(super) kind: Kind,
+    /// Permission bits, as far as the archive says.
+    pub(super) mode: Option<u32>,
+    /// Seconds since the epoch.
+    pub(super) modified: Option<u64>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    File,
+    Dir,
+    Symlink(PathBuf),
+    HardLink(PathBuf),
+    /// Devices, pipes and what nobody knows.
+    Other,
+}
+
+/// What the bytes are. A zip archive is only one when it is asked for.
+pub(super) fn look_inside(file: &mut File) -> io::Result<Packed> {
+    let is_tar = |head: &[u8]| head.len() >= 262 && &head[257..262] == b"ustar";
+    let mut head = Vec::new();
+    file.rewind()?;
+    Read::by_ref(file).take(512).read_to_end(&mut head)?;
+    if is_tar(&head) {
+        return Ok(Packed::Tar);
+    }
+    if head.starts_with(&[0x1f, 0x8b]) {
+        file.rewind()?;
+        let mut inner = Vec::new();
+        // Bytes that only look like gzip are an ordinary file.
+        if MultiGzDecoder::new(BufReader::new(file)).take(512).read_to_end(&mut inner).is_ok() && is_tar(&inner) {
+            return Ok(Packed::TarGz);
+        }
+    }
+    Ok(Packed::No)
+}
+
+/// Calls `take` for every item, in the archive's order, with the item's bytes. `Ok(false)` ends the walk.
+pub(super) fn each(
+    file: &mut File,
+    packed: Packed,
+    budget: &mut Budget,
+    take: &mut dyn FnMut(Item, &mut dyn Read) -> Result<bool, String>,
+) -> Result<(), String> {
+    file.rewind().map_err(said)?;
+    match packed {
+        Packed::Zip => each_of_zip(file, budget, take),
+        Packed::TarGz => each_of_tar(MultiGzDecoder::new(BufReader::new(file)), budget, take),
+        Packed::Tar | Packed::No => each_of_tar(BufReader::new(file), budget, take),
+    }
+}
+
+/// A name may be this long; the headers that carry longer ones are read into memory.
+const LONGEST_HEADER: u64 = 1 << 20;
+
+/// Looks at a stranger's tarball without believing the lengths it claims for its own headers.
+pub(super) fn sift(file: &mut File, packed: Packed, mut budget: Budget) -> Result<(), String> {
+    file.rewind().map_err(said)?;
+    let bytes: Box<dyn Read + '_> = match packed {
+        Packed::TarGz => Box::new(MultiGzDecoder::new(BufReader::new(file))),
+        Packed::Tar => Box::new(BufReader::new(file)),
+        Packed::Zip | Packed::No => return Ok(()),
+    };
+    let mut archive = tar::Archive::new(Metered::new(bytes, &mut budget));
+    for entry in archive.entries().map_err(said)?.raw(true) {
+        let entry = entry.map_err(said)?;
+        let kind = entry.header().entry_type();
+        let carries_text = kind.is_gnu_longname()
+            || kind.is_gnu_longlink()
+            || kind.is_pax_local_extensions()
+            || kind.is_pax_global_extensions();
+        if carries_text && entry.header().entry_size().map_err(said)? > LONGEST_HEADER {
+            return Err("it has a header of more than a megabyte, which no ordinary archive has".to_owned());
+        }
+    }
+    Ok(())
+}
+
+fn each_of_tar(
+    bytes: impl Read,
+    budget: &mut Budget,
+    take: &mut dyn FnMut(Item, &mut dyn Read) -> Result<bool, String>,
+) -> Result<(), String> {
+    let mut counted = *budget;
+    let mut archive = tar::Archive::new(Metered::new(bytes, budget));
+    for entry in archive.entries().map_err(said)? {
+        let mut entry = entry.map_err(said)?;
+        counted.count_entry()?;
+        let header = entry.header();
+        let kind = header.entry_type();
+        let target = |entry: &tar::Entry<'_, _>| -> Result<PathBuf, String> {
+            Ok(entry.link_name().map_err(said)?.ok_or("a link without a target")?.into_owned())
+        };
+        let item = Item {
+            name: entry.path().map_err(said)?.into_owned(),
+            mode: header.mode().ok(),
+            modified: header.mtime().ok(),
+            kind: if kind.is_dir() {
+                Kind::Dir
+            } else if kind.is_file() || kind.is_contiguous() {
+                Kind::File
+            } else if kind.is_symlink() {
+                Kind::Symlink(target(&entry)?)
+            } else if kind.is_hard_link() {
+                Kind::HardLink(target(&entry)?)
+            } else if kind.is_pax_global_extensions() {
+                continue;
+            } else {
+                Kind::Other
+            },
+        };
+        if !take(item, &mut entry)? {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Where a link of a zip archive points is its content; no path is longer than this.
+const LONGEST_LINK: u64 = 4096;
+
+fn each_of_zip(
+    file: &mut File,
+    budget: &mut Budget,
+    take: &mut dyn FnMut(Item, &mut dyn Read) -> Result<bool, String>,
+) -> Result<(), String> {
+    // The list at its end is read into memory, so its length is looked at first.
+    if claimed_entries(file).map_err(said)?.is_some_and(|count| count > budget.entries) {
+        return Err(format!("it has more than {} entries", budget.entries));
+    }
+    let mut archive =
+        zip::ZipArchive::new(BufReader::new(file)).map_err(|error| format!("it is no zip archive: {error}"))?;
+    for index in 0..archive.len() {
+        budget.count_entry()?;
+        let mut entry = archive.by_index(index).map_err(|error| match error {
+            zip::result::ZipError::UnsupportedArchive(why) => format!("its entry {index} cannot be read here: {why}"),
+            other => format!("its entry {index} cannot be read: {other}"),
+        })?;
+        let name = Path::new(OsStr::from_bytes(entry.name_raw())).to_owned();
+        let mode = entry.unix_mode();
+        let format = mode.map_or(0, |mode| mode & 0o170_000);
+        let is_dir = entry.name_raw().ends_with(b"/");
+        let kind = match format {
+            0o120_000 => {
+                let mut target = Vec::new();
+                Metered::new(&mut entry, budget).take(LONGEST_LINK).read_to_end(&mut target).map_err(said)?;
+                Kind::Symlink(PathBuf::from(OsStr::from_bytes(&target)))
+            }
+            _ if is_dir => Kind::Dir,
+            0 | 0o100_000 => Kind::File,
+            0o040_000 => Kind::Dir,
+            _ => Kind::Other,
+        };
+        let item = Item { name, kind, mode: mode.map(|mode| mode & 0o7777).filter(|mode| *mode != 0), modified: None };
+        if !take(item, &mut Metered::new(&mut entry, budget))? {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// How many entries a zip archive says it has, from the record at its end. `None`: there is no such record to be found.
+fn claimed_entries(file: &mut File) -> io::Result<Option<u64>> {
+    const END: [u8; 4] = *b"PK\x05\x06";
+    const END_64: [u8; 4] = *b"PK\x06\x06";
+    let length = file.seek(SeekFrom::End(0))?;
+    let tail = length.min(66 * 1024 + 200);
+    file.seek(SeekFrom::Start(length - tail))?;
+    let mut bytes = Vec::new();
+    Read::by_ref(file).take(tail).read_to_end(&mut bytes)?;
+    file.rewind()?;
+    let last = |mark: [u8; 4]| bytes.windows(4).rposition(|window| window == mark);
+    let number = |at: usize, size: usize| -> Option<u64> {
+        let mut value = [0; 8];
+        value[..size].copy_from_slice(bytes.get(at..at + size)?);
+        Some(u64::from_le_bytes(value))
+    };
+    let large = last(END_64).and_then(|at| number(at + 32, 8));
+    let small = last(END).and_then(|at| number(at + 10, 2));
+    Ok(large.max(small))
+}
+
+pub(super) fn said(error: io::Error) -> String {
+    error.to_string()
+}

@@ -1,0 +1,267 @@
+//! Keys of the store: names people give to artifacts, each pointing to bytes, and for all bytes the keys that do.
+//! A key is never a path: whatever it says, it stays below the directory of its namespace.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::PathBuf,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use octoflow_model::{location::LocalKey, task::StoredArtifact};
+use sha2::{Digest, Sha256};
+
+use super::store::{Error, Store, hex};
+use crate::process::plan::as_file_name;
+
+/// File names may be this long, with room for a mark.
+const PART: usize = 200;
+/// Says that bytes were there before keys were kept, so somebody unknown may rely on them.
+const UNKNOWN: &str = "unknown";
+
+impl Store {
+    /// What was saved last under a key.
+    pub fn get(&self, at: &LocalKey) -> Result<Option<StoredArtifact>, Error> {
+        match fs::read(self.key_path(at)) {
+            Ok(text) => serde_json::from_slice(&text)
+                .map(Some)
+                .map_err(|error| Error::Damaged { key: at.key.clone(), why: error.to_string() }),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(source) => Err(Error::Disk { verb: "look up a key", source }),
+        }
+    }
+
+    /// All keys that begin with this one, in order. An empty key lists the namespace.
+    pub fn list(&self, at: &LocalKey) -> Result<Vec<String>, Error> {
+        let failed = |source| Error::Disk { verb: "list keys", source };
+        let mut waiting = vec![self.dirs(at)];
+        let mut keys = Vec::new();
+        while let Some(dir) = waiting.pop() {
+            let entries = match fs::read_dir(&dir) {
+                Ok(entries) => entries,
+                Err(error) if is_absent(&error) => continue,
+                Err(source) => return Err(failed(source)),
+            };
+            for entry in entries {
+                let entry = entry.map_err(failed)?;
+                if entry.file_type().map_err(failed)?.is_dir() {
+                    waiting.push(entry.path());
+                    continue;
+                }
+                let text = fs::read(entry.path()).map_err(failed)?;
+                // Half a key is impossible; a file that is none is not ours to complain about while listing.
+                let Ok(artifact) = serde_json::from_slice::<StoredArtifact>(&text) else { continue };
+                if artifact.key.starts_with(&at.key) {
+                    keys.push(artifact.key);
+                }
+            }
+        }
+        keys.sort();
+        Ok(keys)
+    }
+
+    /// Deletes an artifact: its key, and its bytes unless another key has them too. Nothing there is fine.
+    pub fn discard(&self, at: &LocalKey, digest: &str) -> Result<(), Error> {
+        let failed = |source| Error::Disk { verb: "delete an artifact", source };
+        let _guard = self.guard()?;
+        if self.get(at)?.is_some_and(|found| found.digest == digest) {
+            absent_is_fine(fs::remove_file(self.key_path(at))).map_err(failed)?;
+        }
+        self.unpoint(at, digest)
+    }
+
+    /// Points a key to bytes that are there. The caller holds the guard.
+    pub(super) fn point(&self, at: &LocalKey, artifact: &StoredArtifact) -> Result<(), Error> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let failed = |source| Error::Disk { verb: "keep a key", source };
+        let before = self.get(at)?;
+        let holders = self.holders(&artifact.digest)?;
+        let fresh = !holders.exists();
+        fs::create_dir_all(&holders).map_err(failed)?;
+        // Bytes without holders that are older than this moment were saved without a key.
+        if fresh && self.is_older(&artifact.digest)? {
+            File::create(holders.join(UNKNOWN)).map_err(failed)?;
+        }
+        File::create(holders.join(mark(at))).map_err(failed)?;
+        let path = self.key_path(at);
+        fs::create_dir_all(path.parent().expect("a key lies in a directory")).map_err(failed)?;
+        let name = format!("key-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let incoming = self.dir.join("incoming").join(name);
+        let about = StoredArtifact { key: at.key.clone(), ..artifact.clone() };
+        let text = serde_json::to_vec(&about).expect("a stored artifact is plain data");
+        fs::write(&incoming, text).and_then(|()| fs::rename(&incoming, &path)).map_err(failed)?;
+        match before {
+            Some(before) if before.digest != artifact.digest => self.unpoint(at, &before.digest),
+            _ => Ok(()),
+        }
+    }
+
+    /// One of many holders lets go; the last one takes the bytes with it.
+    fn unpoint(&self, at: &LocalKey, digest: &str) -> Result<(), Error> {
+        let failed = |source| Error::Disk { verb: "delete an artifact", source };
+        let holders = self.holders(digest)?;
+        let held = match fs::remove_file(holders.join(mark(at))) {
+            Ok(()) => true,
+            Err(error) if is_absent(&error) => false,
+            Err(source) => return Err(failed(source)),
+        };
+        // Whoever never held the bytes cannot take them away.
+        if !held {
+            return Ok(());
+        }
+        match fs::remove_dir(&holders) {
+            Ok(()) => absent_is_fine(fs::remove_file(self.path(digest)?)).map_err(failed),
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+            Err(source) => Err(failed(source)),
+        }
+    }
+
+    fn is_older(&self, digest: &str) -> Result<bool, Error> {
+        let failed = |source| Error::Disk { verb: "look at an artifact", source };
+        let bytes = fs::metadata(self.path(digest)?).and_then(|about| about.modified()).map_err(failed)?;
+        let begun = fs::metadata(self.dir.join("lock")).and_then(|about| about.modified()).map_err(failed)?;
+        Ok(bytes < begun)
+    }
+
+    /// Held while keys and bytes change together; other processes wait too.
+    pub(super) fn guard(&self) -> Result<File, Error> {
+        let failed = |source| Error::Disk { verb: "be locked", source };
+        fs::create_dir_all(&self.dir).map_err(failed)?;
+        let path = self.dir.join("lock");
+        let file = File::options().write(true).create(true).truncate(false).open(path).map_err(failed)?;
+        file.lock().map_err(failed)?;
+        Ok(file)
+    }
+
+    fn holders(&self, digest: &str) -> Result<PathBuf, Error> {
+        let bytes = self.path(digest)?;
+        let hex = bytes.file_name().expect("bytes lie in a file").to_owned();
+        Ok(self.dir.join("holders").join(&hex.to_string_lossy()[..2]).join(hex))
+    }
+
+    fn key_path(&self, at: &LocalKey) -> PathBuf {
+        let last = at.key.rsplit('/').next().unwrap_or_default();
+        let mut path = self.dirs(at);
+        let name = as_file_name(last);
+        let (long, short) = name.split_at(name.len().saturating_sub(1) / PART * PART);
+        path.extend(pieces(long));
+        // A mark that no other name has: `a` and `a/b` are both possible.
+        path.join(format!("={short}"))
+    }
+
+    /// The directory of a key: everything before its last slash.
+    fn dirs(&self, at: &LocalKey) -> PathBuf {
+        let mut path = self.dir.join("keys");
+        path.extend(pieces(&as_file_name(&at.namespace)));
+        let above = at.key.rsplit_once('/').map_or("", |(above, _)| above);
+        if at.key.contains('/') {
+            for part in above.split('/') {
+                path.extend(pieces(&as_file_name(part)));
+                path.push("+");
+            }
+        }
+        path
+    }
+}
+
+fn pieces(name: &str) -> impl Iterator<Item = &str> {
+    name.as_bytes().chunks(PART).map(|piece| std::str::from_utf8(piece).expect("file names of ours are ASCII"))
+}
+
+fn mark(at: &LocalKey) -> String {
+    let mut hash = Sha256::new();
+    hash.update(at.namespace.as_bytes());
+    hash.update([0]);
+    hash.update(at.key.as_bytes());
+    hex(&hash.finalize())
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if is_absent(&error) => Ok(()),
+        done => done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn at(key: &str) -> LocalKey {
+        LocalKey { namespace: "ns".to_owned(), key: key.to_owned() }
+    }
+
+    fn save(store: &Store, key: &str, text: &str) -> StoredArtifact {
+        let mut entry = store.begin().unwrap();
+        entry.write_all(text.as_bytes()).unwrap();
+        entry.finish_as(&at(key), StoredArtifact { key: key.to_owned(), ..StoredArtifact::default() }).unwrap()
+    }
+
+    #[test]
+    fn a_key_finds_what_was_saved_last_under_it_and_only_in_its_namespace() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path());
+        let first = save(&store, "a/b", "1");
+        let second = save(&store, "a/b", "2");
+        assert_eq!(store.get(&at("a/b")).unwrap(), Some(second));
+        assert!(matches!(store.open(&first), Err(Error::Missing { .. })), "nobody points to the first bytes any more");
+        assert_eq!(store.get(&at("a")).unwrap(), None);
+        assert_eq!(store.get(&LocalKey { namespace: "other".to_owned(), key: "a/b".to_owned() }).unwrap(), None);
+    }
+
+    #[test]
+    fn keys_are_listed_by_prefix_whatever_they_hold() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path());
+        let long = format!("a/{}", "x".repeat(900));
+        let odd = ["a", "a/b", "a/b/c", "a/bc", "a//b", "/a", "a/", "../../escape", "a/ä b", "="];
+        for key in odd.iter().copied().chain([long.as_str()]) {
+            assert!(save(&store, key, key).size > 0);
+        }
+        let mut all: Vec<&str> = odd.iter().copied().chain([long.as_str()]).collect();
+        all.sort_unstable();
+        assert_eq!(store.list(&at("")).unwrap(), all);
+        assert_eq!(store.list(&at("a/b")).unwrap(), ["a/b", "a/b/c", "a/bc"]);
+        assert_eq!(store.list(&at("a/b/")).unwrap(), ["a/b/c"]);
+        for key in all {
+            assert_eq!(store.get(&at(key)).unwrap().unwrap().key, key);
+        }
+        let outside: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
+        assert_eq!(outside.len(), 1, "everything is below the store's directory");
+    }
+
+    #[test]
+    fn bytes_go_with_the_last_key_that_points_to_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path());
+        let one = save(&store, "one", "same");
+        let two = save(&store, "two", "same");
+        store.discard(&at("one"), &one.digest).unwrap();
+        store.discard(&at("one"), &one.digest).unwrap();
+        assert!(store.open(&two).is_ok() && store.get(&at("one")).unwrap().is_none());
+        store.discard(&at("two"), &two.digest).unwrap();
+        assert!(matches!(store.open(&two), Err(Error::Missing { .. })));
+        assert_eq!(store.list(&at("")).unwrap(), [""; 0]);
+    }
+
+    #[test]
+    fn bytes_saved_without_a_key_are_never_taken_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path());
+        let (digest, size) = store.keep(&mut &b"old"[..]).unwrap();
+        // As if an earlier version had saved them.
+        let path = store.path(&digest).unwrap();
+        let past = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+        File::options().write(true).open(path).unwrap().set_modified(past).unwrap();
+        let new = save(&store, "new", "old");
+        assert_eq!((&new.digest, new.size), (&digest, size));
+        store.discard(&at("new"), &digest).unwrap();
+        assert!(store.open(&new).is_ok());
+    }
+}
