@@ -17,7 +17,10 @@ use octoflow_model::{
     AttemptId, Order, Report, RunId, Task,
     request::{Answer, ObjectRequest, Request},
 };
-use octoflow_runtime::port::{Runtime, Sink};
+use octoflow_runtime::{
+    egress::Policy,
+    port::{Runtime, Sink},
+};
 use serde_json::Value;
 
 use crate::{clock, house::Desk};
@@ -37,6 +40,8 @@ pub(crate) enum Errand {
     Adopt(Vec<(AttemptId, Box<Task>)>),
     /// Something happened to this run.
     Rung(RunId),
+    /// A list has come.
+    Listed(AttemptId, Answer),
     /// This object is not what it was.
     Changed(Key),
     Close,
@@ -65,11 +70,21 @@ impl Objects {
     pub(crate) fn start(
         desk: Desk,
         data_dir: &Path,
+        policy: Policy,
         sink: Sink,
         errands: Sender<Errand>,
         to_do: Receiver<Errand>,
     ) -> io::Result<Self> {
-        let clerk = Clerk { desk, data_dir: data_dir.to_owned(), sink, waits: HashMap::new(), told: HashSet::new() };
+        let clerk = Clerk {
+            desk,
+            data_dir: data_dir.to_owned(),
+            policy,
+            errands: errands.clone(),
+            sink,
+            waits: HashMap::new(),
+            lists: HashSet::new(),
+            told: HashSet::new(),
+        };
         let clerk = thread::Builder::new().name("objects".to_owned()).spawn(move || clerk.work(&to_do))?;
         Ok(Self { errands, clerk })
     }
@@ -96,8 +111,12 @@ impl Runtime for Objects {
 struct Clerk {
     desk: Desk,
     data_dir: PathBuf,
+    policy: Policy,
+    errands: Sender<Errand>,
     sink: Sink,
     waits: HashMap<AttemptId, Wait>,
+    /// Attempts whose lists are on their way.
+    lists: HashSet<AttemptId>,
     told: HashSet<AttemptId>,
 }
 
@@ -135,6 +154,11 @@ impl Clerk {
                 }
                 Errand::Rung(run) => self.look(|target| matches!(target, Target::Run(id, _) if *id == run)),
                 Errand::Changed(key) => self.look(|target| *target == Target::Shelf(key.clone())),
+                Errand::Listed(attempt, answer) => {
+                    if self.lists.remove(&attempt) {
+                        self.answer(attempt, answer);
+                    }
+                }
                 Errand::Close => return,
             }
         }
@@ -153,6 +177,9 @@ impl Clerk {
     }
 
     fn stop(&mut self, attempt: AttemptId, command: Command) {
+        if self.lists.remove(&attempt) {
+            return self.answer(attempt, Answer::Stopped);
+        }
         let Some(wait) = self.waits.remove(&attempt) else { return };
         if let (Target::Run(run, _), true) = (&wait.target, wait.owned) {
             // It may be over, or told already.
@@ -162,15 +189,19 @@ impl Clerk {
     }
 
     fn begin(&mut self, attempt: AttemptId, task: Task, again: bool) {
-        if self.told.contains(&attempt) || self.waits.contains_key(&attempt) {
+        if self.told.contains(&attempt) || self.waits.contains_key(&attempt) || self.lists.contains(&attempt) {
             return;
         }
         self.report(Report::Started { attempt, at: clock::now() });
         match task.call.map(|call| *call) {
             Some(Request::Object(request)) => self.object(attempt, &request, again),
             Some(Request::Listing(request)) => {
-                let answer = listing::list(&self.desk, &request).map_or_else(Answer::Refused, Answer::Listing);
-                self.answer(attempt, answer);
+                self.lists.insert(attempt);
+                let (policy, to) = (self.policy.clone(), self.errands.clone());
+                if !listing::send(attempt, request, &self.data_dir, policy, to) {
+                    self.lists.remove(&attempt);
+                    self.answer(attempt, Answer::Refused("there is no thread left to list artifacts".to_owned()));
+                }
             }
             Some(Request::Http(_)) | None => {
                 self.answer(attempt, Answer::Refused("this place only knows objects".to_owned()));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::task::EnvValue;
+use crate::{location::Location, task::EnvValue};
 
 /// What a task asks for instead of running a process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -117,9 +117,8 @@ pub struct Owner {
     pub uid: String,
 }
 
-/// Names the stored artifacts whose keys begin like this.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Names the stored artifacts whose keys begin like the one of this place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ListingRequest {
-    pub namespace: String,
-    pub prefix: String,
+    pub location: Location,
 }

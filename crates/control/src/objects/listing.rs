@@ -1,35 +1,29 @@
-//! The keys of the default artifact repository: what the runs of this house left there.
+//! The keys of an artifact repository. Listing one far away takes its time, so it is never done by the clerk.
 
-use octoflow_model::request::ListingRequest;
-use octoflow_store::{Filter, Page};
+use std::{path::Path, sync::mpsc::Sender, thread};
 
-use super::act::told;
-use crate::house::Desk;
+use octoflow_model::{
+    AttemptId,
+    request::{Answer, ListingRequest},
+};
+use octoflow_runtime::{artifacts::Carrier, egress::Policy};
 
-/// Runs looked at in one go.
-const PAGE: usize = 256;
+use super::Errand;
 
-/// Every key that begins so, sorted, each once.
-pub(super) fn list(desk: &Desk, request: &ListingRequest) -> Result<Vec<String>, String> {
-    let reader = desk.store.reader().map_err(|error| told(error.into()))?;
-    let mut keys = std::collections::BTreeSet::new();
-    // Namespaces do not see each other's keys.
-    let filter = Filter { namespace: Some(request.namespace.clone()), ..Filter::default() };
-    let mut page = Page { limit: PAGE, after: None };
-    loop {
-        let (rows, next) = reader.list(&filter, page).map_err(|error| told(error.into()))?;
-        for row in rows {
-            let object = desk.object(row.run).map_err(told)?;
-            let nodes = object["status"]["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values());
-            let artifacts = nodes.flat_map(|node| node["outputs"]["artifacts"].as_array().into_iter().flatten());
-            let found = artifacts
-                .filter_map(|artifact| artifact["s3"]["key"].as_str().or_else(|| artifact["local"]["key"].as_str()));
-            keys.extend(found.filter(|key| key.starts_with(&request.prefix)).map(str::to_owned));
-        }
-        match next {
-            Some(after) => page.after = Some(after),
-            None => break,
-        }
-    }
-    Ok(keys.into_iter().collect())
+/// The answer comes as an errand; `false` when nobody could be sent.
+pub(super) fn send(
+    attempt: AttemptId,
+    request: ListingRequest,
+    data_dir: &Path,
+    policy: Policy,
+    to: Sender<Errand>,
+) -> bool {
+    let data_dir = data_dir.to_owned();
+    let list = move || {
+        let found = Carrier::new(&data_dir, policy).list(&request.location);
+        let answer = found.map_or_else(|error| Answer::Refused(error.to_string()), Answer::Listing);
+        // The house may have closed meanwhile.
+        let _ = to.send(Errand::Listed(attempt, answer));
+    };
+    thread::Builder::new().name("listing".to_owned()).spawn(list).is_ok()
 }

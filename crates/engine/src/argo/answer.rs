@@ -5,7 +5,7 @@ use octoflow_model::{
     NodeIx,
     argo::{Phase, Template, template::Parameter},
     fact::OutputValues,
-    request::{Answer, Request},
+    request::{Answer, ListingRequest, Request},
     task::Wanted,
 };
 
@@ -28,7 +28,8 @@ impl Turn<'_> {
         } else if let Some(wanted) = &template.resource {
             Some(Request::Object(self.object_request(at, wanted)?))
         } else if let Some(wanted) = &template.data {
-            Some(Request::Listing(data::request(wanted, &self.run.state.namespace)?))
+            let location = self.input_location(template, &data::place(wanted)?)?;
+            Some(Request::Listing(ListingRequest { location }))
         } else {
             None
         })

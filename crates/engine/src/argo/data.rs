@@ -1,11 +1,11 @@
 //! Data templates: which stored artifacts are listed, and what the steps of the transformation make of the list.
 
 use octoflow_model::{
-    argo::{Phase, body::DataTemplate},
+    argo::{ArtifactLocation, Phase, body::DataTemplate},
     fact::OutputValues,
-    request::ListingRequest,
 };
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 
 use super::answer::Verdict;
 use crate::expr::{
@@ -13,24 +13,15 @@ use crate::expr::{
     lang::{self, Env},
 };
 
-/// The stores an artifact location can name; a key alone means the default repository.
-const STORES: [&str; 4] = ["s3", "gcs", "oss", "azure"];
-
-/// The reason when the source names nothing that can be listed.
-pub(crate) fn request(asked: &DataTemplate, namespace: &str) -> Result<ListingRequest, String> {
-    let Some(location) = asked.source.artifact_paths.as_ref().and_then(Value::as_object) else {
-        return Err("artifactPaths must say where to look, such as `s3: {key: some/prefix}`".to_owned());
-    };
-    let Some((store, place)) = STORES.iter().find_map(|store| Some((*store, location.get(*store)?))) else {
-        return Err(format!("artifactPaths must name a key in one of: {}", STORES.join(", ")));
-    };
-    if let Some(field) = ["bucket", "container", "endpoint"].into_iter().find(|field| place.get(field).is_some()) {
-        return Err(format!(
-            "only the default repository can be listed; leave out `{field}` of `{store}` and give its key alone"
-        ));
+/// Where to look; the reason when the source names nothing that can be listed.
+pub(crate) fn place(asked: &DataTemplate) -> Result<ArtifactLocation, String> {
+    let written = asked.source.artifact_paths.as_ref().filter(|written| written.is_object());
+    let written = written.ok_or("artifactPaths must say where to look, such as `s3: {key: some/prefix}`")?;
+    let place = ArtifactLocation::deserialize(written).map_err(|error| format!("artifactPaths: {error}"))?;
+    if place.http.is_some() || place.git.is_some() || !place.is_given() {
+        return Err("artifactPaths must name a key of the default repository or of an s3 bucket".to_owned());
     }
-    let key = place.get("key").or_else(|| place.get("blob")).and_then(Value::as_str).unwrap_or_default();
-    Ok(ListingRequest { namespace: namespace.to_owned(), prefix: key.to_owned() })
+    Ok(place)
 }
 
 /// Each step sees what the one before it made as `data`.
