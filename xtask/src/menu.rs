@@ -17,8 +17,9 @@ The developer's menu of Octoflow
     cargo xtask tidy                       check the house rules
     cargo xtask fmt [ARGS]                 format all crates; ARGS go to cargo fmt
     cargo xtask lint                       clippy on everything, warnings are errors
-    cargo xtask ci                         fmt --check, lint, tidy, test
+    cargo xtask ci                         fmt --check, lint, tidy, fuzz, test
     cargo xtask sim [ARGS]                 the seeded simulator; give a seed to replay it
+    cargo xtask fuzz [ARGS]                texts against everything that reads them, for a minute
     cargo xtask bench [ROWS]               the benchmark table, or only the named rows
     cargo xtask help                       this text";
 
@@ -31,6 +32,7 @@ pub enum Entry {
     Lint,
     Ci,
     Sim,
+    Fuzz,
     Bench,
     Help,
 }
@@ -48,6 +50,7 @@ pub fn read(words: &[String]) -> Result<(Entry, &[String])> {
         "lint" => Entry::Lint,
         "ci" => Entry::Ci,
         "sim" => Entry::Sim,
+        "fuzz" => Entry::Fuzz,
         "bench" => Entry::Bench,
         "help" | "-h" | "--help" => Entry::Help,
         other => bail!("`{other}` is not on the menu"),
@@ -68,6 +71,7 @@ pub fn run(entry: Entry, rest: &[String]) -> Result<()> {
         Entry::Lint => lint(),
         Entry::Ci => ci(),
         Entry::Sim => testkit("sim", rest),
+        Entry::Fuzz => fuzz(rest),
         Entry::Bench => testkit("bench", rest),
         Entry::Help => {
             println!("{HELP}");
@@ -129,7 +133,15 @@ fn ci() -> Result<()> {
     fmt(&["--check".to_owned()])?;
     lint()?;
     tidy()?;
+    fuzz(&[])?;
     test(&[])
+}
+
+/// Built like the tests: with the checks that only unoptimised code has.
+fn fuzz(rest: &[String]) -> Result<()> {
+    let mut args = vec!["run", "-p", "octoflow-testkit", "--bin", "fuzz", "--"];
+    args.extend(rest.iter().map(String::as_str));
+    Step::cargo(args).run()
 }
 
 /// The simulator and the benchmarks are programs of the testkit; the menu only starts them.
@@ -190,7 +202,7 @@ mod tests {
 
     #[test]
     fn help_names_every_entry() {
-        for word in ["setup", "test", "tidy", "fmt", "lint", "ci", "sim", "bench", "help"] {
+        for word in ["setup", "test", "tidy", "fmt", "lint", "ci", "sim", "fuzz", "bench", "help"] {
             assert!(read(&words(word)).is_ok(), "{word} is not an entry");
             assert!(HELP.contains(&format!("cargo xtask {word}")), "{word} is not in the help");
         }

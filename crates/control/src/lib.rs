@@ -2,6 +2,7 @@
 //! It decides nothing itself: it carries what the engine decided to the disk, and only then to the world.
 
 mod archive;
+mod brief;
 mod cache;
 mod chance;
 mod clock;
@@ -10,6 +11,7 @@ mod house;
 pub mod keyed;
 mod known;
 mod meters;
+mod objects;
 mod pump;
 pub mod read;
 mod record;
@@ -19,7 +21,7 @@ pub use archive::write_record;
 pub use chance::{name_suffix, new_uid};
 pub use clock::now;
 pub use error::Error;
-pub use house::{Config, House, Place, Submit};
+pub use house::{Config, House, Place, Submit, owned};
 pub use meters::metrics;
 pub use octoflow_engine::schedule::Capacity;
 pub use pump::{Cut, Pump};

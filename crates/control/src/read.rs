@@ -10,7 +10,7 @@ use octoflow_model::{AttemptId, Fact, NodeIx, RunId, Time, argo::garbage::Garbag
 use octoflow_store::Reader;
 use serde_json::Value;
 
-use crate::{Error, record};
+use crate::{Error, brief, record};
 
 /// Why a node waits, or what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,39 +24,47 @@ pub struct Explanation {
 
 /// The run as people see it.
 pub fn object(reader: &Reader, run: RunId) -> Result<Value, Error> {
-    match archived(reader, run)? {
-        Some(mut record) => Ok(record["object"].take()),
-        None => Ok(status::object(&folded(reader, run)?)),
-    }
+    Ok(match kept(reader, run)? {
+        Kept::Archived(mut record) => record["object"].take(),
+        Kept::Open(run) => status::object(&run),
+    })
 }
 
 /// The artifacts that are to be deleted with the run, or before.
 pub fn garbage(reader: &Reader, run: RunId) -> Result<Vec<Garbage>, Error> {
-    match archived(reader, run)? {
-        Some(mut record) => Ok(serde_json::from_value(record["garbage"].take()).unwrap_or_default()),
-        None => Ok(garbage::of(&folded(reader, run)?)),
-    }
+    Ok(match kept(reader, run)? {
+        Kept::Archived(mut record) => serde_json::from_value(record["garbage"].take()).unwrap_or_default(),
+        Kept::Open(run) => garbage::of(&run),
+    })
+}
+
+/// A finished run for a summary, if it is archived: of its nodes only those that ended badly, and retries.
+pub fn brief(reader: &Reader, run: RunId) -> Result<Option<Value>, Error> {
+    let Some(bytes) = reader.archive(run)? else { return Ok(None) };
+    brief::object(&bytes).map(Some).map_err(|error| Error::Journal { run, why: error.to_string() })
 }
 
 /// Which attempt's log belongs to which node, by node id.
 pub fn attempts(reader: &Reader, run: RunId) -> Result<Vec<(String, AttemptId)>, Error> {
     let attempt = |task: u32| AttemptId { run, task: NodeIx(task), attempt: 0 };
-    if let Some(record) = archived(reader, run)? {
-        let tasks = record["tasks"].as_object().into_iter().flatten();
-        return Ok(tasks
-            .filter_map(|(id, at)| Some((id.clone(), attempt(u32::try_from(at.as_u64()?).ok()?))))
-            .collect());
+    if let Some(bytes) = reader.archive(run)? {
+        let tasks = brief::tasks(&bytes).map_err(|error| Error::Journal { run, why: error.to_string() })?;
+        return Ok(tasks.into_iter().map(|(id, task)| (id, attempt(task))).collect());
     }
-    let run = folded(reader, run)?;
+    let run = match folded(reader, run) {
+        // It ended between the two looks, and is in the archive now.
+        Err(Error::UnknownRun(run)) if reader.archive(run)?.is_some() => return attempts(reader, run),
+        found => found?,
+    };
     let pods = (0..run.state.nodes.len() as u32).filter(|at| run.state.node(NodeIx(*at)).kind.tasked());
     Ok(pods.map(|at| (run.state.id_of(NodeIx(at)), attempt(at))).collect())
 }
 
 pub fn explain(reader: &Reader, run: RunId) -> Result<Vec<Explanation>, Error> {
-    match archived(reader, run)? {
-        Some(record) => Ok(failures(&record["object"])),
-        None => Ok(of_open(&folded(reader, run)?, None, None)),
-    }
+    Ok(match kept(reader, run)? {
+        Kept::Archived(record) => failures(&record["object"]),
+        Kept::Open(run) => of_open(&run, None, None),
+    })
 }
 
 /// The reasons of an open run, beside what has already failed in it.
@@ -74,7 +82,8 @@ pub fn of_open(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Locks>) 
 /// What went wrong, node by node, in the order it did.
 fn failures(object: &Value) -> Vec<Explanation> {
     let nodes = object["status"]["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values());
-    let leaf = |node: &&Value| matches!(node["type"].as_str(), Some("Pod" | "Suspend" | "Skipped"));
+    let leaf =
+        |node: &&Value| matches!(node["type"].as_str(), Some("Pod" | "Container" | "HTTP" | "Suspend" | "Skipped"));
     let told = |node: &&Value| matches!(node["phase"].as_str(), Some("Failed" | "Error" | "Omitted" | "Skipped"));
     let mut found: Vec<(String, Explanation)> = nodes
         .filter(leaf)
@@ -89,6 +98,23 @@ fn failures(object: &Value) -> Vec<Explanation> {
         .collect();
     found.sort_by(|one, other| one.0.cmp(&other.0));
     found.into_iter().map(|(_, explanation)| explanation).collect()
+}
+
+/// Where a run is found.
+enum Kept {
+    Archived(Value),
+    Open(Box<Run>),
+}
+
+fn kept(reader: &Reader, run: RunId) -> Result<Kept, Error> {
+    if let Some(record) = archived(reader, run)? {
+        return Ok(Kept::Archived(record));
+    }
+    match folded(reader, run) {
+        // It may have ended between the two looks, and then it is in the archive now.
+        Err(Error::UnknownRun(run)) => archived(reader, run)?.map(Kept::Archived).ok_or(Error::UnknownRun(run)),
+        found => found.map(|run| Kept::Open(Box::new(run))),
+    }
 }
 
 fn archived(reader: &Reader, run: RunId) -> Result<Option<Value>, Error> {

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
     sync::mpsc::{self, Sender},
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use octoflow_engine::{argo::garbage, engine::World};
@@ -22,7 +23,10 @@ use serde_json::{Value, json};
 use crate::Error;
 
 /// After so many times somebody must look at it.
-const TRIES: u32 = 10;
+const TRIES: u32 = 12;
+/// The pause after the first try; each further one is twice as long, up to a day.
+const PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 /// When so many fail one after the other, the rest waits for a better moment.
 const PATIENCE: u32 = 3;
 
@@ -83,6 +87,9 @@ pub(crate) fn leftovers(data_dir: &Path, reader: &Reader) -> Result<Vec<Doomed>,
         else {
             continue;
         };
+        if doomed.tries > 0 && rested(&entry.path()) < pause(doomed.tries) {
+            continue;
+        }
         let row = reader.run(RunId(doomed.run))?;
         let due = match doomed.strategy {
             GcStrategy::OnWorkflowDeletion => row.is_none(),
@@ -96,6 +103,17 @@ pub(crate) fn leftovers(data_dir: &Path, reader: &Reader) -> Result<Vec<Doomed>,
     }
     found.sort_by_key(|doomed| doomed.run);
     Ok(found)
+}
+
+/// A server that is away must not slow down every run after.
+fn pause(tries: u32) -> Duration {
+    PAUSE.saturating_mul(1 << tries.saturating_sub(1).min(20)).min(LONGEST_PAUSE)
+}
+
+/// How long nobody has tried.
+fn rested(path: &Path) -> Duration {
+    let written = fs::metadata(path).and_then(|about| about.modified());
+    written.ok().and_then(|at| at.elapsed().ok()).unwrap_or_default()
 }
 
 /// Writes down what must go with a run, before the run goes.
@@ -251,5 +269,103 @@ fn strike(holder: &mut Value, gone: &[Garbage]) {
         if gone.iter().any(same) {
             artifact["deleted"] = json!(true);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use octoflow_model::task::StoredArtifact;
+    use octoflow_store::{RunRow, RunUpdate};
+
+    use super::*;
+
+    fn garbage(key: &str) -> Garbage {
+        let artifact = StoredArtifact {
+            digest: format!("sha256:{}", "a".repeat(64)),
+            key: key.to_owned(),
+            ..StoredArtifact::default()
+        };
+        Garbage { node: "n".to_owned(), name: key.to_owned(), strategy: GcStrategy::OnWorkflowCompletion, artifact }
+    }
+
+    /// A store with one run, finished or not.
+    fn store(dir: &Path, finished: bool) -> Store {
+        let store = Store::open(dir).unwrap();
+        let run = RunId(1);
+        let row = RunRow::new(run, "ns", "Workflow", "w", "u", octoflow_model::Time(1));
+        store.commit_wait(Batch::from(Change::NewRun(Box::new(row)))).unwrap();
+        if finished {
+            let record = json!({
+                "object": {"status": {"conditions": [], "nodes": {"n": {"outputs": {"artifacts": [
+                    {"name": "k", "local": {"key": "k", "digest": format!("sha256:{}", "a".repeat(64))}},
+                    {"name": "other", "local": {"key": "other", "digest": "x"}},
+                ]}}, "m": {}}}},
+                "garbage": [garbage("k")],
+            });
+            let archive = Archive::pack(record.to_string().as_bytes());
+            store.commit_wait(Batch::from(Change::Finish { run, archive, row: RunUpdate::default() })).unwrap();
+        }
+        store
+    }
+
+    #[test]
+    fn what_was_written_down_before_a_crash_is_deleted_by_the_next_house() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = store(dir.path(), true);
+        Doomed::new(RunId(1), "ns", GcStrategy::OnWorkflowCompletion, vec![garbage("k")]).write(dir.path()).unwrap();
+        let reader = store.reader().unwrap();
+        let found = leftovers(dir.path(), &reader).unwrap();
+        assert_eq!(found.len(), 1);
+        let carrier = Carrier::new(dir.path(), Policy::strict());
+        for doomed in found {
+            assert_eq!(sweep(doomed.mission(&World::default()), &carrier, &store, dir.path()), [""; 0]);
+        }
+        let record: Value =
+            serde_json::from_slice(&store.reader().unwrap().archive(RunId(1)).unwrap().unwrap()).unwrap();
+        let artifacts = &record["object"]["status"]["nodes"]["n"]["outputs"]["artifacts"];
+        assert_eq!((&artifacts[0]["deleted"], &artifacts[1]["deleted"]), (&json!(true), &Value::Null));
+        assert_eq!(record["object"]["status"]["nodes"]["m"], json!({}), "nothing is invented");
+        let processed = &record["object"]["status"]["artifactGCStatus"]["strategiesProcessed"];
+        assert_eq!(processed["OnWorkflowCompletion"], true);
+        assert_eq!(record["garbage"], json!([]));
+        assert!(leftovers(dir.path(), &reader).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_deleted_is_told_and_waits_for_another_day() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = store(dir.path(), true);
+        let mut item = garbage("k");
+        item.artifact.noted =
+            Some(json!({"s3": {"bucket": "b", "key": "k", "accessKeySecret": {"name": "gone", "key": "a"}}}));
+        let doomed = Doomed::new(RunId(1), "ns", GcStrategy::OnWorkflowCompletion, vec![item]);
+        doomed.write(dir.path()).unwrap();
+        let carrier = Carrier::new(dir.path(), Policy::strict());
+        let warnings = sweep(doomed.mission(&World::default()), &carrier, &store, dir.path());
+        assert!(warnings[0].contains("Secret 'gone'"), "{warnings:?}");
+        let record: Value =
+            serde_json::from_slice(&store.reader().unwrap().archive(RunId(1)).unwrap().unwrap()).unwrap();
+        assert_eq!(record["object"]["status"]["conditions"][0]["type"], "ArtifactGCError");
+        let kept = dir.path().join("artifacts/doomed/1-OnWorkflowCompletion.json");
+        assert!(kept.exists());
+        let reader = store.reader().unwrap();
+        assert!(leftovers(dir.path(), &reader).unwrap().is_empty(), "not again at once");
+        let past = std::time::SystemTime::now() - Duration::from_secs(3600);
+        fs::File::options().write(true).open(kept).unwrap().set_modified(past).unwrap();
+        assert_eq!(leftovers(dir.path(), &reader).unwrap().len(), 1);
+        assert_eq!((pause(1), pause(2), pause(40)), (PAUSE, PAUSE * 2, LONGEST_PAUSE));
+    }
+
+    #[test]
+    fn an_open_run_keeps_its_artifacts_and_a_run_that_is_there_what_goes_with_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = store(dir.path(), false);
+        Doomed::new(RunId(1), "ns", GcStrategy::OnWorkflowCompletion, vec![garbage("k")]).write(dir.path()).unwrap();
+        doom_with_run(dir.path(), RunId(1), "ns", vec![garbage("k")]).unwrap();
+        assert!(leftovers(dir.path(), &store.reader().unwrap()).unwrap().is_empty());
+        store.commit_wait(Batch::from(Change::DeleteRun { run: RunId(1) })).unwrap();
+        assert_eq!(leftovers(dir.path(), &store.reader().unwrap()).unwrap().len(), 2);
+        assert_eq!(sweep_deleted(&store, dir.path(), Policy::strict()), [""; 0]);
+        assert!(leftovers(dir.path(), &store.reader().unwrap()).unwrap().is_empty());
     }
 }

@@ -2,6 +2,7 @@
 //! Planning is level-triggered: a visit looks at a node as it is and decides what is missing, so visiting twice decides nothing twice.
 
 pub mod admit;
+pub mod condition;
 pub mod duration;
 pub mod explain;
 pub mod fields;
@@ -12,19 +13,23 @@ pub mod node;
 pub mod outlook;
 pub mod program;
 pub mod refer;
+pub mod resource;
 pub mod run;
 pub mod status;
 
+mod answer;
 mod arguments;
 mod begin;
 mod call;
 mod command;
 mod daemon;
 mod dag;
+mod data;
 mod expand;
 mod fold;
 mod follow;
 mod hook;
+mod http;
 mod instance;
 mod leaf;
 mod locate;
@@ -35,6 +40,7 @@ mod meter;
 mod outputs;
 mod pod;
 mod retry;
+mod room;
 mod scope;
 mod sequence;
 mod steps;
@@ -44,5 +50,6 @@ mod task;
 mod turn;
 mod usage;
 
+pub(crate) use room::{MOST_BYTES, MOST_NODES};
 pub use run::{Run, State};
 pub use turn::Turn;

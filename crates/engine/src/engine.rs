@@ -25,10 +25,24 @@ pub enum Keyed {
 }
 
 /// What runs can refer to beside their own manifest.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct World {
     keyed: BTreeMap<(Keyed, String, String), KeyedData>,
     pub(crate) meters: Meters,
+    /// How many nodes a run may have, and how many bytes of names and values.
+    pub(crate) most_nodes: usize,
+    pub(crate) most_bytes: u64,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self {
+            keyed: BTreeMap::new(),
+            meters: Meters::default(),
+            most_nodes: crate::argo::MOST_NODES,
+            most_bytes: crate::argo::MOST_BYTES,
+        }
+    }
 }
 
 impl World {
@@ -77,6 +91,12 @@ impl Engine {
         }
     }
 
+    /// Lets runs have fewer nodes, and fewer bytes of names and values, than they may have anyway.
+    pub fn limit_runs(&mut self, nodes: usize, bytes: u64) {
+        self.world.most_nodes = nodes.min(crate::argo::MOST_NODES);
+        self.world.most_bytes = bytes.min(crate::argo::MOST_BYTES);
+    }
+
     pub fn put_keyed(&mut self, kind: Keyed, namespace: &str, name: &str, data: KeyedData) {
         let slot = self.world.keyed.entry((kind, namespace.to_owned(), name.to_owned())).or_default();
         // A cache that is given anew keeps what runs have put into it.
@@ -87,6 +107,11 @@ impl Engine {
             }
         }
         // It may hold a semaphore's limit. Whoever may go now goes with the next input.
+        self.locks.look_again();
+    }
+
+    pub fn remove_keyed(&mut self, kind: Keyed, namespace: &str, name: &str) {
+        self.world.keyed.remove(&(kind, namespace.to_owned(), name.to_owned()));
         self.locks.look_again();
     }
 
@@ -144,7 +169,9 @@ impl Engine {
             Input::Command { run, command } => self.command(run, &command, now, &mut outcome),
             Input::Report(report) => {
                 let run = report.attempt().run;
-                if let (Report::Ended { attempt, .. }, false) = (&report, self.runs.contains_key(&run)) {
+                if let (Report::Ended { attempt, .. } | Report::Answered { attempt, .. }, false) =
+                    (&report, self.runs.contains_key(&run))
+                {
                     // Its run is over and gone; only the runtime still remembers it.
                     outcome.orders.push(Order::Forget { attempt: *attempt });
                 }
@@ -239,10 +266,10 @@ impl Engine {
                     continue;
                 }
                 if leaf == Leaf::Queued {
-                    self.scheduler.enqueue(task, run.priority(node), run.resources(node));
+                    enqueue(&mut self.scheduler, run, task);
                     continue;
                 }
-                if !run.state.node(node).daemoned {
+                if !run.asks(node) && !run.state.node(node).daemoned {
                     self.scheduler.adopt(task, run.resources(node));
                 }
                 let mut turn = Turn::new(run, now, &self.world);
@@ -304,7 +331,7 @@ impl Engine {
             }
         }
         for node in run.take_queued() {
-            self.scheduler.enqueue(TaskRef { run: id, node }, run.priority(node), run.resources(node));
+            enqueue(&mut self.scheduler, run, TaskRef { run: id, node });
         }
         self.wakes.extend(run.take_wakes().into_iter().map(|(at, node)| (at, id, node)));
         if !facts.is_empty() {
@@ -343,6 +370,15 @@ impl Engine {
             let Some(task) = picked else { return };
             self.turn(task.run, now, outcome, |turn| turn.launch(task.node));
         }
+    }
+}
+
+/// Requests wait for nobody: one that waits for another run must not hold the room that run needs.
+fn enqueue(scheduler: &mut Scheduler, run: &Run, task: TaskRef) {
+    if run.asks(task.node) {
+        scheduler.enqueue_weightless(task);
+    } else {
+        scheduler.enqueue(task, run.priority(task.node), run.resources(task.node));
     }
 }
 

@@ -5,8 +5,9 @@
 mod calendar;
 pub mod depends;
 mod digest;
-mod encode;
+pub(crate) mod encode;
 mod error;
+pub mod jq;
 mod json;
 pub mod lang;
 mod nearest;

@@ -6,6 +6,7 @@ pub mod argo;
 pub mod engine;
 pub mod expr;
 pub mod input;
+pub mod jsonpath;
 pub mod locks;
 pub mod meters;
 pub mod schedule;

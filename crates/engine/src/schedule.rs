@@ -1,7 +1,7 @@
 //! The scheduler's first form: which waiting task goes next, and whether there is room for it.
 //! It knows no dialect. Order is priority, then first come; the head is never overtaken, so nothing starves.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use octoflow_model::{NodeIx, RunId, task::Resources};
 
@@ -27,6 +27,8 @@ pub struct Scheduler {
     used: Resources,
     waiting: BTreeMap<Rank, (TaskRef, Resources)>,
     running: HashMap<TaskRef, Resources>,
+    /// Tasks that need nothing of the machine; they never wait behind one that does.
+    weightless: VecDeque<TaskRef>,
     arrivals: u64,
 }
 
@@ -44,7 +46,14 @@ pub enum Shortage {
 
 impl Scheduler {
     pub fn new(capacity: Capacity) -> Self {
-        Self { capacity, used: Resources::default(), waiting: BTreeMap::new(), running: HashMap::new(), arrivals: 0 }
+        Self {
+            capacity,
+            used: Resources::default(),
+            waiting: BTreeMap::new(),
+            running: HashMap::new(),
+            weightless: VecDeque::new(),
+            arrivals: 0,
+        }
     }
 
     pub fn capacity(&self) -> Capacity {
@@ -57,8 +66,18 @@ impl Scheduler {
         self.waiting.insert(Rank(-i64::from(priority), self.arrivals), (task, self.fitted(resources)));
     }
 
+    /// A task that needs nothing of the machine goes as soon as it is asked for, and never counts as running.
+    pub fn enqueue_weightless(&mut self, task: TaskRef) {
+        self.weightless.push_back(task);
+    }
+
     /// The next task that can go now; it counts as running from here on. `still_waiting` drops those that no longer do.
     pub fn pick(&mut self, mut still_waiting: impl FnMut(TaskRef) -> bool) -> Option<TaskRef> {
+        while let Some(task) = self.weightless.pop_front() {
+            if still_waiting(task) {
+                return Some(task);
+            }
+        }
         while let Some(entry) = self.waiting.first_entry() {
             let (task, resources) = *entry.get();
             if !still_waiting(task) {
@@ -93,7 +112,7 @@ impl Scheduler {
     }
 
     pub fn waiting(&self) -> usize {
-        self.waiting.len()
+        self.waiting.len() + self.weightless.len()
     }
 
     /// Why the head of the queue waits, and which task that is.

@@ -51,6 +51,8 @@ pub struct Field {
     pub support: Support,
     /// What the field is for, in one sentence without a full stop.
     pub about: &'static str,
+    /// What to write in place of a field that will never be accepted.
+    pub instead: Option<&'static str>,
 }
 
 /// What becomes of a field.
@@ -97,16 +99,21 @@ pub static EMPTY: Shape = Shape::Object(&[]);
 
 impl Field {
     pub const fn yes(name: &'static str, shape: &'static Shape, about: &'static str) -> Self {
-        Self { name, shape, support: Support::Yes, about }
+        Self { name, shape, support: Support::Yes, about, instead: None }
     }
 
     /// Accepted with a warning; `why` completes "… is accepted but has no effect: ".
     pub const fn ignored(name: &'static str, why: &'static str, about: &'static str) -> Self {
-        Self { name, shape: &ANY, support: Support::Ignored(why), about }
+        Self { name, shape: &ANY, support: Support::Ignored(why), about, instead: None }
     }
 
     pub const fn refused(name: &'static str, about: &'static str) -> Self {
-        Self { name, shape: &ANY, support: Support::Refused, about }
+        Self { name, shape: &ANY, support: Support::Refused, about, instead: None }
+    }
+
+    /// Refused for good; `instead` says in one sentence what does the same here.
+    pub const fn refused_for(name: &'static str, about: &'static str, instead: &'static str) -> Self {
+        Self { name, shape: &ANY, support: Support::Refused, about, instead: Some(instead) }
     }
 }
 

@@ -42,6 +42,8 @@ pub struct Problem {
     pub message: String,
     pub help: Option<String>,
     pub path: Option<Path>,
+    /// The part of the value at the path that it is about, as it is written there.
+    pub within: Option<String>,
     pub span: Option<Span>,
     pub source: Option<Arc<Source>>,
 }
@@ -56,7 +58,7 @@ impl Problem {
     }
 
     fn new(code: &'static str, severity: Severity, message: String) -> Self {
-        Self { code, severity, message, help: None, path: None, span: None, source: None }
+        Self { code, severity, message, help: None, path: None, within: None, span: None, source: None }
     }
 
     /// Adds what to do about it.
@@ -69,7 +71,11 @@ impl Problem {
     /// Points at a value of a document, or its nearest ancestor.
     #[must_use]
     pub fn at_value(mut self, document: &Document, path: &Path) -> Self {
-        self.span = Some(document.places.value(path));
+        let span = document.places.value(path);
+        // A long text is no place; the line inside it is. What is escaped there is told by the whole.
+        let part = self.within.as_deref().filter(|part| !part.is_empty());
+        let found = part.and_then(|part| Some((document.source.slice(span).find(part)?, part.len())));
+        self.span = Some(found.map_or(span, |(at, length)| document.source.span(span.offset + at, length)));
         self.source = Some(Arc::clone(&document.source));
         self.path = Some(path.clone());
         self

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{
     argo::{ArtifactLocation, NodeKind, Phase, RunPhase, Shutdown},
-    ids::NodeIx,
+    ids::{NodeIx, RunId},
     lock::Claim,
     meter::Metered,
     order::Fetched,
@@ -184,6 +184,9 @@ pub struct Submission {
     /// What it refers to, as it was then.
     #[serde(default, skip_serializing_if = "Stored::is_empty")]
     pub stored: Stored,
+    /// The run that made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<RunId>,
     /// What was known about it where it was submitted.
     #[serde(default, skip_serializing_if = "Known::is_empty")]
     pub known: Known,

@@ -10,6 +10,7 @@ pub mod meta;
 pub mod meter;
 pub mod order;
 pub mod pod;
+pub mod request;
 pub mod task;
 pub mod time;
 

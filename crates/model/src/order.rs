@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ids::AttemptId,
+    request::Answer,
     task::{StoredArtifact, Task},
     time::Time,
 };
@@ -38,6 +39,8 @@ pub enum Report {
     Started { attempt: AttemptId, at: Time },
     /// It is over and whatever was wanted has been collected.
     Ended { attempt: AttemptId, at: Time, end: Box<End> },
+    /// What it asked for is answered, or will not be.
+    Answered { attempt: AttemptId, at: Time, answer: Box<Answer> },
     /// Nobody knows what became of it, and nobody will.
     Lost { attempt: AttemptId, at: Time, why: String },
     /// One of its containers began, or ended.
@@ -51,6 +54,7 @@ impl Report {
         match self {
             Self::Started { attempt, .. }
             | Self::Ended { attempt, .. }
+            | Self::Answered { attempt, .. }
             | Self::Lost { attempt, .. }
             | Self::Container { attempt, .. }
             | Self::Progress { attempt, .. } => *attempt,

@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use crate::location::Location;
 
+use crate::request::Request;
+
 /// Everything a runtime needs to run one attempt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Task {
@@ -27,6 +29,9 @@ pub struct Task {
     pub resources: Resources,
     /// How long the process group gets between the polite and the final signal.
     pub grace: Duration,
+    /// It asks for something instead of running a process; the container means nothing then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<Box<Request>>,
     /// More containers than the main one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod: Option<Box<crate::pod::Pod>>,

@@ -4,9 +4,12 @@
 use std::{path::PathBuf, str::FromStr, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValuesParser};
-use octoflow_engine::argo::fields::{KINDS, OTHER_KINDS};
+use octoflow_engine::{
+    argo::fields::{KINDS, OTHER_KINDS},
+    jsonpath::Template,
+};
 
-use crate::{jsonpath::Template, selector::Fields, span};
+use crate::{selector::Fields, span};
 
 /// One engine for batch work: runs workflow manifests on this machine, no cluster needed.
 #[derive(Debug, Parser)]

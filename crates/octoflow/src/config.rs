@@ -20,7 +20,7 @@ pub(crate) fn data_dir(flag: Option<PathBuf>) -> Result<PathBuf> {
     })
 }
 
-/// Where artifacts may be fetched from and sent to: `OCTOFLOW_EGRESS`, else what suits the user's own machine.
+/// Where requests and artifacts may go to and come from: `OCTOFLOW_EGRESS`, else what suits the user's own machine.
 pub(crate) fn egress() -> Result<Policy> {
     allowed(env::var("OCTOFLOW_EGRESS").ok().as_deref())
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use octoflow_engine::{
     argo::{
-        admit::{Surroundings, admit_template, examine},
+        admit::{Surroundings, examine, examine_template},
         fields::{CLAIM, CONFIG_MAP, SECRET, WORKFLOW_TEMPLATE},
         refer::Reach,
     },
@@ -24,7 +24,7 @@ const NAME_MISSING: &str = "OF1014";
 pub(crate) fn judge(one: &Loaded, around: &Around<'_>) -> Problems {
     let found = if is_beside(one.kind()) {
         let (mut problems, warnings) = match Reach::of_kind(one.kind()) {
-            Some(_) => admit_template(&one.value),
+            Some(_) => examine_template(&one.value, around),
             None => check_beside(one),
         };
         problems.extend(warnings);
@@ -103,6 +103,14 @@ impl<'a> Around<'a> {
     }
 }
 
+impl Around<'_> {
+    /// Only objects of the files are looked into; what earlier runs brought is believed.
+    fn has_key(&self, kind: &str, namespace: &str, name: &str, fields: &[&str], key: &str) -> bool {
+        let object = self.objects.get(&(kind, namespace, name));
+        object.is_none_or(|object| fields.iter().any(|field| object[*field].get(key).is_some()))
+    }
+}
+
 impl Surroundings for Around<'_> {
     fn has_config_map(&self, namespace: &str, name: &str) -> bool {
         self.has("ConfigMap", namespace, name)
@@ -115,6 +123,15 @@ impl Surroundings for Around<'_> {
     fn has_claim(&self, namespace: &str, name: &str) -> bool {
         self.has("PersistentVolumeClaim", namespace, name)
     }
+
+    fn has_config_key(&self, namespace: &str, name: &str, key: &str) -> bool {
+        self.has_key("ConfigMap", namespace, name, &["data", "binaryData"], key)
+    }
+
+    fn has_secret_key(&self, namespace: &str, name: &str, key: &str) -> bool {
+        self.has_key("Secret", namespace, name, &["data", "stringData"], key)
+    }
+
     fn template(&self, reach: Reach, namespace: &str, name: &str) -> Option<Value> {
         let namespace = shelf(reach, namespace);
         if let Some(object) = self.objects.get(&(reach.kind(), namespace, name)) {

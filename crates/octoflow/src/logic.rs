@@ -2,6 +2,7 @@
 //! the workflow against these stubs, and the clock jumps from event to event. Nothing is started and nothing is kept.
 
 mod answer;
+mod crew;
 mod drive;
 mod expect;
 mod format;

@@ -7,7 +7,6 @@ mod commands;
 mod config;
 mod exit;
 mod follow;
-mod jsonpath;
 mod judge;
 mod lines;
 mod load;

@@ -7,10 +7,12 @@ mod items;
 mod keys;
 mod pack;
 mod store;
+mod text;
 mod unpack;
 
 pub(crate) use carrier::Alive;
 pub use carrier::{Carrier, Error as CarrierError};
 pub(crate) use pack::{keep_log, save};
 pub use store::{Error, Store};
+pub use text::text;
 pub(crate) use unpack::{Parcel, place};

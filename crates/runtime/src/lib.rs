@@ -2,8 +2,10 @@
 //! A runtime obeys orders and reports what happens; it never decides what should run.
 
 pub mod artifacts;
+pub mod calls;
 pub mod egress;
 pub mod logs;
 pub mod null;
 pub mod port;
 pub mod process;
+pub mod route;

@@ -1,5 +1,7 @@
-//! Tools that attack the house: a seeded simulator of whole worlds, and benchmarks against yardsticks.
+//! Tools that attack the house: a seeded simulator of whole worlds, a fuzzer of texts, and benchmarks
+//! against yardsticks.
 //! For developers only; nothing that ships may depend on it.
 
 pub mod bench;
+pub mod fuzz;
 pub mod sim;

@@ -11,7 +11,7 @@ mod explore;
 mod failure;
 mod life;
 mod manifest;
-mod runtime;
+pub(crate) mod runtime;
 mod tree;
 mod watch;
 mod world;

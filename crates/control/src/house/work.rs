@@ -20,7 +20,7 @@ use octoflow_model::{AttemptId, Fact, Report, RunId, Task, Time, argo::GcStrateg
 use octoflow_store::{Archive, Batch, Change, RunRow, RunUpdate, Store};
 use serde_json::{Value, json};
 
-use super::{SharedRuntime, Watchers};
+use super::{SharedRuntime, Watcher, Watchers};
 use crate::{
     Cut, Error, Explanation, Pump, archive, cache, clock,
     keyed::KeyedObject,
@@ -37,13 +37,13 @@ pub(crate) enum Message {
     Submit {
         run: RunId,
         submission: Box<Submission>,
-        watcher: Option<Sender<Vec<Fact>>>,
+        watcher: Option<Watcher>,
         reply: Sender<Result<(), Error>>,
     },
     TakeUp {
         run: RunId,
         past: Vec<Fact>,
-        watcher: Sender<Vec<Fact>>,
+        watcher: Watcher,
         reply: Sender<Result<(), Error>>,
     },
     Command {
@@ -55,9 +55,15 @@ pub(crate) enum Message {
         object: Box<KeyedObject>,
         reply: Sender<Result<(), Error>>,
     },
+    Unkeyed {
+        kind: Keyed,
+        namespace: String,
+        name: String,
+        reply: Sender<Result<(), Error>>,
+    },
     Watch {
         run: RunId,
-        watcher: Sender<Vec<Fact>>,
+        watcher: Watcher,
     },
     Object {
         run: RunId,
@@ -220,6 +226,11 @@ impl Worker {
                 self.input(Input::Tick, now).ok();
                 let _ = reply.send(Ok(()));
             }
+            Message::Unkeyed { kind, namespace, name, reply } => {
+                self.pump.engine.remove_keyed(kind, &namespace, &name);
+                self.input(Input::Tick, now).ok();
+                let _ = reply.send(Ok(()));
+            }
             Message::Watch { run, watcher } => {
                 if self.pump.engine.run(run).is_some() {
                     self.watch(run, watcher);
@@ -255,7 +266,7 @@ impl Worker {
         self.pump.take(input, now, |run| watched.contains(&run))
     }
 
-    fn watch(&mut self, run: RunId, watcher: Sender<Vec<Fact>>) {
+    fn watch(&mut self, run: RunId, watcher: Watcher) {
         self.watched.insert(run);
         self.watchers.lock().unwrap_or_else(PoisonError::into_inner).entry(run).or_default().push(watcher);
     }
@@ -264,7 +275,7 @@ impl Worker {
         &mut self,
         run: RunId,
         submission: Box<Submission>,
-        watcher: Option<Sender<Vec<Fact>>>,
+        watcher: Option<Watcher>,
         now: Time,
     ) -> Result<(), Error> {
         let (namespace, name) = (submission.namespace.clone(), submission.name.clone());
@@ -335,7 +346,7 @@ impl Worker {
             let mut watchers = watchers.lock().unwrap_or_else(PoisonError::into_inner);
             for (run, facts) in watched {
                 if let Some(list) = watchers.get_mut(&run) {
-                    list.retain(|watcher| watcher.send(facts.clone()).is_ok());
+                    list.retain(|watcher| watcher.tell(&facts));
                 }
             }
             for run in ended {
@@ -413,6 +424,7 @@ fn new_row(run: &Run) -> RunRow {
         progress: progress(run),
         priority: i64::from(run.program.workflow.spec.priority.unwrap_or(0)),
         parameters: json!(parameters).to_string(),
+        parent: state.parent,
         ..RunRow::new(run.id, &state.namespace, KIND, &state.name, &state.uid, state.created)
     }
 }

@@ -1,6 +1,7 @@
 //! Admission of a Workflow: the one door through which a manifest becomes something the engine may run.
 //! It finds everything that is wrong at once, each with its place, and changes nothing.
 
+mod alone;
 mod ancestry;
 mod argument;
 mod book;
@@ -10,6 +11,7 @@ mod cycle;
 mod dag;
 mod endless;
 mod expression;
+mod handed;
 mod hook;
 mod item;
 mod loaded;
@@ -20,17 +22,19 @@ mod name;
 mod output;
 mod pod;
 mod report;
+mod request;
 mod scope;
 mod spec;
 mod tag;
 mod template;
+mod unused;
 mod variable;
 mod volume;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use octoflow_manifest::{Path, Problem, Problems, Segment, Severity};
 use octoflow_model::{argo::Workflow, fact::Stored};
@@ -49,7 +53,7 @@ use super::{
 };
 use crate::{expr::nearest, shape};
 
-pub use self::{item::MOST_ITEMS, name::LONGEST_WORKFLOW_NAME};
+pub use self::{alone::examine_template, item::MOST_ITEMS, name::LONGEST_WORKFLOW_NAME, unused::unused};
 
 /// A workflow that may run. Only [`admit`] makes one.
 #[derive(Debug, Clone)]
@@ -86,6 +90,16 @@ pub trait Surroundings {
     fn has_config_map(&self, namespace: &str, name: &str) -> bool;
     fn has_secret(&self, namespace: &str, name: &str) -> bool;
     fn has_claim(&self, namespace: &str, name: &str) -> bool;
+    /// Whether a ConfigMap that is there has this key; believed where nobody looks inside.
+    fn has_config_key(&self, namespace: &str, name: &str, key: &str) -> bool {
+        let _ = (namespace, name, key);
+        true
+    }
+    /// Whether a Secret that is there has this key.
+    fn has_secret_key(&self, namespace: &str, name: &str, key: &str) -> bool {
+        let _ = (namespace, name, key);
+        true
+    }
     /// The WorkflowTemplate or ClusterWorkflowTemplate of this name, as it was given.
     fn template(&self, reach: Reach, namespace: &str, name: &str) -> Option<Value>;
     fn template_names(&self, reach: Reach, namespace: &str) -> Vec<String>;
@@ -110,9 +124,33 @@ pub fn examine(object: &Value, others: &dyn Surroundings) -> Result<Admitted, Pr
             format!("`{key}` is read as `apiVersion`")
         });
     }
-    let gathered = refer::gather(&manifest, others);
     label(&mut manifest);
-    let mut whole = merge::effective(&manifest, &gathered.stored);
+    let read = look(&manifest, &broken, Standing::Run, others, &mut report);
+    report.verdict().map(|warnings| {
+        let (workflow, stored) = read.expect("a manifest that cannot be read has a problem");
+        Admitted { workflow, manifest, stored, warnings }
+    })
+}
+
+/// As what an object is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// It is to run as it is.
+    Run,
+    /// A WorkflowTemplate: whoever uses it brings arguments, labels and outputs of its own.
+    Template,
+}
+
+/// Everything that takes more than one field to judge. The manifest has the shape of a Workflow.
+fn look(
+    manifest: &Value,
+    broken: &[Path],
+    standing: Standing,
+    others: &dyn Surroundings,
+    report: &mut Report,
+) -> Option<(Workflow, Stored)> {
+    let gathered = refer::gather(manifest, others);
+    let mut whole = merge::effective(manifest, &gathered.stored);
     let defaults = whole["spec"].get("templateDefaults").cloned();
     let filled = |template: &Value| match &defaults {
         Some(defaults) => merge::with_defaults(template, defaults),
@@ -130,7 +168,7 @@ pub fn examine(object: &Value, others: &dyn Surroundings) -> Result<Admitted, Pr
             // elsewhere, the manifest is still not let in.
             let root = Path::root();
             report.error(&At::base(&root), shape::code::WRONG_TYPE, || format!("the manifest cannot be read: {error}"));
-            return Err(report.verdict().err().unwrap_or_default());
+            return None;
         }
     };
     let borrowed: Vec<Borrowed> = gathered
@@ -143,22 +181,25 @@ pub fn examine(object: &Value, others: &dyn Surroundings) -> Result<Admitted, Pr
             template: filled(template),
         })
         .collect();
-    let book = Book::open(templates(&whole), &borrowed, &broken);
+    let book = Book::open(templates(&whole), &borrowed, broken);
     let graphs: Vec<Option<Graph<'_>>> = book.entries.iter().map(Graph::of).collect();
-    let mut subject = Subject::new(&workflow, &whole, &broken, &book, &graphs);
+    let mut subject = Subject::new(&workflow, &whole, broken, &book, &graphs);
     subject.open = gathered.open;
-    spec::check(&subject, &mut report);
+    subject.partial = gathered.open || gathered.partial;
+    subject.standing = standing;
+    spec::check(&subject, report);
     for index in 0..book.entries.len() {
-        template::check(&subject, index, &mut report);
+        template::check(&subject, index, report);
     }
-    meter::check(&subject, &mut report);
-    variable::check(&subject, &mut report);
-    endless::check(&subject, &mut report);
-    loaded::check(&subject, others, &mut report);
-    elsewhere(&manifest, &gathered, &mut report);
+    meter::check(&subject, report);
+    handed::check(&subject, report);
+    variable::check(&subject, report);
+    endless::check(&subject, report);
+    loaded::check(&subject, others, report);
+    elsewhere(manifest, &gathered, report);
     let stored = gathered.stored;
     report.absorb(gathered.problems, gathered.warnings);
-    report.verdict().map(|warnings| Admitted { workflow, manifest, stored, warnings })
+    Some((workflow, stored))
 }
 
 /// Judges a WorkflowTemplate or ClusterWorkflowTemplate by itself: its shape and its names. What depends on who uses it
@@ -199,7 +240,9 @@ fn label(manifest: &mut Value) {
 
 /// What was found in templates that stand elsewhere is told at the places that refer to them.
 fn elsewhere(manifest: &Value, gathered: &Gathered, report: &mut Report) {
-    let places: BTreeSet<&Path> = gathered.places.values().collect();
+    let places: BTreeMap<&Path, &str> = gathered.places.iter().map(|(key, place)| (place, key.as_str())).collect();
+    let merged_from = &manifest["spec"]["workflowTemplateRef"];
+    let whole = |reach: Reach, name: &str| format!("in {} '{}': ", reach.kind(), shape::short(name));
     let reference = Path(vec!["spec".into(), "workflowTemplateRef".into()]);
     let merged = gathered.stored.spec.is_some();
     report.relocate(|path| {
@@ -207,9 +250,13 @@ fn elsewhere(manifest: &Value, gathered: &Gathered, report: &mut Report) {
             && path.segments().first() == Some(&Segment::from("spec"))
             && matches!(path.segments().get(1), Some(Segment::Key(key)) if manifest["spec"].get(&**key).is_none());
         if from_template {
-            return Some(reference.clone());
+            let reach = Reach::of(merged_from["clusterScope"] == true);
+            return Some((reference.clone(), whole(reach, merged_from["name"].as_str().unwrap_or_default())));
         }
-        places.iter().find(|place| path.starts_with(place)).map(|place| (*place).clone())
+        let (place, key) = places.iter().find(|(place, _)| path.starts_with(place))?;
+        let home = refer::reference(key);
+        let told = home.map(|home| whole(Reach::of(home.cluster_scope), &home.name)).unwrap_or_default();
+        Some(((*place).clone(), told))
     });
 }
 
@@ -227,6 +274,9 @@ struct Subject<'a> {
     open_volumes: bool,
     /// Some of what it refers to is not there or cannot be read; nothing can be said about names then.
     open: bool,
+    /// Some template it calls is not there or cannot be read; what that one exports is not known.
+    partial: bool,
+    standing: Standing,
 }
 
 impl<'a> Subject<'a> {
@@ -240,7 +290,9 @@ impl<'a> Subject<'a> {
         let claims = workflow.spec.volume_claim_templates.iter().filter_map(|claim| claim.metadata.name.as_deref());
         let volumes: HashSet<&str> =
             workflow.spec.volumes.iter().map(|volume| volume.name.as_str()).chain(claims).collect();
-        let mut subject = Self { workflow, manifest, broken, book, graphs, volumes, open_volumes: false, open: false };
+        let (open_volumes, open, standing) = (false, false, Standing::Run);
+        let mut subject =
+            Self { workflow, manifest, broken, book, graphs, volumes, open_volumes, open, partial: false, standing };
         subject.open_volumes = subject.volumes.iter().any(|name| name::has_variables(name))
             || subject.broken_at(&["spec", "volumes"])
             || subject.broken_at(&["spec", "volumeClaimTemplates"]);

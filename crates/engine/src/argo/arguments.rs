@@ -34,6 +34,7 @@ impl Turn<'_> {
             if let Some(choices) = &parameter.choices
                 && !choices.iter().any(|choice| choice.0 == value)
             {
+                let value = crate::shape::short(&value);
                 return Err(format!("inputs.parameters.{}: '{value}' is not in its enum list", parameter.name));
             }
             inputs.parameters.push((parameter.name.clone(), value));

@@ -14,6 +14,7 @@ use super::{
     instance::Instance,
     program::{Place, Recipe, inline_key},
     refer::{self, Reach},
+    room,
     scope::Scope,
     substitute::{Missing, fill},
     turn::Turn,
@@ -217,6 +218,11 @@ impl Turn<'_> {
             return self
                 .born_wrong(birth, format!("Maximum recursion depth exceeded: calls may nest {MAX_DEPTH} deep"));
         }
+        let full = room::full(self.run.state.nodes.len(), self.world.most_nodes);
+        let heavy = || room::refuse(self.run.state.weight, room::of_inputs(&inputs), self.world.most_bytes);
+        if let Some(why) = full.or_else(heavy) {
+            return self.born_wrong(birth, why);
+        }
         if !matches!(birth.role, Role::Attempt(_)) && self.run.program.retry(&recipe.template).is_some() {
             let mut added = self.added(birth, NodeKind::Retry, Phase::Running, Some(recipe), inputs);
             bar(&mut added, recipe);
@@ -349,6 +355,10 @@ pub(super) fn kind_of(template: &Template) -> Option<NodeKind> {
         Some(NodeKind::Dag)
     } else if template.suspend.is_some() {
         Some(NodeKind::Suspend)
+    } else if template.http.is_some() {
+        Some(NodeKind::Http)
+    } else if template.resource.is_some() || template.data.is_some() {
+        Some(NodeKind::Pod)
     } else {
         None
     }

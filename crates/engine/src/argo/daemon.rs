@@ -18,7 +18,7 @@ impl Run {
     /// The node is to stay up once it runs. Only what a step or task calls has somebody beside it; an entrypoint, a
     /// handler or a hook runs to its end.
     pub(super) fn is_daemon(&self, at: NodeIx) -> bool {
-        self.recipe_of(at).template.daemon == Some(true) && self.site_of(at).is_some()
+        self.recipe_of(at).template.daemon == Some(true) && !self.asks(at) && self.site_of(at).is_some()
     }
 }
 

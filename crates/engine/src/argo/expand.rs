@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::{
     program::Place,
+    room,
     scope::Scope,
     sequence,
     substitute::{Missing, fill, fill_value},
@@ -34,12 +35,18 @@ impl Turn<'_> {
         if !call.looped() {
             return Loop::None;
         }
+        if let Some(why) = room::full(self.run.state.nodes.len(), self.world.most_nodes) {
+            return Loop::Wrong(why);
+        }
         match items(call, &self.frame_scope(frame, &instance)) {
             Ok(items) if items.is_empty() => Loop::Skip("Skipped, empty params".to_owned()),
             Ok(items) if items.len() > MAX_ITEMS => {
                 Loop::Wrong(format!("the loop has {} items; at most {MAX_ITEMS} are allowed", items.len()))
             }
-            Ok(items) => Loop::Items(items),
+            Ok(items) => match room::refuse(self.run.state.weight, room::of_items(&items), self.world.most_bytes) {
+                Some(why) => Loop::Wrong(why),
+                None => Loop::Items(items),
+            },
             // A call that is not to run need not have a list.
             Err(message) => self.skips_whole(frame, &instance, call).map_or(Loop::Wrong(message), Loop::Skip),
         }

@@ -69,6 +69,8 @@ pub enum Reason {
         open: u32,
         still_to_start: usize,
     },
+    /// All its work is done and its daemons are being ended.
+    Daemons(usize),
     /// Cannot start more: a limit is reached.
     Parallelism {
         limit: u64,
@@ -110,6 +112,8 @@ impl fmt::Display for Reason {
             Self::Children { open, still_to_start } => {
                 write!(f, "waits for {open} of its nodes, {still_to_start} more are still to start")
             }
+            Self::Daemons(1) => write!(f, "waits for its daemon to end"),
+            Self::Daemons(count) => write!(f, "waits for its {count} daemons to end"),
             Self::Parallelism { limit, active, whose } => {
                 write!(f, "{whose} allows {limit} at a time and {active} are active")
             }
@@ -192,6 +196,10 @@ fn kept(run: &Run, node: Option<NodeIx>, lock: &Lock, locks: Option<&Locks>) -> 
 fn reason(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> Option<Reason> {
     let state = &run.state;
     let node = state.node(at);
+    let leaving = state.daemons.get(&at).filter(|daemons| daemons.iter().any(|daemon| is_leaving(run, *daemon)));
+    if let Some(daemons) = leaving {
+        return Some(Reason::Daemons(daemons.len()));
+    }
     Some(match (&node.body, node.kind) {
         (Body::Leaf(Leaf::Barred), _) => return None,
         (Body::Leaf(Leaf::Queued), _) => {
@@ -221,6 +229,16 @@ fn reason(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> Option<Reason
         (Body::Steps { .. }, _) => Reason::Children { open: 1, still_to_start: 0 },
         (Body::Plain, _) => return None,
     })
+}
+
+/// A daemon that is being ended, or has ended and is followed by something.
+fn is_leaving(run: &Run, at: NodeIx) -> bool {
+    let node = run.state.node(at);
+    let last = match &node.body {
+        Body::Retry { attempts } => attempts.last().map(|last| run.state.node(*last)),
+        _ => None,
+    };
+    last.unwrap_or(node).dismissed
 }
 
 /// What keeps a node with children from starting more of them, if anything does.

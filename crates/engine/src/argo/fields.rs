@@ -9,6 +9,7 @@ mod location;
 mod lock;
 mod memo;
 mod metric;
+mod request;
 mod spec;
 mod template;
 mod volume;

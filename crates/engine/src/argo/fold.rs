@@ -11,10 +11,13 @@ use octoflow_model::{
 };
 
 use super::{
-    node::{Body, Dag, Fan, Group, Leaf, Lock, Memo, Node},
+    node::{Body, Dag, Fan, Group, Leaf, Lock, Node},
     program::Program,
+    room,
     run::{Run, State, Todo},
 };
+
+mod life;
 
 impl Run {
     /// A run begins with what was submitted.
@@ -49,8 +52,10 @@ impl Run {
             active_children: std::collections::HashMap::new(),
             failed_children: std::collections::HashMap::new(),
             progress: (0, 0),
+            parent: submission.parent,
             following: Vec::new(),
             unmetered: None,
+            weight: 0,
         };
         let manifest = submission.manifest.to_string().into();
         let todo = Todo { run: true, ..Todo::default() };
@@ -101,6 +106,7 @@ impl Run {
             }
             Fact::Locked { node, wake, .. } => self.unbar(*node, *wake),
             Fact::Expanded { node, call, items } => {
+                self.state.weight += room::of_items(items);
                 if let Some(fan) = self.fan_mut(*node, *call) {
                     fan.items = Some(items.clone());
                 }
@@ -113,26 +119,7 @@ impl Run {
                     self.todo.wakes.push((*deadline, Some(*node)));
                 }
             }
-            Fact::Started { node, at } => {
-                let slot = &mut self.state.nodes[node.at()];
-                slot.phase = Phase::Running;
-                slot.started = *at;
-                slot.ran = true;
-                if slot.body == Body::Leaf(Leaf::Launched) {
-                    slot.body = Body::Leaf(Leaf::Running);
-                }
-                if slot.hooked {
-                    self.todo.agenda.push_back(*node);
-                }
-                self.look_at_watchers();
-            }
-            Fact::Daemoned { node } => self.stand(*node),
-            Fact::Dismissed { node } => {
-                let slot = &mut self.state.nodes[node.at()];
-                slot.body = Body::Leaf(Leaf::Stopping);
-                slot.dismissed = true;
-                slot.wake = None;
-            }
+            Fact::Started { node, at } => self.start(*node, *at),
             Fact::Progressed { node, done, total } => {
                 self.change_share(*node, |node| node.progress = Some(Box::new((*done, *total))));
             }
@@ -150,10 +137,12 @@ impl Run {
             }
             Fact::Finished(finished) => self.finish(finished),
             Fact::Settled { node } => self.settle(*node),
-            Fact::Due { node, hook } => self.state.due.entry(*node).or_default().push(hook.clone()),
-            Fact::Recalled { node, cache, key, hit } => self.recall(*node, cache, key, *hit),
-            // The cache is not the run's.
-            Fact::Memoized { .. } => {}
+            Fact::Daemoned { .. }
+            | Fact::Dismissed { .. }
+            | Fact::Due { .. }
+            | Fact::Recalled { .. }
+            | Fact::Memoized { .. }
+            | Fact::Expired { .. } => self.apply_to_life(fact),
             Fact::Exported { parameter, artifact } => {
                 if let Some((name, value)) = parameter {
                     self.state.exported.insert(name.clone(), value.clone());
@@ -174,11 +163,6 @@ impl Run {
                 self.state.shutdown = Some(*how);
                 self.look_everywhere();
             }
-            Fact::Expired { node, .. } => {
-                self.state.expired.insert(*node);
-                self.state.nodes[node.at()].wake = None;
-                self.look_everywhere();
-            }
             Fact::DeadlinePassed { .. } => {
                 self.state.deadline_passed = true;
                 self.look_everywhere();
@@ -197,6 +181,7 @@ impl Run {
 
     fn add(&mut self, added: &NodeAdded) {
         let at = NodeIx(self.state.nodes.len() as u32);
+        self.state.weight += added.name.len() as u64 + room::of_inputs(&added.inputs);
         for before in &added.after {
             self.state.nodes[before.at()].children.push(at);
         }
@@ -297,7 +282,7 @@ impl Run {
         slot.wake = wake;
         if slot.kind.tasked() {
             slot.body = Body::Leaf(Leaf::Queued);
-            self.state.active_pods += 1;
+            self.state.active_pods += u32::from(slot.kind == NodeKind::Pod);
             self.todo.queued.push(at);
         } else {
             slot.phase = Phase::Running;
@@ -348,35 +333,6 @@ impl Run {
         }
     }
 
-    fn fire(&mut self, owner: Option<NodeIx>, name: &str, hook: NodeIx) {
-        self.state.fired.entry(owner).or_default().push(hook);
-        if let Some(due) = self.state.due.get_mut(&owner) {
-            due.retain(|other| other != name);
-            if due.is_empty() {
-                self.state.due.remove(&owner);
-            }
-        }
-    }
-
-    /// Something changed that a hook may look at though it is not its own node.
-    fn look_at_watchers(&mut self) {
-        self.todo.agenda.extend(&self.todo.watchers);
-        self.todo.run |= super::hook::run_watches(&self.program.workflow.spec);
-    }
-
-    fn recall(&mut self, at: NodeIx, cache: &str, key: &str, hit: bool) {
-        let kind = if hit { super::call::kind_of(&self.recipe_of(at).template) } else { None };
-        let node = &mut self.state.nodes[at.at()];
-        node.memo = Some(Box::new(Memo { cache: cache.to_owned(), key: key.to_owned(), hit }));
-        // What has been found is not tried, so there are no attempts to stand for.
-        if let (NodeKind::Retry, Some(kind)) = (node.kind, kind) {
-            self.count(at, -1);
-            self.state.nodes[at.at()].kind = kind;
-            self.count(at, 1);
-            self.state.progress.1 += u64::from(kind.executable());
-        }
-    }
-
     fn new_body(&self, at: NodeIx) -> Body {
         let node = self.state.node(at);
         if node.phase.fulfilled() {
@@ -402,6 +358,7 @@ impl Run {
     fn finish(&mut self, finished: &NodeFinished) {
         let at = finished.node;
         self.change_share(at, |node| node.phase = finished.phase);
+        self.state.weight += room::of_outputs(&finished.outputs);
         let node = &mut self.state.nodes[at.at()];
         node.message = (!finished.message.is_empty()).then(|| finished.message.as_str().into());
         node.finished = Some(finished.at);
@@ -534,7 +491,7 @@ impl Run {
         let node = self.state.node(at);
         let (kind, boundary, counts) = (node.kind, node.boundary, node.counts_as_child());
         // Whoever waits for a lock does not take the place of one who might be able to release it.
-        if kind.tasked() && !node.barred {
+        if kind == NodeKind::Pod && !node.barred {
             self.state.active_pods = self.state.active_pods.saturating_add_signed(change);
         }
         if let (true, Some(boundary)) = (counts, boundary) {

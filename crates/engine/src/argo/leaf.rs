@@ -82,7 +82,7 @@ impl Turn<'_> {
             .then(|| self.run.state.node(at).leaf().filter(|leaf| leaf.owned_by_runtime()))
             .flatten();
         let Some(leaf) = owned else {
-            if matches!(report, Report::Ended { .. }) {
+            if matches!(report, Report::Ended { .. } | Report::Answered { .. }) {
                 self.orders.push(Order::Forget { attempt });
             }
             return;
@@ -96,6 +96,10 @@ impl Turn<'_> {
             }
             Report::Ended { end, .. } => {
                 self.ended(at, leaf, *end);
+                self.orders.push(Order::Forget { attempt });
+            }
+            Report::Answered { answer, .. } => {
+                self.answered(at, leaf, &answer);
                 self.orders.push(Order::Forget { attempt });
             }
             Report::Container { member, .. } => self.container_stands(at, &member),

@@ -181,6 +181,6 @@ impl Node {
 
     /// Counted against parallelism limits while it is not final.
     pub fn counts_as_child(&self) -> bool {
-        matches!(self.kind, NodeKind::Pod | NodeKind::Http | NodeKind::Steps | NodeKind::Dag)
+        matches!(self.kind, NodeKind::Pod | NodeKind::Steps | NodeKind::Dag)
     }
 }

@@ -2,7 +2,10 @@
 
 use octoflow_model::{
     Fact, NodeIx,
-    argo::{Artifact, Phase, Template, template::Parameter},
+    argo::{
+        Artifact, Phase, Template,
+        template::{Parameter, ValueFrom},
+    },
     fact::{OutputArtifactValue, OutputValues},
     order::{End, Found},
     task::StoredArtifact,
@@ -25,7 +28,7 @@ pub(super) fn of_leaf(template: &Template, end: &End) -> (OutputValues, Option<S
     let mut outputs = OutputValues { result: end.collected.result.clone(), ..OutputValues::default() };
     let mut missing = Vec::new();
     for parameter in &template.outputs.parameters {
-        let Some(path) = parameter.value_from.as_ref().and_then(|from| from.path.as_deref()) else { continue };
+        let Some(path) = parameter.value_from.as_ref().and_then(source) else { continue };
         let default =
             parameter.value_from.as_ref().and_then(|from| from.default.as_ref()).or(parameter.default.as_ref());
         let found = end.collected.parameters.iter().find(|(name, _)| *name == parameter.name).map(|(_, found)| found);
@@ -65,6 +68,11 @@ pub(super) fn of_leaf(template: &Template, end: &End) -> (OutputValues, Option<S
     }
     outputs.fetched.clone_from(&end.collected.fetched);
     (outputs, (!missing.is_empty()).then(|| missing.join("; ")))
+}
+
+/// Where a task's output parameter comes from: a file, or a part of an object.
+fn source(from: &ValueFrom) -> Option<&str> {
+    from.path.as_deref().or(from.json_path.as_deref()).or(from.jq_filter.as_deref())
 }
 
 impl Turn<'_> {

@@ -93,8 +93,11 @@ pub(super) struct Gathered {
     pub(super) places: BTreeMap<String, Path>,
     pub(super) problems: Vec<Problem>,
     pub(super) warnings: Vec<Problem>,
-    /// Some of it is missing or unreadable, so that nothing may be concluded from what is not there.
+    /// The WorkflowTemplate that gives the specification is missing or unreadable, so that nothing may be concluded
+    /// from what is not there.
     pub(super) open: bool,
+    /// Some template it calls is missing or unreadable; what that one exports is not known.
+    pub(super) partial: bool,
 }
 
 /// Everything the manifest refers to. The manifest has its shape.
@@ -112,6 +115,7 @@ pub(super) fn gather(manifest: &Value, others: &dyn Surroundings) -> Gathered {
             problems: Vec::new(),
             warnings: Vec::new(),
             open: false,
+            partial: false,
         },
     };
     search.run(manifest);
@@ -189,7 +193,10 @@ impl Search<'_> {
             let problem = Problem::error(code::MISPLACED, message).path(spec.join("templates")).help(help);
             self.found.problems.push(problem);
         }
-        self.hold(reach, name, &place)?;
+        if self.hold(reach, name, &place).is_none() {
+            self.found.open = true;
+            return None;
+        }
         let held = self.held.get(&(reach, name.to_owned())).and_then(Option::as_ref)?;
         for problem in &held.problems {
             self.found.problems.push(moved(problem, reach, name, &place));
@@ -206,7 +213,7 @@ impl Search<'_> {
     /// Looks for an object, and tells when it is not there or cannot be read.
     fn hold(&mut self, reach: Reach, name: &str, place: &Path) -> Option<()> {
         if name.is_empty() {
-            self.found.open = true;
+            self.found.partial = true;
             let message = format!("{place}.name is required");
             self.found.problems.push(Problem::error(code::REQUIRED, message).path(place.clone()));
             return None;
@@ -226,7 +233,7 @@ impl Search<'_> {
         match held {
             Some(Held { flaw: None, .. }) => Some(()),
             Some(Held { flaw: Some(flaw), .. }) => {
-                self.found.open = true;
+                self.found.partial = true;
                 if self.found.stored.flaw.is_none() {
                     let message = format!("{flaw}; the run will end in error");
                     self.found.warnings.push(Problem::warning(code::NOT_LOADED, message).path(place.clone()));
@@ -235,7 +242,7 @@ impl Search<'_> {
                 None
             }
             None => {
-                self.found.open = true;
+                self.found.partial = true;
                 if self.told.insert((place.clone(), name.to_owned())) {
                     self.missing(reach, name, place);
                 }
@@ -316,7 +323,7 @@ impl Search<'_> {
                 let cluster_scope = value["clusterScope"] == true;
                 let reference = TemplateRef { name: text("name"), template: text("template"), cluster_scope };
                 if reference.template.is_empty() {
-                    self.found.open = true;
+                    self.found.partial = true;
                     let message = format!("{at}.template is required");
                     self.found.problems.push(Problem::error(code::REQUIRED, message).path(at.clone()));
                     return;
@@ -371,10 +378,10 @@ impl Search<'_> {
             let names: Vec<String> = held.templates().iter().map(named).collect();
             let shown = shape::short(&wanted.template);
             let message = format!("template name '{shown}' undefined in {} '{}'", reach.kind(), wanted.name);
-            let mut problem = Problem::error(code::UNKNOWN_TEMPLATE, message).path(at.clone());
+            let mut problem = Problem::error(code::UNKNOWN_TEMPLATE, message).path(at.join("template"));
             problem.help = nearest(&wanted.template, names.iter().map(String::as_str))
                 .map(|near| format!("did you mean `{near}`?"));
-            self.found.open = true;
+            self.found.partial = true;
             self.found.problems.push(problem);
         }
     }

@@ -101,6 +101,9 @@ impl Turn<'_> {
                 None => format!("retry exceeded workflow deadline {}", self.run_deadline().unwrap_or(self.now)),
             });
         }
+        if let Some(why) = super::room::full(self.run.state.nodes.len(), self.world.most_nodes) {
+            return Next::Stop(why);
+        }
         let strategy = match self.strategy(at) {
             Ok(strategy) => strategy,
             Err(why) => return Next::Stop(why),

@@ -66,6 +66,10 @@ pub struct State {
     pub following: Vec<Metered>,
     /// Why the last metric that could not be read could not.
     pub unmetered: Option<String>,
+    /// Bytes of names, items, inputs and outputs.
+    pub weight: u64,
+    /// The run that made this one.
+    pub parent: Option<RunId>,
 }
 
 impl State {
@@ -265,6 +269,11 @@ impl Run {
     pub(crate) fn priority(&self, at: NodeIx) -> i32 {
         let own = self.state.node(at).template.as_deref().and_then(|name| self.program.recipe(name)?.template.priority);
         own.or(self.program.workflow.spec.priority).unwrap_or(0)
+    }
+
+    /// The node's task is a request.
+    pub(crate) fn asks(&self, at: NodeIx) -> bool {
+        super::answer::asks(&self.recipe_of(at).template)
     }
 
     /// The machine a task ran on, once it did.

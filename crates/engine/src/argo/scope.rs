@@ -18,6 +18,8 @@ mod calls;
 mod expression;
 mod workflow;
 
+pub(crate) use workflow::is_date_part;
+
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     pub run: &'a Run,

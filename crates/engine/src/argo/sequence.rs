@@ -33,6 +33,9 @@ pub(super) fn items(sequence: &Sequence, scope: &Scope<'_>) -> Result<Vec<Value>
     let format = sequence.format.as_deref().map(|format| fill(format, scope, Missing::Refuse)).transpose();
     let format = format.map_err(|error| error.to_string())?;
     let numbers = range(start, count, end)?;
+    if let Some(format) = format.as_deref() {
+        check_format(format)?;
+    }
     Ok(numbers.map(|number| Value::String(print(format.as_deref(), number))).collect())
 }
 
@@ -47,6 +50,27 @@ fn range(start: i64, count: Option<i64>, end: Option<i64>) -> Result<Box<dyn Ite
     }
     let step = if down { -1 } else { 1 };
     Ok(Box::new((0..length as i64).map(move |at| start.saturating_add(step * at))))
+}
+
+/// Numbers have twenty digits at most; nobody pads them further than this, and every item pays for it.
+const WIDEST: usize = 256;
+
+/// What is wrong with a format, if anything is.
+pub(in crate::argo) fn check_format(format: &str) -> Result<(), String> {
+    let mut width = 0;
+    let mut rest = format;
+    while let Some(at) = rest.find('%') {
+        let spec = &rest[at + 1..];
+        let flags = spec.find(|c: char| !matches!(c, '0'..='9' | '-' | '+' | ' ')).unwrap_or(spec.len());
+        let digits = spec[..flags].trim_start_matches(['-', '+', ' ', '0']);
+        width += if digits.is_empty() { 0 } else { digits.parse().unwrap_or(usize::MAX).min(WIDEST + 1) };
+        rest = &spec[flags..];
+        rest = &rest[rest.chars().next().map_or(0, char::len_utf8)..];
+    }
+    if width > WIDEST {
+        return Err(format!("withSequence.format pads numbers to more than {WIDEST} characters"));
+    }
+    Ok(())
 }
 
 /// One number by a format with one verb (`%d %i %x %X %o %b %s %v`, with zero padding and width), or plainly.
@@ -121,5 +145,15 @@ mod tests {
         assert_eq!(print(Some("%05d"), -42), "-0042");
         assert_eq!(print(Some("%-4d|"), 5), "5   |");
         assert_eq!(print(None, 3), "3");
+    }
+
+    #[test]
+    fn a_format_cannot_ask_for_all_the_memory() {
+        for fine in ["", "%d", "%%", "%020x-%5d", "%256d", "%", "%5", "100%"] {
+            assert_eq!(check_format(fine), Ok(()), "{fine}");
+        }
+        for wide in ["%257d", "%999999999d", "%99999999999999999999999d", "%0200d%0200d"] {
+            assert!(check_format(wide).is_err(), "{wide}");
+        }
     }
 }

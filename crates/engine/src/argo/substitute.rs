@@ -5,7 +5,10 @@ use std::{borrow::Cow, fmt};
 
 use serde_json::Value;
 
-use super::scope::{Lookup, Scope};
+use super::{
+    room::LARGEST,
+    scope::{Lookup, Scope},
+};
 use crate::expr::{self, lang};
 
 /// What to do with a tag that names a step, task or item which cannot be resolved.
@@ -34,6 +37,8 @@ pub(crate) enum Error {
         tag: String,
         why: String,
     },
+    /// With everything put in, the text is larger than any may be.
+    TooLarge,
 }
 
 impl fmt::Display for Error {
@@ -46,48 +51,83 @@ impl fmt::Display for Error {
                     "failed to resolve {{{{{tag}}}}}: it is an absent optional value, because what produces it was skipped or omitted; give the output or the input a default"
                 )
             }
+            Self::TooLarge => {
+                write!(f, "a text with its variables put in would take more than {} MiB", LARGEST / 1024 / 1024)
+            }
             Self::Expression { tag, why } => write!(f, "failed to evaluate expression {{{{{tag}}}}}: {why}"),
         }
     }
 }
 
-/// How often one text may be rewritten by tags inside tags before it is taken for a trap.
-const NESTED_TAGS: usize = 1000;
+/// How deep tags may stand inside tags. One level is what people write.
+const NESTED: usize = 8;
+
+/// A name is never longer; what opens and does not close within so many bytes is not a tag.
+const LONGEST_NAME: usize = 4096;
 
 pub(crate) fn fill<'t>(text: &'t str, scope: &Scope<'_>, missing: Missing) -> Result<Cow<'t, str>, Error> {
+    fill_at(text, scope, missing, 0)
+}
+
+/// What is put in is never looked through again for tags: values are data.
+fn fill_at<'t>(text: &'t str, scope: &Scope<'_>, missing: Missing, depth: usize) -> Result<Cow<'t, str>, Error> {
     if !text.contains("{{") {
         return Ok(Cow::Borrowed(text));
     }
-    let mut text = Cow::Borrowed(text);
-    let mut nested = 0;
     let mut filled = String::with_capacity(text.len());
     let mut at = 0;
     while let Some(open) = text[at..].find("{{").map(|found| at + found) {
-        let Some(close) = close_of(&text, open) else { break };
-        let body = &text[open + 2..close];
-        if let (Some(inner), false) = (body.rfind("{{"), body.trim_start().starts_with('=')) {
-            // The innermost tag first; its value becomes part of the outer tag's name.
-            let inner_open = open + 2 + inner;
-            nested += 1;
-            if nested <= NESTED_TAGS
-                && let Some(value) = resolve(&text[inner_open + 2..close], scope, missing)?
-            {
-                text = Cow::Owned(format!("{}{value}{}", &text[..inner_open], &text[close + 2..]));
-                continue;
-            }
-            filled.push_str(&text[at..inner_open + 2]);
-            at = inner_open + 2;
-            continue;
-        }
+        let expression = text[open + 2..].trim_start().starts_with('=');
+        let close = if expression { close_of(text, open) } else { partner_of(text, open) };
         filled.push_str(&text[at..open]);
-        match resolve(body, scope, missing)? {
+        let Some(close) = close else {
+            filled.push_str("{{");
+            at = open + 2;
+            continue;
+        };
+        let body = &text[open + 2..close];
+        let nested = !expression && body.contains("{{") && depth < NESTED;
+        let name = if nested { fill_at(body, scope, missing, depth + 1)? } else { Cow::Borrowed(body) };
+        // A name with a tag in it that nothing stands for is left for a later pass, or for ever.
+        let known = if nested && name.contains("{{") { None } else { resolve(&name, scope, missing)? };
+        match known {
             Some(value) => filled.push_str(&value),
-            None => filled.push_str(&text[open..close + 2]),
+            None => {
+                filled.push_str("{{");
+                filled.push_str(&name);
+                filled.push_str("}}");
+            }
+        }
+        if filled.len() > LARGEST {
+            return Err(Error::TooLarge);
         }
         at = close + 2;
     }
     filled.push_str(&text[at..]);
     Ok(Cow::Owned(filled))
+}
+
+/// Where the tag that opens at `open` closes, with the tags inside it left out.
+fn partner_of(text: &str, open: usize) -> Option<usize> {
+    let mut depth = 0;
+    let mut at = open + 2;
+    let end = text.floor_char_boundary(at + LONGEST_NAME);
+    loop {
+        let rest = &text[at..end];
+        let closes = rest.find("}}")?;
+        match rest[..closes].find("{{") {
+            Some(_) if depth == NESTED => return None,
+            Some(opens) => {
+                depth += 1;
+                at += opens + 2;
+            }
+            None if depth == 0 => return Some(at + closes),
+            None => {
+                depth -= 1;
+                at += closes + 2;
+            }
+        }
+    }
 }
 
 /// The whole text is one tag whose producer is absent: the caller may fall back to a default.

@@ -17,7 +17,7 @@ mod pod;
 mod quantity;
 mod volumes;
 
-pub(super) use environment::keyed;
+pub(super) use environment::{keyed, secret};
 pub(super) use patch::flaw as patch_flaw;
 pub(super) use quantity::{resources, thousandths};
 
@@ -38,6 +38,10 @@ impl Turn<'_> {
         let deadline = self.leaf_deadline(at, template)?;
         let node = self.run.state.node(at);
         let name = ident::pod_name(&self.run.state.name, &node.name, node.template.as_deref().unwrap_or_default());
+        if let Some(call) = self.request(at, &instance)? {
+            let wanted = self.wanted_of_request(at, template);
+            return Ok((Task { name, wanted, call: Some(Box::new(call)), ..Task::default() }, deadline));
+        }
         let set = template.container_set.as_ref();
         let (container, source) = match (&template.container, &template.script, set) {
             (Some(container), ..) => (Some(container), None),
@@ -70,6 +74,7 @@ impl Turn<'_> {
             resources: resources(template),
             grace: std::time::Duration::from_secs(template.termination_grace_period_seconds.unwrap_or(GRACE_S)),
             name,
+            call: None,
         };
         Ok((task, deadline))
     }
@@ -165,7 +170,7 @@ impl Turn<'_> {
     }
 
     /// Some text of the caller refers to this call's result, or a metric of its own does.
-    fn result_is_wanted(&self, at: NodeIx, template: &Template) -> bool {
+    pub(super) fn result_is_wanted(&self, at: NodeIx, template: &Template) -> bool {
         if template.container_set.as_ref().is_some_and(|set| pod::spokesman(set).is_none()) {
             return false;
         }

@@ -99,10 +99,17 @@ impl<'a> Turn<'a> {
         if node.hooked {
             self.fire(at);
         }
-        if matches!(kind, NodeKind::Steps | NodeKind::Dag)
-            && self.run.state.node(at).wake.is_some_and(|wake| wake <= self.now)
-        {
-            return self.decide(Fact::Expired { node: at, at: self.now });
+        if matches!(kind, NodeKind::Steps | NodeKind::Dag) {
+            let node = self.run.state.node(at);
+            if node.wake.is_some_and(|wake| wake <= self.now) {
+                return self.decide(Fact::Expired { node: at, at: self.now });
+            }
+            // What was born just before the run became full must not make its calls.
+            if node.children.is_empty()
+                && let Some(why) = super::room::full(self.run.state.nodes.len(), self.world.most_nodes)
+            {
+                return self.finish(at, Phase::Error, why);
+            }
         }
         match kind {
             NodeKind::Pod | NodeKind::Http => self.visit_leaf(at),
@@ -143,6 +150,8 @@ impl<'a> Turn<'a> {
         outputs: OutputValues,
         outbound: Vec<NodeIx>,
     ) {
+        let room = (self.run.state.weight, self.world.most_bytes);
+        let (phase, message, outputs) = super::room::ending(room, phase, message, outputs);
         self.close_containers(at, &[], phase, &message);
         if phase == Phase::Succeeded {
             self.memorize(at, &outputs);

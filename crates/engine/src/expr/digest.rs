@@ -1,6 +1,10 @@
 //! SHA-1, SHA-256 and Adler-32 as lowercase hexadecimal text (Adler-32 as a decimal number), for `sprig.*sum`.
 //! They name content; they must never guard a secret.
 
+mod wide;
+
+pub(crate) use wide::sha512;
+
 pub(crate) fn sha1(message: &[u8]) -> String {
     let mut state: [u32; 5] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0xc3d2_e1f0];
     for block in blocks(message) {

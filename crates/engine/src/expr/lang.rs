@@ -10,6 +10,7 @@ mod argument;
 mod builtin;
 mod evaluate;
 mod jsonpath;
+mod literal;
 mod method;
 mod operate;
 mod parse;
@@ -100,6 +101,12 @@ impl Program {
     /// The value of the expression, computed within the given limits.
     pub fn evaluate_within(&self, env: &dyn Env, limits: Limits) -> Result<Value, Error> {
         evaluate::Machine::new(&self.tree, env, limits).run()
+    }
+
+    /// What is wrong with the patterns and paths that are written out in it; without a flaw it is empty.
+    #[must_use]
+    pub fn flaws(&self) -> Vec<Error> {
+        literal::check(&self.tree)
     }
 
     /// The variables the expression mentions, in the order of the text, each path once.

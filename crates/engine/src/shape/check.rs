@@ -95,11 +95,13 @@ impl Checker {
                 Support::Refused => {
                     // What says nothing asks for nothing.
                     if !says_nothing(value) {
-                        self.wrong(
-                            code::UNSUPPORTED,
-                            || format!("`{key}` is not supported yet"),
-                            Some(format!("it would {}; remove it to run the workflow here", lower(field.about))),
-                        );
+                        let (word, help) = match field.instead {
+                            Some(instead) => ("", instead.to_owned()),
+                            None => {
+                                (" yet", format!("it would {}; remove it to run the workflow here", lower(field.about)))
+                            }
+                        };
+                        self.wrong(code::UNSUPPORTED, || format!("`{key}` is not supported{word}"), Some(help));
                         clean.insert(key.clone(), value.clone());
                     }
                 }

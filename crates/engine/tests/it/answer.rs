@@ -9,6 +9,8 @@ pub(crate) enum Ending {
     NotStarted(String),
     Surroundings(String),
     Lost(String),
+    /// What it asked for is answered so.
+    Answered(octoflow_model::request::Answer),
     /// Only when it is told to.
     Never,
 }
@@ -54,6 +56,17 @@ pub(crate) fn exit(code: i32) -> Answer {
 
 pub(crate) fn prints(text: &str) -> Answer {
     Answer { result: Some(text.to_owned()), ..exit(0) }
+}
+
+pub(crate) fn answers(answer: octoflow_model::request::Answer) -> Answer {
+    Answer::ends(Ending::Answered(answer))
+}
+
+/// An HTTP response.
+pub(crate) fn responds(status: u16, body: &str) -> Answer {
+    let headers = vec![("content-type".to_owned(), "text/plain".to_owned())];
+    let response = octoflow_model::request::HttpResponse { status, headers, body: body.to_owned() };
+    answers(octoflow_model::request::Answer::Http(response))
 }
 
 pub(crate) fn never() -> Answer {

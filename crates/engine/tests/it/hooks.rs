@@ -330,3 +330,59 @@ templates:
     let done = play.finish();
     assert_eq!((done.phase(), done.node_phase("a.hooks.running")), ("Succeeded", "Succeeded"));
 }
+
+#[test]
+fn a_skipped_or_omitted_node_can_have_hooks_and_they_are_waited_for() {
+    let done = check(
+        "
+templates:
+- name: main
+  steps:
+  - - {name: a, template: ok, when: 'false', onExit: ok, hooks: {skipped: {expression: steps.a.status == 'Skipped', template: slow}}}
+    - {name: none, template: ok, withItems: [], hooks: {skipped: {expression: steps.none.status == 'Skipped', template: ok}}}
+  - - {name: b, template: d}
+- name: d
+  dag:
+    tasks:
+    - {name: c, template: ok}
+    - {name: o, template: ok, depends: c.Failed, hooks: {omitted: {expression: tasks.o.status == 'Omitted', template: ok}}}
+- {name: slow, container: {image: i, command: [c]}}
+---
+answers: {slow: {after: 30}}
+phase: Succeeded
+nodes: {a.hooks.skipped: Succeeded, none.hooks.skipped: Succeeded, o.hooks.omitted: Succeeded}
+absent: [a.onExit]",
+    );
+    assert!(done.started_at("w[1].b.c") >= Duration::from_secs(30), "the next group waits for the hook");
+}
+
+#[test]
+fn a_run_goes_on_with_its_hooks_after_a_restart_at_any_moment() {
+    let spec = "
+parallelism: 1
+hooks: {begun: {expression: workflow.status == 'Running', template: ok}, good: {expression: workflow.status == 'Succeeded', template: ok}}
+templates:
+- name: main
+  steps:
+  - - {name: a, template: ok, onExit: ok, hooks: {running: {expression: steps.a.status == 'Running', template: ok}, over: {expression: steps.a.status == 'Succeeded', template: ok}}}";
+    let whole = Play::new(spec).finish();
+    assert_eq!(whole.phase(), "Succeeded");
+    assert_eq!(fired(&whole).len(), 5, "{:#?}", fired(&whole));
+    for moment in 0..40 {
+        let mut play = Play::new(spec);
+        for _ in 0..moment {
+            if play.over() {
+                break;
+            }
+            play.step();
+        }
+        if !play.over() {
+            play.restart(crate::play::ROOMY, false);
+        }
+        let done = play.finish();
+        let (mut left, mut right) = (fired(&done), fired(&whole));
+        left.sort();
+        right.sort();
+        assert_eq!(left, right, "restarted after {moment} steps");
+    }
+}

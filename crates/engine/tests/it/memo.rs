@@ -110,8 +110,8 @@ phase: Succeeded"
 
 #[test]
 fn h11_a_cache_without_its_label_or_with_a_broken_entry_is_an_error() {
-    let spec = format!("{{templates: [{{name: main, steps: [[{{name: a, template: memo}}]]}}]}}");
-    let mut object = manifest(&spec);
+    let spec = "{templates: [{name: main, steps: [[{name: a, template: memo}]]}]}";
+    let mut object = manifest(spec);
     object["spec"]["templates"]
         .as_array_mut()
         .unwrap()

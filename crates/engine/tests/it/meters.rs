@@ -345,6 +345,7 @@ templates:
         manifest: manifest(spec),
         stored: Default::default(),
         known,
+        parent: None,
     };
     let mut play = Play::new("templates: [{name: main, suspend: {}}]");
     play.engine = Engine::new(ROOMY);

@@ -81,7 +81,7 @@ pub(crate) fn refused(spec: &str) -> String {
 
 /// Everything a manifest may name is there.
 #[derive(Default)]
-struct Everything {
+pub(crate) struct Everything {
     templates: Vec<Value>,
 }
 
@@ -181,7 +181,8 @@ impl Play {
             checked: true,
         };
         let (name, namespace, uid) = ("w".into(), "default".into(), "u-1".into());
-        let submission = Submission { name, namespace, uid, at: DAWN, manifest, stored, known: Known::default() };
+        let known = Known::default();
+        let submission = Submission { name, namespace, uid, at: DAWN, manifest, stored, known, parent: None };
         let refused = play.input(Input::Submit { run: RUN, submission: Box::new(submission) });
         assert_eq!(refused, None, "the submission is refused");
         play
@@ -448,6 +449,14 @@ impl Flight {
                 members: self.members(now),
             }),
         };
+        let answered = |answer: &octoflow_model::request::Answer| Report::Answered {
+            attempt,
+            at: now,
+            answer: Box::new(answer.clone()),
+        };
+        if self.stopped && self.task.call.is_some() {
+            return answered(&octoflow_model::request::Answer::Stopped);
+        }
         if self.stopped {
             return ended(Exit::Signal(15));
         }
@@ -457,6 +466,7 @@ impl Flight {
             Ending::NotStarted(why) => ended(Exit::NotStarted(why.clone())),
             Ending::Surroundings(why) => ended(Exit::Surroundings(why.clone())),
             Ending::Lost(why) => Report::Lost { attempt, at: now, why: why.clone() },
+            Ending::Answered(answer) => answered(answer),
             Ending::Never => unreachable!("what never ends never lands"),
         }
     }

@@ -313,11 +313,14 @@ fn progress(play: &mut Play, done: u32, total: u32) {
 }
 
 fn shown(play: &Play) -> (String, String) {
-    let status = octoflow_engine::argo::status::status(play.engine.run(RUN).unwrap());
-    let nodes = status["nodes"].as_object().unwrap();
-    let of = |name: &str| nodes.values().find(|node| node["name"] == name).unwrap()["progress"].as_str().unwrap();
+    let status = octoflow_engine::argo::status::status(play.engine.run(RUN).expect("the run is there"));
+    let nodes = status["nodes"].as_object().expect("nodes are a map");
+    let of = |name: &str| {
+        let node = nodes.values().find(|node| node["name"] == name).expect("the node is there");
+        node["progress"].as_str().expect("it has progress").to_owned()
+    };
     assert_eq!(status["progress"], *of("w"), "the root has what the run has");
-    (of("w.p").to_owned(), of("w").to_owned())
+    (of("w.p"), of("w"))
 }
 
 #[test]

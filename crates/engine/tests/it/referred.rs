@@ -110,13 +110,13 @@ fn hooks_may_refer_to_templates_elsewhere() {
     );
     let own = manifest(
         "
-hooks: {exit: {templateRef: {name: lib, template: bye}}}
+hooks: {exit: {templateRef: {name: lib, template: bye}}, begun: {expression: workflow.status == 'Running', templateRef: {name: lib, template: bye}}}
 templates:
 - name: main
-  steps: [[{name: a, template: ok, hooks: {exit: {templateRef: {name: lib, template: bye}}}}]]",
+  steps: [[{name: a, template: ok, hooks: {exit: {templateRef: {name: lib, template: bye}}, over: {expression: steps.a.status == 'Succeeded', templateRef: {name: lib, template: bye}}}}]]",
     );
     let done = played(vec![lib], own);
-    for node in ["w.onExit", "w[0].a.onExit"] {
+    for node in ["w.onExit", "w[0].a.onExit", "w.hooks.begun", "w[0].a.hooks.over"] {
         assert_eq!(done.node(node)["templateRef"]["template"], "bye");
         assert_eq!(done.tasks[node].main.command, ["bye"]);
     }
@@ -181,4 +181,31 @@ fn a_label_that_cannot_be_ends_the_run_in_error() {
         assert_eq!(done.phase(), expected);
         assert!(done.message().starts_with(said), "{}", done.message());
     }
+}
+
+#[test]
+fn hooks_of_a_workflow_template_run_beside_those_of_the_workflow() {
+    let hook = |template: &str| json!({"template": template, "expression": "workflow.status == 'Running'"});
+    let template = library(
+        "WorkflowTemplate",
+        "lib",
+        json!({
+            "entrypoint": "main",
+            "hooks": {"both": hook("theirs"), "more": hook("theirs")},
+            "templates": [
+                {"name": "main", "container": {"image": "i", "command": ["main"]}},
+                {"name": "theirs", "container": {"image": "i", "command": ["theirs"]}},
+                {"name": "mine", "container": {"image": "i", "command": ["mine"]}},
+            ],
+        }),
+    );
+    let own = json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Workflow",
+        "metadata": {"name": "w"},
+        "spec": {"workflowTemplateRef": {"name": "lib"}, "hooks": {"both": hook("mine")}},
+    });
+    let done = played(vec![template], own);
+    assert_eq!(done.tasks["w.hooks.both"].main.command, ["mine"]);
+    assert_eq!(done.tasks["w.hooks.more"].main.command, ["theirs"]);
 }

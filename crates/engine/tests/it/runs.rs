@@ -22,6 +22,7 @@ fn submit(engine: &mut Engine, run: u64, spec: &str) -> Outcome {
         at: DAWN,
         manifest,
         stored: Stored::default(),
+        parent: None,
         known: Default::default(),
     };
     engine.handle(Input::Submit { run: RunId(run), submission: Box::new(submission) }, DAWN)

@@ -69,6 +69,7 @@ impl Town {
             at: self.now,
             manifest,
             stored: Default::default(),
+            parent: None,
             known: Default::default(),
         };
         let refused = self.input(Input::Submit { run: RunId(run), submission: Box::new(submission) });

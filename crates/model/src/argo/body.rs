@@ -111,7 +111,7 @@ pub struct DataTemplate {
 #[serde(rename_all = "camelCase", default)]
 pub struct DataSource {
     /// An artifact location, as written.
-    pub artifact_paths: Option<Artifact>,
+    pub artifact_paths: Option<serde_json::Value>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -87,6 +87,12 @@ pub struct ValueFrom {
     pub parameter: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expression: Option<String>,
+    /// Of a resource: a path template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub json_path: Option<String>,
+    /// Of a resource: a filter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jq_filter: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub supplied: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]

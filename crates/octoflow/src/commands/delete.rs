@@ -2,9 +2,9 @@
 //! alone.
 
 use anyhow::Result;
-use octoflow_control::{doom_with_run, read, sweep_deleted};
+use octoflow_control::{doom_with_run, owned, read, sweep_deleted};
 use octoflow_runtime::logs::Logs;
-use octoflow_store::{Batch, Change, RunRow, Store};
+use octoflow_store::{Batch, Change, Filter, RunRow, Store};
 
 use super::{Context, list::shared_filter};
 use crate::{
@@ -57,12 +57,30 @@ pub(crate) fn delete(args: &Delete, context: &Context) -> Result<Exit> {
             context.output.talk(&format!("{text}, it is kept"));
         }
     }
+    let over = with_owned(over, &local)?;
     if args.dry_run {
         over.iter().try_for_each(|row| context.output.line(&format!("Workflow '{}' would be deleted", row.name)))?;
     } else if !over.is_empty() {
         forget(&over, context)?;
     }
     Ok(exit)
+}
+
+/// With the runs that belong to them, which would have no owner afterwards.
+fn with_owned(rows: Vec<RunRow>, local: &Local) -> Result<Vec<RunRow>> {
+    let mut all = rows;
+    let mut next = 0;
+    while let Some(owner) = all.get(next).cloned() {
+        next += 1;
+        let filter = Filter { parent: Some(owner.run), ..Filter::default() };
+        for child in local.list(&filter, usize::MAX)?.0 {
+            let known = all.iter().any(|row| row.run == child.run);
+            if !known && child.archived && owned(&local.object(&child)?, &owner.uid) {
+                all.push(child);
+            }
+        }
+    }
+    Ok(all)
 }
 
 fn forget(rows: &[RunRow], context: &Context) -> Result<()> {

@@ -11,6 +11,7 @@ mod tail;
 mod watch;
 
 use anyhow::Result;
+use octoflow_model::RunId;
 
 use super::Context;
 use crate::{
@@ -64,7 +65,9 @@ fn conclude(args: &Run, watched: &Watched, house: &House, context: &Context) -> 
         }
         return Ok(Exit::Interrupted);
     }
-    let objects: Vec<_> = watched.runs.iter().map(|run| house.object(run.id)).collect::<Result<_>>()?;
+    // Whoever does not ask for the whole object does not pay for it: a run of a million nodes takes gigabytes.
+    let read = |run: RunId| if args.output.is_some() { house.object(run) } else { house.brief(run) };
+    let objects: Vec<_> = watched.runs.iter().map(|run| read(run.id)).collect::<Result<_>>()?;
     report::report(args, watched, &objects, house, context)?;
     let workload = report::exit(&objects);
     Ok(match watched.ending {

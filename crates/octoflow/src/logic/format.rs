@@ -94,11 +94,24 @@ const ANSWER_FIELDS: &[Field] = &[
     Field::yes("artifacts", &VALUES, "The text of its output artifacts; those it does not name are empty"),
     Field::yes("missing", &TEXTS, "Outputs it does not leave"),
     Field::yes(
+        "containers",
+        &CONTAINERS,
+        "What its containers do, by name, when it has several; the others do as it does",
+    ),
+    Field::yes("progress", &PROGRESSES, "What it tells of its progress while it runs"),
+    Field::yes(
         "stopped",
         &STOPPED,
         "What it does when it is told to end; it ends at once by signal 15 unless it is said",
     ),
 ];
+static CONTAINERS: Shape = Shape::Map(&STOPPED);
+static PROGRESSES: Shape = Shape::List(&PROGRESS);
+static PROGRESS: Shape = Shape::Object(&[&[
+    Field::yes("after", &SPAN, "How long after the task began to run"),
+    Field::yes("is", &PROGRESS_TEXT, "How far it is then, such as 50/100"),
+]]);
+static PROGRESS_TEXT: Shape = Shape::Like { noun: "a progress such as 3/4", fits: notation::is_progress };
 static EXIT_CODE: Shape = Shape::Int { least: 0, most: 255 };
 static SIGNAL: Shape = Shape::Int { least: 1, most: 64 };
 static LOG: Shape = Shape::Either(&SCALAR, &LOG_LINES);
@@ -127,6 +140,7 @@ pub(crate) static EXPECT: Shape = Shape::Object(&[
     &[
         Field::yes("rejected", &REJECTED, "Nothing runs: the manifests are refused, with these problems among others"),
         Field::yes("warnings", &WARNINGS, "The manifests are warned of with these among others; none at all for []"),
+        Field::yes("metrics", &MATCH, "The custom metrics in the end, as the text that Prometheus reads"),
         Field::yes("runs", &RUN_EXPECTS, "What must come of each run, by its name"),
     ],
 ]);

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use octoflow_model::Time;
+use octoflow_model::{Time, argo::NodeKind};
 
 use super::{
     Output, clock,
@@ -136,7 +136,7 @@ fn excerpt(run: &Followed, room: usize, now: Time, paint: Paint) -> Vec<String> 
 
 /// Lower matters more: failures, what runs, what waits, what is over.
 fn importance(seen: &Seen) -> u8 {
-    if !matches!(seen.kind.word(), "Pod" | "Suspend" | "Skipped") {
+    if !matches!(seen.kind.word(), "Pod" | "HTTP" | "Suspend" | "Skipped") {
         return 3;
     }
     match seen.phase.word() {
@@ -153,7 +153,7 @@ fn rest(run: &Followed, kept: &[bool]) -> String {
         .nodes
         .iter()
         .zip(kept)
-        .filter(|(seen, kept)| !**kept && matches!(seen.kind.word(), "Pod" | "Suspend" | "Skipped"))
+        .filter(|(seen, kept)| !**kept && matches!(seen.kind.word(), "Pod" | "HTTP" | "Suspend" | "Skipped"))
     {
         *counts.entry(seen.phase.word()).or_default() += 1;
     }
@@ -176,6 +176,8 @@ fn tree_lines(run: &Followed, which: &[usize], now: Time, paint: Paint) -> Vec<S
                 phase: seen.phase.word(),
                 display: &seen.display,
                 started: Some(seen.started),
+                // Containers come into being after those they depend on.
+                rank: if seen.kind.word() == "Container" { *at } else { 0 },
                 unwanted: false,
             }
         })
@@ -192,7 +194,8 @@ fn tree_lines(run: &Followed, which: &[usize], now: Time, paint: Paint) -> Vec<S
 }
 
 fn row(seen: &Seen, prefix: String, now: Time) -> Vec<Cell> {
-    let timed = seen.kind.word() == "Pod" && (seen.running.is_some() || seen.finished.is_some());
+    let works = seen.kind.tasked() || seen.kind == NodeKind::Container;
+    let timed = works && (seen.running.is_some() || seen.finished.is_some());
     let took = if timed { clock::short(seen.took(now)) } else { String::new() };
     vec![
         step(prefix, seen.phase.word(), seen.waits_for_resume(), &seen.display),

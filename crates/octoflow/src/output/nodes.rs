@@ -66,7 +66,7 @@ pub(crate) fn step(prefix: String, phase: &str, waiting: bool, display: &str) ->
 
 fn row(workflow: Workflow<'_>, node: Node<'_>, prefix: String, columns: Columns, now: Time) -> Vec<Cell> {
     let pod = node.is_pod();
-    let took = match (node.started(), pod) {
+    let took = match (node.started(), pod || node.kind() == "Container") {
         (Some(started), true) => clock::short(node.finished().unwrap_or(now).since(started)),
         _ => String::new(),
     };

@@ -14,6 +14,8 @@ pub(crate) struct Shape<'a> {
     pub phase: &'a str,
     pub display: &'a str,
     pub started: Option<Time>,
+    /// The place among those that started together, where they have one.
+    pub rank: usize,
     /// Left out by a selector; what is below it is still drawn.
     pub unwanted: bool,
 }
@@ -56,6 +58,7 @@ pub(crate) fn shapes<'a>(
             }
         }
     }
+    let ranks = container_ranks(nodes);
     let shapes: Vec<Shape<'a>> = nodes
         .iter()
         .enumerate()
@@ -65,12 +68,33 @@ pub(crate) fn shapes<'a>(
             phase: node.phase(),
             display: node.display(),
             started: node.started(),
+            rank: ranks[at],
             unwanted: !wanted(node),
         })
         .collect();
     let mut roots: Vec<usize> = (0..nodes.len()).filter(|at| shapes[*at].parent.is_none()).collect();
     roots.sort_by_key(|at| (nodes[*at].id() != workflow, shapes[*at].started, shapes[*at].display));
     (shapes, roots)
+}
+
+/// Containers of a set come after those they depend on: how many stand before each in the longest row.
+fn container_ranks(nodes: &[Node<'_>]) -> Vec<usize> {
+    let mut ranks = vec![0; nodes.len()];
+    if !nodes.iter().any(|node| node.kind() == "Container") {
+        return ranks;
+    }
+    let ids = by_id(nodes);
+    let mut open: Vec<usize> = (0..nodes.len()).filter(|at| nodes[*at].kind() == "Container").collect();
+    while let Some(at) = open.pop() {
+        for child in nodes[at].children().filter_map(|child| ids.get(child).copied()) {
+            // No row is longer than the list; an object that says otherwise is not believed.
+            if nodes[child].kind() == "Container" && ranks[child] <= ranks[at] && ranks[at] < nodes.len() {
+                ranks[child] = ranks[at] + 1;
+                open.push(child);
+            }
+        }
+    }
+    ranks
 }
 
 /// Step groups and retries hold what is drawn below them; everything else stands below its boundary.
@@ -91,9 +115,11 @@ fn children_in_order(shapes: &[Shape<'_>]) -> Vec<Vec<usize>> {
     children
 }
 
-/// By start; those that started together by their place in the loop, then by name. What has not started comes last.
-fn order<'a>(shape: &Shape<'a>) -> (bool, Option<Time>, u64, &'a str) {
-    (shape.started.is_none(), shape.started, loop_index(shape.display).unwrap_or(u64::MAX), shape.display)
+/// By start; those that started together by their rank, their place in the loop, then by name. What has not started
+/// comes last.
+fn order<'a>(shape: &Shape<'a>) -> (bool, Option<Time>, usize, u64, &'a str) {
+    let item = loop_index(shape.display).unwrap_or(u64::MAX);
+    (shape.started.is_none(), shape.started, shape.rank, item, shape.display)
 }
 
 /// 7 of `A(7:seven)`, 1 of `A(1)` and of `[1]`.
@@ -215,10 +241,11 @@ mod tests {
         let object = object(&[
             node("w", "w", "DAG", "", 0, &["p"]),
             node("p", "set", "Pod", "w", 0, &["c1"]),
-            node("c1", "first", "Container", "p", 1, &["c2"]),
-            node("c2", "second", "Container", "p", 2, &[]),
+            node("c1", "one", "Container", "p", 1, &["c2", "c3"]),
+            node("c2", "then", "Container", "p", 1, &["c3"]),
+            node("c3", "last", "Container", "p", 1, &[]),
         ]);
-        assert_eq!(picture(&object), " w\n └─set\n   ├─first\n   └─second");
+        assert_eq!(picture(&object), " w\n └─set\n   ├─one\n   ├─then\n   └─last");
     }
 
     #[test]

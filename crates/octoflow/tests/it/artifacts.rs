@@ -150,11 +150,12 @@ fn artifacts_are_deleted_at_the_end_of_the_run_or_with_it() {
 #[test]
 fn the_log_becomes_an_artifact_where_it_is_wanted() {
     let stage = Stage::new();
-    let main =
-        "  - name: main\n    steps:\n    - - {name: kept, template: kept}\n      - {name: not, template: plain}\n";
+    let main = "  - name: main\n    steps:\n    - - {name: kept, template: kept}\n      - {name: not, template: plain}\n      - {name: elsewhere, template: elsewhere}\n";
     let kept = shell("kept", "echo out; echo err >&2", "");
     let plain = shell("plain", "echo quiet", "    archiveLocation: {archiveLogs: false}\n");
-    let text = workflow("logs", "  archiveLogs: true\n", &(main.to_owned() + &kept + &plain));
+    let place = "    archiveLocation: {s3: {key: \"mine/{{workflow.name}}\"}}\n";
+    let elsewhere = shell("elsewhere", "echo there", place);
+    let text = workflow("logs", "  archiveLogs: true\n", &(main.to_owned() + &kept + &plain + &elsewhere));
     stage.good(&["run", &stage.file("w.yaml", text)]);
     let object = stage.json(&["get", "logs", "-o", "json"]);
     let log = artifact(&object, "kept", "main-logs");
@@ -162,6 +163,30 @@ fn the_log_becomes_an_artifact_where_it_is_wanted() {
     assert!(key.starts_with("logs/logs-kept-") && key.ends_with("/main.log"), "{key}");
     assert_eq!(log["local"]["size"], 8);
     assert!(node(&object, "not")["outputs"]["artifacts"].is_null());
+    assert_eq!(artifact(&object, "elsewhere", "main-logs")["local"]["key"], "mine/logs/main.log");
+}
+
+#[test]
+fn a_repository_that_nobody_described_is_an_error_that_says_so() {
+    let stage = Stage::new();
+    let output = "    outputs: {artifacts: [{name: out, path: /tmp/o}]}\n";
+    let refer = |name: &str, reference: &str| {
+        let spec = format!("  artifactRepositoryRef: {reference}\n");
+        stage.file("w.yaml", workflow(name, &spec, &shell("main", "echo 1 > /tmp/o", output)))
+    };
+    let said = stage.octoflow(&["run", &refer("named", "{configMap: my-repositories, key: x}")]);
+    assert!(said.code == 1 && said.err.contains("ConfigMap 'my-repositories' not found"), "{said}");
+    // Where nobody describes repositories at all, there is only this machine's.
+    stage.good(&["run", &refer("unnamed", "{key: x}")]);
+    stage.good(&["run", &refer("usual", "{configMap: artifact-repositories, key: x}")]);
+    let map = stage.file(
+        "map.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: artifact-repositories}\ndata: {bad: \"gcs: {bucket: b}\"}\n",
+    );
+    let said = stage.octoflow(&["run", &map, &refer("missing", "{key: x}")]);
+    assert!(said.code == 1 && said.err.contains("has no key 'x'"), "{said}");
+    let said = stage.octoflow(&["run", &refer("foreign", "{key: bad}")]);
+    assert!(said.code == 1 && said.err.contains("no other kind is supported"), "{said}");
 }
 
 /// Answers every request for a path with what `answer` says, until the test ends.
@@ -343,4 +368,46 @@ fn a_bucket_that_is_gone_never_keeps_a_run_from_being_deleted() {
     let said = stage.good(&["delete", "gone"]);
     assert!(said.err.contains("the artifact `out` could not be deleted") && !said.err.contains(SECRET), "{said}");
     assert_eq!(files(&stage.data_dir().join("artifacts/doomed")).len(), 1, "it is written down for another try");
+}
+
+#[test]
+fn a_place_is_handed_down_to_the_task_that_needs_it() {
+    let stage = Stage::new();
+    let origin = stage.path("origin");
+    fs::create_dir(&origin).unwrap();
+    let git = |words: &[&str]| {
+        let mut command = Command::new("git");
+        command.args(["-c", "user.name=t", "-c", "user.email=t@example.com"]).args(words).current_dir(&origin);
+        assert!(command.env("GIT_CONFIG_GLOBAL", "/dev/null").status().unwrap().success(), "{words:?}");
+    };
+    git(&["init", "--quiet", "--initial-branch=main", "."]);
+    fs::create_dir(origin.join("docs")).unwrap();
+    fs::write(origin.join("docs/read.me"), "checked out").unwrap();
+    git(&["add", "."]);
+    git(&["commit", "--quiet", "-m", "first"]);
+    let port = serve(|_| ok(b"from an argument"));
+    let arguments = format!(
+        "  arguments:\n    parameters: [{{name: branch, value: main}}]\n    artifacts:\n    - {{name: web, http: {{url: \"http://127.0.0.1:{port}/x\"}}}}\n    - {{name: code, subPath: docs, git: {{repo: \"file://{}\", revision: \"{{{{workflow.parameters.branch}}}}\"}}}}\n",
+        origin.display()
+    );
+    let main = "  - name: main\n    inputs: {artifacts: [{name: web}, {name: code}]}\n    steps:\n    - - name: inner\n        template: inner\n        arguments: {artifacts: [{name: web, from: \"{{inputs.artifacts.web}}\"}, {name: code, from: \"{{inputs.artifacts.code}}\"}]}\n";
+    let inner = "  - name: inner\n    inputs: {artifacts: [{name: web}, {name: code}]}\n    dag:\n      tasks:\n      - name: use\n        template: use\n        arguments: {artifacts: [{name: web, from: \"{{inputs.artifacts.web}}\"}, {name: code, from: \"{{inputs.artifacts.code}}\"}]}\n      - name: again\n        depends: use\n        template: again\n        arguments: {artifacts: [{name: all, fromExpression: \"tasks.use.outputs.result != '' ? tasks.use.outputs.artifacts.all : tasks.use.outputs.artifacts.none\"}]}\n";
+    let used = shell(
+        "use",
+        "cat /in/web /in/code/read.me; mkdir /out; cp /in/web /in/code/read.me /out",
+        "    inputs: {artifacts: [{name: web, path: /in/web}, {name: code, path: /in/code, mode: 0755}]}\n    outputs:\n      artifacts: [{name: all, path: /out, globalName: everything, archive: {zip: {}}}, {name: none, path: /none, optional: true}]\n",
+    );
+    let again =
+        shell("again", "cat /in/all/*", "    inputs: {artifacts: [{name: all, path: /in/all, archive: {zip: {}}}]}\n");
+    let text = workflow("handed", &arguments, &format!("{main}{inner}{used}{again}"));
+    stage.good(&["run", &stage.file("w.yaml", text)]);
+    let logs = stage.good(&["logs", "handed"]).out;
+    assert_eq!(logs.matches("from an argument").count(), 2, "{logs}");
+    assert_eq!(logs.matches("checked out").count(), 2, "{logs}");
+    let object = stage.json(&["get", "handed", "-o", "json"]);
+    let inputs = node(&object, "use")["inputs"]["artifacts"].as_array().unwrap();
+    let code = inputs.iter().find(|input| input["name"] == "code").unwrap();
+    assert!(code["fetched"]["digest"].as_str().unwrap().starts_with("git:"), "{code}");
+    assert_eq!(code["git"]["revision"], "main");
+    assert_eq!(object["status"]["outputs"]["artifacts"][0]["name"], "everything");
 }

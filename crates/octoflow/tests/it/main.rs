@@ -4,14 +4,18 @@
 
 mod artifacts;
 mod bad_input;
+mod calls;
 mod inspect;
 mod interrupt;
 mod lint;
+mod linted_corpus;
 mod logic;
+mod marked;
 mod metrics;
 mod plan;
 mod pods;
 mod referred;
+mod resources;
 mod run;
 mod stage;
 mod surface;

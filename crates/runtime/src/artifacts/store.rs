@@ -6,6 +6,7 @@ use std::{
     io::{self, Read, Write},
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
 };
 
 use octoflow_model::{location::LocalKey, task::StoredArtifact};
@@ -27,6 +28,9 @@ pub enum Error {
 pub struct Store {
     pub(super) dir: PathBuf,
 }
+
+/// No transfer rests so long and lives.
+const LONG_DEAD: Duration = Duration::from_secs(2 * 24 * 60 * 60);
 
 /// Distinguishes half-written files of this process.
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -69,6 +73,18 @@ impl Store {
         let dir = self.dir.join("incoming");
         fs::create_dir_all(&dir)?;
         Ok(dir)
+    }
+
+    /// Throws away what transfers that died long ago have left half done.
+    pub(crate) fn clear_leftovers(&self) {
+        for entry in fs::read_dir(self.dir.join("incoming")).into_iter().flatten().flatten() {
+            let touched = entry.metadata().and_then(|about| about.modified()).ok();
+            let age = touched.and_then(|at| at.elapsed().ok()).unwrap_or_default();
+            if age > LONG_DEAD && fs::remove_file(entry.path()).is_err() {
+                // It may be a directory; what cannot be removed at all is tried again by the next house.
+                let _ = crate::process::view::remove_dir(&entry.path());
+            }
+        }
     }
 
     /// Begins an artifact whose bytes are written piece by piece.
@@ -202,6 +218,23 @@ mod tests {
         store.open(&artifact).unwrap().read_to_string(&mut text).unwrap();
         assert_eq!(text, "hello");
         assert_eq!(fs::read_dir(dir.path().join("artifacts/incoming")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn only_what_died_long_ago_is_thrown_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path());
+        let young = store.begin().unwrap();
+        let incoming = store.incoming().unwrap();
+        let past = std::time::SystemTime::now() - 2 * LONG_DEAD;
+        fs::write(incoming.join("old"), "").unwrap();
+        fs::create_dir_all(incoming.join("room/work")).unwrap();
+        for name in ["old", "room"] {
+            File::open(incoming.join(name)).unwrap().set_modified(past).unwrap();
+        }
+        store.clear_leftovers();
+        assert_eq!(fs::read_dir(&incoming).unwrap().count(), 1);
+        drop(young);
     }
 
     #[test]

@@ -70,9 +70,11 @@ impl House {
         command: Vec<OsString>,
         policy: Policy,
     ) -> Arc<Self> {
+        let carrier = Carrier::new(&ground.data, policy);
+        carrier.store().clear_leftovers();
         Arc::new(Self {
             logs: Logs::new(&ground.data),
-            carrier: Carrier::new(&ground.data, policy),
+            carrier,
             ground,
             sink,
             outbox,

@@ -10,7 +10,10 @@ use std::{
     process::ExitCode,
 };
 
-use super::wire::{Crew, Wire as _};
+use super::{
+    sys,
+    wire::{Crew, Wire as _},
+};
 
 /// The hidden first argument on which the program must call [`pod_main`].
 pub const POD_ARGUMENT: &str = "__pod";
@@ -33,5 +36,7 @@ pub fn pod_main(_arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn read_plan() -> io::Result<Crew> {
     let mut bytes = Vec::new();
     io::stdin().read_to_end(&mut bytes)?;
+    // It may hold secrets, and is of no use any more.
+    sys::close_stdin()?;
     Crew::get(&mut &bytes[..]).map_err(io::Error::other)
 }

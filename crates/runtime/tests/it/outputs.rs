@@ -108,7 +108,13 @@ pub(crate) fn artifacts_make_the_round_trip() {
     if !rig.isolated {
         return;
     }
-    for archive in [TGZ, Archive::Tar { level: Some(0) }, Archive::Tar { level: Some(9) }, Archive::None] {
+    let all = [TGZ, Archive::Tar { level: Some(0) }, Archive::Tar { level: Some(9) }, Archive::None, Archive::Zip];
+    for archive in all {
+        // A zip archive is only unpacked when it is called one.
+        let input = |path: &str, artifact: &StoredArtifact| ArtifactInput {
+            archive: Some(Archive::Zip).filter(|_| archive == Archive::Zip),
+            ..input(path, artifact)
+        };
         let file = saved(&mut rig, "echo hello > /tmp/f; chmod 640 /tmp/f", "/tmp/f", archive);
         assert_eq!(file.key, "key/out");
         let (exit, stdout) = read(&mut rig, "cat /in/file; stat -c %F /in/file", input("/in/file", &file));
@@ -128,11 +134,24 @@ pub(crate) fn artifacts_make_the_round_trip() {
     let mut executable = input("/in", &once);
     executable.mode = Some(0o755);
     assert_eq!(read(&mut rig, "stat -c %a /in", executable).1, "755\n");
+    let zipped =
+        |rig: &mut Rig| saved(rig, "mkdir /tmp/z; echo 1 > /tmp/z/a; ln -s a /tmp/z/l", "/tmp/z", Archive::Zip);
+    assert_eq!(zipped(&mut rig).digest, zipped(&mut rig).digest, "the same files are the same zip archive");
     let wanted =
-        Wanted { artifacts: vec![output("a", "/none", TGZ), output("b", "/tmp/f", Archive::Zip)], ..Wanted::default() };
+        Wanted { artifacts: vec![output("a", "/none", TGZ), output("b", "/none", Archive::Zip)], ..Wanted::default() };
     let collected = collect(&mut rig, "touch /tmp/f", wanted);
-    assert_eq!(collected.artifacts[0].1, Found::Missing);
-    assert!(matches!(&collected.artifacts[1].1, Found::Failed(why) if why.contains("zip")));
+    assert!(collected.artifacts.iter().all(|(_, found)| *found == Found::Missing));
+    // What cannot be kept is told, whichever way it would be kept.
+    for archive in [TGZ, Archive::Zip, Archive::None] {
+        let wanted = Wanted { artifacts: vec![output("a", "/tmp/o", archive)], ..Wanted::default() };
+        let collected = collect(&mut rig, "mkdir /tmp/o; mkfifo /tmp/o/pipe", wanted);
+        let told = |found: &Found<StoredArtifact>| matches!(found, Found::Failed(why) if why.contains("pipe"));
+        assert!(told(&collected.artifacts[0].1), "{archive:?}: {:?}", collected.artifacts[0].1);
+    }
+    // A link is kept as a link: what it points to on this machine does not travel.
+    let link = saved(&mut rig, "mkdir /tmp/o; echo x > /tmp/o/x; ln -s /etc/passwd /tmp/o/l", "/tmp/o", TGZ);
+    let (exit, _) = read(&mut rig, "true", input("/in", &link));
+    assert!(matches!(exit, Exit::Surroundings(why) if why.contains("leads out")));
 }
 
 pub(crate) fn a_directory_without_archive_comes_back_as_a_tree() {

@@ -1,6 +1,6 @@
 //! The guarantees as checks: pure looks at the engine, the runtime and what is on its way between them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use octoflow_engine::{
     Engine, Limits,
@@ -126,7 +126,26 @@ pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(),
             desk.wakes(node)?;
         }
     }
+    exclusive(life)?;
     books(life, queued, held)
+}
+
+/// G5: what one may hold at a time, one holds. Every lock of these worlds is of that kind.
+fn exclusive(life: &Life) -> Result<(), Broken> {
+    let mut held: BTreeMap<&str, String> = BTreeMap::new();
+    for id in life.shadows.keys() {
+        let Some(run) = life.pump.engine.run(*id) else { continue };
+        let nodes = run.state.nodes.iter().filter_map(|node| Some((&*node.name, node.lock.as_deref()?)));
+        let own = run.state.lock.as_deref().map(|lock| (&*run.state.name, lock));
+        for (name, lock) in own.into_iter().chain(nodes).filter(|(_, lock)| lock.held) {
+            for claim in &lock.claims {
+                if let Some(other) = held.insert(&claim.key, format!("{name} of run {id}")) {
+                    return broken(Guarantee::Limits, format!("{} is held by {other} and by {name}", claim.key));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// G5: slots equal live tasks, and room is never left unused while somebody waits for it.
@@ -214,6 +233,8 @@ impl Desk<'_> {
     /// A node that is no task has open children, or a reason to wait.
     fn moves(&self, at: NodeIx, node: &Node) -> Result<(), Broken> {
         let fine = self.busy[at.at()]
+            // The table of locks has it; a table that forgot it would let the run stall.
+            || node.barred && node.lock.is_some()
             || self.run.state.suspended
             || node.kind == NodeKind::Suspend && !node.phase.fulfilled()
             // Its pod speaks for it, and is checked itself.
@@ -280,5 +301,8 @@ fn held_up(run: &Run) -> bool {
     let state = &run.state;
     let whole = run.program.workflow.spec.parallelism.is_some_and(|limit| u64::from(state.active_pods) >= limit);
     let full = |(at, active): (&NodeIx, &u32)| limit_of(run, *at).is_some_and(|limit| u64::from(*active) >= limit);
-    state.suspended || whole || state.active_children.iter().any(full)
+    // The second engine knows nothing of the locks of other runs.
+    let locked = state.lock.iter().chain(state.nodes.iter().filter_map(|node| node.lock.as_ref()));
+    let waits = locked.into_iter().any(|lock| !lock.held);
+    state.suspended || whole || waits || state.active_children.iter().any(full)
 }

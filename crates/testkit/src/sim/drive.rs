@@ -313,6 +313,11 @@ impl<'w> Sim<'w> {
         for (name, data) in self.disk.caches() {
             life.pump.engine.put_keyed(Keyed::ConfigMap, "default", name, data.clone());
         }
+        // A lock is not free because its holder has not been read yet.
+        for run in self.disk.open_runs() {
+            let read = life.pump.engine.respect(run, self.disk.facts(run));
+            read.or_else(|why| broken(Guarantee::Acknowledged, format!("run {run} cannot be read: {why}")))?;
+        }
         for run in self.disk.open_runs() {
             let believed = life.take_up(run, self.disk.facts(run), self.now)?;
             self.tell(|| {

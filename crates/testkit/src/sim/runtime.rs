@@ -1,7 +1,7 @@
 //! A runtime as the port describes it, made of nothing but the calendar. It outlives crashes of the house.
 //! How a task ends and what it leaves is a function of the seed and the task's name; when, is drawn.
 
-mod answer;
+pub(crate) mod answer;
 
 use std::collections::{BTreeMap, BTreeSet};
 

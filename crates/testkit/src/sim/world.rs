@@ -146,6 +146,7 @@ impl World {
                 at,
                 manifest,
                 stored: Stored::default(),
+                parent: None,
                 known: Default::default(),
             };
             acts.push(Act { at, run: RunId(run), deed: Deed::Submit(Box::new(submission)) });

@@ -1,5 +1,7 @@
 //! The simulator over many seeds, as every change must pass it. One failing seed names the command that replays it.
 
+mod fuzz;
+
 use std::{
     io::Write,
     sync::{

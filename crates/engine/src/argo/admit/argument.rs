@@ -30,6 +30,19 @@ pub(super) fn check(report: &mut Report, at: &At<'_>, of: &str, arguments: &Argu
     }
 }
 
+/// Checks arguments that need no values yet: those a WorkflowTemplate declares.
+pub(super) fn declared(report: &mut Report, at: &At<'_>, of: &str, arguments: &Arguments) {
+    let parameters = at.key("parameters");
+    let names = arguments.parameters.iter().map(|parameter| parameter.name.as_str());
+    name::list(report, &parameters, &|| format!("{of}.parameters"), name::Rule::Data, names);
+    for (index, parameter) in arguments.parameters.iter().enumerate() {
+        choice(report, &parameters.index(index), of, parameter);
+    }
+    let artifacts = at.key("artifacts");
+    let names = arguments.artifacts.iter().map(|artifact| artifact.name.as_str());
+    name::list(report, &artifacts, &|| format!("{of}.artifacts"), name::Rule::Data, names);
+}
+
 /// Whether the template gets its inputs from these arguments.
 pub(super) fn supply(report: &mut Report, at: &At<'_>, prefix: &str, entry: &Entry<'_>, arguments: &Arguments) {
     if entry.broken {

@@ -63,6 +63,9 @@ pub(super) enum Kind {
     Steps,
     Dag,
     Suspend,
+    Http,
+    Resource,
+    Data,
     /// A known type that is not supported, no type, or several types: told elsewhere.
     Unclear,
 }
@@ -232,6 +235,9 @@ impl Kind {
             Template { steps: Some(_), .. } => Self::Steps,
             Template { dag: Some(_), .. } => Self::Dag,
             Template { suspend: Some(_), .. } => Self::Suspend,
+            Template { http: Some(_), .. } => Self::Http,
+            Template { resource: Some(_), .. } => Self::Resource,
+            Template { data: Some(_), .. } => Self::Data,
             _ => Self::Unclear,
         }
     }
@@ -250,6 +256,9 @@ impl Kind {
             Self::Steps => "Steps",
             Self::Dag => "DAG",
             Self::Suspend => "Suspend",
+            Self::Http => "HTTP",
+            Self::Resource => "Resource",
+            Self::Data => "Data",
             Self::Unclear => "Unknown",
         }
     }

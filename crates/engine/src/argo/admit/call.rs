@@ -100,11 +100,30 @@ pub(super) fn undefined(subject: &Subject<'_>, report: &mut Report, at: &At<'_>,
 fn condition(report: &mut Report, at: &At<'_>, call: &Call) {
     let Some(text) = call.when.as_deref() else { return };
     if name::has_variables(text) {
+        quotes(report, at, text);
         return;
     }
     if let Err(error) = when::evaluate(text)
         && !error.message.starts_with("Expected boolean")
     {
         report.error(&at.key("when"), code::WHEN, || format!("{} (at character {})", error.message, error.column));
+    }
+}
+
+/// Whatever the variables are, a quote that is opened must be closed.
+fn quotes(report: &mut Report, at: &At<'_>, text: &str) {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(open) = rest.find("{{") {
+        let Some(close) = rest[open..].find("}}") else { return };
+        plain.push_str(&rest[..open]);
+        plain.push('1');
+        rest = &rest[open + close + 2..];
+    }
+    plain.push_str(rest);
+    if let Err(error) = when::evaluate(&plain)
+        && error.message.contains("is never closed with")
+    {
+        report.warn(&at.key("when"), code::WHEN, || format!("a quote is opened and never closed: {}", short(text)));
     }
 }

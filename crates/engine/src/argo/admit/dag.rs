@@ -49,6 +49,11 @@ impl<'a> Graph<'a> {
         Some(graph)
     }
 
+    /// What a task needs is known: it could be read.
+    pub(super) fn readable(&self, task: usize) -> bool {
+        !matches!(self.conditions.get(task), Some(Some(Err(_))))
+    }
+
     pub(super) fn find(&self, name: &str) -> Option<usize> {
         self.index.get(name).copied()
     }

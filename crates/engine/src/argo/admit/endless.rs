@@ -1,6 +1,8 @@
 //! Templates that call themselves before anything could stop them. Calling oneself is allowed where something can end
 //! it; where nothing can, running it could only ever end at the limit of recursion.
 
+use octoflow_model::argo::{Call, IntOrText};
+
 use super::{
     Subject,
     book::{Callee, Entry, Kind, Spot},
@@ -18,7 +20,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
                 .zip(&entry.callees)
                 .filter_map(|((spot, call), callee)| {
                     let unconditional = call.when.is_none()
-                        && !call.looped()
+                        && (!call.looped() || has_items(call))
                         && first(entry, spot, call.depends.is_some() || !call.dependencies.is_empty());
                     match callee {
                         Callee::Entry(index) if unconditional => Some(*index),
@@ -37,6 +39,20 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
             format!("these templates always call each other and could never end: {}", cycle::shown(&names))
         });
     }
+}
+
+/// A loop that is written down and not empty calls at least once.
+fn has_items(call: &Call) -> bool {
+    let listed = call.with_items.as_ref().is_some_and(|items| !items.is_empty());
+    let counted = call.with_sequence.as_ref().is_some_and(|sequence| {
+        let number = |text: &Option<IntOrText>| text.as_ref().and_then(|text| text.0.trim().parse::<i64>().ok());
+        match (number(&sequence.count), &sequence.end) {
+            (Some(count), None) => count > 0,
+            (None, Some(_)) => sequence.count.is_none(),
+            _ => false,
+        }
+    });
+    listed || counted
 }
 
 /// Nothing has to end well before it is called.

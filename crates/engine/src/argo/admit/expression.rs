@@ -55,6 +55,11 @@ pub(super) fn check(
             return;
         }
     };
+    for flaw in program.flaws() {
+        report.error(at, code::EXPRESSION, || {
+            format!("the expression `{}` is wrong at character {}: {}", short(text.trim()), flaw.column, flaw.message)
+        });
+    }
     let prepared = ["??", "?.", "nil"].iter().any(|sign| text.contains(sign));
     for reference in program.roots() {
         let shown = reference.path.join(".");
@@ -64,6 +69,14 @@ pub(super) fn check(
                     format!("nothing is called `{}` (character {} of the expression)", short(&shown), reference.column);
                 (format!("failed to resolve {{{{={}}}}}: {message}", short(text)), scope.help(&shown))
             }),
+            // Whoever submits may add arguments; everything else is written down.
+            Found::Unknown if reference.root() != "workflow" => report.warn_with(at, code::UNRESOLVED, || {
+                let message = format!("nothing can ever be called `{}`, so it is always nil", short(&shown));
+                (message, scope.help(&shown))
+            }),
+            Found::Left(why) => {
+                report.warn(at, code::UNRESOLVED, || format!("nothing stands for `{}`: {why}", short(&shown)))
+            }
             Found::Task(task) if !prepared => tasks(report, at, task),
             _ => {}
         }

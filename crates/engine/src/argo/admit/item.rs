@@ -7,7 +7,7 @@ use super::{
     code, name,
     report::{At, Report},
 };
-use crate::shape::short;
+use crate::{argo::sequence::check_format, shape::short};
 
 /// Every item becomes a node with a name, a state and its outputs; a million of them fill a small machine's memory.
 pub const MOST_ITEMS: u64 = 1_000_000;
@@ -25,6 +25,16 @@ pub(super) fn check(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, c
             report.error(&place.index(index), code::LOOP, || format!("{} unsupported withItems type: null", of()));
         }
     }
+    if let Some(text) = &call.with_param
+        && !name::has_variables(&text.0)
+        && let Err(error) = serde_json::from_str::<Vec<Value>>(&text.0)
+    {
+        report.error_with(&at.key("withParam"), code::LOOP, || {
+            let message =
+                format!("{} withParam value could not be parsed as a JSON list: {}: {error}", of(), short(&text.0));
+            (message, Some("a list that is known beforehand can be written under `withItems`".to_owned()))
+        });
+    }
     if let Some(sequence) = &call.with_sequence {
         numbers(report, &at.key("withSequence"), of, sequence);
     }
@@ -37,6 +47,11 @@ fn numbers(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, sequence: 
         }
         (None, None) => report.error(at, code::LOOP, || format!("{} must have count or end in withSequence", of())),
         _ => {}
+    }
+    if let Some(format) = sequence.format.as_deref().filter(|format| !name::has_variables(format))
+        && let Err(why) = check_format(format)
+    {
+        report.error(&at.key("format"), code::LOOP, || format!("{} {why}", of()));
     }
     let start = number(report, &at.key("start"), of, "start", sequence.start.as_ref());
     let end = number(report, &at.key("end"), of, "end", sequence.end.as_ref());

@@ -68,7 +68,9 @@ impl Look<'_> {
                 && let Some(key) = &from.config_map_key_ref
             {
                 let may_miss = key.optional == Some(true) || from.default.is_some();
-                self.config_map(&at.index(index).key("valueFrom"), &key.name, may_miss);
+                let place = at.index(index);
+                let place = place.key("valueFrom");
+                self.config_value(&place.key("configMapKeyRef"), &key.name, &key.key, may_miss);
             }
         }
     }
@@ -77,14 +79,19 @@ impl Look<'_> {
         for (index, volume) in volumes.iter().enumerate() {
             let place = at.index(index);
             if let Some(map) = &volume.config_map {
-                self.config_map(&place, &map.name, map.optional);
+                self.config_map(&place.key("configMap").key("name"), &map.name, map.optional);
             }
             if let Some(secret) = &volume.secret {
-                self.secret(&place, &secret.secret_name, secret.optional);
+                self.secret(&place.key("secret").key("secretName"), &secret.secret_name, secret.optional);
             }
             if let Some(claim) = &volume.persistent_volume_claim {
                 let there = self.others.has_claim(self.namespace, &claim.claim_name);
-                self.missing(&place, "PersistentVolumeClaim", &claim.claim_name, there);
+                self.missing(
+                    &place.key("persistentVolumeClaim").key("claimName"),
+                    "PersistentVolumeClaim",
+                    &claim.claim_name,
+                    there,
+                );
             }
         }
     }
@@ -94,34 +101,45 @@ impl Look<'_> {
         for (index, variable) in container.env.iter().enumerate() {
             let Some(from) = &variable.value_from else { continue };
             let place = list.index(index);
+            let place = place.key("valueFrom");
             if let Some(key) = &from.config_map_key_ref {
-                self.config_map(&place, &key.name, key.optional == Some(true));
+                self.config_value(&place.key("configMapKeyRef"), &key.name, &key.key, key.optional == Some(true));
             }
             if let Some(key) = &from.secret_key_ref {
-                self.secret(&place, &key.name, key.optional == Some(true));
+                self.secret_value(&place.key("secretKeyRef"), &key.name, &key.key, key.optional == Some(true));
             }
             if let Some(field) = &from.field_ref {
-                self.field(&place, &field.field_path);
+                self.field(&place.key("fieldRef").key("fieldPath"), &field.field_path);
             }
         }
         let list = at.key("envFrom");
         for (index, from) in container.env_from.iter().enumerate() {
             let place = list.index(index);
             if let Some(map) = &from.config_map_ref {
-                self.config_map(&place, &map.name, map.optional);
+                self.config_map(&place.key("configMapRef").key("name"), &map.name, map.optional);
             }
             if let Some(secret) = &from.secret_ref {
-                self.secret(&place, &secret.name, secret.optional);
+                self.secret(&place.key("secretRef").key("name"), &secret.name, secret.optional);
             }
         }
     }
 
     fn locks(&mut self, at: &At<'_>, wanted: Option<&Synchronization>) {
-        for semaphore in wanted.into_iter().flat_map(Synchronization::all_semaphores) {
+        let list = at.key("semaphores");
+        let listed = wanted.map_or(0, |wanted| wanted.semaphores.len());
+        for (index, semaphore) in wanted.into_iter().flat_map(Synchronization::all_semaphores).enumerate() {
+            let (one, single) = (list.index(index), at.key("semaphore"));
+            // The older field holds one semaphore and comes after the list.
+            let at = if index < listed { &one } else { &single };
             let namespace = semaphore.namespace.as_deref().filter(|name| !name.is_empty()).unwrap_or(self.namespace);
             if let Some(reference) = &semaphore.config_map_key_ref {
                 let there = name::has_variables(namespace) || self.others.has_config_map(namespace, &reference.name);
-                self.missing(at, "ConfigMap", &reference.name, there);
+                let at = at.key("configMapKeyRef");
+                self.missing(&at.key("name"), "ConfigMap", &reference.name, there);
+                if there && !name::has_variables(namespace) && !name::has_variables(&reference.key) {
+                    let has = self.others.has_config_key(namespace, &reference.name, &reference.key);
+                    self.keyless(&at.key("key"), "ConfigMap", &reference.name, &reference.key, has);
+                }
             }
             if let Some(database) = &semaphore.database
                 && !self.others.has_config_map(namespace, DATABASE_LIMITS)
@@ -135,6 +153,32 @@ impl Look<'_> {
                     )
                 });
             }
+        }
+    }
+
+    fn config_value(&mut self, at: &At<'_>, name: &str, key: &str, may_miss: bool) {
+        self.config_map(&at.key("name"), name, may_miss);
+        if !may_miss && !name::has_variables(name) && !name::has_variables(key) {
+            let there = !self.others.has_config_map(self.namespace, name)
+                || self.others.has_config_key(self.namespace, name, key);
+            self.keyless(&at.key("key"), "ConfigMap", name, key, there);
+        }
+    }
+
+    fn secret_value(&mut self, at: &At<'_>, name: &str, key: &str, may_miss: bool) {
+        self.secret(&at.key("name"), name, may_miss);
+        if !may_miss && !name::has_variables(name) && !name::has_variables(key) {
+            let there =
+                !self.others.has_secret(self.namespace, name) || self.others.has_secret_key(self.namespace, name, key);
+            self.keyless(&at.key("key"), "Secret", name, key, there);
+        }
+    }
+
+    fn keyless(&mut self, at: &At<'_>, kind: &'static str, name: &str, key: &str, there: bool) {
+        if !there && self.told.insert((kind, format!("{name}/{key}"))) {
+            self.report.warn(at, code::NOT_LOADED, || {
+                format!("{kind} '{}' has no key '{}'", shape::short(name), shape::short(key))
+            });
         }
     }
 

@@ -6,7 +6,7 @@ use super::{
     book::{Entry, Kind},
     code, name,
     report::{At, Report},
-    template,
+    request, template,
 };
 
 pub(super) fn check(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
@@ -55,16 +55,18 @@ fn parameter(report: &mut Report, at: &At<'_>, kind: Kind, of: &dyn Fn() -> Stri
     }
     let place = at.key("valueFrom");
     let given = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.is_empty());
-    let sources = [given(&from.path), given(&from.parameter), given(&from.expression), from.supplied.is_some()];
+    let object = given(&from.json_path) || given(&from.jq_filter);
+    let sources = [given(&from.path), given(&from.parameter), given(&from.expression), from.supplied.is_some(), object];
     match sources.iter().filter(|given| **given).count() {
         0 => report.error(&place, code::OUTPUT_SOURCE, || {
-            format!("{} valueFrom type unspecified. choose one of: path, parameter, expression, supplied", of())
+            format!("{} valueFrom type unspecified. choose one of: path, parameter, expression, supplied, jsonPath, jqFilter", of())
         }),
         1 => fits(report, &place, kind, of, sources),
         _ => report.error(&place, code::OUTPUT_SOURCE, || {
-            format!("{} multiple valueFrom types specified. choose one of: path, parameter, expression, supplied", of())
+            format!("{} multiple valueFrom types specified. choose one of: path, parameter, expression, supplied, jsonPath, jqFilter", of())
         }),
     }
+    request::sources(report, &place, of, from);
     if let Some(path) = &from.path
         && kind.leaf()
     {
@@ -72,12 +74,21 @@ fn parameter(report: &mut Report, at: &At<'_>, kind: Kind, of: &dyn Fn() -> Stri
     }
 }
 
-fn fits(report: &mut Report, at: &At<'_>, kind: Kind, of: &dyn Fn() -> String, sources: [bool; 4]) {
-    let [path, parameter, expression, supplied] = sources;
+fn fits(report: &mut Report, at: &At<'_>, kind: Kind, of: &dyn Fn() -> String, sources: [bool; 5]) {
+    let [path, parameter, expression, supplied, object] = sources;
     let wanted = match kind {
         Kind::Container | Kind::Script | Kind::ContainerSet if !path => "path",
         Kind::Steps | Kind::Dag if !parameter && !expression => "parameter or expression",
         Kind::Suspend if !supplied && !expression => "supplied",
+        Kind::Resource if !object => "jsonPath or jqFilter",
+        Kind::Http | Kind::Data => {
+            return report.error_with(at, code::OUTPUT_SOURCE, || {
+                (
+                    format!("{} cannot be set: {} templates have no output parameters", of(), kind.word()),
+                    Some("use its `outputs.result`, whole or taken apart by an expression where it is used".to_owned()),
+                )
+            });
+        }
         _ => return,
     };
     report.error(at, code::OUTPUT_SOURCE, || {

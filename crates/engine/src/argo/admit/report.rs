@@ -19,6 +19,8 @@ enum Step<'a> {
     Key(&'a str),
     Index(usize),
     Call(Spot),
+    /// A part of the text at the place.
+    Part(&'a str),
 }
 
 impl<'a> At<'a> {
@@ -38,12 +40,25 @@ impl<'a> At<'a> {
         At { up: Some(self), step: Step::Call(spot) }
     }
 
+    /// A part of the text that stands at this place.
+    pub(super) fn part<'b>(&'b self, part: &'b str) -> At<'b> {
+        At { up: Some(self), step: Step::Part(part) }
+    }
+
+    fn within(&self) -> Option<String> {
+        match self.step {
+            Step::Part(part) => Some(part.to_owned()),
+            _ => None,
+        }
+    }
+
     pub(super) fn path(&self) -> Path {
         let mut path = self.up.map(At::path).unwrap_or_default();
         match self.step {
             Step::Base(base) => path.0.extend(base.segments().iter().cloned()),
             Step::Key(key) => path.push(key),
             Step::Index(index) => path.push(index),
+            Step::Part(_) => {}
             Step::Call(Spot::Step { group, step }) => {
                 path.0.extend([Segment::from("steps"), Segment::from(group), Segment::from(step)]);
             }
@@ -84,16 +99,30 @@ impl Report {
         let (message, help) = tell();
         let mut problem = Problem::error(code, message).path(at.path());
         problem.help = help;
+        problem.within = at.within();
         self.problems.push(problem);
     }
 
-    /// Tells things where a person can see them: problems at places the rule knows better are moved there.
-    pub(super) fn relocate(&mut self, rule: impl Fn(&Path) -> Option<Path>) {
+    /// Tells things where a person can see them: problems at places the rule knows better are moved there, and say
+    /// where they come from.
+    pub(super) fn relocate(&mut self, rule: impl Fn(&Path) -> Option<(Path, String)>) {
         for problem in self.problems.iter_mut().chain(&mut self.warnings) {
-            if let Some(place) = problem.path.as_ref().and_then(&rule) {
+            // What belongs to the place itself is not from elsewhere.
+            let moved = problem.path.as_ref().and_then(|path| rule(path).filter(|(place, _)| place != path));
+            if let Some((place, origin)) = moved {
+                problem.message.insert_str(0, &origin);
                 problem.path = Some(place);
+                problem.within = None;
             }
         }
+    }
+
+    /// All of it as warnings.
+    pub(super) fn softened(self) -> Vec<Problem> {
+        let mut all = self.problems;
+        all.extend(self.warnings);
+        all.iter_mut().for_each(|problem| problem.severity = octoflow_manifest::Severity::Warning);
+        all
     }
 
     /// Adds what others found.
@@ -109,8 +138,22 @@ impl Report {
     }
 
     pub(super) fn warn(&mut self, at: &At<'_>, code: &'static str, message: impl FnOnce() -> String) {
+        self.warn_with(at, code, || (message(), None));
+    }
+
+    /// With what to do about it, if anything is known.
+    pub(super) fn warn_with(
+        &mut self,
+        at: &At<'_>,
+        code: &'static str,
+        tell: impl FnOnce() -> (String, Option<String>),
+    ) {
         if self.warnings.len() < MOST_PROBLEMS {
-            self.warnings.push(Problem::warning(code, message()).path(at.path()));
+            let (message, help) = tell();
+            let mut problem = Problem::warning(code, message).path(at.path());
+            problem.help = help;
+            problem.within = at.within();
+            self.warnings.push(problem);
         }
     }
 

@@ -16,6 +16,8 @@ use super::{
     name,
 };
 
+const LAST_RETRY: [&str; 4] = ["exitCode", "status", "duration", "message"];
+
 /// What a name turns out to be.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
@@ -81,20 +83,24 @@ impl<'a> Item<'a> {
         match self {
             Self::Any => true,
             Self::No | Self::Number => false,
-            Self::Listed { items, keys } => keys
-                .get_or_init(|| {
-                    let mut keys = HashSet::new();
-                    for item in *items {
-                        match item {
-                            Value::Object(fields) => keys.extend(fields.keys().cloned()),
-                            Value::Array(list) => keys.extend((0..list.len()).map(|index| format!("[{index}]"))),
-                            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-                        }
-                    }
-                    keys
-                })
-                .contains(field),
+            Self::Listed { .. } => self.keys().is_some_and(|keys| keys.contains(field)),
         }
+    }
+
+    /// The keys of listed items.
+    fn keys(&self) -> Option<&HashSet<String>> {
+        let Self::Listed { items, keys } = self else { return None };
+        Some(keys.get_or_init(|| {
+            let mut keys = HashSet::new();
+            for item in *items {
+                match item {
+                    Value::Object(fields) => keys.extend(fields.keys().cloned()),
+                    Value::Array(list) => keys.extend((0..list.len()).map(|index| format!("[{index}]"))),
+                    Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+                }
+            }
+            keys
+        }))
     }
 }
 
@@ -117,7 +123,9 @@ impl Scope<'_> {
             "item" => self.item_field(rest),
             "pod"
                 if rest == "name"
-                    && self.entry.is_some_and(|entry| entry.kind.leaf() || entry.kind == Kind::Unclear) =>
+                    && self.entry.is_some_and(|entry| {
+                        entry.kind.leaf() || matches!(entry.kind, Kind::Resource | Kind::Data | Kind::Unclear)
+                    }) =>
             {
                 Found::Known
             }
@@ -125,7 +133,7 @@ impl Scope<'_> {
             "steps" | "tasks" if rest == "name" || rest.starts_with("name.") => Found::Known,
             "steps" | "tasks" => self.call(root, rest),
             "lastRetry" if !self.retried() => Found::Left("the template has no retryStrategy"),
-            "lastRetry" if matches!(rest, "exitCode" | "status" | "duration" | "message") => Found::Known,
+            "lastRetry" if LAST_RETRY.contains(&rest) => Found::Known,
             "lastRetry" => Found::Left("known are lastRetry.exitCode, .status, .duration and .message"),
             _ => Found::Foreign,
         }
@@ -140,6 +148,16 @@ impl Scope<'_> {
                 self.globals.find(&format!("parameters.{name}"))
             }
             ["workflow", field, ..] if *field != "outputs" && !WORKFLOW.contains(field) => self.globals.find(field),
+            ["workflow", "outputs", kind @ ("parameters" | "artifacts"), name, ..] => {
+                self.globals.find(&format!("outputs.{kind}.{name}"))
+            }
+            ["workflow", "creationTimestamp", part, ..] => self.globals.find(&format!("creationTimestamp.{part}")),
+            ["item", ..] if self.item_is_none() => Found::Left("there is no loop here"),
+            ["item", field, ..] => self.item_path(field),
+            ["retries" | "lastRetry", ..] if !self.retried() => Found::Left("the template has no retryStrategy"),
+            ["lastRetry", field, ..] if !LAST_RETRY.contains(field) => {
+                Found::Left("known are lastRetry.exitCode, .status, .duration and .message")
+            }
             ["steps" | "tasks", "name", ..] | ["steps" | "tasks"] => Found::Known,
             [root @ ("steps" | "tasks"), call, "outputs", kind @ ("parameters" | "artifacts"), name, ..] => {
                 self.call(root, &format!("{call}.outputs.{kind}.{name}"))
@@ -160,6 +178,14 @@ impl Scope<'_> {
     fn item_field(&self, field: &str) -> Found {
         let known = self.item.has(field) || self.outer.is_some_and(|outer| outer.item_field(field) == Found::Known);
         if known { Found::Known } else { Found::Unknown }
+    }
+
+    /// A field of an item as an expression reaches for it: only in maps whose keys are all known it can be missed.
+    fn item_path(&self, field: &str) -> Found {
+        match self.item {
+            Item::Listed { items, .. } if items.iter().all(Value::is_object) => self.item_field(field),
+            _ => Found::Known,
+        }
     }
 
     fn retried(&self) -> bool {
@@ -253,6 +279,7 @@ impl Scope<'_> {
                 })
             }
             "steps" | "tasks" => self.help_call(root, rest),
+            "item" => self.item.keys().and_then(|keys| near(name, keys.iter().map(|key| format!("item.{key}")))),
             _ => None,
         }
     }

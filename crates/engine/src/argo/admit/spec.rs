@@ -4,14 +4,16 @@ use octoflow_manifest::Path;
 use octoflow_model::argo::{Arguments, Hook};
 
 use super::{
-    Subject, argument, call, code, hook, lock, name, pod,
+    Standing, Subject, argument, call, code, hook, lock, name, pod,
     report::{At, Report},
     template, volume,
 };
 use crate::shape::short;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
-    metadata(subject, report);
+    if subject.standing == Standing::Run {
+        metadata(subject, report);
+    }
     let place = Path::root().join("spec");
     let at = At::base(&place);
     let spec = &subject.workflow.spec;
@@ -22,7 +24,9 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
         name::Rule::Field,
         subject.book.entries[..subject.book.own].iter().map(|entry| entry.template.name.as_str()),
     );
-    if !subject.broken_at(&["spec", "arguments"]) {
+    if subject.standing == Standing::Template {
+        argument::declared(report, &at.key("arguments"), "spec.arguments", &spec.arguments);
+    } else if !subject.broken_at(&["spec", "arguments"]) {
         argument::check(report, &at.key("arguments"), "spec.arguments", &spec.arguments, None);
     }
     if let Some(retry) = &spec.retry_strategy {
@@ -106,10 +110,12 @@ fn roots(subject: &Subject<'_>, report: &mut Report, at: &At<'_>) {
     if subject.open || subject.broken_at(&["spec", "templates"]) && subject.book.own == 0 {
         return;
     }
-    let supplied = (!subject.broken_at(&["spec", "arguments"])).then_some(&spec.arguments);
+    // Whoever uses a template may bring more arguments.
+    let whole = subject.standing == Standing::Run && !subject.broken_at(&["spec", "arguments"]);
+    let supplied = whole.then_some(&spec.arguments);
     match spec.entrypoint.as_deref().filter(|name| !name.is_empty()) {
         Some(name) => root(subject, report, &at.key("entrypoint"), "", None, name, supplied),
-        None if subject.broken_at(&["spec", "entrypoint"]) => {}
+        None if subject.broken_at(&["spec", "entrypoint"]) || subject.standing == Standing::Template => {}
         None => report.error_with(at, code::REQUIRED, || {
             let first = subject.book.names().next().map(|name| format!("write `entrypoint: {name}`"));
             ("spec.entrypoint is required".to_owned(), first)

@@ -46,6 +46,12 @@ pub(super) fn each<'t>(text: &'t str, see: &mut dyn FnMut(Tag<'t>) -> bool) {
     }
 }
 
+/// A tag with its braces, given what stands between them; `body` is a part of `text`.
+pub(super) fn whole<'t>(text: &'t str, body: &'t str) -> &'t str {
+    let start = (body.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
+    text.get(start.wrapping_sub(2)..start.wrapping_add(body.len() + 2)).unwrap_or(body)
+}
+
 /// The expression that begins at `start`, and where it closes: at the first braces it parses with, or at the first.
 fn expression(text: &str, start: usize, first: usize) -> (Result<Program, Error>, usize) {
     let parsed = lang::parse(&text[start..first]);
@@ -95,6 +101,17 @@ mod tests {
         ] {
             assert_eq!(found(text), tags, "{text}");
         }
+    }
+
+    #[test]
+    fn a_tag_is_found_again_with_its_braces() {
+        let text = "a {{b}} {{ c }}";
+        each(text, &mut |tag| {
+            let Tag::Name(body) = tag else { unreachable!("no expressions here") };
+            assert_eq!(whole(text, body), format!("{{{{{body}}}}}"));
+            true
+        });
+        assert_eq!(whole(text, "elsewhere"), "elsewhere");
     }
 
     #[test]

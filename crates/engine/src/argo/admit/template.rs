@@ -8,7 +8,7 @@ use super::{
     book::{Entry, Kind},
     call, code, dag, lock, memo, name, output, pod,
     report::{At, Report},
-    volume,
+    request, volume,
 };
 use crate::{
     argo::{duration, fields::TYPE_NAMES},
@@ -34,7 +34,8 @@ pub(super) fn check(subject: &Subject<'_>, index: usize, report: &mut Report) {
         let of = format!("templates.{}.synchronization", entry.label);
         lock::check(report, &at.key("synchronization"), &of, wanted);
     }
-    if entry.template.daemon == Some(true) && matches!(entry.kind, Kind::Steps | Kind::Dag | Kind::Suspend) {
+    let stays = entry.kind.leaf() || entry.kind == Kind::Unclear;
+    if entry.template.daemon == Some(true) && !stays {
         report.warn(&at.key("daemon"), code::MISPLACED, || {
             format!("templates.{}.daemon has no effect: only a task stays up beside others", entry.label)
         });
@@ -52,6 +53,7 @@ pub(super) fn check(subject: &Subject<'_>, index: usize, report: &mut Report) {
     }
     pod::check(subject, report, &at, entry);
     volume::list(report, &at.key("volumes"), &entry.template.volumes, &entry.raw["volumes"]);
+    request::check(report, &at, entry);
     output::check(report, &at, entry);
     if entry.kind == Kind::Dag {
         dag::check(report, &at, entry, subject.graphs[index].as_ref());
@@ -124,6 +126,8 @@ pub(super) fn artifact_path(
         (Kind::Container | Kind::Script | Kind::ContainerSet, Some(path)) => {
             absolute(report, &at.key("path"), &|| format!("{}.path", of()), path)
         }
+        // Nothing is placed anywhere: a manifest may come from an input, and there are no files to leave.
+        (Kind::Http | Kind::Resource | Kind::Data, _) => {}
         (Kind::Steps | Kind::Dag | Kind::Suspend, None) | (Kind::Unclear, _) => {}
     }
 }
@@ -186,7 +190,7 @@ fn limits(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
     }
     if let Some(parallelism) = &template.parallelism {
         let place = at.key("parallelism");
-        if matches!(entry.kind, Kind::Container | Kind::Script | Kind::ContainerSet | Kind::Suspend) {
+        if !matches!(entry.kind, Kind::Steps | Kind::Dag | Kind::Unclear) {
             report.error(&place, code::MISPLACED, || {
                 format!("templates.{label}.parallelism is only valid for steps and dag templates")
             });

@@ -110,7 +110,9 @@ impl Walker<'_> {
             };
             let place = at.call(spot);
             self.call(report, &place, &scope, spot, call, &mut |_, _, task| {
-                if let Spot::Task(own) = spot {
+                if let Spot::Task(own) = spot
+                    && self.subject.graphs[index].as_ref().is_some_and(|graph| graph.readable(own))
+                {
                     pairs.push((own, task));
                 }
             });
@@ -226,11 +228,21 @@ impl Walker<'_> {
                 expression::field(report, &place.key("expression"), &scope, &from.expression, &mut ignore);
             }
         }
-        if let Some(metrics) = self.subject.manifest["spec"].get("metrics") {
-            self.value(report, &at.key("metrics"), &scope, metrics, &mut ignore);
+        let raw = &self.subject.manifest["spec"];
+        for field in ["metrics", "hooks"] {
+            if let Some(value) = raw.get(field) {
+                self.value(report, &at.key(field), &scope, value, &mut ignore);
+            }
         }
+        // The dialect does not check these; what is wrong with them is found when they are used.
+        let mut aside = Report::default();
+        for field in ["volumes", "volumeClaimTemplates", "synchronization", "podMetadata", "workflowMetadata"] {
+            if let Some(value) = raw.get(field) {
+                self.value(&mut aside, &at.key(field), &scope, value, &mut ignore);
+            }
+        }
+        report.absorb(Vec::new(), aside.softened());
         let hooks = at.key("hooks");
-        self.value(report, &hooks, &scope, &self.subject.manifest["spec"]["hooks"], &mut ignore);
         for (moment, hook) in &spec.hooks {
             self.hook(report, &hooks.key(moment), &scope, hook, &mut ignore);
         }
@@ -272,8 +284,10 @@ impl Walker<'_> {
     fn text(&self, report: &mut Report, at: &At<'_>, scope: &Scope<'_>, text: &str, tasks: &mut Tasks<'_>) {
         tag::each(text, &mut |tag| {
             match tag {
-                Tag::Expression { text, parsed } => expression::check(report, at, scope, text, &parsed, tasks),
-                Tag::Name(body) => self.name(report, at, scope, body, tasks),
+                Tag::Expression { text, parsed } => {
+                    expression::check(report, &at.part(text), scope, text, &parsed, tasks);
+                }
+                Tag::Name(body) => self.name(report, &at.part(tag::whole(text, body)), scope, body, tasks),
             }
             // When nothing more will be told, nothing more is worth looking at.
             !report.is_full()

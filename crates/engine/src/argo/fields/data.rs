@@ -38,14 +38,14 @@ static VALUE_FROM: Shape = Shape::Object(&[&[
     Field::yes("supplied", &EMPTY, "Whoever resumes the run supplies it"),
     Field::yes("configMapKeyRef", &CONFIG_KEY, "A key of a ConfigMap"),
     Field::yes("default", &ANY, "The value when the source gives none"),
-    Field::refused("jsonPath", "Take it from a Kubernetes object by JSON path"),
-    Field::refused("jqFilter", "Take it from a Kubernetes object by a jq filter"),
+    Field::yes("jsonPath", &TEXT, "Of a resource template: a path template into the object"),
+    Field::yes("jqFilter", &TEXT, "Of a resource template: a jq filter over the object"),
     Field::refused("event", "Take it from an event"),
 ]]);
 
 /// Inputs and arguments.
 pub(super) static ARGUMENT_ARTIFACTS: Shape = Shape::List(&ARGUMENT_ARTIFACT);
-static ARGUMENT_ARTIFACT: Shape = Shape::Object(&[ARTIFACT, RAW_TEXT, STORES, READ_ONLY]);
+pub(super) static ARGUMENT_ARTIFACT: Shape = Shape::Object(&[ARTIFACT, RAW_TEXT, STORES, READ_ONLY]);
 
 static OUTPUT_ARTIFACTS: Shape = Shape::List(&OUTPUT_ARTIFACT);
 static OUTPUT_ARTIFACT: Shape = Shape::Object(&[ARTIFACT, STORES, NO_OUTPUT]);

@@ -9,6 +9,7 @@ use super::{
     lock::SYNCHRONIZATION,
     memo::MEMOIZE,
     metric::METRICS,
+    request::{DATA, HTTP, RESOURCE},
     volume::VOLUMES,
 };
 use crate::shape::{BOOL, COUNT, Field, INT_OR_TEXT, INT32, Shape, TEXT, TEXT_MAP};
@@ -37,11 +38,15 @@ static TYPES: [Field; 10] = [
     Field::yes("steps", &STEP_GROUPS, "Groups of calls, one group after another"),
     Field::yes("dag", &DAG, "Calls ordered by what they depend on"),
     Field::yes("suspend", &SUSPEND, "Waits for a person or for some time"),
-    Field::refused("resource", "Create or change a Kubernetes object"),
-    Field::refused("http", "Send an HTTP request"),
-    Field::refused("data", "List and transform stored artifacts"),
+    Field::yes("resource", &RESOURCE, "Does something to an object that is kept here, or runs another workflow"),
+    Field::yes("http", &HTTP, "Sends an HTTP request"),
+    Field::yes("data", &DATA, "Lists stored artifacts and transforms the list"),
     Field::yes("containerSet", &CONTAINER_SET, "Runs several containers that share one task"),
-    Field::refused("plugin", "Run a plugin"),
+    Field::refused_for(
+        "plugin",
+        "Run a plugin",
+        "plugins are programs of somebody else's cluster; call the service with an `http` template, or run its client in a `container`",
+    ),
 ];
 
 const CONTROL: &[Field] = &[

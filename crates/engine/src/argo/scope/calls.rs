@@ -115,7 +115,7 @@ impl Scope<'_> {
             return None;
         }
         let mut fields = Map::new();
-        for field in ["id", "status", "startedAt", "finishedAt", "name", "ip", "hostNodeName"] {
+        for field in ["id", "status", "startedAt", "finishedAt", "name", "ip", "hostNodeName", "exitCode"] {
             if let Lookup::Text(text) = self.call(root, call, field) {
                 fields.insert(field.to_owned(), text.into());
             }

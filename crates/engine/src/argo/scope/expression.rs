@@ -79,7 +79,10 @@ impl Env for Scope<'_> {
 
     fn member(&self, root: &str, key: &str) -> Option<expr::Value> {
         match root {
-            "steps" | "tasks" => self.call_map(root, key).map(Into::into),
+            "steps" | "tasks" => {
+                let own = || self.local_map(root)?.get(key).cloned();
+                self.call_map(root, key).or_else(own).map(Into::into)
+            }
             _ => None,
         }
     }

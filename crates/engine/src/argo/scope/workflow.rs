@@ -11,6 +11,11 @@ use super::Scope;
 /// The letters after `workflow.creationTimestamp.`, each a part of the date as `strftime` would print it.
 const DATE_LETTERS: &str = "YmdHMSyBbAaFTDRjpIZeUW";
 
+/// Whether `workflow.creationTimestamp` has this part; nothing at all is the whole of it.
+pub(crate) fn is_date_part(part: &str) -> bool {
+    matches!(part, "" | "s" | "RFC3339") || part.len() == 1 && DATE_LETTERS.contains(part)
+}
+
 impl Scope<'_> {
     pub(super) fn workflow(&self, rest: &str) -> Option<String> {
         let state = &self.run.state;
@@ -44,7 +49,7 @@ impl Scope<'_> {
         match part {
             "" | "RFC3339" => Some(created.to_string()),
             "s" => Some(created.seconds().to_string()),
-            letter if letter.len() == 1 && DATE_LETTERS.contains(letter) => {
+            letter if is_date_part(letter) => {
                 let utc = created.timestamp().to_zoned(jiff::tz::TimeZone::UTC);
                 Some(utc.strftime(&format!("%{letter}")).to_string())
             }

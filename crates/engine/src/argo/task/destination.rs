@@ -24,7 +24,11 @@ const DEFAULT_MARK: &str = "workflows.argoproj.io/default-artifact-repository";
 
 impl Turn<'_> {
     /// Where an input is fetched from.
-    pub(super) fn input_location(&self, template: &Template, place: &ArtifactLocation) -> Result<Location, String> {
+    pub(in crate::argo) fn input_location(
+        &self,
+        template: &Template,
+        place: &ArtifactLocation,
+    ) -> Result<Location, String> {
         let namespace = &self.run.state.namespace;
         let written = serde_json::to_string(place).map_err(|error| error.to_string())?;
         if let Some(tag) = written.split_once("{{").and_then(|(_, rest)| rest.split_once("}}")) {
@@ -115,13 +119,13 @@ impl Turn<'_> {
         let name = named.unwrap_or(REPOSITORIES);
         let namespace = &self.run.state.namespace;
         let Some(map) = self.world.keyed(Keyed::ConfigMap, namespace, name) else {
-            return match named {
-                Some(name) => Err(format!(
-                    "artifactRepositoryRef: ConfigMap '{name}' not found in namespace '{namespace}'; give the file that defines it along with the workflow"
-                )),
-                // Nobody described repositories, so there is only this machine's.
-                None => Ok(Repository::default()),
-            };
+            // Where nobody describes repositories, there is only this machine's. The usual name says no more than none.
+            if name == REPOSITORIES {
+                return Ok(Repository::default());
+            }
+            return Err(format!(
+                "artifactRepositoryRef: ConfigMap '{name}' not found in namespace '{namespace}'; give the file that defines it along with the workflow"
+            ));
         };
         let key = reference.and_then(|reference| reference.key.as_deref()).filter(|key| !key.is_empty());
         let Some(key) = key.or_else(|| map.annotations.get(DEFAULT_MARK).map(String::as_str)) else {

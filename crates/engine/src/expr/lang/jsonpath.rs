@@ -37,6 +37,11 @@ pub(super) fn query(document: &Value, path: &str, work: &mut Work) -> Made {
     Ok(Value::list(found))
 }
 
+/// Whether a path can be read.
+pub(super) fn check(path: &str) -> Result<(), Fault> {
+    path::parse(path).map(drop)
+}
+
 /// Selects from a value and from everything inside it.
 fn descend(
     value: &Value,

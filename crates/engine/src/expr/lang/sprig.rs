@@ -10,14 +10,22 @@ mod coerce;
 mod convert;
 mod date;
 mod dict;
+mod kind;
+mod link;
 mod list;
 mod math;
+mod path;
 mod pattern;
 mod semver;
 mod text;
+mod wrap;
 
-const FAMILIES: [&[Function]; 8] = [
+const FAMILIES: [&[Function]; 12] = [
     text::FUNCTIONS,
+    wrap::FUNCTIONS,
+    path::FUNCTIONS,
+    kind::FUNCTIONS,
+    link::FUNCTIONS,
     math::FUNCTIONS,
     list::FUNCTIONS,
     dict::FUNCTIONS,
@@ -27,8 +35,54 @@ const FAMILIES: [&[Function]; 8] = [
     semver::FUNCTIONS,
 ];
 
+/// Functions with a second name that begins with `must`. Theirs differ in that they fail where the others give nothing;
+/// here both fail, because a mistake that is hidden is found late.
+const STERN: [&str; 31] = [
+    "date_modify",
+    "dateModify",
+    "toDate",
+    "toJson",
+    "toPrettyJson",
+    "toRawJson",
+    "fromJson",
+    "deepCopy",
+    "merge",
+    "mergeOverwrite",
+    "append",
+    "push",
+    "prepend",
+    "first",
+    "rest",
+    "last",
+    "initial",
+    "reverse",
+    "uniq",
+    "without",
+    "has",
+    "slice",
+    "chunk",
+    "compact",
+    "regexMatch",
+    "regexFindAll",
+    "regexFind",
+    "regexReplaceAll",
+    "regexReplaceAllLiteral",
+    "regexSplit",
+    "regexQuoteMeta",
+];
+
 pub(super) fn find(name: &str) -> Option<&'static Function> {
-    FAMILIES.iter().copied().flatten().find(|function| function.name == name)
+    let exact = FAMILIES.iter().copied().flatten().find(|function| function.name == name);
+    exact.or_else(|| find(stern(name)?))
+}
+
+/// What a name with `must` in front is called without it.
+fn stern(name: &str) -> Option<&'static str> {
+    let rest = name.strip_prefix("must_").or_else(|| name.strip_prefix("must"))?;
+    STERN.iter().copied().find(|known| {
+        let first = rest.chars().next().map(|c| c.to_ascii_lowercase());
+        known.chars().next() == first && known.get(1..) == rest.get(1..)
+    })
 }
 
 pub(super) fn names() -> impl Iterator<Item = &'static str> {

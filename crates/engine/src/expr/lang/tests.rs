@@ -7,6 +7,7 @@ use super::*;
 mod environment;
 mod functions;
 mod hostile;
+mod manual;
 mod operators;
 mod sprig;
 

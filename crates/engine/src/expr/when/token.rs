@@ -162,6 +162,8 @@ impl Lexer {
             if c == '\\' {
                 self.position += 1;
                 name.extend(self.peek(0));
+                // A backslash at the end takes nothing.
+                self.position -= usize::from(self.peek(0).is_none());
             } else if c.is_alphanumeric() || c == '_' || c == '.' {
                 name.push(c);
             } else {
@@ -188,7 +190,7 @@ impl Lexer {
             }
             if c == '\\' {
                 text.extend(self.peek(0));
-                self.position += 1;
+                self.position = (self.position + 1).min(self.characters.len());
             } else {
                 text.push(c);
             }

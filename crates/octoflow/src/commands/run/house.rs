@@ -39,11 +39,13 @@ impl House {
             Isolation::Overlay => process::Isolation::Overlay,
             Isolation::None => process::Isolation::None,
         };
-        processes.egress = config::egress()?;
+        let egress = config::egress()?;
+        processes.egress = egress.clone();
         let config = Config {
             data_dir: context.data_dir.clone(),
             capacity: capacity(args.parallelism),
             place: Place::Processes(Box::new(processes)),
+            egress,
         };
         let (inner, notices) = control::House::open(config).map_err(explained)?;
         notices.iter().for_each(|notice| context.output.talk(notice));
@@ -73,8 +75,33 @@ impl House {
         self.inner.command(run, command).map_err(explained)
     }
 
+    /// Runs that are not over and were made by this one.
+    pub(crate) fn open_children(&self, run: RunId) -> Result<Vec<(RunId, String)>> {
+        self.inner.open_children(run).map_err(explained)
+    }
+
+    /// A run that is not over, by its name.
+    pub(crate) fn open_run(&self, namespace: &str, name: &str) -> Option<RunId> {
+        let row = self.inner.store().reader().and_then(|reader| reader.run_by_name(namespace, None, name)).ok()??;
+        (!row.archived).then_some(row.run)
+    }
+
+    /// The facts of a run from now on; closed after the last.
+    pub(crate) fn watch(&self, run: RunId) -> Facts {
+        self.inner.watch(run)
+    }
+
     pub(crate) fn object(&self, run: RunId) -> Result<Value> {
         self.inner.object(run).map_err(explained)
+    }
+
+    /// The same with only the nodes a summary speaks of.
+    pub(crate) fn brief(&self, run: RunId) -> Result<Value> {
+        let reader = self.inner.store().reader().map_err(local::explained)?;
+        match control::read::brief(&reader, run).map_err(explained)? {
+            Some(object) => Ok(object),
+            None => self.object(run),
+        }
     }
 
     /// Which attempt's log belongs to which node, by node id.

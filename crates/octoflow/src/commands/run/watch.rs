@@ -54,6 +54,8 @@ pub(crate) struct Seen {
 enum Happening {
     Facts(usize, Vec<Fact>),
     Over(usize),
+    /// A run that one of ours made is over.
+    ChildOver(RunId),
     Signal(Signal),
     Asked(Message, Sender<Result<(), String>>),
 }
@@ -70,7 +72,6 @@ pub(crate) fn watch(args: &Run, runs: Vec<Submitted>, house: &House, context: &C
         let followed = Followed::new(&run.name);
         seen.push(Seen { id: run.id, namespace: run.namespace, name: run.name, followed, news_from });
     }
-    drop(tell);
     let progress = Progress::new(args, context.output, seen.len());
     let tail = Tail::new(args, context);
     let deadline = args.timeout.map(|span| Instant::now() + span);
@@ -83,7 +84,10 @@ pub(crate) fn watch(args: &Run, runs: Vec<Submitted>, house: &House, context: &C
         interrupts: Interrupts::default(),
         deadline,
         timed_out: false,
+        children: Vec::new(),
+        tell: tell.clone(),
     };
+    drop(tell);
     let outcome = watch.until_over(&told);
     // Whoever still waits for an answer is let go first; the listener's end waits for them.
     drop(told);
@@ -113,6 +117,9 @@ struct Watch<'a> {
     interrupts: Interrupts,
     deadline: Option<Instant>,
     timed_out: bool,
+    /// Runs that ours made and that outlived them; we do not leave before they are over.
+    children: Vec<RunId>,
+    tell: Sender<Happening>,
 }
 
 impl Watch<'_> {
@@ -166,6 +173,12 @@ impl Watch<'_> {
                         run.name
                     );
                 }
+                self.outlived_by(run.id, &run.name.clone())?;
+            }
+            Happening::ChildOver(run) => {
+                self.open -= 1;
+                self.children.retain(|child| *child != run);
+                self.outlived_by(run, "it")?;
             }
             Happening::Signal(signal) => {
                 let (step, words) = self.interrupts.signal(signal);
@@ -199,10 +212,26 @@ impl Watch<'_> {
         Ok(())
     }
 
+    /// Waits for what a run made and left behind.
+    fn outlived_by(&mut self, run: RunId, name: &str) -> Result<()> {
+        for (child, title) in self.house.open_children(run)? {
+            self.progress.talk(&format!("waiting for workflow {title}, which {name} made"));
+            let (facts, tell) = (self.house.watch(child), self.tell.clone());
+            spawn("child", move || {
+                facts.iter().for_each(drop);
+                let _ = tell.send(Happening::ChildOver(child));
+            })?;
+            self.children.push(child);
+            self.open += 1;
+        }
+        Ok(())
+    }
+
     /// Tells every run that is not over. One that ends at this very moment may refuse, and that is fine.
     fn command_all(&mut self, command: &Command) -> Result<()> {
-        for run in self.runs.iter().filter(|run| run.followed.ended.is_none()) {
-            match self.house.command(run.id, command.clone()) {
+        let runs = self.runs.iter().filter(|run| run.followed.ended.is_none()).map(|run| run.id);
+        for run in runs.chain(self.children.iter().copied()) {
+            match self.house.command(run, command.clone()) {
                 Err(error) if crate::exit::of(&error) != crate::exit::Exit::Conflict => return Err(error),
                 _ => {}
             }
@@ -211,8 +240,10 @@ impl Watch<'_> {
     }
 
     fn answer(&self, message: &Message) -> Result<(), String> {
-        let Some(run) = self.runs.iter().find(|run| run.name == message.run && run.namespace == message.namespace)
-        else {
+        let ours = self.runs.iter().find(|run| run.name == message.run && run.namespace == message.namespace);
+        // A run that ours made is ours too.
+        let made = || self.house.open_run(&message.namespace, &message.run);
+        let Some(run) = ours.map(|run| run.id).or_else(made) else {
             return Err(format!("the process that holds the data directory is not running `{}`", message.run));
         };
         let command = match &message.request {
@@ -223,7 +254,7 @@ impl Watch<'_> {
                 Command::Resume { selector: selector.clone(), supplied: supplied.clone() }
             }
         };
-        self.house.command(run.id, command).map_err(|error| format!("{error:#}"))
+        self.house.command(run, command).map_err(|error| format!("{error:#}"))
     }
 }
 

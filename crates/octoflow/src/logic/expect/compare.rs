@@ -1,11 +1,9 @@
 //! Texts compared in several ways, and parts of objects found by path.
 
+use octoflow_engine::jsonpath::Template;
 use serde_json::Value;
 
-use crate::{
-    jsonpath::Template,
-    logic::{notation::pattern, sheet::Spot},
-};
+use crate::logic::{notation::pattern, sheet::Spot};
 
 /// The words of a full comparison.
 const WORDS: [&str; 5] = ["equals", "contains", "lacks", "matches", "oneOf"];

@@ -27,6 +27,9 @@ use address::{Address, Scheme};
 /// The longest a single command may take.
 const LONGEST: Duration = Duration::from_secs(30 * 60);
 const BLINK: Duration = Duration::from_millis(20);
+/// The memory git may have, in KiB. A repository of a few kilobytes can describe more files than any disk holds, and git
+/// counts them in memory before it writes the first.
+const MEMORY: u64 = 8 << 20;
 /// Submodules of submodules: more is a loop.
 const DEEPEST: usize = 5;
 const MOST_SUBMODULES: usize = 200;
@@ -67,6 +70,7 @@ struct Git<'a> {
     repository: &'a Repository,
     room: &'a Path,
     alive: Alive<'a>,
+    memory: u64,
 }
 
 impl<'a> Git<'a> {
@@ -85,7 +89,7 @@ impl<'a> Git<'a> {
             fs::write(&path, if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") })?;
             fs::set_permissions(&path, Permissions::from_mode(0o600))?;
         }
-        Ok(Self { policy, repository, room, alive })
+        Ok(Self { policy, repository, room, alive, memory: MEMORY })
     }
 
     fn clone_to(&self, work: &Path) -> Result<(), Trouble> {
@@ -189,16 +193,12 @@ impl<'a> Git<'a> {
         let said =
             |name: &str| File::options().read(true).write(true).create(true).truncate(true).open(self.room.join(name));
         let (mut out, mut err) = (said("out").map_err(lasting)?, said("err").map_err(lasting)?);
-        let mut command = Command::new("git");
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -v {} && exec git \"$@\"", self.memory), "git"]);
         self.dress(&mut command, address);
         command.args(args).current_dir(dir).process_group(0).stdin(Stdio::null());
         command.stdout(out.try_clone().map_err(lasting)?).stderr(err.try_clone().map_err(lasting)?);
-        let mut child = command.spawn().map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => {
-                Trouble::lasting("`git` is not installed on this machine, and git artifacts need it".to_owned())
-            }
-            _ => lasting(error),
-        })?;
+        let mut child = command.spawn().map_err(lasting)?;
         let began = Instant::now();
         let status = loop {
             if let Some(status) = child.try_wait().map_err(lasting)? {
@@ -215,6 +215,11 @@ impl<'a> Git<'a> {
         if status.success() {
             return text(&mut out, 1 << 20).map_err(lasting);
         }
+        if status.code() == Some(127) {
+            return Err(Trouble::lasting(
+                "`git` is not installed on this machine, and git artifacts need it".to_owned(),
+            ));
+        }
         let why = self.without_secrets(text(&mut err, 2000).map_err(lasting)?.trim());
         let message = format!("git {} failed: {why}", args[0]);
         Err(if may_pass(&why) { Trouble::passing(message) } else { Trouble::lasting(message) })
@@ -226,6 +231,8 @@ impl<'a> Git<'a> {
         command.env_clear().env("PATH", path).env("HOME", self.room.join("home")).env("LC_ALL", "C");
         command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_TERMINAL_PROMPT", "0");
         command.env("GIT_ASKPASS", self.room.join("ask")).env("GIT_LFS_SKIP_SMUDGE", "1");
+        // Each thread would reserve address space that counts as memory.
+        command.env("MALLOC_ARENA_MAX", "2");
         let files = if self.policy.is_local() { ":file" } else { "" };
         command.env("GIT_ALLOW_PROTOCOL", format!("https:http:ssh{files}"));
         for setting in [
@@ -233,6 +240,8 @@ impl<'a> Git<'a> {
             "core.fsmonitor=false",
             "submodule.recurse=false",
             "gc.auto=0",
+            "pack.threads=4",
+            "core.packedGitLimit=1g",
             "http.followRedirects=false",
             "http.lowSpeedLimit=1",
             "http.lowSpeedTime=60",
@@ -317,4 +326,71 @@ fn may_pass(why: &str) -> bool {
         "HTTP 5",
     ];
     WORDS.iter().any(|word| why.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use octoflow_model::task::EnvValue;
+
+    use super::*;
+
+    #[test]
+    fn ssh_goes_to_the_address_that_was_checked_and_believes_only_known_hosts() {
+        let room = tempfile::tempdir().unwrap();
+        let policy = Policy::local();
+        let mut repository =
+            Repository { ssh_key: Some(EnvValue::Secret("-----BEGIN KEY-----".to_owned())), ..Repository::default() };
+        let address = Address::parse("git@localhost:a/b.git", &policy).unwrap();
+        let git = Git::new(&policy, &repository, room.path(), &|| true).unwrap();
+        let ssh = git.ssh(&address);
+        assert!(ssh.contains("-o HostKeyAlias=localhost") && ssh.contains("-o StrictHostKeyChecking=yes"), "{ssh}");
+        assert!(ssh.contains("-o HostName=127.0.0.1") || ssh.contains("-o HostName=::1"), "{ssh}");
+        assert!(ssh.contains("-F /dev/null") && ssh.contains("BatchMode=yes") && !ssh.contains("BEGIN"), "{ssh}");
+        let key = room.path().join("key");
+        assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(fs::read_to_string(key).unwrap().ends_with("-----\n"), "ssh wants a last newline");
+        repository.ignore_host_key = true;
+        let git = Git { policy: &policy, repository: &repository, room: room.path(), alive: &|| true, memory: MEMORY };
+        assert!(git.ssh(&address).contains("StrictHostKeyChecking=no"));
+    }
+
+    /// Gives `input` to a command in a directory and answers what it says.
+    fn say(dir: &Path, words: &[&str], input: &str) -> String {
+        let mut child = Command::new("git")
+            .args(["-c", "user.name=t", "-c", "user.email=t@example.com"])
+            .args(words)
+            .current_dir(dir)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{words:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    #[test]
+    fn a_repository_of_more_files_than_a_disk_holds_is_given_up() {
+        let origin = tempfile::tempdir().unwrap();
+        let git = |words: &[&str], input: &str| say(origin.path(), words, input);
+        git(&["init", "--quiet", "--initial-branch=main", "."], "");
+        let blob = git(&["hash-object", "-w", "--stdin"], "x");
+        let mut tree = git(&["mktree"], &(0..10).map(|at| format!("100644 blob {blob}\tf{at}\n")).collect::<String>());
+        for _ in 0..8 {
+            tree = git(&["mktree"], &(0..10).map(|at| format!("040000 tree {tree}\td{at}\n")).collect::<String>());
+        }
+        let commit = git(&["commit-tree", &tree], "a bomb");
+        git(&["update-ref", "refs/heads/main", &commit], "");
+        let room = tempfile::tempdir().unwrap();
+        let policy = Policy::local();
+        let repository = Repository { repo: format!("file://{}", origin.path().display()), ..Repository::default() };
+        let mut git = Git::new(&policy, &repository, room.path(), &|| true).unwrap();
+        git.memory = 160 << 10;
+        let error = super::super::Error::from(git.clone_to(&room.path().join("work")).unwrap_err()).to_string();
+        assert!(error.contains("git checkout failed") && error.to_lowercase().contains("memory"), "{error}");
+    }
 }

@@ -49,6 +49,8 @@ impl Trouble {
             | ureq::Error::ConnectionFailed
             | ureq::Error::HostNotFound
             | ureq::Error::Protocol(_) => Self::passing(error.to_string()),
+            // The address itself may hold a signature or a password.
+            ureq::Error::BadUri(_) => Self::lasting("the address, or one it redirects to, is not usable".to_owned()),
             other => Self::lasting(other.to_string()),
         }
     }

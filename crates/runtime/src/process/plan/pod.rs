@@ -58,10 +58,10 @@ pub(super) fn supervisor(
 
 /// The files of all containers. `Err` is a sentence for the user.
 pub(super) fn files(task: &Task) -> Result<Vec<File>, String> {
+    let Some(pod) = &task.pod else { return Ok(task.files.clone()) };
     let mut all: BTreeMap<&str, &File> = BTreeMap::new();
     let mut found = Vec::new();
-    let members = task.pod.iter().flat_map(|pod| &pod.members);
-    for file in task.files.iter().chain(members.flat_map(|member| &member.files)) {
+    for file in task.files.iter().chain(pod.members.iter().flat_map(|member| &member.files)) {
         match all.insert(&file.path, file) {
             None => found.push(file.clone()),
             Some(before) if before == file => {}
@@ -73,9 +73,9 @@ pub(super) fn files(task: &Task) -> Result<Vec<File>, String> {
 
 /// The mounts of all containers. `Err` is a sentence for the user.
 pub(super) fn mounts(task: &Task) -> Result<Vec<Mount>, String> {
+    let Some(pod) = &task.pod else { return Ok(task.mounts.clone()) };
     let mut found: Vec<Mount> = Vec::new();
-    let members = task.pod.iter().flat_map(|pod| &pod.members);
-    for mount in task.mounts.iter().chain(members.flat_map(|member| &member.mounts)) {
+    for mount in task.mounts.iter().chain(pod.members.iter().flat_map(|member| &member.mounts)) {
         let path = mount.path.trim_end_matches('/');
         match found.iter_mut().find(|other| other.path.trim_end_matches('/') == path) {
             None => found.push(mount.clone()),
@@ -83,8 +83,7 @@ pub(super) fn mounts(task: &Task) -> Result<Vec<Mount>, String> {
                 // One of them must be able to write, and both see the same mount.
                 other.read_only &= mount.read_only;
             }
-            Some(_) if task.pod.is_some() => return Err(clash("mount different volumes", &mount.path)),
-            Some(_) => found.push(mount.clone()),
+            Some(_) => return Err(clash("mount different volumes", &mount.path)),
         }
     }
     Ok(found)

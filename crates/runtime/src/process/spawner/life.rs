@@ -245,7 +245,13 @@ impl Spawner {
         };
         if let Some(mut watch) = running.watch.take() {
             watch.close(sys::now());
-            exit = watch.exit().unwrap_or(exit);
+            exit = match (watch.exit(), how) {
+                (Some(exit), _) => exit,
+                (None, How::Signalled(_)) => exit,
+                (None, How::Exited(_)) => {
+                    Ended::Surroundings("nobody could look after its containers; its log says why".to_owned())
+                }
+            };
             entry.members = watch.endings();
         }
         let log_truncated = running.log.truncated();

@@ -1,4 +1,4 @@
-//! What is put on a finished workflow: hooks, memory and daemons. Drawn from a stream of its own, so that the workflow
+//! What is put on a finished workflow: hooks, memory, daemons and locks. Drawn from a stream of its own, so that the workflow
 //! below stays what its seed made of it.
 
 use serde_json::{Value, json};
@@ -8,6 +8,9 @@ use crate::sim::draw::Draw;
 
 pub(super) fn dress(draw: &mut Draw, taste: Taste, spec: &mut Value) {
     daemons(draw, taste, spec);
+    if draw.chance(10) {
+        spec["synchronization"] = json!({"mutexes": [{"name": "whole"}]});
+    }
     let leaves = tasks(spec);
     if leaves.is_empty() {
         return;
@@ -21,6 +24,20 @@ pub(super) fn dress(draw: &mut Draw, taste: Taste, spec: &mut Value) {
     }
     let Some(templates) = spec["templates"].as_array_mut() else { return };
     for template in templates {
+        // Only tasks that end hold locks: whoever holds one while it waits for another may wait for ever.
+        let ends = template.get("steps").or(template.get("dag")).is_none() && template["daemon"] != true;
+        if ends && draw.chance(15) {
+            let lock = draw.below(2);
+            template["synchronization"] = match draw.below(3) {
+                0 => json!({"semaphores": [{"database": {"key": format!("s{lock}")}}]}),
+                1 => json!({"mutexes": [{"name": "m0"}, {"name": "m1"}]}),
+                _ => json!({"mutexes": [{"name": format!("m{lock}")}]}),
+            };
+        }
+        if taste.timed && !ends && template["daemon"] != true && draw.chance(10) {
+            let most = format!("{}s", draw.between(1, 10));
+            template["retryStrategy"] = json!({"limit": draw.between(0, 2), "backoff": {"maxDuration": most}});
+        }
         // Which of two calls is first, and finds nothing, depends on time.
         if taste.timed && draw.chance(12) {
             let (key, cache) = (format!("key-{}", draw.below(3)), format!("cache-{}", draw.below(2)));

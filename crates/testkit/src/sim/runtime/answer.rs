@@ -43,7 +43,7 @@ pub(super) fn end(seed: u64, task: &Task) -> End {
 }
 
 /// How each container of a task that ended so has ended; nothing for a task that never came so far.
-pub(super) fn members(task: &Task, exit: &Exit, started: Option<Time>, now: Time) -> Vec<MemberEnd> {
+pub(crate) fn members(task: &Task, exit: &Exit, started: Option<Time>, now: Time) -> Vec<MemberEnd> {
     if matches!(exit, Exit::Surroundings(_)) {
         return Vec::new();
     }

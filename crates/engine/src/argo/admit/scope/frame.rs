@@ -47,7 +47,8 @@ impl<'a> Frame<'a> {
         }
         match field {
             "id" | "status" | "startedAt" | "finishedAt" | "hostNodeName" | "name" => true,
-            "ip" | "exitCode" | "outputs.result" | "outputs.exitCode" => callee.kind.leaf(),
+            "outputs.result" => callee.kind.leaf() || matches!(callee.kind, Kind::Http | Kind::Data),
+            "ip" | "exitCode" | "outputs.exitCode" => callee.kind.leaf(),
             "outputs.parameters" => call.looped(),
             _ => match field.strip_prefix("outputs.").and_then(|output| output.split_once('.')) {
                 Some(("parameters", name)) => callee.outputs.parameter(name),

@@ -3,7 +3,10 @@
 use std::collections::HashSet;
 
 use super::Found;
-use crate::argo::admit::{Subject, name};
+use crate::argo::{
+    admit::{Standing, Subject, name},
+    scope::is_date_part,
+};
 
 /// What the whole run knows.
 pub(in crate::argo::admit) struct Globals<'a> {
@@ -14,6 +17,17 @@ pub(in crate::argo::admit) struct Globals<'a> {
     outputs: Exported<'a>,
     artifacts: Exported<'a>,
     pub(super) retries: bool,
+    /// Whoever uses the template brings more of everything.
+    users: Option<Users>,
+}
+
+/// How a WorkflowTemplate is meant to be used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Users {
+    /// Its templates are called one by one; the variables are the caller's.
+    Call,
+    /// It has an entrypoint, so it can also run as a whole.
+    Run,
 }
 
 /// Outputs some template gives a global name.
@@ -53,18 +67,23 @@ impl<'a> Globals<'a> {
         );
         let annotations = metadata.annotations.keys().map(String::as_str);
         let annotations = annotations.chain(added.flat_map(|added| added.annotations.keys().map(String::as_str)));
+        let users = (subject.standing == Standing::Template)
+            .then(|| if spec.entrypoint.is_some() { Users::Run } else { Users::Call });
         let templates = || subject.book.entries.iter().map(|entry| &entry.template);
         Self {
             parameters: (!open).then(|| parameters.collect()),
             labels: labels.collect(),
             annotations: annotations.collect(),
             outputs: Exported::of(
+                subject.partial,
                 templates().flat_map(|t| &t.outputs.parameters).filter_map(|output| output.global_name.as_deref()),
             ),
             artifacts: Exported::of(
+                subject.partial,
                 templates().flat_map(|t| &t.outputs.artifacts).filter_map(|output| output.global_name.as_deref()),
             ),
             retries: spec.retry_strategy.is_some(),
+            users,
         }
     }
 
@@ -79,7 +98,7 @@ impl<'a> Globals<'a> {
             ("parameters", name) => self.parameter(name),
             ("labels", name) => self.labels.contains(name) || name.starts_with("workflows.argoproj.io/"),
             ("annotations", name) => self.annotations.contains(name) || name.starts_with("workflows.argoproj.io/"),
-            ("creationTimestamp" | "scheduledTime" | "duration", _) => true,
+            ("creationTimestamp", part) => is_date_part(part),
             ("outputs", name) => match name.split_once('.') {
                 Some(("parameters", name)) => self.outputs.has(name),
                 Some(("artifacts", name)) => self.artifacts.has(name.strip_suffix(".path").unwrap_or(name)),
@@ -88,7 +107,13 @@ impl<'a> Globals<'a> {
             (field, "") => WORKFLOW.contains(&field),
             _ => false,
         };
-        if known { Found::Known } else { Found::Unknown }
+        match self.users {
+            _ if known => Found::Known,
+            Some(_) if !matches!(field, "parameters" | "labels" | "annotations" | "outputs") => Found::Unknown,
+            Some(Users::Call) => Found::Known,
+            Some(Users::Run) => Found::Left("this template does not declare it; whoever uses it must bring it"),
+            None => Found::Unknown,
+        }
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = String> + '_ {
@@ -100,9 +125,9 @@ impl<'a> Globals<'a> {
 }
 
 impl<'a> Exported<'a> {
-    fn of(names: impl Iterator<Item = &'a str>) -> Self {
+    fn of(any: bool, names: impl Iterator<Item = &'a str>) -> Self {
         let names: HashSet<&str> = names.collect();
-        let any = names.iter().any(|name| name::has_variables(name));
+        let any = any || names.iter().any(|name| name::has_variables(name));
         Self { names, any }
     }
 

@@ -63,18 +63,18 @@ fn sound_metrics_are_admitted_without_a_word() {
 #[test]
 fn what_can_never_be_published_is_refused_at_its_place() {
     for (metric, code, place) in [
-        (metric(json!({"name": "my-metric"})), "OF1060", ".name"),
-        (metric(json!({"name": ""})), "OF1060", ".name"),
-        (metric(json!({"name": "1st"})), "OF1060", ".name"),
-        (metric(json!({"help": null})), "OF1060", ""),
-        (metric(json!({"counter": null})), "OF1060", ""),
-        (metric(json!({"gauge": {"value": "1"}})), "OF1060", ""),
-        (metric(json!({"counter": {}})), "OF1060", ".counter"),
-        (metric(json!({"counter": {"value": "-1"}})), "OF1060", ".counter.value"),
+        (metric(json!({"name": "my-metric"})), "OF1065", ".name"),
+        (metric(json!({"name": ""})), "OF1065", ".name"),
+        (metric(json!({"name": "1st"})), "OF1065", ".name"),
+        (metric(json!({"help": null})), "OF1065", ""),
+        (metric(json!({"counter": null})), "OF1065", ""),
+        (metric(json!({"gauge": {"value": "1"}})), "OF1065", ""),
+        (metric(json!({"counter": {}})), "OF1065", ".counter"),
+        (metric(json!({"counter": {"value": "-1"}})), "OF1065", ".counter.value"),
         (metric(json!({"counter": {"value": "1", "realtime": true}})), "OF1011", ".counter.realtime"),
-        (metric(json!({"labels": [{"key": "a-b", "value": "x"}]})), "OF1060", ".labels[0].key"),
-        (metric(json!({"labels": [{"key": "a:b", "value": "x"}]})), "OF1060", ".labels[0].key"),
-        (metric(json!({"labels": [{"key": "__a", "value": "x"}]})), "OF1060", ".labels[0].key"),
+        (metric(json!({"labels": [{"key": "a-b", "value": "x"}]})), "OF1065", ".labels[0].key"),
+        (metric(json!({"labels": [{"key": "a:b", "value": "x"}]})), "OF1065", ".labels[0].key"),
+        (metric(json!({"labels": [{"key": "__a", "value": "x"}]})), "OF1065", ".labels[0].key"),
         (
             metric(json!({"labels": [{"key": "a", "value": "x"}, {"key": "a", "value": "y"}]})),
             "OF1015",
@@ -82,23 +82,23 @@ fn what_can_never_be_published_is_refused_at_its_place() {
         ),
         (metric(json!({"when": "a == ("})), "OF1031", ".when"),
         (metric(json!({"labels": [{"key": "a", "value": "{{inputs.parameters.q}}"}]})), "OF1029", ".labels[0].value"),
-        (gauge(json!({"value": "{{resourcesDuration.cpu}}", "realtime": true})), "OF1060", ".gauge.value"),
+        (gauge(json!({"value": "{{resourcesDuration.cpu}}", "realtime": true})), "OF1065", ".gauge.value"),
         (gauge(json!({"value": "1", "operation": "Mul"})), "OF1041", ".gauge.operation"),
         (
             metric(json!({"counter": null, "histogram": {"value": "1", "buckets": [1, "many"]}})),
-            "OF1060",
+            "OF1065",
             ".histogram.buckets",
         ),
         (
             metric(json!({"counter": null, "histogram": {"value": "1", "buckets": [2, 1]}})),
-            "OF1060",
+            "OF1065",
             ".histogram.buckets",
         ),
         (
             metric(
                 json!({"counter": null, "histogram": {"value": "1", "buckets": [1]}, "labels": [{"key": "le", "value": "x"}]}),
             ),
-            "OF1060",
+            "OF1065",
             ".labels[0].key",
         ),
     ] {
@@ -120,7 +120,7 @@ fn what_fails_only_for_the_metric_is_a_warning() {
         let (wrong, warned) = told(&workflow(metrics.clone()));
         assert_eq!(wrong, []);
         let place = format!("spec.templates[0].metrics.prometheus{place}");
-        assert_eq!(warned, [("OF1060".to_owned(), place)], "{metrics}");
+        assert_eq!(warned, [("OF1065".to_owned(), place)], "{metrics}");
     }
     let (_, warned) = told(&workflow(json!([gauge(json!({"value": "{{durration}}"}))])));
     assert_eq!(warned[0].0, "OF1029");
@@ -133,7 +133,7 @@ fn a_flaw_of_the_defaults_is_told_once_and_at_their_place() {
     object["spec"]["templateDefaults"] =
         json!({"metrics": {"prometheus": [{"name": "a-b", "help": "H", "counter": {"value": 1}}]}});
     let (wrong, _) = told(&object);
-    assert_eq!(wrong, [("OF1060".to_owned(), "spec.templateDefaults.metrics.prometheus[0].name".to_owned())]);
+    assert_eq!(wrong, [("OF1065".to_owned(), "spec.templateDefaults.metrics.prometheus[0].name".to_owned())]);
     object["spec"]["metrics"] =
         json!({"prometheus": [{"name": "w", "help": "W", "counter": {"value": "{{workflow.nam}}"}}]});
     let (wrong, _) = told(&object);

@@ -49,7 +49,7 @@ fn a_template_that_is_not_loaded_is_told_where_it_is_referred_to() {
     let manifest = calling(json!({"name": "lib", "template": "ecko"}));
     let lib = library("WorkflowTemplate", "lib", json!({"templates": [echo(json!({}))]}));
     let problems = judged(&manifest, vec![lib]).unwrap_err();
-    assert_eq!(pairs(&problems), [pair("OF1018", CALL)]);
+    assert_eq!(pairs(&problems), [pair("OF1018", &format!("{CALL}.template"))]);
     assert_eq!(problems.0[0].help.as_deref(), Some("did you mean `echo`?"));
 }
 

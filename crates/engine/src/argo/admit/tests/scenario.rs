@@ -112,6 +112,7 @@ fn locks_whose_limit_is_not_loaded_are_warned_of() {
     let locks = "{semaphores: [{configMapKeyRef: {name: c, key: k}}, {database: {key: d}}], mutexes: [{name: m}]}";
     let text = with_templates("  - {name: main, container: {image: busybox}, synchronization: LOCKS}\n");
     let admitted = judged(&text.replace("LOCKS", locks)).unwrap();
-    let place = "spec.templates[0].synchronization";
-    assert_eq!(pairs(admitted.warnings()), [pair("OF1040", place), pair("OF1040", place)]);
+    let place = "spec.templates[0].synchronization.semaphores";
+    let expected = [("OF1040", format!("{place}[0].configMapKeyRef.name")), ("OF1040", format!("{place}[1]"))];
+    assert_eq!(pairs(admitted.warnings()), expected.map(|(code, path)| pair(code, &path)));
 }

@@ -149,7 +149,7 @@ fn shapes_and_support() {
         (at(LEAF, "/daemon"), json!("yes"), &[("OF1010", "spec.templates[1].daemon")]),
         (at(LEAF, "/daemon"), json!(false), &[]),
         (at(LEAF, "/sidecars"), json!([]), &[]),
-        ("/spec/templates/3", json!({"name": "pause", "http": {"url": "x"}}), &[("OF1011", "spec.templates[3].http")]),
+        ("/spec/templates/3", json!({"name": "pause", "plugin": {"x": {}}}), &[("OF1011", "spec.templates[3].plugin")]),
         (at(LEAF, "/outputs/artifacts/0/s3"), json!({"key": "k"}), &[]),
         (at(LEAF, "/outputs/artifacts/0/s3"), json!({"key": "k", "bucket": "b", "endpoint": "h:9000"}), &[]),
         (at(LEAF, "/outputs/artifacts/0/gcs"), json!({"key": "k"}), &[]),
@@ -426,18 +426,12 @@ fn graphs() {
         (
             "/spec/templates/2/dag/tasks/1/depends",
             json!("a.Suceeded"),
-            &[
-                ("OF1024", "spec.templates[2].dag.tasks[1].depends"),
-                ("OF1028", "spec.templates[2].dag.tasks[1].arguments.parameters[0].value"),
-            ],
+            &[("OF1024", "spec.templates[2].dag.tasks[1].depends")],
         ),
         (
             "/spec/templates/2/dag/tasks/1/depends",
             json!("a &&"),
-            &[
-                ("OF1024", "spec.templates[2].dag.tasks[1].depends"),
-                ("OF1028", "spec.templates[2].dag.tasks[1].arguments.parameters[0].value"),
-            ],
+            &[("OF1024", "spec.templates[2].dag.tasks[1].depends")],
         ),
         (
             "/spec/templates/2/dag/tasks/1/depends",
@@ -520,8 +514,8 @@ fn ignored_fields_are_warned_of_once_and_missing_config_maps_are_no_errors() {
     let expected = [
         ("OF1013", "spec.templates[0].container.imagePullPolicy"),
         ("OF1013", "spec.templates[0].nodeSelector"),
-        ("OF1013", "spec.templates[1].container.env[1]"),
-        ("OF1040", "spec.templates[0].container.envFrom[1]"),
+        ("OF1013", "spec.templates[1].container.env[1].valueFrom.fieldRef.fieldPath"),
+        ("OF1040", "spec.templates[0].container.envFrom[1].configMapRef.name"),
     ];
     assert_eq!(found, expected.map(|(code, path)| (code.to_owned(), path.to_owned())));
 }

@@ -29,11 +29,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("all", 0, MANY, |a, _| Ok(Value::Bool(!a.values.iter().any(coerce::is_empty)))),
     Function::new("any", 0, MANY, |a, _| Ok(Value::Bool(!a.values.iter().all(coerce::is_empty)))),
     Function::new("fail", 1, 1, |a, _| Err(a.fault(a.text(0)?))),
-    Function::new("kindOf", 1, 1, |a, _| Ok(Value::from(a.any(0).kind()))),
     Function::new("fromJson", 1, 1, |a, work| from_json(a, a.text(0)?, work)),
-    Function::new("mustFromJson", 1, 1, |a, work| from_json(a, a.text(0)?, work)),
     Function::new("toJson", 1, 1, |a, work| to_json(a, json::Style::COMPACT, work)),
-    Function::new("mustToJson", 1, 1, |a, work| to_json(a, json::Style::COMPACT, work)),
     Function::new("toPrettyJson", 1, 1, |a, work| to_json(a, json::Style::PRETTY, work)),
     Function::new("toRawJson", 1, 1, |a, work| to_json(a, json::Style::RAW, work)),
     Function::new("b64enc", 1, 1, |a, work| encoded(a, work, encode::base64)),
@@ -48,6 +45,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
     Function::new("sha1sum", 1, 1, |a, work| encoded(a, work, digest::sha1)),
     Function::new("sha256sum", 1, 1, |a, work| encoded(a, work, digest::sha256)),
+    Function::new("sha512sum", 1, 1, |a, work| encoded(a, work, digest::sha512)),
     Function::new("adler32sum", 1, 1, |a, work| encoded(a, work, digest::adler32)),
 ];
 

@@ -13,16 +13,9 @@ use super::coerce;
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("date", 2, 2, |a, _| Ok(Value::from(Layout::new(a.text(0)?).write(moment(a, 1)?)))),
     Function::new("htmlDate", 1, 1, |a, _| Ok(Value::from(Layout::new("2006-01-02").write(moment(a, 0)?)))),
-    Function::new("dateInZone", 3, 3, |a, _| {
-        if !matches!(a.text(2)?, "UTC" | "Etc/UTC" | "GMT" | "") {
-            let zone = a.text(2)?;
-            return Err(a.fault(format!(
-                "the time zone '{zone}' is not available, because zone tables differ between machines; use UTC"
-            )));
-        }
-        let utc = Moment::utc(moment(a, 1)?.at);
-        Ok(Value::from(Layout::new(a.text(0)?).write(utc)))
-    }),
+    Function::new("dateInZone", 3, 3, |a, _| in_zone(a, a.text(0)?, 1, 2)),
+    Function::new("date_in_zone", 3, 3, |a, _| in_zone(a, a.text(0)?, 1, 2)),
+    Function::new("htmlDateInZone", 2, 2, |a, _| in_zone(a, "2006-01-02", 0, 1)),
     Function::new("dateModify", 2, 2, |a, _| modify(a)),
     Function::new("date_modify", 2, 2, |a, _| modify(a)),
     Function::new("toDate", 2, 2, |a, _| {
@@ -33,6 +26,14 @@ pub(super) const FUNCTIONS: &[Function] = &[
             .map_err(|reason| a.fault(format!("'{text}' is not a date like '{layout}': {reason}")))
     }),
     Function::new("unixEpoch", 1, 1, |a, _| Ok(Value::from(moment(a, 0)?.at.as_second().to_string()))),
+    Function::new("durationRound", 1, 1, |a, _| {
+        let length = match a.any(0) {
+            Value::Duration(length) => *length,
+            Value::Str(text) => calendar::duration(text).unwrap_or_default(),
+            other => jiff::SignedDuration::from_nanos(coerce::int(other)),
+        };
+        Ok(Value::from(rounded(length)))
+    }),
     Function::new("duration", 1, 1, |a, _| {
         let length = jiff::SignedDuration::from_secs(coerce::int(a.any(0)));
         Ok(Value::from(calendar::spell(length)))
@@ -41,6 +42,26 @@ pub(super) const FUNCTIONS: &[Function] = &[
 
 fn moment(a: &Arguments<'_>, index: usize) -> Result<Moment, Fault> {
     seconds(a.any(index)).ok_or_else(|| a.wrong(index, "a date or seconds since 1970", a.any(index)))
+}
+
+fn in_zone(a: &Arguments<'_>, layout: &str, date: usize, zone: usize) -> Made {
+    if !matches!(a.text(zone)?, "UTC" | "Etc/UTC" | "GMT" | "") {
+        let zone = a.text(zone)?;
+        return Err(a.fault(format!(
+            "the time zone '{zone}' is not available, because zone tables differ between machines; use UTC"
+        )));
+    }
+    let utc = Moment::utc(moment(a, date)?.at);
+    Ok(Value::from(Layout::new(layout).write(utc)))
+}
+
+/// The largest unit a duration has more than one of, as in `3mo`.
+fn rounded(length: jiff::SignedDuration) -> String {
+    const UNITS: [(i64, &str); 6] =
+        [(365 * 86_400, "y"), (30 * 86_400, "mo"), (86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
+    let length = length.abs();
+    let unit = UNITS.iter().find(|(seconds, _)| length > jiff::SignedDuration::from_secs(*seconds));
+    unit.map_or_else(|| "0s".to_owned(), |(seconds, unit)| format!("{}{unit}", length.as_secs() / seconds))
 }
 
 fn modify(a: &Arguments<'_>) -> Made {

@@ -47,6 +47,12 @@ pub(super) const FUNCTIONS: &[Function] = &[
         let to = place(a, 2, length, length);
         part(a.list(0)?, from, to, work)
     }),
+    Function::new("chunk", 2, 2, |a, work| {
+        let size = usize::try_from(coerce::int(a.any(0))).ok().filter(|size| *size > 0);
+        let size = size.ok_or_else(|| a.fault("a part has at least one element"))?;
+        work.claim_list(a.list(1)?.len().saturating_mul(2))?;
+        Ok(a.list(1)?.chunks(size).map(|part| Value::list(part.to_vec())).collect())
+    }),
     Function::new("until", 1, 1, |a, work| {
         let end = coerce::int(a.any(0));
         steps(0, end, if end < 0 { -1 } else { 1 }, work)

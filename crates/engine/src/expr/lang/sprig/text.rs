@@ -14,6 +14,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
         let unwanted: Vec<char> = a.text(0)?.chars().collect();
         Ok(Value::from(a.text(1)?.trim_matches(unwanted.as_slice())))
     }),
+    // An older spelling of `trimAll`.
+    Function::new("trimall", 2, 2, |a, _| {
+        let unwanted: Vec<char> = a.text(0)?.chars().collect();
+        Ok(Value::from(a.text(1)?.trim_matches(unwanted.as_slice())))
+    }),
     Function::new("trimSuffix", 2, 2, |a, _| {
         let text = a.text(1)?;
         Ok(Value::from(text.strip_suffix(a.text(0)?).unwrap_or(text)))
@@ -43,9 +48,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("contains", 2, 2, |a, _| Ok(Value::Bool(a.text(1)?.contains(a.text(0)?)))),
     Function::new("hasPrefix", 2, 2, |a, _| Ok(Value::Bool(a.text(1)?.starts_with(a.text(0)?)))),
     Function::new("hasSuffix", 2, 2, |a, _| Ok(Value::Bool(a.text(1)?.ends_with(a.text(0)?)))),
-    Function::new("quote", 0, MANY, |a, work| quoted(a, work, |text| format!("{text:?}"))),
+    Function::new("quote", 0, MANY, |a, work| quoted(a, work, |text| double(&text))),
     Function::new("squote", 0, MANY, |a, work| quoted(a, work, |text| format!("'{text}'"))),
     Function::new("cat", 0, MANY, |a, work| quoted(a, work, |text| text)),
+    Function::new("hello", 0, 0, |_, _| Ok(Value::from("Hello!"))),
     Function::new("indent", 2, 2, |a, work| indent(a, work, "")),
     Function::new("nindent", 2, 2, |a, work| indent(a, work, "\n")),
     Function::new("replace", 3, 3, |a, work| replace(a.text(2)?, a.text(0)?, a.text(1)?, -1, work)),
@@ -68,19 +74,6 @@ pub(super) const FUNCTIONS: &[Function] = &[
         let mut texts = strings(a.any(0), work)?;
         texts.sort();
         Ok(texts.into_iter().map(Value::from).collect())
-    }),
-    Function::new("base", 1, 1, |a, _| {
-        let path = a.text(0)?.trim_end_matches('/');
-        let base = path.rsplit('/').next().unwrap_or_default();
-        Ok(Value::from(match (base, a.text(0)?) {
-            ("", "") => ".",
-            ("", _) => "/",
-            (base, _) => base,
-        }))
-    }),
-    Function::new("ext", 1, 1, |a, _| {
-        let base = a.text(0)?.rsplit('/').next().unwrap_or_default();
-        Ok(Value::from(base.rfind('.').map_or("", |at| &base[at..])))
     }),
 ];
 
@@ -132,6 +125,29 @@ fn quoted(a: &Arguments<'_>, work: &mut Work, quote: fn(String) -> String) -> Ma
         texts.push(quote(coerce::text(value, work)?));
     }
     Ok(Value::from(texts.join(" ")))
+}
+
+/// A text in double quotes, with what cannot be seen escaped as its users know it.
+fn double(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            '\u{7}' => quoted.push_str("\\a"),
+            '\u{8}' => quoted.push_str("\\b"),
+            '\u{b}' => quoted.push_str("\\v"),
+            '\u{c}' => quoted.push_str("\\f"),
+            c if c.is_ascii_control() => quoted.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c if c.is_control() => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 fn indent(a: &Arguments<'_>, work: &mut Work, before: &str) -> Made {

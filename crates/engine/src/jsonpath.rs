@@ -1,4 +1,4 @@
-//! The path templates of `-o jsonpath=…`: `{.status.phase}`, `{range .items[*]}…{end}`, `{.nodes[?(@.phase=="Failed")].name}`.
+//! The path templates of `-o jsonpath=…` and of outputs with `jsonPath`: `{.status.phase}`, `{range .items[*]}…{end}`, `{.nodes[?(@.phase=="Failed")].name}`.
 //! Parsing and evaluating only; what is missing prints as nothing, as people expect of it.
 
 mod parse;
@@ -6,18 +6,17 @@ mod walk;
 
 use serde_json::Value;
 
-use crate::workflow::plain;
 use parse::Piece;
 
 /// A parsed template.
 #[derive(Clone, Debug)]
-pub(crate) struct Template {
+pub struct Template {
     pieces: Vec<Piece>,
 }
 
 /// What is wrong with a template, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wrong {
+pub struct Wrong {
     pub what: String,
     /// Counted in characters from 1.
     pub column: usize,
@@ -30,12 +29,12 @@ impl std::fmt::Display for Wrong {
 }
 
 impl Template {
-    pub(crate) fn parse(text: &str) -> Result<Self, Wrong> {
+    pub fn parse(text: &str) -> Result<Self, Wrong> {
         parse::template(text).map(|pieces| Self { pieces })
     }
 
     /// What the first path of the template leads to.
-    pub(crate) fn values<'a>(&self, root: &'a Value) -> Vec<&'a Value> {
+    pub fn values<'a>(&self, root: &'a Value) -> Vec<&'a Value> {
         let path = self.pieces.iter().find_map(|piece| match piece {
             Piece::Path(path) => Some(path),
             Piece::Text(_) | Piece::Range(..) => None,
@@ -43,10 +42,18 @@ impl Template {
         path.map(|path| walk::find(path, root, root)).unwrap_or_default()
     }
 
-    pub(crate) fn render(&self, root: &Value) -> String {
+    pub fn render(&self, root: &Value) -> String {
         let mut text = String::new();
         render(&self.pieces, root, root, &mut text);
         text
+    }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
     }
 }
 

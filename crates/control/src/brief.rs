@@ -1,0 +1,120 @@
+//! A finished run's object without the nodes that ended well: all a summary needs. A run of a million nodes is read
+//! piece by piece, never as one tree of values.
+
+use std::{collections::BTreeMap, fmt};
+
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::{Map, Value};
+
+/// The object of an archived record; of its nodes only those that ended badly, and retries, which say whose attempts
+/// they were.
+pub(crate) fn object(record: &[u8]) -> Result<Value, serde_json::Error> {
+    let mut reader = serde_json::Deserializer::from_slice(record);
+    let mut record = Level::Record.deserialize(&mut reader)?;
+    reader.end()?;
+    Ok(record["object"].take())
+}
+
+/// By node id: the number of its task.
+pub(crate) fn tasks(record: &[u8]) -> Result<BTreeMap<String, u32>, serde_json::Error> {
+    #[derive(serde::Deserialize)]
+    struct Record {
+        #[serde(default)]
+        tasks: BTreeMap<String, u32>,
+    }
+    Ok(serde_json::from_slice::<Record>(record)?.tasks)
+}
+
+/// Where in the object the reader is.
+#[derive(Clone, Copy)]
+enum Level {
+    Record,
+    Object,
+    Status,
+    Nodes,
+}
+
+impl Level {
+    /// The level of a field that is read piece by piece too.
+    fn below(self, key: &str) -> Option<Self> {
+        match (self, key) {
+            (Self::Record, "object") => Some(Self::Object),
+            (Self::Object, "status") => Some(Self::Status),
+            (Self::Status, "nodes") => Some(Self::Nodes),
+            _ => None,
+        }
+    }
+
+    fn keeps(self, value: &Value) -> bool {
+        match self {
+            Self::Record | Self::Object | Self::Status => true,
+            Self::Nodes => matches!(value["phase"].as_str(), Some("Failed" | "Error")) || value["type"] == "Retry",
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Level {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
+        from.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Level {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of a run")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut from: M) -> Result<Value, M::Error> {
+        let mut fields = Map::new();
+        while let Some(key) = from.next_key::<String>()? {
+            let value = match self.below(&key) {
+                Some(level) => from.next_value_seed(level)?,
+                None if matches!(self, Self::Record) => {
+                    from.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+                None => from.next_value_seed(Whole)?,
+            };
+            if self.keeps(&value) {
+                fields.insert(key, value);
+            }
+        }
+        Ok(Value::Object(fields))
+    }
+}
+
+/// Any value as it is.
+struct Whole;
+
+impl<'de> DeserializeSeed<'de> for Whole {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
+        Value::deserialize(from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_nodes_that_a_summary_speaks_of_are_kept() {
+        let object = json!({"metadata": {"name": "w"}, "status": {"phase": "Failed", "progress": "1/2", "nodes": {
+            "good": {"phase": "Succeeded", "type": "Pod"}, "bad": {"phase": "Failed", "type": "Pod"},
+            "wrong": {"phase": "Error", "type": "Skipped"}, "again": {"phase": "Succeeded", "type": "Retry"}}}});
+        let record = json!({"tasks": {"good": 7}, "object": object}).to_string();
+        let brief = super::object(record.as_bytes()).unwrap();
+        let kept: Vec<&String> = brief["status"]["nodes"].as_object().unwrap().keys().collect();
+        assert_eq!(kept, ["again", "bad", "wrong"]);
+        assert_eq!((&brief["status"]["progress"], &brief["metadata"]["name"]), (&json!("1/2"), &json!("w")));
+        assert_eq!(tasks(record.as_bytes()).unwrap(), [("good".to_owned(), 7)].into());
+        assert!(super::object(b"[]").is_err() && super::object(b"{} x").is_err());
+    }
+}

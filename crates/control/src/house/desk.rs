@@ -1,0 +1,215 @@
+//! What can be asked of the house, from any thread: keeping objects, submitting runs, telling them what to do.
+//! It goes through the pump's inbox like everybody else.
+
+use std::sync::{
+    Arc, Mutex,
+    mpsc::{self, Receiver, Sender},
+};
+
+use octoflow_engine::{Command, argo::refer::Reach, engine::Keyed};
+use octoflow_model::{Fact, RunId, fact::Submission, meta::DEFAULT_NAMESPACE};
+use octoflow_store::{Batch, Change, Filter, Page, RunRow, Store};
+use serde_json::Value;
+
+use super::{Bell, Message, Submit, Watcher};
+use crate::{
+    Error, clock, keyed, known,
+    objects::{Errand, Key},
+    read,
+};
+
+/// More runs than one run could sensibly make; a list must end somewhere.
+const MOST_CHILDREN: usize = 1_000_000;
+
+#[derive(Clone)]
+pub(crate) struct Desk {
+    pub messages: Sender<Message>,
+    pub store: Store,
+    next_run: Arc<Mutex<u64>>,
+    /// Who waits for objects to change.
+    errands: Sender<Errand>,
+    /// The name of this machine.
+    host: Option<Arc<str>>,
+}
+
+impl Desk {
+    pub(crate) fn new(messages: Sender<Message>, store: Store, next_run: u64, errands: Sender<Errand>) -> Self {
+        Self { messages, store, next_run: Arc::new(Mutex::new(next_run)), errands, host: known::host().map(Into::into) }
+    }
+
+    pub(crate) fn put_object(&self, object: &Value, uid: String) -> Result<(), Error> {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
+        let name = text("name")
+            .ok_or_else(|| Error::Object { what: format!("{kind} ``"), why: "it has no metadata.name".to_owned() })?;
+        let namespace = match Reach::of_kind(kind) {
+            Some(Reach::Cluster) => "",
+            Some(Reach::Namespace) | None => text("namespace").unwrap_or(DEFAULT_NAMESPACE),
+        };
+        // Values are the engine's to know; templates and claims are only read when something asks for them.
+        let keyed = match kind {
+            "PersistentVolumeClaim" => None,
+            _ if Reach::of_kind(kind).is_some() => None,
+            _ => Some(keyed::parse(object)?),
+        };
+        let mut batch = Batch::new();
+        batch.push(Change::PutObject {
+            kind: kind.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            uid,
+            body: object.to_string().into_bytes(),
+        });
+        self.store.commit_wait(batch)?;
+        if let Some(parsed) = keyed {
+            self.ask(|reply| Message::Keyed { object: Box::new(parsed), reply })?;
+        }
+        self.changed(Key::new(kind, namespace, name));
+        Ok(())
+    }
+
+    pub(crate) fn delete_object(&self, key: &Key) -> Result<(), Error> {
+        let mut batch = Batch::new();
+        batch.push(Change::DeleteObject {
+            kind: key.kind.clone(),
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+        });
+        self.store.commit_wait(batch)?;
+        let kind = match key.kind.as_str() {
+            "ConfigMap" => Some(Keyed::ConfigMap),
+            "Secret" => Some(Keyed::Secret),
+            _ => None,
+        };
+        if let Some(kind) = kind {
+            let (namespace, name) = (key.namespace.clone(), key.name.clone());
+            self.ask(|reply| Message::Unkeyed { kind, namespace, name, reply })?;
+        }
+        self.changed(key.clone());
+        Ok(())
+    }
+
+    fn changed(&self, key: Key) {
+        // Nobody waits for anything once the house closes.
+        let _ = self.errands.send(Errand::Changed(key));
+    }
+
+    /// Accepts a run under this identity. When this returns it is on disk and will not be lost.
+    pub(crate) fn enter(
+        &self,
+        submit: Submit,
+        uid: String,
+        parent: Option<RunId>,
+        watcher: Option<Sender<Vec<Fact>>>,
+    ) -> Result<RunId, Error> {
+        let namespace = if submit.namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { submit.namespace };
+        let known = known::known(&self.store, &namespace, &submit.manifest, self.host.as_deref())?;
+        let submission = Submission {
+            name: submit.name,
+            namespace,
+            uid,
+            at: clock::now(),
+            manifest: submit.manifest,
+            stored: submit.stored,
+            known,
+            parent,
+        };
+        let run = {
+            let mut next = self.next_run.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            *next += 1;
+            RunId(*next - 1)
+        };
+        let watcher = watcher.map(Watcher::Facts);
+        self.ask(|reply| Message::Submit { run, submission: Box::new(submission), watcher, reply })?;
+        Ok(run)
+    }
+
+    pub(crate) fn take_up(&self, run: RunId) -> Result<Receiver<Vec<Fact>>, Error> {
+        let past = read::facts(&self.store.reader()?, run)?;
+        let (watcher, facts) = mpsc::channel();
+        let _ = watcher.send(past.clone());
+        self.ask(|reply| Message::TakeUp { run, past, watcher: Watcher::Facts(watcher), reply })?;
+        Ok(facts)
+    }
+
+    pub(crate) fn command(&self, run: RunId, command: Command) -> Result<(), Error> {
+        self.ask(|reply| Message::Command { run, command: command.clone(), reply })?;
+        if matches!(command, Command::Stop | Command::Terminate) {
+            self.end_owned(run, &command)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the open runs that belong to this one, and theirs.
+    fn end_owned(&self, run: RunId, command: &Command) -> Result<(), Error> {
+        let mut owners = vec![run];
+        while let Some(owner) = owners.pop() {
+            let Some(row) = self.store.reader()?.run(owner)? else { continue };
+            for child in self.rows_of(owner)?.into_iter().filter(|child| !child.archived) {
+                if !owned(&self.object(child.run)?, &row.uid) {
+                    continue;
+                }
+                match self.ask(|reply| Message::Command { run: child.run, command: command.clone(), reply }) {
+                    // It may end at this very moment.
+                    Ok(()) | Err(Error::Refused(_)) => owners.push(child.run),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn object(&self, run: RunId) -> Result<Value, Error> {
+        match self.object_at_work(run)? {
+            Some(object) => Ok(object),
+            None => read::object(&self.store.reader()?, run),
+        }
+    }
+
+    /// The run as people see it, while somebody here works on it.
+    pub(crate) fn object_at_work(&self, run: RunId) -> Result<Option<Value>, Error> {
+        self.ask(|reply| Message::Object { run, reply })
+    }
+
+    /// Rings whenever something happens to the run.
+    pub(crate) fn ring(&self, run: RunId, shallow: bool) {
+        let bell = Bell { run, to: self.errands.clone(), shallow };
+        let _ = self.messages.send(Message::Watch { run, watcher: Watcher::Bell(bell) });
+    }
+
+    pub(crate) fn open_children(&self, run: RunId) -> Result<Vec<(RunId, String)>, Error> {
+        let rows = self.rows_of(run)?.into_iter().filter(|row| !row.archived);
+        Ok(rows.map(|row| (row.run, row.name)).collect())
+    }
+
+    /// Parents before their children.
+    pub(crate) fn open_descendants(&self, run: RunId) -> Result<Vec<RunId>, Error> {
+        let mut found = Vec::new();
+        let mut open = vec![run];
+        while let Some(parent) = open.pop() {
+            for row in self.rows_of(parent)? {
+                open.push(row.run);
+                if !row.archived {
+                    found.push(row.run);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn rows_of(&self, parent: RunId) -> Result<Vec<RunRow>, Error> {
+        let filter = Filter { parent: Some(parent), ..Filter::default() };
+        Ok(self.store.reader()?.list(&filter, Page { limit: MOST_CHILDREN, after: None })?.0)
+    }
+
+    pub(crate) fn ask<T>(&self, message: impl FnOnce(Sender<Result<T, Error>>) -> Message) -> Result<T, Error> {
+        let (reply, answer) = mpsc::channel();
+        self.messages.send(message(reply)).map_err(|_| Error::Gone)?;
+        answer.recv().unwrap_or(Err(Error::Gone))
+    }
+}
+
+/// The object belongs to whoever has this uid.
+pub fn owned(object: &Value, uid: &str) -> bool {
+    object["metadata"]["ownerReferences"].as_array().into_iter().flatten().any(|owner| owner["uid"] == uid)
+}

@@ -1,0 +1,49 @@
+//! Who hears of a run: somebody who wants every fact, or somebody who only wants to look again.
+
+use std::sync::mpsc::Sender;
+
+use octoflow_model::{Fact, RunId};
+
+use crate::objects::Errand;
+
+pub(crate) enum Watcher {
+    Facts(Sender<Vec<Fact>>),
+    Bell(Bell),
+}
+
+/// Rings when something happens to a run, and once more when the run is over and its end is on disk.
+pub(crate) struct Bell {
+    pub run: RunId,
+    pub to: Sender<Errand>,
+    /// Only what concerns the run as a whole.
+    pub shallow: bool,
+}
+
+impl Watcher {
+    /// Whether anybody still listens.
+    pub(crate) fn tell(&self, facts: &[Fact]) -> bool {
+        match self {
+            Self::Facts(watcher) => watcher.send(facts.to_vec()).is_ok(),
+            Self::Bell(bell) => {
+                let whole = |fact: &Fact| {
+                    matches!(
+                        fact,
+                        Fact::Began { .. }
+                            | Fact::Ended { .. }
+                            | Fact::Suspended { .. }
+                            | Fact::Resumed { .. }
+                            | Fact::ShuttingDown { .. }
+                    )
+                };
+                bell.shallow && !facts.iter().any(whole) || bell.to.send(Errand::Rung(bell.run)).is_ok()
+            }
+        }
+    }
+}
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        // Whoever is gone needs no bell.
+        let _ = self.to.send(Errand::Rung(self.run));
+    }
+}

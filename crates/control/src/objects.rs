@@ -1,0 +1,265 @@
+//! The runtime of resource templates: does what they ask for to the objects of this house, and waits for conditions.
+//! It stands behind the same port as processes; objects and runs are reached through the desk like everybody reaches them.
+
+use std::{
+    collections::{HashMap, HashSet},
+    io,
+    path::{Path, PathBuf},
+    sync::mpsc::{Receiver, Sender},
+    thread::{self, JoinHandle},
+};
+
+use octoflow_engine::{
+    Command,
+    argo::condition::{self, Condition, Verdict},
+};
+use octoflow_model::{
+    AttemptId, Order, Report, RunId, Task,
+    request::{Answer, ObjectRequest, Request},
+};
+use octoflow_runtime::port::{Runtime, Sink};
+use serde_json::Value;
+
+use crate::{clock, house::Desk};
+
+mod act;
+mod around;
+mod flags;
+mod identity;
+mod kind;
+mod listing;
+mod patch;
+mod workflow;
+
+/// Something for the clerk to do.
+pub(crate) enum Errand {
+    Orders(Vec<Order>),
+    Adopt(Vec<(AttemptId, Box<Task>)>),
+    /// Something happened to this run.
+    Rung(RunId),
+    /// This object is not what it was.
+    Changed(Key),
+    Close,
+}
+
+/// An object that is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub kind: String,
+    pub namespace: String,
+    pub name: String,
+}
+
+impl Key {
+    pub(crate) fn new(kind: &str, namespace: &str, name: &str) -> Self {
+        Self { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+}
+
+pub(crate) struct Objects {
+    errands: Sender<Errand>,
+    clerk: JoinHandle<()>,
+}
+
+impl Objects {
+    pub(crate) fn start(
+        desk: Desk,
+        data_dir: &Path,
+        sink: Sink,
+        errands: Sender<Errand>,
+        to_do: Receiver<Errand>,
+    ) -> io::Result<Self> {
+        let clerk = Clerk { desk, data_dir: data_dir.to_owned(), sink, waits: HashMap::new(), told: HashSet::new() };
+        let clerk = thread::Builder::new().name("objects".to_owned()).spawn(move || clerk.work(&to_do))?;
+        Ok(Self { errands, clerk })
+    }
+}
+
+impl Runtime for Objects {
+    fn send(&mut self, orders: Vec<Order>) {
+        // The clerk is there until it is told to close.
+        let _ = self.errands.send(Errand::Orders(orders));
+    }
+
+    /// What was asked for is looked up before it is done again, so that nothing is made twice.
+    fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>, _: &[RunId]) {
+        let _ = self.errands.send(Errand::Adopt(believed));
+    }
+
+    fn close(self: Box<Self>) {
+        let _ = self.errands.send(Errand::Close);
+        // The pump is gone by now, so whatever the clerk asks is answered at once.
+        let _ = self.clerk.join();
+    }
+}
+
+struct Clerk {
+    desk: Desk,
+    data_dir: PathBuf,
+    sink: Sink,
+    waits: HashMap<AttemptId, Wait>,
+    told: HashSet<AttemptId>,
+}
+
+/// An attempt that waits for an object.
+struct Wait {
+    target: Target,
+    success: Option<Condition>,
+    failure: Option<Condition>,
+    /// The object is the attempt's own and ends with it.
+    owned: bool,
+    /// It waits for the end, to remove what is left.
+    removes: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Target {
+    Run(RunId, String),
+    Shelf(Key),
+}
+
+/// What came of an action: the object as it is now, and where it is unless it is gone.
+struct Done {
+    object: Value,
+    target: Option<Target>,
+    removes: bool,
+}
+
+impl Clerk {
+    fn work(mut self, to_do: &Receiver<Errand>) {
+        while let Ok(errand) = to_do.recv() {
+            match errand {
+                Errand::Orders(orders) => orders.into_iter().for_each(|order| self.order(order)),
+                Errand::Adopt(believed) => {
+                    believed.into_iter().for_each(|(attempt, task)| self.begin(attempt, *task, true));
+                }
+                Errand::Rung(run) => self.look(|target| matches!(target, Target::Run(id, _) if *id == run)),
+                Errand::Changed(key) => self.look(|target| *target == Target::Shelf(key.clone())),
+                Errand::Close => return,
+            }
+        }
+    }
+
+    fn order(&mut self, order: Order) {
+        match order {
+            Order::Start { attempt, task } => self.begin(attempt, *task, false),
+            Order::Stop { attempt } => self.stop(attempt, Command::Stop),
+            Order::Kill { attempt } => self.stop(attempt, Command::Terminate),
+            Order::Forget { attempt } => {
+                self.waits.remove(&attempt);
+                self.told.remove(&attempt);
+            }
+        }
+    }
+
+    fn stop(&mut self, attempt: AttemptId, command: Command) {
+        let Some(wait) = self.waits.remove(&attempt) else { return };
+        if let (Target::Run(run, _), true) = (&wait.target, wait.owned) {
+            // It may be over, or told already.
+            let _ = self.desk.command(*run, command);
+        }
+        self.answer(attempt, Answer::Stopped);
+    }
+
+    fn begin(&mut self, attempt: AttemptId, task: Task, again: bool) {
+        if self.told.contains(&attempt) || self.waits.contains_key(&attempt) {
+            return;
+        }
+        self.report(Report::Started { attempt, at: clock::now() });
+        match task.call.map(|call| *call) {
+            Some(Request::Object(request)) => self.object(attempt, &request, again),
+            Some(Request::Listing(request)) => {
+                let answer = listing::list(&self.desk, &request).map_or_else(Answer::Refused, Answer::Listing);
+                self.answer(attempt, answer);
+            }
+            Some(Request::Http(_)) | None => {
+                self.answer(attempt, Answer::Refused("this place only knows objects".to_owned()));
+            }
+        }
+    }
+
+    fn object(&mut self, attempt: AttemptId, request: &ObjectRequest, again: bool) {
+        let parsed = |text: &Option<String>| text.as_deref().map(Condition::parse).transpose();
+        let conditions = parsed(&request.success).and_then(|success| Ok((success, parsed(&request.failure)?)));
+        let done = conditions.and_then(|conditions| Ok((conditions, self.act(attempt, request, again)?)));
+        let ((success, failure), done) = match done {
+            Ok(done) => done,
+            Err(why) => return self.answer(attempt, Answer::Refused(why)),
+        };
+        let waits = success.is_some() || failure.is_some() || done.removes;
+        let Some(target) = done.target.filter(|_| waits) else {
+            return self.answer(attempt, Answer::Object(done.object));
+        };
+        if let Target::Run(run, _) = &target {
+            let shallow = [&success, &failure].into_iter().flatten().all(Condition::shallow);
+            self.desk.ring(*run, shallow);
+        }
+        let wait = Wait { target, success, failure, owned: request.owner.is_some(), removes: done.removes };
+        self.waits.insert(attempt, wait);
+        self.judge(attempt);
+    }
+
+    /// Looks at everything that waits for one of these.
+    fn look(&mut self, concerned: impl Fn(&Target) -> bool) {
+        let concerned = self.waits.iter().filter(|(_, wait)| concerned(&wait.target));
+        let mut concerned: Vec<AttemptId> = concerned.map(|(attempt, _)| *attempt).collect();
+        concerned.sort_unstable();
+        concerned.into_iter().for_each(|attempt| self.judge(attempt));
+    }
+
+    fn judge(&mut self, attempt: AttemptId) {
+        let Some(wait) = self.waits.get(&attempt) else { return };
+        let Some(answer) = self.verdict(wait) else { return };
+        self.waits.remove(&attempt);
+        self.answer(attempt, answer);
+    }
+
+    /// Nothing while it is open.
+    fn verdict(&self, wait: &Wait) -> Option<Answer> {
+        let (object, at_work) = match &wait.target {
+            Target::Run(run, _) => match self.desk.object_at_work(*run) {
+                Ok(Some(object)) => (Ok(Some(object)), true),
+                Ok(None) => (self.desk.object(*run).map_err(act::told).map(Some), false),
+                Err(error) => (Err(act::told(error)), false),
+            },
+            Target::Shelf(key) => (self.shelved(key), true),
+        };
+        let (object, name) = match (object, &wait.target) {
+            (Ok(Some(object)), Target::Run(_, name)) => (object, format!("workflow '{name}'")),
+            (Ok(Some(object)), Target::Shelf(key)) => (object, format!("{} '{}'", key.kind, key.name)),
+            (Ok(None), Target::Shelf(key)) => {
+                let gone = format!("{} '{}' was deleted while it was waited for", key.kind, key.name);
+                return Some(Answer::Failed(gone));
+            }
+            (Ok(None), Target::Run(_, name)) => return Some(Answer::Failed(format!("workflow '{name}' is gone"))),
+            (Err(why), _) => return Some(Answer::Refused(why)),
+        };
+        let over = matches!(wait.target, Target::Run(..))
+            && matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed" | "Error"));
+        if wait.removes {
+            return over.then(|| self.remove(&wait.target));
+        }
+        match condition::judge(wait.success.as_ref(), wait.failure.as_ref(), &object) {
+            Verdict::Good => Some(Answer::Object(object)),
+            Verdict::Bad(why) => Some(Answer::Failed(why)),
+            // A run that is over never changes again; waiting for more would be waiting for ever.
+            Verdict::Open if over => {
+                let phase = object["status"]["phase"].as_str().unwrap_or_default();
+                Some(Answer::Failed(format!("{name} ended {phase}, and the success condition does not hold")))
+            }
+            Verdict::Open if !at_work => Some(Answer::Refused(format!(
+                "{name} is not over and nobody is working on it; take it up with `octoflow run --resume` first"
+            ))),
+            Verdict::Open => None,
+        }
+    }
+
+    fn answer(&mut self, attempt: AttemptId, answer: Answer) {
+        self.told.insert(attempt);
+        self.report(Report::Answered { attempt, at: clock::now(), answer: Box::new(answer) });
+    }
+
+    fn report(&self, report: Report) {
+        (self.sink)(vec![report]);
+    }
+}

@@ -1,0 +1,226 @@
+//! One action on one object, whatever keeps it.
+
+use octoflow_engine::argo::resource;
+use octoflow_model::{
+    AttemptId,
+    request::{ManifestText, ObjectAction, ObjectRequest, PatchKind},
+};
+use octoflow_runtime::artifacts;
+use serde_json::{Value, json};
+
+use super::{
+    Clerk, Done, Key, Target,
+    flags::Flags,
+    identity::Identity,
+    kind::{self, Keeping, Kind},
+    patch,
+};
+use crate::Error;
+
+/// Everything an action needs to know.
+pub(super) struct Order<'a> {
+    pub attempt: AttemptId,
+    pub request: &'a ObjectRequest,
+    pub kind: &'static Kind,
+    /// Empty when a name is to be drawn.
+    pub name: String,
+    pub namespace: String,
+    /// The object or the change, as given; `Null` when only flags name the object.
+    pub given: Value,
+    pub identity: Identity,
+    pub flags: Flags,
+    /// It may have been done before the engine went down.
+    pub again: bool,
+}
+
+impl Clerk {
+    pub(super) fn act(&self, attempt: AttemptId, request: &ObjectRequest, again: bool) -> Result<Done, String> {
+        let flags = Flags::read(&request.flags)?;
+        let text = self.text(&request.manifest)?;
+        let given = if text.trim().is_empty() { Value::Null } else { resource::document(&text)? };
+        let field = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        let metadata = &given["metadata"];
+        let word = flags.kind.clone().or_else(|| field(&given["kind"])).unwrap_or_default();
+        let kind = kind::find(&word)?;
+        let name = flags.name.clone().or_else(|| field(&metadata["name"])).unwrap_or_default();
+        let namespace = match kind.keeping {
+            Keeping::Shelf { namespaced: false } => String::new(),
+            Keeping::Shelf { namespaced: true } | Keeping::Run => flags
+                .namespace
+                .clone()
+                .or_else(|| field(&metadata["namespace"]))
+                .unwrap_or_else(|| request.namespace.clone()),
+        };
+        let owner =
+            self.desk.store.reader().and_then(|reader| reader.run(attempt.run)).map_err(|error| told(error.into()))?;
+        let owner = owner.ok_or_else(|| "the run that asks is gone".to_owned())?;
+        let identity = Identity::new(&owner.uid, attempt);
+        let order = Order { attempt, request, kind, name, namespace, given, identity, flags, again };
+        if order.name.is_empty() && request.action != ObjectAction::Create {
+            return Err(format!("the manifest names no {}: metadata.name is missing", kind.name));
+        }
+        match kind.keeping {
+            Keeping::Run => self.act_on_run(&order),
+            Keeping::Shelf { .. } => self.act_on_shelf(&order),
+        }
+    }
+
+    fn text(&self, manifest: &ManifestText) -> Result<String, String> {
+        match manifest {
+            ManifestText::Inline(text) => Ok(text.clone()),
+            ManifestText::Stored { artifact, sub_path } => {
+                artifacts::text(&artifacts::Store::new(&self.data_dir), artifact, sub_path.as_deref())
+            }
+        }
+    }
+
+    /// The object as people see it, when it is there.
+    pub(super) fn shelved(&self, key: &Key) -> Result<Option<Value>, String> {
+        let kept = self.desk.store.reader().and_then(|reader| reader.object(&key.kind, &key.namespace, &key.name));
+        let Some(kept) = kept.map_err(|error| told(error.into()))? else { return Ok(None) };
+        let mut object: Value = serde_json::from_slice(&kept.body).map_err(|error| error.to_string())?;
+        object["metadata"]["uid"] = json!(kept.uid);
+        object["metadata"]["resourceVersion"] = json!(kept.revision.to_string());
+        if !key.namespace.is_empty() {
+            object["metadata"]["namespace"] = json!(key.namespace);
+        }
+        Ok(Some(object))
+    }
+
+    fn act_on_shelf(&self, order: &Order<'_>) -> Result<Done, String> {
+        let (name, kind) = (order.name.as_str(), order.kind);
+        let key = |name: &str| Key::new(kind.name, &order.namespace, name);
+        if order.request.action == ObjectAction::Create {
+            return self.create_on_shelf(order, key);
+        }
+        let kept = self.shelved(&key(name))?;
+        let there = || kept.clone().ok_or_else(|| kind.not_found(name));
+        let uid = |object: &Value| object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        match order.request.action {
+            ObjectAction::Create => unreachable!("creating was dealt with"),
+            ObjectAction::Get => Ok(on(key(name), there()?)),
+            ObjectAction::Delete => {
+                if kept.is_none() && !order.again && !order.flags.ignore_not_found {
+                    return Err(kind.not_found(name));
+                }
+                self.desk.delete_object(&key(name)).map_err(told)?;
+                Ok(Done { object: Value::Null, target: None, removes: false })
+            }
+            ObjectAction::Replace => {
+                let uid = uid(&there()?);
+                self.shelve(order, name, order.given.clone(), uid)
+            }
+            ObjectAction::Apply => match kept {
+                Some(mut object) => {
+                    let uid = uid(&object);
+                    patch::merge(&mut object, &order.given);
+                    self.shelve(order, name, object, uid)
+                }
+                None => self.shelve(order, name, order.given.clone(), order.identity.uid()),
+            },
+            ObjectAction::Patch(how) => {
+                let mut object = there()?;
+                let uid = uid(&object);
+                // An operation such as appending is not the same when it is done twice.
+                let mark = order.attempt.to_string();
+                if order.again && object["metadata"]["annotations"][LAST_PATCH] == mark {
+                    return Ok(on(key(name), object));
+                }
+                apply_patch(kind, how, &mut object, &order.given)?;
+                if how == PatchKind::Json {
+                    object["metadata"]["annotations"][LAST_PATCH] = json!(mark);
+                }
+                self.shelve(order, name, object, uid)
+            }
+        }
+    }
+
+    fn create_on_shelf(&self, order: &Order<'_>, key: impl Fn(&str) -> Key) -> Result<Done, String> {
+        let uid = order.identity.uid();
+        let ours = |object: &Value| object["metadata"]["uid"] == uid;
+        let prefix = order.given["metadata"]["generateName"].as_str().unwrap_or_default();
+        let names: Vec<String> = match (order.name.as_str(), prefix) {
+            ("", "") => return Err(format!("the {} has neither a name nor a generateName", order.kind.name)),
+            ("", prefix) => order.identity.names(prefix).collect(),
+            (name, _) => vec![name.to_owned()],
+        };
+        for name in &names {
+            match self.shelved(&key(name))? {
+                // This very attempt made it, before the engine went down.
+                Some(object) if ours(&object) => return Ok(on(key(name), object)),
+                Some(_) => {}
+                None => return self.shelve(order, name, order.given.clone(), uid),
+            }
+        }
+        Err(order.kind.exists(&names[0]))
+    }
+
+    fn shelve(&self, order: &Order<'_>, name: &str, mut object: Value, uid: String) -> Result<Done, String> {
+        let key = Key::new(order.kind.name, &order.namespace, name);
+        let metadata = object["metadata"].as_object_mut().ok_or("the object has no metadata")?;
+        metadata.insert("name".to_owned(), json!(name));
+        for field in ["generateName", "uid", "resourceVersion", "creationTimestamp"] {
+            metadata.remove(field);
+        }
+        if !key.namespace.is_empty() {
+            metadata.insert("namespace".to_owned(), json!(key.namespace));
+        }
+        own(&mut object, order.request);
+        order.kind.check(&object)?;
+        self.desk.put_object(&object, uid).map_err(told)?;
+        let object = self.shelved(&key)?.ok_or_else(|| order.kind.not_found(name))?;
+        Ok(on(key, object))
+    }
+}
+
+/// Marks the attempt that last changed an object by operations.
+const LAST_PATCH: &str = "octoflow.io/last-patch";
+
+fn on(key: Key, object: Value) -> Done {
+    Done { object, target: Some(Target::Shelf(key)), removes: false }
+}
+
+/// Whoever asks becomes the owner, when that was asked for.
+pub(super) fn own(object: &mut Value, request: &ObjectRequest) {
+    let Some(owner) = &request.owner else { return };
+    let reference = json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Workflow",
+        "name": owner.name,
+        "uid": owner.uid,
+        "blockOwnerDeletion": true,
+    });
+    match object["metadata"]["ownerReferences"].as_array_mut() {
+        Some(owners) if owners.iter().any(|known| known["uid"] == reference["uid"]) => {}
+        Some(owners) => owners.push(reference),
+        None => object["metadata"]["ownerReferences"] = json!([reference]),
+    }
+}
+
+pub(super) fn apply_patch(kind: &Kind, how: PatchKind, object: &mut Value, change: &Value) -> Result<(), String> {
+    match how {
+        PatchKind::Strategic if kind.custom => Err(format!(
+            "the strategic merge patch is not defined for a {}; set mergeStrategy: merge or json",
+            kind.name
+        )),
+        // These kinds hold no lists of named things, so both ways of merging are the same.
+        PatchKind::Strategic | PatchKind::Merge if change.is_object() => {
+            patch::merge(object, change);
+            Ok(())
+        }
+        PatchKind::Strategic | PatchKind::Merge => Err("a merge patch is an object".to_owned()),
+        PatchKind::Json => patch::operate(object, change),
+    }
+}
+
+/// What the house could not do, with what was behind it.
+#[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
+pub(super) fn told(error: Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(&error);
+    while let Some(inner) = source {
+        text = format!("{text}: {inner}");
+        source = inner.source();
+    }
+    text
+}

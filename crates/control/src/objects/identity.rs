@@ -1,0 +1,58 @@
+//! Who an object is that an attempt makes: derived from the attempt, so that making it twice makes it once.
+
+use octoflow_model::AttemptId;
+use sha2::{Digest, Sha256};
+
+/// How often a drawn name that is taken is drawn again.
+const DRAWS: u32 = 16;
+
+pub(super) struct Identity {
+    seed: String,
+}
+
+impl Identity {
+    /// `owner` is the uid of the run the attempt belongs to.
+    pub(super) fn new(owner: &str, attempt: AttemptId) -> Self {
+        Self { seed: format!("{owner}/{}/{}", attempt.task, attempt.attempt) }
+    }
+
+    /// In the usual written form of a uid.
+    pub(super) fn uid(&self) -> String {
+        let mut bytes = self.hash("uid");
+        bytes[6] = bytes[6] & 0x0f | 0x80;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        let hex: String = bytes[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    }
+
+    /// The names to try for a generated one, in order.
+    pub(super) fn names<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = String> + 'a {
+        const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+        (0..DRAWS).map(move |draw| {
+            let bytes = self.hash(&format!("name/{draw}"));
+            let suffix = bytes[..5].iter().map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()]));
+            prefix.chars().chain(suffix).collect()
+        })
+    }
+
+    fn hash(&self, of: &str) -> [u8; 32] {
+        Sha256::digest(format!("{}/{of}", self.seed).as_bytes()).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use octoflow_model::{NodeIx, RunId};
+
+    use super::*;
+
+    #[test]
+    fn the_same_attempt_makes_the_same_object_and_another_does_not() {
+        let identity = |attempt| Identity::new("u", AttemptId { run: RunId(1), task: NodeIx(2), attempt });
+        assert_eq!(identity(0).uid(), identity(0).uid());
+        assert_ne!(identity(0).uid(), identity(1).uid());
+        assert_eq!(identity(0).uid().len(), 36);
+        let names: Vec<String> = identity(0).names("w-").take(2).collect();
+        assert!(names[0].starts_with("w-") && names[0].len() == 7 && names[0] != names[1]);
+    }
+}

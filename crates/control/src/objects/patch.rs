@@ -1,0 +1,132 @@
+//! Changes to a JSON value: merging, and lists of operations.
+
+use serde_json::{Map, Value};
+
+/// Fields replace fields, null removes them, lists are replaced whole. Nesting is bounded by that of the patch.
+pub(super) fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(changes) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let Value::Object(fields) = target else { return };
+    for (key, change) in changes {
+        if change.is_null() {
+            fields.remove(key);
+        } else {
+            merge(fields.entry(key.clone()).or_insert(Value::Null), change);
+        }
+    }
+}
+
+/// The operations of a JSON patch, all or nothing.
+pub(super) fn operate(target: &mut Value, operations: &Value) -> Result<(), String> {
+    let list = operations.as_array().ok_or("a json patch is a list of operations")?;
+    let mut changed = target.clone();
+    for operation in list {
+        let text = |field: &str| operation[field].as_str().unwrap_or_default();
+        let (path, value) = (text("path"), &operation["value"]);
+        match text("op") {
+            "add" => add(&mut changed, path, value.clone())?,
+            "replace" => {
+                take(&mut changed, path)?;
+                add(&mut changed, path, value.clone())?;
+            }
+            "remove" => drop(take(&mut changed, path)?),
+            "test" if changed.pointer(path) == Some(value) => {}
+            "test" => return Err(format!("the test of {path} does not hold")),
+            "copy" => {
+                let from = changed.pointer(text("from")).cloned();
+                add(&mut changed, path, from.ok_or_else(|| missing(text("from")))?)?;
+            }
+            "move" => {
+                let from = take(&mut changed, text("from"))?;
+                add(&mut changed, path, from)?;
+            }
+            other => return Err(format!("'{other}' is no operation of a json patch")),
+        }
+    }
+    *target = changed;
+    Ok(())
+}
+
+fn missing(path: &str) -> String {
+    format!("there is nothing at {path}")
+}
+
+fn split(path: &str) -> Result<(&str, String), String> {
+    let (parent, last) = path.rsplit_once('/').ok_or_else(|| format!("'{path}' is no path; write /data/key"))?;
+    Ok((parent, last.replace("~1", "/").replace("~0", "~")))
+}
+
+fn add(target: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    let (parent, last) = split(path)?;
+    match target.pointer_mut(parent) {
+        Some(Value::Object(fields)) => {
+            fields.insert(last, value);
+            Ok(())
+        }
+        Some(Value::Array(items)) => {
+            let at = if last == "-" { Some(items.len()) } else { last.parse().ok() };
+            let at = at.filter(|at| *at <= items.len()).ok_or_else(|| missing(path))?;
+            items.insert(at, value);
+            Ok(())
+        }
+        _ => Err(missing(parent)),
+    }
+}
+
+fn take(target: &mut Value, path: &str) -> Result<Value, String> {
+    let (parent, last) = split(path)?;
+    match target.pointer_mut(parent) {
+        Some(Value::Object(fields)) => fields.remove(&last).ok_or_else(|| missing(path)),
+        Some(Value::Array(items)) => {
+            let at = last.parse().ok().filter(|at| *at < items.len()).ok_or_else(|| missing(path))?;
+            Ok(items.remove(at))
+        }
+        _ => Err(missing(path)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn merging_replaces_fields_and_removes_nulls() {
+        let mut target = json!({"data": {"a": "1", "b": "2"}, "list": [1, 2]});
+        merge(&mut target, &json!({"data": {"a": null, "c": "3"}, "list": [3]}));
+        assert_eq!(target, json!({"data": {"b": "2", "c": "3"}, "list": [3]}));
+    }
+
+    #[test]
+    fn operations_are_done_in_order_and_all_or_none() {
+        let mut target = json!({"data": {"a/b": "1", "l": [1]}});
+        let good = json!([
+            {"op": "test", "path": "/data/a~1b", "value": "1"},
+            {"op": "replace", "path": "/data/a~1b", "value": "2"},
+            {"op": "add", "path": "/data/l/-", "value": 2},
+            {"op": "add", "path": "/data/l/0", "value": 0},
+            {"op": "copy", "from": "/data/l", "path": "/data/m"},
+            {"op": "move", "from": "/data/m", "path": "/n"},
+            {"op": "remove", "path": "/data/l"},
+        ]);
+        operate(&mut target, &good).unwrap();
+        assert_eq!(target, json!({"data": {"a/b": "2"}, "n": [0, 1, 2]}));
+        let before = target.clone();
+        for bad in [
+            json!([{"op": "remove", "path": "/n"}, {"op": "test", "path": "/data", "value": 1}]),
+            json!([{"op": "replace", "path": "/no", "value": 1}]),
+            json!([{"op": "add", "path": "/n/9", "value": 1}]),
+            json!([{"op": "twist", "path": "/n"}]),
+            json!({"op": "remove"}),
+        ] {
+            assert!(operate(&mut target, &bad).is_err(), "{bad}");
+            assert_eq!(target, before);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Workflows made, watched and told by resource templates: each is a run of its own in the same house.
+
+use octoflow_engine::{
+    Command,
+    argo::{admit::admit, resource},
+};
+use octoflow_model::request::ObjectAction;
+use octoflow_runtime::logs::Logs;
+use octoflow_store::{Batch, Change, RunRow};
+use serde_json::{Value, json};
+
+use super::{
+    Answer, Clerk, Done, Target,
+    act::{Order, apply_patch, own, told},
+    around::Around,
+};
+use crate::{Error, house::Submit};
+
+/// How deep runs may make runs before that is taken for an endless recursion.
+const DEEPEST: usize = 20;
+
+impl Clerk {
+    pub(super) fn act_on_run(&self, order: &Order<'_>) -> Result<Done, String> {
+        let name = order.name.as_str();
+        if order.request.action == ObjectAction::Create {
+            return self.make(order);
+        }
+        let row = self.row(order, name)?;
+        let there = || row.clone().ok_or_else(|| order.kind.not_found(name));
+        match order.request.action {
+            ObjectAction::Create => unreachable!("creating was dealt with"),
+            ObjectAction::Get => self.found(&there()?),
+            ObjectAction::Apply => match &row {
+                Some(row) => self.found(row),
+                None => self.make(order),
+            },
+            ObjectAction::Replace => Err("a workflow that runs cannot be replaced; create another one".to_owned()),
+            ObjectAction::Patch(how) => {
+                let row = there()?;
+                let before = self.desk.object(row.run).map_err(told)?;
+                let mut after = before.clone();
+                apply_patch(order.kind, how, &mut after, &order.given)?;
+                self.steer(&row, before, after)?;
+                self.found(&row)
+            }
+            ObjectAction::Delete => match row {
+                None if order.again || order.flags.ignore_not_found => {
+                    Ok(Done { object: Value::Null, target: None, removes: false })
+                }
+                None => Err(order.kind.not_found(name)),
+                Some(row) => {
+                    if row.run == order.attempt.run {
+                        return Err("a workflow cannot delete itself while it runs".to_owned());
+                    }
+                    match self.desk.command(row.run, Command::Terminate) {
+                        // What is over, or is not run by this process, has nothing to end.
+                        Ok(()) | Err(Error::Refused(_)) => {}
+                        Err(error) => return Err(told(error)),
+                    }
+                    let target = Some(Target::Run(row.run, row.name));
+                    Ok(Done { object: Value::Null, target, removes: true })
+                }
+            },
+        }
+    }
+
+    /// How many runs stand above the one that asks.
+    fn depth(&self, order: &Order<'_>) -> Result<usize, String> {
+        let reader = self.desk.store.reader().map_err(|error| told(error.into()))?;
+        let (mut depth, mut at) = (0, Some(order.attempt.run));
+        while let Some(run) = at.filter(|_| depth <= DEEPEST) {
+            let row = reader.run(run).map_err(|error| told(error.into()))?;
+            (depth, at) = (depth + 1, row.and_then(|row| row.parent));
+        }
+        Ok(depth)
+    }
+
+    /// Admitted like every other workflow, and submitted under a name and an id that belong to the attempt.
+    fn make(&self, order: &Order<'_>) -> Result<Done, String> {
+        if self.depth(order)? > DEEPEST {
+            return Err(format!("workflows may make workflows {DEEPEST} deep, and this one would be deeper"));
+        }
+        let uid = order.identity.uid();
+        let prefix = order.given["metadata"]["generateName"].as_str().unwrap_or_default();
+        let names: Vec<String> = match (order.name.as_str(), prefix) {
+            ("", "") => return Err("the workflow has neither a name nor a generateName".to_owned()),
+            ("", prefix) => order.identity.names(prefix).collect(),
+            (name, _) => vec![name.to_owned()],
+        };
+        for name in &names {
+            if let Some(row) = self.row(order, name)? {
+                if row.uid == uid {
+                    // This very attempt made it, before the engine went down.
+                    return self.found(&row);
+                }
+                continue;
+            }
+            let mut manifest = order.given.clone();
+            manifest["metadata"]["name"] = json!(name);
+            manifest["metadata"]["namespace"] = json!(order.namespace);
+            own(&mut manifest, order.request);
+            let reader = self.desk.store.reader().map_err(|error| told(error.into()))?;
+            let admitted = admit(&manifest, &Around(reader)).map_err(|problems| resource::listed(&problems.0))?;
+            let submit = Submit {
+                namespace: order.namespace.clone(),
+                name: name.clone(),
+                manifest: admitted.manifest().clone(),
+                stored: admitted.stored().clone(),
+            };
+            match self.desk.enter(submit, uid.clone(), Some(order.attempt.run), None) {
+                Ok(run) => {
+                    let object = self.desk.object(run).map_err(told)?;
+                    return Ok(Done { object, target: Some(Target::Run(run, name.clone())), removes: false });
+                }
+                Err(Error::NameTaken { .. }) => {}
+                Err(error) => return Err(told(error)),
+            }
+        }
+        Err(order.kind.exists(&names[0]))
+    }
+
+    fn row(&self, order: &Order<'_>, name: &str) -> Result<Option<RunRow>, String> {
+        let reader = self.desk.store.reader().map_err(|error| told(error.into()))?;
+        reader.run_by_name(&order.namespace, Some(order.kind.name), name).map_err(|error| told(error.into()))
+    }
+
+    fn found(&self, row: &RunRow) -> Result<Done, String> {
+        let object = self.desk.object(row.run).map_err(told)?;
+        Ok(Done { object, target: Some(Target::Run(row.run, row.name.clone())), removes: false })
+    }
+
+    /// The only parts of a run that can change: whether it is held, and whether it is to end.
+    fn steer(&self, row: &RunRow, mut before: Value, mut after: Value) -> Result<(), String> {
+        let mut wish = |field: &str| {
+            let take = |object: &mut Value| object["spec"].as_object_mut().and_then(|spec| spec.remove(field));
+            let (was, is) = (take(&mut before), take(&mut after));
+            (was != is).then_some(is.unwrap_or(Value::Null))
+        };
+        let (suspend, shutdown) = (wish("suspend"), wish("shutdown"));
+        if before != after {
+            return Err("of a workflow only spec.suspend and spec.shutdown can be changed".to_owned());
+        }
+        let commands = [
+            suspend.map(|held| match held {
+                Value::Bool(true) => Command::Suspend,
+                _ => Command::Resume { selector: None, supplied: Default::default() },
+            }),
+            match shutdown.as_ref().and_then(Value::as_str) {
+                Some("Stop") => Some(Command::Stop),
+                Some("Terminate") => Some(Command::Terminate),
+                Some(other) => return Err(format!("spec.shutdown must be Stop or Terminate, not '{other}'")),
+                None => None,
+            },
+        ];
+        commands.into_iter().flatten().try_for_each(|command| self.desk.command(row.run, command)).map_err(told)
+    }
+
+    /// A run that is over is forgotten with its logs.
+    pub(super) fn remove(&self, target: &Target) -> Answer {
+        let Target::Run(run, name) = target else { return Answer::Object(Value::Null) };
+        let mut batch = Batch::new();
+        batch.push(Change::DeleteRun { run: *run });
+        if let Err(error) = self.desk.store.commit_wait(batch) {
+            return Answer::Refused(told(error.into()));
+        }
+        match Logs::new(&self.data_dir).delete(*run) {
+            Ok(()) => Answer::Object(Value::Null),
+            Err(error) => Answer::Refused(format!("workflow '{name}' is deleted, but its logs are not: {error}")),
+        }
+    }
+}

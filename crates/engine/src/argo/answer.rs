@@ -1,0 +1,91 @@
+//! Tasks that ask instead of running a process: from the template to the request, and from the answer to the node's end.
+//! What is particular to one kind of request stands in the files of that kind.
+
+use octoflow_model::{
+    NodeIx,
+    argo::{Phase, Template, template::Parameter},
+    fact::OutputValues,
+    request::{Answer, Request},
+    task::Wanted,
+};
+
+use super::{data, http, instance::Instance, node::Leaf, resource, turn::Turn};
+
+/// The template's work is a request, so it takes none of the machine's room.
+pub(crate) fn asks(template: &Template) -> bool {
+    template.http.is_some() || template.resource.is_some() || template.data.is_some()
+}
+
+/// How a node ends: its phase, its message, and what it leaves.
+pub(super) type Verdict = (Phase, String, OutputValues);
+
+impl Turn<'_> {
+    /// What a node asks for; nothing when it runs a process.
+    pub(super) fn request(&self, at: NodeIx, instance: &Instance) -> Result<Option<Request>, String> {
+        let template = &instance.template;
+        Ok(if let Some(wanted) = &template.http {
+            Some(Request::Http(self.http_request(wanted)?))
+        } else if let Some(wanted) = &template.resource {
+            Some(Request::Object(self.object_request(at, wanted)?))
+        } else if let Some(wanted) = &template.data {
+            Some(Request::Listing(data::request(wanted, &self.run.state.namespace)?))
+        } else {
+            None
+        })
+    }
+
+    /// What is taken from the answer. Places that only pretend to ask hand it in as a process would.
+    pub(super) fn wanted_of_request(&self, at: NodeIx, template: &Template) -> Wanted {
+        let source = |parameter: &Parameter| {
+            let from = parameter.value_from.as_ref()?;
+            let source = from.json_path.as_ref().or(from.jq_filter.as_ref())?;
+            Some((parameter.name.clone(), source.clone()))
+        };
+        Wanted {
+            result: template.resource.is_none() && (template.data.is_some() || self.body_is_wanted(at, template)),
+            parameters: template.outputs.parameters.iter().filter_map(source).collect(),
+            ..Wanted::default()
+        }
+    }
+
+    /// Somebody refers to it, or may when the node is remembered.
+    fn body_is_wanted(&self, at: NodeIx, template: &Template) -> bool {
+        self.result_is_wanted(at, template) || template.memoize.is_some()
+    }
+
+    /// What was asked for is answered, or will not be.
+    pub(super) fn answered(&mut self, at: NodeIx, leaf: Leaf, answer: &Answer) {
+        if leaf == Leaf::Stopping {
+            let message = self.run.state.node(at).message.as_deref().unwrap_or_default().to_owned();
+            return self.finish(at, Phase::Failed, message);
+        }
+        let (phase, message, outputs) = match self.instance(at) {
+            Ok(instance) => self.judged(at, &instance, answer),
+            Err(why) => (Phase::Error, why, OutputValues::default()),
+        };
+        if phase == Phase::Succeeded {
+            self.export(at, &outputs);
+        }
+        self.finish_with(at, phase, message, outputs, Vec::new());
+    }
+
+    fn judged(&self, at: NodeIx, instance: &Instance, answer: &Answer) -> Verdict {
+        let template = &instance.template;
+        let none = OutputValues::default;
+        match (answer, &template.http, &template.resource, &template.data) {
+            (Answer::Http(response), Some(asked), _, _) => {
+                let (phase, message) = http::judge(asked, response);
+                let result = self.body_is_wanted(at, template).then(|| response.body.clone());
+                (phase, message, OutputValues { result, ..none() })
+            }
+            (Answer::Object(object), _, Some(_), _) => resource::outputs(template, object),
+            (Answer::Listing(keys), _, _, Some(asked)) => data::judge(asked, keys),
+            (Answer::Failed(why), ..) => (Phase::Failed, why.clone(), none()),
+            (Answer::Refused(why), ..) => (Phase::Error, why.clone(), none()),
+            (Answer::Stopped, ..) => (Phase::Error, "it was ended before it was answered".to_owned(), none()),
+            (Answer::Http(_) | Answer::Object(_) | Answer::Listing(_), ..) => {
+                (Phase::Error, "the answer is not one to what was asked".to_owned(), none())
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The filters of `jqFilter`: paths, pipes, comparisons, constructors and the functions people use on objects.
+//! A useful part of the language: no variables, no definitions, no reduce. Work and nesting are bounded.
+
+use serde_json::Value;
+
+mod function;
+mod parse;
+mod run;
+
+/// A parsed filter.
+#[derive(Clone, Debug)]
+pub struct Filter(Tree);
+
+pub fn parse(text: &str) -> Result<Filter, String> {
+    parse::parse(text).map(Filter)
+}
+
+impl Filter {
+    /// Every result a line: texts as they are, everything else as JSON.
+    pub fn render(&self, object: &Value) -> Result<String, String> {
+        let results = run::Machine::default().run(&self.0, object)?;
+        Ok(results.iter().map(plain).collect::<Vec<_>>().join("\n"))
+    }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Tree {
+    Same,
+    Literal(Value),
+    /// `base[key]`; missing keys give null.
+    At(Box<Tree>, Box<Tree>),
+    Slice(Box<Tree>, Option<Box<Tree>>, Option<Box<Tree>>),
+    Each(Box<Tree>),
+    Everything,
+    /// What goes wrong inside gives nothing.
+    Try(Box<Tree>),
+    Pipe(Box<Tree>, Box<Tree>),
+    Comma(Box<Tree>, Box<Tree>),
+    Else(Box<Tree>, Box<Tree>),
+    And(Box<Tree>, Box<Tree>),
+    Or(Box<Tree>, Box<Tree>),
+    Operate(Operator, Box<Tree>, Box<Tree>),
+    List(Option<Box<Tree>>),
+    Map(Vec<(Tree, Tree)>),
+    If(Box<Tree>, Box<Tree>, Box<Tree>),
+    Call(String, Vec<Tree>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    Equal,
+    Differ,
+    Less,
+    Most,
+    Greater,
+    Least,
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,267 @@
+//! The functions a filter may call.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Operator, Tree, plain,
+    run::{Machine, Results, kind, number, operate, order, truthy},
+};
+
+const PLAIN: [&str; 31] = [
+    "length",
+    "keys",
+    "values",
+    "add",
+    "any",
+    "all",
+    "first",
+    "last",
+    "min",
+    "max",
+    "sort",
+    "unique",
+    "reverse",
+    "flatten",
+    "tostring",
+    "tonumber",
+    "tojson",
+    "fromjson",
+    "type",
+    "not",
+    "empty",
+    "to_entries",
+    "from_entries",
+    "ascii_downcase",
+    "ascii_upcase",
+    "floor",
+    "ceil",
+    "trim",
+    "arrays",
+    "objects",
+    "strings",
+];
+const ONE: [&str; 15] = [
+    "map",
+    "select",
+    "join",
+    "split",
+    "has",
+    "contains",
+    "startswith",
+    "endswith",
+    "sort_by",
+    "unique_by",
+    "first",
+    "any",
+    "all",
+    "ltrimstr",
+    "rtrimstr",
+];
+
+/// There is such a function with so many arguments.
+pub(super) fn known(name: &str, arguments: usize) -> Result<(), String> {
+    let list: &[&str] = match arguments {
+        0 => &PLAIN,
+        1 => &ONE,
+        _ => &[],
+    };
+    if list.contains(&name) {
+        return Ok(());
+    }
+    if PLAIN.contains(&name) || ONE.contains(&name) {
+        return Err(format!("the function `{name}` does not take {arguments} arguments"));
+    }
+    Err(format!("the function `{name}` is not known here"))
+}
+
+pub(super) fn call(machine: &mut Machine, name: &str, arguments: &[Tree], input: &Value) -> Results {
+    match arguments {
+        [] => plainly(machine, name, input),
+        [argument, ..] => with(machine, name, argument, input),
+    }
+}
+
+fn plainly(machine: &mut Machine, name: &str, input: &Value) -> Results {
+    let wrong = || format!("{} has no {name}", kind(input));
+    let items = || input.as_array().ok_or_else(wrong);
+    let text = || input.as_str().ok_or_else(wrong);
+    machine.step(input.as_array().map_or(1, Vec::len))?;
+    let one = match name {
+        "empty" => return Ok(Vec::new()),
+        "arrays" => return Ok(input.is_array().then(|| input.clone()).into_iter().collect()),
+        "objects" => return Ok(input.is_object().then(|| input.clone()).into_iter().collect()),
+        "strings" => return Ok(input.is_string().then(|| input.clone()).into_iter().collect()),
+        "values" => return Ok((!input.is_null()).then(|| input.clone()).into_iter().collect()),
+        "length" => match input {
+            Value::Null => json!(0),
+            Value::String(text) => json!(text.chars().count()),
+            Value::Array(items) => json!(items.len()),
+            Value::Object(map) => json!(map.len()),
+            Value::Number(amount) => number(amount.as_f64().unwrap_or_default().abs()),
+            Value::Bool(_) => return Err(wrong()),
+        },
+        "keys" => match input {
+            Value::Object(map) => json!(map.keys().collect::<std::collections::BTreeSet<_>>()),
+            Value::Array(items) => json!((0..items.len()).collect::<Vec<_>>()),
+            _ => return Err(wrong()),
+        },
+        "add" => {
+            let values: Vec<&Value> = match input {
+                Value::Object(map) => map.values().collect(),
+                _ => items()?.iter().collect(),
+            };
+            values.into_iter().try_fold(Value::Null, |sum, item| operate(Operator::Add, &sum, item))?
+        }
+        "any" => json!(items()?.iter().any(truthy)),
+        "all" => json!(items()?.iter().all(truthy)),
+        "first" => items()?.first().cloned().unwrap_or_default(),
+        "last" => items()?.last().cloned().unwrap_or_default(),
+        "min" => items()?.iter().min_by(|a, b| order(a, b)).cloned().unwrap_or_default(),
+        "max" => items()?.iter().max_by(|a, b| order(a, b)).cloned().unwrap_or_default(),
+        "sort" | "unique" => {
+            let mut sorted = items()?.clone();
+            sorted.sort_by(order);
+            if name == "unique" {
+                sorted.dedup();
+            }
+            Value::Array(sorted)
+        }
+        "reverse" => match input {
+            Value::String(text) => json!(text.chars().rev().collect::<String>()),
+            _ => Value::Array(items()?.iter().rev().cloned().collect()),
+        },
+        "flatten" => {
+            let mut flat = Vec::new();
+            let mut open: Vec<&Value> = items()?.iter().rev().collect();
+            while let Some(item) = open.pop() {
+                machine.step(1)?;
+                match item {
+                    Value::Array(inner) => open.extend(inner.iter().rev()),
+                    other => flat.push(other.clone()),
+                }
+            }
+            Value::Array(flat)
+        }
+        "tostring" => json!(plain(input)),
+        "tojson" => json!(input.to_string()),
+        "fromjson" => serde_json::from_str(text()?).map_err(|error| format!("the text is no JSON: {error}"))?,
+        "tonumber" => match input {
+            Value::Number(_) => input.clone(),
+            _ => number(text()?.trim().parse().map_err(|_| format!("'{}' is no number", plain(input)))?),
+        },
+        "floor" => number(input.as_f64().ok_or_else(wrong)?.floor()),
+        "ceil" => number(input.as_f64().ok_or_else(wrong)?.ceil()),
+        "type" => json!(kind(input)),
+        "not" => json!(!truthy(input)),
+        "trim" => json!(text()?.trim()),
+        "ascii_downcase" => json!(text()?.to_ascii_lowercase()),
+        "ascii_upcase" => json!(text()?.to_ascii_uppercase()),
+        "to_entries" => {
+            let map = input.as_object().ok_or_else(wrong)?;
+            Value::Array(map.iter().map(|(key, value)| json!({"key": key, "value": value})).collect())
+        }
+        "from_entries" => {
+            let mut map = Map::new();
+            for entry in items()? {
+                let key = [&entry["key"], &entry["name"], &entry["k"]].into_iter().find(|key| !key.is_null());
+                map.insert(key.map(plain).unwrap_or_default(), entry["value"].clone());
+            }
+            Value::Object(map)
+        }
+        _ => return Err(format!("the function `{name}` is not known here")),
+    };
+    Ok(vec![one])
+}
+
+fn with(machine: &mut Machine, name: &str, argument: &Tree, input: &Value) -> Results {
+    let wrong = || format!("{} has no {name}", kind(input));
+    let items = || input.as_array().ok_or_else(wrong);
+    let one = match name {
+        "select" => {
+            let holds = machine.run(argument, input)?;
+            return Ok(holds.iter().filter(|holds| truthy(holds)).map(|_| input.clone()).collect());
+        }
+        "first" => return Ok(machine.run(argument, input)?.into_iter().take(1).collect()),
+        "map" => {
+            let mut mapped = Vec::new();
+            let values: Vec<&Value> = match input {
+                Value::Object(map) => map.values().collect(),
+                _ => items()?.iter().collect(),
+            };
+            for item in values {
+                mapped.extend(machine.run(argument, item)?);
+            }
+            Value::Array(mapped)
+        }
+        "any" | "all" => {
+            let mut held = Vec::new();
+            for item in items()? {
+                held.extend(machine.run(argument, item)?.iter().map(truthy));
+            }
+            json!(if name == "any" { held.contains(&true) } else { !held.contains(&false) })
+        }
+        "sort_by" | "unique_by" => {
+            let mut keyed = Vec::new();
+            for item in items()? {
+                keyed.push((Value::Array(machine.run(argument, item)?), item.clone()));
+            }
+            keyed.sort_by(|(a, _), (b, _)| order(a, b));
+            if name == "unique_by" {
+                keyed.dedup_by(|(a, _), (b, _)| a == b);
+            }
+            Value::Array(keyed.into_iter().map(|(_, item)| item).collect())
+        }
+        _ => {
+            let given = machine.one(argument, input)?;
+            let (text, part) = (input.as_str(), given.as_str());
+            match (name, text, part) {
+                ("join", _, Some(part)) => json!(items()?.iter().map(plain).collect::<Vec<_>>().join(part)),
+                ("split", Some(text), Some(part)) => json!(text.split(part).collect::<Vec<_>>()),
+                ("startswith", Some(text), Some(part)) => json!(text.starts_with(part)),
+                ("endswith", Some(text), Some(part)) => json!(text.ends_with(part)),
+                ("ltrimstr", Some(text), Some(part)) => json!(text.strip_prefix(part).unwrap_or(text)),
+                ("rtrimstr", Some(text), Some(part)) => json!(text.strip_suffix(part).unwrap_or(text)),
+                ("has", ..) => json!(match (input, &given) {
+                    (Value::Object(map), Value::String(key)) => map.contains_key(key),
+                    (Value::Array(items), Value::Number(index)) => {
+                        index.as_u64().is_some_and(|index| (index as usize) < items.len())
+                    }
+                    _ => return Err(wrong()),
+                }),
+                ("contains", ..) => json!(contains(machine, input, &given)?),
+                _ => return Err(wrong()),
+            }
+        }
+    };
+    Ok(vec![one])
+}
+
+/// Everything of the part is somewhere in the whole. Depth is bounded by that of the object and the filter.
+fn contains(machine: &mut Machine, whole: &Value, part: &Value) -> Result<bool, String> {
+    machine.step(1)?;
+    Ok(match (whole, part) {
+        (Value::String(whole), Value::String(part)) => whole.contains(part.as_str()),
+        (Value::Array(whole), Value::Array(parts)) => {
+            for part in parts {
+                let mut found = false;
+                for item in whole {
+                    found = found || contains(machine, item, part)?;
+                }
+                if !found {
+                    return Ok(false);
+                }
+            }
+            true
+        }
+        (Value::Object(whole), Value::Object(parts)) => {
+            for (key, part) in parts {
+                match whole.get(key) {
+                    Some(value) if contains(machine, value, part)? => {}
+                    _ => return Ok(false),
+                }
+            }
+            true
+        }
+        (whole, part) => whole == part,
+    })
+}

@@ -1,0 +1,212 @@
+//! The runtime of HTTP requests: a bounded pool of threads that ask, wait and report, behind the same port as processes.
+//! Every connection goes through the egress guard; nothing here decides what an answer means.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use octoflow_model::{
+    ids::{AttemptId, RunId},
+    order::{Order, Report},
+    request::{Answer, HttpRequest, Request},
+    task::Task,
+    time::Time,
+};
+use ureq::Agent;
+
+use crate::{
+    egress::{self, Policy},
+    port::{Runtime, Sink},
+};
+
+mod exchange;
+
+pub use exchange::LARGEST_BODY;
+
+/// Requests that wait for an answer at one time; more wait for their turn. A thread that waits costs some kilobytes.
+const MOST_AT_ONCE: usize = 64;
+
+pub struct Calls {
+    pool: Arc<Pool>,
+}
+
+struct Pool {
+    state: Mutex<State>,
+    work: Condvar,
+    agent: Agent,
+    sink: Sink,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Work>,
+    calls: HashMap<AttemptId, Stage>,
+    /// Threads that wait for work, and all that may take some.
+    idle: usize,
+    threads: usize,
+    closed: bool,
+}
+
+enum Work {
+    Ask(AttemptId, Box<HttpRequest>),
+    /// Reports never come from inside an order: the caller must not find itself inside its own sink.
+    Tell(Report),
+}
+
+/// How far a request is, until it is forgotten.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Queued,
+    UnderWay,
+    Told,
+}
+
+impl Calls {
+    pub fn new(policy: &Policy, sink: Sink) -> Self {
+        let agent = egress::agent(policy);
+        Self { pool: Arc::new(Pool { state: Mutex::default(), work: Condvar::new(), agent, sink }) }
+    }
+}
+
+impl Runtime for Calls {
+    fn send(&mut self, orders: Vec<Order>) {
+        let mut state = self.pool.lock();
+        for order in orders {
+            match order {
+                Order::Start { attempt, task } => self.pool.start(&mut state, attempt, *task),
+                Order::Stop { attempt } | Order::Kill { attempt } => self.pool.stop(&mut state, attempt),
+                Order::Forget { attempt } => {
+                    state.calls.remove(&attempt);
+                }
+            }
+        }
+    }
+
+    /// Nobody wrote down how far a request was. One that may be repeated is; of any other nobody knows.
+    fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>, _: &[RunId]) {
+        let mut state = self.pool.lock();
+        for (attempt, task) in believed {
+            if state.calls.contains_key(&attempt) {
+                continue;
+            }
+            match task.call.as_deref() {
+                Some(Request::Http(request)) if !request.repeatable() => {
+                    let method = &request.method;
+                    let why =
+                        format!("the engine went down while a {method} was under way, and it may have been received");
+                    state.calls.insert(attempt, Stage::Told);
+                    self.pool.push(&mut state, Work::Tell(Report::Lost { attempt, at: now(), why }));
+                }
+                _ => self.pool.start(&mut state, attempt, *task),
+            }
+        }
+    }
+
+    fn close(self: Box<Self>) {
+        self.pool.lock().closed = true;
+        self.pool.work.notify_all();
+    }
+}
+
+impl Pool {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn start(self: &Arc<Self>, state: &mut State, attempt: AttemptId, task: Task) {
+        if state.calls.contains_key(&attempt) {
+            return;
+        }
+        match task.call.map(|call| *call) {
+            Some(Request::Http(request)) => {
+                state.calls.insert(attempt, Stage::Queued);
+                self.push(state, Work::Ask(attempt, Box::new(request)));
+            }
+            Some(Request::Object(_) | Request::Listing(_)) | None => {
+                state.calls.insert(attempt, Stage::Told);
+                let answer = Box::new(Answer::Refused("this place only sends HTTP requests".to_owned()));
+                self.push(state, Work::Tell(Report::Answered { attempt, at: now(), answer }));
+            }
+        }
+    }
+
+    /// The end is told at once; an answer that still comes is ignored.
+    fn stop(self: &Arc<Self>, state: &mut State, attempt: AttemptId) {
+        let Some(stage) = state.calls.get_mut(&attempt).filter(|stage| **stage != Stage::Told) else { return };
+        if std::mem::replace(stage, Stage::Told) == Stage::UnderWay {
+            // Its thread may wait for long yet; another takes its place.
+            state.threads -= 1;
+        }
+        self.push(state, Work::Tell(Report::Answered { attempt, at: now(), answer: Box::new(Answer::Stopped) }));
+    }
+
+    fn push(self: &Arc<Self>, state: &mut State, work: Work) {
+        state.queue.push_back(work);
+        if state.idle >= state.queue.len() || state.threads >= MOST_AT_ONCE {
+            self.work.notify_one();
+            return;
+        }
+        let pool = Arc::clone(self);
+        // Without a thread the work waits for one that is there; the first is missed only when the machine has none left.
+        if thread::Builder::new().name("call".to_owned()).spawn(move || pool.run()).is_ok() {
+            state.threads += 1;
+        }
+    }
+
+    fn run(self: Arc<Self>) {
+        let mut state = self.lock();
+        loop {
+            if state.closed {
+                return;
+            }
+            let Some(work) = state.queue.pop_front() else {
+                state.idle += 1;
+                let (woken, waited) =
+                    self.work.wait_timeout(state, Duration::from_secs(10)).unwrap_or_else(PoisonError::into_inner);
+                state = woken;
+                state.idle -= 1;
+                if waited.timed_out() && state.queue.is_empty() {
+                    state.threads -= 1;
+                    return;
+                }
+                continue;
+            };
+            match work {
+                Work::Tell(report) => {
+                    drop(state);
+                    (self.sink)(vec![report]);
+                    state = self.lock();
+                }
+                Work::Ask(attempt, request) => {
+                    // It may have been stopped while it waited.
+                    if state.calls.get(&attempt) != Some(&Stage::Queued) {
+                        continue;
+                    }
+                    state.calls.insert(attempt, Stage::UnderWay);
+                    drop(state);
+                    (self.sink)(vec![Report::Started { attempt, at: now() }]);
+                    let answer = Box::new(exchange::exchange(&self.agent, *request));
+                    state = self.lock();
+                    if state.calls.get(&attempt) != Some(&Stage::UnderWay) {
+                        return;
+                    }
+                    state.calls.insert(attempt, Stage::Told);
+                    drop(state);
+                    (self.sink)(vec![Report::Answered { attempt, at: now(), answer }]);
+                    state = self.lock();
+                }
+            }
+        }
+    }
+}
+
+fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    Time(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! Several runtimes as one: each task goes to the place that can do it, and later orders follow it there.
+//! It knows which place has which attempt and nothing else.
+
+use std::collections::HashMap;
+
+use octoflow_model::{
+    ids::{AttemptId, RunId},
+    order::Order,
+    request::Request,
+    task::Task,
+};
+
+use crate::port::Runtime;
+
+/// Where a task that asks goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Aside {
+    Calls,
+    Objects,
+}
+
+pub struct Router {
+    /// Everything that runs as a process or a container.
+    tasks: Box<dyn Runtime>,
+    calls: Box<dyn Runtime>,
+    objects: Box<dyn Runtime>,
+    /// The attempts that are not with `tasks`, until they are forgotten.
+    aside: HashMap<AttemptId, Aside>,
+}
+
+impl Router {
+    pub fn new(tasks: Box<dyn Runtime>, calls: Box<dyn Runtime>, objects: Box<dyn Runtime>) -> Self {
+        Self { tasks, calls, objects, aside: HashMap::new() }
+    }
+
+    fn sort<T>(&mut self, items: Vec<T>, mut place: impl FnMut(&mut Self, &T) -> Option<Aside>) -> [Vec<T>; 3] {
+        let [mut tasks, mut calls, mut objects] = [Vec::new(), Vec::new(), Vec::new()];
+        for item in items {
+            match place(self, &item) {
+                None => tasks.push(item),
+                Some(Aside::Calls) => calls.push(item),
+                Some(Aside::Objects) => objects.push(item),
+            }
+        }
+        [tasks, calls, objects]
+    }
+
+    fn take(&mut self, attempt: AttemptId, task: &Task) -> Option<Aside> {
+        let aside = match task.call.as_deref()? {
+            Request::Http(_) => Aside::Calls,
+            Request::Object(_) | Request::Listing(_) => Aside::Objects,
+        };
+        self.aside.insert(attempt, aside);
+        Some(aside)
+    }
+}
+
+impl Runtime for Router {
+    fn send(&mut self, orders: Vec<Order>) {
+        let [tasks, calls, objects] = self.sort(orders, |router, order| match order {
+            Order::Start { attempt, task } => router.take(*attempt, task),
+            Order::Stop { attempt } | Order::Kill { attempt } => router.aside.get(attempt).copied(),
+            Order::Forget { attempt } => router.aside.remove(attempt),
+        });
+        for (place, orders) in [(&mut self.tasks, tasks), (&mut self.calls, calls), (&mut self.objects, objects)] {
+            if !orders.is_empty() {
+                place.send(orders);
+            }
+        }
+    }
+
+    fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>, leave: &[RunId]) {
+        let [tasks, calls, objects] = self.sort(believed, |router, (attempt, task)| router.take(*attempt, task));
+        // The place of processes must hear even that nothing is believed to run.
+        self.tasks.adopt(tasks, leave);
+        self.calls.adopt(calls, leave);
+        self.objects.adopt(objects, leave);
+    }
+
+    fn close(self: Box<Self>) {
+        self.calls.close();
+        self.objects.close();
+        self.tasks.close();
+    }
+}

@@ -1,0 +1,152 @@
+//! Runs a manifest in virtual time with a runtime that answers at once, for so many steps: whatever was let in must be
+//! decided without a panic, and the fold of its facts must be its state.
+
+use std::{collections::VecDeque, time::Duration};
+
+use octoflow_engine::{Command, Engine, Input, argo::status, engine::fold, schedule::Capacity};
+use octoflow_model::{
+    AttemptId, Fact, Order, Report, RunId, Time,
+    fact::{Stored, Submission},
+    order::{Collected, End, Exit, Found},
+    task::{StoredArtifact, Task},
+};
+use serde_json::Value;
+
+use crate::sim::runtime::answer;
+
+const RUN: RunId = RunId(1);
+const DAWN: Time = Time(1_700_000_000_000_000);
+/// After so many inputs a run has shown what it does; loops and retries may go on for very long.
+const MOST_INPUTS: usize = 300;
+/// A run of more nodes than this is large on purpose; it is left to tests of large runs.
+const MOST_NODES: usize = 3_000;
+
+/// Nor need texts grow further than this to show that they do.
+const MOST_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The last argument of every task that was started, in order.
+pub(super) fn run(manifest: &Value, stored: Stored) -> Result<Vec<String>, String> {
+    if size(manifest) > MOST_NODES as u64 {
+        return Ok(Vec::new());
+    }
+    let mut engine = Engine::new(Capacity { slots: 50, cpu_milli: 1_000_000, memory_bytes: u64::MAX });
+    engine.limit_runs(MOST_NODES, MOST_BYTES);
+    let (name, namespace, uid) = ("w".to_owned(), "default".to_owned(), "u".to_owned());
+    let submission = Submission {
+        name,
+        namespace,
+        uid,
+        at: DAWN,
+        manifest: manifest.clone(),
+        stored,
+        known: Default::default(),
+        parent: None,
+    };
+    let mut now = DAWN;
+    let mut facts: Vec<Fact> = Vec::new();
+    let mut said = Vec::new();
+    let mut running: VecDeque<(AttemptId, Box<Task>)> = VecDeque::new();
+    let mut next = Some(Input::Submit { run: RUN, submission: Box::new(submission) });
+    for count in 0..MOST_INPUTS {
+        let Some(input) = next.take() else { break };
+        let outcome = engine.handle(input, now);
+        for (run, list) in outcome.facts {
+            if run != RUN {
+                return Err(format!("a fact of {run}"));
+            }
+            facts.extend(list);
+        }
+        for order in outcome.orders {
+            match order {
+                Order::Start { attempt, task } => {
+                    said.push(task.main.args.last().cloned().unwrap_or_default());
+                    running.push_back((attempt, task));
+                }
+                // It ends by itself soon enough.
+                Order::Stop { .. } | Order::Kill { .. } | Order::Forget { .. } => {}
+            }
+        }
+        let Some(run) = engine.run(RUN) else { break };
+        if run.state.finished() || run.state.nodes.len() > MOST_NODES {
+            break;
+        }
+        now = now.saturating_add(Duration::from_secs(1));
+        next = Some(match (running.pop_front(), engine.wake_at()) {
+            (Some((attempt, task)), _) => ended(attempt, &task, now, count),
+            (None, Some(at)) => {
+                now = now.max(at);
+                Input::Tick
+            }
+            // Somebody must say something; whoever waits for more waits for ever.
+            (None, None) if count + 1 < MOST_INPUTS => {
+                let command = if count.is_multiple_of(2) { resume() } else { Command::Stop };
+                Input::Command { run: RUN, command }
+            }
+            (None, None) => break,
+        });
+    }
+    let folded = fold(RUN, facts).map_err(|why| format!("its own journal cannot be read: {why}"))?;
+    if let Some(run) = engine.run(RUN) {
+        if folded.state != run.state {
+            return Err("the fold of the facts is not the live state".to_owned());
+        }
+        status::status(run);
+    }
+    Ok(said)
+}
+
+fn resume() -> Command {
+    Command::Resume { selector: None, supplied: std::collections::BTreeMap::new() }
+}
+
+/// Most tasks end well, some do not, and what was wanted is mostly there.
+fn ended(attempt: AttemptId, task: &Task, at: Time, count: usize) -> Input {
+    let said = task.main.args.last().cloned().unwrap_or_default();
+    let exit = match count % 11 {
+        7 => Exit::Code(1),
+        9 => Exit::Signal(9),
+        _ => Exit::Code(0),
+    };
+    let wanted = &task.wanted;
+    let collected = Collected {
+        result: wanted.result.then(|| said.clone()),
+        parameters: wanted.parameters.iter().map(|(name, _)| (name.clone(), Found::Here(said.clone()))).collect(),
+        artifacts: wanted
+            .artifacts
+            .iter()
+            .map(|wanted| {
+                let digest = format!("sha256:{}", wanted.key);
+                let stored = StoredArtifact {
+                    digest,
+                    size: 1,
+                    archive: wanted.archive,
+                    key: wanted.key.clone(),
+                    noted: None,
+                    deleted: false,
+                };
+                (wanted.name.clone(), if count.is_multiple_of(5) { Found::Missing } else { Found::Here(stored) })
+            })
+            .collect(),
+        ..Collected::default()
+    };
+    let members = answer::members(task, &exit, Some(at), at);
+    let end = End { exit, started: Some(at), collected, log_truncated: false, members };
+    Input::Report(Report::Ended { attempt, at, end: Box::new(end) })
+}
+
+/// About how many nodes the largest of its sequences would make.
+fn size(value: &Value) -> u64 {
+    match value {
+        Value::Array(items) => items.iter().map(size).max().unwrap_or(0).max(items.len() as u64),
+        Value::Object(fields) => {
+            let numbers =
+                fields.get("withSequence").and_then(Value::as_object).into_iter().flat_map(|map| map.values());
+            let number = |value: &Value| {
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                text.trim().parse::<i64>().unwrap_or(0).unsigned_abs()
+            };
+            numbers.map(number).chain(fields.values().map(size)).max().unwrap_or(0)
+        }
+        _ => 0,
+    }
+}
