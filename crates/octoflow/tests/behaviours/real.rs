@@ -14,15 +14,15 @@ pub(crate) use command::commands;
 pub(crate) use process::process;
 
 use crate::{
+    files,
     scenario::{Misses, Scenario},
-    tried,
 };
 
 /// Most of a scenario is waiting for processes, so a few are run beside each other.
 const AT_ONCE: usize = 4;
 
 pub(crate) fn all(ending: &str, one: fn(&Scenario) -> Misses) {
-    let scenarios: Vec<Scenario> = tried(ending).iter().flat_map(|file| Scenario::all(file)).collect();
+    let scenarios: Vec<Scenario> = files(ending).iter().flat_map(|file| Scenario::all(file)).collect();
     let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         while let Some(scenario) = scenarios.get(next.fetch_add(1, Ordering::Relaxed)) {
