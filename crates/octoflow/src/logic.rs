@@ -9,6 +9,7 @@ mod format;
 mod guard;
 mod notation;
 mod play;
+mod reply;
 mod sheet;
 mod snapshot;
 mod stub;

@@ -6,11 +6,13 @@ use std::{collections::BTreeMap, time::Duration};
 use octoflow_model::{
     AttemptId, Report, Task, Time,
     order::{Collected, End, Exit, Found},
+    request,
     task::StoredArtifact,
 };
 
 use super::{
     crew::{Crew, Role},
+    reply::{self, Reply},
     sheet::Spot,
 };
 use crate::{names, span};
@@ -41,6 +43,8 @@ pub(crate) struct Answer {
     missing: Vec<String>,
     /// What its containers do, when it has several.
     roles: BTreeMap<String, Role>,
+    /// What is answered to a task that asks.
+    reply: Option<Reply>,
     /// What it tells of its progress, and when.
     pub progress: Vec<(Duration, (u32, u32))>,
 }
@@ -95,6 +99,7 @@ impl Answer {
             artifacts: BTreeMap::new(),
             missing: Vec::new(),
             roles: BTreeMap::new(),
+            reply: None,
             progress: Vec::new(),
         }
     }
@@ -127,6 +132,10 @@ impl Answer {
             parameters: fill_all("parameters")?,
             artifacts: fill_all("artifacts")?,
             missing: get("missing").map(|spot| spot.texts()).unwrap_or_default(),
+            reply: match reply::of(own, &fill)? {
+                Some(reply) => Some(reply),
+                None => reply::of(shared, &fill)?,
+            },
             roles: shared
                 .entries_of("containers")
                 .chain(own.entries_of("containers"))
@@ -147,6 +156,19 @@ impl Answer {
             self.ending = Ending::Never;
         }
         self
+    }
+
+    /// What is answered to a task that asks, unless its stub has it end as a process would.
+    fn reply(&self, task: &Task, told: bool) -> Option<request::Answer> {
+        let request = task.call.as_deref()?;
+        if told {
+            return Some(request::Answer::Stopped);
+        }
+        match (&self.reply, &self.ending) {
+            (Some(reply), _) => Some(reply.answer()),
+            (None, Ending::Exit(Exit::Code(0))) => reply::plain(request, self.result.as_deref().unwrap_or_default()),
+            (None, _) => None,
+        }
     }
 
     /// How its containers live, when it has several and gets so far.
@@ -174,6 +196,9 @@ impl Answer {
         task: &Task,
         shelf: &mut Shelf,
     ) -> Report {
+        if let Some(answer) = self.reply(task, told.is_some()) {
+            return Report::Answered { attempt, at, answer: Box::new(answer) };
+        }
         let crew = self.crew(task);
         let natural = crew.as_ref().and_then(|crew| Some(crew.end()?.1));
         let exit = match (told.or(natural), &self.ending) {

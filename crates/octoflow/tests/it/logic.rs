@@ -401,6 +401,72 @@ expect:
 }
 
 #[test]
+fn what_is_asked_for_is_answered() {
+    passes(
+        "
+workflow:
+  spec:
+    entrypoint: main
+    templates:
+    - name: main
+      steps:
+      - - {name: ask, template: ask}
+      - - {name: use, template: use, arguments: {parameters: [{name: t, value: '{{steps.ask.outputs.result}}'}]}}
+    - name: ask
+      http: {url: 'https://example.com/x', method: POST, body: hello, successCondition: response.statusCode < 300}
+    - {name: use, inputs: {parameters: [{name: t}]}, container: {image: i, command: [c], args: ['{{inputs.parameters.t}}']}}
+cases:
+- name: well
+  stubs: [{template: ask, after: 3s, http: {status: 201, body: made}}]
+  expect:
+    phase: Succeeded
+    duration: 3s
+    nodes:
+      ask: {given: {http: {url: {contains: example.com}, method: POST, body: hello}}}
+      use: {given: {args: [made]}}
+- name: well without a word
+  stubs: [{template: ask, result: page}]
+  expect: {phase: Succeeded, nodes: {use: {given: {args: [page]}}}}
+- name: the condition does not hold
+  stubs: [{template: ask, http: {status: 404}}]
+  expect: {phase: Failed, nodes: {ask: Failed}, absent: [use]}
+- name: nobody answers
+  stubs: [{template: ask, refused: no route to it}]
+  expect: {nodes: {ask: {phase: Error, message: {contains: no route}}}}
+- name: told to end while it waits
+  stubs: [{template: ask, never: true}]
+  commands: [{at: 1m, do: stop}]
+  expect: {phase: Failed, duration: 1m}
+",
+    );
+}
+
+#[test]
+fn what_is_done_to_objects_is_answered() {
+    passes(
+        "
+workflow:
+  spec:
+    entrypoint: main
+    templates:
+    - name: main
+      resource:
+        action: create
+        successCondition: status.phase == Succeeded
+        manifest: '{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {name: child}, spec: {}}'
+      outputs: {parameters: [{name: phase, valueFrom: {jsonPath: '{.status.phase}'}}]}
+cases:
+- name: it is there
+  stubs: [{template: main, object: {status: {phase: Succeeded}}}]
+  expect: {phase: Succeeded, nodes: {w: {outputs: {parameters: {phase: Succeeded}}}}}
+- name: its condition says it failed
+  stubs: [{template: main, failed: child failed}]
+  expect: {phase: Failed, message: {contains: child failed}}
+",
+    );
+}
+
+#[test]
 fn custom_metrics_outlive_a_restart() {
     passes(
         "
