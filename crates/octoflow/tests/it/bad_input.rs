@@ -100,7 +100,7 @@ fn files_without_a_workflow_are_refused() {
 /// Runs a manifest with a bound on memory: whoever needs more is ended by the system, and the test with it.
 fn bounded(stage: &Stage, kilobytes: u64, file: &str) -> Said {
     let output = std::process::Command::new("sh")
-        .args(["-c", &format!("ulimit -v {kilobytes}; exec \"$@\""), "sh", env!("CARGO_BIN_EXE_octoflow")])
+        .args(["-c", &format!("ulimit -d {kilobytes}; exec \"$@\""), "sh", env!("CARGO_BIN_EXE_octoflow")])
         .args(["run", "--quiet", "--timeout", "300s", file])
         .env("OCTOFLOW_DATA_DIR", stage.data_dir())
         .output()
