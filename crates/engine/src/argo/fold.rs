@@ -209,6 +209,7 @@ impl Run {
             }),
             message: (!added.message.is_empty()).then(|| added.message.as_str().into()),
             display: added.display.as_deref().map(Into::into),
+            born: added.at,
             started: added.at,
             ran: false,
             finished: added.phase.fulfilled().then_some(added.at),
