@@ -14,7 +14,7 @@ const LETTERS_AND_DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqr
 const DIGITS: &[u8] = b"0123456789";
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    Function::new("uuidv4", 0, 0, |a, work| uuid(a, work)),
+    Function::new("uuidv4", 0, 0, uuid),
     Function::new("randAlphaNum", 1, 1, |a, work| letters(a, work, LETTERS_AND_DIGITS)),
     Function::new("randAlpha", 1, 1, |a, work| letters(a, work, LETTERS)),
     Function::new("randNumeric", 1, 1, |a, work| letters(a, work, DIGITS)),
