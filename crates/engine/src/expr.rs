@@ -1,8 +1,9 @@
 //! The expression languages: `when` conditions, `{{= }}` expressions and `depends` logic.
 //! Everything here is pure: text and values in, a value or an [`Error`] with a column out. Nothing here reads a clock,
-//! draws a number or touches the outside, and no input can drive the stack deep.
+//! asks the machine for chance or touches the outside, and no input can drive the stack deep.
 
 mod calendar;
+pub mod chance;
 pub mod depends;
 mod digest;
 pub(crate) mod encode;

@@ -163,12 +163,13 @@ impl Locks {
                     self.take(head);
                     return Some(Verdict::Take(head));
                 }
-                Ok(Some(wait)) => {
-                    let told = self.waiting.get(&head).and_then(|waiter| waiter.told.as_ref());
-                    if told.is_some_and(|told| *told != wait.claim.key) {
+                // Whoever is fresh is told below.
+                Ok(Some(wait)) if self.waiting.get(&head).is_some_and(|waiter| waiter.told.is_some()) => {
+                    if !self.is_kept_as_told(head, &limit, &ready) {
                         return Some(self.tell(head, wait));
                     }
                 }
+                Ok(Some(_)) => {}
                 Err(why) => return Some(self.refuse(head, why)),
             }
         }
@@ -235,16 +236,32 @@ impl Locks {
         let claims = waiter.claims.clone();
         // All limits are read first: one that cannot be read is told at once, not when its turn comes.
         let limits: Vec<u32> = claims.iter().map(limit).collect::<Result<_, _>>()?;
-        let may_go = ready(holder) == Ready::Yes;
         for (claim, limit) in claims.into_iter().zip(limits) {
-            let taken = self.table.get(&claim).map_or(0, |lock| lock.holders.len());
-            let free = taken < limit as usize;
-            if !free || !may_go || self.head(&claim, ready) != Some(holder) {
+            if self.is_kept_by(&claim, limit, holder, ready) {
                 let holders = self.holders(&claim).into_iter().map(str::to_owned).collect();
                 return Ok(Some(Wait { claim, limit, holders }));
             }
         }
         Ok(None)
+    }
+
+    fn is_kept_by(&mut self, claim: &Claim, limit: u32, holder: Holder, ready: &impl Fn(Holder) -> Ready) -> bool {
+        let taken = self.table.get(claim).map_or(0, |lock| lock.holders.len());
+        taken >= limit as usize || ready(holder) != Ready::Yes || self.head(claim, ready) != Some(holder)
+    }
+
+    /// The lock it was told to wait for keeps it as before. That another one keeps it as well by now is nothing to tell:
+    /// nobody looks at a waiter because of that, except after a restart, which must not decide what was not decided before.
+    fn is_kept_as_told(
+        &mut self,
+        holder: Holder,
+        limit: &impl Fn(&Claim) -> Result<u32, String>,
+        ready: &impl Fn(Holder) -> Ready,
+    ) -> bool {
+        let Some(waiter) = self.waiting.get(&holder) else { return false };
+        let told = waiter.claims.iter().filter(|claim| waiter.told.as_ref() == Some(&claim.key));
+        let told: Vec<Claim> = told.cloned().collect();
+        told.iter().any(|claim| limit(claim).is_ok_and(|limit| self.is_kept_by(claim, limit, holder, ready)))
     }
 
     fn take(&mut self, holder: Holder) {

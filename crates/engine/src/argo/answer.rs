@@ -9,7 +9,8 @@ use octoflow_model::{
     task::Wanted,
 };
 
-use super::{data, http, instance::Instance, node::Leaf, resource, turn::Turn};
+use super::{data, http, instance::Instance, node::Leaf, resource, scope::Scope, turn::Turn};
+use crate::expr::lang::Env;
 
 /// The template's work is a request, so it takes none of the machine's room.
 pub(crate) fn asks(template: &Template) -> bool {
@@ -73,14 +74,15 @@ impl Turn<'_> {
     fn judged(&self, at: NodeIx, instance: &Instance, answer: &Answer) -> Verdict {
         let template = &instance.template;
         let none = OutputValues::default;
+        let scope = Scope::new(self.run, self.now).about(&self.run.state.node(at).name);
         match (answer, &template.http, &template.resource, &template.data) {
             (Answer::Http(response), Some(asked), _, _) => {
-                let (phase, message) = http::judge(asked, response);
+                let (phase, message) = http::judge(asked, response, scope.occasion());
                 let result = self.body_is_wanted(at, template).then(|| response.body.clone());
                 (phase, message, OutputValues { result, ..none() })
             }
             (Answer::Object(object), _, Some(_), _) => resource::outputs(template, object),
-            (Answer::Listing(keys), _, _, Some(asked)) => data::judge(asked, keys),
+            (Answer::Listing(keys), _, _, Some(asked)) => data::judge(asked, keys, &|step| scope.nth(step).occasion()),
             (Answer::Failed(why), ..) => (Phase::Failed, why.clone(), none()),
             (Answer::Refused(why), ..) => (Phase::Error, why.clone(), none()),
             (Answer::Stopped, ..) => (Phase::Error, "it was ended before it was answered".to_owned(), none()),

@@ -28,8 +28,8 @@ impl Turn<'_> {
         for parameter in &declared.parameters {
             let argument = arguments.parameters.iter().find(|argument| argument.name == parameter.name);
             // The template's own fallbacks know the run's variables and nothing of the caller's.
-            let own =
-                Scope { inputs: Some(&inputs), template: Some(&recipe.template), ..Scope::new(scope.run, scope.now) };
+            let scope = &scope.about(&parameter.name);
+            let own = Scope { inputs: Some(&inputs), template: Some(&recipe.template), ..scope.bare() };
             let value = self.parameter(parameter, argument, scope, &own)?;
             if let Some(choices) = &parameter.choices
                 && !choices.iter().any(|choice| choice.0 == value)
@@ -41,8 +41,8 @@ impl Turn<'_> {
         }
         for artifact in &declared.artifacts {
             let argument = arguments.artifacts.iter().find(|argument| argument.name == artifact.name);
-            let own =
-                Scope { inputs: Some(&inputs), template: Some(&recipe.template), ..Scope::new(scope.run, scope.now) };
+            let scope = &scope.about(&artifact.name);
+            let own = Scope { inputs: Some(&inputs), template: Some(&recipe.template), ..scope.bare() };
             let source = match located(artifact, &own)? {
                 // A place written in the template itself is not replaced by a caller.
                 Some(source) => source,

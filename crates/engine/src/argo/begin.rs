@@ -60,9 +60,11 @@ impl Turn<'_> {
         let mut parameters = Vec::new();
         for parameter in &self.run.program.workflow.spec.arguments.parameters {
             let value = match &parameter.value {
-                Some(text) => {
-                    Some(fill(&text.0, &scope, Missing::Keep).map_err(|error| error.to_string())?.into_owned())
-                }
+                Some(text) => Some(
+                    fill(&text.0, &scope.about(&parameter.name), Missing::Keep)
+                        .map_err(|error| error.to_string())?
+                        .into_owned(),
+                ),
                 None => self
                     .value_from(parameter, &scope)?
                     .or_else(|| parameter.default.as_ref().map(|text| text.0.clone())),
@@ -122,7 +124,7 @@ impl Turn<'_> {
             parameter.value = self.run.state.parameters.get(&parameter.name).map(|value| value.as_str().into());
             parameter.value_from = None;
         }
-        let inputs = self.inputs(&recipe, &arguments, &Scope::new(self.run, self.now));
+        let inputs = self.inputs(&recipe, &arguments, &Scope::new(self.run, self.now).about(&birth.name));
         match inputs {
             Ok(inputs) => {
                 self.enter(birth, &recipe, inputs);
@@ -157,7 +159,7 @@ impl Turn<'_> {
             }
         }
         let birth = self.run_birth(".onExit".to_owned(), Role::Exit);
-        let scope = Scope::new(self.run, self.now);
+        let scope = Scope::new(self.run, self.now).about(&birth.name);
         let made = match hook_holds(&hook, &scope) {
             Ok(true) => self.hook_call(None, &hook, &scope),
             Ok(false) => return self.end(root, None),

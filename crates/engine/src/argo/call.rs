@@ -66,7 +66,7 @@ impl Turn<'_> {
             }
         };
         let call = instance.call(place);
-        let recipe = match self.admit_call(frame, &instance, place, item) {
+        let recipe = match self.admit_call(frame, &instance, place, item, &birth.name) {
             Ok(recipe) => recipe,
             Err(Verdict::Skip(message)) => {
                 self.born_final(birth, Phase::Skipped, message);
@@ -80,7 +80,7 @@ impl Turn<'_> {
         if let Some(gate) = self.gate(birth.boundary, &recipe.template) {
             return Called::Blocked(gate);
         }
-        let scope = Scope { item, ..self.frame_scope(frame, &instance) };
+        let scope = Scope { item, ..self.frame_scope(frame, &instance).about(&birth.name) };
         match self.inputs(&recipe, &call.arguments, &scope) {
             Ok(inputs) => self.enter(birth, &recipe, inputs),
             Err(message) => self.born_wrong(birth, message),
@@ -95,9 +95,10 @@ impl Turn<'_> {
         instance: &Instance,
         place: Place,
         item: Option<&Value>,
+        name: &str,
     ) -> Result<Arc<Recipe>, Verdict> {
         let call = instance.call(place);
-        let scope = Scope { item, ..self.frame_scope(frame, instance) };
+        let scope = Scope { item, ..self.frame_scope(frame, instance).about(name) };
         if let Some(condition) = &call.when {
             check_when(condition, &scope)?;
         }
@@ -139,7 +140,7 @@ impl Turn<'_> {
     /// `when` of a loop that does not depend on the item; `None` when it must be asked per item.
     pub(super) fn skips_whole(&self, frame: NodeIx, instance: &Instance, call: &Call) -> Option<String> {
         let condition = call.when.as_ref()?;
-        match check_when(condition, &self.frame_scope(frame, instance)) {
+        match check_when(condition, &self.frame_scope(frame, instance).about(&call.name)) {
             Err(Verdict::Skip(message)) => Some(message),
             _ => None,
         }
@@ -151,7 +152,7 @@ impl Turn<'_> {
             inputs,
             template: Some(&instance.template),
             locals: &instance.locals,
-            ..Scope::new(self.run, self.now).in_frame(frame, &instance.recipe)
+            ..Scope::new(self.run, self.now).about(&self.run.state.node(frame).name).in_frame(frame, &instance.recipe)
         }
     }
 
@@ -241,7 +242,7 @@ impl Turn<'_> {
         }
         bar(&mut added, recipe);
         if kind == NodeKind::Suspend && !added.barred || kind.tasked() && recipe.template.timeout.is_some() {
-            match self.first_wake(kind, &added.inputs, recipe) {
+            match self.first_wake(&added.name, kind, &added.inputs, recipe) {
                 Ok(wake) => added.wake = wake,
                 Err(message) => {
                     (added.kind, added.phase, added.message) = (NodeKind::Skipped, Phase::Error, message);

@@ -5,6 +5,7 @@ use octoflow_model::{Fact, NodeIx, Order, argo::Phase, fact::Role};
 
 use super::{
     node::{Body, Leaf},
+    pod,
     run::Run,
     turn::Turn,
 };
@@ -33,7 +34,8 @@ impl Turn<'_> {
     /// How it is taken that a daemon ended by itself: it should not have.
     pub(super) fn deserted(&self, at: NodeIx, phase: Phase, message: String) -> (Phase, String) {
         if phase == Phase::Succeeded && self.run.is_daemon(at) {
-            return (Phase::Failed, "main: Completed (exit code 0): a daemon must not end by itself".to_owned());
+            let name = pod::main_name(&self.run.recipe_of(at).template);
+            return (Phase::Failed, format!("{name}: Completed (exit code 0): a daemon must not end by itself"));
         }
         (phase, message)
     }

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::answer::Verdict;
 use crate::expr::{
     self,
-    lang::{self, Env},
+    lang::{self, Env, Occasion},
 };
 
 /// Where to look; the reason when the source names nothing that can be listed.
@@ -25,10 +25,10 @@ pub(crate) fn place(asked: &DataTemplate) -> Result<ArtifactLocation, String> {
 }
 
 /// Each step sees what the one before it made as `data`.
-pub(super) fn judge(asked: &DataTemplate, keys: &[String]) -> Verdict {
+pub(super) fn judge(asked: &DataTemplate, keys: &[String], occasion: &dyn Fn(usize) -> Option<Occasion>) -> Verdict {
     let mut made: expr::Value = json!(keys).into();
-    for step in &asked.transformation {
-        match lang::parse(&step.expression).and_then(|program| program.evaluate(&Made(made))) {
+    for (place, step) in asked.transformation.iter().enumerate() {
+        match lang::parse(&step.expression).and_then(|program| program.evaluate(&Made(made, occasion(place)))) {
             Ok(value) => made = value,
             Err(error) => {
                 let why = format!("transformation '{}' cannot be evaluated: {error}", step.expression);
@@ -40,11 +40,15 @@ pub(super) fn judge(asked: &DataTemplate, keys: &[String]) -> Verdict {
     (Phase::Succeeded, String::new(), OutputValues { result, ..OutputValues::default() })
 }
 
-struct Made(expr::Value);
+struct Made(expr::Value, Option<Occasion>);
 
 impl Env for Made {
     fn root(&self, name: &str) -> Option<expr::Value> {
         (name == "data").then(|| self.0.clone())
+    }
+
+    fn occasion(&self) -> Option<Occasion> {
+        self.1
     }
 
     fn names(&self) -> Vec<String> {

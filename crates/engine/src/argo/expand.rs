@@ -38,7 +38,7 @@ impl Turn<'_> {
         if let Some(why) = room::full(self.run.state.nodes.len(), self.world.most_nodes) {
             return Loop::Wrong(why);
         }
-        match items(call, &self.frame_scope(frame, &instance)) {
+        match items(call, &self.frame_scope(frame, &instance).about(&call.name)) {
             Ok(items) if items.is_empty() => Loop::Skip("Skipped, empty params".to_owned()),
             Ok(items) if items.len() > MAX_ITEMS => {
                 Loop::Wrong(format!("the loop has {} items; at most {MAX_ITEMS} are allowed", items.len()))
@@ -55,7 +55,8 @@ impl Turn<'_> {
 
 fn items(call: &Call, scope: &Scope<'_>) -> Result<Vec<Value>, String> {
     if let Some(items) = &call.with_items {
-        let filled = items.iter().map(|item| fill_value(item, scope, Missing::Refuse));
+        let items = items.iter().enumerate();
+        let filled = items.map(|(place, item)| fill_value(item, &scope.nth(place), Missing::Refuse));
         return filled.collect::<Result<_, _>>().map_err(|error| error.to_string());
     }
     if let Some(text) = &call.with_param {

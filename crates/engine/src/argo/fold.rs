@@ -4,20 +4,21 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use octoflow_model::{
-    Fact, NodeIx, RunId, Time,
-    argo::{NodeKind, Phase, RunPhase},
+    Fact, NodeIx, RunId,
+    argo::{NodeKind, RunPhase},
     fact::{NodeAdded, NodeFinished, Role, Submission},
-    meter::{Metered, Reading},
 };
 
 use super::{
-    node::{Body, Dag, Fan, Group, Leaf, Lock, Node},
+    node::{Body, Dag, Fan, Group, Leaf, Node},
     program::Program,
     room,
     run::{Run, State, Todo},
 };
 
 mod life;
+mod lock;
+mod whole;
 
 impl Run {
     /// A run begins with what was submitted.
@@ -78,33 +79,8 @@ impl Run {
     pub fn apply(&mut self, fact: &Fact) {
         match fact {
             Fact::Submitted(_) => {}
-            Fact::Began { at, parameters, labels, annotations } => {
-                self.state.labels.extend(labels.clone());
-                self.state.annotations.extend(annotations.clone());
-                self.state.phase = RunPhase::Running;
-                self.state.began = Some(*at);
-                self.state.parameters = parameters.iter().cloned().collect();
-                if let Some(seconds) = self.program.workflow.spec.active_deadline_seconds {
-                    let span = std::time::Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-                    self.todo.wakes.push((at.saturating_add(span), None));
-                }
-                self.todo.run = true;
-            }
             Fact::Added(added) => self.add(added),
-            Fact::Wanted { node, locks } => {
-                *self.lock_mut(*node) = Some(Box::new(Lock::wanted(locks)));
-                self.todo.wants.push(*node);
-            }
-            Fact::Waiting { node, lock, holders, message, .. } => {
-                if let Some(slot) = self.lock_mut(*node) {
-                    slot.waits = Some((lock.clone(), holders.clone()));
-                }
-                match node {
-                    Some(node) => self.state.nodes[node.at()].message = Some(message.as_str().into()),
-                    None => self.state.message.clone_from(message),
-                }
-            }
-            Fact::Locked { node, wake, .. } => self.unbar(*node, *wake),
+            Fact::Wanted { .. } | Fact::Waiting { .. } | Fact::Locked { .. } => self.apply_to_lock(fact),
             Fact::Expanded { node, call, items } => {
                 self.state.weight += room::of_items(items);
                 if let Some(fan) = self.fan_mut(*node, *call) {
@@ -143,39 +119,15 @@ impl Run {
             | Fact::Recalled { .. }
             | Fact::Memoized { .. }
             | Fact::Expired { .. } => self.apply_to_life(fact),
-            Fact::Exported { parameter, artifact } => {
-                if let Some((name, value)) = parameter {
-                    self.state.exported.insert(name.clone(), value.clone());
-                }
-                if let Some(artifact) = artifact {
-                    self.state.exported_artifacts.insert(artifact.name.clone(), artifact.clone());
-                }
-                self.look_at_watchers();
-            }
-            Fact::Metered(metered) => self.keep_gauge(metered),
-            Fact::Unmetered { message } => self.state.unmetered = Some(message.clone()),
-            Fact::Suspended { .. } => self.state.suspended = true,
-            Fact::Resumed { .. } => {
-                self.state.suspended = false;
-                self.look_everywhere();
-            }
-            Fact::ShuttingDown { how, .. } => {
-                self.state.shutdown = Some(*how);
-                self.look_everywhere();
-            }
-            Fact::DeadlinePassed { .. } => {
-                self.state.deadline_passed = true;
-                self.look_everywhere();
-            }
-            Fact::Ended { phase, message, at } => {
-                self.state.phase = *phase;
-                self.state.message.clone_from(message);
-                self.state.ended = Some(*at);
-                self.state.lock = None;
-                self.state.following.clear();
-                self.instances.clear();
-                self.todo = Todo::default();
-            }
+            Fact::Began { .. }
+            | Fact::Exported { .. }
+            | Fact::Metered(_)
+            | Fact::Unmetered { .. }
+            | Fact::Suspended { .. }
+            | Fact::Resumed { .. }
+            | Fact::ShuttingDown { .. }
+            | Fact::DeadlinePassed { .. }
+            | Fact::Ended { .. } => self.apply_to_whole(fact),
         }
     }
 
@@ -209,6 +161,7 @@ impl Run {
             }),
             message: (!added.message.is_empty()).then(|| added.message.as_str().into()),
             display: added.display.as_deref().map(Into::into),
+            born: added.at,
             started: added.at,
             ran: false,
             finished: added.phase.fulfilled().then_some(added.at),
@@ -246,48 +199,6 @@ impl Run {
                 self.todo.queued.push(at);
             }
         }
-    }
-
-    /// Of all metrics only those that follow the run are part of it; the others are the engine's.
-    fn keep_gauge(&mut self, metered: &Metered) {
-        if metered.reading == Reading::Follow {
-            self.state.following.push(metered.clone());
-        }
-    }
-
-    fn lock_mut(&mut self, node: Option<NodeIx>) -> &mut Option<Box<Lock>> {
-        match node {
-            Some(node) => &mut self.state.nodes[node.at()].lock,
-            None => &mut self.state.lock,
-        }
-    }
-
-    /// It holds its locks: a task goes to the scheduler, everything else begins.
-    fn unbar(&mut self, node: Option<NodeIx>, wake: Option<Time>) {
-        if let Some(lock) = self.lock_mut(node) {
-            lock.held = true;
-            lock.waits = None;
-        }
-        let Some(at) = node else {
-            self.state.message.clear();
-            self.todo.run = true;
-            return;
-        };
-        let slot = &mut self.state.nodes[at.at()];
-        slot.barred = false;
-        slot.message = None;
-        if let (Some(until), true) = (wake, slot.wake != wake) {
-            self.todo.wakes.push((until, Some(at)));
-        }
-        slot.wake = wake;
-        if slot.kind.tasked() {
-            slot.body = Body::Leaf(Leaf::Queued);
-            self.state.active_pods += u32::from(slot.kind == NodeKind::Pod);
-            self.todo.queued.push(at);
-        } else {
-            slot.phase = Phase::Running;
-        }
-        self.todo.agenda.push_back(at);
     }
 
     /// The new node takes its place with whoever waits for it.

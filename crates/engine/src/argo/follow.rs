@@ -81,7 +81,11 @@ impl Turn<'_> {
         let Some(hook) = call.hooks.get(EXIT).cloned().or(plain) else {
             return self.decide(Fact::Settled { node: at });
         };
-        let scope = Scope { item: item.as_ref(), own: Some((&call.name, at)), ..self.frame_scope(frame, &instance) };
+        let scope = Scope {
+            item: item.as_ref(),
+            own: Some((&call.name, at)),
+            ..self.frame_scope(frame, &instance).about(&birth.name)
+        };
         match hook_holds(&hook, &scope) {
             Ok(true) => {}
             Ok(false) => return self.decide(Fact::Settled { node: at }),

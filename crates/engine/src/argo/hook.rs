@@ -40,8 +40,6 @@ impl Turn<'_> {
             let call = instance.call(place);
             let Some(hook) = call.hooks.get(&name) else { continue };
             let item = self.run.item_of(at);
-            let scope =
-                Scope { item: item.as_ref(), own: Some((&call.name, at)), ..self.frame_scope(frame, &instance) };
             let node = self.run.state.node(at);
             let birth = Birth {
                 name: format!("{}.hooks.{name}", node.name),
@@ -51,6 +49,11 @@ impl Turn<'_> {
                 after: vec![at],
                 followed: false,
                 place: None,
+            };
+            let scope = Scope {
+                item: item.as_ref(),
+                own: Some((&call.name, at)),
+                ..self.frame_scope(frame, &instance).about(&birth.name)
             };
             let over = node.phase.fulfilled();
             let due = self.is_due(Some(at), &name);
@@ -82,9 +85,9 @@ impl Turn<'_> {
         let program = self.run.program.clone();
         for name in self.silent(None, program.workflow.spec.hooks.keys()) {
             let hook = &program.workflow.spec.hooks[&name];
-            let scope = Scope::new(self.run, self.now);
             let mut birth = self.run_birth(format!(".hooks.{name}"), Role::RunHook(name.clone()));
             birth.after.push(root);
+            let scope = Scope::new(self.run, self.now).about(&birth.name);
             let due = self.is_due(None, &name);
             if !due && let Err(why) = come(hook, &scope, self.run.state.node(root).settled) {
                 if let Some(why) = why {

@@ -114,7 +114,7 @@ impl Turn<'_> {
             inputs: node.inputs.as_deref(),
             template: Some(&recipe.template),
             locals: &locals,
-            ..Scope::new(self.run, self.now)
+            ..Scope::of_node(self.run, self.now, at)
         };
         let filled = fill_value(raw, &scope, Missing::Keep).map_err(|error| error.to_string())?;
         let template: Template = serde_json::from_value(filled).map_err(|error| {
@@ -133,7 +133,7 @@ impl Turn<'_> {
         let caller = self.run.instances.get(&boundary).ok_or("the caller of an inline template is open")?;
         let inline = caller.call(place).inline.as_ref().ok_or("the call has an inline template")?;
         let item = self.run.item_of(site);
-        let scope = Scope { item: item.as_ref(), ..self.frame_scope(boundary, caller) };
+        let scope = Scope { item: item.as_ref(), ..self.frame_scope(boundary, caller).as_node(at) };
         fill_value(inline, &scope, Missing::Keep).map_err(|error| error.to_string())
     }
 

@@ -161,6 +161,7 @@ impl Turn<'_> {
     /// The moment a new node must be looked at even if nothing happens: a suspension's end, a pending task's time-out.
     pub(super) fn first_wake(
         &self,
+        name: &str,
         kind: NodeKind,
         inputs: &InputValues,
         recipe: &Recipe,
@@ -171,7 +172,8 @@ impl Turn<'_> {
             _ => None,
         };
         let Some(text) = field else { return Ok(None) };
-        let scope = super::scope::Scope { inputs: Some(inputs), ..super::scope::Scope::new(self.run, self.now) };
+        let scope =
+            super::scope::Scope { inputs: Some(inputs), ..super::scope::Scope::new(self.run, self.now).about(name) };
         let text = super::substitute::fill(&text.0, &scope, super::substitute::Missing::Keep)
             .map_err(|error| error.to_string())?;
         let span = duration::parse(&text).ok_or_else(|| format!("'{text}' is not a duration"))?;

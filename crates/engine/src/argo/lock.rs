@@ -105,7 +105,7 @@ impl Turn<'_> {
             wake = slot.wake;
             if slot.kind == NodeKind::Suspend {
                 // A suspension lasts from when it may begin.
-                match self.first_wake(NodeKind::Suspend, &inputs, &recipe) {
+                match self.first_wake(&slot.name, NodeKind::Suspend, &inputs, &recipe) {
                     Ok(until) => wake = until,
                     Err(why) => return self.finish(at, Phase::Error, why),
                 }

@@ -6,7 +6,7 @@ use octoflow_model::{Time, task::Labels};
 use super::{run::Run, scope::Scope};
 use crate::expr::{
     Value,
-    lang::{self, Env},
+    lang::{self, Env, Occasion},
 };
 
 /// No label holds more.
@@ -17,8 +17,8 @@ pub(super) fn metadata(run: &Run, parameters: &[(String, String)], now: Time) ->
     let Some(wanted) = &run.program.workflow.spec.workflow_metadata else { return Ok(Default::default()) };
     let mut labels = wanted.labels.clone();
     if !wanted.labels_from.is_empty() {
-        let env = Begun { scope: Scope::new(run, now), parameters };
         for (label, from) in &wanted.labels_from {
+            let env = Begun { scope: Scope::new(run, now).about(label), parameters };
             let value = lang::parse(&from.expression).and_then(|program| program.evaluate(&env));
             let value = value.map_err(|error| format!("failed to evaluate label '{label}': {error}"))?;
             let Value::Str(text) = value else {
@@ -59,6 +59,10 @@ impl Env for Begun<'_> {
             return Some(pairs.collect());
         }
         self.scope.member(root, key)
+    }
+
+    fn occasion(&self) -> Option<Occasion> {
+        self.scope.occasion()
     }
 
     fn names(&self) -> Vec<String> {

@@ -191,7 +191,7 @@ impl Turn<'_> {
             outputs: of.and_then(|node| node.outputs.as_deref()),
             template: node.map(|at| &*self.run.recipe_of(at).template),
             locals,
-            ..Scope::new(self.run, self.now)
+            ..Scope::new(self.run, self.now).about(of.map_or("", |node| &node.name)).about(told)
         };
         let put = |text: &str| {
             let filled = fill(text, &scope, Missing::RefuseAll);

@@ -29,6 +29,8 @@ pub struct Node {
     pub template: Option<std::sync::Arc<str>>,
     pub message: Option<Box<str>>,
     pub display: Option<Box<str>>,
+    /// When it came into being.
+    pub born: Time,
     pub started: Time,
     /// A runtime said that its task began.
     pub ran: bool,

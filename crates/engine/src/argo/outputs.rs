@@ -20,7 +20,7 @@ use super::{
 };
 use crate::expr::{
     Value,
-    lang::{self, Env},
+    lang::{self, Env, Occasion},
 };
 
 /// A task's outputs, and what is missing among those that must be there.
@@ -92,12 +92,12 @@ impl Turn<'_> {
         let scope = self.frame_scope(at, instance);
         let mut outputs = OutputValues::default();
         for parameter in &instance.body.outputs.parameters {
-            if let Some(value) = boundary_parameter(parameter, &scope)? {
+            if let Some(value) = boundary_parameter(parameter, &scope.about(&parameter.name))? {
                 outputs.parameters.push((parameter.name.clone(), value));
             }
         }
         for artifact in &instance.body.outputs.artifacts {
-            match self.artifact_from(artifact, &scope)? {
+            match self.artifact_from(artifact, &scope.about(&artifact.name))? {
                 Some((stored, path)) => {
                     outputs.artifacts.push(OutputArtifactValue { name: artifact.name.clone(), path, artifact: stored });
                 }
@@ -201,6 +201,9 @@ fn chosen(expression: &str, scope: &Scope<'_>) -> Result<String, String> {
         }
         fn member(&self, root: &str, key: &str) -> Option<Value> {
             self.0.call_with_artifacts(root, key).map(Into::into)
+        }
+        fn occasion(&self) -> Option<Occasion> {
+            self.0.occasion()
         }
     }
     let value = lang::parse(expression)

@@ -140,7 +140,7 @@ pub(super) fn name_of(container: &SetContainer) -> &str {
 }
 
 /// The name of a template's one main container.
-fn main_name(template: &Template) -> &str {
+pub(super) fn main_name(template: &Template) -> &str {
     let script = template.script.as_ref().map(|script| &script.container);
     template.container.as_ref().or(script).and_then(|container| container.name.as_deref()).unwrap_or(MAIN)
 }

@@ -211,7 +211,7 @@ impl Turn<'_> {
             locals: &locals,
             inputs: node.inputs.as_deref(),
             template: Some(&recipe.template),
-            ..Scope::new(self.run, self.now)
+            ..Scope::new(self.run, self.now).about(&self.run.state.node(last).name)
         };
         let text = super::substitute::fill(expression, &scope, super::substitute::Missing::Refuse)
             .map_err(|error| error.to_string())?;

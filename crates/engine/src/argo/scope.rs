@@ -13,6 +13,7 @@ use super::{
     program::{Calls, Recipe},
     run::Run,
 };
+use crate::expr::chance::Seed;
 
 mod calls;
 mod expression;
@@ -35,6 +36,10 @@ pub(crate) struct Scope<'a> {
     pub locals: &'a [(&'static str, String)],
     /// Where what a node itself has given can be referred to: in its metrics.
     pub outputs: Option<&'a OutputValues>,
+    /// What expressions take for the present.
+    pub moment: Time,
+    /// What expressions draw from: whose text this is, and the place in it.
+    pub seed: Seed,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +59,45 @@ impl From<Option<String>> for Lookup {
 impl<'a> Scope<'a> {
     /// Only the run's own variables.
     pub(crate) fn new(run: &'a Run, now: Time) -> Self {
-        Self { run, now, frame: None, own: None, item: None, inputs: None, template: None, locals: &[], outputs: None }
+        Self {
+            run,
+            now,
+            frame: None,
+            own: None,
+            item: None,
+            inputs: None,
+            template: None,
+            locals: &[],
+            outputs: None,
+            moment: now,
+            seed: Seed::of(&run.state.uid),
+        }
+    }
+
+    /// For a node's own texts. They are filled again after a restart, so their present is when the node came into being.
+    pub(crate) fn of_node(run: &'a Run, now: Time, at: NodeIx) -> Self {
+        Self::new(run, now).as_node(at)
+    }
+
+    /// The same place, with the present and the chance of a node.
+    pub(crate) fn as_node(self, at: NodeIx) -> Self {
+        let node = self.run.state.node(at);
+        Self { moment: node.born, ..self.about(&node.name) }
+    }
+
+    /// With chances of its own for what has this name.
+    pub(crate) fn about(self, name: &str) -> Self {
+        Self { seed: self.seed.with(name), ..self }
+    }
+
+    /// With chances of its own for what stands at this place of a text or list.
+    pub(crate) fn nth(self, place: usize) -> Self {
+        Self { seed: self.seed.nth(place), ..self }
+    }
+
+    /// Only the run's own variables, at the same moment and with the same chances.
+    pub(crate) fn bare(&self) -> Self {
+        Self { moment: self.moment, seed: self.seed, ..Self::new(self.run, self.now) }
     }
 
     pub(crate) fn in_frame(self, frame: NodeIx, recipe: &'a Recipe) -> Self {

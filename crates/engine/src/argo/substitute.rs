@@ -89,7 +89,7 @@ fn fill_at<'t>(text: &'t str, scope: &Scope<'_>, missing: Missing, depth: usize)
         let nested = !expression && body.contains("{{") && depth < NESTED;
         let name = if nested { fill_at(body, scope, missing, depth + 1)? } else { Cow::Borrowed(body) };
         // A name with a tag in it that nothing stands for is left for a later pass, or for ever.
-        let known = if nested && name.contains("{{") { None } else { resolve(&name, scope, missing)? };
+        let known = if nested && name.contains("{{") { None } else { resolve(&name, &scope.nth(open), missing)? };
         match known {
             Some(value) => filled.push_str(&value),
             None => {
@@ -142,12 +142,15 @@ pub(crate) fn fill_value(value: &Value, scope: &Scope<'_>, missing: Missing) -> 
     Ok(match value {
         Value::String(text) => Value::String(fill(text, scope, missing)?.into_owned()),
         Value::Array(list) => {
-            Value::Array(list.iter().map(|item| fill_value(item, scope, missing)).collect::<Result<_, _>>()?)
+            let items = list.iter().enumerate();
+            let items = items.map(|(place, item)| fill_value(item, &scope.nth(place), missing));
+            Value::Array(items.collect::<Result<_, _>>()?)
         }
         Value::Object(map) => {
-            let pairs = map
-                .iter()
-                .map(|(key, item)| Ok((fill(key, scope, missing)?.into_owned(), fill_value(item, scope, missing)?)));
+            let pairs = map.iter().map(|(key, item)| {
+                let filled = fill_value(item, &scope.about(key), missing)?;
+                Ok((fill(key, scope, missing)?.into_owned(), filled))
+            });
             Value::Object(pairs.collect::<Result<_, _>>()?)
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),

@@ -72,7 +72,7 @@ pub(crate) fn of_task(run: &Run, at: NodeIx) -> Option<Usage> {
         inputs: node.inputs.as_deref(),
         template: Some(&recipe.template),
         // The moment changes nothing: what a container asks for does not depend on it.
-        ..Scope::new(run, finished)
+        ..Scope::of_node(run, finished, at)
     };
     let mut usage = Usage::default();
     let span = finished.since(node.started);

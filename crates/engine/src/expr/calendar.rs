@@ -8,8 +8,10 @@ use jiff::tz::Offset;
 use jiff::{SignedDuration, Timestamp};
 
 mod layout;
+mod zone;
 
 pub(crate) use layout::Layout;
+pub(crate) use zone::offset as zone;
 
 /// A point in time and the offset from UTC it is shown with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

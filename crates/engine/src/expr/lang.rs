@@ -1,10 +1,11 @@
 //! The language of `{{= }}`, of retry expressions and of hooks: values, operators, pipes, closures and functions.
 //! A text is parsed once into a [`Program`] and evaluated against an [`Env`] that answers names on demand. Evaluation is
-//! bounded by [`Limits`]; functions that would need a clock, randomness or the environment are refused by name.
+//! bounded by [`Limits`]. Time and chance come from the [`Occasion`] the environment hands in, so that an expression which is
+//! evaluated again gives the same again; functions that would need the machine are refused by name.
 
 use std::fmt;
 
-use super::{Error, TEXT, Value};
+use super::{Error, TEXT, Value, chance::Seed};
 
 mod argument;
 mod builtin;
@@ -35,10 +36,23 @@ pub trait Env {
         None
     }
 
+    /// The time and the seed that `now()` and `sprig.uuidv4()` go by; `None` where an expression is only looked at, and
+    /// what depends on them has no value yet.
+    fn occasion(&self) -> Option<Occasion> {
+        None
+    }
+
     /// Names worth suggesting for an unknown root.
     fn names(&self) -> Vec<String> {
         Vec::new()
     }
+}
+
+/// When an expression is evaluated, and for whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Occasion {
+    pub moment: jiff::Timestamp,
+    pub seed: Seed,
 }
 
 /// An expression that knows no names.

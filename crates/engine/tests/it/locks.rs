@@ -280,6 +280,25 @@ fn locks_of_a_run_that_nobody_has_taken_up_are_respected() {
     assert!(engine.run(RunId(1)).is_none());
 }
 
+/// Found by the property below: the town restarts after every deed and asserts that nothing is decided by that.
+#[test]
+fn a_restart_does_not_tell_a_waiter_of_a_second_lock_that_keeps_it() {
+    let mut town = Town::new();
+    town.submit(1, WHOLE);
+    town.submit(2, &WHOLE.replace("[{name: m}]", "[{name: a}, {name: m}]"));
+    assert_eq!(town.message(2), "Waiting for default/Mutex/m lock. Lock status: 0/1");
+    // It goes first, takes the other lock and leaves the first one who waits as it is.
+    town.submit(3, &format!("priority: 1{}", steps(2, "{mutexes: [{name: a}]}")));
+    assert_eq!(town.flights.len(), 2);
+    assert_eq!(town.message(2), "Waiting for default/Mutex/m lock. Lock status: 0/1");
+    town.end_first(0);
+    assert_eq!(town.message(2), "Waiting for default/Mutex/a lock. Lock status: 0/1", "now it is the other one");
+    while !town.flights.is_empty() {
+        town.end_first(0);
+    }
+    assert_eq!(town.phase(2), "Succeeded");
+}
+
 /// A lock on its own or several, of mutexes and semaphores with limits 1 to 3.
 fn wants() -> impl Strategy<Value = String> {
     prop::collection::btree_set(0_usize..5, 0..3).prop_map(|chosen| {

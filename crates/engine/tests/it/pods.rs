@@ -174,6 +174,24 @@ message: 'main: Error (exit code 3)'"
 }
 
 #[test]
+fn a_failed_container_goes_by_its_own_name_where_it_has_one() {
+    for (kind, name) in [("container", "own"), ("script", "own"), ("container", "main")] {
+        let named = if name == "main" { String::new() } else { format!("name: {name}, ") };
+        let source = if kind == "script" { ", source: x" } else { "" };
+        check(&format!(
+            "
+templates:
+- name: main
+  {kind}: {{{named}image: i, command: [c]{source}}}
+---
+answers: {{main: 3}}
+phase: Failed
+message: '{name}: Error (exit code 3)'"
+        ));
+    }
+}
+
+#[test]
 fn a_failed_init_container_is_named() {
     check(&format!(
         "{SIDE}

@@ -10,12 +10,14 @@ use octoflow_engine::{
     },
     expr::{
         self, Error,
+        chance::Seed,
         depends::{self, Outcome},
         lang::{self, Env},
         when,
     },
 };
 use octoflow_manifest::{Limits, read, to_yaml};
+use octoflow_model::Time;
 use serde_json::{Value, json};
 
 use super::drive;
@@ -72,6 +74,10 @@ struct Names(BTreeMap<String, expr::Value>);
 impl Env for Names {
     fn root(&self, name: &str) -> Option<expr::Value> {
         self.0.get(name).cloned()
+    }
+
+    fn occasion(&self) -> Option<lang::Occasion> {
+        Some(lang::Occasion { moment: Time::from_secs(1_700_000_000).timestamp(), seed: Seed::of("fuzz") })
     }
 
     fn names(&self) -> Vec<String> {

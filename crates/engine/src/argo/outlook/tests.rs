@@ -29,6 +29,19 @@ const LEAF: &str = "
 - {name: leaf, inputs: {parameters: [{name: m, default: x}]}, container: {image: i, command: [c]}}";
 
 #[test]
+fn what_depends_on_time_or_chance_is_not_known_yet() {
+    let outlook = look(&format!(
+        "
+entrypoint: main
+templates:{LEAF}
+- name: main
+  steps: [[{{name: a, template: leaf, when: '{{{{=now().Year()}}}} > 2000'}}, {{name: b, template: leaf, when: '{{{{=1 + 1}}}} > 2000'}}]]"
+    ));
+    let conditions: Vec<&Condition> = outlook.root.children.iter().map(|item| &item.condition).collect();
+    assert!(matches!(conditions[..], [Condition::Open(_), Condition::Never(_)]), "{conditions:?}");
+}
+
+#[test]
 fn a_graph_has_waves_and_a_longest_chain() {
     let outlook = look(&format!(
         "

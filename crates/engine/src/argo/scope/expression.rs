@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::Scope;
 use crate::expr::{
     self,
-    lang::{Env, Reference},
+    lang::{Env, Occasion, Reference},
 };
 
 /// Names whose values come only later: an expression that uses one is left for a later pass.
@@ -85,6 +85,10 @@ impl Env for Scope<'_> {
             }
             _ => None,
         }
+    }
+
+    fn occasion(&self) -> Option<Occasion> {
+        Some(Occasion { moment: self.moment.timestamp(), seed: self.seed })
     }
 
     fn names(&self) -> Vec<String> {

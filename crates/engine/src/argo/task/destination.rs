@@ -91,7 +91,7 @@ impl Turn<'_> {
         let format = repository.key_format.as_deref().unwrap_or(KEY_FORMAT);
         let locals = self.locals(at);
         let inputs = self.run.state.node(at).inputs.as_deref();
-        let scope = Scope { inputs, locals: &locals, ..Scope::new(self.run, self.now) };
+        let scope = Scope { inputs, locals: &locals, ..Scope::of_node(self.run, self.now, at).about("artifact") };
         let key = fill(format, &scope, Missing::Refuse).map_err(|error| error.to_string())?;
         Ok(format!("{}/{file}", key.trim_end_matches('/')))
     }

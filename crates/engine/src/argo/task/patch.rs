@@ -15,7 +15,8 @@ impl Turn<'_> {
         if let Some(patch) = &self.run.program.workflow.spec.pod_spec_patch {
             let locals = self.locals(at);
             let inputs = self.run.state.node(at).inputs.as_deref();
-            let scope = Scope { inputs, locals: &locals, ..Scope::new(self.run, self.now) };
+            let scope =
+                Scope { inputs, locals: &locals, ..Scope::of_node(self.run, self.now, at).about("podSpecPatch") };
             let filled = fill(&patch.0, &scope, Missing::Keep).map_err(|error| error.to_string())?;
             flaw(&filled).map_or(Ok(()), |why| Err(format!("spec.podSpecPatch {why}")))?;
         }

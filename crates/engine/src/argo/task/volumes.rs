@@ -52,7 +52,7 @@ impl Turn<'_> {
         let Some(raw) = &self.run.program.volumes else { return Ok(Vec::new()) };
         let locals = self.locals(at);
         let inputs = self.run.state.node(at).inputs.as_deref();
-        let scope = Scope { inputs, locals: &locals, ..Scope::new(self.run, self.now) };
+        let scope = Scope { inputs, locals: &locals, ..Scope::of_node(self.run, self.now, at).about("volumes") };
         let filled = fill_value(raw, &scope, Missing::Keep).map_err(|error| error.to_string())?;
         serde_json::from_value(filled).map_err(|error| format!("spec.volumes: {error}"))
     }

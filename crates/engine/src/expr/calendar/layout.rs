@@ -172,7 +172,12 @@ impl<'a> Layout<'a> {
 
     /// The moment `text` names; a time without a zone is UTC, a time without a date is of the year 0.
     pub(crate) fn read(&self, text: &str) -> Result<Moment, String> {
-        let mut reader = Reader::new(text);
+        self.read_in(text, Offset::UTC)
+    }
+
+    /// The same for a text that is meant in this zone where it names none itself.
+    pub(crate) fn read_in(&self, text: &str, zone: Offset) -> Result<Moment, String> {
+        let mut reader = Reader { offset: zone, ..Reader::new(text) };
         for part in &self.0 {
             reader.part(*part).ok_or_else(|| format!("'{}' does not fit the layout", reader.rest))?;
         }

@@ -55,17 +55,3 @@ pub(super) fn find(name: &str) -> Option<&'static Function> {
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     FAMILIES.iter().copied().flatten().map(|function| function.name)
 }
-
-/// Why a function that exists elsewhere does not exist here.
-pub(super) fn refused(name: &str) -> Option<&'static str> {
-    match name {
-        "now" => Some(
-            "an expression must give the same result when a run is replayed, so it may not read the clock; \
-             use workflow.creationTimestamp, or pass the time as a parameter",
-        ),
-        "timezone" => {
-            Some("time zone tables differ between machines; use offsets such as +02:00 in the text of the date")
-        }
-        _ => None,
-    }
-}

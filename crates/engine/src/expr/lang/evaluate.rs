@@ -30,7 +30,15 @@ pub(super) struct Frame {
 
 impl<'a> Machine<'a> {
     pub(super) fn new(tree: &'a Tree, env: &'a dyn Env, limits: Limits) -> Self {
-        Self { tree, env, work: Work::new(limits), depth: 0, limits, locals: Vec::new(), frames: Vec::new() }
+        Self {
+            tree,
+            env,
+            work: Work::new(limits, env.occasion()),
+            depth: 0,
+            limits,
+            locals: Vec::new(),
+            frames: Vec::new(),
+        }
     }
 
     pub(super) fn run(mut self) -> Result<Value, Error> {

@@ -5,10 +5,10 @@ use jiff::SignedDuration;
 
 use super::argument::{Arguments, describe};
 use super::work::{Fault, Made};
-use crate::expr::calendar::Layout;
+use crate::expr::calendar::{self, Layout};
 use crate::expr::{Moment, Value, nearest, number};
 
-const DATE: [&str; 17] = [
+const DATE: [&str; 20] = [
     "Year",
     "Month",
     "Day",
@@ -26,6 +26,9 @@ const DATE: [&str; 17] = [
     "Before",
     "After",
     "Equal",
+    "In",
+    "UTC",
+    "String",
 ];
 
 const DURATION: [&str; 7] = ["Hours", "Minutes", "Seconds", "Milliseconds", "Microseconds", "Nanoseconds", "String"];
@@ -61,6 +64,11 @@ fn date(moment: Moment, name: &str, arguments: &Arguments<'_>) -> Made {
             }
             other => return Err(arguments.wrong(0, "a duration", other)),
         },
+        "In" => {
+            let offset = calendar::zone(arguments.text(0)?).map_err(|why| arguments.fault(why))?;
+            Value::Date(Moment { offset, ..moment })
+        }
+        "UTC" => Value::Date(Moment::utc(moment.at)),
         "Sub" => Value::Duration(moment.since(other_date(arguments)?)),
         "Before" => Value::Bool(moment.at < other_date(arguments)?.at),
         "After" => Value::Bool(moment.at > other_date(arguments)?.at),
@@ -86,7 +94,7 @@ fn duration(length: SignedDuration, name: &str) -> Made {
         "Milliseconds" => whole(length.as_millis()),
         "Microseconds" => whole(length.as_micros()),
         "Nanoseconds" => whole(length.as_nanos()),
-        "String" => Value::from(crate::expr::calendar::spell(length)),
+        "String" => Value::from(calendar::spell(length)),
         _ => return Err(unknown("duration", name, &DURATION)),
     })
 }

@@ -1,11 +1,12 @@
 //! The functions of `sprig.*`, by name.
 //! They keep the order of arguments their users know (`sprig.trimSuffix(suffix, text)`); a pipe puts its value first, as
-//! pipes do everywhere in the language. What needs chance, the clock or the environment is refused by name.
+//! pipes do everywhere in the language. What needs keys, the network or the environment is refused by name.
 
 use super::builtin::Function;
 use crate::expr::nearest;
 
 mod case;
+mod chance;
 mod coerce;
 mod convert;
 mod date;
@@ -20,7 +21,7 @@ mod semver;
 mod text;
 mod wrap;
 
-const FAMILIES: [&[Function]; 12] = [
+const FAMILIES: [&[Function]; 13] = [
     text::FUNCTIONS,
     wrap::FUNCTIONS,
     path::FUNCTIONS,
@@ -33,6 +34,7 @@ const FAMILIES: [&[Function]; 12] = [
     pattern::FUNCTIONS,
     date::FUNCTIONS,
     semver::FUNCTIONS,
+    chance::FUNCTIONS,
 ];
 
 /// Functions with a second name that begins with `must`. Theirs differ in that they fail where the others give nothing;
@@ -101,16 +103,6 @@ pub(super) fn unknown(name: &str) -> String {
 fn refused(name: &str) -> Option<&'static str> {
     match name {
         "env" | "expandenv" => Some("the environment of the engine is not the workflow's to read"),
-        "now" | "ago" => Some(
-            "an expression must give the same result when a run is replayed, so it may not read the clock; \
-             pass the time as a parameter",
-        ),
-        "randAlphaNum" | "randAlpha" | "randAscii" | "randNumeric" | "randBytes" | "randInt" | "shuffle" | "uuidv4" => {
-            Some(
-                "an expression must give the same result when a run is replayed, so it may not draw random values; \
-             draw them in a task, or use workflow.uid",
-            )
-        }
         "genPrivateKey"
         | "genCA"
         | "genCAWithKey"

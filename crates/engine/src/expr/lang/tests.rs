@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 
+mod chance;
 mod environment;
 mod functions;
 mod hostile;

@@ -1,11 +1,12 @@
-//! What an evaluation has left to spend, and the patterns it has compiled.
+//! What an evaluation has left to spend, the patterns it has compiled, and the time and the numbers it was handed.
 //! Everything that loops over user data or makes values must ask here first.
 
 use std::collections::HashMap;
 
-use super::Limits;
-use crate::expr::Value;
+use super::{Limits, Occasion};
+use crate::expr::chance::Draws;
 use crate::expr::pattern::Pattern;
+use crate::expr::{Moment, Value};
 
 /// Why a function has no answer. The place in the text is added by whoever called it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,11 +31,23 @@ pub(super) struct Work {
     steps: u64,
     bytes: usize,
     patterns: HashMap<String, Pattern>,
+    occasion: Option<(Moment, Draws)>,
 }
 
 impl Work {
-    pub(super) fn new(limits: Limits) -> Self {
-        Self { steps: limits.steps, bytes: limits.bytes, patterns: HashMap::new() }
+    pub(super) fn new(limits: Limits, occasion: Option<Occasion>) -> Self {
+        let occasion = occasion.map(|occasion| (Moment::utc(occasion.moment), Draws::new(occasion.seed)));
+        Self { steps: limits.steps, bytes: limits.bytes, patterns: HashMap::new(), occasion }
+    }
+
+    /// The moment the expression is evaluated for.
+    pub(super) fn moment(&self, asking: &str) -> Result<Moment, Fault> {
+        self.occasion.as_ref().map(|(moment, _)| *moment).ok_or_else(|| early(asking))
+    }
+
+    /// Where the next number comes from; every one taken changes the next.
+    pub(super) fn draws(&mut self, asking: &str) -> Result<&mut Draws, Fault> {
+        self.occasion.as_mut().map(|(_, draws)| draws).ok_or_else(|| early(asking))
     }
 
     /// Takes steps, or says that there are none left.
@@ -121,6 +134,10 @@ impl Work {
         self.spend(pattern.price(text))?;
         Ok(pattern)
     }
+}
+
+fn early(asking: &str) -> Fault {
+    Fault(format!("{asking}() has a value only while a workflow runs"))
 }
 
 fn holds_values(value: &Value) -> bool {

@@ -1,4 +1,4 @@
-//! Functions that make dates and durations out of text. The clock is never read.
+//! Functions that make dates and durations. What time it is now is part of the occasion; the clock is never read.
 
 use super::Function;
 use crate::expr::calendar::{self, Layout};
@@ -7,7 +7,13 @@ use crate::expr::lang::work::Made;
 use crate::expr::{Moment, Value};
 
 pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
+    Function::new("now", 0, 0, |a, work| work.moment(a.name).map(Value::Date)),
     Function::new("date", 1, 3, |a, _| date(a)),
+    Function::new("timezone", 1, 1, |a, _| {
+        // A zone is known by its name; what takes one takes the name.
+        calendar::zone(a.text(0)?).map_err(|why| a.fault(why))?;
+        Ok(a.any(0).clone())
+    }),
     Function::new("duration", 1, 1, |a, _| {
         calendar::duration(a.text(0)?).map(Value::Duration).ok_or_else(|| {
             a.fault(format!("'{}' is not a duration such as 1h30m or 300ms", a.text(0).unwrap_or_default()))
@@ -17,17 +23,11 @@ pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
 
 fn date(a: &Arguments<'_>) -> Made {
     let text = a.text(0)?;
-    if a.len() == 3 && !matches!(a.text(2)?, "UTC" | "Etc/UTC" | "GMT" | "Z") {
-        return Err(a.fault(format!(
-            "the time zone '{}' is not available, because zone tables differ between machines; \
-             use UTC, or write the offset into the text of the date",
-            a.text(2)?
-        )));
-    }
     if a.len() > 1 {
         let layout = a.text(1)?;
+        let zone = if a.len() == 3 { a.text(2)? } else { "UTC" };
         return Layout::new(layout)
-            .read(text)
+            .read_in(text, calendar::zone(zone).map_err(|why| a.fault(why))?)
             .map(Value::Date)
             .map_err(|reason| a.fault(format!("'{text}' is not a date like '{layout}': {reason}")));
     }

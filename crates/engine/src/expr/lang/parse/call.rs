@@ -129,9 +129,6 @@ impl Parser {
 }
 
 fn unknown(name: &str) -> String {
-    if let Some(reason) = builtin::refused(name) {
-        return format!("{name}() is not available: {reason}");
-    }
     let known = builtin::names().chain(Predicate::NAMES.iter().map(|(known, _)| *known));
     let hint = if sprig::find(name).is_some() {
         format!("; did you mean 'sprig.{name}'?")

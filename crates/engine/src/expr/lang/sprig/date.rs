@@ -1,5 +1,5 @@
-//! `sprig.*` functions on dates that are given: a date, or seconds since 1970. All are shown in UTC unless the date has
-//! an offset of its own.
+//! `sprig.*` functions on dates: a date, or seconds since 1970. All are shown in UTC unless the date has an offset of its
+//! own. What time it is now is part of the occasion.
 
 use crate::expr::calendar::{self, Layout};
 use crate::expr::lang::argument::Arguments;
@@ -11,6 +11,12 @@ use crate::expr::{Moment, Value};
 use super::coerce;
 
 pub(super) const FUNCTIONS: &[Function] = &[
+    Function::new("now", 0, 0, |a, work| work.moment(a.name).map(Value::Date)),
+    Function::new("ago", 1, 1, |a, work| {
+        let passed = work.moment(a.name)?.since(moment(a, 0)?);
+        let whole = passed.round(jiff::Unit::Second).unwrap_or(passed);
+        Ok(Value::from(calendar::spell(whole)))
+    }),
     Function::new("date", 2, 2, |a, _| Ok(Value::from(Layout::new(a.text(0)?).write(moment(a, 1)?)))),
     Function::new("htmlDate", 1, 1, |a, _| Ok(Value::from(Layout::new("2006-01-02").write(moment(a, 0)?)))),
     Function::new("dateInZone", 3, 3, |a, _| in_zone(a, a.text(0)?, 1, 2)),
@@ -45,14 +51,9 @@ fn moment(a: &Arguments<'_>, index: usize) -> Result<Moment, Fault> {
 }
 
 fn in_zone(a: &Arguments<'_>, layout: &str, date: usize, zone: usize) -> Made {
-    if !matches!(a.text(zone)?, "UTC" | "Etc/UTC" | "GMT" | "") {
-        let zone = a.text(zone)?;
-        return Err(a.fault(format!(
-            "the time zone '{zone}' is not available, because zone tables differ between machines; use UTC"
-        )));
-    }
-    let utc = Moment::utc(moment(a, date)?.at);
-    Ok(Value::from(Layout::new(layout).write(utc)))
+    let offset = calendar::zone(a.text(zone)?).map_err(|why| a.fault(why))?;
+    let there = Moment { offset, ..moment(a, date)? };
+    Ok(Value::from(Layout::new(layout).write(there)))
 }
 
 /// The largest unit a duration has more than one of, as in `3mo`.

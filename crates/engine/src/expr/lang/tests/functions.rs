@@ -160,8 +160,6 @@ fn dates_and_durations() {
         ("duration('1h') * 2", "7200000000000"),
     ]);
     refuses(&[
-        ("now()", 1, "may not read the clock"),
-        ("now() > date('2024-01-01')", 1, "when a run is replayed"),
         ("date('tomorrow')", 1, "'tomorrow' is not a date"),
         ("date('2024-01-01', '2006-01-02', 'Europe/Berlin')", 1, "zone tables differ"),
         ("duration('1x')", 1, "'1x' is not a duration"),
