@@ -15,19 +15,23 @@ use octoflow_engine::{
 };
 use octoflow_model::{
     AttemptId, Order, Report, RunId, Task,
-    request::{Answer, ObjectRequest, Request},
+    request::{Answer, ManifestText, ObjectRequest, Request},
 };
-use octoflow_runtime::port::{Runtime, Sink};
+use octoflow_runtime::{
+    egress::Policy,
+    port::{Runtime, Sink},
+};
 use serde_json::Value;
 
 use crate::{clock, house::Desk};
+use bring::{Bringer, Wish};
 
 mod act;
 mod around;
+mod bring;
 mod flags;
 mod identity;
 mod kind;
-mod listing;
 mod patch;
 mod workflow;
 
@@ -39,6 +43,8 @@ pub(crate) enum Errand {
     Rung(RunId),
     /// This object is not what it was.
     Changed(Key),
+    /// Something came from elsewhere.
+    Brought(AttemptId, bring::Brought),
     Close,
 }
 
@@ -64,12 +70,20 @@ pub(crate) struct Objects {
 impl Objects {
     pub(crate) fn start(
         desk: Desk,
-        data_dir: &Path,
+        (data_dir, policy): (&Path, Policy),
         sink: Sink,
         errands: Sender<Errand>,
         to_do: Receiver<Errand>,
     ) -> io::Result<Self> {
-        let clerk = Clerk { desk, data_dir: data_dir.to_owned(), sink, waits: HashMap::new(), told: HashSet::new() };
+        let clerk = Clerk {
+            desk,
+            data_dir: data_dir.to_owned(),
+            sink,
+            waits: HashMap::new(),
+            told: HashSet::new(),
+            errands: errands.clone(),
+            bringer: Bringer::new(data_dir, policy),
+        };
         let clerk = thread::Builder::new().name("objects".to_owned()).spawn(move || clerk.work(&to_do))?;
         Ok(Self { errands, clerk })
     }
@@ -99,6 +113,9 @@ struct Clerk {
     sink: Sink,
     waits: HashMap<AttemptId, Wait>,
     told: HashSet<AttemptId>,
+    /// The clerk's own desk, for those who do something for it.
+    errands: Sender<Errand>,
+    bringer: Bringer,
 }
 
 /// An attempt that waits for an object.
@@ -135,6 +152,7 @@ impl Clerk {
                 }
                 Errand::Rung(run) => self.look(|target| matches!(target, Target::Run(id, _) if *id == run)),
                 Errand::Changed(key) => self.look(|target| *target == Target::Shelf(key.clone())),
+                Errand::Brought(attempt, brought) => self.brought(attempt, brought),
                 Errand::Close => return,
             }
         }
@@ -148,11 +166,15 @@ impl Clerk {
             Order::Forget { attempt } => {
                 self.waits.remove(&attempt);
                 self.told.remove(&attempt);
+                self.bringer.forget(attempt);
             }
         }
     }
 
     fn stop(&mut self, attempt: AttemptId, command: Command) {
+        if self.bringer.forget(attempt) {
+            return self.answer(attempt, Answer::Stopped);
+        }
         let Some(wait) = self.waits.remove(&attempt) else { return };
         if let (Target::Run(run, _), true) = (&wait.target, wait.owned) {
             // It may be over, or told already.
@@ -162,16 +184,16 @@ impl Clerk {
     }
 
     fn begin(&mut self, attempt: AttemptId, task: Task, again: bool) {
-        if self.told.contains(&attempt) || self.waits.contains_key(&attempt) {
+        if self.told.contains(&attempt) || self.waits.contains_key(&attempt) || self.bringer.is_wanted(attempt) {
             return;
         }
         self.report(Report::Started { attempt, at: clock::now() });
         match task.call.map(|call| *call) {
-            Some(Request::Object(request)) => self.object(attempt, &request, again),
-            Some(Request::Listing(request)) => {
-                let answer = listing::list(&self.desk, &request).map_or_else(Answer::Refused, Answer::Listing);
-                self.answer(attempt, answer);
+            Some(Request::Object(request)) if matches!(request.manifest, ManifestText::Located { .. }) => {
+                self.wish(attempt, Wish::Manifest(Box::new(request), again));
             }
+            Some(Request::Object(request)) => self.object(attempt, &request, again),
+            Some(Request::Listing(request)) => self.wish(attempt, Wish::Listing(request)),
             Some(Request::Http(_)) | None => {
                 self.answer(attempt, Answer::Refused("this place only knows objects".to_owned()));
             }

@@ -26,9 +26,9 @@ impl Turn<'_> {
         Ok(if let Some(wanted) = &template.http {
             Some(Request::Http(self.http_request(wanted)?))
         } else if let Some(wanted) = &template.resource {
-            Some(Request::Object(self.object_request(at, wanted)?))
+            Some(Request::Object(self.object_request(at, template, wanted)?))
         } else if let Some(wanted) = &template.data {
-            Some(Request::Listing(data::request(wanted, &self.run.state.namespace)?))
+            Some(Request::Listing(self.listing_request(template, wanted)?))
         } else {
             None
         })
