@@ -103,7 +103,7 @@ fn lister(name: &str, place: &str) -> String {
         name,
         "",
         &format!(
-            "  - name: main\n    data:\n      source: {{artifactPaths: {{name: all, {place}}}}}\n      transformation: [{{expression: \"filter(data, {{# contains 'o'}})\"}}]\n"
+            "  - name: main\n    data:\n      source: {{artifactPaths: {{name: all, {place}}}}}\n      transformation: [{{expression: \"filter(data, {{not (# endsWith 'six')}})\"}}]\n"
         ),
     )
 }
@@ -125,6 +125,8 @@ fn a_data_template_lists_the_bucket_it_names() {
     let text = secret("access") + &lister("real", &bucket(&address(&server), "bucket", "logs/"));
     stage.good(&["run", &stage.file("w.yaml", text)]);
     assert_eq!(listed(&stage, "real"), "[\"logs/one\",\"logs/two\"]");
+    stage.good(&["run", &stage.file("w.yaml", lister("whole", &bucket(&address(&server), "bucket", "")))]);
+    assert_eq!(listed(&stage, "whole"), "[\"logs/one\",\"logs/two\",\"others/one\"]");
     let said =
         stage.octoflow(&["run", &stage.file("w.yaml", lister("gone", &bucket(&address(&server), "nothing", "logs/")))]);
     assert!(said.code == 1 && !said.err.contains(SECRET), "{said}");
