@@ -15,7 +15,7 @@ use octoflow_engine::{
 };
 use octoflow_model::{
     AttemptId, Order, Report, RunId, Task,
-    request::{Answer, ObjectRequest, Request},
+    request::{Answer, ManifestText, ObjectRequest, Request},
 };
 use octoflow_runtime::{
     egress::Policy,
@@ -24,13 +24,14 @@ use octoflow_runtime::{
 use serde_json::Value;
 
 use crate::{clock, house::Desk};
+use bring::{Bringer, Wish};
 
 mod act;
 mod around;
+mod bring;
 mod flags;
 mod identity;
 mod kind;
-mod listing;
 mod patch;
 mod workflow;
 
@@ -40,10 +41,10 @@ pub(crate) enum Errand {
     Adopt(Vec<(AttemptId, Box<Task>)>),
     /// Something happened to this run.
     Rung(RunId),
-    /// A list has come.
-    Listed(AttemptId, Answer),
     /// This object is not what it was.
     Changed(Key),
+    /// Something came from elsewhere.
+    Brought(AttemptId, bring::Brought),
     Close,
 }
 
@@ -69,8 +70,7 @@ pub(crate) struct Objects {
 impl Objects {
     pub(crate) fn start(
         desk: Desk,
-        data_dir: &Path,
-        policy: Policy,
+        (data_dir, policy): (&Path, Policy),
         sink: Sink,
         errands: Sender<Errand>,
         to_do: Receiver<Errand>,
@@ -78,12 +78,11 @@ impl Objects {
         let clerk = Clerk {
             desk,
             data_dir: data_dir.to_owned(),
-            policy,
-            errands: errands.clone(),
             sink,
             waits: HashMap::new(),
-            lists: HashSet::new(),
             told: HashSet::new(),
+            errands: errands.clone(),
+            bringer: Bringer::new(data_dir, policy),
         };
         let clerk = thread::Builder::new().name("objects".to_owned()).spawn(move || clerk.work(&to_do))?;
         Ok(Self { errands, clerk })
@@ -111,13 +110,12 @@ impl Runtime for Objects {
 struct Clerk {
     desk: Desk,
     data_dir: PathBuf,
-    policy: Policy,
-    errands: Sender<Errand>,
     sink: Sink,
     waits: HashMap<AttemptId, Wait>,
-    /// Attempts whose lists are on their way.
-    lists: HashSet<AttemptId>,
     told: HashSet<AttemptId>,
+    /// The clerk's own desk, for those who do something for it.
+    errands: Sender<Errand>,
+    bringer: Bringer,
 }
 
 /// An attempt that waits for an object.
@@ -154,11 +152,7 @@ impl Clerk {
                 }
                 Errand::Rung(run) => self.look(|target| matches!(target, Target::Run(id, _) if *id == run)),
                 Errand::Changed(key) => self.look(|target| *target == Target::Shelf(key.clone())),
-                Errand::Listed(attempt, answer) => {
-                    if self.lists.remove(&attempt) {
-                        self.answer(attempt, answer);
-                    }
-                }
+                Errand::Brought(attempt, brought) => self.brought(attempt, brought),
                 Errand::Close => return,
             }
         }
@@ -172,12 +166,13 @@ impl Clerk {
             Order::Forget { attempt } => {
                 self.waits.remove(&attempt);
                 self.told.remove(&attempt);
+                self.bringer.forget(attempt);
             }
         }
     }
 
     fn stop(&mut self, attempt: AttemptId, command: Command) {
-        if self.lists.remove(&attempt) {
+        if self.bringer.forget(attempt) {
             return self.answer(attempt, Answer::Stopped);
         }
         let Some(wait) = self.waits.remove(&attempt) else { return };
@@ -189,20 +184,16 @@ impl Clerk {
     }
 
     fn begin(&mut self, attempt: AttemptId, task: Task, again: bool) {
-        if self.told.contains(&attempt) || self.waits.contains_key(&attempt) || self.lists.contains(&attempt) {
+        if self.told.contains(&attempt) || self.waits.contains_key(&attempt) || self.bringer.is_wanted(attempt) {
             return;
         }
         self.report(Report::Started { attempt, at: clock::now() });
         match task.call.map(|call| *call) {
-            Some(Request::Object(request)) => self.object(attempt, &request, again),
-            Some(Request::Listing(request)) => {
-                self.lists.insert(attempt);
-                let (policy, to) = (self.policy.clone(), self.errands.clone());
-                if !listing::send(attempt, request, &self.data_dir, policy, to) {
-                    self.lists.remove(&attempt);
-                    self.answer(attempt, Answer::Refused("there is no thread left to list artifacts".to_owned()));
-                }
+            Some(Request::Object(request)) if matches!(request.manifest, ManifestText::Located { .. }) => {
+                self.wish(attempt, Wish::Manifest(Box::new(request), again));
             }
+            Some(Request::Object(request)) => self.object(attempt, &request, again),
+            Some(Request::Listing(request)) => self.wish(attempt, Wish::Listing(request)),
             Some(Request::Http(_)) | None => {
                 self.answer(attempt, Answer::Refused("this place only knows objects".to_owned()));
             }

@@ -43,6 +43,7 @@ mod retry;
 mod room;
 mod scope;
 mod sequence;
+mod standin;
 mod steps;
 mod substitute;
 mod suspend;

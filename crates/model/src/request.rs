@@ -88,6 +88,11 @@ pub enum ManifestText {
         artifact: crate::task::StoredArtifact,
         sub_path: Option<String>,
     },
+    /// It lies elsewhere and must be brought here first.
+    Located {
+        location: Location,
+        sub_path: Option<String>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,8 +122,11 @@ pub struct Owner {
     pub uid: String,
 }
 
-/// Names the stored artifacts whose keys begin like the one of this place.
+/// Names the stored artifacts whose keys begin like that of the location.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ListingRequest {
     pub location: Location,
+    /// Taken off the front of every key: what the local store puts before the keys of a store it stands in for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cut: String,
 }

@@ -132,6 +132,14 @@ impl Surroundings for Around<'_> {
         self.has_key("Secret", namespace, name, &["data", "stringData"], key)
     }
 
+    fn config_map(&self, namespace: &str, name: &str) -> Option<Value> {
+        if let Some(object) = self.objects.get(&("ConfigMap", namespace, name)) {
+            return Some((*object).clone());
+        }
+        let object = self.stored.as_ref()?.object("ConfigMap", namespace, name).ok()??;
+        serde_json::from_slice(&object.body).ok()
+    }
+
     fn template(&self, reach: Reach, namespace: &str, name: &str) -> Option<Value> {
         let namespace = shelf(reach, namespace);
         if let Some(object) = self.objects.get(&(reach.kind(), namespace, name)) {

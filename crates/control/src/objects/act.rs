@@ -71,6 +71,7 @@ impl Clerk {
             ManifestText::Stored { artifact, sub_path } => {
                 artifacts::text(&artifacts::Store::new(&self.data_dir), artifact, sub_path.as_deref())
             }
+            ManifestText::Located { .. } => unreachable!("what lies elsewhere was brought before"),
         }
     }
 

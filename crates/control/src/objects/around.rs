@@ -25,6 +25,11 @@ impl Surroundings for Around {
         self.has("PersistentVolumeClaim", namespace, name)
     }
 
+    fn config_map(&self, namespace: &str, name: &str) -> Option<Value> {
+        let object = self.0.object("ConfigMap", namespace, name).ok()??;
+        serde_json::from_slice(&object.body).ok()
+    }
+
     fn template(&self, reach: Reach, namespace: &str, name: &str) -> Option<Value> {
         let object = self.0.object(reach.kind(), shelf(reach, namespace), name).ok()??;
         serde_json::from_slice(&object.body).ok()

@@ -25,6 +25,7 @@ mod report;
 mod request;
 mod scope;
 mod spec;
+mod standin;
 mod tag;
 mod template;
 mod unused;
@@ -99,6 +100,11 @@ pub trait Surroundings {
     fn has_secret_key(&self, namespace: &str, name: &str, key: &str) -> bool {
         let _ = (namespace, name, key);
         true
+    }
+    /// The ConfigMap as it was given, where somebody can look inside.
+    fn config_map(&self, namespace: &str, name: &str) -> Option<Value> {
+        let _ = (namespace, name);
+        None
     }
     /// The WorkflowTemplate or ClusterWorkflowTemplate of this name, as it was given.
     fn template(&self, reach: Reach, namespace: &str, name: &str) -> Option<Value>;
@@ -196,6 +202,7 @@ fn look(
     variable::check(&subject, report);
     endless::check(&subject, report);
     loaded::check(&subject, others, report);
+    standin::check(&subject, others, report);
     elsewhere(manifest, &gathered, report);
     let stored = gathered.stored;
     report.absorb(gathered.problems, gathered.warnings);

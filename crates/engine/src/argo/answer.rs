@@ -5,7 +5,7 @@ use octoflow_model::{
     NodeIx,
     argo::{Phase, Template, template::Parameter},
     fact::OutputValues,
-    request::{Answer, ListingRequest, Request},
+    request::{Answer, Request},
     task::Wanted,
 };
 
@@ -27,10 +27,9 @@ impl Turn<'_> {
         Ok(if let Some(wanted) = &template.http {
             Some(Request::Http(self.http_request(wanted)?))
         } else if let Some(wanted) = &template.resource {
-            Some(Request::Object(self.object_request(at, wanted)?))
+            Some(Request::Object(self.object_request(at, template, wanted)?))
         } else if let Some(wanted) = &template.data {
-            let location = self.input_location(template, &data::place(wanted)?)?;
-            Some(Request::Listing(ListingRequest { location }))
+            Some(Request::Listing(self.listing_request(template, wanted)?))
         } else {
             None
         })

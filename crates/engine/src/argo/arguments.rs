@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use octoflow_model::{
-    argo::{Arguments, Artifact, template::Parameter},
+    argo::{Arguments, Artifact, ArtifactLocation, Template, template::Parameter},
     fact::{ArtifactValue, InputArtifactValue, InputValues},
 };
 
@@ -48,6 +48,7 @@ impl Turn<'_> {
                 Some(source) => source,
                 None => self.artifact(artifact, argument, scope)?,
             };
+            let source = self.with_decision(&recipe.template, source);
             inputs.artifacts.push(InputArtifactValue {
                 name: artifact.name.clone(),
                 path: artifact.path.clone(),
@@ -114,6 +115,14 @@ impl Turn<'_> {
         }
     }
 
+    /// A place is recorded together with whether the local store stands in for it, so that a Secret that comes or goes
+    /// while the run is on its way changes nothing for this artifact.
+    fn with_decision(&self, template: &Template, source: ArtifactValue) -> ArtifactValue {
+        let ArtifactValue::Located { mut at, sub_path, optional } = source else { return source };
+        at.stand_in = at.stand_in.or_else(|| self.stands_in(template, &at));
+        ArtifactValue::Located { at, sub_path, optional }
+    }
+
     fn artifact(
         &self,
         declared: &Artifact,
@@ -175,7 +184,8 @@ fn located(artifact: &Artifact, scope: &Scope<'_>) -> Result<Option<ArtifactValu
     if !artifact.location.is_given() {
         return Ok(None);
     }
-    let raw = serde_json::to_value(&artifact.location).map_err(|error| error.to_string())?;
+    let written = ArtifactLocation { stand_in: None, ..artifact.location.clone() };
+    let raw = serde_json::to_value(&written).map_err(|error| error.to_string())?;
     let known = fill_value(&raw, scope, Missing::Keep).map_err(|error| error.to_string())?;
     let at = serde_json::from_value(known)
         .map_err(|error| format!("inputs.artifacts.{}: its place is not usable: {error}", artifact.name))?;

@@ -1,27 +1,64 @@
-//! Data templates: which stored artifacts are listed, and what the steps of the transformation make of the list.
+//! Data templates: where stored artifacts are listed, and what the steps of the transformation make of the list.
 
 use octoflow_model::{
-    argo::{ArtifactLocation, Phase, body::DataTemplate},
+    argo::{ArtifactLocation, Phase, Template, body::DataTemplate, location::S3Location},
     fact::OutputValues,
+    location::{LocalKey, Location},
+    request::ListingRequest,
 };
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::answer::Verdict;
+use super::{answer::Verdict, locate, standin, turn::Turn};
 use crate::expr::{
     self,
     lang::{self, Env, Occasion},
 };
 
-/// Where to look; the reason when the source names nothing that can be listed.
-pub(crate) fn place(asked: &DataTemplate) -> Result<ArtifactLocation, String> {
-    let written = asked.source.artifact_paths.as_ref().filter(|written| written.is_object());
-    let written = written.ok_or("artifactPaths must say where to look, such as `s3: {key: some/prefix}`")?;
-    let place = ArtifactLocation::deserialize(written).map_err(|error| format!("artifactPaths: {error}"))?;
-    if place.http.is_some() || place.git.is_some() || !place.is_given() {
-        return Err("artifactPaths must name a key of the default repository or of an s3 bucket".to_owned());
+/// Where to look, as it is written; the reason when that is nothing that can be listed.
+pub(crate) fn source(asked: &DataTemplate) -> Result<ArtifactLocation, String> {
+    let Some(written) = asked.source.artifact_paths.as_ref().filter(|value| value.is_object()) else {
+        return Err("artifactPaths must say where to look, such as `s3: {key: some/prefix}`".to_owned());
+    };
+    let mut place = ArtifactLocation::deserialize(written).map_err(|error| format!("artifactPaths: {error}"))?;
+    place.stand_in = None;
+    // No key at all is the beginning of every key.
+    if let Some(s3) = &mut place.s3 {
+        s3.key.get_or_insert_default();
+        if s3.endpoint.is_some() && s3.bucket.is_none() {
+            return Err("s3 names an endpoint and no bucket; name both, or give the key alone".to_owned());
+        }
+        return Ok(place);
     }
-    Ok(place)
+    if let Some(plugin) = &mut place.plugin {
+        plugin.key.get_or_insert_default();
+        return Ok(place);
+    }
+    for (store, value) in [("gcs", &place.gcs), ("oss", &place.oss), ("azure", &place.azure)] {
+        let Some(value) = value else { continue };
+        if let Some(field) = ["bucket", "container", "endpoint"].into_iter().find(|field| value.get(field).is_some()) {
+            return Err(format!(
+                "a {store} store cannot be listed; leave out `{field}` and give the key of the default repository alone"
+            ));
+        }
+        let key = value.get("key").or_else(|| value.get("blob")).and_then(Value::as_str).unwrap_or_default();
+        let s3 = S3Location { key: Some(key.to_owned()), ..S3Location::default() };
+        return Ok(ArtifactLocation { s3: Some(s3), ..ArtifactLocation::default() });
+    }
+    Err("artifactPaths must name a key in one of: s3, gcs, oss, azure, plugin".to_owned())
+}
+
+impl Turn<'_> {
+    pub(super) fn listing_request(&self, template: &Template, asked: &DataTemplate) -> Result<ListingRequest, String> {
+        let place = self.store_of(template, source(asked)?)?;
+        let namespace = self.run.state.namespace.to_string();
+        let Some(place) = place.key_only().is_none().then_some(&place) else {
+            let key = place.key_only().unwrap_or_default().to_owned();
+            return Ok(ListingRequest { location: Location::Local(LocalKey { namespace, key }), cut: String::new() });
+        };
+        let cut = standin::store(place).filter(|_| place.stand_in == Some(true)).unwrap_or_default();
+        Ok(ListingRequest { location: locate::reach(self.world, &namespace, place)?, cut })
+    }
 }
 
 /// Each step sees what the one before it made as `data`.

@@ -8,23 +8,27 @@ use octoflow_model::{
         location::{GitLocation, HttpLocation, S3Location},
         template::KeyRef,
     },
-    location::{self, Bucket, Keys, Location, Web},
+    location::{self, Bucket, Keys, LocalKey, Location, Web},
     task::EnvValue,
 };
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::task::keyed;
+use super::{standin, task::keyed};
 use crate::engine::{Keyed, World};
 
 /// How keys are made where nobody says otherwise.
 pub(super) const KEY_FORMAT: &str = "{{workflow.name}}/{{pod.name}}";
 
+/// The ConfigMap of repositories when none is named, and the mark of the one that is used by default.
+pub(super) const REPOSITORIES: &str = "artifact-repositories";
+pub(super) const DEFAULT_MARK: &str = "workflows.argoproj.io/default-artifact-repository";
+
 /// Where artifacts go that name no place of their own.
 #[derive(Debug, Default)]
 pub(super) struct Repository {
     /// Absent: this machine's own store.
-    pub(super) store: Option<S3Location>,
+    pub(super) store: Option<ArtifactLocation>,
     /// What keys are made of, when it is not the usual.
     pub(super) key_format: Option<String>,
     pub(super) archive_logs: bool,
@@ -39,21 +43,49 @@ impl Repository {
         let value = documents.first().map_or(&Value::Null, |document| &document.value);
         let place = ArtifactLocation::deserialize(value).map_err(|error| error.to_string())?;
         let archive_logs = place.archive_logs.unwrap_or(false);
-        match place.s3 {
-            Some(s3) if s3.bucket.is_none() => Err("s3 names no bucket".to_owned()),
-            Some(s3) => {
+        match (&place.s3, &place.plugin) {
+            (Some(s3), _) if s3.bucket.is_none() => Err("s3 names no bucket".to_owned()),
+            (Some(s3), _) => {
                 let prefixed = |prefix: &String| format!("{}/{KEY_FORMAT}", prefix.trim_end_matches('/'));
                 let key_format = s3.key_format.clone().or_else(|| s3.key_prefix.as_ref().map(prefixed));
-                Ok(Self { store: Some(s3), key_format, archive_logs })
+                Ok(Self { store: Some(place), key_format, archive_logs })
             }
-            None if place.is_given() => Err("it is no s3 repository, and no other kind is supported".to_owned()),
-            None => Ok(Self { archive_logs, ..Self::default() }),
+            (None, Some(plugin)) if plugin.name.is_empty() => Err("plugin has no name".to_owned()),
+            (None, Some(_)) => {
+                // A repository of a plugin says how keys are made where one of s3 does.
+                let format = value["plugin"]["keyFormat"].as_str().map(str::to_owned);
+                Ok(Self { store: Some(place), key_format: format, archive_logs })
+            }
+            (None, None) if place.is_given() => {
+                Err("it is no s3 repository, and no other kind is supported".to_owned())
+            }
+            (None, None) => Ok(Self { archive_logs, ..Self::default() }),
         }
     }
 }
 
-/// A place with everything a runtime needs to reach it.
+/// The place with the decision whether the local store stands in for it. What was decided once stays.
+pub(super) fn decided(world: &World, namespace: &str, mut place: ArtifactLocation) -> ArtifactLocation {
+    if place.stand_in.is_none() && standin::is_open(&place) {
+        let has_secret = |name: &str| world.keyed(Keyed::Secret, namespace, name).is_some();
+        place.stand_in = Some(standin::obstacle(&place, &has_secret).is_some());
+    }
+    place
+}
+
+/// A place with everything a runtime needs to reach it. It is taken at its word unless something was decided about it.
 pub(super) fn complete(world: &World, namespace: &str, place: &ArtifactLocation) -> Result<Location, String> {
+    if place.s3.as_ref().is_some_and(|s3| s3.key.as_deref().unwrap_or_default().is_empty()) {
+        return Err("s3 needs a bucket and a key, or a key alone for the default repository".to_owned());
+    }
+    reach(world, namespace, place)
+}
+
+/// The same where the key may be empty: the whole of the store.
+pub(super) fn reach(world: &World, namespace: &str, place: &ArtifactLocation) -> Result<Location, String> {
+    if let (Some(true), Some(key)) = (place.stand_in, standin::key(place)) {
+        return Ok(Location::Local(LocalKey { namespace: namespace.to_owned(), key }));
+    }
     let secrets = Secrets { world, namespace };
     if let Some(s3) = &place.s3 {
         return secrets.bucket(s3).map(|bucket| Location::S3(Box::new(bucket)));
@@ -82,7 +114,7 @@ impl Secrets<'_> {
         let given = |text: &Option<String>| text.clone().unwrap_or_default();
         let bucket = given(&s3.bucket);
         let key = given(&s3.key);
-        if bucket.is_empty() || key.is_empty() {
+        if bucket.is_empty() {
             return Err("s3 needs a bucket and a key, or a key alone for the default repository".to_owned());
         }
         let keys = match (self.get(s3.access_key_secret.as_ref())?, self.get(s3.secret_key_secret.as_ref())?) {
@@ -196,6 +228,28 @@ mod tests {
     }
 
     #[test]
+    fn whether_the_local_store_stands_in_is_decided_once() {
+        let place = |secret: &str| -> ArtifactLocation {
+            serde_json::from_value(json!({"s3": {"bucket": "b", "key": "k", "endpoint": "h:9000",
+                "accessKeySecret": {"name": secret, "key": "a"}, "secretKeySecret": {"name": secret, "key": "s"}}}))
+            .unwrap()
+        };
+        let (empty, later) = (World::default(), world());
+        let here = decided(&empty, "ns", place("cred"));
+        assert_eq!(here.stand_in, Some(true));
+        let local = LocalKey { namespace: "ns".to_owned(), key: "s3://h:9000/b/k".to_owned() };
+        assert_eq!(complete(&empty, "ns", &here), Ok(Location::Local(local.clone())));
+        // The Secret that comes later changes nothing for this artifact, and neither does one that goes.
+        let again = decided(&later, "ns", here);
+        assert_eq!(complete(&later, "ns", &again), Ok(Location::Local(local)));
+        let there = decided(&later, "ns", place("cred"));
+        assert_eq!(there.stand_in, Some(false));
+        assert!(complete(&empty, "ns", &decided(&empty, "ns", there)).unwrap_err().contains("Secret 'cred'"));
+        let open: ArtifactLocation = serde_json::from_value(json!({"s3": {"bucket": "b", "key": "k"}})).unwrap();
+        assert_eq!(decided(&empty, "ns", open).stand_in, None, "there is nothing to decide");
+    }
+
+    #[test]
     fn a_repository_is_read_as_its_config_map_describes_it() {
         let read = |text: &str| Repository::read(text.as_bytes());
         let found = read("archiveLogs: true\ns3:\n  bucket: b\n  keyFormat: x/{{pod.name}}\n").unwrap();
@@ -203,7 +257,9 @@ mod tests {
         let found = read("s3: {bucket: b, keyPrefix: old/}").unwrap();
         assert_eq!(found.key_format.as_deref(), Some("old/{{workflow.name}}/{{pod.name}}"));
         assert!(read("archiveLogs: true").unwrap().store.is_none());
-        for wrong in ["gcs: {bucket: b}", "s3: {endpoint: e}", "s3: [", "s3: text"] {
+        let found = read("plugin: {name: p, keyFormat: 'x/{{pod.name}}'}").unwrap();
+        assert_eq!((found.store.is_some(), found.key_format.as_deref()), (true, Some("x/{{pod.name}}")));
+        for wrong in ["gcs: {bucket: b}", "plugin: {}", "s3: {endpoint: e}", "s3: [", "s3: text"] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
     }

@@ -5,7 +5,7 @@ use octoflow_manifest::{Limits, Problem, read};
 use octoflow_model::{
     NodeIx,
     argo::{
-        Phase, Template,
+        Artifact, Phase, Template,
         body::ResourceTemplate,
         template::{Parameter, ValueFrom},
     },
@@ -21,13 +21,18 @@ pub(crate) const ACTIONS: [&str; 6] = ["get", "create", "apply", "delete", "repl
 pub(crate) const STRATEGIES: [&str; 3] = ["strategic", "merge", "json"];
 
 impl Turn<'_> {
-    pub(super) fn object_request(&self, at: NodeIx, asked: &ResourceTemplate) -> Result<ObjectRequest, String> {
+    pub(super) fn object_request(
+        &self,
+        at: NodeIx,
+        template: &Template,
+        asked: &ResourceTemplate,
+    ) -> Result<ObjectRequest, String> {
         let state = &self.run.state;
         let owner = || Owner { name: state.name.to_string(), uid: state.uid.to_string() };
         let condition = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
         Ok(ObjectRequest {
             action: action(asked)?,
-            manifest: self.object_manifest(at, asked)?,
+            manifest: self.object_manifest(at, template, asked)?,
             flags: asked.flags.clone(),
             owner: asked.set_owner_reference.then(owner),
             namespace: state.namespace.to_string(),
@@ -36,7 +41,12 @@ impl Turn<'_> {
         })
     }
 
-    fn object_manifest(&self, at: NodeIx, asked: &ResourceTemplate) -> Result<ManifestText, String> {
+    fn object_manifest(
+        &self,
+        at: NodeIx,
+        template: &Template,
+        asked: &ResourceTemplate,
+    ) -> Result<ManifestText, String> {
         let from = asked.manifest_from.as_ref().and_then(|from| from.artifact.as_ref());
         let Some(artifact) = from else {
             return Ok(ManifestText::Inline(asked.manifest.as_ref().map(|text| text.0.clone()).unwrap_or_default()));
@@ -54,9 +64,14 @@ impl Turn<'_> {
             Some(ArtifactValue::Stored { artifact, sub_path }) => {
                 Ok(ManifestText::Stored { artifact: artifact.clone(), sub_path: sub_path.clone() })
             }
-            Some(ArtifactValue::Located { .. }) => Err(format!(
-                "manifestFrom.artifact: '{name}' does not lie here; let a step fetch it, and hand on its output"
-            )),
+            Some(ArtifactValue::Located { at: place, sub_path, .. }) => {
+                let declared = template.inputs.artifacts.iter().find(|declared| declared.name == name);
+                let none = Artifact::default();
+                let location = self
+                    .input_location(template, declared.unwrap_or(&none), place)
+                    .map_err(|why| format!("inputs.artifacts.{name}: {why}"))?;
+                Ok(ManifestText::Located { location, sub_path: sub_path.clone() })
+            }
             Some(ArtifactValue::Absent) | None => {
                 Err(format!("manifestFrom.artifact: the template has no input artifact '{name}'"))
             }

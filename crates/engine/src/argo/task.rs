@@ -107,17 +107,13 @@ impl Turn<'_> {
                 ArtifactValue::Stored { artifact, sub_path } => {
                     ArtifactSource::Stored { artifact: artifact.clone(), sub_path: sub_path.clone() }
                 }
-                ArtifactValue::Located { at: place, sub_path, optional } => {
-                    // Written in the template it has all its variables by now.
-                    let place = if declared.location.is_given() { &declared.location } else { place };
-                    ArtifactSource::Remote {
-                        location: self
-                            .input_location(template, place)
-                            .map_err(|why| format!("inputs.artifacts.{}: {why}", declared.name))?,
-                        sub_path: sub_path.clone(),
-                        optional: *optional,
-                    }
-                }
+                ArtifactValue::Located { at: place, sub_path, optional } => ArtifactSource::Remote {
+                    location: self
+                        .input_location(template, declared, place)
+                        .map_err(|why| format!("inputs.artifacts.{}: {why}", declared.name))?,
+                    sub_path: sub_path.clone(),
+                    optional: *optional,
+                },
             };
             let path = declared
                 .path

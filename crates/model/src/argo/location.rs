@@ -27,14 +27,24 @@ pub struct ArtifactLocation {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifactory: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<PluginLocation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub archive_logs: Option<bool>,
+    /// Decided when an artifact is resolved, never written in a manifest: whether the local store stands in for the
+    /// place. Absent: nobody has decided yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stand_in: Option<bool>,
 }
 
 impl ArtifactLocation {
     /// It names some store, or a key in one.
     pub fn is_given(&self) -> bool {
         let foreign = [&self.gcs, &self.oss, &self.azure, &self.hdfs, &self.artifactory];
-        self.s3.is_some() || self.http.is_some() || self.git.is_some() || foreign.iter().any(|store| store.is_some())
+        self.s3.is_some()
+            || self.http.is_some()
+            || self.git.is_some()
+            || self.plugin.is_some()
+            || foreign.iter().any(|store| store.is_some())
     }
 
     /// The key alone, when that is all it says: the rest comes from the default repository.
@@ -42,11 +52,39 @@ impl ArtifactLocation {
         if let Some(s3) = &self.s3 {
             return (s3.bucket.is_none() && s3.endpoint.is_none()).then_some(s3.key.as_deref()?);
         }
+        if let Some(plugin) = &self.plugin {
+            return plugin.name.is_empty().then_some(plugin.key.as_deref()?);
+        }
         let foreign = [&self.gcs, &self.oss, &self.azure, &self.hdfs, &self.artifactory];
         let store = foreign.into_iter().flatten().next()?;
         let key = store.get("key").or_else(|| store.get("blob"))?.as_str()?;
         (store.as_object()?.len() == 1).then_some(key)
     }
+
+    /// The same store, this key. What only repositories have is left behind.
+    #[must_use]
+    pub fn keyed(mut self, key: &str) -> Self {
+        if let Some(s3) = &mut self.s3 {
+            s3.key = Some(key.to_owned());
+            (s3.key_format, s3.key_prefix) = (None, None);
+        }
+        if let Some(plugin) = &mut self.plugin {
+            plugin.key = Some(key.to_owned());
+        }
+        self.archive_logs = None;
+        self
+    }
+}
+
+/// A store that a program of somebody else speaks to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PluginLocation {
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -18,4 +18,5 @@ mod referred;
 mod resources;
 mod run;
 mod stage;
+mod standin;
 mod surface;

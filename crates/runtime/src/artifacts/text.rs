@@ -1,11 +1,18 @@
 //! A small artifact as text: the file itself, or the one file in its archive.
 
-use std::io::Read;
+use std::io::{Read, Seek};
 
 use flate2::read::GzDecoder;
-use octoflow_model::task::{Archive, StoredArtifact};
+use octoflow_model::{
+    location::Location,
+    task::{Archive, StoredArtifact},
+};
 
-use super::store::Store;
+use super::{
+    carrier::{Carrier, Error as CarrierError},
+    items::{self, Packed},
+    store::Store,
+};
 
 /// The most a manifest may have.
 const LARGEST: u64 = 4 * 1024 * 1024;
@@ -14,34 +21,51 @@ const LARGEST: u64 = 4 * 1024 * 1024;
 pub fn text(store: &Store, artifact: &StoredArtifact, sub_path: Option<&str>) -> Result<String, String> {
     let told = |error: &dyn std::fmt::Display| format!("artifact '{}' cannot be read: {error}", artifact.key);
     let mut file = store.open(artifact).map_err(|error| told(&error))?;
-    let stored = bounded(&mut file).map_err(|error| told(&error))?;
-    let plain = if stored.starts_with(&[0x1f, 0x8b]) {
-        bounded(&mut GzDecoder::new(stored.as_slice())).map_err(|error| told(&error))?
-    } else {
-        stored
+    let packed = match artifact.archive {
+        Archive::None => Packed::No,
+        Archive::Zip => Packed::Zip,
+        Archive::Tar { .. } => Packed::Tar,
     };
-    let bytes = match artifact.archive {
-        Archive::None => plain,
-        Archive::Zip => return Err(told(&"it is a zip archive, and a single file is needed")),
-        Archive::Tar { .. } => {
+    read(&mut file, packed, sub_path).map_err(|error| told(&error))
+}
+
+impl Carrier {
+    /// The same of an artifact that lies elsewhere. Nobody says how it is packed, so that is seen from what it is.
+    pub fn text(&self, location: &Location, sub_path: Option<&str>) -> Result<String, CarrierError> {
+        let (mut parcel, _) = self.fetch(location, &|| true)?;
+        let failed = CarrierError::Failed;
+        let packed = items::look_inside(&mut parcel.file).map_err(|error| failed(items::said(error)))?;
+        parcel.file.rewind().map_err(|error| failed(error.to_string()))?;
+        read(&mut parcel.file, packed, sub_path).map_err(failed)
+    }
+}
+
+fn read(file: &mut dyn Read, packed: Packed, sub_path: Option<&str>) -> Result<String, String> {
+    let stored = bounded(file)?;
+    let plain =
+        if stored.starts_with(&[0x1f, 0x8b]) { bounded(&mut GzDecoder::new(stored.as_slice()))? } else { stored };
+    let bytes = match packed {
+        Packed::No => plain,
+        Packed::Zip => return Err("it is a zip archive, and a single file is needed".to_owned()),
+        Packed::Tar | Packed::TarGz => {
             let mut archive = tar::Archive::new(plain.as_slice());
             let mut found = None;
-            for entry in archive.entries().map_err(|error| told(&error))? {
-                let mut entry = entry.map_err(|error| told(&error))?;
+            for entry in archive.entries().map_err(|error| error.to_string())? {
+                let mut entry = entry.map_err(|error| error.to_string())?;
                 let path = entry.path().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
                 let wanted = sub_path.is_none_or(|wanted| path.ends_with(wanted.trim_matches('/')));
                 if !entry.header().entry_type().is_file() || !wanted {
                     continue;
                 }
                 if found.is_some() {
-                    return Err(told(&"it holds several files, and a single one is needed"));
+                    return Err("it holds several files, and a single one is needed".to_owned());
                 }
-                found = Some(bounded(&mut entry).map_err(|error| told(&error))?);
+                found = Some(bounded(&mut entry)?);
             }
-            found.ok_or_else(|| told(&"there is no file in it"))?
+            found.ok_or("there is no file in it")?
         }
     };
-    String::from_utf8(bytes).map_err(|_| told(&"it is not text"))
+    String::from_utf8(bytes).map_err(|_| "it is not text".to_owned())
 }
 
 fn bounded(read: &mut dyn Read) -> Result<Vec<u8>, String> {

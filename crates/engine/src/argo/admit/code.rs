@@ -34,3 +34,4 @@ pub const UNTOLD: &str = "OF1043";
 pub const NOT_TAKEN: &str = "OF1060";
 pub const UNUSED: &str = "OF1061";
 pub const METRIC: &str = "OF1065";
+pub const STAND_IN: &str = "OF1067";

@@ -198,7 +198,7 @@ pub(super) fn sources(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String,
 
 fn check_data(report: &mut Report, at: &At<'_>, label: &str, asked: &DataTemplate) {
     let of = format!("templates.{label}.data");
-    if let Err(why) = data::place(asked) {
+    if let Err(why) = data::source(asked) {
         report.error(&at.key("source"), code::REQUEST, || format!("{of}.source: {why}"));
     }
     let list = at.key("transformation");

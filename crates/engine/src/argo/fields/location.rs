@@ -12,7 +12,7 @@ pub(super) const STORES: &[Field] = &[
     Field::yes("azure", &KEYED, "A key of the default repository; Azure Blob Storage itself is not supported"),
     Field::refused("hdfs", "Keep it in HDFS"),
     Field::refused("artifactory", "Keep it in Artifactory"),
-    Field::refused("plugin", "Load or store it through a plugin"),
+    Field::yes("plugin", &PLUGIN, "A store that only a plugin can reach; the local store stands in for it"),
 ];
 
 pub(super) const READ_ONLY: &[Field] = &[Field::yes("git", &GIT, "Check out a git repository")];
@@ -56,6 +56,14 @@ static KEYED: Shape = Shape::Object(&[&[
     Field::refused("createBucketIfNotPresent", "Create another repository"),
     Field::refused("securityToken", "Name another repository"),
     Field::refused("lifecycleRule", "Name another repository"),
+]]);
+
+const NO_PLUGINS: &str = "no plugin runs here";
+static PLUGIN: Shape = Shape::Object(&[&[
+    Field::yes("name", &TEXT, "The plugin"),
+    Field::yes("key", &TEXT, "The name in its store"),
+    Field::yes("configuration", &TEXT, "What the plugin is told; nobody reads it here"),
+    Field::ignored("connectionTimeoutSeconds", NO_PLUGINS, "How long to wait for the plugin"),
 ]]);
 
 static HTTP: Shape = Shape::Object(&[&[

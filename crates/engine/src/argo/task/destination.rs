@@ -3,14 +3,14 @@
 
 use octoflow_model::{
     NodeIx,
-    argo::{Artifact, ArtifactLocation, Template, location::S3Location},
+    argo::{Artifact, ArtifactLocation, Template},
     location::{LocalKey, Location},
     task::ArtifactOutput,
 };
 
 use crate::{
     argo::{
-        locate::{self, KEY_FORMAT, Repository},
+        locate::{self, DEFAULT_MARK, KEY_FORMAT, REPOSITORIES, Repository},
         scope::Scope,
         substitute::{Missing, fill},
         turn::Turn,
@@ -18,30 +18,54 @@ use crate::{
     engine::Keyed,
 };
 
-/// The ConfigMap of repositories when none is named, and the mark of the one that is used by default.
-const REPOSITORIES: &str = "artifact-repositories";
-const DEFAULT_MARK: &str = "workflows.argoproj.io/default-artifact-repository";
-
 impl Turn<'_> {
     /// Where an input is fetched from.
     pub(in crate::argo) fn input_location(
         &self,
         template: &Template,
-        place: &ArtifactLocation,
+        declared: &Artifact,
+        given: &ArtifactLocation,
     ) -> Result<Location, String> {
+        // Written in the template it has all its variables by now.
+        let place = if declared.location.is_given() { &declared.location } else { given };
+        let place = ArtifactLocation { stand_in: given.stand_in, ..place.clone() };
         let namespace = &self.run.state.namespace;
-        let written = serde_json::to_string(place).map_err(|error| error.to_string())?;
+        let written = serde_json::to_string(&place).map_err(|error| error.to_string())?;
         if let Some(tag) = written.split_once("{{").and_then(|(_, rest)| rest.split_once("}}")) {
             return Err(format!("failed to resolve {{{{{}}}}}", tag.0));
         }
-        let Some(key) = place.key_only() else { return locate::complete(self.world, namespace, place) };
-        match self.repository(template)?.store {
-            Some(store) => {
-                let place = ArtifactLocation { s3: Some(keyed(store, key)), ..ArtifactLocation::default() };
-                locate::complete(self.world, namespace, &place)
-            }
-            None => Ok(Location::Local(LocalKey { namespace: namespace.to_string(), key: key.to_owned() })),
+        let place = self.store_of(template, place)?;
+        match place.key_only() {
+            Some(key) => Ok(Location::Local(LocalKey { namespace: namespace.to_string(), key: key.to_owned() })),
+            None => locate::complete(self.world, namespace, &place),
         }
+    }
+
+    /// The place with its store: what names a key alone lies in the default repository. It stays a key alone when that
+    /// is this machine's own. Whether the local store stands in is decided too, unless it was before.
+    pub(in crate::argo) fn store_of(
+        &self,
+        template: &Template,
+        place: ArtifactLocation,
+    ) -> Result<ArtifactLocation, String> {
+        let namespace = &self.run.state.namespace;
+        let whole = match place.key_only() {
+            None => place,
+            Some(key) => match self.repository(template)?.store {
+                Some(store) => ArtifactLocation { stand_in: place.stand_in, ..store.keyed(key) },
+                None => return Ok(place),
+            },
+        };
+        Ok(locate::decided(self.world, namespace, whole))
+    }
+
+    /// Whether the local store stands in for an input's place, as far as it is known when the call is made. What is
+    /// not is decided when the task is built.
+    pub(in crate::argo) fn stands_in(&self, template: &Template, place: &ArtifactLocation) -> Option<bool> {
+        let decided = self.store_of(template, place.clone()).ok()?;
+        // Which Secret it is may still depend on a variable.
+        let store = serde_json::to_string(&decided.clone().keyed("")).ok()?;
+        decided.stand_in.filter(|_| !store.contains("{{"))
     }
 
     /// Completes an output with its key and the place it goes to.
@@ -64,14 +88,22 @@ impl Turn<'_> {
             None => self.usual_key(at, &repository, file)?,
         };
         let place = match (whole, repository.store) {
-            (Some(place), _) => ArtifactLocation { archive_logs: None, ..place.clone() },
-            (None, Some(store)) => {
-                ArtifactLocation { s3: Some(keyed(store, &output.key)), ..ArtifactLocation::default() }
-            }
+            (Some(place), _) => ArtifactLocation { archive_logs: None, stand_in: None, ..place.clone() },
+            (None, Some(store)) => store.keyed(&output.key),
             (None, None) => return Ok(output),
         };
-        output.to = Some(locate::complete(self.world, namespace, &place)?);
-        if let Some(key) = place.s3.as_ref().and_then(|s3| s3.key.as_ref()) {
+        let mut place = locate::decided(self.world, namespace, place);
+        match locate::complete(self.world, namespace, &place)? {
+            // The local store alone has it, and its key says for whom.
+            Location::Local(at) => output.key = at.key,
+            away => {
+                output.to = Some(away);
+                place.stand_in = None;
+            }
+        }
+        if output.to.is_some()
+            && let Some(key) = place.s3.as_ref().and_then(|s3| s3.key.as_ref())
+        {
             output.key.clone_from(key);
         }
         output.noted = Some(serde_json::to_value(&place).map_err(|error| error.to_string())?);
@@ -99,15 +131,20 @@ impl Turn<'_> {
     /// The default repository of a task's artifacts. Without a store it is this machine's own.
     fn repository(&self, template: &Template) -> Result<Repository, String> {
         if let Some(place) = template.archive_location.as_ref().filter(|place| place.is_given()) {
-            let Some(s3) = &place.s3 else {
-                return Err("archiveLocation names a store that is not supported; use s3".to_owned());
+            let (named, key) = match (&place.s3, &place.plugin) {
+                (Some(s3), _) => (s3.bucket.is_some(), &s3.key),
+                (None, Some(plugin)) => (!plugin.name.is_empty(), &plugin.key),
+                (None, None) => {
+                    return Err("archiveLocation names a store that is not supported; use s3".to_owned());
+                }
             };
-            let mut repository = match s3.bucket {
-                Some(_) => Repository { store: Some(s3.clone()), ..Repository::default() },
-                None => self.repository_of_run()?,
+            let store = ArtifactLocation { archive_logs: None, stand_in: None, ..place.clone() };
+            let mut repository = match named {
+                true => Repository { store: Some(store), ..Repository::default() },
+                false => self.repository_of_run()?,
             };
             // A key says what keys begin with.
-            repository.key_format = s3.key.clone().or(repository.key_format);
+            repository.key_format = key.clone().or(repository.key_format);
             return Ok(repository);
         }
         self.repository_of_run()
@@ -119,13 +156,8 @@ impl Turn<'_> {
         let name = named.unwrap_or(REPOSITORIES);
         let namespace = &self.run.state.namespace;
         let Some(map) = self.world.keyed(Keyed::ConfigMap, namespace, name) else {
-            // Where nobody describes repositories, there is only this machine's. The usual name says no more than none.
-            if name == REPOSITORIES {
-                return Ok(Repository::default());
-            }
-            return Err(format!(
-                "artifactRepositoryRef: ConfigMap '{name}' not found in namespace '{namespace}'; give the file that defines it along with the workflow"
-            ));
+            // Where nobody describes repositories, there is only this machine's.
+            return Ok(Repository::default());
         };
         let key = reference.and_then(|reference| reference.key.as_deref()).filter(|key| !key.is_empty());
         let Some(key) = key.or_else(|| map.annotations.get(DEFAULT_MARK).map(String::as_str)) else {
@@ -136,14 +168,7 @@ impl Turn<'_> {
                 None => Ok(Repository::default()),
             };
         };
-        let text = map
-            .entries
-            .get(key)
-            .ok_or_else(|| format!("artifactRepositoryRef: ConfigMap '{name}' has no key '{key}'"))?;
+        let Some(text) = map.entries.get(key) else { return Ok(Repository::default()) };
         Repository::read(text).map_err(|why| format!("repository '{key}' of ConfigMap '{name}': {why}"))
     }
-}
-
-fn keyed(store: S3Location, key: &str) -> S3Location {
-    S3Location { key: Some(key.to_owned()), key_format: None, key_prefix: None, ..store }
 }

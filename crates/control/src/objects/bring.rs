@@ -1,0 +1,123 @@
+//! What must be asked of other machines before the clerk can go on: lists of keys, and manifests that lie elsewhere.
+//! Servers may be slow, so it is done beside the clerk, a few at a time.
+
+use std::{collections::VecDeque, path::Path, sync::Arc, thread};
+
+use octoflow_model::{
+    AttemptId,
+    location::Location,
+    request::{Answer, ListingRequest, ManifestText, ObjectRequest},
+};
+use octoflow_runtime::{artifacts::Carrier, egress::Policy};
+
+use super::{Clerk, Errand};
+
+/// So many servers are spoken to at once.
+const AT_ONCE: usize = 8;
+
+pub(super) struct Bringer {
+    carrier: Arc<Carrier>,
+    /// Those whose time has not come, and all that are wanted still.
+    queue: VecDeque<(AttemptId, Wish)>,
+    wanted: std::collections::HashSet<AttemptId>,
+    at_work: usize,
+}
+
+pub(super) enum Wish {
+    Listing(ListingRequest),
+    /// The manifest of this request; the flag says that it may have been done before.
+    Manifest(Box<ObjectRequest>, bool),
+}
+
+/// What came of a wish.
+pub(crate) enum Brought {
+    Listing(Result<Vec<String>, String>),
+    Manifest(Result<(Box<ObjectRequest>, bool), String>),
+}
+
+impl Bringer {
+    pub(super) fn new(data_dir: &Path, policy: Policy) -> Self {
+        let carrier = Arc::new(Carrier::new(data_dir, policy));
+        Self { carrier, queue: VecDeque::new(), wanted: std::collections::HashSet::new(), at_work: 0 }
+    }
+
+    pub(super) fn is_wanted(&self, attempt: AttemptId) -> bool {
+        self.wanted.contains(&attempt)
+    }
+
+    /// Nobody waits for it any more; says whether somebody did.
+    pub(super) fn forget(&mut self, attempt: AttemptId) -> bool {
+        self.queue.retain(|(waiting, _)| *waiting != attempt);
+        self.wanted.remove(&attempt)
+    }
+}
+
+impl Clerk {
+    pub(super) fn wish(&mut self, attempt: AttemptId, wish: Wish) {
+        self.bringer.wanted.insert(attempt);
+        self.bringer.queue.push_back((attempt, wish));
+        self.bring();
+    }
+
+    pub(super) fn brought(&mut self, attempt: AttemptId, brought: Brought) {
+        self.bringer.at_work -= 1;
+        if self.bringer.forget(attempt) {
+            match brought {
+                Brought::Listing(found) => {
+                    self.answer(attempt, found.map_or_else(Answer::Refused, Answer::Listing));
+                }
+                Brought::Manifest(Ok((request, again))) => self.object(attempt, &request, again),
+                Brought::Manifest(Err(why)) => self.answer(attempt, Answer::Refused(why)),
+            }
+        }
+        self.bring();
+    }
+
+    fn bring(&mut self) {
+        while self.bringer.at_work < AT_ONCE {
+            let Some((attempt, wish)) = self.bringer.queue.pop_front() else { return };
+            let (carrier, errands) = (self.bringer.carrier.clone(), self.errands.clone());
+            let work = move || {
+                // A clerk that has closed wants nothing.
+                let _ = errands.send(Errand::Brought(attempt, fulfil(&carrier, wish)));
+            };
+            match thread::Builder::new().name("bringer".to_owned()).spawn(work) {
+                Ok(_) => self.bringer.at_work += 1,
+                Err(error) => {
+                    self.bringer.forget(attempt);
+                    self.answer(attempt, Answer::Refused(format!("no thread could be started: {error}")));
+                }
+            }
+        }
+    }
+}
+
+fn fulfil(carrier: &Carrier, wish: Wish) -> Brought {
+    match wish {
+        Wish::Listing(request) => Brought::Listing(list(carrier, &request)),
+        Wish::Manifest(request, again) => Brought::Manifest(with_text(carrier, *request).map(|found| (found, again))),
+    }
+}
+
+fn list(carrier: &Carrier, request: &ListingRequest) -> Result<Vec<String>, String> {
+    let keys = carrier.list(&request.location).map_err(|error| error.to_string())?;
+    let plain = |key: String| key.strip_prefix(&request.cut).map_or_else(|| key.clone(), str::to_owned);
+    Ok(keys.into_iter().map(plain).collect())
+}
+
+fn with_text(carrier: &Carrier, mut request: ObjectRequest) -> Result<Box<ObjectRequest>, String> {
+    if let ManifestText::Located { location, sub_path } = &request.manifest {
+        let text = carrier.text(location, sub_path.as_deref());
+        request.manifest = ManifestText::Inline(text.map_err(|error| format!("{}: {error}", kind(location)))?);
+    }
+    Ok(Box::new(request))
+}
+
+fn kind(location: &Location) -> &'static str {
+    match location {
+        Location::Local(_) => "the manifest in the local store",
+        Location::S3(_) => "the manifest in a bucket",
+        Location::Http(_) => "the manifest on a web server",
+        Location::Git(_) => "the manifest in a git repository",
+    }
+}
