@@ -29,18 +29,13 @@ const AT_LEAST: usize = 120;
 const NEEDS_MINIO: &str = "it writes to a bucket of its cluster's server, with a Secret the file does not bring";
 
 /// Cases whose expected phase was only assumed, and what they end in for a reason that stands in the file.
-const JUDGED: [(&str, &str, &str); 12] = [
+const JUDGED: [(&str, &str, &str); 11] = [
     (
         "e2e/testdata/parameters-workflow.yaml",
         "rejected",
         "its parameter has no value; it is meant to be given with -p",
     ),
     ("e2e/testdata/progress-workflow.yaml", "Failed", "it calls /argosay, a file of its image; a process has no image"),
-    (
-        "e2e/testdata/signaled-container-set-workflow.yaml",
-        "Succeeded",
-        "it fails by exceeding its limit of memory, which processes do not have",
-    ),
     (
         "examples/loops-arbitrary-sequential-steps.yaml",
         "Failed",

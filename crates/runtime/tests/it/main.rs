@@ -8,6 +8,7 @@
 
 mod crash;
 mod isolation;
+mod memory;
 mod outputs;
 mod pods;
 mod progress;
@@ -61,6 +62,13 @@ tests! {
         memory_files_are_private,
         without_isolation_the_working_directory_is_private,
         an_input_never_overwrites_a_file_of_the_machine;
+    memory:
+        whoever_wants_more_than_its_limit_fails,
+        whoever_stays_below_its_limit_succeeds,
+        without_a_limit_there_is_none,
+        a_limit_holds_for_a_terminal_too,
+        a_limit_holds_for_the_children_of_a_process,
+        a_limit_is_of_one_container_and_not_of_its_siblings;
     outputs:
         results_parameters_and_missing_files,
         artifacts_make_the_round_trip,
