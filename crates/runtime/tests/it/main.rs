@@ -46,6 +46,7 @@ tests! {
         a_daemon_that_left_the_group_does_not_outlive_its_task,
         a_start_sent_twice_runs_once,
         a_terminal_is_given_when_wanted,
+        whoever_lets_go_of_its_terminal_is_not_hung_up,
         the_log_limit_cuts_and_the_task_goes_on,
         a_mebibyte_on_each_stream_arrives_whole,
         many_tasks_at_once_all_end,
