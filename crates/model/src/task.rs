@@ -57,6 +57,9 @@ pub struct Container {
     /// The process gets a terminal as its standard input and output.
     #[serde(default)]
     pub tty: bool,
+    /// How many bytes of memory it may use at most. How closely that is kept is the runtime's business.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_limit: Option<u64>,
 }
 
 /// A value that may be secret; a secret prints as `***` wherever people look.

@@ -7,6 +7,7 @@ mod entrypoint;
 mod environment;
 mod house;
 mod link;
+mod memory;
 pub(crate) mod plan;
 mod pod;
 mod pool;

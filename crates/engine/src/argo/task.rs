@@ -89,6 +89,7 @@ impl Turn<'_> {
             args: container.args.iter().map(expand).collect(),
             working_dir: container.working_dir.clone().filter(|path| !path.is_empty()),
             tty: container.tty,
+            memory_limit: quantity::memory_limit(container)?,
             env,
         })
     }

@@ -6,7 +6,7 @@ use octoflow_engine::{Command, Input};
 use octoflow_model::{
     AttemptId, NodeIx, Report,
     order::Exit,
-    pod::{MemberEnd, Part},
+    pod::{Member, MemberEnd, Part},
     task::{EnvValue, MountSource},
 };
 
@@ -411,4 +411,59 @@ phase: Succeeded",
     );
     let resources = done.tasks["w"].resources;
     assert_eq!((resources.cpu_milli, resources.memory_bytes), (1000, 1024));
+}
+
+#[test]
+fn g13_the_limit_of_memory_of_every_container_reaches_its_task() {
+    let done = check(
+        "
+arguments: {parameters: [{name: room, value: 50Mi}]}
+templates:
+- name: main
+  container: {image: i, command: [c],
+    resources: {requests: {memory: 1Ki}, limits: {memory: '{{workflow.parameters.room}}'}}}
+  initContainers: [{name: before, image: i, command: [c], resources: {limits: {memory: 1Ki, cpu: 2}}}]
+  sidecars:
+  - {name: side, image: i, command: [c], resources: {limits: {memory: 1.5k}}}
+  - {name: free, image: i, command: [c], resources: {requests: {memory: 1Ki}}}
+---
+phase: Succeeded",
+    );
+    let task = &done.tasks["w"];
+    let limits = |members: &[Member]| -> Vec<Option<u64>> {
+        members.iter().map(|member| member.container.memory_limit).collect()
+    };
+    assert_eq!(task.main.memory_limit, Some(50 << 20));
+    assert_eq!(limits(&task.pod.as_deref().unwrap().members), [Some(1024), Some(50 << 20), Some(1500), None]);
+    assert_eq!(task.resources.memory_bytes, 1024 + 1500 + 1024, "the scheduler counts what is asked for");
+
+    let done = check(
+        "
+templates:
+- {name: main, steps: [[{name: s, template: script}], [{name: t, template: set}]]}
+- {name: script, script: {image: i, command: [c], source: x, resources: {limits: {memory: 1Mi}}}}
+- name: set
+  containerSet:
+    containers:
+    - {name: a, image: i, command: [c], resources: {limits: {memory: 2Mi}}}
+    - {name: b, image: i, command: [c]}
+---
+phase: Succeeded",
+    );
+    assert_eq!(done.tasks["w[0].s"].main.memory_limit, Some(1 << 20));
+    assert_eq!(limits(&done.tasks["w[1].t"].pod.as_deref().unwrap().members), [Some(2 << 20), None]);
+}
+
+#[test]
+fn a_limit_of_memory_that_is_no_amount_is_an_error_of_the_node() {
+    check(
+        "
+arguments: {parameters: [{name: room, value: plenty}]}
+templates:
+- name: main
+  container: {image: i, command: [c], resources: {limits: {memory: '{{workflow.parameters.room}}'}}}
+---
+nodes: {w: Error}
+messages: {w: \"resources.limits.memory 'plenty' is not an amount\"}",
+    );
 }

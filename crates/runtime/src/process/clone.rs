@@ -24,6 +24,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) stderr: BorrowedFd<'a>,
     /// Standard input is a terminal and becomes the controlling one.
     pub(crate) terminal: bool,
+    /// How many bytes of private writable memory it and each of its children may have.
+    pub(crate) data_limit: Option<u64>,
     pub(crate) dir: &'a CStr,
     /// Tried in order; the first that exists and may be executed wins.
     pub(crate) programs: &'a [CString],
@@ -38,6 +40,7 @@ pub(crate) enum Step {
     Terminal,
     Streams,
     Directory,
+    Memory,
     Exec,
 }
 
@@ -87,6 +90,7 @@ struct Shared {
     namespace: c_int,
     streams: [c_int; 3],
     terminal: bool,
+    data_limit: Option<u64>,
     dir: *const c_char,
     programs: *const *const c_char,
     args: *const *const c_char,
@@ -107,6 +111,7 @@ pub(crate) fn spawn(plan: &Plan<'_>, stack: &mut Stack) -> Result<i32, Failure> 
         namespace: plan.namespace.map_or(-1, |fd| fd.as_raw_fd()),
         streams: [plan.stdin.as_raw_fd(), plan.stdout.as_raw_fd(), plan.stderr.as_raw_fd()],
         terminal: plan.terminal,
+        data_limit: plan.data_limit,
         dir: plan.dir.as_ptr(),
         programs: programs.as_ptr(),
         args: args.as_ptr(),
@@ -172,6 +177,11 @@ unsafe fn become_task(shared: &Shared) -> (Step, c_int) {
         if libc::chdir(shared.dir) < 0 {
             return (Step::Directory, errno());
         }
+        if let Some(bytes) = shared.data_limit
+            && limit_data(bytes) < 0
+        {
+            return (Step::Memory, errno());
+        }
         let mut none: libc::sigset_t = mem::zeroed();
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
@@ -193,6 +203,24 @@ unsafe fn become_task(shared: &Shared) -> (Step, c_int) {
             program = program.add(1);
         }
         (Step::Exec, worst)
+    }
+}
+
+/// Limits are of a process, not of its memory, so ours stay as they are though the child still lives in our memory.
+///
+/// # Safety
+/// Runs in the child.
+unsafe fn limit_data(bytes: u64) -> c_int {
+    // SAFETY: raw calls on a local.
+    unsafe {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        if libc::getrlimit(libc::RLIMIT_DATA, &raw mut limit) < 0 {
+            return -1;
+        }
+        // We may live under a lower limit ourselves, and only the privileged may raise one.
+        limit.rlim_max = limit.rlim_max.min(bytes);
+        limit.rlim_cur = limit.rlim_cur.min(limit.rlim_max);
+        libc::setrlimit(libc::RLIMIT_DATA, &raw const limit)
     }
 }
 
@@ -221,6 +249,7 @@ mod tests {
             stdout: null.as_fd(),
             stderr: null.as_fd(),
             terminal: false,
+            data_limit: None,
             dir,
             programs: &texts(programs),
             args: &texts(&["true"]),

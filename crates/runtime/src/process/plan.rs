@@ -127,6 +127,7 @@ fn run(
         isolated,
         keep: false,
         tty: container.tty,
+        memory_limit: container.memory_limit,
         grace_ms: 0,
         called: program.args[0].clone(),
         programs: program.places,

@@ -9,7 +9,7 @@ use octoflow_model::{
 };
 
 /// Only `Hello`, `Welcome` and `Refused` must be readable by every version.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// Stands for the directory an attempt without isolation gets, which only the spawner knows. No text of a user's that
 /// can be executed contains a NUL.
@@ -212,6 +212,8 @@ records! {
         /// The file system must stay as the task left it until the attempt is forgotten, because outputs are read from it.
         keep: bool,
         tty: bool,
+        /// How many bytes of memory each of its processes may use at most.
+        memory_limit: Option<u64>,
         grace_ms: u64,
         /// What the user called the program, for messages.
         called: String,

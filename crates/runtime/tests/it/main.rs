@@ -8,6 +8,7 @@
 
 mod crash;
 mod isolation;
+mod memory;
 mod outputs;
 mod pods;
 mod progress;
@@ -45,6 +46,7 @@ tests! {
         a_daemon_that_left_the_group_does_not_outlive_its_task,
         a_start_sent_twice_runs_once,
         a_terminal_is_given_when_wanted,
+        whoever_lets_go_of_its_terminal_is_not_hung_up,
         the_log_limit_cuts_and_the_task_goes_on,
         a_mebibyte_on_each_stream_arrives_whole,
         many_tasks_at_once_all_end,
@@ -61,6 +63,13 @@ tests! {
         memory_files_are_private,
         without_isolation_the_working_directory_is_private,
         an_input_never_overwrites_a_file_of_the_machine;
+    memory:
+        whoever_wants_more_than_its_limit_fails,
+        whoever_stays_below_its_limit_succeeds,
+        without_a_limit_there_is_none,
+        a_limit_holds_for_a_terminal_too,
+        a_limit_holds_for_the_children_of_a_process,
+        a_limit_is_of_one_container_and_not_of_its_siblings;
     outputs:
         results_parameters_and_missing_files,
         artifacts_make_the_round_trip,

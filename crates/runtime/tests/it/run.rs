@@ -191,6 +191,15 @@ pub(crate) fn a_terminal_is_given_when_wanted() {
     });
 }
 
+pub(crate) fn whoever_lets_go_of_its_terminal_is_not_hung_up() {
+    in_both_isolations(|rig| {
+        let mut task = sh("echo here; exec 0<&- 1>&- 2>&-; sleep 0.2; exit 3");
+        task.main.tty = true;
+        let (attempt, end) = rig.run(task);
+        assert_eq!((end.exit, rig.stdout(attempt)), (Exit::Code(3), "here\r\n".to_owned()));
+    });
+}
+
 pub(crate) fn the_log_limit_cuts_and_the_task_goes_on() {
     let mut rig = Rig::with(|config| config.log_limit = 100_000);
     let (attempt, end) = rig.run(sh("head -c 5000000 /dev/zero && echo fine >&2"));

@@ -33,12 +33,30 @@ fn asked(container: &Container) -> Resources {
     }
 }
 
+/// How many bytes one container may use at most; a limit of zero is none. `Err` is a sentence for the user.
+pub(super) fn memory_limit(container: &Container) -> Result<Option<u64>, String> {
+    let Some(text) = container.resources.limits.get("memory") else { return Ok(None) };
+    let bytes = amount(&text.0)
+        .ok_or_else(|| format!("resources.limits.memory '{}' is not an amount of bytes such as 512Mi or 2G", text.0))?;
+    // More than a machine can address is as good as the largest number.
+    Ok(Some(bytes.ceil() as u64).filter(|bytes| *bytes > 0))
+}
+
 /// A quantity in thousandths of its unit: `100m` → 100, `2` → 2000, `1Ki` → 1 024 000.
 pub(crate) fn thousandths(text: &str) -> Option<u64> {
+    let amount = amount(text)? * 1000.0;
+    (amount < u64::MAX as f64).then_some(amount.ceil() as u64)
+}
+
+/// A quantity in its unit, which is never less than nothing.
+fn amount(text: &str) -> Option<f64> {
     let text = text.trim();
+    let text = text.strip_prefix('+').unwrap_or(text);
     let end = text.find(|c: char| !matches!(c, '0'..='9' | '.')).unwrap_or(text.len());
     let number: f64 = text[..end].parse().ok()?;
     let unit = match &text[end..] {
+        "n" => 1e-9,
+        "u" => 1e-6,
         "m" => 1e-3,
         "" => 1.0,
         "k" => 1e3,
@@ -46,15 +64,16 @@ pub(crate) fn thousandths(text: &str) -> Option<u64> {
         "G" => 1e9,
         "T" => 1e12,
         "P" => 1e15,
+        "E" => 1e18,
         "Ki" => 1024.0,
         "Mi" => 1024f64.powi(2),
         "Gi" => 1024f64.powi(3),
         "Ti" => 1024f64.powi(4),
         "Pi" => 1024f64.powi(5),
+        "Ei" => 1024f64.powi(6),
         exponent => 10f64.powi(exponent.strip_prefix(['e', 'E'])?.parse().ok()?),
     };
-    let amount = number * unit * 1000.0;
-    (amount.is_finite() && amount >= 0.0 && amount < u64::MAX as f64).then_some(amount.ceil() as u64)
+    Some(number * unit).filter(|amount| amount.is_finite())
 }
 
 #[cfg(test)]
@@ -70,5 +89,25 @@ mod tests {
         assert_eq!(thousandths("1e3"), Some(1_000_000));
         assert_eq!(thousandths("-1"), None);
         assert_eq!(thousandths("many"), None);
+        assert_eq!(thousandths("+2u"), Some(1));
+        assert_eq!(thousandths("1E"), None, "more than can be counted");
+    }
+
+    #[test]
+    fn a_limit_of_memory_is_bytes_and_zero_is_none() {
+        let limit = |text: &str| {
+            let mut container = Container::default();
+            container.resources.limits.insert("memory".to_owned(), octoflow_model::argo::Text(text.to_owned()));
+            memory_limit(&container)
+        };
+        assert_eq!(memory_limit(&Container::default()), Ok(None));
+        assert_eq!(limit("50Mi"), Ok(Some(50 << 20)));
+        assert_eq!(limit("1500m"), Ok(Some(2)));
+        assert_eq!(limit("2Ei"), Ok(Some(2 << 60)));
+        assert_eq!(limit("100Ei"), Ok(Some(u64::MAX)));
+        assert_eq!(limit("0"), Ok(None));
+        for wrong in ["-1", "much", ""] {
+            assert!(limit(wrong).unwrap_err().contains(&format!("'{wrong}'")));
+        }
     }
 }

@@ -301,8 +301,13 @@ impl Supervisor {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // The end, or a terminal whose last user is gone.
-                Ok(_) | Err(_) => {
+                // A terminal that nobody has open says EIO. Closing our end would hang up on a process that goes on
+                // without it, so it stays open until the end, when the rest is read.
+                Err(_) => {
+                    self.epoll.remove(end);
+                    return;
+                }
+                Ok(_) => {
                     self.epoll.remove(end);
                     *pipe = None;
                 }

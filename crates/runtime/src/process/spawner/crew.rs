@@ -130,6 +130,7 @@ mod tests {
             isolated: true,
             keep: false,
             tty: false,
+            memory_limit: None,
             grace_ms: 0,
             called: String::new(),
             programs: Vec::new(),

@@ -17,6 +17,7 @@ use octoflow_model::time::Time;
 use super::slot::{Maker, Slot};
 use crate::process::{
     clone::{self, Failure, Plan, Stack, Step},
+    memory,
     sys::{self, ns},
     view::{Inside, View},
     wire::{Bind, Crew, Ended, Launch, Wire as _},
@@ -126,6 +127,7 @@ pub(crate) fn start(
         stdout: stdout.as_fd(),
         stderr: stderr.as_fd(),
         terminal: launch.tty,
+        data_limit: launch.memory_limit.map(memory::data_limit),
         dir: &cstring(&launch.dir)?,
         programs: &cstrings(&launch.programs)?,
         args: &cstrings(&launch.args)?,
@@ -193,6 +195,7 @@ fn explain(failure: &Failure, launch: &Launch) -> Ended {
                 Step::Namespace => "its private file system could not be entered",
                 Step::Terminal => "its terminal could not be set up",
                 Step::Streams => "its standard streams could not be set up",
+                Step::Memory => "its limit of memory could not be set",
                 Step::Directory | Step::Exec => "it could not be started",
             };
             Ended::Surroundings(format!("{what}: {error}"))

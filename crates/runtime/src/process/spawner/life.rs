@@ -458,10 +458,11 @@ fn take_output(running: &mut Running, stderr: bool, buffer: &mut [u8], epoll: &E
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-            // A terminal whose last user is gone says EIO.
+            // A terminal that nobody has open says EIO. Closing our end would hang up on a process that goes on
+            // without it, so it stays open until the end, when the rest is read.
             Err(_) => {
                 epoll.remove(end);
-                *pipe = None;
+                return;
             }
         }
     }
