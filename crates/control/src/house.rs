@@ -46,8 +46,6 @@ pub struct Config {
     pub data_dir: PathBuf,
     pub capacity: Capacity,
     pub place: Place,
-    /// Where requests of manifests may go.
-    pub egress: Policy,
 }
 
 /// Where tasks run.
@@ -104,7 +102,11 @@ impl House {
                 let _ = reports.send(Message::Reports(batch));
             })
         };
-        let mut sweeper = Sweeper::new(store.clone(), config.data_dir.clone(), config.egress.clone());
+        let policy = match &config.place {
+            Place::Processes(config) => config.egress.clone(),
+            Place::Nowhere => Policy::strict(),
+        };
+        let mut sweeper = Sweeper::new(store.clone(), config.data_dir.clone(), policy.clone());
         for doomed in sweep::leftovers(&config.data_dir, &reader)? {
             sweeper.send(doomed.mission(engine.world()));
         }
@@ -118,9 +120,9 @@ impl House {
         };
         let (errands, to_do) = mpsc::channel();
         let desk = Desk::new(messages.clone(), store.clone(), next_run, errands.clone());
-        let ground = (config.data_dir.as_path(), config.egress.clone());
-        let objects = Objects::start(desk.clone(), ground, sink(), errands, to_do).map_err(Error::Thread)?;
-        let calls = Calls::new(&config.egress, sink());
+        let objects = Objects::start(desk.clone(), &config.data_dir, policy.clone(), sink(), errands, to_do)
+            .map_err(Error::Thread)?;
+        let calls = Calls::new(&policy, sink());
         let runtime: Box<dyn Runtime> = Box::new(Router::new(runtime, Box::new(calls), Box::new(objects)));
         let runtime = Arc::new(Mutex::new(Some(runtime)));
         let keeper = Keeper { data_dir: config.data_dir, sweeper: sweeper.clone() };

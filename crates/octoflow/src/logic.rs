@@ -2,11 +2,14 @@
 //! the workflow against these stubs, and the clock jumps from event to event. Nothing is started and nothing is kept.
 
 mod answer;
+mod crew;
 mod drive;
 mod expect;
 mod format;
+mod guard;
 mod notation;
 mod play;
+mod reply;
 mod sheet;
 mod snapshot;
 mod stub;

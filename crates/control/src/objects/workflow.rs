@@ -4,7 +4,7 @@ use octoflow_engine::{
     Command,
     argo::{admit::admit, resource},
 };
-use octoflow_model::request::ObjectAction;
+use octoflow_model::{RunId, request::ObjectAction};
 use octoflow_runtime::logs::Logs;
 use octoflow_store::{Batch, Change, RunRow};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use super::{
     act::{Order, apply_patch, own, told},
     around::Around,
 };
-use crate::{Error, house::Submit};
+use crate::{Error, doom_with_run, house::Submit, read};
 
 /// How deep runs may make runs before that is taken for an endless recursion.
 const DEEPEST: usize = 20;
@@ -155,9 +155,20 @@ impl Clerk {
         commands.into_iter().flatten().try_for_each(|command| self.desk.command(row.run, command)).map_err(told)
     }
 
+    /// Notes what must go with the run, before the run is forgotten; it is swept when the house is opened next.
+    fn doom(&self, run: RunId) -> Result<(), String> {
+        let reader = self.desk.store.reader().map_err(|error| told(error.into()))?;
+        let Some(row) = reader.run(run).map_err(|error| told(error.into()))? else { return Ok(()) };
+        let garbage = read::garbage(&reader, run).map_err(told)?;
+        doom_with_run(&self.data_dir, run, &row.namespace, garbage).map_err(|error| error.to_string())
+    }
+
     /// A run that is over is forgotten with its logs.
     pub(super) fn remove(&self, target: &Target) -> Answer {
         let Target::Run(run, name) = target else { return Answer::Object(Value::Null) };
+        if let Err(why) = self.doom(*run) {
+            return Answer::Refused(format!("the artifacts of workflow '{name}' cannot be given up: {why}"));
+        }
         let mut batch = Batch::new();
         batch.push(Change::DeleteRun { run: *run });
         if let Err(error) = self.desk.store.commit_wait(batch) {

@@ -35,7 +35,7 @@ mod volume;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use octoflow_manifest::{Path, Problem, Problems, Segment, Severity};
 use octoflow_model::{argo::Workflow, fact::Stored};
@@ -247,7 +247,9 @@ fn label(manifest: &mut Value) {
 
 /// What was found in templates that stand elsewhere is told at the places that refer to them.
 fn elsewhere(manifest: &Value, gathered: &Gathered, report: &mut Report) {
-    let places: BTreeSet<&Path> = gathered.places.values().collect();
+    let places: BTreeMap<&Path, &str> = gathered.places.iter().map(|(key, place)| (place, key.as_str())).collect();
+    let merged_from = &manifest["spec"]["workflowTemplateRef"];
+    let whole = |reach: Reach, name: &str| format!("in {} '{}': ", reach.kind(), shape::short(name));
     let reference = Path(vec!["spec".into(), "workflowTemplateRef".into()]);
     let merged = gathered.stored.spec.is_some();
     report.relocate(|path| {
@@ -255,9 +257,13 @@ fn elsewhere(manifest: &Value, gathered: &Gathered, report: &mut Report) {
             && path.segments().first() == Some(&Segment::from("spec"))
             && matches!(path.segments().get(1), Some(Segment::Key(key)) if manifest["spec"].get(&**key).is_none());
         if from_template {
-            return Some(reference.clone());
+            let reach = Reach::of(merged_from["clusterScope"] == true);
+            return Some((reference.clone(), whole(reach, merged_from["name"].as_str().unwrap_or_default())));
         }
-        places.iter().find(|place| path.starts_with(place)).map(|place| (*place).clone())
+        let (place, key) = places.iter().find(|(place, _)| path.starts_with(place))?;
+        let home = refer::reference(key);
+        let told = home.map(|home| whole(Reach::of(home.cluster_scope), &home.name)).unwrap_or_default();
+        Some(((*place).clone(), told))
     });
 }
 

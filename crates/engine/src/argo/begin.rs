@@ -2,7 +2,7 @@
 
 use octoflow_model::{
     Fact, NodeIx, Time,
-    argo::{Hook, Phase, RunPhase, Shutdown},
+    argo::{Hook, Phase, RunPhase, Shutdown, template::Parameter},
     fact::Role,
 };
 
@@ -26,9 +26,12 @@ impl Turn<'_> {
     }
 
     fn begin(&mut self) {
-        let begun = match &self.run.program.flaw {
-            Some(flaw) => Err(flaw.clone()),
-            None => self
+        let begun = match (&self.run.program.flaw, self.unsupplied()) {
+            (Some(flaw), _) => Err(flaw.clone()),
+            (None, Some(message)) => {
+                return self.decide(Fact::Ended { phase: RunPhase::Failed, message, at: self.now });
+            }
+            (None, None) => self
                 .global_parameters()
                 .map_err(|why| format!("failed to set global parameters: {why}"))
                 .and_then(|parameters| Ok((metadata::metadata(self.run, &parameters, self.now)?, parameters))),
@@ -41,6 +44,15 @@ impl Turn<'_> {
             }
             Err(message) => self.decide(Fact::Ended { phase: RunPhase::Error, message, at: self.now }),
         }
+    }
+
+    /// What is said of an argument that could never have a value. Admission refuses it; a manifest that was let in
+    /// without being asked for it fails as one that is wrong, not as one the house could not serve.
+    fn unsupplied(&self) -> Option<String> {
+        let parameters = &self.run.program.workflow.spec.arguments.parameters;
+        let lacks = |one: &&Parameter| one.value.is_none() && one.value_from.is_none() && one.default.is_none();
+        let name = &parameters.iter().find(lacks)?.name;
+        Some(format!("invalid spec: spec.arguments.{name}.value or spec.arguments.{name}.valueFrom is required"))
     }
 
     fn global_parameters(&self) -> Result<Vec<(String, String)>, String> {
@@ -141,11 +153,7 @@ impl Turn<'_> {
         for parameter in &spec.arguments.parameters {
             if !hook.arguments.parameters.iter().any(|own| own.name == parameter.name) {
                 let value = self.run.state.parameters.get(&parameter.name).map(|value| value.as_str().into());
-                hook.arguments.parameters.push(octoflow_model::argo::template::Parameter {
-                    name: parameter.name.clone(),
-                    value,
-                    ..Default::default()
-                });
+                hook.arguments.parameters.push(Parameter { name: parameter.name.clone(), value, ..Default::default() });
             }
         }
         let birth = self.run_birth(".onExit".to_owned(), Role::Exit);

@@ -13,10 +13,13 @@ use octoflow_model::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{task::secret, turn::Turn};
-use crate::expr::{
-    self, encode,
-    lang::{self, Env},
+use super::{task::keyed, turn::Turn};
+use crate::{
+    engine::Keyed,
+    expr::{
+        self, encode,
+        lang::{self, Env},
+    },
 };
 
 /// How long an exchange may take when its template does not say.
@@ -45,7 +48,9 @@ impl Turn<'_> {
     fn header(&self, header: &HttpHeader) -> Result<Option<EnvValue>, String> {
         let from = header.value_from.as_ref().and_then(|from| from.secret_key_ref.as_ref());
         match (from, &header.value) {
-            (Some(from), _) => Ok(secret(self.world, &self.run.state.namespace, from)?.map(EnvValue::Secret)),
+            (Some(from), _) => {
+                Ok(keyed(self.world, Keyed::Secret, &self.run.state.namespace, from)?.map(EnvValue::Secret))
+            }
             (None, value) => Ok(Some(EnvValue::Plain(value.as_ref().map(|value| value.0.clone()).unwrap_or_default()))),
         }
     }

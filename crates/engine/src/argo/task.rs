@@ -17,7 +17,7 @@ mod pod;
 mod quantity;
 mod volumes;
 
-pub(super) use environment::{keyed, secret};
+pub(super) use environment::keyed;
 pub(super) use patch::flaw as patch_flaw;
 pub(super) use quantity::{resources, thousandths};
 

@@ -7,7 +7,6 @@ use octoflow_model::Order;
 
 use crate::{
     answer::{Script, exit, never},
-    check::check,
     play::{Play, ROOMY, RUN},
 };
 
@@ -33,22 +32,6 @@ templates:
   suspend: {{{duration}}}
   outputs: {{parameters: [{{name: message, valueFrom: {{supplied: {{}}{default}}}}}]}}"
     )
-}
-
-#[test]
-fn g01_a_suspension_that_ends_without_a_value_fails() {
-    let done = Play::new(&asking("duration: 5s", "")).finish();
-    assert_eq!((done.phase(), done.node_phase("ask")), ("Failed", "Failed"));
-    let message = "raw output parameter 'message' has not been set and does not have a default value";
-    assert!(done.node_message("ask").contains(message));
-}
-
-#[test]
-fn g02_a_suspension_that_ends_takes_its_default() {
-    let done = Play::new(&asking("duration: 5", ", default: silence")).finish();
-    assert_eq!((done.phase(), done.said("tell")), ("Succeeded", "silence"));
-    assert_eq!(done.status()["progress"], "2/2");
-    assert_eq!(done.started_at("w[1].tell").as_secs(), 5);
 }
 
 #[test]
@@ -97,18 +80,6 @@ templates:
   dag: {tasks: [{name: A, template: ok, onExit: ok}, {name: B, template: ok, depends: A || A.Failed}]}";
 
 #[test]
-fn g05_stopping_runs_the_exit_handlers() {
-    let mut play = Play::with(STOPPABLE, Script::default().on("A", never()));
-    play.advance(second());
-    play.command(Command::Stop).unwrap();
-    let done = play.finish();
-    assert_eq!((done.phase(), done.message()), ("Failed", "Stopped with strategy 'Stop'"));
-    assert_eq!(done.node_phase("A"), "Failed");
-    assert_eq!(done.node_message("A"), "workflow shutdown with strategy:  Stop");
-    assert_eq!((done.node_phase("A.onExit"), done.node_phase("w.onExit")), ("Succeeded", "Succeeded"));
-}
-
-#[test]
 fn g06_terminating_runs_no_exit_handler() {
     let mut play = Play::with(STOPPABLE, Script::default().on("A", never()));
     play.advance(second());
@@ -117,39 +88,6 @@ fn g06_terminating_runs_no_exit_handler() {
     let done = play.finish();
     assert_eq!((done.phase(), done.message()), ("Failed", "Stopped with strategy 'Terminate'"));
     assert_eq!(done.count(), 2, "{:?}", done.phases());
-}
-
-#[test]
-fn g07_after_stopping_no_later_task_gets_a_node() {
-    let mut play = Play::with(STOPPABLE, Script::default().on("A", never()));
-    play.advance(second());
-    play.command(Command::Stop).unwrap();
-    assert!(play.finish().find("B").is_none());
-    let spec = "templates: [{name: main, steps: [[{name: a, template: ok}], [{name: b, template: ok}]]}]";
-    let mut play = Play::with(spec, Script::default().on("a", never()));
-    play.advance(second());
-    play.command(Command::Stop).unwrap();
-    let done = play.finish();
-    assert!(done.find("b").is_none() && done.find("w[1]").is_none());
-    assert_eq!(done.node_phase("w"), "Failed");
-}
-
-#[test]
-fn g09_terminating_during_the_exit_handler_ends_it() {
-    let spec = "
-onExit: handler
-templates:
-- {name: main, steps: [[{name: a, template: ok}]]}
-- {name: handler, steps: [[{name: h, template: ok}], [{name: k, template: ok}]]}";
-    let mut play = Play::with(spec, Script::default().on("h", never()));
-    play.advance(Duration::from_secs(5));
-    play.command(Command::Terminate).unwrap();
-    let done = play.finish();
-    assert_eq!(done.phase(), "Failed");
-    assert_eq!(done.node_phase("w"), "Succeeded");
-    for name in ["w.onExit", "w.onExit[0]", "w.onExit[0].h"] {
-        assert_eq!(done.node_phase(name), "Failed", "{name}");
-    }
 }
 
 #[test]
@@ -189,58 +127,6 @@ fn a_task_told_to_stop_is_told_again_after_a_restart() {
 }
 
 #[test]
-fn g10_a_suspended_node_fails_at_the_workflows_deadline() {
-    check(
-        "
-activeDeadlineSeconds: 10
-templates: [{name: main, steps: [[{name: a, template: wait}]]}]
----
-phase: Failed
-nodes: {a: Failed}
-messages: {a: Step exceeded its deadline}",
-    );
-}
-
-#[test]
-fn g11_a_templates_deadline_may_come_from_an_input() {
-    let done = check(
-        "
-arguments: {parameters: [{name: ads, value: 5}]}
-templates:
-- name: main
-  inputs: {parameters: [{name: ads}]}
-  activeDeadlineSeconds: '{{inputs.parameters.ads}}'
-  container: {image: i, command: [c]}
----
-answers: {main: {after: 10}}
-phase: Failed
-message: Pod was active on the node longer than the specified deadline",
-    );
-    assert_eq!(done.node("w")["finishedAt"], "2023-11-14T22:13:25Z");
-}
-
-#[test]
-fn g12_timeouts_from_inputs_end_each_step_in_its_time() {
-    let spec = "
-templates:
-- name: main
-  steps:
-  - - name: a
-      template: slow
-      arguments: {parameters: [{name: t, value: '{{item}}s'}]}
-      withItems: [5, 10, 15]
-- name: slow
-  inputs: {parameters: [{name: t}]}
-  timeout: '{{inputs.parameters.t}}'
-  container: {image: i, command: [c]}";
-    let play = Play::with(spec, Script::default().on("slow", exit(0).after(30)));
-    let done = play.finish();
-    assert_eq!(done.phase(), "Failed");
-    assert!(["a(0:5)", "a(1:10)", "a(2:15)"].iter().all(|name| done.node_phase(name) == "Failed"));
-    assert_eq!(done.node("a(2:15)")["finishedAt"], "2023-11-14T22:13:35Z");
-}
-
-#[test]
 fn a_task_that_waits_longer_than_its_timeout_fails_without_running() {
     let spec = "
 templates:
@@ -251,38 +137,6 @@ templates:
     let done = Play::prepared(crate::text::manifest(spec), script, one, &[]).finish();
     assert_eq!((done.node_phase("b"), done.node_message("b")), ("Failed", "timeout"));
     assert_eq!(done.started(), ["w[0].a"]);
-}
-
-#[test]
-fn g13_a_signal_is_told_as_a_shell_would() {
-    for (signal, code) in [(15, 143), (9, 137)] {
-        let spec = "templates: [{name: main, container: {image: i, command: [c]}}]";
-        let killed = crate::answer::Answer::ends(crate::answer::Ending::Signal(signal));
-        let done = Play::with(spec, Script::default().on("main", killed)).finish();
-        assert_eq!((done.phase(), done.message()), ("Failed", format!("main: Error (exit code {code})").as_str()));
-        assert_eq!(done.node("w")["outputs"]["exitCode"], code.to_string());
-    }
-}
-
-#[test]
-fn g14_a_command_that_is_not_there_fails_and_says_so() {
-    check(
-        "
-templates: [{name: main, container: {image: i, command: [nonesuch]}}]
----
-answers: {main: {notStarted: 'exec: \"nonesuch\": executable file not found in $PATH'}}
-phase: Failed
-messages: {w: executable file not found}",
-    );
-}
-
-#[test]
-fn g15_a_finished_run_cannot_be_stopped() {
-    let mut play = Play::new("templates: [{name: main, container: {image: i, command: [c]}}]");
-    play.advance(Duration::from_secs(5));
-    assert!(play.over());
-    assert_eq!(play.command(Command::Stop).unwrap_err().to_string(), "cannot shutdown a completed workflow: w");
-    assert_eq!(play.command(Command::Terminate).unwrap_err().to_string(), "cannot shutdown a completed workflow: w");
 }
 
 #[test]

@@ -10,38 +10,6 @@ use crate::{
 };
 
 #[test]
-fn i01_an_argument_without_a_value_ends_the_run_at_once() {
-    let spec =
-        "{arguments: {parameters: [{name: missing}]}, templates: [{name: main, container: {image: i, command: [c]}}]}";
-    let done = Play::unchecked(manifest(spec), Script::default()).done();
-    assert!(done.message().contains("spec.arguments.missing.value or spec.arguments.missing.valueFrom is required"));
-    assert_eq!(done.count(), 0);
-}
-
-fn overridden(argument: &str, input: &str) -> String {
-    let spec = format!(
-        "
-templates:
-- {{name: main, steps: [[{{name: a, template: t, arguments: {{parameters: [{{name: m, {argument}}}]}}}}]]}}
-- name: t
-  inputs: {{parameters: [{{name: m, {input}}}]}}
-  container: {{image: i, command: [c], args: ['{{{{inputs.parameters.m}}}}']}}"
-    );
-    let maps = [("cm", "one", "first"), ("cm", "two", "second")];
-    let done = Play::prepared(manifest(&spec), Script::default(), ROOMY, &maps).finish();
-    done.said("a").to_owned()
-}
-
-#[test]
-fn i02_what_the_call_passes_wins_over_what_the_template_has() {
-    let from = |key: &str| format!("valueFrom: {{configMapKeyRef: {{name: cm, key: {key}}}}}");
-    assert_eq!(overridden("value: mine", &from("one")), "mine");
-    assert_eq!(overridden(&from("two"), "value: its"), "second");
-    assert_eq!(overridden("value: mine", "value: its"), "mine");
-    assert_eq!(overridden(&from("two"), &from("one")), "second");
-}
-
-#[test]
 fn i03_a_config_map_may_be_named_by_variables_and_have_a_default() {
     let spec = |name: &str, rest: &str| {
         format!(
@@ -63,21 +31,6 @@ templates:
   inputs: {parameters: [{name: m, valueFrom: {configMapKeyRef: {name: '{{workflow.parameters.cm}}', key: one}}}]}
   container: {image: i, command: [c], args: ['{{inputs.parameters.m}}']}";
     assert_eq!(play(local).finish().said("w"), "first");
-}
-
-#[test]
-fn i04_all_inputs_are_one_json_list() {
-    let done = check(
-        "
-arguments: {parameters: [{name: a, value: '1'}, {name: b, value: x\"q}]}
-templates:
-- name: main
-  inputs: {parameters: [{name: a}, {name: b}]}
-  container: {image: i, command: [c], args: ['{{inputs.parameters}}']}
----
-phase: Succeeded",
-    );
-    assert_eq!(done.said("w"), r#"[{"name":"a","value":"1"},{"name":"b","value":"x\"q"}]"#);
 }
 
 #[test]
@@ -110,24 +63,6 @@ phase: Succeeded",
 }
 
 #[test]
-fn i06_sequences_count_up_and_down_and_print_by_format() {
-    let items = |sequence: &str| -> Vec<String> {
-        let spec = format!(
-            "templates: [{{name: main, steps: [[{{name: a, template: echo, withSequence: {sequence}, arguments: {{parameters: [{{name: m, value: '{{{{item}}}}'}}]}}}}]]}}]"
-        );
-        let done = Play::new(&spec).finish();
-        assert_eq!(done.phase(), "Succeeded");
-        done.starts.iter().map(|(_, name)| done.said(name).to_owned()).collect()
-    };
-    assert_eq!(items("{count: 10}").join(" "), "0 1 2 3 4 5 6 7 8 9");
-    assert_eq!(items("{start: 101, count: 3}").join(" "), "101 102 103");
-    assert_eq!(items("{start: 53, end: 50}").join(" "), "53 52 51 50");
-    assert_eq!(items("{count: 0}").len(), 0);
-    assert_eq!(items("{start: 8, end: 8}").join(" "), "8");
-    assert_eq!(items("{start: 9, end: 10, format: testuser%02X}").join(" "), "testuser09 testuser0A");
-}
-
-#[test]
 fn i07_the_workflow_and_the_node_can_be_named() {
     check(
         "
@@ -142,78 +77,6 @@ templates:
 ---
 phase: Succeeded
 said: {a: 'main w[0].a 2024-01-01T00:00:00Z w u-1 a 2023'}",
-    );
-}
-
-#[test]
-fn i09_tasks_may_be_called_like_functions() {
-    check(
-        "
-templates:
-- name: main
-  dag:
-    tasks:
-    - {name: join, template: make, arguments: {parameters: [{name: m, value: j}]}}
-    - {name: map, template: make, arguments: {parameters: [{name: m, value: mm}]}}
-    - name: use
-      depends: join && map
-      template: echo
-      arguments: {parameters: [{name: m, value: \"{{tasks.join.outputs.parameters.p}} {{=tasks.map.outputs.parameters.p}} {{=tasks['join'].outputs.parameters.p}}\"}]}
----
-phase: Succeeded
-said: {use: j mm j}",
-    );
-}
-
-#[test]
-fn i10_an_item_can_stand_in_an_expression() {
-    check(
-        "
-templates:
-- name: main
-  steps:
-  - [{name: a, template: echo, withItems: [' x '], arguments: {parameters: [{name: m, value: '{{=sprig.trim(item)}}'}]}}]
-  - [{name: b, template: echo, withItems: [{k: v}], arguments: {parameters: [{name: m, value: '{{=item.k}} {{item.k}}'}]}}]
----
-phase: Succeeded
-said: {'a(0: x )': x, 'b(0:k:v)': v v}",
-    );
-}
-
-#[test]
-fn i11_endless_recursion_is_ended_with_a_word_about_it() {
-    let spec = "templates: [{name: main, dag: {tasks: [{name: A, template: main}]}}]";
-    let done = Play::unchecked(manifest(spec), Script::default()).done();
-    assert_eq!(done.phase(), "Error");
-    let deepest = format!("w{}", ".A".repeat(100));
-    assert!(done.node_message(&deepest).contains("Maximum recursion depth exceeded"));
-    assert_eq!(done.count(), 101);
-}
-
-#[test]
-fn i12_a_missing_output_file_takes_the_default_and_an_empty_one_is_empty() {
-    let done = check(
-        "
-templates:
-- name: main
-  container: {image: i, command: [c]}
-  outputs:
-    parameters:
-    - {name: gone, valueFrom: {path: /tmp/gone, default: d}}
-    - {name: empty, valueFrom: {path: /tmp/empty, default: d}}
----
-answers: {main: {parameters: {gone: null, empty: ''}}}
-phase: Succeeded",
-    );
-    assert_eq!((done.output("w", "gone"), done.output("w", "empty")), ("d", ""));
-    check(
-        "
-templates:
-- {name: main, container: {image: i, command: [c]}, outputs: {parameters: [{name: gone, valueFrom: {path: /tmp/gone}}]}}
----
-answers: {main: {parameters: {gone: null}}}
-phase: Error
-messages: {w: /tmp/gone}",
     );
 }
 

@@ -1,6 +1,6 @@
 //! F: exit handlers.
 
-use crate::{answer::Script, check::check, play::Play, text::manifest};
+use crate::check::check;
 
 #[test]
 fn f01_the_exit_handler_runs_after_a_failure_and_knows_of_it() {
@@ -15,118 +15,6 @@ phase: Failed
 nodes: {w.onExit: Succeeded}
 said: {w.onExit: Failed Failed}",
     );
-}
-
-#[test]
-fn f02_a_failed_exit_handler_spoils_a_success_and_nothing_else() {
-    check(
-        "
-onExit: fail
-templates: [{name: main, container: {image: i, command: [c]}}]
----
-phase: Failed
-message: main: Error (exit code 1)
-nodes: {w: Succeeded, w.onExit: Failed}"
-            .replace("message: main: Error (exit code 1)", "message: 'main: Error (exit code 1)'")
-            .as_str(),
-    );
-    check(
-        "
-onExit: ok
-templates: [{name: main, container: {image: i, command: [c]}}]
----
-answers: {main: {surroundings: disk}, w.onExit: 1}
-phase: Error
-message: disk",
-    );
-}
-
-#[test]
-fn f03_a_missing_exit_handler_is_an_error_at_run_time() {
-    let spec = "{onExit: nowhere, templates: [{name: main, container: {image: i, command: [c]}}]}";
-    let done = Play::unchecked(manifest(spec), Script::default()).finish();
-    assert_eq!(done.phase(), "Error");
-    assert!(done.message().contains("error in exit template execution"), "{}", done.message());
-    assert!(done.message().contains("template name 'nowhere' undefined"), "{}", done.message());
-}
-
-#[test]
-fn f04_a_missing_entrypoint_is_an_error_at_run_time() {
-    let done = Play::unchecked(manifest("{entrypoint: nowhere}"), Script::default()).done();
-    assert_eq!(done.phase(), "Error");
-    assert!(done.message().starts_with("error in entry template execution"), "{}", done.message());
-}
-
-#[test]
-fn f05_a_skipped_step_has_no_exit_handler() {
-    check(
-        "
-templates:
-- name: main
-  steps: [[{name: a, template: ok, when: 'false', onExit: ok}], [{name: b, template: d}]]
-- {name: d, dag: {tasks: [{name: c, template: ok, when: 'false', onExit: ok}, {name: o, template: ok, depends: c.Failed, onExit: ok}]}}
----
-phase: Succeeded
-nodes: {a: Skipped, c: Skipped, o: Omitted}
-absent: [a.onExit, c.onExit, o.onExit]",
-    );
-}
-
-#[test]
-fn f06_a_handler_that_asks_for_an_output_never_written_does_not_hang_the_run() {
-    check(
-        "
-templates:
-- name: main
-  steps:
-  - - name: a
-      template: make
-      hooks: {exit: {template: echo, arguments: {parameters: [{name: m, value: '{{steps.a.outputs.parameters.p}}'}]}}}
----
-answers: {a: {exit: 1, parameters: {p: null}}}
-phase: Failed
-nodes: {a: Failed, a.onExit: Error}",
-    );
-}
-
-#[test]
-fn f12_the_exit_handler_runs_after_the_deadline() {
-    check(
-        "
-onExit: ok
-activeDeadlineSeconds: 5
-templates: [{name: main, steps: [[{name: a, template: ok}], [{name: b, template: ok}]]}]
----
-answers: {a: {never: true}, w.onExit: {after: 60}}
-phase: Failed
-nodes: {a: Failed, w.onExit: Succeeded}
-messages: {a: Step exceeded its deadline}
-absent: [b]",
-    );
-}
-
-#[test]
-fn f14_failures_are_told_to_the_exit_handler() {
-    let done = check(
-        "
-onExit: handler
-templates:
-- {name: main, steps: [[{name: a, template: fail}, {name: b, template: ok}]]}
-- {name: handler, container: {image: i, command: [c], args: ['{{workflow.failures}}']}}
----
-phase: Failed",
-    );
-    // The list is quoted, so that it can stand inside a JSON or shell text.
-    let list: String = serde_json::from_str(done.said("w.onExit")).unwrap();
-    let list: serde_json::Value = serde_json::from_str(&list).unwrap();
-    let failure = &list[0];
-    assert_eq!(list.as_array().unwrap().len(), 1);
-    assert_eq!(failure["displayName"], "a");
-    assert_eq!(failure["message"], "main: Error (exit code 1)");
-    assert_eq!(failure["templateName"], "fail");
-    assert_eq!(failure["phase"], "Failed");
-    assert_eq!(failure["podName"], done.tasks["w[0].a"].name);
-    assert!(failure["finishedAt"].is_string());
 }
 
 #[test]

@@ -2,45 +2,9 @@
 
 use crate::{
     answer::{Script, exit},
-    check::check,
     play::{Play, ROOMY},
     text::manifest,
 };
-
-#[test]
-fn h07_a_workflow_limit_of_one_is_one_pod_at_a_time() {
-    let done = check(
-        "
-parallelism: 1
-templates:
-- name: main
-  steps:
-  - - {name: a, template: ok, withItems: [1, 2, 3]}
-    - {name: b, template: d}
-    - {name: c, template: flaky}
-- {name: d, dag: {tasks: [{name: x, template: ok}, {name: z, template: ok}]}}
-- {name: flaky, retryStrategy: {limit: 2}, container: {image: i, command: [c]}}
----
-answers: {c(0): 1}
-phase: Succeeded
-nodes: {x: Succeeded, z: Succeeded, c(1): Succeeded}",
-    );
-    assert_eq!(done.crowd, 1);
-    assert_eq!(done.starts.len(), 7);
-}
-
-#[test]
-fn h08_a_templates_limit_counts_its_direct_children_only() {
-    let spec = "
-templates:
-- name: main
-  parallelism: 2
-  steps:
-  - [{name: a, template: inner, withItems: [1, 2, 3]}]
-- {name: inner, steps: [[{name: x, template: ok, withItems: [1, 2, 3, 4]}]]}";
-    let done = Play::new(spec).finish();
-    assert_eq!((done.phase(), done.crowd, done.starts.len()), ("Succeeded", 8, 12));
-}
 
 #[test]
 fn a_templates_limit_may_come_from_an_input() {

@@ -45,16 +45,6 @@ fn j01_j02_f15_a_workflow_runs_what_its_template_says_with_its_own_arguments() {
 }
 
 #[test]
-fn j01_a_cluster_template_has_its_own_label() {
-    let mut lib = submittable();
-    lib["kind"] = json!("ClusterWorkflowTemplate");
-    let own = workflow(json!({"workflowTemplateRef": {"name": "lib", "clusterScope": true}}));
-    let done = played(vec![lib], own);
-    assert_eq!(done.phase(), "Succeeded");
-    assert_eq!(done.object["metadata"]["labels"]["workflows.argoproj.io/cluster-workflow-template"], "lib");
-}
-
-#[test]
 fn nodes_of_referenced_templates_say_so_and_names_in_them_mean_their_neighbours() {
     let lib = library(
         "WorkflowTemplate",

@@ -1,6 +1,8 @@
 //! `octoflow lint FILE|DIR|-…`: everything that is wrong with manifests, told at once, without running or storing
 //! anything. What is found is data and goes to standard output; the verdict is talk unless it is all there is to read.
 
+use std::collections::HashSet;
+
 use anyhow::Result;
 use octoflow_engine::argo::{
     admit::unused,
@@ -39,6 +41,7 @@ pub(crate) fn lint(args: &Lint, output: &Output) -> Result<Exit> {
     }
     let around = Around::new(ours.iter().map(|one| &one.value), None);
     problems.extend(wanted.iter().flat_map(|one| judge(one, &around)));
+    without_echoes(&mut problems);
     if args.strict {
         problems.extend(wanted.iter().flat_map(|one| unused(&one.value).into_iter().map(|found| one.locate(found))));
         problems.0.iter_mut().for_each(|problem| problem.severity = Severity::Error);
@@ -46,6 +49,20 @@ pub(crate) fn lint(args: &Lint, output: &Output) -> Result<Exit> {
     // The order of the arguments does not matter to what is found, nor to how it is told.
     problems.0.sort_by(|one, other| place(one).cmp(&place(other)));
     tell(&problems, args.output, output)
+}
+
+/// A mistake in a template that was judged itself need not be told again by everybody who refers to it.
+fn without_echoes(problems: &mut Problems) {
+    let key = |problem: &Problem, message: &str| (problem.code, message.to_owned());
+    let told: HashSet<(&str, String)> = problems.iter().map(|problem| key(problem, &problem.message)).collect();
+    problems.0.retain(|problem| {
+        let echo = ["in WorkflowTemplate '", "in ClusterWorkflowTemplate '"].iter().find_map(|kind| {
+            let (name, message) = problem.message.strip_prefix(kind)?.split_once("': ")?;
+            // A caller calls a template by the name of its object too.
+            Some(message.replace(&format!("templates.{name}/"), "templates."))
+        });
+        echo.is_none_or(|message| !told.contains(&key(problem, &message)))
+    });
 }
 
 fn tell(problems: &Problems, telling: Telling, output: &Output) -> Result<Exit> {

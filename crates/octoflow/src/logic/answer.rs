@@ -6,17 +6,21 @@ use std::{collections::BTreeMap, time::Duration};
 use octoflow_model::{
     AttemptId, Report, Task, Time,
     order::{Collected, End, Exit, Found},
-    pod::{Member, MemberEnd, Part},
+    request,
     task::StoredArtifact,
 };
 
-use super::sheet::Spot;
+use super::{
+    crew::{Crew, Role},
+    reply::{self, Reply},
+    sheet::Spot,
+};
 use crate::{names, span};
 
 /// The path scripts are laid down at.
 const SCRIPT: &str = "/argo/staging/script";
 /// The polite signal.
-const TERMINATED: i32 = 15;
+pub(super) const TERMINATED: i32 = 15;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Ending {
@@ -37,6 +41,12 @@ pub(crate) struct Answer {
     parameters: BTreeMap<String, String>,
     artifacts: BTreeMap<String, String>,
     missing: Vec<String>,
+    /// What its containers do, when it has several.
+    roles: BTreeMap<String, Role>,
+    /// What is answered to a task that asks.
+    reply: Option<Reply>,
+    /// What it tells of its progress, and when.
+    pub progress: Vec<(Duration, (u32, u32))>,
 }
 
 /// What is known of a task when it starts.
@@ -46,6 +56,8 @@ pub(crate) struct Given<'a> {
     pub node: &'a str,
     pub display: &'a str,
     pub template: &'a str,
+    /// It serves others and never ends by itself.
+    pub daemon: bool,
     pub attempt: usize,
     pub call: usize,
     pub parameters: BTreeMap<String, String>,
@@ -86,6 +98,9 @@ impl Answer {
             parameters: BTreeMap::new(),
             artifacts: BTreeMap::new(),
             missing: Vec::new(),
+            roles: BTreeMap::new(),
+            reply: None,
+            progress: Vec::new(),
         }
     }
 
@@ -117,7 +132,53 @@ impl Answer {
             parameters: fill_all("parameters")?,
             artifacts: fill_all("artifacts")?,
             missing: get("missing").map(|spot| spot.texts()).unwrap_or_default(),
+            reply: match reply::of(own, &fill)? {
+                Some(reply) => Some(reply),
+                None => reply::of(shared, &fill)?,
+            },
+            roles: shared
+                .entries_of("containers")
+                .chain(own.entries_of("containers"))
+                .map(|(name, spot)| (name.to_owned(), Role::of(&spot)))
+                .collect(),
+            progress: get("progress")
+                .into_iter()
+                .flat_map(|spot| spot.items())
+                .filter_map(|spot| said(&spot))
+                .collect(),
         })
+    }
+
+    /// A daemon serves until it is told to end, unless its stub says how it ends.
+    #[must_use]
+    pub(crate) fn of_daemon(mut self, said: bool) -> Self {
+        if !said {
+            self.ending = Ending::Never;
+        }
+        self
+    }
+
+    /// What is answered to a task that asks, unless its stub has it end as a process would.
+    fn reply(&self, task: &Task, told: bool) -> Option<request::Answer> {
+        let request = task.call.as_deref()?;
+        if told {
+            return Some(request::Answer::Stopped);
+        }
+        match (&self.reply, &self.ending) {
+            (Some(reply), _) => Some(reply.answer()),
+            (None, Ending::Exit(Exit::Code(0))) => reply::plain(request, self.result.as_deref().unwrap_or_default()),
+            (None, _) => None,
+        }
+    }
+
+    /// How its containers live, when it has several and gets so far.
+    pub(crate) fn crew(&self, task: &Task) -> Option<Crew> {
+        let pod = task.pod.as_deref().filter(|_| self.runs())?;
+        let exit = match &self.ending {
+            Ending::Exit(exit) => Some(exit),
+            Ending::Lost(_) | Ending::Never => None,
+        };
+        Some(Crew::of(pod, &self.roles, exit, self.after))
     }
 
     /// Whether the main process begins to run.
@@ -135,17 +196,24 @@ impl Answer {
         task: &Task,
         shelf: &mut Shelf,
     ) -> Report {
-        let exit = match (told, &self.ending) {
+        if let Some(answer) = self.reply(task, told.is_some()) {
+            return Report::Answered { attempt, at, answer: Box::new(answer) };
+        }
+        let crew = self.crew(task);
+        let natural = crew.as_ref().and_then(|crew| Some(crew.end()?.1));
+        let exit = match (told.or(natural), &self.ending) {
             (Some(exit), _) => exit,
             (None, Ending::Exit(exit)) => exit.clone(),
             (None, Ending::Lost(why)) => return Report::Lost { attempt, at, why: why.clone() },
             (None, Ending::Never) => unreachable!("what never ends is only over when it is told to"),
         };
-        Report::Ended { attempt, at, end: Box::new(self.end(exit, started, at, task, shelf)) }
+        let members = crew.zip(started).map(|(crew, started)| crew.ends(started, at)).unwrap_or_default();
+        let end = End { members, ..self.end(exit, started, task, shelf) };
+        Report::Ended { attempt, at, end: Box::new(end) }
     }
 
     /// What is found when the task is over. One that ends well leaves everything it promised, empty unless it is said.
-    fn end(&self, exit: Exit, started: Option<Time>, at: Time, task: &Task, shelf: &mut Shelf) -> End {
+    fn end(&self, exit: Exit, started: Option<Time>, task: &Task, shelf: &mut Shelf) -> End {
         let well = exit == Exit::Code(0);
         let text = |named: &BTreeMap<String, String>, name: &String| {
             let said = named.get(name).cloned().or_else(|| well.then(String::new));
@@ -174,9 +242,18 @@ impl Answer {
             log: None,
             fetched: Vec::new(),
         };
-        let members = members(task, &exit, started, at);
-        End { exit, started, collected, log_truncated: false, members }
+        End { exit, started, collected, log_truncated: false, members: Vec::new() }
     }
+}
+
+/// Whether a stub says how its tasks end.
+pub(super) fn says_ending(spot: &Spot<'_>) -> bool {
+    ending(spot).is_some()
+}
+
+fn said(progress: &Spot<'_>) -> Option<(Duration, (u32, u32))> {
+    let after = progress.text_of("after").and_then(|text| span::parse(&text).ok()).unwrap_or_default();
+    Some((after, super::notation::progress(&progress.text_of("is")?)?))
 }
 
 fn ending(spot: &Spot<'_>) -> Option<Ending> {
@@ -189,7 +266,7 @@ fn ending(spot: &Spot<'_>) -> Option<Ending> {
     exit_of(spot).map(Ending::Exit)
 }
 
-fn exit_of(spot: &Spot<'_>) -> Option<Exit> {
+pub(super) fn exit_of(spot: &Spot<'_>) -> Option<Exit> {
     let number = |key: &str| spot.get(key).and_then(|spot| i32::try_from(spot.value.as_i64()?).ok());
     number("exit")
         .map(Exit::Code)
@@ -285,21 +362,4 @@ fn look_up(name: &str, given: &Given<'_>) -> Result<String, String> {
 pub(crate) fn source(task: &Task) -> Option<String> {
     let file = task.files.iter().find(|file| file.path == SCRIPT)?;
     Some(String::from_utf8_lossy(&file.contents).into_owned())
-}
-
-/// How the containers of a task ended that has several: the main ones as the task did, the others as they should.
-fn members(task: &Task, exit: &Exit, started: Option<Time>, at: Time) -> Vec<MemberEnd> {
-    let Some(started) = started else { return Vec::new() };
-    let members = task.pod.iter().flat_map(|pod| &pod.members);
-    let end = |member: &Member| MemberEnd {
-        name: member.container.name.clone(),
-        started: Some(started),
-        ended: Some(at),
-        exit: Some(match member.part {
-            Part::Init => Exit::Code(0),
-            Part::Main => exit.clone(),
-            Part::Sidecar => Exit::Signal(libc::SIGTERM),
-        }),
-    };
-    members.map(end).collect()
 }

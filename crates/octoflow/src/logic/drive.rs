@@ -1,31 +1,33 @@
 //! Plays workflows against stubs: orders to start are answered from the case, timers move the virtual clock, and
 //! nothing else does. The engine cannot tell this from a machine that takes no time.
 
+mod flight;
+mod restart;
+
 use std::{
     collections::{BTreeMap, HashMap},
     time::Duration,
 };
 
 use octoflow_control::keyed::KeyedObject;
-use octoflow_engine::{Command, Engine, Input, Outcome, argo::refer, engine::fold, schedule::Capacity};
+use octoflow_engine::{Command, Engine, Input, Outcome, engine::fold, schedule::Capacity};
 use octoflow_model::{
-    AttemptId, Fact, Order, Report, RunId, Task, Time,
-    fact::{ArtifactValue, Known, Role, Submission},
+    AttemptId, Fact, Report, RunId, Task, Time,
+    fact::{Known, Submission},
     order::Exit,
 };
 
 use super::{
-    answer::{Answer, Ending, Given, Shelf},
+    answer::{Answer, Shelf},
+    guard,
     sheet::Spot,
     snapshot::Snapshot,
-    stub::{Fault, Stubs},
+    stub::Stubs,
     subject::Entry,
 };
 
 /// More events than any test should need; a workflow that goes on for ever is noticed by it.
 pub(crate) const MOST_EVENTS: usize = 200_000;
-/// The final signal.
-const KILLED: i32 = 9;
 
 /// What is played.
 pub(crate) struct Scene<'a> {
@@ -79,6 +81,8 @@ pub(crate) struct Played<'a> {
     /// When nodes begin and end, in the order of what was decided.
     pub lives: HashMap<(usize, usize), Life>,
     pub shelf: Shelf,
+    /// As Prometheus reads them.
+    pub metrics: String,
     /// What was said to each deed, by its place in the list: refusals.
     pub refusals: Vec<Option<String>>,
     pub faults: Vec<(Option<Spot<'a>>, String)>,
@@ -105,10 +109,11 @@ enum Act {
     Look,
 }
 
-#[derive(Clone, Copy)]
 enum Event {
     Runs(AttemptId),
     Lands(AttemptId),
+    /// It tells of itself while it runs.
+    Tells(Report),
 }
 
 struct Flight {
@@ -155,6 +160,7 @@ impl<'a> Stage<'a> {
             crowd: 0,
             lives: HashMap::new(),
             shelf: Shelf::default(),
+            metrics: String::new(),
             refusals: vec![None; scene.deeds.len()],
             faults: Vec::new(),
         };
@@ -212,13 +218,11 @@ impl<'a> Stage<'a> {
     }
 
     fn event(&mut self) {
-        let due =
-            self.queue.first_key_value().filter(|((at, _), _)| *at <= self.now).map(|(key, event)| (*key, *event));
-        let Some((key, event)) = due else {
+        let due = self.queue.first_key_value().is_some_and(|((at, _), _)| *at <= self.now);
+        let Some((_, event)) = due.then(|| self.queue.pop_first()).flatten() else {
             self.input(Input::Tick);
             return;
         };
-        self.queue.remove(&key);
         match event {
             Event::Runs(attempt) => {
                 if let Some(flight) = self.flights.get_mut(&attempt) {
@@ -227,6 +231,11 @@ impl<'a> Stage<'a> {
                 }
             }
             Event::Lands(attempt) => self.land(attempt),
+            Event::Tells(report) => {
+                if self.flights.contains_key(&report.attempt()) {
+                    self.input(Input::Report(report));
+                }
+            }
         }
     }
 
@@ -289,18 +298,17 @@ impl<'a> Stage<'a> {
         Some(Snapshot::take(&run, &self.engine))
     }
 
-    fn land(&mut self, attempt: AttemptId) {
-        let Some(flight) = self.flights.remove(&attempt) else { return };
-        self.active[index(attempt.run)] -= 1;
-        let Flight { answer, task, started, told, .. } = flight;
-        let report = answer.report(attempt, self.now, started, told, &task, &mut self.played.shelf);
-        self.input(Input::Report(report));
-    }
-
     /// Why it was refused, if it was.
     fn input(&mut self, input: Input) -> Option<String> {
         let outcome = self.engine.handle(input, self.now);
-        self.take(outcome)
+        let refusal = self.take(outcome);
+        if guard::ON {
+            let due = self.engine.handle(Input::Tick, self.now);
+            self.take(due);
+            guard::is_settled(&mut self.engine, self.now);
+            (0..self.facts.len()).for_each(|run| guard::is_told(&self.engine, id(run), &self.facts[run]));
+        }
+        refusal
     }
 
     fn take(&mut self, outcome: Outcome) -> Option<String> {
@@ -337,140 +345,8 @@ impl<'a> Stage<'a> {
         }
     }
 
-    fn obey(&mut self, order: Order) {
-        match order {
-            Order::Start { attempt, task } => self.fly(attempt, task),
-            Order::Stop { attempt } => {
-                let Some(flight) = self.flights.get(&attempt) else { return };
-                let (after, exit) = flight.answer.stopped.clone();
-                self.end_early(attempt, after, exit);
-            }
-            Order::Kill { attempt } => self.end_early(attempt, Duration::ZERO, Exit::Signal(KILLED)),
-            Order::Forget { .. } => {}
-        }
-    }
-
-    /// Told to end, it ends then, unless it would be over before.
-    fn end_early(&mut self, attempt: AttemptId, after: Duration, exit: Exit) {
-        self.turn += 1;
-        let key = (self.now.saturating_add(after), self.turn);
-        let Some(flight) = self.flights.get_mut(&attempt) else { return };
-        if flight.lands_at.is_some_and(|(at, _)| at <= key.0) {
-            return;
-        }
-        for old in [flight.lands_at.replace(key), flight.runs_at.take()].into_iter().flatten() {
-            self.queue.remove(&old);
-        }
-        flight.told = Some(exit);
-        self.queue.insert(key, Event::Lands(attempt));
-    }
-
-    fn fly(&mut self, attempt: AttemptId, task: Box<Task>) {
-        let run = index(attempt.run);
-        let node = self.node_name(attempt);
-        let answer = match self.answer(attempt, &task) {
-            Ok(answer) => answer,
-            Err(Fault::Unstubbed) => {
-                let text = format!("no stub is for the task of node `{node}`, and `unstubbed: error` insists on one");
-                self.played.faults.push((None, text));
-                Answer::plain()
-            }
-            Err(Fault::Reference(spot, why)) => {
-                self.played.faults.push((Some(spot), why));
-                Answer::plain()
-            }
-        };
-        self.played.launches.push(Launch { run, node, at: self.now, task: task.clone() });
-        let begins = self.now.saturating_add(answer.pending);
-        let lands = begins.saturating_add(answer.after);
-        let mut plan = |at: Time, event: Event| {
-            self.turn += 1;
-            self.queue.insert((at, self.turn), event);
-            (at, self.turn)
-        };
-        let runs_at = answer.runs().then(|| plan(begins, Event::Runs(attempt)));
-        let lands_at = (!matches!(answer.ending, Ending::Never)).then(|| plan(lands, Event::Lands(attempt)));
-        self.flights.insert(attempt, Flight { answer, task, runs_at, lands_at, started: None, told: None });
-        self.active[run] += 1;
-        self.played.crowds[run] = self.played.crowds[run].max(self.active[run]);
-        self.played.crowd = self.played.crowd.max(self.flights.len());
-    }
-
-    fn node_name(&self, attempt: AttemptId) -> String {
-        let run = self.engine.run(attempt.run);
-        run.map_or_else(String::new, |run| run.state.node(attempt.task).name.to_string())
-    }
-
-    fn answer(&mut self, attempt: AttemptId, task: &Task) -> Result<Answer, Fault<'a>> {
-        let run = self.engine.run(attempt.run).expect("a task that starts belongs to an open run");
-        let state = &run.state;
-        let node = state.node(attempt.task);
-        // The attempt of a retried call may be a node far above the task that runs.
-        let mut above = Some(attempt.task);
-        let mut tries = 0;
-        let mut inputs = node.inputs.as_deref();
-        while let Some(at) = above {
-            let node = state.node(at);
-            if let Role::Attempt(number) = node.role {
-                tries = number as usize;
-                inputs = inputs.or_else(|| state.node(node.parent?).inputs.as_deref());
-                break;
-            }
-            above = node.parent;
-        }
-        let artifacts = inputs.iter().flat_map(|inputs| &inputs.artifacts).filter_map(|artifact| {
-            // What comes from elsewhere has no text here.
-            let text = if let ArtifactValue::Raw(data) = &artifact.source {
-                data
-            } else if let ArtifactValue::Stored { artifact, .. } = &artifact.source {
-                self.played.shelf.text(&artifact.digest)?
-            } else {
-                return None;
-            };
-            Some((artifact.name.clone(), text.to_owned()))
-        });
-        let given = Given {
-            task,
-            run: &state.name,
-            node: &node.name,
-            display: state.display_of(attempt.task),
-            template: node.template.as_deref().map_or("", refer::bare),
-            attempt: tries,
-            call: 0,
-            parameters: inputs.iter().flat_map(|inputs| inputs.parameters.iter().cloned()).collect(),
-            artifacts: artifacts.collect(),
-        };
-        self.scene.stubs.answer(given)
-    }
-
-    fn restart(&mut self) {
-        let before = std::mem::replace(&mut self.engine, engine(&self.scene));
-        for index in &self.put {
-            if let What::Put(object) = &self.scene.deeds[*index].what {
-                self.engine.put_keyed(object.kind, &object.namespace, &object.name, object.data.clone());
-            }
-        }
-        let begun: Vec<usize> = (0..self.facts.len()).filter(|run| !self.facts[*run].is_empty()).collect();
-        for run in &begun {
-            if let Err(why) = self.engine.restore(id(*run), self.facts[*run].iter().cloned()) {
-                self.played.faults.push((None, format!("the journal cannot be read after a restart: {why}")));
-            }
-            if let (Some(old), Some(new)) = (before.run(id(*run)), self.engine.run(id(*run))) {
-                assert!(old.state == new.state, "the journal of run {run} does not tell what became of it");
-            }
-        }
-        for run in begun {
-            let (believed, outcome) = self.engine.take_up(id(run), self.now);
-            for (attempt, task) in believed {
-                if !self.flights.contains_key(&attempt) {
-                    self.fly(attempt, task);
-                }
-            }
-            self.take(outcome);
-        }
-    }
-
     fn played(mut self) -> Played<'a> {
+        self.played.metrics = self.engine.meters().render(&self.engine.live_meters(self.now));
         for run in 0..self.scene.entries.len() {
             match self.look(run) {
                 Some(seen) => self.played.last.push(seen),

@@ -36,6 +36,11 @@ pub(crate) fn expect(expected: &Spot<'_>, played: &Played<'_>, verdict: &mut Ver
     order::check(expected, played, None, verdict);
     let most = (played.crowd, played.launches.len());
     crowd(expected, most, verdict);
+    if let Some(spot) = expected.get("metrics")
+        && let Some(wanted) = differs(&spot, &played.metrics)
+    {
+        verdict.miss(&spot, "metrics", wanted, show(&played.metrics));
+    }
     for (name, expected) in expected.entries_of("runs") {
         let Some(run) = played.names.iter().position(|known| known == name) else {
             let hint =

@@ -94,11 +94,36 @@ const ANSWER_FIELDS: &[Field] = &[
     Field::yes("artifacts", &VALUES, "The text of its output artifacts; those it does not name are empty"),
     Field::yes("missing", &TEXTS, "Outputs it does not leave"),
     Field::yes(
+        "containers",
+        &CONTAINERS,
+        "What its containers do, by name, when it has several; the others do as it does",
+    ),
+    Field::yes("http", &HTTP, "What is answered to an HTTP request; 200 and its result unless it is said"),
+    Field::yes("object", &ANY, "The object as it is after what a resource template asked for"),
+    Field::yes("keys", &TEXTS, "The keys a data template finds"),
+    Field::yes("failed", &TEXT, "What was asked for is done, and a condition of the manifest finds it bad"),
+    Field::yes("refused", &TEXT, "What was asked for cannot be done, for this reason"),
+    Field::yes("progress", &PROGRESSES, "What it tells of its progress while it runs"),
+    Field::yes(
         "stopped",
         &STOPPED,
         "What it does when it is told to end; it ends at once by signal 15 unless it is said",
     ),
 ];
+static HTTP: Shape = Shape::Object(&[&[
+    Field::yes("status", &HTTP_STATUS, "The status; 200 unless it is said"),
+    Field::yes("headers", &SCALARS, "Headers by name"),
+    Field::yes("body", &SCALAR, "The body"),
+]]);
+static HTTP_STATUS: Shape = Shape::Int { least: 100, most: 599 };
+static SCALARS: Shape = Shape::Map(&SCALAR);
+static CONTAINERS: Shape = Shape::Map(&STOPPED);
+static PROGRESSES: Shape = Shape::List(&PROGRESS);
+static PROGRESS: Shape = Shape::Object(&[&[
+    Field::yes("after", &SPAN, "How long after the task began to run"),
+    Field::yes("is", &PROGRESS_TEXT, "How far it is then, such as 50/100"),
+]]);
+static PROGRESS_TEXT: Shape = Shape::Like { noun: "a progress such as 3/4", fits: notation::is_progress };
 static EXIT_CODE: Shape = Shape::Int { least: 0, most: 255 };
 static SIGNAL: Shape = Shape::Int { least: 1, most: 64 };
 static LOG: Shape = Shape::Either(&SCALAR, &LOG_LINES);
@@ -127,6 +152,7 @@ pub(crate) static EXPECT: Shape = Shape::Object(&[
     &[
         Field::yes("rejected", &REJECTED, "Nothing runs: the manifests are refused, with these problems among others"),
         Field::yes("warnings", &WARNINGS, "The manifests are warned of with these among others; none at all for []"),
+        Field::yes("metrics", &MATCH, "The custom metrics in the end, as the text that Prometheus reads"),
         Field::yes("runs", &RUN_EXPECTS, "What must come of each run, by its name"),
     ],
 ]);
@@ -219,7 +245,14 @@ static GIVEN: Shape = Shape::Object(&[&[
     Field::yes("source", &MATCH, "The script"),
     Field::yes("workingDir", &MATCH, "The directory it works in"),
     Field::yes("files", &MATCHES, "The text of files it finds, by path"),
+    Field::yes("http", &ASKED, "The HTTP request it makes"),
     Field::yes("json", &ANY_MAP, "Any part of the task by its path"),
+]]);
+static ASKED: Shape = Shape::Object(&[&[
+    Field::yes("method", &MATCH, "The method"),
+    Field::yes("url", &MATCH, "The address"),
+    Field::yes("headers", &MATCHES, "Headers, those that are named"),
+    Field::yes("body", &MATCH, "The body"),
 ]]);
 static MATCH_LIST: Shape = Shape::List(&MATCH);
 

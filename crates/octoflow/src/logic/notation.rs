@@ -41,6 +41,15 @@ pub(crate) fn node(text: &str) -> (Option<&str>, &str) {
     }
 }
 
+pub(crate) fn is_progress(text: &str) -> Result<(), String> {
+    progress(text).map(drop).ok_or_else(|| format!("`{text}` is not a progress; write it like 3/4"))
+}
+
+pub(crate) fn progress(text: &str) -> Option<(u32, u32)> {
+    let (done, total) = text.split_once('/')?;
+    Some((done.trim().parse().ok()?, total.trim().parse().ok()?))
+}
+
 pub(crate) fn is_moment(text: &str) -> Result<(), String> {
     moment(text).map(drop)
 }

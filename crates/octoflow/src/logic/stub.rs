@@ -1,7 +1,7 @@
 //! Choosing what a task does: the first stub that fits, and which of its answers.
 
 use super::{
-    answer::{Answer, Given},
+    answer::{Answer, Given, says_ending},
     notation::like,
     sheet::Spot,
 };
@@ -29,7 +29,8 @@ impl<'a> Stubs<'a> {
 
     pub(crate) fn answer(&mut self, mut given: Given<'_>) -> Result<Answer, Fault<'a>> {
         let Some((stub, used)) = self.list.iter_mut().find(|(stub, _)| fits(stub, &given)) else {
-            return if self.strict { Err(Fault::Unstubbed) } else { Ok(Answer::plain()) };
+            let plain = if given.daemon { Answer::plain().of_daemon(false) } else { Answer::plain() };
+            return if self.strict { Err(Fault::Unstubbed) } else { Ok(plain) };
         };
         given.call = *used;
         *used += 1;
@@ -39,7 +40,9 @@ impl<'a> Stubs<'a> {
         };
         let own = nth("attempts", given.attempt).or_else(|| nth("calls", given.call));
         let own = own.unwrap_or_else(|| stub.clone());
-        Answer::of(&own, stub, &given).map_err(|(spot, why)| Fault::Reference(spot, why))
+        let answer = Answer::of(&own, stub, &given).map_err(|(spot, why)| Fault::Reference(spot, why))?;
+        let said = says_ending(&own) || says_ending(stub);
+        Ok(if given.daemon { answer.of_daemon(said) } else { answer })
     }
 }
 

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::{
     format::SUITE,
+    reply,
     sheet::{Sheet, Spot},
 };
 use crate::{exit::Failure, load};
@@ -217,7 +218,7 @@ fn stubbed(stub: &Spot<'_>, found: &mut Vec<Problem>) {
     let answers = [stub.clone()].into_iter().chain(stub.items_of("attempts")).chain(stub.items_of("calls"));
     for answer in answers {
         let endings = ["exit", "signal", "lost", "notStarted", "broken", "never"];
-        let mut said = endings.iter().filter_map(|key| Some((*key, answer.get(key)?)));
+        let mut said = endings.iter().chain(&reply::WORDS).filter_map(|key| Some((*key, answer.get(key)?)));
         if let (Some((first, _)), Some((second, spot))) = (said.next(), said.next()) {
             found.push(spot.problem(SENSELESS, format!("a task cannot end in two ways, `{first}` and `{second}`")));
         }

@@ -296,6 +296,197 @@ cases:
 }
 
 #[test]
+fn containers_of_a_task_live_beside_each_other() {
+    passes(
+        "
+workflow:
+  spec:
+    entrypoint: main
+    templates:
+    - name: main
+      steps: [[{name: s, template: set}], [{name: p, template: pod}]]
+    - name: set
+      containerSet:
+        containers:
+        - {name: a, image: i, command: [c]}
+        - {name: b, image: i, command: [c], dependencies: [a]}
+        - {name: main, image: i, command: [c], dependencies: [b]}
+    - name: pod
+      container: {image: i, command: [c]}
+      initContainers: [{name: before, image: i, command: [c]}]
+      sidecars: [{name: side, image: i, command: [c]}]
+cases:
+- name: one after the other
+  stubs:
+  - {template: set, after: 10s, containers: {b: {after: 5s}}, progress: [{after: 12s, is: 1/2}]}
+  - {template: pod, after: 1m, containers: {before: {after: 30s}}}
+  expect:
+    phase: Succeeded
+    duration: 1m55s
+    nodes:
+      s: {type: Pod, phase: Succeeded, duration: 25s, progress: 2/2}
+      '*s.*': {count: 3, phase: Succeeded, type: Container}
+      w[0].s.b: {finished: 15s}
+      p: {duration: 90s}
+    moments:
+    - {at: 13s, nodes: {'w[0].s.a': Succeeded, 'w[0].s.b': Running, 'w[0].s.main': Pending, s: {progress: 1/2}}}
+- name: what depends on a container that fails never runs
+  stubs: [{template: set, containers: {a: {exit: 2}}}]
+  expect:
+    phase: Failed
+    nodes: {'w[0].s.a': Failed, 'w[0].s.b': {phase: Error, message: {contains: \"dependency 'a'\"}}}
+- name: an init container that fails ends the task
+  stubs: [{template: pod, containers: {before: {exit: 1, after: 3s}}}]
+  expect: {phase: Failed, nodes: {p: {duration: 3s, message: {contains: 'before: Error (exit code 1)'}}}}
+- name: told to end, all of them end
+  stubs: [{template: set, after: 10s}]
+  commands: [{at: 12s, do: stop}]
+  expect: {phase: Failed, duration: 12s, nodes: {'w[0].s.a': Succeeded, 'w[0].s.b': Failed}}
+",
+    );
+}
+
+#[test]
+fn daemons_serve_until_they_are_told_to_end_unless_a_stub_says_otherwise() {
+    passes(
+        "
+workflow:
+  spec:
+    entrypoint: main
+    templates:
+    - name: main
+      steps: [[{name: serve, template: server}], [{name: use, template: work}]]
+    - {name: server, daemon: true, container: {image: i, command: [serve]}}
+    - {name: work, container: {image: i, command: [c]}}
+stubs: [{template: work, after: 1m}]
+cases:
+- name: it is there for as long as it is used
+  expect: {phase: Succeeded, duration: 1m, order: [{together: [serve, use]}], nodes: {serve: Succeeded}}
+- name: it comes up late
+  stubs: [{template: server, pending: 30s}]
+  expect: {phase: Succeeded, duration: 90s, nodes: {use: {started: 30s}}}
+- name: it ends by itself
+  stubs: [{template: server, exit: 0, after: 10s}]
+  expect: {nodes: {serve: {phase: Failed, message: {contains: must not end by itself}}}}
+",
+    );
+}
+
+#[test]
+fn what_runs_remember_outlives_a_restart() {
+    passes(
+        "
+workflow:
+  spec:
+    entrypoint: main
+    templates:
+    - name: main
+      steps: [[{name: a, template: work}], [{name: b, template: work}]]
+    - name: work
+      memoize: {key: k, maxAge: 1h, cache: {configMap: {name: c}}}
+      container: {image: i, command: [c]}
+      outputs: {parameters: [{name: p, valueFrom: {path: /tmp/p}}]}
+stubs: [{template: work, after: 10s, parameters: {p: made}}]
+runs: [{as: one}, {as: two, at: 20s}, {as: three, at: 2h}]
+commands: [{at: 15s, do: restart}]
+expect:
+  phase: Succeeded
+  tasks: 2
+  runs:
+    one: {tasks: 1, nodes: {b: {phase: Succeeded, outputs: {parameters: {p: made}}}}}
+    two: {tasks: 0, duration: 0s}
+    three: {tasks: 1}
+",
+    );
+}
+
+#[test]
+fn what_is_asked_for_is_answered() {
+    passes(
+        "
+workflow:
+  spec:
+    entrypoint: main
+    templates:
+    - name: main
+      steps:
+      - - {name: ask, template: ask}
+      - - {name: use, template: use, arguments: {parameters: [{name: t, value: '{{steps.ask.outputs.result}}'}]}}
+    - name: ask
+      http: {url: 'https://example.com/x', method: POST, body: hello, successCondition: response.statusCode < 300}
+    - {name: use, inputs: {parameters: [{name: t}]}, container: {image: i, command: [c], args: ['{{inputs.parameters.t}}']}}
+cases:
+- name: well
+  stubs: [{template: ask, after: 3s, http: {status: 201, body: made}}]
+  expect:
+    phase: Succeeded
+    duration: 3s
+    nodes:
+      ask: {given: {http: {url: {contains: example.com}, method: POST, body: hello}}}
+      use: {given: {args: [made]}}
+- name: well without a word
+  stubs: [{template: ask, result: page}]
+  expect: {phase: Succeeded, nodes: {use: {given: {args: [page]}}}}
+- name: the condition does not hold
+  stubs: [{template: ask, http: {status: 404}}]
+  expect: {phase: Failed, nodes: {ask: Failed}, absent: [use]}
+- name: nobody answers
+  stubs: [{template: ask, refused: no route to it}]
+  expect: {nodes: {ask: {phase: Error, message: {contains: no route}}}}
+- name: told to end while it waits
+  stubs: [{template: ask, never: true}]
+  commands: [{at: 1m, do: stop}]
+  expect: {phase: Failed, duration: 1m}
+",
+    );
+}
+
+#[test]
+fn what_is_done_to_objects_is_answered() {
+    passes(
+        "
+workflow:
+  spec:
+    entrypoint: main
+    templates:
+    - name: main
+      resource:
+        action: create
+        successCondition: status.phase == Succeeded
+        manifest: '{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {name: child}, spec: {}}'
+      outputs: {parameters: [{name: phase, valueFrom: {jsonPath: '{.status.phase}'}}]}
+cases:
+- name: it is there
+  stubs: [{template: main, object: {status: {phase: Succeeded}}}]
+  expect: {phase: Succeeded, nodes: {w: {outputs: {parameters: {phase: Succeeded}}}}}
+- name: its condition says it failed
+  stubs: [{template: main, failed: child failed}]
+  expect: {phase: Failed, message: {contains: child failed}}
+",
+    );
+}
+
+#[test]
+fn custom_metrics_outlive_a_restart() {
+    passes(
+        "
+workflow:
+  spec:
+    entrypoint: main
+    templates:
+    - name: main
+      steps: [[{name: a, template: work}], [{name: b, template: work}]]
+    - name: work
+      metrics: {prometheus: [{name: done, help: h, labels: [{key: how, value: '{{status}}'}], counter: {value: '1'}}]}
+      container: {image: i, command: [c]}
+stubs: [{template: work, after: 10s}]
+commands: [{at: 15s, do: restart}]
+expect: {phase: Succeeded, metrics: {contains: 'done{how=\"Succeeded\"} 2', lacks: Failed}}
+",
+    );
+}
+
+#[test]
 fn what_admission_refuses_can_be_run_all_the_same() {
     passes(
         "

@@ -7,10 +7,7 @@ use std::{
 
 use octoflow_control::{Capacity, Config, House, Place, Submit};
 use octoflow_model::{Fact, argo::RunPhase, fact::Stored};
-use octoflow_runtime::{
-    egress::Policy,
-    process::{self, Isolation},
-};
+use octoflow_runtime::process::{self, Isolation};
 use serde_json::Value;
 
 use super::{measure::Outcome, shape};
@@ -19,12 +16,7 @@ use super::{measure::Outcome, shape};
 const ROOM: Capacity = Capacity { slots: 1 << 20, cpu_milli: 1 << 40, memory_bytes: 1 << 60 };
 
 pub(super) fn null(groups: u32, steps: u32, dir: &Path) -> Outcome<()> {
-    let (house, _) = House::open(Config {
-        data_dir: dir.to_owned(),
-        capacity: ROOM,
-        place: Place::Nowhere,
-        egress: Policy::local(),
-    })?;
+    let (house, _) = House::open(Config { data_dir: dir.to_owned(), capacity: ROOM, place: Place::Nowhere })?;
     to_the_end(&house, "layers", shape::layers(groups, steps))?;
     house.close()?;
     Ok(())
@@ -34,7 +26,7 @@ pub(super) fn chain(count: u32, isolated: bool, dir: &Path, octoflow: &Path) -> 
     let mut config = process::Config::new(dir, octoflow);
     config.isolation = if isolated { Isolation::Overlay } else { Isolation::None };
     let place = Place::Processes(Box::new(config));
-    let (house, _) = House::open(Config { data_dir: dir.to_owned(), capacity: ROOM, place, egress: Policy::local() })?;
+    let (house, _) = House::open(Config { data_dir: dir.to_owned(), capacity: ROOM, place })?;
     // The first process of a fresh spawner pays for its preparations; the chain should not.
     to_the_end(&house, "warm", shape::chain(1))?;
     let began = Instant::now();

@@ -103,10 +103,14 @@ impl Report {
         self.problems.push(problem);
     }
 
-    /// Tells things where a person can see them: problems at places the rule knows better are moved there.
-    pub(super) fn relocate(&mut self, rule: impl Fn(&Path) -> Option<Path>) {
+    /// Tells things where a person can see them: problems at places the rule knows better are moved there, and say
+    /// where they come from.
+    pub(super) fn relocate(&mut self, rule: impl Fn(&Path) -> Option<(Path, String)>) {
         for problem in self.problems.iter_mut().chain(&mut self.warnings) {
-            if let Some(place) = problem.path.as_ref().and_then(&rule) {
+            // What belongs to the place itself is not from elsewhere.
+            let moved = problem.path.as_ref().and_then(|path| rule(path).filter(|(place, _)| place != path));
+            if let Some((place, origin)) = moved {
+                problem.message.insert_str(0, &origin);
                 problem.path = Some(place);
                 problem.within = None;
             }

@@ -82,7 +82,9 @@ fn weigh(item: &Item, above: Option<&str>, took: Took<'_>) -> Weight {
         Rounds::Known(rounds) => rounds.saturating_sub(body.len()),
         Rounds::Once | Rounds::Open(_) => 0,
     };
-    let mut weight = if item.kind == "Pod" && body.is_empty() {
+    // Whatever calls nothing is a task, of whichever kind; waiting for a person is none.
+    let is_task = body.is_empty() && !matches!(item.kind.as_str(), "" | "Steps" | "DAG" | "Suspend");
+    let mut weight = if is_task {
         let chain = Chain { names: vec![name], span: took(&item.template).unwrap_or_default() };
         Weight { least: 1, most: Some(1), chain }
     } else {

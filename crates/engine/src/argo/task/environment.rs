@@ -72,11 +72,6 @@ impl Turn<'_> {
     }
 }
 
-/// A key of a Secret; nothing when it is optional and not there.
-pub(crate) fn secret(world: &World, namespace: &str, reference: &KeyRef) -> Result<Option<String>, String> {
-    keyed(world, Keyed::Secret, namespace, reference)
-}
-
 /// The value of one key, or why there is none; `None` when it may be missing and is.
 pub(in crate::argo) fn keyed(
     world: &World,

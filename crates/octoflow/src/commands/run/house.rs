@@ -39,13 +39,11 @@ impl House {
             Isolation::Overlay => process::Isolation::Overlay,
             Isolation::None => process::Isolation::None,
         };
-        let egress = config::egress()?;
-        processes.egress = egress.clone();
+        processes.egress = config::egress()?;
         let config = Config {
             data_dir: context.data_dir.clone(),
             capacity: capacity(args.parallelism),
             place: Place::Processes(Box::new(processes)),
-            egress,
         };
         let (inner, notices) = control::House::open(config).map_err(explained)?;
         notices.iter().for_each(|notice| context.output.talk(notice));

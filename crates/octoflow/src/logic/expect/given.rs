@@ -1,5 +1,6 @@
 //! What a task was given: command, arguments, environment, script, files.
 
+use octoflow_model::request::Request;
 use serde_json::{Map, Value};
 
 use super::Check;
@@ -34,9 +35,29 @@ pub(super) fn check(check: &mut Check<'_, '_>, node: &Node, what: &str, expected
                 let files = task.files.iter().map(|file| (file.path.clone(), text(&file.contents)));
                 check.named(&spot, &what, &Value::Object(files.collect::<Map<_, _>>()));
             }
+            "http" => asked(check, &spot, &what, task.call.as_deref()),
             _ => {
                 let value = serde_json::to_value(task).unwrap_or_default();
                 check.paths(&spot, &what, &value);
+            }
+        }
+    }
+}
+
+fn asked(check: &mut Check<'_, '_>, expected: &Spot<'_>, what: &str, request: Option<&Request>) {
+    let Some(Request::Http(request)) = request else {
+        check.verdict.miss(expected, what, "an HTTP request", "it makes none");
+        return;
+    };
+    for (key, spot) in expected.entries() {
+        let what = format!("{what}.{key}");
+        match key {
+            "method" => check.text(&spot, &what, &request.method),
+            "url" => check.text(&spot, &what, &request.url),
+            "body" => check.text(&spot, &what, &String::from_utf8_lossy(&request.body)),
+            _ => {
+                let headers = request.headers.iter().map(|(name, value)| (name.clone(), Value::from(value.reveal())));
+                check.named(&spot, &what, &Value::Object(headers.collect::<Map<_, _>>()));
             }
         }
     }

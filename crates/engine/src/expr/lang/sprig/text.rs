@@ -48,7 +48,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("contains", 2, 2, |a, _| Ok(Value::Bool(a.text(1)?.contains(a.text(0)?)))),
     Function::new("hasPrefix", 2, 2, |a, _| Ok(Value::Bool(a.text(1)?.starts_with(a.text(0)?)))),
     Function::new("hasSuffix", 2, 2, |a, _| Ok(Value::Bool(a.text(1)?.ends_with(a.text(0)?)))),
-    Function::new("quote", 0, MANY, |a, work| quoted(a, work, |text| format!("{text:?}"))),
+    Function::new("quote", 0, MANY, |a, work| quoted(a, work, |text| double(&text))),
     Function::new("squote", 0, MANY, |a, work| quoted(a, work, |text| format!("'{text}'"))),
     Function::new("cat", 0, MANY, |a, work| quoted(a, work, |text| text)),
     Function::new("hello", 0, 0, |_, _| Ok(Value::from("Hello!"))),
@@ -125,6 +125,29 @@ fn quoted(a: &Arguments<'_>, work: &mut Work, quote: fn(String) -> String) -> Ma
         texts.push(quote(coerce::text(value, work)?));
     }
     Ok(Value::from(texts.join(" ")))
+}
+
+/// A text in double quotes, with what cannot be seen escaped as its users know it.
+fn double(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            '\u{7}' => quoted.push_str("\\a"),
+            '\u{8}' => quoted.push_str("\\b"),
+            '\u{b}' => quoted.push_str("\\v"),
+            '\u{c}' => quoted.push_str("\\f"),
+            c if c.is_ascii_control() => quoted.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c if c.is_control() => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 fn indent(a: &Arguments<'_>, work: &mut Work, before: &str) -> Made {

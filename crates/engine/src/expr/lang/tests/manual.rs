@@ -148,6 +148,7 @@ fn long_texts() {
         ("sprig.abbrevboth(5, 6, 'a longer text')", "\"a longer text\""),
         ("sprig.trimall('$', '$5$')", "\"5\""),
         ("sprig.swapcase('aBc')", "\"AbC\""),
+        (r#"sprig.quote("a\"b\\c\n\u001b'ü")"#, r#""\"a\\\"b\\\\c\\n\\x1b'ü\"""#),
         ("sprig.hello()", "\"Hello!\""),
         ("sprig.chunk(2, [1, 2, 3])", "[[1,2],[3]]"),
         ("sprig.tuple(1, 2)", "[1,2]"),

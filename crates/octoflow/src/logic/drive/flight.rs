@@ -1,0 +1,152 @@
+//! Tasks on their way: started as a stub says, ended when their time comes or when they are told to.
+
+use std::time::Duration;
+
+use octoflow_engine::{Input, argo::refer};
+use octoflow_model::{
+    AttemptId, Order, Report, Task, Time,
+    fact::{ArtifactValue, Role},
+    order::Exit,
+};
+
+use super::{Event, Flight, Launch, Stage, index};
+use crate::logic::{
+    answer::{Answer, Ending, Given},
+    stub::Fault,
+};
+
+/// The final signal.
+const KILLED: i32 = 9;
+
+impl<'a> Stage<'a> {
+    pub(super) fn land(&mut self, attempt: AttemptId) {
+        let Some(flight) = self.flights.remove(&attempt) else { return };
+        self.active[index(attempt.run)] -= 1;
+        let Flight { answer, task, started, told, .. } = flight;
+        let report = answer.report(attempt, self.now, started, told, &task, &mut self.played.shelf);
+        self.input(Input::Report(report));
+    }
+
+    pub(super) fn obey(&mut self, order: Order) {
+        match order {
+            Order::Start { attempt, task } => self.fly(attempt, task),
+            Order::Stop { attempt } => {
+                let Some(flight) = self.flights.get(&attempt) else { return };
+                let (after, exit) = flight.answer.stopped.clone();
+                self.end_early(attempt, after, exit);
+            }
+            Order::Kill { attempt } => self.end_early(attempt, Duration::ZERO, Exit::Signal(KILLED)),
+            Order::Forget { .. } => {}
+        }
+    }
+
+    /// Told to end, it ends then, unless it would be over before.
+    fn end_early(&mut self, attempt: AttemptId, after: Duration, exit: Exit) {
+        self.turn += 1;
+        let key = (self.now.saturating_add(after), self.turn);
+        let Some(flight) = self.flights.get_mut(&attempt) else { return };
+        if flight.lands_at.is_some_and(|(at, _)| at <= key.0) {
+            return;
+        }
+        for old in [flight.lands_at.replace(key), flight.runs_at.take()].into_iter().flatten() {
+            self.queue.remove(&old);
+        }
+        flight.told = Some(exit);
+        self.queue.insert(key, Event::Lands(attempt));
+    }
+
+    pub(super) fn fly(&mut self, attempt: AttemptId, task: Box<Task>) {
+        let run = index(attempt.run);
+        let node = self.node_name(attempt);
+        let answer = match self.answer(attempt, &task) {
+            Ok(answer) => answer,
+            Err(Fault::Unstubbed) => {
+                let text = format!("no stub is for the task of node `{node}`, and `unstubbed: error` insists on one");
+                self.played.faults.push((None, text));
+                Answer::plain()
+            }
+            Err(Fault::Reference(spot, why)) => {
+                self.played.faults.push((Some(spot), why));
+                Answer::plain()
+            }
+        };
+        self.played.launches.push(Launch { run, node, at: self.now, task: task.clone() });
+        let begins = self.now.saturating_add(answer.pending);
+        let crew = answer.crew(&task);
+        // A task of several containers is over when its work is.
+        let after = match &crew {
+            Some(crew) => crew.end().map(|(after, _)| after),
+            None => (!matches!(answer.ending, Ending::Never)).then_some(answer.after),
+        };
+        let mut plan = |at: Time, event: Event| {
+            self.turn += 1;
+            self.queue.insert((at, self.turn), event);
+            (at, self.turn)
+        };
+        let runs_at = answer.runs().then(|| plan(begins, Event::Runs(attempt)));
+        for (at, member) in crew.iter().flat_map(|crew| crew.news(begins)) {
+            plan(at, Event::Tells(Report::Container { attempt, at, member: Box::new(member) }));
+        }
+        for (after, (done, total)) in &answer.progress {
+            let at = begins.saturating_add(*after);
+            plan(at, Event::Tells(Report::Progress { attempt, at, done: *done, total: *total }));
+        }
+        let lands_at = after.map(|after| plan(begins.saturating_add(after), Event::Lands(attempt)));
+        self.flights.insert(attempt, Flight { answer, task, runs_at, lands_at, started: None, told: None });
+        self.active[run] += 1;
+        self.played.crowds[run] = self.played.crowds[run].max(self.active[run]);
+        self.played.crowd = self.played.crowd.max(self.flights.len());
+    }
+
+    fn node_name(&self, attempt: AttemptId) -> String {
+        let run = self.engine.run(attempt.run);
+        run.map_or_else(String::new, |run| run.state.node(attempt.task).name.to_string())
+    }
+
+    fn answer(&mut self, attempt: AttemptId, task: &Task) -> Result<Answer, Fault<'a>> {
+        let run = self.engine.run(attempt.run).expect("a task that starts belongs to an open run");
+        let state = &run.state;
+        let node = state.node(attempt.task);
+        // The attempt of a retried call may be a node far above the task that runs.
+        let mut above = Some(attempt.task);
+        let mut tries = 0;
+        let mut inputs = node.inputs.as_deref();
+        while let Some(at) = above {
+            let node = state.node(at);
+            if let Role::Attempt(number) = node.role {
+                tries = number as usize;
+                inputs = inputs.or_else(|| state.node(node.parent?).inputs.as_deref());
+                break;
+            }
+            above = node.parent;
+        }
+        let artifacts = inputs.iter().flat_map(|inputs| &inputs.artifacts).filter_map(|artifact| {
+            // What comes from elsewhere has no text here.
+            let text = if let ArtifactValue::Raw(data) = &artifact.source {
+                data
+            } else if let ArtifactValue::Stored { artifact, .. } = &artifact.source {
+                self.played.shelf.text(&artifact.digest)?
+            } else {
+                return None;
+            };
+            Some((artifact.name.clone(), text.to_owned()))
+        });
+        let given = Given {
+            task,
+            run: &state.name,
+            node: &node.name,
+            display: state.display_of(attempt.task),
+            template: node.template.as_deref().map_or("", refer::bare),
+            daemon: node
+                .template
+                .as_deref()
+                .and_then(|key| run.program.recipe(key))
+                .is_some_and(|recipe| recipe.template.daemon == Some(true)),
+            attempt: tries,
+            call: 0,
+            parameters: inputs.iter().flat_map(|inputs| inputs.parameters.iter().cloned()).collect(),
+            artifacts: artifacts.collect(),
+        };
+        self.scene.stubs.answer(given)
+    }
+}
