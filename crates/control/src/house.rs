@@ -120,8 +120,8 @@ impl House {
         };
         let (errands, to_do) = mpsc::channel();
         let desk = Desk::new(messages.clone(), store.clone(), next_run, errands.clone());
-        let ground = (config.data_dir.as_path(), policy.clone());
-        let objects = Objects::start(desk.clone(), ground, sink(), errands, to_do).map_err(Error::Thread)?;
+        let objects = Objects::start(desk.clone(), &config.data_dir, policy.clone(), sink(), errands, to_do)
+            .map_err(Error::Thread)?;
         let calls = Calls::new(&policy, sink());
         let runtime: Box<dyn Runtime> = Box::new(Router::new(runtime, Box::new(calls), Box::new(objects)));
         let runtime = Arc::new(Mutex::new(Some(runtime)));

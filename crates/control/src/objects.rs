@@ -70,7 +70,8 @@ pub(crate) struct Objects {
 impl Objects {
     pub(crate) fn start(
         desk: Desk,
-        (data_dir, policy): (&Path, Policy),
+        data_dir: &Path,
+        policy: Policy,
         sink: Sink,
         errands: Sender<Errand>,
         to_do: Receiver<Errand>,

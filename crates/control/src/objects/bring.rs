@@ -1,7 +1,12 @@
 //! What must be asked of other machines before the clerk can go on: lists of keys, and manifests that lie elsewhere.
 //! Servers may be slow, so it is done beside the clerk, a few at a time.
 
-use std::{collections::VecDeque, path::Path, sync::Arc, thread};
+use std::{
+    collections::VecDeque,
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread,
+};
 
 use octoflow_model::{
     AttemptId,
@@ -16,7 +21,10 @@ use super::{Clerk, Errand};
 const AT_ONCE: usize = 8;
 
 pub(super) struct Bringer {
-    carrier: Arc<Carrier>,
+    data_dir: PathBuf,
+    policy: Policy,
+    /// Made when it is needed first: most runs ask nothing of anybody.
+    carrier: Option<Arc<Carrier>>,
     /// Those whose time has not come, and all that are wanted still.
     queue: VecDeque<(AttemptId, Wish)>,
     wanted: std::collections::HashSet<AttemptId>,
@@ -37,8 +45,19 @@ pub(crate) enum Brought {
 
 impl Bringer {
     pub(super) fn new(data_dir: &Path, policy: Policy) -> Self {
-        let carrier = Arc::new(Carrier::new(data_dir, policy));
-        Self { carrier, queue: VecDeque::new(), wanted: std::collections::HashSet::new(), at_work: 0 }
+        Self {
+            data_dir: data_dir.to_owned(),
+            policy,
+            carrier: None,
+            queue: VecDeque::new(),
+            wanted: std::collections::HashSet::new(),
+            at_work: 0,
+        }
+    }
+
+    fn carrier(&mut self) -> Arc<Carrier> {
+        let (data_dir, policy) = (&self.data_dir, &self.policy);
+        self.carrier.get_or_insert_with(|| Arc::new(Carrier::new(data_dir, policy.clone()))).clone()
     }
 
     pub(super) fn is_wanted(&self, attempt: AttemptId) -> bool {
@@ -76,7 +95,7 @@ impl Clerk {
     fn bring(&mut self) {
         while self.bringer.at_work < AT_ONCE {
             let Some((attempt, wish)) = self.bringer.queue.pop_front() else { return };
-            let (carrier, errands) = (self.bringer.carrier.clone(), self.errands.clone());
+            let (carrier, errands) = (self.bringer.carrier(), self.errands.clone());
             let work = move || {
                 // A clerk that has closed wants nothing.
                 let _ = errands.send(Errand::Brought(attempt, fulfil(&carrier, wish)));
