@@ -80,7 +80,8 @@ impl Turn<'_> {
         if let Some(gate) = self.gate(birth.boundary, &recipe.template) {
             return Called::Blocked(gate);
         }
-        let scope = Scope { item, ..self.frame_scope(frame, &instance).about(&birth.name) };
+        let calling = Some(call.name.as_str());
+        let scope = Scope { item, calling, ..self.frame_scope(frame, &instance).about(&birth.name) };
         match self.inputs(&recipe, &call.arguments, &scope) {
             Ok(inputs) => self.enter(birth, &recipe, inputs),
             Err(message) => self.born_wrong(birth, message),
@@ -98,7 +99,8 @@ impl Turn<'_> {
         name: &str,
     ) -> Result<Arc<Recipe>, Verdict> {
         let call = instance.call(place);
-        let scope = Scope { item, ..self.frame_scope(frame, instance).about(name) };
+        let calling = Some(call.name.as_str());
+        let scope = Scope { item, calling, ..self.frame_scope(frame, instance).about(name) };
         if let Some(condition) = &call.when {
             check_when(condition, &scope)?;
         }

@@ -29,6 +29,8 @@ pub(crate) struct Scope<'a> {
     pub frame: Option<(NodeIx, &'a Recipe)>,
     /// A call's name that means this node, whatever the frame says: inside an exit handler of a loop's item.
     pub own: Option<(&'a str, NodeIx)>,
+    /// The step or task that is being called; it is what `steps.name` means unless the caller was called by one itself.
+    pub calling: Option<&'a str>,
     pub item: Option<&'a Value>,
     pub inputs: Option<&'a InputValues>,
     /// The template whose declared paths can be referred to.
@@ -64,6 +66,7 @@ impl<'a> Scope<'a> {
             now,
             frame: None,
             own: None,
+            calling: None,
             item: None,
             inputs: None,
             template: None,
@@ -116,6 +119,7 @@ impl<'a> Scope<'a> {
             "item" => self.item_text(rest).into(),
             "steps" | "tasks" => match rest.split_once('.') {
                 Some((call, field)) => self.call(root, call, field),
+                None if rest == "name" => self.calling.map(str::to_owned).into(),
                 None => Lookup::Unknown,
             },
             _ => Lookup::Unknown,

@@ -6,6 +6,7 @@
 use std::{
     collections::BTreeMap,
     fs,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{
@@ -50,6 +51,9 @@ const JUDGED: [(&str, &str, &str); 8] = [
     ("e2e/testdata/artifactgc/artgc-non-optional-artifact-not-written.yaml", "Failed", STEP_IN_ERROR),
     ("e2e/testdata/artifactgc/artgc-non-optional-artifact-not-written-plugin.yaml", "Failed", STEP_IN_ERROR),
 ];
+/// Stands in for the `nc` of an image: two daemons of one row listen on one port, which one machine has only once.
+const NC: &str = "#!/bin/sh\nexec sleep 3600\n";
+
 /// Cases that sleep for minutes; they begin first so that the others run meanwhile.
 const SLOW: [&str; 2] =
     ["examples/synchronization-db-mutex-tmpl-level.yaml", "examples/parallelism-nested-workflow.yaml"];
@@ -88,6 +92,13 @@ fn every_row_ends_in_its_phase() {
     let Some(corpus) = corpus() else { return };
     let cases = cases(&corpus);
     let scratch = tempfile::tempdir().expect("a scratch directory can be made");
+    // Not below `/tmp`, which every task has for itself.
+    let programs = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("the build has a place for tests");
+    let nc = programs.path().join("nc");
+    fs::write(&nc, NC).expect("a new directory takes a file");
+    fs::set_permissions(&nc, fs::Permissions::from_mode(0o755)).expect("a file can be made a program");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{}:{path}", programs.path().display(), corpus.join("bin").display());
     let next = AtomicUsize::new(0);
     let endings = Mutex::new(BTreeMap::new());
     thread::scope(|scope| {
@@ -97,7 +108,7 @@ fn every_row_ends_in_its_phase() {
                     cases.get(next.fetch_add(1, Ordering::Relaxed)).map(|case| (case.file.clone(), case))
                 {
                     let data_dir = scratch.path().join(at.replace('/', "_"));
-                    let ending = run(&corpus, case, &data_dir);
+                    let ending = run(&corpus, case, &data_dir, &path);
                     endings.lock().unwrap().insert(at, ending);
                 }
             });
@@ -152,14 +163,13 @@ fn cases(corpus: &Path) -> Vec<Case> {
     cases
 }
 
-fn run(corpus: &Path, case: &Case, data_dir: &Path) -> Ending {
+fn run(corpus: &Path, case: &Case, data_dir: &Path, path: &str) -> Ending {
     let files = case.load_first.iter().chain([&case.file]).map(|file| corpus.join("argo").join(file));
     let limits = data_dir.with_extension("limits.yaml");
     if case.needs_config_maps {
         fs::write(&limits, LIMITS).expect("the scratch directory takes a file");
     }
     let files = case.needs_config_maps.then_some(limits).into_iter().chain(files);
-    let path = format!("{}:{}", corpus.join("bin").display(), std::env::var("PATH").unwrap_or_default());
     let output = Command::new(env!("CARGO_BIN_EXE_octoflow"))
         .args(["run", "-o", "json", "--quiet", "--timeout", PATIENCE, "--data-dir"])
         .arg(data_dir)
