@@ -312,7 +312,10 @@ impl Engine {
                 Fact::Ended { .. } => self.locks.release_run(id),
                 Fact::Metered(metered) => self.world.meters.take(metered),
                 // It may stay for as long as the run does; its place is for those who end by themselves.
-                Fact::Daemoned { node } => self.scheduler.release(TaskRef { run: id, node: *node }),
+                Fact::Daemoned { node } => {
+                    self.scheduler.release(TaskRef { run: id, node: *node });
+                    self.locks.look_at_passed();
+                }
                 Fact::Memoized { node, at, cache, key, outputs } => {
                     let state = &run.state;
                     let name = (Keyed::ConfigMap, state.namespace.to_string(), cache.clone());

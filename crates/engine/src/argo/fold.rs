@@ -400,9 +400,12 @@ impl Run {
     /// Keeps the numbers that limits are checked against.
     pub(super) fn count(&mut self, at: NodeIx, change: i32) {
         let node = self.state.node(at);
-        let (kind, boundary, counts) = (node.kind, node.boundary, node.counts_as_child());
         // Whoever waits for a lock does not take the place of one who might be able to release it.
-        if kind == NodeKind::Pod && !node.barred {
+        if node.barred {
+            return;
+        }
+        let (kind, boundary, counts) = (node.kind, node.boundary, node.counts_as_child());
+        if kind == NodeKind::Pod {
             self.state.active_pods = self.state.active_pods.saturating_add_signed(change);
         }
         if let (true, Some(boundary)) = (counts, boundary) {

@@ -167,13 +167,27 @@ impl Run {
         }
     }
 
-    /// It could go on if it had its locks: a task also needs room among the run's own.
+    /// It could go on if it had its locks: it also needs room in its boundary, and a task among the run's own.
     pub(crate) fn ready_for_locks(&self, node: Option<NodeIx>) -> Ready {
         if self.asleep {
             return Ready::Asleep;
         }
-        let task = node.is_some_and(|at| self.state.node(at).kind.tasked());
-        if !task || self.has_room() { Ready::Yes } else { Ready::Later }
+        let Some(node) = node.map(|at| self.state.node(at)) else { return Ready::Yes };
+        let crowded = node.kind.tasked() && !self.has_room()
+            || node.counts_as_child() && node.boundary.is_some_and(|boundary| self.crowded(boundary));
+        if crowded { Ready::Later } else { Ready::Yes }
+    }
+
+    /// The boundary has as many children at a time as it allows.
+    fn crowded(&self, boundary: NodeIx) -> bool {
+        let template = match self.instances.get(&boundary) {
+            Some(instance) => &*instance.template,
+            None => &*self.recipe_of(boundary).template,
+        };
+        let limit = template.parallelism.as_ref().and_then(|limit| limit.0.trim().parse::<u64>().ok());
+        let active = self.state.active_children.get(&boundary).copied().unwrap_or(0);
+        !self.state.node(boundary).phase.fulfilled()
+            && limit.is_some_and(|limit| limit > 0 && u64::from(active) >= limit)
     }
 }
 

@@ -16,6 +16,8 @@ use octoflow_testkit::sim::{Crashes, Effort, Flavour, Report, Watch, World, expl
 const BROKE_ONCE: &[(u64, &str)] = &[
     (2195, "the engine did not come back from handlers that waited for room in a template that failed fast"),
     (2481, "a deadline that passed in a run that was being stopped was decided only after a restart"),
+    (288, "tasks that waited for a lock took all the room of the one who held it"),
+    (738, "nobody looked at those who waited for a lock when a daemon's room became free"),
     (3758, "a DAG forgot a task that was ready when the same command resumed the run and ended a pause"),
 ];
 

@@ -1,9 +1,6 @@
 //! The part of the fold that is about locks: who wants them, waits for them and has them.
 
-use octoflow_model::{
-    Fact, NodeIx, Time,
-    argo::{NodeKind, Phase},
-};
+use octoflow_model::{Fact, NodeIx, Time, argo::Phase};
 
 use crate::argo::{
     node::{Body, Leaf, Lock},
@@ -58,11 +55,11 @@ impl Run {
         slot.wake = wake;
         if slot.kind.tasked() {
             slot.body = Body::Leaf(Leaf::Queued);
-            self.state.active_pods += u32::from(slot.kind == NodeKind::Pod);
             self.todo.queued.push(at);
         } else {
             slot.phase = Phase::Running;
         }
+        self.count(at, 1);
         self.todo.agenda.push_back(at);
     }
 }
