@@ -275,10 +275,13 @@ pub(crate) fn a_kill_ends_every_container() {
         let mark = format!("66{}", rig.data().to_string_lossy().len() + std::process::id() as usize);
         let attempt = rig.start(pod(vec![
             main(&format!("trap '' TERM; sleep {mark} & echo ready; wait")),
-            sidecar("side", &format!("trap '' TERM; sleep {mark} & wait")),
+            sidecar("side", &format!("trap '' TERM; sleep {mark} & echo ready; wait")),
         ]));
         let asleep = || processes_with(&format!("sleep\0{mark}\0")).len();
-        eventually("the pod to be ready", || asleep() == 2);
+        // A container that nobody has heard of yet has no end either, so its word is waited for, not its process.
+        eventually("the pod to be ready", || {
+            asleep() == 2 && [None, Some("side")].iter().all(|one| said(rig, attempt, *one) == "ready\n")
+        });
         rig.runtime().send(vec![Order::Kill { attempt }]);
         let end = rig.end(attempt);
         assert_eq!((end.exit.clone(), exits(&end)), (Exit::Signal(9), vec![Some(Exit::Signal(9)); 2]));

@@ -176,6 +176,9 @@ impl Supervisor {
                 }
                 self.states[at] = State::Running(Running { pid, stdout: Some(stdout), stderr });
                 self.say(&FromPod::Began(index(at), time));
+                // Told at once: whoever is killed with us a moment later has at least begun. If nobody hears it, the
+                // next turn finds out.
+                let _ = self.speak();
             }
             Err(why) => self.over(at, why),
         }
