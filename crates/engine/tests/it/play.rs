@@ -182,7 +182,8 @@ impl Play {
         };
         let (name, namespace, uid) = ("w".into(), "default".into(), "u-1".into());
         let known = Known::default();
-        let submission = Submission { name, namespace, uid, at: DAWN, manifest, stored, known, parent: None };
+        let submission =
+            Submission { name, namespace, uid, at: DAWN, manifest, stored, known, parent: None, before: None };
         let refused = play.input(Input::Submit { run: RUN, submission: Box::new(submission) });
         assert_eq!(refused, None, "the submission is refused");
         play
