@@ -4,10 +4,12 @@
 mod access;
 mod answer;
 mod app;
+mod argo;
 mod call;
 mod config;
 mod error;
 mod fault;
+mod kube;
 mod listen;
 mod own;
 mod query;

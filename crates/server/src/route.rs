@@ -92,7 +92,10 @@ impl Table {
 
 /// Every route there is.
 pub(crate) fn all() -> Vec<Route> {
-    [crate::own::routes()].into_iter().flat_map(|table| table.routes).collect()
+    [crate::own::routes(), crate::kube::routes(), crate::argo::routes()]
+        .into_iter()
+        .flat_map(|table| table.routes)
+        .collect()
 }
 
 pub(crate) fn router(app: &App) -> Router {
