@@ -34,7 +34,7 @@ fn planned(done: &Done, options: &AgainOptions) -> Again {
 fn around(done: &Done) -> Around {
     let names = done.starts.iter().enumerate();
     let attempts = names.map(|(at, (_, name))| {
-        let id = done.node(name)["id"].as_str().unwrap().to_owned();
+        let id = done.node(name)["id"].as_str().expect("a node has an id").to_owned();
         (id, AttemptId { run: RunId(1), task: NodeIx(at as u32), attempt: 0 })
     });
     Around { attempts: attempts.collect(), ..Around::default() }
@@ -57,7 +57,7 @@ fn reasons(done: &Done, options: &AgainOptions) -> Vec<(String, String)> {
 
 /// A node as it was shown, without what depends on its surroundings.
 fn shown(done: &Done, name: &str) -> BTreeMap<String, Value> {
-    let node = done.node(name).as_object().unwrap().clone();
+    let node = done.node(name).as_object().expect("a node is an object").clone();
     node.into_iter().filter(|(field, _)| !matches!(field.as_str(), "children" | "estimatedDuration")).collect()
 }
 
