@@ -45,7 +45,7 @@ mod scope;
 mod sequence;
 mod standin;
 mod steps;
-mod substitute;
+pub(crate) mod substitute;
 mod suspend;
 mod task;
 mod turn;
