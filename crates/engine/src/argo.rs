@@ -2,12 +2,14 @@
 //! Planning is level-triggered: a visit looks at a node as it is and decides what is missing, so visiting twice decides nothing twice.
 
 pub mod admit;
+pub mod binding;
 pub mod condition;
 pub mod duration;
 pub mod explain;
 pub mod fields;
 pub mod garbage;
 pub mod ident;
+pub mod lifetime;
 pub mod merge;
 pub mod node;
 pub mod outlook;
