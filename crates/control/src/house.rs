@@ -36,8 +36,8 @@ mod desk;
 mod watcher;
 mod work;
 
-pub(crate) use desk::Desk;
 pub use desk::owned;
+pub(crate) use desk::{Desk, owned_namespace};
 pub(crate) use watcher::{Bell, Watcher};
 pub(crate) use work::Message;
 use work::{Keeper, Worker};
@@ -202,12 +202,16 @@ impl House {
         self.desk.ask(|reply| Message::Metrics { reply })
     }
 
+    pub(crate) fn desk(&self) -> &Desk {
+        &self.desk
+    }
+
     pub fn store(&self) -> &Store {
         &self.desk.store
     }
 
     /// Everything decided is on disk when this returns. Running tasks stay with the runtime and can be taken up again.
-    pub fn close(self) -> Result<(), Error> {
+    pub fn close(&self) -> Result<(), Error> {
         let _ = self.desk.messages.send(Message::Close);
         let worker = self.worker.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         let worked = worker.map_or(Ok(()), |worker| worker.join().unwrap_or(Err(Error::Gone)));

@@ -15,6 +15,7 @@ mod objects;
 mod pump;
 pub mod read;
 mod record;
+pub mod registry;
 mod sweep;
 
 pub use archive::write_record;

@@ -24,6 +24,7 @@ use octoflow_runtime::{
 use serde_json::Value;
 
 use crate::{clock, house::Desk};
+pub(crate) use around::Around;
 use bring::{Bringer, Wish};
 
 mod act;

@@ -53,12 +53,24 @@ impl Pump {
         now: Time,
         watched: impl Fn(RunId) -> bool,
     ) -> Result<Vec<(AttemptId, Box<Task>)>, String> {
-        self.next.insert(run, facts.len() as u64);
+        self.restore(run, facts)?;
+        Ok(self.go_on(run, now, watched))
+    }
+
+    /// Reads a run back from the journal; it does nothing yet.
+    pub fn restore(&mut self, run: RunId, facts: Vec<Fact>) -> Result<(), String> {
+        let next = facts.len() as u64;
         self.engine.restore(run, facts)?;
+        self.next.insert(run, next);
+        Ok(())
+    }
+
+    /// A restored run goes on.
+    pub fn go_on(&mut self, run: RunId, now: Time, watched: impl Fn(RunId) -> bool) -> Vec<(AttemptId, Box<Task>)> {
         let (believed, outcome) = self.engine.take_up(run, now);
         let refused = self.hold(outcome, watched);
         debug_assert!(refused.is_ok(), "going on is never refused");
-        Ok(believed)
+        believed
     }
 
     fn hold(&mut self, outcome: octoflow_engine::Outcome, watched: impl Fn(RunId) -> bool) -> Result<(), Refusal> {

@@ -15,3 +15,5 @@ pub mod shape;
 
 pub use engine::{Engine, Limits};
 pub use input::{Command, Input, Outcome, Refusal};
+/// What admission has to tell, for those who do not read texts themselves.
+pub use octoflow_manifest::{Problem, Problems, Severity};

@@ -38,6 +38,8 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     /// Run manifests to their end on this machine
     Run(Box<Run>),
+    /// Keep workflows and run them for others: the control plane with its API, and this machine as its node
+    Server(Server),
     /// Check manifests without running anything; all problems of all files are told at once
     Lint(Lint),
     /// Test the logic of workflows in virtual time: nothing is started, an hour passes in a blink
@@ -131,6 +133,22 @@ pub(crate) struct Run {
     /// Show no progress
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Server {
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:2746")]
+    pub listen: std::net::SocketAddr,
+    /// Where the steps run
+    #[arg(long, value_enum, default_value_t = Runtime::Process)]
+    pub runtime: Runtime,
+    /// How many steps may run at the same time [default: as many as the machine's cores allow]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub parallelism: Option<u32>,
+    /// How steps are kept apart: `overlay` gives each its own view of the file system
+    #[arg(long, value_enum, default_value_t = Isolation::Overlay)]
+    pub isolation: Isolation,
 }
 
 #[derive(Debug, Args)]

@@ -13,6 +13,7 @@ mod metrics;
 mod plan;
 mod run;
 mod schema;
+mod server;
 mod steer;
 mod test;
 mod version;
@@ -52,6 +53,7 @@ pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
     context.output.detail(&format!("data directory: {}", context.data_dir.display()));
     match command {
         Command::Run(args) => run::run(&args, &context),
+        Command::Server(args) => server::server(&args, &context),
         Command::Plan(args) => plan::plan(&args, &context),
         Command::List(args) => list::list(&args, &context),
         Command::Get(args) => get::get(&args, &context),

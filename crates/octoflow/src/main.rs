@@ -13,6 +13,7 @@ mod load;
 mod local;
 mod logic;
 mod names;
+mod node;
 mod output;
 mod pages;
 mod remote;

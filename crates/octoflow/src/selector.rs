@@ -1,63 +1,14 @@
 //! Selectors people type: labels of runs (`app=x,tier!=db,team in (a,b)`) and fields of nodes (`displayName=approve`).
 //! Parsing and matching only.
 
+use octoflow_control::registry::LabelSelector;
 use octoflow_store::LabelTest;
 
 use crate::workflow::Node;
 
 /// `a=b,c!=d,e in (f,g),h notin (i),j,!k`
 pub(crate) fn labels(text: &str) -> Result<Vec<LabelTest>, String> {
-    split_outside_brackets(text).into_iter().map(str::trim).filter(|part| !part.is_empty()).map(label).collect()
-}
-
-fn label(part: &str) -> Result<LabelTest, String> {
-    let wrong = || {
-        format!(
-            "`{part}` is not a label selector; write key=value, key!=value, key in (a,b), key notin (a,b), key or !key"
-        )
-    };
-    if let Some(key) = part.strip_prefix('!') {
-        return Ok(LabelTest::Absent { key: name(key).ok_or_else(wrong)? });
-    }
-    for (word, negated) in [(" notin ", true), (" in ", false)] {
-        if let Some((key, list)) = part.split_once(word) {
-            let inner = list.trim().strip_prefix('(').and_then(|list| list.strip_suffix(')')).ok_or_else(wrong)?;
-            let values = inner.split(',').map(|value| value.trim().to_owned()).collect();
-            let key = name(key).ok_or_else(wrong)?;
-            return Ok(if negated { LabelTest::NotIn { key, values } } else { LabelTest::In { key, values } });
-        }
-    }
-    if let Some((key, value)) = part.split_once("!=") {
-        return Ok(LabelTest::NotIn { key: name(key).ok_or_else(wrong)?, values: vec![value.trim().to_owned()] });
-    }
-    if let Some((key, value)) = part.split_once("==").or_else(|| part.split_once('=')) {
-        return Ok(LabelTest::Equals { key: name(key).ok_or_else(wrong)?, value: value.trim().to_owned() });
-    }
-    Ok(LabelTest::Exists { key: name(part).ok_or_else(wrong)? })
-}
-
-fn name(key: &str) -> Option<String> {
-    let key = key.trim();
-    let allowed = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | '/');
-    (!key.is_empty() && key.chars().all(allowed)).then(|| key.to_owned())
-}
-
-fn split_outside_brackets(text: &str) -> Vec<&str> {
-    let mut parts = Vec::new();
-    let (mut start, mut inside) = (0, false);
-    for (at, letter) in text.char_indices() {
-        match letter {
-            '(' => inside = true,
-            ')' => inside = false,
-            ',' if !inside => {
-                parts.push(&text[start..at]);
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(&text[start..]);
-    parts
+    LabelSelector::parse(text).map(|selector| selector.0)
 }
 
 /// Tests on fields of nodes; all must hold.

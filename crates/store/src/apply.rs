@@ -7,13 +7,14 @@ use octoflow_model::{Revision, RunId};
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::{
-    Batch, Change, Error,
+    Batch, Change, Error, Note, What,
     apply::{facts::Facts, runs::Runs},
     error::Doing,
     row::{signed, unsigned},
 };
 
 mod facts;
+mod objects;
 mod runs;
 
 pub(crate) struct Journal {
@@ -22,6 +23,8 @@ pub(crate) struct Journal {
     next_run: u64,
     /// The number the next fact of an unfinished run must have. Filled on demand.
     tails: HashMap<RunId, Option<u64>>,
+    /// What the transaction under way touches.
+    notes: Vec<Note>,
 }
 
 /// Whether batches share the transaction directly, or each can be taken back alone.
@@ -41,7 +44,7 @@ impl Journal {
                 .doing("read its counters")
         };
         let (revision, next_run) = (meta("revision")?, meta("next_run")?);
-        Ok(Self { conn, revision, next_run, tails: HashMap::new() })
+        Ok(Self { conn, revision, next_run, tails: HashMap::new(), notes: Vec::new() })
     }
 
     /// One transaction for all batches. The outer error means that the disk can no longer be trusted; an inner
@@ -57,16 +60,23 @@ impl Journal {
         }
     }
 
+    /// What the last write touched, in order.
+    pub(crate) fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
+    }
+
     pub(crate) fn connection(&self) -> &Connection {
         &self.conn
     }
 
     fn transact(&mut self, batches: &[&Batch], footing: Footing) -> Result<Outcomes, Error> {
         let before = (self.revision, self.next_run);
+        self.notes.clear();
         let outcome = self.attempt(batches, footing);
         if outcome.is_err() {
             (self.revision, self.next_run) = before;
             self.tails.clear();
+            self.notes.clear();
             if !self.conn.is_autocommit() {
                 // If this fails too, the next open rolls back; nothing after this error is written anyway.
                 let _ = self.conn.execute_batch("ROLLBACK");
@@ -95,6 +105,7 @@ impl Journal {
     /// Applies a batch so that a refusal leaves no trace of it.
     fn apply_apart(&mut self, batch: &Batch) -> Result<Result<Revision, Error>, Error> {
         let before = (self.revision, self.next_run);
+        let noted = self.notes.len();
         self.run("SAVEPOINT batch").doing("begin a batch")?;
         let mut facts = Facts::default();
         let outcome = self.apply(batch, &mut facts).and_then(|revision| {
@@ -106,6 +117,7 @@ impl Journal {
             Err(_) => {
                 (self.revision, self.next_run) = before;
                 self.tails.clear();
+                self.notes.truncate(noted);
                 self.run("ROLLBACK TO batch").doing("take back a batch")?;
             }
             Ok(_) => {}
@@ -121,30 +133,38 @@ impl Journal {
         self.revision += 1;
         let revision = Revision(self.revision);
         for change in &batch.changes {
+            let what = objects::touched(&self.conn, change)?;
             self.change(change, revision, facts)?;
+            self.note(revision, what);
         }
         Ok(revision)
+    }
+
+    /// Changes of one run in one commit are one thing that was touched.
+    fn note(&mut self, revision: Revision, what: Option<What>) {
+        let Some(what) = what else { return };
+        let again = match (&what, self.notes.last()) {
+            (What::Run(run), Some(Note { revision: last, what })) if *last == revision => match what {
+                What::Run(known) | What::NewRun { run: known, .. } => known == run,
+                What::Put { .. } | What::Deleted(_) | What::DeletedRun(_) => false,
+            },
+            _ => false,
+        };
+        if !again {
+            self.notes.push(Note { revision, what });
+        }
     }
 
     fn change<'a>(&mut self, change: &'a Change, revision: Revision, facts: &mut Facts<'a>) -> Result<(), Error> {
         let runs = Runs { conn: &self.conn, revision };
         match change {
-            Change::PutObject { kind, namespace, name, uid, body } => self
-                .conn
-                .prepare_cached(
-                    "INSERT INTO objects (kind, namespace, name, uid, revision, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-                     ON CONFLICT (kind, namespace, name) DO UPDATE
-                     SET uid = excluded.uid, revision = excluded.revision, body = excluded.body",
-                )
-                .and_then(|mut put| put.execute((kind, namespace, name, uid, signed(revision.0), body)))
-                .map(drop)
-                .doing("store an object"),
-            Change::DeleteObject { kind, namespace, name } => self
-                .conn
-                .prepare_cached("DELETE FROM objects WHERE kind = ?1 AND namespace = ?2 AND name = ?3")
-                .and_then(|mut delete| delete.execute((kind, namespace, name)))
-                .map(drop)
-                .doing("delete an object"),
+            Change::PutObject { kind, namespace, name, uid, body } => {
+                objects::put(&self.conn, revision, (kind, namespace, name), uid, body)
+            }
+            Change::DeleteObject { kind, namespace, name } => objects::delete(&self.conn, (kind, namespace, name)),
+            Change::Expect { kind, namespace, name, revision } => {
+                objects::expect(&self.conn, (kind, namespace, name), *revision)
+            }
             Change::NewRun(row) => {
                 runs.insert(row)?;
                 self.next_run = self.next_run.max(row.run.0 + 1);

@@ -1,7 +1,7 @@
 //! What a caller asks the store to make durable, all of it or nothing.
 //! Changes are plain data; applying them is the writer's business.
 
-use octoflow_model::RunId;
+use octoflow_model::{Revision, RunId};
 
 use crate::{Archive, RunRow, RunUpdate};
 
@@ -27,6 +27,13 @@ pub enum Change {
         kind: String,
         namespace: String,
         name: String,
+    },
+    /// Refused unless the object is just as it was at this revision; `None`: unless there is no such object.
+    Expect {
+        kind: String,
+        namespace: String,
+        name: String,
+        revision: Option<Revision>,
     },
     /// Refused when the id is taken, or the name within namespace and kind.
     NewRun(Box<RunRow>),
@@ -73,6 +80,7 @@ impl Batch {
             Change::NewRun(row) => assert!(!row.kind.is_empty(), "every run is of some kind"),
             Change::PutObject { .. }
             | Change::DeleteObject { .. }
+            | Change::Expect { .. }
             | Change::UpdateRun { .. }
             | Change::Finish { .. }
             | Change::Rewrite { .. }
@@ -115,7 +123,7 @@ impl Change {
             Self::AppendFacts { lines, .. } => lines.len(),
             Self::Finish { archive, .. } | Self::Rewrite { archive, .. } => archive.packed.len(),
             Self::NewRun(row) => row.parameters.len() + row.message.len(),
-            Self::DeleteObject { .. } | Self::UpdateRun { .. } | Self::DeleteRun { .. } => 0,
+            Self::DeleteObject { .. } | Self::Expect { .. } | Self::UpdateRun { .. } | Self::DeleteRun { .. } => 0,
         };
         payload + 256
     }

@@ -72,6 +72,10 @@ pub enum Error {
     #[error("the facts of run {run} must go on with number {expected}, not {found}")]
     Gap { run: RunId, expected: u64, found: u64 },
 
+    /// Somebody else was faster.
+    #[error("{kind} `{name}` is not what it was when it was read")]
+    Stale { kind: String, namespace: String, name: String },
+
     /// An earlier commit failed, so what callers hold in memory may be ahead of the disk and nobody may go on.
     #[error(
         "nothing more can be written because an earlier write failed: {cause}; restart to go on from what is on disk"
@@ -88,6 +92,7 @@ impl Error {
         matches!(
             self,
             Self::NameTaken { .. }
+                | Self::Stale { .. }
                 | Self::RunExists { .. }
                 | Self::UnknownRun { .. }
                 | Self::RunFinished { .. }

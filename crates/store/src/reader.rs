@@ -86,6 +86,24 @@ impl Reader {
             .max_by_key(|row| (row.created, row.run)))
     }
 
+    pub fn run_by_uid(&self, uid: &str) -> Result<Option<RunRow>, Error> {
+        self.one_run("WHERE uid = ?1", [uid])
+    }
+
+    /// The last commit that touched a run: its row or its facts.
+    pub fn run_revision(&self, run: RunId) -> Result<Option<Revision>, Error> {
+        let found: Option<i64> = self
+            .conn
+            .prepare_cached(
+                "SELECT max(revision, coalesce(
+                     (SELECT revision FROM facts WHERE run = ?1 ORDER BY run DESC, first DESC LIMIT 1), 0))
+                 FROM runs WHERE run = ?1",
+            )
+            .and_then(|mut find| find.query_row([signed(run.0)], |row| row.get(0)).optional())
+            .doing("read the revision of a run")?;
+        Ok(found.map(|revision| Revision(unsigned(revision))))
+    }
+
     /// The newest run of a namespace.
     pub fn latest(&self, namespace: &str) -> Result<Option<RunRow>, Error> {
         let filter = Filter { namespace: Some(namespace.to_owned()), ..Filter::default() };

@@ -18,6 +18,7 @@ use crate::{
     connect,
     error::Doing,
     lock::Lock,
+    note::{Ears, Observer},
     queue::{Job, Queue, Then},
 };
 
@@ -30,6 +31,7 @@ pub struct Store {
 struct Inner {
     data_dir: PathBuf,
     queue: Arc<Queue>,
+    ears: Ears,
     writer: ThreadId,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Held here as well as by the writer: a poisoned writer ends, but until its owner lets go nobody else may write.
@@ -60,7 +62,9 @@ impl Store {
         let checkpointer = Checkpointer::watch(&mut conn)?;
         let journal = Journal::new(conn)?;
         let queue = Arc::new(Queue::default());
-        let writer = Writer { queue: Arc::clone(&queue), checkpointer, journal, _lock: Arc::clone(&lock) };
+        let ears = Ears::default();
+        let writer =
+            Writer { queue: Arc::clone(&queue), ears: ears.clone(), checkpointer, journal, _lock: Arc::clone(&lock) };
         let thread = thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || writer.run())
@@ -69,6 +73,7 @@ impl Store {
             inner: Arc::new(Inner {
                 data_dir: data_dir.to_owned(),
                 queue,
+                ears,
                 writer: thread.thread().id(),
                 thread: Mutex::new(Some(thread)),
                 lock: Mutex::new(Some(lock)),
@@ -93,6 +98,12 @@ impl Store {
             tell.send(outcome).expect("the committer waits for the outcome");
         });
         told.recv().unwrap_or_else(|_| Err(panicked()))
+    }
+
+    /// From now on every commit is told. There is one observer; a second is a bug of ours.
+    pub fn observe(&self, observer: Observer) {
+        let set = self.inner.ears.0.set(observer);
+        assert!(set.is_ok(), "a store has one observer");
     }
 
     pub fn reader(&self) -> Result<Reader, Error> {
@@ -145,6 +156,7 @@ impl Drop for Inner {
 /// connection is closed.
 struct Writer {
     queue: Arc<Queue>,
+    ears: Ears,
     checkpointer: Checkpointer,
     journal: Journal,
     _lock: Arc<Lock>,
@@ -161,6 +173,10 @@ impl Writer {
             let batches: Vec<&Batch> = jobs.iter().map(|job| &job.batch).collect();
             match self.journal.write(&batches) {
                 Ok(outcomes) => {
+                    let notes = self.journal.take_notes();
+                    if let (Some(observer), false) = (self.ears.0.get(), notes.is_empty()) {
+                        observer(notes);
+                    }
                     tell(jobs.into_iter().map(|job| job.then).zip(outcomes));
                     self.checkpointer.committed(self.journal.connection());
                 }

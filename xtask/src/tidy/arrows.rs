@@ -13,6 +13,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "octoflow",
         &[
+            "octoflow-server",
             "octoflow-control",
             "octoflow-engine",
             "octoflow-store",
@@ -21,6 +22,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "octoflow-model",
         ],
     ),
+    ("octoflow-server", &["octoflow-control", "octoflow-model"]),
     ("octoflow-control", &["octoflow-engine", "octoflow-store", "octoflow-runtime", "octoflow-model"]),
     ("octoflow-engine", &["octoflow-model", "octoflow-manifest"]),
     ("octoflow-store", &["octoflow-model"]),

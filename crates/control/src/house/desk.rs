@@ -6,7 +6,7 @@ use std::sync::{
     mpsc::{self, Receiver, Sender},
 };
 
-use octoflow_engine::{Command, argo::refer::Reach, engine::Keyed};
+use octoflow_engine::{Command, engine::Keyed};
 use octoflow_model::{Fact, RunId, fact::Submission, meta::DEFAULT_NAMESPACE};
 use octoflow_store::{Batch, Change, Filter, Page, RunRow, Store};
 use serde_json::Value;
@@ -15,7 +15,7 @@ use super::{Bell, Message, Submit, Watcher};
 use crate::{
     Error, clock, keyed, known,
     objects::{Errand, Key},
-    read,
+    read, registry,
 };
 
 /// More runs than one run could sensibly make; a list must end somewhere.
@@ -38,21 +38,21 @@ impl Desk {
     }
 
     pub(crate) fn put_object(&self, object: &Value, uid: String) -> Result<(), Error> {
+        self.put_object_with(object, uid, Batch::new())
+    }
+
+    /// Stores the object together with what is in the batch, before it; if that is refused, so is the object.
+    pub(crate) fn put_object_with(&self, object: &Value, uid: String, mut batch: Batch) -> Result<(), Error> {
         let kind = object["kind"].as_str().unwrap_or_default();
         let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
         let name = text("name")
             .ok_or_else(|| Error::Object { what: format!("{kind} ``"), why: "it has no metadata.name".to_owned() })?;
-        let namespace = match Reach::of_kind(kind) {
-            Some(Reach::Cluster) => "",
-            Some(Reach::Namespace) | None => text("namespace").unwrap_or(DEFAULT_NAMESPACE),
-        };
+        let namespace = owned_namespace(registry::find(kind).is_none_or(|kind| kind.namespaced), object);
         // Values are the engine's to know; templates and claims are only read when something asks for them.
         let keyed = match kind {
-            "PersistentVolumeClaim" => None,
-            _ if Reach::of_kind(kind).is_some() => None,
-            _ => Some(keyed::parse(object)?),
+            "ConfigMap" | "Secret" => Some(keyed::parse(object)?),
+            _ => None,
         };
-        let mut batch = Batch::new();
         batch.push(Change::PutObject {
             kind: kind.to_owned(),
             namespace: namespace.to_owned(),
@@ -132,6 +132,26 @@ impl Desk {
         Ok(facts)
     }
 
+    /// Every unfinished run goes on; all of them are read before the first may start anything, so that nobody takes a
+    /// lock or a slot that somebody else holds.
+    pub(crate) fn take_up_all(&self) -> Result<Vec<String>, Error> {
+        let reader = self.store.reader()?;
+        let mut notices = Vec::new();
+        for row in reader.unfinished()? {
+            let restored = read::facts(&reader, row.run)
+                .and_then(|past| self.ask(|reply| Message::Restore { run: row.run, past, reply }));
+            match restored {
+                Ok(()) => {}
+                Err(error @ Error::Journal { .. }) => {
+                    notices.push(format!("workflow `{}` is left as it is: {error}", row.name));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.ask(|reply| Message::GoOn { reply })?;
+        Ok(notices)
+    }
+
     pub(crate) fn command(&self, run: RunId, command: Command) -> Result<(), Error> {
         self.ask(|reply| Message::Command { run, command: command.clone(), reply })?;
         if matches!(command, Command::Stop | Command::Terminate) {
@@ -207,6 +227,12 @@ impl Desk {
         self.messages.send(message(reply)).map_err(|_| Error::Gone)?;
         answer.recv().unwrap_or(Err(Error::Gone))
     }
+}
+
+/// Where an object is kept: the namespace it names, the default one, or none.
+pub(crate) fn owned_namespace(namespaced: bool, object: &Value) -> &str {
+    let named = object["metadata"]["namespace"].as_str().filter(|text| !text.is_empty());
+    if namespaced { named.unwrap_or(DEFAULT_NAMESPACE) } else { "" }
 }
 
 /// The object belongs to whoever has this uid.

@@ -46,6 +46,16 @@ pub(crate) enum Message {
         watcher: Watcher,
         reply: Sender<Result<(), Error>>,
     },
+    /// Reads a run back without letting it go on.
+    Restore {
+        run: RunId,
+        past: Vec<Fact>,
+        reply: Sender<Result<(), Error>>,
+    },
+    /// Lets everything restored go on.
+    GoOn {
+        reply: Sender<Result<(), Error>>,
+    },
     Command {
         run: RunId,
         command: Command,
@@ -94,6 +104,10 @@ pub(super) struct Worker {
     watched: HashSet<RunId>,
     /// Callers to be answered once what was decided for them is on disk.
     waiting: Vec<(Reply, Result<(), Error>)>,
+    /// What was asked for and may be shown once what was decided so far is on disk.
+    shown: Vec<Show>,
+    /// Runs that were read back and wait to go on.
+    restored: Vec<RunId>,
     held_since: Option<Time>,
     /// The runtime has been told what is ours and what is not.
     adopted: bool,
@@ -108,6 +122,7 @@ pub(super) struct Keeper {
     pub(super) sweeper: Arc<Mutex<Sweeper>>,
 }
 
+type Show = Box<dyn FnOnce(Result<(), Error>) + Send>;
 type Reply = Sender<Result<(), Error>>;
 
 enum Next {
@@ -134,6 +149,8 @@ impl Worker {
             watchers: Watchers::default(),
             watched: HashSet::new(),
             waiting: Vec::new(),
+            shown: Vec::new(),
+            restored: Vec::new(),
             held_since: None,
             adopted: false,
             names: HashSet::new(),
@@ -157,7 +174,8 @@ impl Worker {
                 self.input(Input::Tick, now).ok();
             }
             let lingered = matches!(next, Next::Close) || self.lingered() >= LINGER;
-            if self.pump.urgent() || !self.waiting.is_empty() || self.pump.holds() && lingered {
+            if self.pump.urgent() || !self.waiting.is_empty() || !self.shown.is_empty() || self.pump.holds() && lingered
+            {
                 self.commit()?;
             }
             self.held_since = if self.pump.holds() { self.held_since.or(Some(now)) } else { None };
@@ -220,6 +238,15 @@ impl Worker {
                 let answer = self.take_up(run, past, now);
                 self.waiting.push((reply, answer));
             }
+            Message::Restore { run, past, reply } => {
+                let restored = self.pump.restore(run, past).map_err(|why| Error::Journal { run, why });
+                self.restored.extend(restored.is_ok().then_some(run));
+                let _ = reply.send(restored);
+            }
+            Message::GoOn { reply } => {
+                let answer = self.go_on(now);
+                self.waiting.push((reply, answer));
+            }
             Message::Keyed { object, reply } => {
                 self.pump.engine.put_keyed(object.kind, &object.namespace, &object.name, object.data);
                 // It may raise the limit of a semaphore that somebody waits for.
@@ -240,11 +267,9 @@ impl Worker {
                 }
             }
             Message::Object { run, reply } => {
-                match self.pump.engine.run(run).map(status::object) {
-                    Some(object) => drop(reply.send(Ok(Some(object)))),
-                    // Its end may still be on its way to the disk.
-                    None => self.store.commit(Batch::new(), move |_| drop(reply.send(Ok(None)))),
-                }
+                // Told once it is on disk: what is shown must not be taken back by a crash.
+                let object = self.pump.engine.run(run).map(status::object);
+                self.shown.push(Box::new(move |kept| drop(reply.send(kept.map(|()| object)))));
             }
             Message::Explain { run, reply } => {
                 let engine = &self.pump.engine;
@@ -302,6 +327,15 @@ impl Worker {
         self.adopt(believed)
     }
 
+    fn go_on(&mut self, now: Time) -> Result<(), Error> {
+        let mut believed = Vec::new();
+        for run in std::mem::take(&mut self.restored) {
+            let watched = &self.watched;
+            believed.extend(self.pump.go_on(run, now, |run| watched.contains(&run)));
+        }
+        self.adopt(believed)
+    }
+
     /// Tells the runtime what is ours. Open runs that nobody has taken up here are left as they are.
     fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>) -> Result<(), Error> {
         let open = self.store.reader()?.unfinished()?.into_iter().map(|row| row.run);
@@ -326,12 +360,14 @@ impl Worker {
         let Cut { watched, orders, ended, .. } = cut;
         let (runtime, watchers, own) = (self.runtime.clone(), self.watchers.clone(), self.own.clone());
         let waiting = std::mem::take(&mut self.waiting);
+        let shown = std::mem::take(&mut self.shown);
         let sweeper = self.keeper.sweeper.clone();
         self.store.commit(batch, move |kept| {
             if let Err(error) = kept {
                 for (reply, _) in waiting {
                     let _ = reply.send(Err(error.clone().into()));
                 }
+                shown.into_iter().for_each(|show| show(Err(error.clone().into())));
                 let _ = own.send(Message::Failed(error));
                 return;
             }
@@ -343,6 +379,7 @@ impl Worker {
             for (reply, answer) in waiting {
                 let _ = reply.send(answer);
             }
+            shown.into_iter().for_each(|show| show(Ok(())));
             let mut watchers = watchers.lock().unwrap_or_else(PoisonError::into_inner);
             for (run, facts) in watched {
                 if let Some(list) = watchers.get_mut(&run) {

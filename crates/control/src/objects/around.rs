@@ -4,7 +4,7 @@ use octoflow_engine::argo::{admit::Surroundings, refer::Reach};
 use octoflow_store::Reader;
 use serde_json::Value;
 
-pub(super) struct Around(pub Reader);
+pub(crate) struct Around(pub Reader);
 
 impl Around {
     fn has(&self, kind: &str, namespace: &str, name: &str) -> bool {

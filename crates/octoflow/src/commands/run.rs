@@ -77,7 +77,7 @@ fn conclude(args: &Run, watched: &Watched, house: &House, context: &Context) -> 
     })
 }
 
-fn refuse_missing_runtimes(runtime: Runtime) -> Result<()> {
+pub(crate) fn refuse_missing_runtimes(runtime: Runtime) -> Result<()> {
     let name = match runtime {
         Runtime::Process => return Ok(()),
         Runtime::Docker => "docker",

@@ -1,28 +1,21 @@
 //! The house that runs workflows, opened for this process, with its errors given their exit codes.
 //! A thin layer: what it does is `control`'s.
 
-use std::{fs, sync::mpsc::Receiver, thread};
+use std::sync::mpsc::Receiver;
 
-use anyhow::{Context as _, Result};
-use octoflow_control::{self as control, Capacity, Config, Error, Place, Submit};
+use anyhow::Result;
+use octoflow_control::{self as control, Error, Submit};
 use octoflow_engine::Command;
 use octoflow_model::{AttemptId, Fact, RunId};
-use octoflow_runtime::process;
 use serde_json::Value;
 
 use super::{Context, prepare::Ready};
 use crate::{
-    cli::{Isolation, Run},
+    cli::Run,
     config,
     exit::{Exit, Failure},
-    local,
+    local, node,
 };
-
-/// Steps wait more than they compute, so more of them run than there are cores.
-const STEPS_PER_CORE: usize = 4;
-
-/// Even on a small machine, steps that wait for each other must be able to run side by side.
-const FEWEST_STEPS: usize = 16;
 
 /// Every fact of a run, from the first to the last.
 pub(crate) type Facts = Receiver<Vec<Fact>>;
@@ -33,18 +26,7 @@ pub(crate) struct House {
 
 impl House {
     pub(crate) fn open(args: &Run, context: &Context) -> Result<Self> {
-        let own = std::env::current_exe().context("cannot find the program itself, which starts the steps")?;
-        let mut processes = process::Config::new(&context.data_dir, own);
-        processes.isolation = match args.isolation {
-            Isolation::Overlay => process::Isolation::Overlay,
-            Isolation::None => process::Isolation::None,
-        };
-        processes.egress = config::egress()?;
-        let config = Config {
-            data_dir: context.data_dir.clone(),
-            capacity: capacity(args.parallelism),
-            place: Place::Processes(Box::new(processes)),
-        };
+        let config = node::config(args.isolation, args.parallelism, config::egress()?, context)?;
         let (inner, notices) = control::House::open(config).map_err(explained)?;
         notices.iter().for_each(|notice| context.output.talk(notice));
         Ok(Self { inner })
@@ -113,39 +95,10 @@ impl House {
     }
 }
 
-/// What this machine offers to steps.
-fn capacity(parallelism: Option<u32>) -> Capacity {
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    Capacity {
-        slots: parallelism.map_or((cores * STEPS_PER_CORE).max(FEWEST_STEPS), |wanted| wanted as usize),
-        cpu_milli: cores as u64 * 1000,
-        memory_bytes: fs::read_to_string("/proc/meminfo").ok().and_then(|text| memory(&text)).unwrap_or(u64::MAX),
-    }
-}
-
-fn memory(text: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes * 1024)
-}
-
 fn explained(error: Error) -> anyhow::Error {
     match error {
         Error::Store(error) => local::explained(error),
         Error::Refused(refusal) => Failure::new(Exit::Conflict, refusal.to_string()).into(),
         error => error.into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_machine_is_measured_and_the_user_may_limit_it() {
-        assert_eq!(memory("MemFree: 1 kB\nMemTotal:       16384 kB\n"), Some(16384 * 1024));
-        assert_eq!(memory("nothing"), None);
-        assert_eq!(capacity(Some(3)).slots, 3);
-        assert!(capacity(None).slots >= FEWEST_STEPS);
     }
 }

@@ -1,0 +1,114 @@
+//! Every kind of object behind one set of verbs: get, list, create, replace, delete, watch. Runs and kept objects look
+//! the same from here. It owns identity, revisions and admission; how an answer is written down is its caller's business.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use octoflow_model::{Revision, RunId};
+use octoflow_store::Reader;
+use serde_json::Value;
+
+use crate::{Error, House, house::Desk};
+
+mod fault;
+mod feed;
+mod kind;
+mod list;
+mod run;
+mod select;
+mod shelf;
+mod view;
+mod watch;
+mod write;
+
+pub use fault::{Cause, Fault};
+pub use kind::{KINDS, Keeping, Kind, find, of_plural};
+pub use list::{ListOptions, Listing};
+pub use run::Named;
+pub use select::{FieldSelector, LabelSelector, Selection};
+pub use watch::{Change, Event, Watch};
+pub use write::{DeleteOptions, Deleted, Propagation, WriteOptions};
+
+use feed::Feed;
+
+/// A handle to everything that is kept and runs here. Clones share it.
+#[derive(Clone)]
+pub struct Registry(Arc<Inner>);
+
+struct Inner {
+    house: House,
+    desk: Desk,
+    feed: Arc<Feed>,
+    /// Connections that are not in use: opening one costs more than most questions.
+    readers: Mutex<Vec<Reader>>,
+}
+
+/// Idle connections beyond this many are closed.
+const READERS: usize = 16;
+
+impl Registry {
+    pub fn new(house: House) -> Result<Self, Error> {
+        let store = house.store().clone();
+        let feed = Arc::new(Feed::starting_at(store.reader()?.revision()?));
+        let ears = feed.clone();
+        store.observe(Arc::new(move |notes| ears.publish(notes)));
+        let desk = house.desk().clone();
+        Ok(Self(Arc::new(Inner { house, desk, feed, readers: Mutex::new(Vec::new()) })))
+    }
+
+    pub fn house(&self) -> &House {
+        &self.0.house
+    }
+
+    pub(crate) fn desk(&self) -> &Desk {
+        &self.0.desk
+    }
+
+    /// The object as people see it.
+    pub fn get(&self, kind: &'static Kind, namespace: &str, name: &str) -> Result<Value, Fault> {
+        let found = match kind.keeping {
+            Keeping::Run => match self.row(kind, namespace, name)? {
+                Some(row) => Some(self.run_object(&row)?),
+                None => None,
+            },
+            Keeping::Shelf => self.shelved(kind, namespace, name)?.map(|kept| kept.object),
+            Keeping::View => self.view(kind, namespace, name)?,
+        };
+        found.ok_or_else(|| Fault::NotFound { kind, name: name.to_owned() })
+    }
+
+    /// The last commit that anything here shows.
+    pub fn revision(&self) -> Result<Revision, Fault> {
+        self.read(|reader| Ok(reader.revision()?))
+    }
+
+    /// Whether decisions are still made and the disk is still read.
+    pub fn probe(&self) -> Result<(), Fault> {
+        self.0.desk.object_at_work(RunId(0))?;
+        self.revision().map(drop)
+    }
+
+    /// Everything unfinished goes on where it was. What cannot be read is left alone and told.
+    pub fn take_up_all(&self) -> Result<Vec<String>, Error> {
+        self.0.desk.take_up_all()
+    }
+
+    /// Everything decided is on disk when this returns; running tasks can be taken up again.
+    pub fn close(&self) -> Result<(), Error> {
+        self.0.readers.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.0.house.close()
+    }
+
+    pub(crate) fn read<T>(&self, ask: impl FnOnce(&Reader) -> Result<T, Fault>) -> Result<T, Fault> {
+        let idle = self.0.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let reader = match idle {
+            Some(reader) => reader,
+            None => self.0.desk.store.reader()?,
+        };
+        let answer = ask(&reader);
+        let mut readers = self.0.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        if readers.len() < READERS {
+            readers.push(reader);
+        }
+        answer
+    }
+}

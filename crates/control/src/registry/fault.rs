@@ -1,0 +1,102 @@
+//! Why the registry does not do what it is asked to. Each kind of reason has its own word, so that every face can say it
+//! in its own way.
+
+use octoflow_engine::{Problem, Problems, Severity};
+
+use super::Kind;
+use crate::Error;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    #[error("{} \"{name}\" not found", kind.resource())]
+    NotFound { kind: &'static Kind, name: String },
+
+    #[error("{} \"{name}\" already exists", kind.resource())]
+    Exists { kind: &'static Kind, name: String },
+
+    #[error("Operation cannot be fulfilled on {} \"{name}\": {why}", kind.resource())]
+    Conflict { kind: &'static Kind, name: String, why: String },
+
+    #[error("{} \"{name}\" is invalid: {}", kind.name, told(causes))]
+    Invalid { kind: &'static Kind, name: String, causes: Vec<Cause> },
+
+    #[error("{0}")]
+    BadRequest(String),
+
+    #[error("{} can only be looked at", kind.resource())]
+    ReadOnly { kind: &'static Kind },
+
+    /// What happened since is not remembered.
+    #[error("too old resource version: list again and watch from there")]
+    Expired,
+
+    #[error("{}", whole(.0))]
+    House(#[source] Error),
+}
+
+/// One thing that is wrong with an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// The word of the Kubernetes API, such as `FieldValueInvalid`.
+    pub reason: &'static str,
+    pub message: String,
+    /// Where, such as `spec.templates[0].name`; empty for the whole.
+    pub field: String,
+}
+
+impl Cause {
+    pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { reason: "FieldValueInvalid", message: message.into(), field: field.into() }
+    }
+
+    pub fn required(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { reason: "FieldValueRequired", message: message.into(), field: field.into() }
+    }
+
+    pub(super) fn of(problem: &Problem) -> Self {
+        let help = problem.help.as_ref().map_or(String::new(), |help| format!("; {help}"));
+        let field = problem.path.as_ref().map(ToString::to_string).unwrap_or_default();
+        Self::invalid(field, format!("{}{help} [{}]", problem.message, problem.code))
+    }
+}
+
+impl Fault {
+    pub(super) fn problems(kind: &'static Kind, name: &str, problems: &Problems) -> Self {
+        let causes = problems.iter().filter(|problem| problem.severity == Severity::Error).map(Cause::of).collect();
+        Self::Invalid { kind, name: name.to_owned(), causes }
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::House(error)
+    }
+}
+
+impl From<octoflow_store::Error> for Fault {
+    fn from(error: octoflow_store::Error) -> Self {
+        Self::House(error.into())
+    }
+}
+
+fn told(causes: &[Cause]) -> String {
+    let one = |cause: &Cause| match cause.field.as_str() {
+        "" => cause.message.clone(),
+        field => format!("{field}: {}", cause.message),
+    };
+    match causes {
+        [cause] => one(cause),
+        causes => format!("[{}]", causes.iter().map(one).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// With what was behind it.
+fn whole(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(inner) = source {
+        text = format!("{text}: {inner}");
+        source = inner.source();
+    }
+    text
+}

@@ -1,0 +1,151 @@
+//! The last things that happened, by commit, and a bell for whoever watches. Bounded: whoever comes late lists again.
+//! It remembers what was touched, never what it looked like; that is looked up when it is told.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use octoflow_model::{Revision, RunId};
+use octoflow_store::{Note, What};
+
+/// How many notes are remembered.
+const WINDOW: usize = 16 * 1024;
+
+type Bell = Box<dyn Fn(Revision) + Send + Sync>;
+
+pub(crate) struct Feed {
+    state: Mutex<State>,
+    bells: Mutex<Vec<Bell>>,
+}
+
+struct State {
+    /// By their order; several notes may have one revision.
+    notes: BTreeMap<u64, Note>,
+    /// The one note of a run that says only that something changed: the newest tells it all.
+    changed: HashMap<RunId, u64>,
+    next: u64,
+    /// Everything after this is remembered.
+    floor: Revision,
+    latest: Revision,
+}
+
+/// So far back nobody remembers.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Forgotten;
+
+impl Feed {
+    pub(crate) fn starting_at(revision: Revision) -> Self {
+        let state =
+            State { notes: BTreeMap::new(), changed: HashMap::new(), next: 0, floor: revision, latest: revision };
+        Self { state: Mutex::new(state), bells: Mutex::new(Vec::new()) }
+    }
+
+    pub(crate) fn publish(&self, notes: Vec<Note>) {
+        let Some(latest) = notes.last().map(|note| note.revision) else { return };
+        {
+            let mut state = self.lock();
+            notes.into_iter().for_each(|note| state.take(note));
+            state.latest = latest;
+        }
+        self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|bell| bell(latest));
+    }
+
+    /// Rings after every commit, on the writer's thread: it must only pass the word on.
+    pub(crate) fn ring(&self, bell: Bell) {
+        self.bells.lock().unwrap_or_else(PoisonError::into_inner).push(bell);
+    }
+
+    pub(crate) fn latest(&self) -> Revision {
+        self.lock().latest
+    }
+
+    /// What happened after this revision, in order, and up to where.
+    pub(crate) fn since(
+        &self,
+        revision: Revision,
+        concerned: impl Fn(&What) -> bool,
+    ) -> Result<(Vec<Note>, Revision), Forgotten> {
+        let state = self.lock();
+        if revision < state.floor {
+            return Err(Forgotten);
+        }
+        // Watchers are nearly always up to date, so the newest are looked at first.
+        let new = state.notes.values().rev().take_while(|note| note.revision > revision);
+        let mut found: Vec<Note> = new.filter(|note| concerned(&note.what)).cloned().collect();
+        found.reverse();
+        Ok((found, state.latest))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn take(&mut self, note: Note) {
+        let number = self.next;
+        self.next += 1;
+        if let What::Run(run) = &note.what
+            && let Some(earlier) = self.changed.insert(*run, number)
+        {
+            self.notes.remove(&earlier);
+        }
+        self.notes.insert(number, note);
+        while self.notes.len() > WINDOW {
+            let Some((number, oldest)) = self.notes.pop_first() else { break };
+            self.floor = self.floor.max(oldest.revision);
+            if let What::Run(run) = oldest.what
+                && self.changed.get(&run) == Some(&number)
+            {
+                self.changed.remove(&run);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    };
+
+    use super::*;
+
+    fn changed(revision: u64, run: u64) -> Note {
+        Note { revision: Revision(revision), what: What::Run(RunId(run)) }
+    }
+
+    fn put(revision: u64, name: &str) -> Note {
+        let (kind, namespace, name) = ("ConfigMap".to_owned(), "default".to_owned(), name.to_owned());
+        Note { revision: Revision(revision), what: What::Put { kind, namespace, name, new: true } }
+    }
+
+    #[test]
+    fn changes_of_one_run_are_told_once_and_late() {
+        let feed = Feed::starting_at(Revision(5));
+        feed.publish(vec![changed(6, 1), put(6, "a"), changed(7, 1)]);
+        let (notes, latest) = feed.since(Revision(5), |_| true).unwrap();
+        assert_eq!(notes.iter().map(|note| note.revision.0).collect::<Vec<_>>(), [6, 7]);
+        assert!(matches!(notes[0].what, What::Put { .. }));
+        assert_eq!(latest, Revision(7));
+        assert!(feed.since(Revision(7), |_| true).unwrap().0.is_empty());
+        assert_eq!(feed.since(Revision(4), |_| true).unwrap_err(), Forgotten);
+    }
+
+    #[test]
+    fn what_fell_out_of_the_window_is_forgotten_and_the_rest_is_whole() {
+        let feed = Feed::starting_at(Revision(0));
+        let rung = Arc::new(AtomicU64::new(0));
+        let ear = rung.clone();
+        feed.ring(Box::new(move |revision| ear.store(revision.0, Ordering::Relaxed)));
+        let many = WINDOW as u64 + 10;
+        for revision in 1..=many {
+            feed.publish(vec![put(revision, "x")]);
+        }
+        assert_eq!(rung.load(Ordering::Relaxed), many);
+        assert!(feed.since(Revision(9), |_| true).is_err());
+        assert_eq!(feed.since(Revision(10), |_| true).unwrap().0.len(), WINDOW);
+    }
+}

@@ -1,0 +1,92 @@
+//! The kinds there are: what they are called and how they are kept. A new kind is a row here.
+
+/// A kind of object.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// Empty for the core group.
+    pub group: &'static str,
+    pub version: &'static str,
+    pub name: &'static str,
+    pub plural: &'static str,
+    pub singular: &'static str,
+    pub short: &'static [&'static str],
+    pub namespaced: bool,
+    pub keeping: Keeping,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeping {
+    /// It runs: the engine has it, then the archive.
+    Run,
+    /// As it was given.
+    Shelf,
+    /// Nobody keeps it; it is another way to look at something else.
+    View,
+}
+
+const ARGO: &str = "argoproj.io";
+
+const fn argo(
+    name: &'static str,
+    plural: &'static str,
+    singular: &'static str,
+    short: &'static [&'static str],
+) -> Kind {
+    let (group, version, keeping) = (ARGO, "v1alpha1", Keeping::Shelf);
+    Kind { group, version, name, plural, singular, short, namespaced: true, keeping }
+}
+
+const fn core(
+    name: &'static str,
+    plural: &'static str,
+    singular: &'static str,
+    short: &'static [&'static str],
+) -> Kind {
+    let (group, version, keeping) = ("", "v1", Keeping::Shelf);
+    Kind { group, version, name, plural, singular, short, namespaced: true, keeping }
+}
+
+pub static KINDS: [Kind; 12] = [
+    Kind { keeping: Keeping::Run, ..argo("Workflow", "workflows", "workflow", &["wf"]) },
+    argo("WorkflowTemplate", "workflowtemplates", "workflowtemplate", &["wftmpl"]),
+    Kind {
+        namespaced: false,
+        ..argo(
+            "ClusterWorkflowTemplate",
+            "clusterworkflowtemplates",
+            "clusterworkflowtemplate",
+            &["clusterwftmpl", "cwft"],
+        )
+    },
+    argo("CronWorkflow", "cronworkflows", "cronworkflow", &["cwf", "cronwf"]),
+    argo("WorkflowEventBinding", "workfloweventbindings", "workfloweventbinding", &["wfeb"]),
+    core("ConfigMap", "configmaps", "configmap", &["cm"]),
+    core("Secret", "secrets", "secret", &[]),
+    core("PersistentVolumeClaim", "persistentvolumeclaims", "persistentvolumeclaim", &["pvc"]),
+    Kind { namespaced: false, ..core("Namespace", "namespaces", "namespace", &["ns"]) },
+    Kind { keeping: Keeping::View, ..core("Pod", "pods", "pod", &["po"]) },
+    Kind { keeping: Keeping::View, ..core("Event", "events", "event", &["ev"]) },
+    Kind { namespaced: false, keeping: Keeping::View, ..core("Node", "nodes", "node", &["no"]) },
+];
+
+/// By the name of the kind, as manifests write it.
+pub fn find(name: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|kind| kind.name == name)
+}
+
+/// By group and plural, as paths write it.
+pub fn of_plural(group: &str, plural: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|kind| kind.group == group && kind.plural == plural)
+}
+
+impl Kind {
+    /// `argoproj.io/v1alpha1`, or `v1`.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// `workflows.argoproj.io`, or `configmaps`.
+    pub fn resource(&self) -> String {
+        if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
+    }
+}

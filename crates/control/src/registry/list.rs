@@ -1,0 +1,123 @@
+//! Lists: pages of objects of one kind with a place to go on from. Runs are listed newest first from their narrow
+//! index, kept objects by namespace and name.
+
+use octoflow_model::Revision;
+use octoflow_store::{Cursor, Filter, MAX_PAGE, Page, RunRow};
+use serde_json::Value;
+
+use super::{Fault, Keeping, Kind, Registry, Selection, shelf::dress};
+
+#[derive(Clone, Debug, Default)]
+pub struct ListOptions {
+    /// None: all namespaces.
+    pub namespace: Option<String>,
+    pub selection: Selection,
+    /// None: everything.
+    pub limit: Option<usize>,
+    /// The `next` of an earlier page.
+    pub after: Option<String>,
+}
+
+#[derive(Debug)]
+pub struct Listing<T = Value> {
+    pub items: Vec<T>,
+    /// Everything up to here is in it.
+    pub revision: Revision,
+    /// Where the next page begins, if there is more.
+    pub next: Option<String>,
+}
+
+impl Registry {
+    pub fn list(&self, kind: &'static Kind, options: &ListOptions) -> Result<Listing, Fault> {
+        match kind.keeping {
+            Keeping::Run => {
+                let rows = self.list_runs(kind, options, &Filter::default())?;
+                let mut items = Vec::with_capacity(rows.items.len());
+                for row in rows.items {
+                    match self.run_object(&row) {
+                        Ok(object) => items.push(object),
+                        // It was deleted meanwhile.
+                        Err(Fault::NotFound { .. }) => {}
+                        Err(fault) => return Err(fault),
+                    }
+                }
+                Ok(Listing { items, revision: rows.revision, next: rows.next })
+            }
+            Keeping::Shelf => self.list_shelf(kind, options),
+            Keeping::View => self.list_view(kind, options),
+        }
+    }
+
+    /// The rows of runs, for lists that need no more than them. What `filter` says holds beside the options.
+    pub fn list_runs(
+        &self,
+        kind: &'static Kind,
+        options: &ListOptions,
+        filter: &Filter,
+    ) -> Result<Listing<RunRow>, Fault> {
+        let filter = Filter {
+            kind: Some(kind.name.to_owned()),
+            namespace: options.namespace.clone().or_else(|| filter.namespace.clone()),
+            labels: filter.labels.iter().chain(&options.selection.labels.0).cloned().collect(),
+            ..filter.clone()
+        };
+        let mut after: Option<Cursor> = match options.after.as_deref() {
+            Some(text) => {
+                Some(text.parse().map_err(|error: octoflow_store::BadCursor| Fault::BadRequest(error.to_string()))?)
+            }
+            None => None,
+        };
+        let limit = options.limit.unwrap_or(usize::MAX);
+        let fields = &options.selection.fields;
+        self.read(|reader| {
+            let revision = reader.revision()?;
+            let mut items = Vec::new();
+            loop {
+                let wanted = limit - items.len();
+                let (rows, next) = reader.list(&filter, Page { limit: wanted.min(MAX_PAGE), after })?;
+                let before = items.len();
+                items.extend(rows.into_iter().filter(|row| fields.0.is_empty() || fields.matches(&as_fields(row))));
+                after = next;
+                let filtered_out = items.len() == before;
+                if next.is_none() || (items.len() >= limit && !filtered_out) {
+                    return Ok(Listing { items, revision, next: next.map(|cursor| cursor.to_string()) });
+                }
+            }
+        })
+    }
+
+    fn list_shelf(&self, kind: &'static Kind, options: &ListOptions) -> Result<Listing, Fault> {
+        let (revision, objects) = self.read(|reader| {
+            reader.snapshot(|reader| Ok((reader.revision()?, reader.objects(kind.name, options.namespace.as_deref())?)))
+        })?;
+        let mut items = Vec::new();
+        for object in &objects {
+            let kept = dress(kind, object)?.object;
+            if options.selection.matches(&kept) {
+                items.push((format!("{}/{}", object.namespace, object.name), kept));
+            }
+        }
+        Ok(page(items, revision, options))
+    }
+}
+
+/// One page of items that have a key each and are in its order.
+pub(super) fn page(items: Vec<(String, Value)>, revision: Revision, options: &ListOptions) -> Listing {
+    let mut rest = items.into_iter().skip_while(|(key, _)| options.after.as_ref().is_some_and(|after| key <= after));
+    let mut last = None;
+    let mut items = Vec::new();
+    for (key, item) in rest.by_ref().take(options.limit.unwrap_or(usize::MAX)) {
+        items.push(item);
+        last = Some(key);
+    }
+    let next = rest.next().and(last);
+    Listing { items, revision, next }
+}
+
+/// What field selectors can ask of a run without reading it whole.
+fn as_fields(row: &RunRow) -> Value {
+    serde_json::json!({
+        "metadata": {"name": row.name, "namespace": row.namespace, "uid": row.uid},
+        "status": {"phase": row.phase, "message": row.message},
+    })
+}

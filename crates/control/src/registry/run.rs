@@ -1,0 +1,157 @@
+//! Runs as objects: found by name, read wherever they stand, submitted, and steered by changes of their object.
+
+use octoflow_engine::{Command, argo::admit::admit};
+use octoflow_model::{Revision, RunId};
+use octoflow_store::RunRow;
+use serde_json::{Value, json};
+
+use super::{Cause, Fault, Kind, Registry, WriteOptions, find};
+use crate::{Error, house::Submit, name_suffix, new_uid, objects::Around};
+
+/// How often a drawn name that is taken is drawn again.
+const DRAWS: usize = 8;
+
+/// Means the newest run of a namespace.
+const LATEST: &str = "@latest";
+
+/// A run found by its name.
+#[derive(Clone, Debug)]
+pub struct Named {
+    pub run: RunId,
+    pub row: RunRow,
+}
+
+impl Registry {
+    /// A workflow by its name, or the newest one by `@latest`.
+    pub fn find_run(&self, namespace: &str, name: &str) -> Result<Named, Fault> {
+        let kind = workflow();
+        let row = match name {
+            LATEST => self.read(|reader| Ok(reader.latest(namespace)?))?,
+            name => self.row(kind, namespace, name)?,
+        };
+        let row = row.ok_or_else(|| Fault::NotFound { kind, name: name.to_owned() })?;
+        Ok(Named { run: row.run, row })
+    }
+
+    /// A workflow by its uid.
+    pub fn find_run_by_uid(&self, uid: &str) -> Result<Named, Fault> {
+        let row = self.read(|reader| Ok(reader.run_by_uid(uid)?))?;
+        let row = row.ok_or_else(|| Fault::NotFound { kind: workflow(), name: uid.to_owned() })?;
+        Ok(Named { run: row.run, row })
+    }
+
+    pub(super) fn row(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<RunRow>, Fault> {
+        self.read(|reader| Ok(reader.run_by_name(namespace, Some(kind.name), name)?))
+    }
+
+    /// The run as people see it, with the revision it is at least of.
+    pub fn run_object(&self, row: &RunRow) -> Result<Value, Fault> {
+        let revision = self.run_revision(row)?;
+        let mut object = match self.desk().object(row.run) {
+            Err(Error::UnknownRun(_)) => return Err(Fault::NotFound { kind: workflow(), name: row.name.clone() }),
+            object => object?,
+        };
+        object["metadata"]["resourceVersion"] = json!(revision.to_string());
+        Ok(object)
+    }
+
+    pub(super) fn run_revision(&self, row: &RunRow) -> Result<Revision, Fault> {
+        self.read(|reader| Ok(reader.run_revision(row.run)?.unwrap_or(row.revision)))
+    }
+
+    /// Admits and submits a workflow. When this returns it is on disk and will not be lost.
+    pub(super) fn submit(&self, namespace: &str, object: &Value, options: &WriteOptions) -> Result<Value, Fault> {
+        let kind = workflow();
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        let (given, prefix) = (text("name"), text("generateName"));
+        if given.is_empty() && prefix.is_empty() {
+            let cause = Cause::required("metadata.name", "name or generateName is required");
+            return Err(Fault::Invalid { kind, name: String::new(), causes: vec![cause] });
+        }
+        for _ in 0..DRAWS {
+            let name = match given {
+                "" => format!("{prefix}{}", name_suffix()?),
+                name => name.to_owned(),
+            };
+            let mut manifest = object.clone();
+            manifest["metadata"]["name"] = json!(name);
+            manifest["metadata"]["namespace"] = json!(namespace);
+            if let Some(fields) = manifest.as_object_mut() {
+                // What became of some other run is nothing this one begins with.
+                fields.remove("status");
+            }
+            let around = Around(self.desk().store.reader()?);
+            let admitted = admit(&manifest, &around).map_err(|problems| Fault::problems(kind, &name, &problems))?;
+            if self.row(kind, namespace, &name)?.is_some() {
+                if given.is_empty() {
+                    continue;
+                }
+                return Err(Fault::Exists { kind, name });
+            }
+            if options.dry_run {
+                return Ok(admitted.manifest().clone());
+            }
+            let submit = Submit {
+                namespace: namespace.to_owned(),
+                name: name.clone(),
+                manifest: admitted.manifest().clone(),
+                stored: admitted.stored().clone(),
+            };
+            match self.desk().enter(submit, new_uid()?, None, None) {
+                Ok(run) => {
+                    let row = self.read(|reader| Ok(reader.run(run)?))?;
+                    // It may have ended and been cleaned away in this very moment.
+                    let row = row.ok_or(Fault::NotFound { kind, name })?;
+                    return self.run_object(&row);
+                }
+                Err(Error::NameTaken { .. }) if given.is_empty() => {}
+                Err(Error::NameTaken { .. }) => return Err(Fault::Exists { kind, name }),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Fault::Conflict { kind, name: prefix.to_owned(), why: "every name that was drawn is taken".to_owned() })
+    }
+
+    /// Brings about the difference between two versions of a run's object.
+    pub(super) fn steer(&self, row: &RunRow, mut before: Value, mut after: Value) -> Result<(), Fault> {
+        let kind = workflow();
+        let mut wish = |field: &str| {
+            let take = |object: &mut Value| object["spec"].as_object_mut().and_then(|spec| spec.remove(field));
+            let (was, is) = (take(&mut before), take(&mut after));
+            (was != is).then_some(is.unwrap_or(Value::Null))
+        };
+        let (suspend, shutdown) = (wish("suspend"), wish("shutdown"));
+        let invalid = |field: &str, message: &str| Fault::Invalid {
+            kind,
+            name: row.name.clone(),
+            causes: vec![Cause::invalid(field, message)],
+        };
+        if before["spec"] != after["spec"] {
+            return Err(invalid(
+                "spec",
+                "of a workflow only spec.suspend and spec.shutdown can be changed; submit another one",
+            ));
+        }
+        if let Some(held) = suspend {
+            let resume = Command::Resume { selector: None, supplied: Default::default() };
+            let command = if held == Value::Bool(true) { Command::Suspend } else { resume };
+            self.desk().command(row.run, command)?;
+        }
+        match shutdown.as_ref().and_then(Value::as_str) {
+            Some("Stop") => self.desk().command(row.run, Command::Stop)?,
+            Some("Terminate") => self.desk().command(row.run, Command::Terminate)?,
+            Some(_) => return Err(invalid("spec.shutdown", "must be Stop or Terminate")),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Tells a run to do something.
+    pub fn command(&self, run: RunId, command: Command) -> Result<(), Fault> {
+        Ok(self.desk().command(run, command)?)
+    }
+}
+
+fn workflow() -> &'static Kind {
+    find("Workflow").expect("the table has workflows")
+}

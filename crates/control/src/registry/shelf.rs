@@ -1,0 +1,111 @@
+//! Objects that are kept as they were given: read with their identity, checked before they are stored.
+
+use octoflow_engine::{
+    Problems,
+    argo::{admit::admit_template, fields::shape_of, refer::Reach},
+    shape,
+};
+use octoflow_model::Revision;
+use octoflow_store::{Batch, Change, Object};
+use serde_json::{Value, json};
+
+use super::{Cause, Fault, Kind, Registry};
+use crate::{Error, house::owned_namespace, keyed};
+
+/// An object of the shelf with what the store knows of it.
+pub(super) struct Kept {
+    pub object: Value,
+    pub uid: String,
+    pub revision: Revision,
+}
+
+impl Registry {
+    pub(super) fn shelved(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Kept>, Fault> {
+        let found = self.read(|reader| Ok(reader.object(kind.name, namespace, name)?))?;
+        found.map(|object| dress(kind, &object)).transpose()
+    }
+
+    /// Stores an object that was checked, unless it is not what it was at the expected revision.
+    pub(super) fn shelve(
+        &self,
+        kind: &'static Kind,
+        object: &Value,
+        uid: &str,
+        expected: Option<Revision>,
+    ) -> Result<Value, Fault> {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let namespace = owned_namespace(kind.namespaced, object);
+        let (kind_name, namespace, name) = (kind.name.to_owned(), namespace.to_owned(), name.to_owned());
+        let expect =
+            Change::Expect { kind: kind_name, namespace: namespace.clone(), name: name.clone(), revision: expected };
+        match self.desk().put_object_with(object, uid.to_owned(), Batch::from(expect)) {
+            Ok(()) => {}
+            Err(Error::Store(octoflow_store::Error::Stale { .. })) if expected.is_none() => {
+                return Err(Fault::Exists { kind, name });
+            }
+            Err(Error::Store(octoflow_store::Error::Stale { .. })) => {
+                let why = "the object has been modified; please apply your changes to the latest version and try again";
+                return Err(Fault::Conflict { kind, name, why: why.to_owned() });
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let kept = self.shelved(kind, &namespace, &name)?;
+        kept.map(|kept| kept.object).ok_or(Fault::NotFound { kind, name })
+    }
+}
+
+/// The object with the identity the store gave it.
+pub(super) fn dress(kind: &Kind, kept: &Object) -> Result<Kept, Fault> {
+    let mut object: Value = serde_json::from_slice(&kept.body).map_err(|error| {
+        Fault::House(Error::Object { what: format!("{} `{}`", kind.name, kept.name), why: error.to_string() })
+    })?;
+    object["apiVersion"] = json!(kind.api_version());
+    object["kind"] = json!(kind.name);
+    object["metadata"]["uid"] = json!(kept.uid);
+    object["metadata"]["resourceVersion"] = json!(kept.revision.to_string());
+    if kind.namespaced {
+        object["metadata"]["namespace"] = json!(kept.namespace);
+    }
+    Ok(Kept { object, uid: kept.uid.clone(), revision: kept.revision })
+}
+
+/// Everything that is wrong with an object of a kind that is kept.
+pub(super) fn check(kind: &'static Kind, object: &Value) -> Result<(), Fault> {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let mut causes = Vec::new();
+    if object["kind"] != kind.name {
+        causes.push(Cause::invalid("kind", format!("must be {}", kind.name)));
+    }
+    if object["apiVersion"] != kind.api_version().as_str() {
+        causes.push(Cause::invalid("apiVersion", format!("must be {}", kind.api_version())));
+    }
+    if let Err(why) = dns_name(name) {
+        causes.push(Cause::invalid("metadata.name", why));
+    }
+    let problems = if Reach::of_kind(kind.name).is_some() {
+        admit_template(object).0
+    } else {
+        shape_of(kind.name).map(|shape| shape::check(object, shape).problems).unwrap_or_default()
+    };
+    causes.extend(Problems(problems).iter().map(Cause::of));
+    if causes.is_empty()
+        && matches!(kind.name, "ConfigMap" | "Secret")
+        && let Err(Error::Object { why, .. }) = keyed::parse(object)
+    {
+        causes.push(Cause::invalid("data", why));
+    }
+    if causes.is_empty() { Ok(()) } else { Err(Fault::Invalid { kind, name: name.to_owned(), causes }) }
+}
+
+/// Names that the Kubernetes API takes: they are part of paths and of file names.
+pub(super) fn dns_name(name: &str) -> Result<(), String> {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+    let edge = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    let bytes = name.as_bytes();
+    if bytes.len() <= 253 && edge(bytes.first()) && edge(bytes.last()) && bytes.iter().all(|byte| inner(*byte)) {
+        return Ok(());
+    }
+    Err(format!(
+        "`{name}` is no name: at most 253 lower case letters, digits, `-` and `.`, with a letter or digit at both ends"
+    ))
+}

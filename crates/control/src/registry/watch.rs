@@ -1,0 +1,192 @@
+//! Watching: what happened to objects of one kind since a revision, as events in order. Whoever reads slowly gets fewer
+//! events, each with the latest state; nobody is made to wait for it.
+
+use std::collections::HashSet;
+
+use octoflow_model::Revision;
+use octoflow_store::{RunRow, What};
+use serde_json::{Value, json};
+
+use super::{Fault, Keeping, Kind, ListOptions, Registry, Selection, shelf::dress};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    Added,
+    Modified,
+    Deleted,
+}
+
+impl Change {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub change: Change,
+    pub object: Value,
+}
+
+/// One watch. It is asked for what is new; a bell (see [`Registry::on_change`]) tells when asking is worth it.
+pub struct Watch {
+    registry: Registry,
+    kind: &'static Kind,
+    namespace: Option<String>,
+    selection: Selection,
+    cursor: Revision,
+    /// The uids that were told and match the selection, when there is one: leaving it is told as an end.
+    seen: HashSet<String>,
+    backlog: Vec<Event>,
+}
+
+impl Registry {
+    /// Rings after every commit with its revision, on the writer's thread: it must only pass the word on.
+    pub fn on_change(&self, bell: impl Fn(Revision) + Send + Sync + 'static) {
+        self.0.feed.ring(Box::new(bell));
+    }
+
+    /// From a revision on; without one the current state comes first, as additions.
+    pub fn watch(&self, kind: &'static Kind, options: ListOptions, since: Option<Revision>) -> Result<Watch, Fault> {
+        let ListOptions { namespace, selection, .. } = options;
+        let (cursor, seen, backlog) = (Revision(0), HashSet::new(), Vec::new());
+        let mut watch = Watch { registry: self.clone(), kind, namespace, selection, cursor, seen, backlog };
+        match since {
+            Some(since) => {
+                let since = since.min(self.0.feed.latest());
+                self.0.feed.since(since, |_| false).map_err(|_| Fault::Expired)?;
+                watch.cursor = since;
+            }
+            None => {
+                // What happens between the two is told twice rather than not at all.
+                watch.cursor = self.0.feed.latest();
+                let options = ListOptions {
+                    namespace: watch.namespace.clone(),
+                    selection: watch.selection.clone(),
+                    ..ListOptions::default()
+                };
+                for object in self.list(kind, &options)?.items {
+                    watch.tell(Change::Added, object);
+                }
+            }
+        }
+        Ok(watch)
+    }
+}
+
+impl Watch {
+    /// Everything up to here has been told.
+    pub fn revision(&self) -> Revision {
+        self.cursor
+    }
+
+    /// What is new, in order; empty when nothing is.
+    pub fn poll(&mut self) -> Result<Vec<Event>, Fault> {
+        let feed = self.registry.0.feed.clone();
+        let (notes, latest) = feed.since(self.cursor, |what| concerns(self.kind, what)).map_err(|_| Fault::Expired)?;
+        for note in notes {
+            self.take(note.what, note.revision)?;
+        }
+        self.cursor = latest;
+        Ok(std::mem::take(&mut self.backlog))
+    }
+
+    fn take(&mut self, what: What, revision: Revision) -> Result<(), Fault> {
+        match what {
+            What::Put { namespace, name, new, .. } => {
+                let change = if new { Change::Added } else { Change::Modified };
+                if self.in_scope(&namespace)
+                    && let Some(kept) = self.registry.shelved(self.kind, &namespace, &name)?
+                {
+                    self.tell(change, kept.object);
+                }
+            }
+            What::Deleted(object) if self.in_scope(&object.namespace) => {
+                let mut last = dress(self.kind, &object)?.object;
+                last["metadata"]["resourceVersion"] = json!(revision.to_string());
+                self.tell(Change::Deleted, last);
+            }
+            What::NewRun { run, .. } => self.run(run, Change::Added)?,
+            What::Run(run) => self.run(run, Change::Modified)?,
+            What::DeletedRun(row) if self.in_scope(&row.namespace) => {
+                let last = remains(self.kind, &row, revision);
+                self.tell(Change::Deleted, last);
+            }
+            What::Deleted(_) | What::DeletedRun(_) => {}
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, run: octoflow_model::RunId, change: Change) -> Result<(), Fault> {
+        let Some(row) = self.registry.read(|reader| Ok(reader.run(run)?))? else { return Ok(()) };
+        let named = self.selection.fields.name().is_none_or(|name| name == row.name);
+        if row.kind != self.kind.name || !self.in_scope(&row.namespace) || !named {
+            return Ok(());
+        }
+        match self.registry.run_object(&row) {
+            Ok(object) => self.tell(change, object),
+            Err(Fault::NotFound { .. }) => {}
+            Err(fault) => return Err(fault),
+        }
+        Ok(())
+    }
+
+    fn in_scope(&self, namespace: &str) -> bool {
+        self.namespace.as_deref().is_none_or(|wanted| wanted == namespace)
+    }
+
+    fn tell(&mut self, change: Change, object: Value) {
+        if self.selection.is_empty() {
+            return self.backlog.push(Event { change, object });
+        }
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        let change = match (change, self.selection.matches(&object)) {
+            (Change::Deleted, matches) => {
+                if !self.seen.remove(&uid) && !matches {
+                    return;
+                }
+                Change::Deleted
+            }
+            (Change::Added | Change::Modified, true) => {
+                if self.seen.insert(uid) {
+                    change
+                } else {
+                    Change::Modified
+                }
+            }
+            (Change::Added | Change::Modified, false) => {
+                if !self.seen.remove(&uid) {
+                    return;
+                }
+                Change::Deleted
+            }
+        };
+        self.backlog.push(Event { change, object });
+    }
+}
+
+fn concerns(kind: &Kind, what: &What) -> bool {
+    match (what, kind.keeping) {
+        (What::Put { kind: other, .. } | What::NewRun { kind: other, .. }, _) => other == kind.name,
+        (What::Deleted(object), _) => object.kind == kind.name,
+        (What::DeletedRun(row), _) => row.kind == kind.name,
+        (What::Run(_), keeping) => keeping == Keeping::Run,
+    }
+}
+
+/// What is known of a run that is gone.
+fn remains(kind: &Kind, row: &RunRow, revision: Revision) -> Value {
+    json!({
+        "apiVersion": kind.api_version(), "kind": kind.name,
+        "metadata": {
+            "name": row.name, "namespace": row.namespace, "uid": row.uid, "labels": row.labels,
+            "creationTimestamp": row.created.to_string(), "resourceVersion": revision.to_string(),
+        },
+        "spec": {},
+        "status": {"phase": row.phase, "message": row.message},
+    })
+}

@@ -1,0 +1,266 @@
+//! Making, changing and removing objects. Everything is checked before anything is stored, and nothing that somebody
+//! else changed meanwhile is overwritten.
+
+use octoflow_model::{Revision, meta::DEFAULT_NAMESPACE};
+use serde_json::{Value, json};
+
+use super::{Cause, Fault, Keeping, Kind, Registry, shelf};
+use crate::{clock, name_suffix, new_uid};
+
+/// How often a change is tried again on what somebody else left.
+const TRIES: usize = 8;
+
+#[derive(Clone, Debug, Default)]
+pub struct WriteOptions {
+    /// Check everything, store nothing.
+    pub dry_run: bool,
+    /// Who writes, for the ownership of fields.
+    pub manager: String,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct DeleteOptions {
+    pub dry_run: bool,
+    pub propagation: Propagation,
+    /// Only if it is still this one.
+    pub uid: Option<String>,
+    pub revision: Option<Revision>,
+}
+
+/// What becomes of objects that belong to the deleted one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Propagation {
+    /// They go afterwards.
+    #[default]
+    Background,
+    /// They go first.
+    Foreground,
+    /// They stay.
+    Orphan,
+}
+
+/// What became of a deletion.
+#[derive(Debug)]
+pub enum Deleted {
+    /// It is gone; this is what it was.
+    Gone(Value),
+    /// It goes once what holds it back is done.
+    Going(Value),
+}
+
+impl Registry {
+    pub fn create(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
+        mut object: Value,
+        options: &WriteOptions,
+    ) -> Result<Value, Fault> {
+        self.settle(kind, namespace, None, &mut object)?;
+        match kind.keeping {
+            Keeping::View => Err(Fault::ReadOnly { kind }),
+            Keeping::Run => self.submit(namespace, &object, options),
+            Keeping::Shelf => {
+                let metadata = &mut object["metadata"];
+                if metadata["name"].as_str().unwrap_or_default().is_empty()
+                    && let Some(prefix) = metadata["generateName"].as_str().filter(|prefix| !prefix.is_empty())
+                {
+                    metadata["name"] = json!(format!("{prefix}{}", name_suffix()?));
+                }
+                metadata["creationTimestamp"] = json!(clock::now().to_string());
+                metadata["generation"] = json!(1);
+                shelf::check(kind, &object)?;
+                let uid = new_uid()?;
+                if options.dry_run {
+                    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                    if self.shelved(kind, namespace, name)?.is_some() {
+                        return Err(Fault::Exists { kind, name: name.to_owned() });
+                    }
+                    object["metadata"]["uid"] = json!(uid);
+                    return Ok(object);
+                }
+                self.shelve(kind, &object, &uid, None)
+            }
+        }
+    }
+
+    /// Puts this version in the place of the one that is there.
+    pub fn replace(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
+        name: &str,
+        mut object: Value,
+        options: &WriteOptions,
+    ) -> Result<Value, Fault> {
+        self.settle(kind, namespace, Some(name), &mut object)?;
+        let read = object["metadata"]["resourceVersion"].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        self.update(kind, namespace, name, options, |before| {
+            if let Some(read) = &read
+                && before["metadata"]["resourceVersion"] != read.as_str()
+            {
+                let why = "the object has been modified; please apply your changes to the latest version and try again";
+                return Err(Fault::Conflict { kind, name: name.to_owned(), why: why.to_owned() });
+            }
+            Ok(object.clone())
+        })
+    }
+
+    /// Changes what is there, again if somebody else was faster.
+    pub fn update(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
+        name: &str,
+        options: &WriteOptions,
+        mut change: impl FnMut(&Value) -> Result<Value, Fault>,
+    ) -> Result<Value, Fault> {
+        let not_found = || Fault::NotFound { kind, name: name.to_owned() };
+        for _ in 1..TRIES {
+            match self.update_once(kind, namespace, name, options, &mut change)? {
+                Err(Fault::Conflict { .. }) => {}
+                done => return done,
+            }
+        }
+        self.update_once(kind, namespace, name, options, &mut change)?.map_err(|fault| match fault {
+            Fault::Exists { .. } => not_found(),
+            other => other,
+        })
+    }
+
+    /// The inner error is worth another try.
+    fn update_once(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
+        name: &str,
+        options: &WriteOptions,
+        change: &mut impl FnMut(&Value) -> Result<Value, Fault>,
+    ) -> Result<Result<Value, Fault>, Fault> {
+        let not_found = || Fault::NotFound { kind, name: name.to_owned() };
+        match kind.keeping {
+            Keeping::View => Err(Fault::ReadOnly { kind }),
+            Keeping::Run => {
+                let row = self.row(kind, namespace, name)?.ok_or_else(not_found)?;
+                let before = self.run_object(&row)?;
+                let after = change(&before)?;
+                if options.dry_run {
+                    return Ok(Ok(after));
+                }
+                self.steer(&row, before, after)?;
+                self.get(kind, namespace, name).map(Ok)
+            }
+            Keeping::Shelf => {
+                let kept = self.shelved(kind, namespace, name)?.ok_or_else(not_found)?;
+                let mut after = change(&kept.object)?;
+                self.settle(kind, namespace, Some(name), &mut after)?;
+                let metadata = &mut after["metadata"];
+                for field in ["creationTimestamp", "deletionTimestamp"] {
+                    metadata[field] = kept.object["metadata"][field].clone();
+                }
+                metadata.as_object_mut().map(|fields| fields.retain(|_, value| !value.is_null()));
+                let generation = kept.object["metadata"]["generation"].as_u64().unwrap_or(1);
+                let same = kept.object["spec"] == after["spec"];
+                after["metadata"]["generation"] = json!(if same { generation } else { generation + 1 });
+                shelf::check(kind, &after)?;
+                if options.dry_run {
+                    return Ok(Ok(after));
+                }
+                Ok(self.shelve(kind, &after, &kept.uid, Some(kept.revision)))
+            }
+        }
+    }
+
+    pub fn delete(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, Fault> {
+        if kind.keeping == Keeping::View {
+            return Err(Fault::ReadOnly { kind });
+        }
+        let object = self.get(kind, namespace, name)?;
+        let differs = |field: &str, wanted: Option<String>| {
+            wanted.filter(|wanted| object["metadata"][field] != wanted.as_str()).map(|wanted| Fault::Conflict {
+                kind,
+                name: name.to_owned(),
+                why: format!("Precondition failed: {field} is {}, not {wanted}", object["metadata"][field]),
+            })
+        };
+        let wrong = differs("uid", options.uid.clone())
+            .or_else(|| differs("resourceVersion", options.revision.map(|revision| revision.to_string())));
+        if let Some(fault) = wrong {
+            return Err(fault);
+        }
+        if options.dry_run {
+            return Ok(Deleted::Gone(object));
+        }
+        match kind.keeping {
+            Keeping::Shelf => {
+                self.desk().delete_object(&crate::objects::Key::new(kind.name, namespace, name))?;
+                Ok(Deleted::Gone(object))
+            }
+            Keeping::Run | Keeping::View => Err(Fault::ReadOnly { kind }),
+        }
+    }
+
+    /// Kind, version, namespace and name are what the path says, or the request is wrong.
+    fn settle(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
+        name: Option<&str>,
+        object: &mut Value,
+    ) -> Result<(), Fault> {
+        if !object.is_object() {
+            return Err(Fault::BadRequest(format!("a {} is a JSON object", kind.name)));
+        }
+        for (field, wanted) in [("kind", kind.name.to_owned()), ("apiVersion", kind.api_version())] {
+            match object[field].as_str() {
+                None | Some("") => object[field] = json!(wanted),
+                Some(found) if found == wanted => {}
+                Some(found) => {
+                    let text = format!("the object has {field} {found}, and this is the place of {wanted}");
+                    return Err(Fault::BadRequest(text));
+                }
+            }
+        }
+        if object["metadata"].is_null() {
+            object["metadata"] = json!({});
+        }
+        let Some(metadata) = object["metadata"].as_object_mut() else {
+            let causes = vec![Cause::invalid("metadata", "must be an object")];
+            return Err(Fault::Invalid { kind, name: name.unwrap_or_default().to_owned(), causes });
+        };
+        let text = |field: &str| metadata.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (given_space, given_name) = (text("namespace"), text("name"));
+        if kind.namespaced && !given_space.is_empty() && given_space != namespace {
+            return Err(Fault::BadRequest(format!(
+                "the namespace of the provided object does not match the namespace sent on the request: {given_space}, {namespace}"
+            )));
+        }
+        if let Some(name) = name
+            && !given_name.is_empty()
+            && given_name != name
+        {
+            return Err(Fault::BadRequest(format!(
+                "the name of the object ({given_name}) does not match the name on the URL ({name})"
+            )));
+        }
+        if kind.namespaced {
+            let namespace = if namespace.is_empty() { DEFAULT_NAMESPACE } else { namespace };
+            metadata.insert("namespace".to_owned(), json!(namespace));
+        } else {
+            metadata.remove("namespace");
+        }
+        if let Some(name) = name {
+            metadata.insert("name".to_owned(), json!(name));
+        }
+        for field in ["selfLink", "deletionTimestamp"].iter().filter(|_| name.is_none()) {
+            metadata.remove(*field);
+        }
+        Ok(())
+    }
+}

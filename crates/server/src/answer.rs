@@ -1,0 +1,96 @@
+//! The one place that turns values and faults into HTTP, in the words of each face.
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, Response, StatusCode, header},
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{fault::Fault, route::Face};
+
+pub(crate) type Answer = Response<Body>;
+
+pub(crate) fn json(value: &impl Serialize) -> Answer {
+    with_status(StatusCode::OK, value)
+}
+
+pub(crate) fn with_status(status: StatusCode, value: &impl Serialize) -> Answer {
+    match serde_json::to_vec(value) {
+        Ok(bytes) => bytes_as(status, "application/json", bytes),
+        Err(error) => bytes_as(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "text/plain; charset=utf-8",
+            format!("the answer cannot be written down: {error}").into_bytes(),
+        ),
+    }
+}
+
+pub(crate) fn text(text: impl Into<String>) -> Answer {
+    bytes_as(StatusCode::OK, "text/plain; charset=utf-8", text.into().into_bytes())
+}
+
+pub(crate) fn bytes_as(status: StatusCode, kind: &'static str, bytes: Vec<u8>) -> Answer {
+    let mut answer = Response::new(Body::from(bytes));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    answer
+}
+
+pub(crate) fn fault(face: Face, fault: &Fault) -> Answer {
+    let body = match face {
+        Face::Kube => status(fault),
+        Face::Argo => json!({"code": grpc_code(fault.status), "message": fault.message}),
+        Face::Own => json!({"error": {
+            "code": fault.status.as_u16(), "reason": fault.reason, "message": fault.message,
+            "causes": fault.causes.iter().map(cause).collect::<Vec<_>>(),
+        }}),
+    };
+    let mut answer = with_status(fault.status, &body);
+    if let Some(seconds) = fault.retry_after {
+        answer.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    }
+    if fault.status == StatusCode::UNAUTHORIZED {
+        answer.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    answer
+}
+
+/// The `Status` object of the Kubernetes API.
+pub(crate) fn status(fault: &Fault) -> Value {
+    let mut details = json!({});
+    if let Some((plural, name)) = &fault.about {
+        details["kind"] = json!(plural);
+        details["name"] = json!(name);
+    }
+    if !fault.causes.is_empty() {
+        details["causes"] = fault.causes.iter().map(cause).collect();
+    }
+    if let Some(seconds) = fault.retry_after {
+        details["retryAfterSeconds"] = json!(seconds);
+    }
+    json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": fault.message,
+        "reason": fault.reason, "details": details, "code": fault.status.as_u16(),
+    })
+}
+
+fn cause(cause: &crate::fault::Cause) -> Value {
+    json!({"reason": cause.reason, "message": cause.message, "field": cause.field})
+}
+
+/// The number gRPC gives to what HTTP calls this.
+fn grpc_code(status: StatusCode) -> u8 {
+    match status.as_u16() {
+        401 => 16,
+        403 => 7,
+        404 | 410 => 5,
+        409 => 6,
+        413 | 429 | 431 => 8,
+        405 | 501 => 12,
+        503 => 14,
+        504 => 4,
+        400..=499 => 3,
+        _ => 13,
+    }
+}

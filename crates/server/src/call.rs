@@ -1,0 +1,101 @@
+//! One request on its way: who calls, what was asked, and the ways to get at its body and at the house.
+
+use std::sync::{Mutex, PoisonError};
+
+use axum::{
+    body::Body,
+    extract::Request,
+    http::{HeaderMap, Method, Uri},
+};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use octoflow_control::registry::Registry;
+use serde_json::Value;
+
+use crate::{access::Caller, app::App, fault::Fault, query::Query};
+
+/// The named parts of the path, decoded.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Params(pub Vec<(String, String)>);
+
+pub(crate) struct Call {
+    pub app: App,
+    pub caller: Caller,
+    pub method: Method,
+    pub uri: Uri,
+    pub headers: HeaderMap,
+    pub query: Query,
+    params: Params,
+    /// Behind a lock only because a body cannot be looked at from two threads; nobody ever waits for it.
+    body: Mutex<Body>,
+}
+
+impl Call {
+    pub(crate) fn new(app: App, caller: Caller, params: Params, request: Request) -> Self {
+        let (parts, body) = request.into_parts();
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        Self {
+            app,
+            caller,
+            method: parts.method,
+            uri: parts.uri,
+            headers: parts.headers,
+            query,
+            params,
+            body: Mutex::new(body),
+        }
+    }
+
+    /// A named part of the path. Asking for one the pattern does not have is a bug of ours.
+    pub(crate) fn param(&self, name: &str) -> &str {
+        let found = self.params.0.iter().find(|(known, _)| known == name);
+        &found.unwrap_or_else(|| unreachable!("the path of this route has no `{name}`")).1
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// The whole body, if it is not longer than allowed.
+    pub(crate) async fn bytes(&mut self) -> Result<Vec<u8>, Fault> {
+        let most = self.app.longest_body;
+        let too_large = || Fault::too_large(format!("the body may have {most} bytes at most"));
+        let announced = self.header("content-length").and_then(|text| text.parse::<usize>().ok());
+        if announced.is_some_and(|length| length > most) {
+            return Err(too_large());
+        }
+        let body = std::mem::take(self.body.get_mut().unwrap_or_else(PoisonError::into_inner));
+        match Limited::new(body, most).collect().await {
+            Ok(bytes) => Ok(bytes.to_bytes().into()),
+            Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
+            Err(error) => Err(Fault::bad_request(format!("the body could not be read: {error}"))),
+        }
+    }
+
+    /// The body as JSON; an empty body is `null`.
+    pub(crate) async fn json(&mut self) -> Result<Value, Fault> {
+        let bytes = self.bytes().await?;
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(&bytes)
+            .map_err(|error| Fault::bad_request(format!("the body is not valid JSON: {error}")))
+    }
+
+    /// Does something that may wait for the disk or the engine, away from the threads that answer requests.
+    pub(crate) async fn work<T, E>(
+        &self,
+        work: impl FnOnce(&Registry) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, Fault>
+    where
+        T: Send + 'static,
+        E: Into<Fault> + Send + 'static,
+    {
+        let app = self.app.clone();
+        match tokio::task::spawn_blocking(move || work(&app.registry)).await {
+            Ok(outcome) => outcome.map_err(Into::into),
+            Err(error) => {
+                Err(Fault::internal(format!("this is a bug of ours: the request was not dealt with: {error}")))
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Why a request gets no answer, whatever the face. How a face writes it down is in `answer`.
+
+use axum::http::StatusCode;
+use octoflow_control::{Error, registry};
+
+/// One thing that is wrong with what was sent.
+pub(crate) use octoflow_control::registry::Cause;
+
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub status: StatusCode,
+    /// The word of the Kubernetes API for it.
+    pub reason: &'static str,
+    pub message: String,
+    /// The plural and the name of the object it is about.
+    pub about: Option<(&'static str, String)>,
+    pub causes: Vec<Cause>,
+    /// When asking again may help, in seconds.
+    pub retry_after: Option<u32>,
+}
+
+impl Fault {
+    pub(crate) fn new(status: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { status, reason, message: message.into(), about: None, causes: Vec::new(), retry_after: None }
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    pub(crate) fn unauthorized(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", message)
+    }
+
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", message)
+    }
+
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "NotFound", message)
+    }
+
+    pub(crate) fn method_not_allowed(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
+    }
+
+    pub(crate) fn conflict(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, "Conflict", message)
+    }
+
+    pub(crate) fn gone(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::GONE, "Expired", message)
+    }
+
+    pub(crate) fn too_large(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
+    }
+
+    pub(crate) fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+    }
+
+    pub(crate) fn not_implemented(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_IMPLEMENTED, "NotImplemented", message)
+    }
+
+    pub(crate) fn too_many(message: impl Into<String>, retry_after: u32) -> Self {
+        let fault = Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
+        Self { retry_after: Some(retry_after), ..fault }
+    }
+
+    /// The house failed; the caller did nothing wrong.
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
+    }
+}
+
+impl From<registry::Fault> for Fault {
+    fn from(fault: registry::Fault) -> Self {
+        use registry::Fault as From;
+        let message = fault.to_string();
+        let of = |status, reason| Self::new(status, reason, message.clone());
+        match fault {
+            From::NotFound { kind, name } => {
+                Self { about: Some((kind.plural, name)), ..of(StatusCode::NOT_FOUND, "NotFound") }
+            }
+            From::Exists { kind, name } => {
+                Self { about: Some((kind.plural, name)), ..of(StatusCode::CONFLICT, "AlreadyExists") }
+            }
+            From::Conflict { kind, name, .. } => {
+                Self { about: Some((kind.plural, name)), ..of(StatusCode::CONFLICT, "Conflict") }
+            }
+            From::Invalid { kind, name, causes } => {
+                Self { about: Some((kind.plural, name)), causes, ..of(StatusCode::UNPROCESSABLE_ENTITY, "Invalid") }
+            }
+            From::BadRequest(_) => of(StatusCode::BAD_REQUEST, "BadRequest"),
+            From::ReadOnly { .. } => of(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
+            From::Expired => of(StatusCode::GONE, "Expired"),
+            From::House(Error::Refused(_)) => of(StatusCode::CONFLICT, "Conflict"),
+            From::House(Error::Gone) => {
+                Self { retry_after: Some(1), ..of(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable") }
+            }
+            From::House(_) => of(StatusCode::INTERNAL_SERVER_ERROR, "InternalError"),
+        }
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        registry::Fault::from(error).into()
+    }
+}

@@ -1,0 +1,157 @@
+//! The table of routes: every path of every face with the privilege it needs. What is not in it is denied.
+//! A route cannot be added without saying what it needs.
+
+use std::{future::Future, pin::Pin, sync::Arc};
+
+use axum::{
+    Router,
+    extract::{RawPathParams, Request},
+    http::Method,
+    routing::{MethodFilter, on},
+};
+
+use crate::{
+    answer::{self, Answer},
+    app::App,
+    call::{Call, Params},
+    fault::Fault,
+};
+
+/// In whose words a route answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Face {
+    Kube,
+    Argo,
+    Own,
+}
+
+/// The privilege a route needs. The admin has them all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Open to everyone, token or not.
+    Nothing,
+    /// Any valid token.
+    Token,
+    ReadJob,
+    WriteJob,
+    ReadFeature,
+    WriteFeature,
+    ReadToken,
+    WriteToken,
+    Admin,
+}
+
+type Reply = Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send>>;
+type Handler = Arc<dyn Fn(Call) -> Reply + Send + Sync>;
+
+#[derive(Clone)]
+pub(crate) struct Route {
+    pub method: Method,
+    /// As axum writes patterns: `/a/{name}`, `/b/{*rest}`.
+    pub path: String,
+    pub need: Need,
+    pub face: Face,
+    handler: Handler,
+}
+
+/// The rows one face adds.
+pub(crate) struct Table {
+    face: Face,
+    pub routes: Vec<Route>,
+}
+
+impl Table {
+    pub(crate) fn new(face: Face) -> Self {
+        Self { face, routes: Vec::new() }
+    }
+
+    pub(crate) fn add<F>(
+        &mut self,
+        method: Method,
+        path: impl Into<String>,
+        need: Need,
+        handler: impl Fn(Call) -> F + Send + Sync + 'static,
+    ) where
+        F: Future<Output = Result<Answer, Fault>> + Send + 'static,
+    {
+        let handler: Handler = Arc::new(move |call| Box::pin(handler(call)));
+        self.routes.push(Route { method, path: path.into(), need, face: self.face, handler });
+    }
+
+    pub(crate) fn get<F>(
+        &mut self,
+        path: impl Into<String>,
+        need: Need,
+        handler: impl Fn(Call) -> F + Send + Sync + 'static,
+    ) where
+        F: Future<Output = Result<Answer, Fault>> + Send + 'static,
+    {
+        self.add(Method::GET, path, need, handler);
+    }
+}
+
+/// Every route there is.
+pub(crate) fn all() -> Vec<Route> {
+    [crate::own::routes(), crate::kube::routes(), crate::argo::routes()]
+        .into_iter()
+        .flat_map(|table| table.routes)
+        .collect()
+}
+
+pub(crate) fn router(app: &App) -> Router {
+    let mut router = Router::new();
+    for route in all() {
+        let filter = MethodFilter::try_from(route.method.clone()).expect("the table has ordinary methods only");
+        let app = app.clone();
+        let path = route.path.clone();
+        let handler = move |params: RawPathParams, request: Request| {
+            let params = Params(params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect());
+            serve(app.clone(), route.clone(), params, request)
+        };
+        router = router.route(&path, on(filter, handler));
+    }
+    router.fallback(|request: Request| async move { unknown(request.uri().path()) }).method_not_allowed_fallback(
+        |request: Request| async move {
+            let (method, path) = (request.method(), request.uri().path());
+            answer::fault(face_of(path), &Fault::method_not_allowed(format!("{path} does not know {method}")))
+        },
+    )
+}
+
+async fn serve(app: App, route: Route, params: Params, request: Request) -> Answer {
+    let face = route.face;
+    let outcome = match app.access.check(request.headers(), route.need) {
+        Ok(caller) => (route.handler)(Call::new(app, caller, params, request)).await,
+        Err(fault) => Err(fault),
+    };
+    outcome.unwrap_or_else(|fault| answer::fault(face, &fault))
+}
+
+fn unknown(path: &str) -> Answer {
+    answer::fault(face_of(path), &Fault::not_found(format!("there is nothing at {path}")))
+}
+
+/// Whoever asks for a path that is not there still gets the answer in the words of that part of the tree.
+fn face_of(path: &str) -> Face {
+    let argo = [
+        "workflow",
+        "archived-",
+        "cluster-workflow",
+        "cron-",
+        "info",
+        "version",
+        "userinfo",
+        "events",
+        "stream",
+        "sync",
+        "event-",
+        "sensors",
+        "tracking",
+    ];
+    match path.strip_prefix("/api/v1/") {
+        Some(rest) if argo.iter().any(|start| rest.starts_with(start)) => Face::Argo,
+        Some(_) => Face::Kube,
+        None if path.starts_with("/apis") || path == "/api" || path.starts_with("/openapi") => Face::Kube,
+        None => Face::Own,
+    }
+}

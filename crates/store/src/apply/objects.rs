@@ -1,0 +1,85 @@
+//! Writes what users submitted, and says what a change touches before it is done.
+
+use std::sync::Arc;
+
+use octoflow_model::Revision;
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::{
+    Change, Error, Object, What,
+    error::Doing,
+    row::{RUN_COLUMNS, RawRun, read_object, signed, unsigned},
+};
+
+/// Kind, namespace and name.
+type Key<'a> = (&'a str, &'a str, &'a str);
+
+pub(super) fn put(conn: &Connection, revision: Revision, key: Key<'_>, uid: &str, body: &[u8]) -> Result<(), Error> {
+    conn.prepare_cached(
+        "INSERT INTO objects (kind, namespace, name, uid, revision, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT (kind, namespace, name) DO UPDATE
+         SET uid = excluded.uid, revision = excluded.revision, body = excluded.body",
+    )
+    .and_then(|mut put| put.execute((key.0, key.1, key.2, uid, signed(revision.0), body)))
+    .map(drop)
+    .doing("store an object")
+}
+
+pub(super) fn delete(conn: &Connection, key: Key<'_>) -> Result<(), Error> {
+    conn.prepare_cached("DELETE FROM objects WHERE kind = ?1 AND namespace = ?2 AND name = ?3")
+        .and_then(|mut delete| delete.execute(key))
+        .map(drop)
+        .doing("delete an object")
+}
+
+pub(super) fn expect(conn: &Connection, key: Key<'_>, revision: Option<Revision>) -> Result<(), Error> {
+    let found: Option<i64> = conn
+        .prepare_cached("SELECT revision FROM objects WHERE kind = ?1 AND namespace = ?2 AND name = ?3")
+        .and_then(|mut find| find.query_row(key, |row| row.get(0)).optional())
+        .doing("look at an object")?;
+    if found.map(|found| Revision(unsigned(found))) == revision {
+        return Ok(());
+    }
+    let (kind, namespace, name) = (key.0.to_owned(), key.1.to_owned(), key.2.to_owned());
+    Err(Error::Stale { kind, namespace, name })
+}
+
+/// What the change is about to touch, while what it deletes is still there.
+pub(super) fn touched(conn: &Connection, change: &Change) -> Result<Option<What>, Error> {
+    Ok(match change {
+        Change::PutObject { kind, namespace, name, .. } => {
+            let new = find(conn, (kind, namespace, name))?.is_none();
+            Some(What::Put { kind: kind.clone(), namespace: namespace.clone(), name: name.clone(), new })
+        }
+        Change::DeleteObject { kind, namespace, name } => {
+            find(conn, (kind, namespace, name))?.map(|object| What::Deleted(Arc::new(object)))
+        }
+        Change::NewRun(row) => Some(What::NewRun {
+            run: row.run,
+            kind: row.kind.clone(),
+            namespace: row.namespace.clone(),
+            name: row.name.clone(),
+        }),
+        Change::AppendFacts { run, .. }
+        | Change::UpdateRun { run, .. }
+        | Change::Finish { run, .. }
+        | Change::Rewrite { run, .. } => Some(What::Run(*run)),
+        Change::DeleteRun { run } => {
+            let raw = conn
+                .prepare_cached(&format!("SELECT {RUN_COLUMNS} FROM runs WHERE run = ?1"))
+                .and_then(|mut find| find.query_row([signed(run.0)], RawRun::read).optional())
+                .doing("read a run")?;
+            raw.map(RawRun::decode).transpose()?.map(|row| What::DeletedRun(Arc::new(row)))
+        }
+        Change::Expect { .. } => None,
+    })
+}
+
+fn find(conn: &Connection, key: Key<'_>) -> Result<Option<Object>, Error> {
+    conn.prepare_cached(
+        "SELECT kind, namespace, name, uid, revision, body FROM objects
+         WHERE kind = ?1 AND namespace = ?2 AND name = ?3",
+    )
+    .and_then(|mut find| find.query_row(key, read_object).optional())
+    .doing("read an object")
+}
