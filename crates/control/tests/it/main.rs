@@ -6,6 +6,7 @@ mod cron;
 mod events;
 mod expire;
 mod meters;
+mod steward;
 
 use std::path::Path;
 
