@@ -122,12 +122,15 @@ pub fn forget(store: &Store, data_dir: &Path, row: &RunRow) -> Result<Forgotten,
     if let Err(error) = doom_with_run(data_dir, row.run, &row.namespace, garbage) {
         kept(error.to_string());
     }
+    // Retries left logs under the numbers they had.
+    let numbers = read::numbers(&store.reader()?, row.run).unwrap_or_else(|_| vec![row.run]);
     store.commit_wait(Batch::from_iter([
         Change::DeleteRun { run: row.run },
         Change::DeleteObject { kind: row.kind.clone(), namespace: row.namespace.clone(), name: row.name.clone() },
     ]))?;
     // The run is gone whatever becomes of its files, so a leftover is worth a warning only.
-    if let Err(error) = Logs::new(data_dir).delete(row.run) {
+    let logs = Logs::new(data_dir);
+    for error in numbers.into_iter().filter_map(|run| logs.delete(run).err()) {
         let why = std::error::Error::source(&error).map_or(String::new(), |source| format!(": {source}"));
         left.warnings.push(format!("{error}{why}"));
     }

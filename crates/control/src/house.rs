@@ -32,6 +32,7 @@ use crate::{
     sweep::{self, Mission, Sweeper},
 };
 
+mod again;
 mod desk;
 mod watcher;
 mod work;
