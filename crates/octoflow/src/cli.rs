@@ -11,6 +11,10 @@ use octoflow_engine::{
 
 use crate::{selector::Fields, span};
 
+mod cron;
+
+pub(crate) use cron::{CronCommand, Preview};
+
 /// One engine for batch work: runs workflow manifests on this machine, no cluster needed.
 #[derive(Debug, Parser)]
 #[command(name = "octoflow", version, max_term_width = 100, propagate_version = true)]
@@ -57,6 +61,9 @@ pub(crate) enum Command {
     Logs(Logs),
     /// Say why a node waits or what happened to it, or what an error code means
     Explain(Explain),
+    /// Schedules
+    #[command(subcommand)]
+    Cron(CronCommand),
     /// Print the custom metrics of all runs as Prometheus reads them
     Metrics,
     /// Delete finished runs with their logs

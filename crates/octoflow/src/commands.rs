@@ -1,6 +1,7 @@
 //! One file a command. Each takes its arguments, asks the data directory, and hands the result to `output`.
 
 mod completion;
+mod cron;
 mod delete;
 mod describe;
 mod doctor;
@@ -60,6 +61,7 @@ pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
         Command::Describe(args) => describe::describe(&args, &context),
         Command::Logs(args) => logs::logs(&args, &context),
         Command::Explain(args) => explain::explain(&args, &context),
+        Command::Cron(command) => cron::cron(&command, &context),
         Command::Metrics => metrics::metrics(&context),
         Command::Delete(args) => delete::delete(&args, &context),
         Command::Stop(target) => steer(&target, &Request::Stop, &context),

@@ -28,6 +28,7 @@ pub fn serve(config: Config, ready: impl FnOnce(SocketAddr, &[String])) -> Resul
         let (house, mut notices) = House::open(config.house)?;
         let registry = Registry::new(house)?;
         notices.extend(registry.take_up_all()?);
+        registry.attend(config.retention)?;
         let closing = CancellationToken::new();
         let app = App::new(Inner {
             registry: registry.clone(),

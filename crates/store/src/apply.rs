@@ -16,6 +16,7 @@ use crate::{
 mod facts;
 mod objects;
 mod runs;
+mod ticks;
 
 pub(crate) struct Journal {
     conn: Connection,
@@ -176,6 +177,7 @@ impl Journal {
                     runs.delete(*old)?;
                     facts.drop_run(&self.conn, *old)?;
                 }
+                ticks::expire(&self.conn, *old, None)?;
                 self.tails.remove(old);
                 runs.insert(row)?;
                 runs.adopt(*old, row.run)?;
@@ -203,8 +205,12 @@ impl Journal {
                 runs.update(*run, row, runs::Fate::Finished)
             }
             Change::Rewrite { run, archive } => runs.rewrite(*run, archive),
+            Change::Tick(tick) => ticks::insert(&self.conn, tick),
+            Change::DropTicks { uid } => ticks::drop_all(&self.conn, uid),
+            Change::Expire { run, due } => ticks::expire(&self.conn, *run, *due),
             Change::DeleteRun { run } => {
                 runs.delete(*run)?;
+                ticks::expire(&self.conn, *run, None)?;
                 self.tails.remove(run);
                 facts.drop_run(&self.conn, *run)
             }

@@ -3,7 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod again;
+mod cron;
+mod events;
+mod expire;
 mod meters;
+mod steward;
 
 use std::path::Path;
 

@@ -12,6 +12,7 @@ pub(crate) fn server(args: &Server, context: &Context) -> Result<Exit> {
         listen: args.listen,
         house: node::config(args.isolation, args.parallelism, config::egress()?, context)?,
         longest_body: Config::LONGEST_BODY,
+        retention: config::retention()?,
     };
     let served = serve(config, |address, notices| {
         notices.iter().for_each(|notice| context.output.talk(notice));
