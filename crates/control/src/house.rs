@@ -11,7 +11,7 @@ use std::{
 };
 
 use octoflow_engine::{Command, Engine, engine::World};
-use octoflow_model::{Fact, RunId, fact::Stored};
+use octoflow_model::{Fact, RunId, Time, fact::Stored};
 use octoflow_runtime::{
     calls::Calls,
     egress::Policy,
@@ -24,7 +24,7 @@ use octoflow_store::{Batch, Reader, Store};
 use serde_json::Value;
 
 use crate::{
-    Capacity, Error, Explanation, Pump, cache,
+    Capacity, Error, Explanation, Pump, cache, clock,
     keyed::{self, KeyedObject},
     meters, new_uid,
     objects::Objects,
@@ -71,6 +71,8 @@ pub struct House {
     worker: Mutex<Option<JoinHandle<Result<(), Error>>>>,
     runtime: SharedRuntime,
     sweeper: Arc<Mutex<Sweeper>>,
+    capacity: Capacity,
+    opened: Time,
 }
 
 pub(crate) type SharedRuntime = Arc<Mutex<Option<Box<dyn Runtime>>>>;
@@ -82,7 +84,8 @@ impl House {
     pub fn open(config: Config) -> Result<(Self, Vec<String>), Error> {
         let store = Store::open(&config.data_dir)?;
         let reader = store.reader()?;
-        let mut engine = Engine::new(config.capacity);
+        let capacity = config.capacity;
+        let mut engine = Engine::new(capacity);
         each_keyed(&reader, |parsed| engine.put_keyed(parsed.kind, &parsed.namespace, &parsed.name, parsed.data))?;
         let (meters, mut unread) = meters::load(&reader)?;
         *engine.meters_mut() = meters;
@@ -129,7 +132,8 @@ impl House {
         let worker = Worker::new(Pump::new(engine), store, runtime.clone(), inbox, messages, keeper);
         let handle =
             std::thread::Builder::new().name("pump".to_owned()).spawn(move || worker.work()).map_err(Error::Thread)?;
-        let house = Self { desk, worker: Mutex::new(Some(handle)), runtime, sweeper };
+        let opened = clock::now();
+        let house = Self { desk, worker: Mutex::new(Some(handle)), runtime, sweeper, capacity, opened };
         notices.extend(unread);
         Ok((house, notices))
     }
@@ -204,6 +208,16 @@ impl House {
 
     pub(crate) fn desk(&self) -> &Desk {
         &self.desk
+    }
+
+    /// What runs may use of this machine.
+    pub fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    /// Since when it is open.
+    pub fn opened(&self) -> Time {
+        self.opened
     }
 
     pub fn store(&self) -> &Store {

@@ -10,6 +10,7 @@ mod error;
 mod house;
 pub mod keyed;
 mod known;
+pub mod lines;
 mod meters;
 mod objects;
 mod pump;

@@ -8,6 +8,7 @@ pub mod explain;
 pub mod fields;
 pub mod garbage;
 pub mod ident;
+pub mod mark;
 pub mod merge;
 pub mod node;
 pub mod outlook;

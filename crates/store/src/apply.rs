@@ -16,6 +16,7 @@ use crate::{
 mod facts;
 mod objects;
 mod runs;
+mod ties;
 
 pub(crate) struct Journal {
     conn: Connection,
@@ -161,7 +162,14 @@ impl Journal {
             Change::PutObject { kind, namespace, name, uid, body } => {
                 objects::put(&self.conn, revision, (kind, namespace, name), uid, body)
             }
-            Change::DeleteObject { kind, namespace, name } => objects::delete(&self.conn, (kind, namespace, name)),
+            Change::DeleteObject { kind, namespace, name } => {
+                ties::cut(&self.conn, (kind, namespace, name))?;
+                objects::delete(&self.conn, (kind, namespace, name))
+            }
+            Change::ExpectRun { run, revision } => ties::expect_run(&self.conn, *run, *revision),
+            Change::Tie { kind, namespace, name, owners, leaving } => {
+                ties::put(&self.conn, (kind, namespace, name), owners, *leaving)
+            }
             Change::Expect { kind, namespace, name, revision } => {
                 objects::expect(&self.conn, (kind, namespace, name), *revision)
             }
@@ -192,6 +200,7 @@ impl Journal {
             }
             Change::Rewrite { run, archive } => runs.rewrite(*run, archive),
             Change::DeleteRun { run } => {
+                ties::cut_run(&self.conn, *run)?;
                 runs.delete(*run)?;
                 self.tails.remove(run);
                 facts.drop_run(&self.conn, *run)

@@ -35,6 +35,20 @@ pub enum Change {
         name: String,
         revision: Option<Revision>,
     },
+    /// Refused unless the run's row is just as it was at this revision.
+    ExpectRun {
+        run: RunId,
+        revision: Revision,
+    },
+    /// The object or run of that name belongs to whoever has these uids, and is or is not on its way out. Replaces what
+    /// was said before; forgotten with the object or the run.
+    Tie {
+        kind: String,
+        namespace: String,
+        name: String,
+        owners: Vec<String>,
+        leaving: bool,
+    },
     /// Refused when the id is taken, or the name within namespace and kind.
     NewRun(Box<RunRow>),
     /// `lines` are `count` lines of JSON, each ended by a newline. The first fact of a run may have any number,
@@ -81,6 +95,8 @@ impl Batch {
             Change::PutObject { .. }
             | Change::DeleteObject { .. }
             | Change::Expect { .. }
+            | Change::ExpectRun { .. }
+            | Change::Tie { .. }
             | Change::UpdateRun { .. }
             | Change::Finish { .. }
             | Change::Rewrite { .. }
@@ -123,7 +139,12 @@ impl Change {
             Self::AppendFacts { lines, .. } => lines.len(),
             Self::Finish { archive, .. } | Self::Rewrite { archive, .. } => archive.packed.len(),
             Self::NewRun(row) => row.parameters.len() + row.message.len(),
-            Self::DeleteObject { .. } | Self::Expect { .. } | Self::UpdateRun { .. } | Self::DeleteRun { .. } => 0,
+            Self::Tie { owners, .. } => owners.iter().map(String::len).sum(),
+            Self::DeleteObject { .. }
+            | Self::Expect { .. }
+            | Self::ExpectRun { .. }
+            | Self::UpdateRun { .. }
+            | Self::DeleteRun { .. } => 0,
         };
         payload + 256
     }

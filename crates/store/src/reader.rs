@@ -15,7 +15,7 @@ use crate::{
 
 /// A view of the committed state. Each call sees the newest commit; `snapshot` makes several calls see the same one.
 pub struct Reader {
-    conn: Connection,
+    pub(crate) conn: Connection,
 }
 
 /// The facts of one run from one commit: `count` lines of JSON, numbered from `first`.
