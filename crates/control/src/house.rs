@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
         mpsc::{self, Receiver, Sender},
@@ -29,7 +29,7 @@ use crate::{
     meters, new_uid,
     objects::Objects,
     read,
-    sweep::{self, Sweeper},
+    sweep::{self, Mission, Sweeper},
 };
 
 mod desk;
@@ -73,6 +73,7 @@ pub struct House {
     sweeper: Arc<Mutex<Sweeper>>,
     capacity: Capacity,
     opened: Time,
+    data_dir: PathBuf,
 }
 
 pub(crate) type SharedRuntime = Arc<Mutex<Option<Box<dyn Runtime>>>>;
@@ -128,12 +129,13 @@ impl House {
         let calls = Calls::new(&policy, sink());
         let runtime: Box<dyn Runtime> = Box::new(Router::new(runtime, Box::new(calls), Box::new(objects)));
         let runtime = Arc::new(Mutex::new(Some(runtime)));
+        let data_dir = config.data_dir.clone();
         let keeper = Keeper { data_dir: config.data_dir, sweeper: sweeper.clone() };
         let worker = Worker::new(Pump::new(engine), store, runtime.clone(), inbox, messages, keeper);
         let handle =
             std::thread::Builder::new().name("pump".to_owned()).spawn(move || worker.work()).map_err(Error::Thread)?;
         let opened = clock::now();
-        let house = Self { desk, worker: Mutex::new(Some(handle)), runtime, sweeper, capacity, opened };
+        let house = Self { desk, worker: Mutex::new(Some(handle)), runtime, sweeper, data_dir, capacity, opened };
         notices.extend(unread);
         Ok((house, notices))
     }
@@ -218,6 +220,15 @@ impl House {
     /// Since when it is open.
     pub fn opened(&self) -> Time {
         self.opened
+    }
+
+    pub(crate) fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// Deletes artifacts beside everything else.
+    pub(crate) fn sweep(&self, mission: Mission) {
+        self.sweeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner).send(mission);
     }
 
     pub fn store(&self) -> &Store {

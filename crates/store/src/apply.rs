@@ -16,6 +16,7 @@ use crate::{
 mod facts;
 mod objects;
 mod runs;
+mod ticks;
 mod ties;
 
 pub(crate) struct Journal {
@@ -199,9 +200,13 @@ impl Journal {
                 runs.update(*run, row, runs::Fate::Finished)
             }
             Change::Rewrite { run, archive } => runs.rewrite(*run, archive),
+            Change::Tick(tick) => ticks::insert(&self.conn, tick),
+            Change::DropTicks { uid } => ticks::drop_all(&self.conn, uid),
+            Change::Expire { run, due } => ticks::expire(&self.conn, *run, *due),
             Change::DeleteRun { run } => {
                 ties::cut_run(&self.conn, *run)?;
                 runs.delete(*run)?;
+                ticks::expire(&self.conn, *run, None)?;
                 self.tails.remove(run);
                 facts.drop_run(&self.conn, *run)
             }

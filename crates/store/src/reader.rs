@@ -193,7 +193,7 @@ impl Reader {
         Ok(self.many_runs(which, values)?.into_iter().next())
     }
 
-    fn many_runs(&self, which: &str, values: impl Params) -> Result<Vec<RunRow>, Error> {
+    pub(crate) fn many_runs(&self, which: &str, values: impl Params) -> Result<Vec<RunRow>, Error> {
         let raw: Vec<RawRun> = self
             .conn
             .prepare_cached(&format!("SELECT {RUN_COLUMNS} FROM runs {which}"))

@@ -72,6 +72,7 @@ pub(super) fn touched(conn: &Connection, change: &Change) -> Result<Option<What>
             raw.map(RawRun::decode).transpose()?.map(|row| What::DeletedRun(Arc::new(row)))
         }
         Change::Expect { .. } | Change::ExpectRun { .. } | Change::Tie { .. } => None,
+        Change::Tick(_) | Change::DropTicks { .. } | Change::Expire { .. } => None,
     })
 }
 
