@@ -6,6 +6,7 @@ mod cron;
 mod events;
 mod expire;
 mod meters;
+mod registry;
 
 use std::path::Path;
 
