@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::{Error, House, house::Desk};
 
+mod artifact;
 mod fault;
 mod feed;
 mod history;
@@ -22,6 +23,7 @@ mod view;
 mod watch;
 mod write;
 
+pub use artifact::{Artifact, Lent, Side};
 pub use fault::{Cause, Fault};
 pub use history::{History, NameTest, Wanted};
 pub use kind::{KINDS, Keeping, Kind, find, of_plural};

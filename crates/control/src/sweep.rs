@@ -160,6 +160,11 @@ impl Sweeper {
         Self { line: None, store, data_dir, policy }
     }
 
+    /// Somebody who may fetch what it may delete.
+    pub(crate) fn carrier(&self) -> Carrier {
+        Carrier::new(&self.data_dir, self.policy.clone())
+    }
+
     pub(crate) fn send(&mut self, mission: Mission) {
         let (line, _) = self.line.get_or_insert_with(|| {
             let (line, missions) = mpsc::channel::<Mission>();
