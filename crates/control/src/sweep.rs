@@ -116,6 +116,16 @@ fn rested(path: &Path) -> Duration {
     written.ok().and_then(|at| at.elapsed().ok()).unwrap_or_default()
 }
 
+/// What could not be deleted when the run ended stays, because the run goes on under another number. It is deleted when
+/// that one ends.
+pub(crate) fn pardon(data_dir: &Path, run: RunId) -> io::Result<()> {
+    let path = Doomed::new(run, "", GcStrategy::OnWorkflowCompletion, Vec::new()).path(data_dir);
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Writes down what must go with a run, before the run goes.
 pub fn doom_with_run(data_dir: &Path, run: RunId, namespace: &str, items: Vec<Garbage>) -> io::Result<()> {
     if items.is_empty() {
@@ -180,6 +190,11 @@ impl Sweeper {
         });
         // A sweeper that died left what it had to do on disk.
         let _ = line.send(mission);
+    }
+
+    /// What is under way, to be waited for without keeping others from asking for more.
+    pub(crate) fn release(&mut self) -> Option<JoinHandle<()>> {
+        self.line.take().map(|(_, thread)| thread)
     }
 
     /// Waits until everything was tried once.

@@ -29,7 +29,7 @@ pub(crate) struct Desk {
     /// Who waits for objects to change.
     errands: Sender<Errand>,
     /// The name of this machine.
-    host: Option<Arc<str>>,
+    pub(crate) host: Option<Arc<str>>,
 }
 
 impl Desk {
@@ -113,14 +113,25 @@ impl Desk {
             stored: submit.stored,
             known,
             parent,
+            before: None,
         };
+        self.hand_in(submission, None, watcher)
+    }
+
+    /// Hands a submission to the pump, and with it the run whose place it takes.
+    pub(crate) fn hand_in(
+        &self,
+        submission: Submission,
+        replaces: Option<RunId>,
+        watcher: Option<Sender<Vec<Fact>>>,
+    ) -> Result<RunId, Error> {
         let run = {
             let mut next = self.next_run.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             *next += 1;
             RunId(*next - 1)
         };
         let watcher = watcher.map(Watcher::Facts);
-        self.ask(|reply| Message::Submit { run, submission: Box::new(submission), watcher, reply })?;
+        self.ask(|reply| Message::Submit { run, submission: Box::new(submission), replaces, watcher, reply })?;
         Ok(run)
     }
 
