@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
         mpsc::{self, Receiver, Sender},
@@ -30,7 +30,7 @@ use crate::{
     meters, new_uid,
     objects::Objects,
     read,
-    sweep::{self, Sweeper},
+    sweep::{self, Mission, Sweeper},
 };
 
 mod again;
@@ -213,6 +213,15 @@ impl House {
 
     pub(crate) fn desk(&self) -> &Desk {
         &self.desk
+    }
+
+    pub(crate) fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// Deletes artifacts beside everything else.
+    pub(crate) fn sweep(&self, mission: Mission) {
+        self.sweeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner).send(mission);
     }
 
     pub fn store(&self) -> &Store {

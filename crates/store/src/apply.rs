@@ -16,6 +16,7 @@ use crate::{
 mod facts;
 mod objects;
 mod runs;
+mod ticks;
 
 pub(crate) struct Journal {
     conn: Connection,
@@ -203,8 +204,12 @@ impl Journal {
                 runs.update(*run, row, runs::Fate::Finished)
             }
             Change::Rewrite { run, archive } => runs.rewrite(*run, archive),
+            Change::Tick(tick) => ticks::insert(&self.conn, tick),
+            Change::DropTicks { uid } => ticks::drop_all(&self.conn, uid),
+            Change::Expire { run, due } => ticks::expire(&self.conn, *run, *due),
             Change::DeleteRun { run } => {
                 runs.delete(*run)?;
+                ticks::expire(&self.conn, *run, None)?;
                 self.tails.remove(run);
                 facts.drop_run(&self.conn, *run)
             }

@@ -1,9 +1,9 @@
 //! What a caller asks the store to make durable, all of it or nothing.
 //! Changes are plain data; applying them is the writer's business.
 
-use octoflow_model::{Revision, RunId};
+use octoflow_model::{Revision, RunId, Time};
 
-use crate::{Archive, RunRow, RunUpdate};
+use crate::{Archive, RunRow, RunUpdate, Tick};
 
 /// Changes that become durable together, applied in order.
 #[derive(Debug, Default)]
@@ -66,6 +66,17 @@ pub enum Change {
         run: RunId,
         archive: Archive,
     },
+    /// Notes what was done about a time of a schedule. Refused when something was done about it before.
+    Tick(Box<Tick>),
+    /// Forgets everything done about the times of a schedule.
+    DropTicks {
+        uid: String,
+    },
+    /// When a finished run is to be deleted; `None`: never.
+    Expire {
+        run: RunId,
+        due: Option<Time>,
+    },
     /// Forgets the run wherever it stands: index, labels, facts, archive. Its object is deleted separately.
     DeleteRun {
         run: RunId,
@@ -89,6 +100,9 @@ impl Batch {
             Change::PutObject { .. }
             | Change::DeleteObject { .. }
             | Change::Expect { .. }
+            | Change::Tick(_)
+            | Change::DropTicks { .. }
+            | Change::Expire { .. }
             | Change::UpdateRun { .. }
             | Change::Finish { .. }
             | Change::Rewrite { .. }
@@ -131,6 +145,8 @@ impl Change {
             Self::AppendFacts { lines, .. } => lines.len(),
             Self::Finish { archive, .. } | Self::Rewrite { archive, .. } => archive.packed.len(),
             Self::NewRun(row) | Self::ReplaceRun { row, .. } => row.parameters.len() + row.message.len(),
+            Self::Tick(tick) => tick.outcome.len(),
+            Self::DropTicks { .. } | Self::Expire { .. } => 0,
             Self::DeleteObject { .. } | Self::Expect { .. } | Self::UpdateRun { .. } | Self::DeleteRun { .. } => 0,
         };
         payload + 256

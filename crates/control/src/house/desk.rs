@@ -102,6 +102,18 @@ impl Desk {
         parent: Option<RunId>,
         watcher: Option<Sender<Vec<Fact>>>,
     ) -> Result<RunId, Error> {
+        self.enter_with(submit, uid, parent, watcher, |_| Vec::new())
+    }
+
+    /// The same, together with other changes: all of it is kept, or none.
+    pub(crate) fn enter_with(
+        &self,
+        submit: Submit,
+        uid: String,
+        parent: Option<RunId>,
+        watcher: Option<Sender<Vec<Fact>>>,
+        beside: impl FnOnce(RunId) -> Vec<Change>,
+    ) -> Result<RunId, Error> {
         let namespace = if submit.namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { submit.namespace };
         let known = known::known(&self.store, &namespace, &submit.manifest, self.host.as_deref())?;
         let submission = Submission {
@@ -115,7 +127,7 @@ impl Desk {
             parent,
             before: None,
         };
-        self.hand_in(submission, None, watcher)
+        self.hand_in(submission, None, watcher, beside)
     }
 
     /// Hands a submission to the pump, and with it the run whose place it takes.
@@ -124,6 +136,7 @@ impl Desk {
         submission: Submission,
         replaces: Option<RunId>,
         watcher: Option<Sender<Vec<Fact>>>,
+        beside: impl FnOnce(RunId) -> Vec<Change>,
     ) -> Result<RunId, Error> {
         let run = {
             let mut next = self.next_run.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -131,7 +144,8 @@ impl Desk {
             RunId(*next - 1)
         };
         let watcher = watcher.map(Watcher::Facts);
-        self.ask(|reply| Message::Submit { run, submission: Box::new(submission), replaces, watcher, reply })?;
+        let (submission, beside) = (Box::new(submission), beside(run));
+        self.ask(|reply| Message::Submit { run, submission, replaces, beside, watcher, reply })?;
         Ok(run)
     }
 
