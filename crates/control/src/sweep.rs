@@ -398,6 +398,19 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_goes_on_under_another_number_takes_its_artifacts_along() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = store(dir.path(), true);
+        Doomed::new(RunId(1), "ns", GcStrategy::OnWorkflowCompletion, vec![garbage("k")]).write(dir.path()).unwrap();
+        pardon(dir.path(), RunId(1)).unwrap();
+        pardon(dir.path(), RunId(1)).unwrap();
+        let row = RunRow::new(RunId(2), "ns", "Workflow", "w", "u", octoflow_model::Time(1));
+        let replace = Change::ReplaceRun { old: RunId(1), row: Box::new(row) };
+        store.commit_wait(Batch::from(replace)).unwrap();
+        assert!(leftovers(dir.path(), &store.reader().unwrap()).unwrap().is_empty());
+    }
+
+    #[test]
     fn an_open_run_keeps_its_artifacts_and_a_run_that_is_there_what_goes_with_it() {
         let dir = tempfile::tempdir().unwrap();
         let store = store(dir.path(), false);
