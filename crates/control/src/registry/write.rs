@@ -202,7 +202,16 @@ impl Registry {
                 self.desk().delete_object(&crate::objects::Key::new(kind.name, namespace, name))?;
                 Ok(Deleted::Gone(object))
             }
-            Keeping::Run | Keeping::View => Err(Fault::ReadOnly { kind }),
+            Keeping::Run => {
+                let row = self.row(kind, namespace, name)?;
+                let row = row.ok_or_else(|| Fault::NotFound { kind, name: name.to_owned() })?;
+                match self.house().delete_run(row.run) {
+                    // Somebody else was faster.
+                    Ok(_) | Err(crate::Error::UnknownRun(_)) => Ok(Deleted::Gone(object)),
+                    Err(error) => Err(error.into()),
+                }
+            }
+            Keeping::View => Err(Fault::ReadOnly { kind }),
         }
     }
 
