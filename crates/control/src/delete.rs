@@ -127,13 +127,14 @@ pub(crate) fn forget_if(store: &Store, data_dir: &Path, row: &RunRow, mut batch:
     if let Err(error) = doom_with_run(data_dir, row.run, &row.namespace, garbage) {
         kept(error.to_string());
     }
+    let numbers = read::numbers(&store.reader()?, row.run).unwrap_or_else(|_| vec![row.run]);
     batch.extend([
         Change::DeleteRun { run: row.run },
         Change::DeleteObject { kind: row.kind.clone(), namespace: row.namespace.clone(), name: row.name.clone() },
     ]);
     store.commit_wait(batch)?;
     // The run is gone whatever becomes of its files, so a leftover is worth a warning only.
-    if let Err(error) = Logs::new(data_dir).delete(row.run) {
+    for error in numbers.into_iter().filter_map(|run| Logs::new(data_dir).delete(run).err()) {
         let why = std::error::Error::source(&error).map_or(String::new(), |source| format!(": {source}"));
         left.warnings.push(format!("{error}{why}"));
     }

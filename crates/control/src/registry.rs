@@ -9,10 +9,13 @@ use serde_json::Value;
 
 use crate::{Error, House, house::Desk, steward::Steward};
 
+mod artifact;
 mod collect;
 mod fault;
 mod feed;
+mod history;
 mod kind;
+mod lint;
 mod list;
 mod logs;
 mod meta;
@@ -28,10 +31,13 @@ mod view;
 mod watch;
 mod write;
 
+pub use artifact::{Artifact, Lent, Side};
 pub use fault::{Cause, Fault};
+pub use history::{History, NameTest, Wanted};
 pub use kind::{KINDS, Keeping, Kind, find, of_plural};
 pub use list::{ListOptions, Listing};
 pub use logs::{LOOK_AGAIN, LogBatch, LogBytes, LogChunk, LogLine, LogQuery, LogReader};
+pub use octoflow_store::RunRow;
 pub use run::Named;
 pub use select::{FieldSelector, LabelSelector, Selection};
 pub use watch::{Change, Event, Watch};

@@ -29,7 +29,7 @@ pub(crate) struct Desk {
     /// Who waits for objects to change.
     errands: Sender<Errand>,
     /// The name of this machine.
-    host: Option<Arc<str>>,
+    pub(crate) host: Option<Arc<str>>,
 }
 
 impl Desk {
@@ -137,7 +137,19 @@ impl Desk {
             stored: submit.stored,
             known,
             parent,
+            before: None,
         };
+        self.hand_in(submission, None, watcher, beside)
+    }
+
+    /// Hands a submission to the pump, and with it the run whose place it takes.
+    pub(crate) fn hand_in(
+        &self,
+        submission: Submission,
+        replaces: Option<RunId>,
+        watcher: Option<Sender<Vec<Fact>>>,
+        beside: impl FnOnce(RunId) -> Vec<Change>,
+    ) -> Result<RunId, Error> {
         let run = {
             let mut next = self.next_run.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             *next += 1;
@@ -145,7 +157,7 @@ impl Desk {
         };
         let watcher = watcher.map(Watcher::Facts);
         let (submission, beside) = (Box::new(submission), beside(run));
-        self.ask(|reply| Message::Submit { run, submission, beside, watcher, reply })?;
+        self.ask(|reply| Message::Submit { run, submission, replaces, beside, watcher, reply })?;
         Ok(run)
     }
 
