@@ -11,19 +11,26 @@ use crate::{Error, House, house::Desk};
 
 mod fault;
 mod feed;
+mod fields;
 mod kind;
 mod list;
 mod run;
+mod schema;
 mod select;
 mod shelf;
 mod view;
 mod watch;
 mod write;
 
+pub use crate::objects::patch;
 pub use fault::{Cause, Fault};
+pub use fields::{Unknown, idle, prune};
 pub use kind::{KINDS, Keeping, Kind, find, of_plural};
 pub use list::{ListOptions, Listing};
+pub use octoflow_engine::argo::resource::document;
+pub use octoflow_store::{Filter, RunRow};
 pub use run::Named;
+pub use schema::{schema_name, schemas};
 pub use select::{FieldSelector, LabelSelector, Selection};
 pub use watch::{Change, Event, Watch};
 pub use write::{DeleteOptions, Deleted, Propagation, WriteOptions};
