@@ -15,8 +15,9 @@ use crate::{
     route::{Need, Table},
 };
 
-const V2_PROTO: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-const V2_PROTO_OLD: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+const V2_PROTO: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+/// What clients ask for; some of them cannot read it in an answer, where it is no media type because of its @.
+const V2_PROTO_ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
 pub(super) fn routes(table: &mut Table) {
     table.get("/openapi/v2", Need::Token, second);
@@ -40,11 +41,9 @@ async fn second(call: Call) -> Result<Answer, Fault> {
             let bytes = JSON.get_or_init(|| v2().to_string().into_bytes());
             return Ok(answer::bytes_as(StatusCode::OK, "application/json", bytes.clone()));
         }
-        for kind in [V2_PROTO, V2_PROTO_OLD] {
-            if wish.is(kind) {
-                let bytes = PROTO.get_or_init(|| proto::document(&v2()));
-                return Ok(answer::bytes_as(StatusCode::OK, kind, bytes.clone()));
-            }
+        if wish.is(V2_PROTO) || wish.is(V2_PROTO_ASKED) {
+            let bytes = PROTO.get_or_init(|| proto::document(&v2()));
+            return Ok(answer::bytes_as(StatusCode::OK, V2_PROTO, bytes.clone()));
         }
     }
     Err(accept::not_acceptable("the document is written as application/json or as protobuf of OpenAPI version 2"))
