@@ -23,6 +23,7 @@ mod table;
 mod target;
 mod warning;
 mod watch;
+mod wire;
 mod write;
 
 pub(crate) fn routes() -> Table {

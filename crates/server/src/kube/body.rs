@@ -1,8 +1,9 @@
-//! What a request carries: one value, written as JSON or YAML.
+//! What a request carries: one value, written as JSON or YAML, or by kubectl as protobuf.
 
 use octoflow_control::registry::document;
 use serde_json::Value;
 
+use super::wire;
 use crate::{call::Call, fault::Fault};
 
 /// How a body is written.
@@ -10,6 +11,7 @@ use crate::{call::Call, fault::Fault};
 enum Writing {
     Json,
     Yaml,
+    Protobuf,
 }
 
 /// The object a request carries.
@@ -26,6 +28,7 @@ pub(super) async fn optional(call: &mut Call) -> Result<Value, Fault> {
     let writing = match media_type(call).as_str() {
         "" | "application/json" => Writing::Json,
         "application/yaml" | "application/x-yaml" | "text/yaml" => Writing::Yaml,
+        "application/vnd.kubernetes.protobuf" => Writing::Protobuf,
         other => {
             // Nothing is what everybody can write.
             if call.header("content-length") == Some("0") {
@@ -39,6 +42,7 @@ pub(super) async fn optional(call: &mut Call) -> Result<Value, Fault> {
     match writing {
         Writing::Json => call.json().await,
         Writing::Yaml => yaml(call).await,
+        Writing::Protobuf => wire::object(&call.bytes().await?).map_err(Fault::unsupported),
     }
 }
 
