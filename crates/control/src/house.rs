@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
         mpsc::{self, Receiver, Sender},
@@ -11,7 +11,7 @@ use std::{
 };
 
 use octoflow_engine::{Command, Engine, engine::World};
-use octoflow_model::{Fact, RunId, fact::Stored};
+use octoflow_model::{Fact, RunId, Time, fact::Stored};
 use octoflow_runtime::{
     calls::Calls,
     egress::Policy,
@@ -24,12 +24,12 @@ use octoflow_store::{Batch, Reader, Store};
 use serde_json::Value;
 
 use crate::{
-    Capacity, Error, Explanation, Pump, cache,
+    Capacity, Error, Explanation, Pump, cache, clock,
     keyed::{self, KeyedObject},
     meters, new_uid,
     objects::Objects,
     read,
-    sweep::{self, Sweeper},
+    sweep::{self, Mission, Sweeper},
 };
 
 mod desk;
@@ -71,6 +71,9 @@ pub struct House {
     worker: Mutex<Option<JoinHandle<Result<(), Error>>>>,
     runtime: SharedRuntime,
     sweeper: Arc<Mutex<Sweeper>>,
+    capacity: Capacity,
+    opened: Time,
+    data_dir: PathBuf,
 }
 
 pub(crate) type SharedRuntime = Arc<Mutex<Option<Box<dyn Runtime>>>>;
@@ -82,7 +85,8 @@ impl House {
     pub fn open(config: Config) -> Result<(Self, Vec<String>), Error> {
         let store = Store::open(&config.data_dir)?;
         let reader = store.reader()?;
-        let mut engine = Engine::new(config.capacity);
+        let capacity = config.capacity;
+        let mut engine = Engine::new(capacity);
         each_keyed(&reader, |parsed| engine.put_keyed(parsed.kind, &parsed.namespace, &parsed.name, parsed.data))?;
         let (meters, mut unread) = meters::load(&reader)?;
         *engine.meters_mut() = meters;
@@ -125,11 +129,13 @@ impl House {
         let calls = Calls::new(&policy, sink());
         let runtime: Box<dyn Runtime> = Box::new(Router::new(runtime, Box::new(calls), Box::new(objects)));
         let runtime = Arc::new(Mutex::new(Some(runtime)));
+        let data_dir = config.data_dir.clone();
         let keeper = Keeper { data_dir: config.data_dir, sweeper: sweeper.clone() };
         let worker = Worker::new(Pump::new(engine), store, runtime.clone(), inbox, messages, keeper);
         let handle =
             std::thread::Builder::new().name("pump".to_owned()).spawn(move || worker.work()).map_err(Error::Thread)?;
-        let house = Self { desk, worker: Mutex::new(Some(handle)), runtime, sweeper };
+        let opened = clock::now();
+        let house = Self { desk, worker: Mutex::new(Some(handle)), runtime, sweeper, data_dir, capacity, opened };
         notices.extend(unread);
         Ok((house, notices))
     }
@@ -204,6 +210,25 @@ impl House {
 
     pub(crate) fn desk(&self) -> &Desk {
         &self.desk
+    }
+
+    /// What runs may use of this machine.
+    pub fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    /// Since when it is open.
+    pub fn opened(&self) -> Time {
+        self.opened
+    }
+
+    pub(crate) fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// Deletes artifacts beside everything else.
+    pub(crate) fn sweep(&self, mission: Mission) {
+        self.sweeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner).send(mission);
     }
 
     pub fn store(&self) -> &Store {

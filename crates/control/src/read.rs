@@ -56,8 +56,13 @@ pub fn attempts(reader: &Reader, run: RunId) -> Result<Vec<(String, AttemptId)>,
         Err(Error::UnknownRun(run)) if reader.archive(run)?.is_some() => return attempts(reader, run),
         found => found?,
     };
-    let pods = (0..run.state.nodes.len() as u32).filter(|at| run.state.node(NodeIx(*at)).kind.tasked());
-    Ok(pods.map(|at| (run.state.id_of(NodeIx(at)), attempt(at))).collect())
+    Ok(tasks(&run))
+}
+
+/// The same of a run in memory.
+pub(crate) fn tasks(run: &Run) -> Vec<(String, AttemptId)> {
+    let pods = (0..run.state.nodes.len() as u32).map(NodeIx).filter(|at| run.state.node(*at).kind.tasked());
+    pods.map(|at| (run.state.id_of(at), AttemptId { run: run.id, task: at, attempt: 0 })).collect()
 }
 
 pub fn explain(reader: &Reader, run: RunId) -> Result<Vec<Explanation>, Error> {

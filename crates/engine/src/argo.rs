@@ -2,12 +2,15 @@
 //! Planning is level-triggered: a visit looks at a node as it is and decides what is missing, so visiting twice decides nothing twice.
 
 pub mod admit;
+pub mod binding;
 pub mod condition;
 pub mod duration;
 pub mod explain;
 pub mod fields;
 pub mod garbage;
 pub mod ident;
+pub mod lifetime;
+pub mod mark;
 pub mod merge;
 pub mod node;
 pub mod outlook;
@@ -45,7 +48,7 @@ mod scope;
 mod sequence;
 mod standin;
 mod steps;
-mod substitute;
+pub(crate) mod substitute;
 mod suspend;
 mod task;
 mod turn;

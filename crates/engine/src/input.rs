@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use octoflow_model::{Fact, Order, Report, RunId, Time, fact::Submission};
+use octoflow_model::{Fact, Marks, Order, Report, RunId, Time, fact::Submission};
 use thiserror::Error;
 
 /// Something happened.
@@ -28,6 +28,8 @@ pub enum Command {
     Suspend,
     /// Go on: the whole run, or only the suspended nodes a selector chooses, with values for their outputs.
     Resume { selector: Option<String>, supplied: BTreeMap<String, String> },
+    /// Write this on the run, if what stands there is still what was read.
+    Mark { read: Box<Marks>, write: Box<Marks> },
 }
 
 impl Command {
@@ -36,6 +38,7 @@ impl Command {
             Self::Stop | Self::Terminate => "shutdown",
             Self::Suspend => "suspend",
             Self::Resume { .. } => "resume",
+            Self::Mark { .. } => "change",
         }
     }
 }
@@ -51,6 +54,8 @@ pub enum Refusal {
     Selector { text: String },
     #[error("currently, set only targets suspend nodes: no suspend nodes matching nodeFieldSelector: {selector}")]
     NoSuchNode { selector: String },
+    #[error("somebody else changed what is written on the workflow; look again")]
+    Stale,
     #[error("{0}")]
     Invalid(String),
 }

@@ -11,6 +11,7 @@ use crate::{
     argo::{ArtifactLocation, NodeKind, Phase, RunPhase, Shutdown},
     ids::{NodeIx, RunId},
     lock::Claim,
+    mark::Marks,
     meter::Metered,
     order::Fetched,
     task::{Labels, StoredArtifact},
@@ -163,6 +164,11 @@ pub enum Fact {
     /// The run's deadline passed.
     DeadlinePassed {
         at: Time,
+    },
+    /// Somebody wrote on the run: this is all that stands there now.
+    Marked {
+        at: Time,
+        marks: Box<Marks>,
     },
     /// The run reached its final state. Nothing follows.
     Ended {

@@ -1,9 +1,9 @@
 //! What a caller asks the store to make durable, all of it or nothing.
 //! Changes are plain data; applying them is the writer's business.
 
-use octoflow_model::{Revision, RunId};
+use octoflow_model::{Revision, RunId, Time};
 
-use crate::{Archive, RunRow, RunUpdate};
+use crate::{Archive, RunRow, RunUpdate, Tick};
 
 /// Changes that become durable together, applied in order.
 #[derive(Debug, Default)]
@@ -35,6 +35,20 @@ pub enum Change {
         name: String,
         revision: Option<Revision>,
     },
+    /// Refused unless the run's row is just as it was at this revision.
+    ExpectRun {
+        run: RunId,
+        revision: Revision,
+    },
+    /// The object or run of that name belongs to whoever has these uids, and is or is not on its way out. Replaces what
+    /// was said before; forgotten with the object or the run.
+    Tie {
+        kind: String,
+        namespace: String,
+        name: String,
+        owners: Vec<String>,
+        leaving: bool,
+    },
     /// Refused when the id is taken, or the name within namespace and kind.
     NewRun(Box<RunRow>),
     /// `lines` are `count` lines of JSON, each ended by a newline. The first fact of a run may have any number,
@@ -60,6 +74,17 @@ pub enum Change {
         run: RunId,
         archive: Archive,
     },
+    /// Notes what was done about a time of a schedule. Refused when something was done about it before.
+    Tick(Box<Tick>),
+    /// Forgets everything done about the times of a schedule.
+    DropTicks {
+        uid: String,
+    },
+    /// When a finished run is to be deleted; `None`: never.
+    Expire {
+        run: RunId,
+        due: Option<Time>,
+    },
     /// Forgets the run wherever it stands: index, labels, facts, archive. Its object is deleted separately.
     DeleteRun {
         run: RunId,
@@ -81,6 +106,11 @@ impl Batch {
             Change::PutObject { .. }
             | Change::DeleteObject { .. }
             | Change::Expect { .. }
+            | Change::ExpectRun { .. }
+            | Change::Tie { .. }
+            | Change::Tick(_)
+            | Change::DropTicks { .. }
+            | Change::Expire { .. }
             | Change::UpdateRun { .. }
             | Change::Finish { .. }
             | Change::Rewrite { .. }
@@ -123,7 +153,14 @@ impl Change {
             Self::AppendFacts { lines, .. } => lines.len(),
             Self::Finish { archive, .. } | Self::Rewrite { archive, .. } => archive.packed.len(),
             Self::NewRun(row) => row.parameters.len() + row.message.len(),
-            Self::DeleteObject { .. } | Self::Expect { .. } | Self::UpdateRun { .. } | Self::DeleteRun { .. } => 0,
+            Self::Tie { owners, .. } => owners.iter().map(String::len).sum(),
+            Self::DeleteObject { .. }
+            | Self::Expect { .. }
+            | Self::ExpectRun { .. }
+            | Self::UpdateRun { .. }
+            | Self::DeleteRun { .. } => 0,
+            Self::Tick(tick) => tick.outcome.len(),
+            Self::DropTicks { .. } | Self::Expire { .. } => 0,
         };
         payload + 256
     }

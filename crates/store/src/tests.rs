@@ -15,6 +15,7 @@ use crate::{
 
 mod faults;
 mod opening;
+mod ticks;
 
 fn store() -> (TempDir, Store) {
     let dir = tempfile::tempdir().unwrap();

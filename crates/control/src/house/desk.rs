@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 use octoflow_engine::{Command, engine::Keyed};
-use octoflow_model::{Fact, RunId, fact::Submission, meta::DEFAULT_NAMESPACE};
+use octoflow_model::{AttemptId, Fact, RunId, fact::Submission, meta::DEFAULT_NAMESPACE};
 use octoflow_store::{Batch, Change, Filter, Page, RunRow, Store};
 use serde_json::Value;
 
@@ -102,6 +102,18 @@ impl Desk {
         parent: Option<RunId>,
         watcher: Option<Sender<Vec<Fact>>>,
     ) -> Result<RunId, Error> {
+        self.enter_with(submit, uid, parent, watcher, |_| Vec::new())
+    }
+
+    /// The same, together with other changes: all of it is kept, or none.
+    pub(crate) fn enter_with(
+        &self,
+        submit: Submit,
+        uid: String,
+        parent: Option<RunId>,
+        watcher: Option<Sender<Vec<Fact>>>,
+        beside: impl FnOnce(RunId) -> Vec<Change>,
+    ) -> Result<RunId, Error> {
         let namespace = if submit.namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { submit.namespace };
         let known = known::known(&self.store, &namespace, &submit.manifest, self.host.as_deref())?;
         let submission = Submission {
@@ -120,7 +132,8 @@ impl Desk {
             RunId(*next - 1)
         };
         let watcher = watcher.map(Watcher::Facts);
-        self.ask(|reply| Message::Submit { run, submission: Box::new(submission), watcher, reply })?;
+        let (submission, beside) = (Box::new(submission), beside(run));
+        self.ask(|reply| Message::Submit { run, submission, beside, watcher, reply })?;
         Ok(run)
     }
 
@@ -183,6 +196,14 @@ impl Desk {
         match self.object_at_work(run)? {
             Some(object) => Ok(object),
             None => read::object(&self.store.reader()?, run),
+        }
+    }
+
+    /// Which attempt's log belongs to which node, by node id.
+    pub(crate) fn attempts(&self, run: RunId) -> Result<Vec<(String, AttemptId)>, Error> {
+        match self.ask(|reply| Message::Tasks { run, reply })? {
+            Some(attempts) => Ok(attempts),
+            None => read::attempts(&self.store.reader()?, run),
         }
     }
 

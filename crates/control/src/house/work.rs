@@ -13,7 +13,7 @@ use std::{
 
 use octoflow_engine::{
     Command, Input, Refusal,
-    argo::{Run, garbage, status},
+    argo::{Run, garbage, lifetime, mark, status},
     engine::Keyed,
 };
 use octoflow_model::{AttemptId, Fact, Report, RunId, Task, Time, argo::GcStrategy, fact::Submission};
@@ -37,6 +37,8 @@ pub(crate) enum Message {
     Submit {
         run: RunId,
         submission: Box<Submission>,
+        /// Kept with the run, or neither is.
+        beside: Vec<Change>,
         watcher: Option<Watcher>,
         reply: Sender<Result<(), Error>>,
     },
@@ -71,6 +73,13 @@ pub(crate) enum Message {
         name: String,
         reply: Sender<Result<(), Error>>,
     },
+    /// Nobody works on this run any more, and its name is free.
+    Forget {
+        run: RunId,
+        namespace: String,
+        name: String,
+        reply: Sender<Result<(), Error>>,
+    },
     Watch {
         run: RunId,
         watcher: Watcher,
@@ -78,6 +87,11 @@ pub(crate) enum Message {
     Object {
         run: RunId,
         reply: Sender<Result<Option<Value>, Error>>,
+    },
+    /// Which task each node of an open run that has one is.
+    Tasks {
+        run: RunId,
+        reply: Sender<Result<Option<Vec<(String, AttemptId)>>, Error>>,
     },
     Explain {
         run: RunId,
@@ -113,6 +127,10 @@ pub(super) struct Worker {
     adopted: bool,
     /// Names given out by this process; the store may not have them yet.
     names: HashSet<(String, String)>,
+    /// What is kept in the commit of a run's first facts.
+    beside: BTreeMap<RunId, Vec<Change>>,
+    /// Runs to forget, once what was decided about them is on its way to the disk.
+    leaving: Vec<(RunId, Reply)>,
     keeper: Keeper,
 }
 
@@ -154,6 +172,8 @@ impl Worker {
             held_since: None,
             adopted: false,
             names: HashSet::new(),
+            beside: BTreeMap::new(),
+            leaving: Vec::new(),
             keeper,
         }
     }
@@ -178,6 +198,7 @@ impl Worker {
             {
                 self.commit()?;
             }
+            self.forget_leaving()?;
             self.held_since = if self.pump.holds() { self.held_since.or(Some(now)) } else { None };
             if let Next::Close = next {
                 return Ok(());
@@ -225,8 +246,8 @@ impl Worker {
                     self.input(Input::Report(report), now).ok();
                 }
             }
-            Message::Submit { run, submission, watcher, reply } => {
-                let answer = self.submit(run, submission, watcher, now);
+            Message::Submit { run, submission, beside, watcher, reply } => {
+                let answer = self.submit(run, submission, beside, watcher, now);
                 self.waiting.push((reply, answer));
             }
             Message::Command { run, command, reply } => {
@@ -258,6 +279,10 @@ impl Worker {
                 self.input(Input::Tick, now).ok();
                 let _ = reply.send(Ok(()));
             }
+            Message::Forget { run, namespace, name, reply } => {
+                self.names.remove(&(namespace, name));
+                self.leaving.push((run, reply));
+            }
             Message::Watch { run, watcher } => {
                 if self.pump.engine.run(run).is_some() {
                     self.watch(run, watcher);
@@ -270,6 +295,9 @@ impl Worker {
                 // Told once it is on disk: what is shown must not be taken back by a crash.
                 let object = self.pump.engine.run(run).map(status::object);
                 self.shown.push(Box::new(move |kept| drop(reply.send(kept.map(|()| object)))));
+            }
+            Message::Tasks { run, reply } => {
+                let _ = reply.send(Ok(self.pump.engine.run(run).map(read::tasks)));
             }
             Message::Explain { run, reply } => {
                 let engine = &self.pump.engine;
@@ -300,6 +328,7 @@ impl Worker {
         &mut self,
         run: RunId,
         submission: Box<Submission>,
+        beside: Vec<Change>,
         watcher: Option<Watcher>,
         now: Time,
     ) -> Result<(), Error> {
@@ -309,6 +338,7 @@ impl Worker {
         if taken {
             return Err(Error::NameTaken { namespace, name });
         }
+        self.check_beside(&beside)?;
         if !self.adopted {
             self.adopt(Vec::new())?;
         }
@@ -316,7 +346,37 @@ impl Worker {
             self.watch(run, watcher);
         }
         self.input(Input::Submit { run, submission }, now)?;
+        if !beside.is_empty() {
+            self.beside.insert(run, beside);
+        }
         self.names.insert((namespace, name));
+        Ok(())
+    }
+
+    /// A commit that is refused would take everything else of it along, so that is found out before.
+    fn check_beside(&self, beside: &[Change]) -> Result<(), Error> {
+        for change in beside {
+            if let Change::Tick(tick) = change
+                && self.store.reader()?.tick(&tick.uid, tick.nominal)?.is_some()
+            {
+                let (uid, nominal) = (tick.uid.clone(), tick.nominal);
+                return Err(octoflow_store::Error::TickTaken { uid, nominal }.into());
+            }
+        }
+        Ok(())
+    }
+
+    fn forget_leaving(&mut self) -> Result<(), Error> {
+        if self.leaving.is_empty() {
+            return Ok(());
+        }
+        self.commit()?;
+        for (run, reply) in std::mem::take(&mut self.leaving) {
+            self.pump.forget(run);
+            self.watched.remove(&run);
+            self.watchers.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
+            self.store.commit(Batch::new(), move |_| drop(reply.send(Ok(()))));
+        }
         Ok(())
     }
 
@@ -413,7 +473,7 @@ impl Worker {
         missions
     }
 
-    fn batch(&self, cut: &Cut) -> Result<Batch, Error> {
+    fn batch(&mut self, cut: &Cut) -> Result<Batch, Error> {
         let mut batch = Batch::new();
         for (namespace, name) in &cut.caches {
             let data = self.pump.engine.keyed(Keyed::ConfigMap, namespace, name);
@@ -425,9 +485,19 @@ impl Worker {
             let run = self.pump.engine.run(*id).expect("a run stays in the engine until its last facts are cut off");
             if cut.submitted.contains(id) {
                 batch.push(Change::NewRun(Box::new(new_row(run))));
+                if run.program.workflow.metadata.rest.contains_key("ownerReferences") {
+                    batch.push(tie(run));
+                }
+                batch.extend(self.beside.remove(id).into_iter().flatten());
             }
             if cut.ended.contains(id) {
+                if cut.marked.contains(id) {
+                    batch.push(tie(run));
+                }
                 batch.push(Change::Finish { run: *id, archive: packed(run), row: update(run) });
+                if let due @ Some(_) = lifetime::expires(run) {
+                    batch.push(Change::Expire { run: *id, due });
+                }
                 continue;
             }
             batch.push(Change::AppendFacts {
@@ -436,6 +506,9 @@ impl Worker {
                 count: record.count,
                 lines: record.lines.clone(),
             });
+            if cut.marked.contains(id) {
+                batch.push(tie(run));
+            }
             if cut.changed.contains(id) {
                 batch.push(Change::UpdateRun { run: *id, row: update(run) });
             }
@@ -446,6 +519,18 @@ impl Worker {
 
 /// The kind of the runs this house has.
 const KIND: &str = "Workflow";
+
+/// Who the run belongs to, and whether it is on its way out.
+fn tie(run: &Run) -> Change {
+    let ties = mark::marks(run).ties;
+    Change::Tie {
+        kind: KIND.to_owned(),
+        namespace: run.state.namespace.to_string(),
+        name: run.state.name.to_string(),
+        owners: ties.owner_uids(),
+        leaving: ties.deleted.is_some(),
+    }
+}
 
 fn new_row(run: &Run) -> RunRow {
     let state = &run.state;

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod cron;
+mod events;
+mod expire;
 mod meters;
 
 use std::path::Path;

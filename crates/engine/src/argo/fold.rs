@@ -55,6 +55,7 @@ impl Run {
             progress: (0, 0),
             parent: submission.parent,
             following: Vec::new(),
+            ties: None,
             unmetered: None,
             weight: 0,
         };
@@ -127,6 +128,7 @@ impl Run {
             | Fact::Resumed { .. }
             | Fact::ShuttingDown { .. }
             | Fact::DeadlinePassed { .. }
+            | Fact::Marked { .. }
             | Fact::Ended { .. } => self.apply_to_whole(fact),
         }
     }
