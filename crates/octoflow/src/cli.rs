@@ -79,6 +79,8 @@ pub(crate) enum Command {
     Resume(Resume),
     /// Print the JSON Schema of a kind, for editors; without a kind, list the kinds
     Schema(Schema),
+    /// Print a configuration for kubectl that leads to a server
+    Kubeconfig(Kubeconfig),
     /// Print a completion script for a shell
     Completion(Completion),
     /// Check that this machine has what runs need
@@ -260,6 +262,30 @@ pub(crate) struct Schema {
     /// The kind, such as Workflow
     #[arg(ignore_case = true, value_parser = PossibleValuesParser::new(KINDS.iter().map(|kind| kind.name).chain([crate::logic::KIND])))]
     pub kind: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Kubeconfig {
+    /// The server it leads to
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "OCTOFLOW_SERVER",
+        hide_env_values = true,
+        default_value = "http://127.0.0.1:2746"
+    )]
+    pub server: String,
+    /// Who you are to the server
+    #[arg(long, env = "OCTOFLOW_TOKEN", hide_env_values = true, default_value = "admin")]
+    pub token: String,
+    /// Check the server's certificate against this one
+    #[arg(long, value_name = "FILE", env = "OCTOFLOW_CA_FILE", hide_env_values = true)]
+    pub ca_file: Option<PathBuf>,
+    /// Trust any certificate of the server
+    #[arg(long, conflicts_with = "ca_file")]
+    pub insecure_skip_verify: bool,
+    #[command(flatten)]
+    pub namespace: Namespace,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

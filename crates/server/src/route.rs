@@ -13,6 +13,7 @@ use axum::{
 use crate::{
     answer::{self, Answer},
     app::App,
+    basic,
     call::{Call, Params},
     fault::Fault,
 };
@@ -118,13 +119,18 @@ pub(crate) fn router(app: &App) -> Router {
     )
 }
 
-async fn serve(app: App, route: Route, params: Params, request: Request) -> Answer {
+async fn serve(app: App, route: Route, params: Params, mut request: Request) -> Answer {
+    basic::as_bearer(request.headers_mut());
     let face = route.face;
     let outcome = match app.access.check(request.headers(), route.need) {
         Ok(caller) => (route.handler)(Call::new(app, caller, params, request)).await,
         Err(fault) => Err(fault),
     };
-    outcome.unwrap_or_else(|fault| answer::fault(face, &fault))
+    let mut answer = outcome.unwrap_or_else(|fault| answer::fault(face, &fault));
+    if face == Face::Argo {
+        crate::argo::sign(&mut answer);
+    }
+    answer
 }
 
 fn unknown(path: &str) -> Answer {
@@ -148,6 +154,9 @@ fn face_of(path: &str) -> Face {
         "sensors",
         "tracking",
     ];
+    if ["/artifact", "/input-artifacts", "/upload-artifacts"].iter().any(|start| path.starts_with(start)) {
+        return Face::Argo;
+    }
     match path.strip_prefix("/api/v1/") {
         Some(rest) if argo.iter().any(|start| rest.starts_with(start)) => Face::Argo,
         Some(_) => Face::Kube,

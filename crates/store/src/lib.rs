@@ -16,6 +16,7 @@ mod reader;
 mod row;
 mod schema;
 mod tick;
+mod ties;
 mod writer;
 
 pub use archive::Archive;
@@ -26,6 +27,7 @@ pub use note::{Note, Observer, What};
 pub use reader::{FactRows, Reader};
 pub use row::{Object, RunRow, RunUpdate};
 pub use tick::Tick;
+pub use ties::Name;
 pub use writer::Store;
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ impl House {
             known,
             before: Some(Box::new(plan.before(read::numbers(&reader, run)?))),
         };
-        self.desk.hand_in(submission, Some(run), watcher)
+        self.desk.hand_in(submission, Some(run), watcher, |_| Vec::new())
     }
 
     /// Makes a new run from an old one, open or finished. The answer is its number.
@@ -89,13 +89,16 @@ impl House {
         };
         for _ in 1..DRAWS {
             let name = format!("{}{}", fresh.generate_name, name_suffix()?);
-            match self.desk.hand_in(Submission { name, uid: new_uid()?, ..submission.clone() }, None, None) {
+            match self
+                .desk
+                .hand_in(Submission { name, uid: new_uid()?, ..submission.clone() }, None, None, |_| Vec::new())
+            {
                 Err(Error::NameTaken { .. }) => {}
                 answer => return answer,
             }
         }
         let name = format!("{}{}", fresh.generate_name, name_suffix()?);
-        self.desk.hand_in(Submission { name, uid: new_uid()?, ..submission }, None, None)
+        self.desk.hand_in(Submission { name, uid: new_uid()?, ..submission }, None, None, |_| Vec::new())
     }
 
     /// The run as it stands. When it is over, that is on disk by now.

@@ -13,7 +13,7 @@ use std::{
 
 use octoflow_engine::{
     Command, Input, Refusal,
-    argo::{Run, again, garbage, lifetime, status},
+    argo::{Run, again, garbage, lifetime, mark, status},
     engine::Keyed,
 };
 use octoflow_model::{AttemptId, Fact, Report, RunId, Task, Time, argo::GcStrategy, fact::Submission};
@@ -89,6 +89,11 @@ pub(crate) enum Message {
     Object {
         run: RunId,
         reply: Sender<Result<Option<Value>, Error>>,
+    },
+    /// Which task each node of an open run that has one is.
+    Tasks {
+        run: RunId,
+        reply: Sender<Result<Option<Vec<(String, AttemptId)>>, Error>>,
     },
     Explain {
         run: RunId,
@@ -250,7 +255,7 @@ impl Worker {
                 }
             }
             Message::Submit { run, submission, replaces, beside, watcher, reply } => {
-                let answer = self.submit(run, submission, (replaces, beside), watcher, now);
+                let answer = self.submit(run, submission, replaces, beside, watcher, now);
                 self.waiting.push((reply, answer));
             }
             Message::Command { run, command, reply } => {
@@ -299,6 +304,9 @@ impl Worker {
                 let object = self.pump.engine.run(run).map(status::object);
                 self.shown.push(Box::new(move |kept| drop(reply.send(kept.map(|()| object)))));
             }
+            Message::Tasks { run, reply } => {
+                let _ = reply.send(Ok(self.pump.engine.run(run).map(read::tasks)));
+            }
             Message::Explain { run, reply } => {
                 let engine = &self.pump.engine;
                 match engine.run(run).map(|run| read::of_open(run, Some(engine.scheduler()), Some(engine.locks()))) {
@@ -328,7 +336,8 @@ impl Worker {
         &mut self,
         run: RunId,
         submission: Box<Submission>,
-        (replaces, beside): (Option<RunId>, Vec<Change>),
+        replaces: Option<RunId>,
+        beside: Vec<Change>,
         watcher: Option<Watcher>,
         now: Time,
     ) -> Result<(), Error> {
@@ -356,12 +365,12 @@ impl Worker {
             self.watch(run, watcher);
         }
         self.input(Input::Submit { run, submission }, now)?;
-        if !beside.is_empty() {
-            self.beside.insert(run, beside);
-        }
         if let Some(old) = replaces {
             self.replaces.insert(run, old);
             self.replaced.insert(old);
+        }
+        if !beside.is_empty() {
+            self.beside.insert(run, beside);
         }
         self.names.insert((namespace, name));
         Ok(())
@@ -504,9 +513,15 @@ impl Worker {
                     Some(old) => Change::ReplaceRun { old: *old, row },
                     None => Change::NewRun(row),
                 });
+                if run.program.workflow.metadata.rest.contains_key("ownerReferences") {
+                    batch.push(tie(run));
+                }
                 batch.extend(self.beside.remove(id).into_iter().flatten());
             }
             if cut.ended.contains(id) {
+                if cut.marked.contains(id) {
+                    batch.push(tie(run));
+                }
                 batch.push(Change::Finish { run: *id, archive: packed(run), row: update(run) });
                 if let due @ Some(_) = lifetime::expires(run) {
                     batch.push(Change::Expire { run: *id, due });
@@ -519,6 +534,9 @@ impl Worker {
                 count: record.count,
                 lines: record.lines.clone(),
             });
+            if cut.marked.contains(id) {
+                batch.push(tie(run));
+            }
             if cut.changed.contains(id) {
                 batch.push(Change::UpdateRun { run: *id, row: update(run) });
             }
@@ -529,6 +547,18 @@ impl Worker {
 
 /// The kind of the runs this house has.
 const KIND: &str = "Workflow";
+
+/// Who the run belongs to, and whether it is on its way out.
+fn tie(run: &Run) -> Change {
+    let ties = mark::marks(run).ties;
+    Change::Tie {
+        kind: KIND.to_owned(),
+        namespace: run.state.namespace.to_string(),
+        name: run.state.name.to_string(),
+        owners: ties.owner_uids(),
+        leaving: ties.deleted.is_some(),
+    }
+}
 
 fn new_row(run: &Run) -> RunRow {
     let state = &run.state;

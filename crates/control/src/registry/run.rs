@@ -5,11 +5,14 @@ use octoflow_model::{Revision, RunId};
 use octoflow_store::RunRow;
 use serde_json::{Value, json};
 
-use super::{Cause, Fault, Kind, Registry, WriteOptions, find};
+use super::{Cause, Fault, Kind, Registry, WriteOptions, find, meta};
 use crate::{Error, house::Submit, name_suffix, new_uid, objects::Around};
 
 /// How often a drawn name that is taken is drawn again.
 const DRAWS: usize = 8;
+
+/// How often a run that changes while it is looked at is looked at again.
+const LOOKS: usize = 16;
 
 /// Means the newest run of a namespace.
 const LATEST: &str = "@latest";
@@ -40,6 +43,13 @@ impl Registry {
         Ok(Named { run: row.run, row })
     }
 
+    /// A workflow by the number it was given here.
+    pub fn run_by_number(&self, run: RunId) -> Result<Value, Fault> {
+        let row = self.read(|reader| Ok(reader.run(run)?))?;
+        let row = row.ok_or_else(|| Fault::NotFound { kind: workflow(), name: run.to_string() })?;
+        self.run_object(&row)
+    }
+
     pub(super) fn row(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<RunRow>, Fault> {
         self.read(|reader| Ok(reader.run_by_name(namespace, Some(kind.name), name)?))
     }
@@ -53,6 +63,18 @@ impl Registry {
         };
         object["metadata"]["resourceVersion"] = json!(revision.to_string());
         Ok(object)
+    }
+
+    /// The run with exactly the revision it is of, for whoever compares it. One that changes all the time is a conflict.
+    pub(super) fn exact_run_object(&self, row: &RunRow) -> Result<Value, Fault> {
+        for _ in 0..LOOKS {
+            let object = self.run_object(row)?;
+            // Nothing was committed between the two looks at the revision, so the object is what that commit left.
+            if object["metadata"]["resourceVersion"] == self.run_revision(row)?.to_string() {
+                return Ok(object);
+            }
+        }
+        Err(Fault::stale(workflow(), &row.name))
     }
 
     pub(super) fn run_revision(&self, row: &RunRow) -> Result<Revision, Fault> {
@@ -79,6 +101,10 @@ impl Registry {
             if let Some(fields) = manifest.as_object_mut() {
                 // What became of some other run is nothing this one begins with.
                 fields.remove("status");
+            }
+            let wrong = meta::wrong(kind, &manifest);
+            if !wrong.is_empty() {
+                return Err(Fault::Invalid { kind, name, causes: wrong });
             }
             let around = Around(self.desk().store.reader()?);
             let admitted = admit(&manifest, &around).map_err(|problems| Fault::problems(kind, &name, &problems))?;
@@ -112,46 +138,12 @@ impl Registry {
         Err(Fault::Conflict { kind, name: prefix.to_owned(), why: "every name that was drawn is taken".to_owned() })
     }
 
-    /// Brings about the difference between two versions of a run's object.
-    pub(super) fn steer(&self, row: &RunRow, mut before: Value, mut after: Value) -> Result<(), Fault> {
-        let kind = workflow();
-        let mut wish = |field: &str| {
-            let take = |object: &mut Value| object["spec"].as_object_mut().and_then(|spec| spec.remove(field));
-            let (was, is) = (take(&mut before), take(&mut after));
-            (was != is).then_some(is.unwrap_or(Value::Null))
-        };
-        let (suspend, shutdown) = (wish("suspend"), wish("shutdown"));
-        let invalid = |field: &str, message: &str| Fault::Invalid {
-            kind,
-            name: row.name.clone(),
-            causes: vec![Cause::invalid(field, message)],
-        };
-        if before["spec"] != after["spec"] {
-            return Err(invalid(
-                "spec",
-                "of a workflow only spec.suspend and spec.shutdown can be changed; submit another one",
-            ));
-        }
-        if let Some(held) = suspend {
-            let resume = Command::Resume { selector: None, supplied: Default::default() };
-            let command = if held == Value::Bool(true) { Command::Suspend } else { resume };
-            self.desk().command(row.run, command)?;
-        }
-        match shutdown.as_ref().and_then(Value::as_str) {
-            Some("Stop") => self.desk().command(row.run, Command::Stop)?,
-            Some("Terminate") => self.desk().command(row.run, Command::Terminate)?,
-            Some(_) => return Err(invalid("spec.shutdown", "must be Stop or Terminate")),
-            None => {}
-        }
-        Ok(())
-    }
-
     /// Tells a run to do something.
     pub fn command(&self, run: RunId, command: Command) -> Result<(), Fault> {
         Ok(self.desk().command(run, command)?)
     }
 }
 
-fn workflow() -> &'static Kind {
+pub(crate) fn workflow() -> &'static Kind {
     find("Workflow").expect("the table has workflows")
 }

@@ -4,7 +4,14 @@
 use octoflow_model::{Revision, meta::DEFAULT_NAMESPACE};
 use serde_json::{Value, json};
 
-use super::{Cause, Fault, Keeping, Kind, Registry, shelf};
+use super::{
+    Cause, Fault, Keeping, Kind, Registry,
+    managed::{Managed, Way},
+    meta::{self, unmoved},
+    remove::Found,
+    shelf,
+    steer::Steering,
+};
 use crate::{clock, name_suffix, new_uid};
 
 /// How often a change is tried again on what somebody else left.
@@ -48,15 +55,45 @@ pub enum Deleted {
     Going(Value),
 }
 
+/// Who writes a new object.
+pub(super) enum Writer {
+    /// Whoever has this name; nobody worth noting if it is empty.
+    Named(String),
+    /// It is written down already.
+    Known(Managed),
+}
+
 impl Registry {
     pub fn create(
         &self,
         kind: &'static Kind,
         namespace: &str,
-        mut object: Value,
+        object: Value,
         options: &WriteOptions,
     ) -> Result<Value, Fault> {
+        self.create_by(kind, namespace, object, options, Writer::Named(options.manager.clone()))
+    }
+
+    pub(super) fn create_by(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
+        mut object: Value,
+        options: &WriteOptions,
+        writer: Writer,
+    ) -> Result<Value, Fault> {
         self.settle(kind, namespace, None, &mut object)?;
+        meta::fresh(kind, &mut object)?;
+        let given = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+        self.takes(kind, &given, &object)?;
+        shelf::prepare(kind, &mut object);
+        match writer {
+            Writer::Known(managed) => managed.write(&mut object),
+            Writer::Named(manager) => {
+                let now = clock::now().to_string();
+                Managed::made(&object, &manager, Way::Update, &now).write(&mut object);
+            }
+        }
         match kind.keeping {
             Keeping::View => Err(Fault::ReadOnly { kind }),
             Keeping::Run => self.submit(namespace, &object, options),
@@ -68,7 +105,9 @@ impl Registry {
                     metadata["name"] = json!(format!("{prefix}{}", name_suffix()?));
                 }
                 metadata["creationTimestamp"] = json!(clock::now().to_string());
-                metadata["generation"] = json!(1);
+                if !kind.group.is_empty() {
+                    metadata["generation"] = json!(1);
+                }
                 shelf::check(kind, &object)?;
                 let uid = new_uid()?;
                 if options.dry_run {
@@ -99,8 +138,7 @@ impl Registry {
             if let Some(read) = &read
                 && before["metadata"]["resourceVersion"] != read.as_str()
             {
-                let why = "the object has been modified; please apply your changes to the latest version and try again";
-                return Err(Fault::Conflict { kind, name: name.to_owned(), why: why.to_owned() });
+                return Err(Fault::stale(kind, name));
             }
             Ok(object.clone())
         })
@@ -113,16 +151,42 @@ impl Registry {
         namespace: &str,
         name: &str,
         options: &WriteOptions,
+        change: impl FnMut(&Value) -> Result<Value, Fault>,
+    ) -> Result<Value, Fault> {
+        self.change(kind, namespace, name, options.dry_run, Some(&options.manager), change)
+    }
+
+    /// The same; without a manager the change says itself who wrote what.
+    pub(super) fn change(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
+        name: &str,
+        dry_run: bool,
+        manager: Option<&str>,
         mut change: impl FnMut(&Value) -> Result<Value, Fault>,
     ) -> Result<Value, Fault> {
+        let mut change = |before: &Value| {
+            let mut after = change(before)?;
+            self.settle(kind, namespace, Some(name), &mut after)?;
+            unmoved(kind, name, before, &mut after)?;
+            shelf::prepare(kind, &mut after);
+            if let Some(manager) = manager {
+                track(before, &mut after, manager);
+            }
+            Ok(after)
+        };
+        if kind.name == "Namespace" {
+            self.keep_namespace(kind, name)?;
+        }
         let not_found = || Fault::NotFound { kind, name: name.to_owned() };
         for _ in 1..TRIES {
-            match self.update_once(kind, namespace, name, options, &mut change)? {
+            match self.update_once(kind, namespace, name, dry_run, &mut change)? {
                 Err(Fault::Conflict { .. }) => {}
                 done => return done,
             }
         }
-        self.update_once(kind, namespace, name, options, &mut change)?.map_err(|fault| match fault {
+        self.update_once(kind, namespace, name, dry_run, &mut change)?.map_err(|fault| match fault {
             Fault::Exists { .. } => not_found(),
             other => other,
         })
@@ -134,7 +198,7 @@ impl Registry {
         kind: &'static Kind,
         namespace: &str,
         name: &str,
-        options: &WriteOptions,
+        dry_run: bool,
         change: &mut impl FnMut(&Value) -> Result<Value, Fault>,
     ) -> Result<Result<Value, Fault>, Fault> {
         let not_found = || Fault::NotFound { kind, name: name.to_owned() };
@@ -142,72 +206,56 @@ impl Registry {
             Keeping::View => Err(Fault::ReadOnly { kind }),
             Keeping::Run => {
                 let row = self.row(kind, namespace, name)?.ok_or_else(not_found)?;
-                let before = self.run_object(&row)?;
-                let after = change(&before)?;
-                if options.dry_run {
+                let before = match self.exact_run_object(&row) {
+                    Err(conflict @ Fault::Conflict { .. }) => return Ok(Err(conflict)),
+                    before => before?,
+                };
+                let mut after = change(&before)?;
+                let steering = Steering::between(kind, &before, &after)?;
+                if steering.is_nothing() {
+                    return Ok(Ok(before));
+                }
+                if dry_run {
+                    after["status"] = before["status"].clone();
                     return Ok(Ok(after));
                 }
-                self.steer(&row, before, after)?;
-                self.get(kind, namespace, name).map(Ok)
+                if row.archived && meta::is_released(&after) {
+                    let found = Found::Run { row: Box::new(row), object: before };
+                    return Ok(self.erase(kind, &found).map(|()| after));
+                }
+                match steering.carry_out(self.desk(), kind, &row) {
+                    Ok(()) => self.get(kind, namespace, name).map(Ok),
+                    Err(conflict @ Fault::Conflict { .. }) => Ok(Err(conflict)),
+                    Err(fault) => Err(fault),
+                }
             }
             Keeping::Shelf => {
                 let kept = self.shelved(kind, namespace, name)?.ok_or_else(not_found)?;
-                let mut after = change(&kept.object)?;
-                self.settle(kind, namespace, Some(name), &mut after)?;
-                let metadata = &mut after["metadata"];
-                for field in ["creationTimestamp", "deletionTimestamp"] {
-                    metadata[field] = kept.object["metadata"][field].clone();
-                }
-                metadata.as_object_mut().map(|fields| fields.retain(|_, value| !value.is_null()));
-                let generation = kept.object["metadata"]["generation"].as_u64().unwrap_or(1);
-                let same = kept.object["spec"] == after["spec"];
-                after["metadata"]["generation"] = json!(if same { generation } else { generation + 1 });
+                let before = &kept.object;
+                let mut after = change(before)?;
                 shelf::check(kind, &after)?;
-                if options.dry_run {
+                shelf::check_change(kind, before, &after)?;
+                if let Some(generation) = before["metadata"]["generation"].as_u64() {
+                    let same = before["spec"] == after["spec"];
+                    after["metadata"]["generation"] = json!(if same { generation } else { generation + 1 });
+                }
+                after["status"] = before["status"].clone();
+                if after["status"].is_null() {
+                    after.as_object_mut().map(|fields| fields.remove("status"));
+                }
+                if after == *before || dry_run {
                     return Ok(Ok(after));
+                }
+                if meta::is_released(&after) {
+                    return Ok(self.erase(kind, &Found::Kept(kept)).map(|()| after));
                 }
                 Ok(self.shelve(kind, &after, &kept.uid, Some(kept.revision)))
             }
         }
     }
 
-    pub fn delete(
-        &self,
-        kind: &'static Kind,
-        namespace: &str,
-        name: &str,
-        options: &DeleteOptions,
-    ) -> Result<Deleted, Fault> {
-        if kind.keeping == Keeping::View {
-            return Err(Fault::ReadOnly { kind });
-        }
-        let object = self.get(kind, namespace, name)?;
-        let differs = |field: &str, wanted: Option<String>| {
-            wanted.filter(|wanted| object["metadata"][field] != wanted.as_str()).map(|wanted| Fault::Conflict {
-                kind,
-                name: name.to_owned(),
-                why: format!("Precondition failed: {field} is {}, not {wanted}", object["metadata"][field]),
-            })
-        };
-        let wrong = differs("uid", options.uid.clone())
-            .or_else(|| differs("resourceVersion", options.revision.map(|revision| revision.to_string())));
-        if let Some(fault) = wrong {
-            return Err(fault);
-        }
-        if options.dry_run {
-            return Ok(Deleted::Gone(object));
-        }
-        match kind.keeping {
-            Keeping::Shelf => {
-                self.desk().delete_object(&crate::objects::Key::new(kind.name, namespace, name))?;
-                Ok(Deleted::Gone(object))
-            }
-            Keeping::Run | Keeping::View => Err(Fault::ReadOnly { kind }),
-        }
-    }
-
     /// Kind, version, namespace and name are what the path says, or the request is wrong.
-    fn settle(
+    pub(super) fn settle(
         &self,
         kind: &'static Kind,
         namespace: &str,
@@ -258,9 +306,20 @@ impl Registry {
         if let Some(name) = name {
             metadata.insert("name".to_owned(), json!(name));
         }
-        for field in ["selfLink", "deletionTimestamp"].iter().filter(|_| name.is_none()) {
-            metadata.remove(*field);
-        }
         Ok(())
+    }
+}
+
+/// Writes down who changed what. Whoever hands in another list of writers than there was means it.
+fn track(before: &Value, after: &mut Value, manager: &str) {
+    let was = before["metadata"]["managedFields"].clone();
+    let given = &after["metadata"]["managedFields"];
+    let known = Managed::of(before);
+    let mut managed = if given.is_null() || *given == was { known.clone() } else { Managed::of(after) };
+    managed.changed(before, after, manager, &clock::now().to_string());
+    if managed == known && !was.is_null() {
+        after["metadata"]["managedFields"] = was;
+    } else {
+        managed.write(after);
     }
 }

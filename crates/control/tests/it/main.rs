@@ -6,7 +6,10 @@ mod again;
 mod cron;
 mod events;
 mod expire;
+mod logs;
 mod meters;
+mod model;
+mod registry;
 mod steward;
 
 use std::path::Path;
