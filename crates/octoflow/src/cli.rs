@@ -9,6 +9,10 @@ use octoflow_engine::{
     jsonpath::Template,
 };
 
+mod kubeconfig;
+
+pub(crate) use kubeconfig::Kubeconfig;
+
 use crate::{selector::Fields, span};
 
 /// One engine for batch work: runs workflow manifests on this machine, no cluster needed.
@@ -255,30 +259,6 @@ pub(crate) struct Schema {
     /// The kind, such as Workflow
     #[arg(ignore_case = true, value_parser = PossibleValuesParser::new(KINDS.iter().map(|kind| kind.name).chain([crate::logic::KIND])))]
     pub kind: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Kubeconfig {
-    /// The server it leads to
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "OCTOFLOW_SERVER",
-        hide_env_values = true,
-        default_value = "http://127.0.0.1:2746"
-    )]
-    pub server: String,
-    /// Who you are to the server
-    #[arg(long, env = "OCTOFLOW_TOKEN", hide_env_values = true, default_value = "admin")]
-    pub token: String,
-    /// Check the server's certificate against this one
-    #[arg(long, value_name = "FILE", env = "OCTOFLOW_CA_FILE", hide_env_values = true)]
-    pub ca_file: Option<PathBuf>,
-    /// Trust any certificate of the server
-    #[arg(long, conflicts_with = "ca_file")]
-    pub insecure_skip_verify: bool,
-    #[command(flatten)]
-    pub namespace: Namespace,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

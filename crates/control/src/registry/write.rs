@@ -4,7 +4,12 @@
 use octoflow_model::{Revision, meta::DEFAULT_NAMESPACE};
 use serde_json::{Value, json};
 
-use super::{Cause, Fault, Keeping, Kind, Registry, meta::{self, unmoved}, shelf, steer::Steering};
+use super::{
+    Cause, Fault, Keeping, Kind, Registry,
+    meta::{self, unmoved},
+    shelf,
+    steer::Steering,
+};
 use crate::{clock, name_suffix, new_uid};
 
 /// How often a change is tried again on what somebody else left.
