@@ -109,6 +109,11 @@ pub struct Forgotten {
 
 /// Forgets a run that nobody works on. Its artifacts are written down to be swept; see `sweep_deleted`.
 pub fn forget(store: &Store, data_dir: &Path, row: &RunRow) -> Result<Forgotten, Error> {
+    forget_if(store, data_dir, row, Batch::new())
+}
+
+/// The same, unless something in the batch is refused.
+pub(crate) fn forget_if(store: &Store, data_dir: &Path, row: &RunRow, mut batch: Batch) -> Result<Forgotten, Error> {
     let mut left = Forgotten::default();
     let mut kept = |why: String| left.warnings.push(format!("the artifacts of `{}` are kept: {why}", row.name));
     // Nothing of it may be forgotten with the run; a record that cannot be read must not keep the run, though.
@@ -122,12 +127,14 @@ pub fn forget(store: &Store, data_dir: &Path, row: &RunRow) -> Result<Forgotten,
     if let Err(error) = doom_with_run(data_dir, row.run, &row.namespace, garbage) {
         kept(error.to_string());
     }
-    store.commit_wait(Batch::from_iter([
+    let numbers = read::numbers(&store.reader()?, row.run).unwrap_or_else(|_| vec![row.run]);
+    batch.extend([
         Change::DeleteRun { run: row.run },
         Change::DeleteObject { kind: row.kind.clone(), namespace: row.namespace.clone(), name: row.name.clone() },
-    ]))?;
+    ]);
+    store.commit_wait(batch)?;
     // The run is gone whatever becomes of its files, so a leftover is worth a warning only.
-    if let Err(error) = Logs::new(data_dir).delete(row.run) {
+    for error in numbers.into_iter().filter_map(|run| Logs::new(data_dir).delete(run).err()) {
         let why = std::error::Error::source(&error).map_or(String::new(), |source| format!(": {source}"));
         left.warnings.push(format!("{error}{why}"));
     }

@@ -13,6 +13,7 @@ use std::{
 use octoflow_engine::{Command, Engine, engine::World};
 use octoflow_model::{Fact, RunId, Time, fact::Stored};
 use octoflow_runtime::{
+    artifacts::Carrier,
     calls::Calls,
     egress::Policy,
     null::NullRuntime,
@@ -32,6 +33,7 @@ use crate::{
     sweep::{self, Mission, Sweeper},
 };
 
+mod again;
 mod desk;
 mod watcher;
 mod work;
@@ -206,6 +208,11 @@ impl House {
     /// Every custom metric as the text that Prometheus reads, with the gauges that follow the runs under way here.
     pub fn metrics(&self) -> Result<String, Error> {
         self.desk.ask(|reply| Message::Metrics { reply })
+    }
+
+    /// Fetches artifacts, within the rules of this house about where to connect to.
+    pub(crate) fn carrier(&self) -> Carrier {
+        self.sweeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner).carrier()
     }
 
     pub(crate) fn desk(&self) -> &Desk {

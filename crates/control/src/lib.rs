@@ -31,7 +31,11 @@ pub use delete::{Forgotten, Removed, family, forget};
 pub use error::Error;
 pub use house::{Config, House, Place, Submit, owned};
 pub use meters::metrics;
-pub use octoflow_engine::schedule::Capacity;
+pub use octoflow_engine::{
+    Command,
+    argo::again::{Again, AgainOptions, Rerun, ResubmitOptions, Why},
+    schedule::Capacity,
+};
 pub use pump::{Cut, Pump};
 pub use read::Explanation;
 pub use record::Record;

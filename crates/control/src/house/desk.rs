@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 use octoflow_engine::{Command, engine::Keyed};
-use octoflow_model::{AttemptId, Fact, RunId, fact::Submission, meta::DEFAULT_NAMESPACE};
+use octoflow_model::{AttemptId, Fact, RunId, fact::Submission, mark::Ties, meta::DEFAULT_NAMESPACE};
 use octoflow_store::{Batch, Change, Filter, Page, RunRow, Store};
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ pub(crate) struct Desk {
     /// Who waits for objects to change.
     errands: Sender<Errand>,
     /// The name of this machine.
-    host: Option<Arc<str>>,
+    pub(crate) host: Option<Arc<str>>,
 }
 
 impl Desk {
@@ -60,6 +60,14 @@ impl Desk {
             uid,
             body: object.to_string().into_bytes(),
         });
+        let ties = Ties::of(&object["metadata"]);
+        batch.push(Change::Tie {
+            kind: kind.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            owners: ties.owner_uids(),
+            leaving: ties.deleted.is_some(),
+        });
         self.store.commit_wait(batch)?;
         if let Some(parsed) = keyed {
             self.ask(|reply| Message::Keyed { object: Box::new(parsed), reply })?;
@@ -69,7 +77,11 @@ impl Desk {
     }
 
     pub(crate) fn delete_object(&self, key: &Key) -> Result<(), Error> {
-        let mut batch = Batch::new();
+        self.delete_object_with(key, Batch::new())
+    }
+
+    /// Deletes the object after what is in the batch; if that is refused, it stays.
+    pub(crate) fn delete_object_with(&self, key: &Key, mut batch: Batch) -> Result<(), Error> {
         batch.push(Change::DeleteObject {
             kind: key.kind.clone(),
             namespace: key.namespace.clone(),
@@ -125,7 +137,19 @@ impl Desk {
             stored: submit.stored,
             known,
             parent,
+            before: None,
         };
+        self.hand_in(submission, None, watcher, beside)
+    }
+
+    /// Hands a submission to the pump, and with it the run whose place it takes.
+    pub(crate) fn hand_in(
+        &self,
+        submission: Submission,
+        replaces: Option<RunId>,
+        watcher: Option<Sender<Vec<Fact>>>,
+        beside: impl FnOnce(RunId) -> Vec<Change>,
+    ) -> Result<RunId, Error> {
         let run = {
             let mut next = self.next_run.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             *next += 1;
@@ -133,7 +157,7 @@ impl Desk {
         };
         let watcher = watcher.map(Watcher::Facts);
         let (submission, beside) = (Box::new(submission), beside(run));
-        self.ask(|reply| Message::Submit { run, submission, beside, watcher, reply })?;
+        self.ask(|reply| Message::Submit { run, submission, replaces, beside, watcher, reply })?;
         Ok(run)
     }
 

@@ -13,7 +13,7 @@ use std::{
 
 use octoflow_engine::{
     Command, Input, Refusal,
-    argo::{Run, garbage, lifetime, mark, status},
+    argo::{Run, again, garbage, lifetime, mark, status},
     engine::Keyed,
 };
 use octoflow_model::{AttemptId, Fact, Report, RunId, Task, Time, argo::GcStrategy, fact::Submission};
@@ -37,6 +37,8 @@ pub(crate) enum Message {
     Submit {
         run: RunId,
         submission: Box<Submission>,
+        /// The finished run whose place it takes.
+        replaces: Option<RunId>,
         /// Kept with the run, or neither is.
         beside: Vec<Change>,
         watcher: Option<Watcher>,
@@ -127,6 +129,10 @@ pub(super) struct Worker {
     adopted: bool,
     /// Names given out by this process; the store may not have them yet.
     names: HashSet<(String, String)>,
+    /// By new run: the one whose place it takes with its first commit.
+    replaces: BTreeMap<RunId, RunId>,
+    /// Runs whose place was taken; the store may not know yet.
+    replaced: HashSet<RunId>,
     /// What is kept in the commit of a run's first facts.
     beside: BTreeMap<RunId, Vec<Change>>,
     /// Runs to forget, once what was decided about them is on its way to the disk.
@@ -172,6 +178,8 @@ impl Worker {
             held_since: None,
             adopted: false,
             names: HashSet::new(),
+            replaces: BTreeMap::new(),
+            replaced: HashSet::new(),
             beside: BTreeMap::new(),
             leaving: Vec::new(),
             keeper,
@@ -246,8 +254,8 @@ impl Worker {
                     self.input(Input::Report(report), now).ok();
                 }
             }
-            Message::Submit { run, submission, beside, watcher, reply } => {
-                let answer = self.submit(run, submission, beside, watcher, now);
+            Message::Submit { run, submission, replaces, beside, watcher, reply } => {
+                let answer = self.submit(run, submission, replaces, beside, watcher, now);
                 self.waiting.push((reply, answer));
             }
             Message::Command { run, command, reply } => {
@@ -328,15 +336,26 @@ impl Worker {
         &mut self,
         run: RunId,
         submission: Box<Submission>,
+        replaces: Option<RunId>,
         beside: Vec<Change>,
         watcher: Option<Watcher>,
         now: Time,
     ) -> Result<(), Error> {
         let (namespace, name) = (submission.namespace.clone(), submission.name.clone());
-        let taken = self.names.contains(&(namespace.clone(), name.clone()))
-            || self.store.reader()?.run_by_name(&namespace, Some(KIND), &name)?.is_some();
-        if taken {
-            return Err(Error::NameTaken { namespace, name });
+        let holder = self.store.reader()?.run_by_name(&namespace, Some(KIND), &name)?;
+        match replaces {
+            // Somebody may have retried it, or deleted it, at the same time.
+            Some(old) if self.replaced.contains(&old) => {
+                return Err(again::Refusal::Open { phase: "Running".to_owned() }.into());
+            }
+            Some(old) if holder.as_ref().is_none_or(|holder| holder.run != old || !holder.archived) => {
+                return Err(Error::UnknownRun(old));
+            }
+            Some(_) => {}
+            None if holder.is_some() || self.names.contains(&(namespace.clone(), name.clone())) => {
+                return Err(Error::NameTaken { namespace, name });
+            }
+            None => {}
         }
         self.check_beside(&beside)?;
         if !self.adopted {
@@ -346,6 +365,10 @@ impl Worker {
             self.watch(run, watcher);
         }
         self.input(Input::Submit { run, submission }, now)?;
+        if let Some(old) = replaces {
+            self.replaces.insert(run, old);
+            self.replaced.insert(old);
+        }
         if !beside.is_empty() {
             self.beside.insert(run, beside);
         }
@@ -412,6 +435,7 @@ impl Worker {
         let cut = self.pump.cut();
         let mut batch = self.batch(&cut)?;
         batch.extend(self.pump.engine.meters_mut().take_touched().iter().map(meters::put));
+        self.replaces.retain(|run, _| !cut.submitted.contains(run));
         let missions = self.doom(&cut);
         for run in &cut.ended {
             self.pump.forget(*run);
@@ -484,7 +508,11 @@ impl Worker {
         for (id, record) in &cut.records {
             let run = self.pump.engine.run(*id).expect("a run stays in the engine until its last facts are cut off");
             if cut.submitted.contains(id) {
-                batch.push(Change::NewRun(Box::new(new_row(run))));
+                let row = Box::new(new_row(run));
+                batch.push(match self.replaces.get(id) {
+                    Some(old) => Change::ReplaceRun { old: *old, row },
+                    None => Change::NewRun(row),
+                });
                 if run.program.workflow.metadata.rest.contains_key("ownerReferences") {
                     batch.push(tie(run));
                 }

@@ -43,6 +43,7 @@ impl Registry {
                 }
                 Ok(Listing { items, revision: rows.revision, next: rows.next })
             }
+            Keeping::Shelf if kind.name == "Namespace" => self.list_namespaces(kind, options),
             Keeping::Shelf => self.list_shelf(kind, options),
             Keeping::View => self.list_view(kind, options),
         }
@@ -115,7 +116,7 @@ pub(super) fn page(items: Vec<(String, Value)>, revision: Revision, options: &Li
 }
 
 /// What field selectors can ask of a run without reading it whole.
-fn as_fields(row: &RunRow) -> Value {
+pub(super) fn as_fields(row: &RunRow) -> Value {
     serde_json::json!({
         "metadata": {"name": row.name, "namespace": row.namespace, "uid": row.uid},
         "status": {"phase": row.phase, "message": row.message},

@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod again;
 mod cron;
 mod events;
 mod expire;
 mod meters;
+mod registry;
 
 use std::path::Path;
 
