@@ -9,6 +9,10 @@ use octoflow_engine::{
     jsonpath::Template,
 };
 
+mod kubeconfig;
+
+pub(crate) use kubeconfig::Kubeconfig;
+
 use crate::{selector::Fields, span};
 
 /// One engine for batch work: runs workflow manifests on this machine, no cluster needed.
@@ -72,6 +76,8 @@ pub(crate) enum Command {
     Resume(Resume),
     /// Print the JSON Schema of a kind, for editors; without a kind, list the kinds
     Schema(Schema),
+    /// Print a configuration for kubectl that leads to a server
+    Kubeconfig(Kubeconfig),
     /// Print a completion script for a shell
     Completion(Completion),
     /// Check that this machine has what runs need
