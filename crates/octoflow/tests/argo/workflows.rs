@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::host::{Host, one_step};
+use crate::host::{Host, eventually, one_step};
 
 const HERE: &str = "/api/v1/workflows/default";
 
@@ -37,6 +37,9 @@ fn a_running_workflow_can_be_deleted_and_its_name_is_free_again() {
     let message = host.bad("POST", HERE, &json!({"workflow": workflow}), 409, 6);
     assert!(message.contains("already exists"), "{message}");
     host.good("DELETE", &format!("{HERE}/long"), &Value::Null);
+    eventually("what ran has ended and the workflow is gone", || {
+        host.ask("GET", &format!("{HERE}/long"), &Value::Null).status == 404
+    });
     host.good("POST", HERE, &json!({"workflow": workflow}));
 }
 
