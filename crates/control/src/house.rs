@@ -24,7 +24,7 @@ use octoflow_store::{Batch, Reader, Store};
 use serde_json::Value;
 
 use crate::{
-    Capacity, Error, Explanation, Pump, cache,
+    Capacity, Claim, Error, Explanation, Pump, cache,
     keyed::{self, KeyedObject},
     meters, new_uid,
     objects::Objects,
@@ -32,6 +32,7 @@ use crate::{
     sweep::{self, Sweeper},
 };
 
+mod claims;
 mod desk;
 mod watcher;
 mod work;
@@ -63,6 +64,8 @@ pub struct Submit {
     pub manifest: Value,
     /// What the manifest refers to, as admission found it.
     pub stored: Stored,
+    /// Makes asking twice make one run.
+    pub claim: Option<Claim>,
 }
 
 /// A handle to the running house.

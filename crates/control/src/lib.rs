@@ -1,12 +1,15 @@
 //! The pump: inputs → engine → journal → orders. The only place where loops and threads are started.
 //! It decides nothing itself: it carries what the engine decided to the disk, and only then to the world.
 
+pub mod access;
 mod archive;
 mod brief;
 mod cache;
 mod chance;
+mod claim;
 mod clock;
 mod error;
+pub mod gauge;
 mod house;
 pub mod keyed;
 mod known;
@@ -20,6 +23,7 @@ mod sweep;
 
 pub use archive::write_record;
 pub use chance::{name_suffix, new_uid};
+pub use claim::{Claim, KEPT};
 pub use clock::now;
 pub use error::Error;
 pub use house::{Config, House, Place, Submit, owned};

@@ -1,9 +1,9 @@
 //! What a caller asks the store to make durable, all of it or nothing.
 //! Changes are plain data; applying them is the writer's business.
 
-use octoflow_model::{Revision, RunId};
+use octoflow_model::{Revision, RunId, Time};
 
-use crate::{Archive, RunRow, RunUpdate};
+use crate::{Archive, Claim, Password, RunRow, RunUpdate, Token};
 
 /// Changes that become durable together, applied in order.
 #[derive(Debug, Default)]
@@ -64,6 +64,22 @@ pub enum Change {
     DeleteRun {
         run: RunId,
     },
+    /// Remembers what was made for a key; what has expired by `now` is forgotten.
+    Claim {
+        claim: Box<Claim>,
+        now: Time,
+    },
+    /// Creates the token or replaces the one with its id.
+    PutToken(Box<Token>),
+    /// Deleting what is not there is no error.
+    DeleteToken {
+        id: String,
+    },
+    PutPassword(Box<Password>),
+    Mark {
+        name: String,
+        at: Time,
+    },
 }
 
 impl Batch {
@@ -84,7 +100,12 @@ impl Batch {
             | Change::UpdateRun { .. }
             | Change::Finish { .. }
             | Change::Rewrite { .. }
-            | Change::DeleteRun { .. } => {}
+            | Change::DeleteRun { .. }
+            | Change::Claim { .. }
+            | Change::PutToken(_)
+            | Change::DeleteToken { .. }
+            | Change::PutPassword(_)
+            | Change::Mark { .. } => {}
         }
         self.bytes += change.weight();
         self.changes.push(change);
@@ -123,7 +144,15 @@ impl Change {
             Self::AppendFacts { lines, .. } => lines.len(),
             Self::Finish { archive, .. } | Self::Rewrite { archive, .. } => archive.packed.len(),
             Self::NewRun(row) => row.parameters.len() + row.message.len(),
-            Self::DeleteObject { .. } | Self::Expect { .. } | Self::UpdateRun { .. } | Self::DeleteRun { .. } => 0,
+            Self::DeleteObject { .. }
+            | Self::Expect { .. }
+            | Self::UpdateRun { .. }
+            | Self::DeleteRun { .. }
+            | Self::Claim { .. }
+            | Self::PutToken(_)
+            | Self::DeleteToken { .. }
+            | Self::PutPassword(_)
+            | Self::Mark { .. } => 0,
         };
         payload + 256
     }

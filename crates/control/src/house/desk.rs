@@ -102,6 +102,7 @@ impl Desk {
         parent: Option<RunId>,
         watcher: Option<Sender<Vec<Fact>>>,
     ) -> Result<RunId, Error> {
+        let claim = submit.claim;
         let namespace = if submit.namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { submit.namespace };
         let known = known::known(&self.store, &namespace, &submit.manifest, self.host.as_deref())?;
         let submission = Submission {
@@ -120,8 +121,10 @@ impl Desk {
             RunId(*next - 1)
         };
         let watcher = watcher.map(Watcher::Facts);
-        self.ask(|reply| Message::Submit { run, submission: Box::new(submission), watcher, reply })?;
-        Ok(run)
+        match self.ask(|reply| Message::Submit { run, submission: Box::new(submission), claim, watcher, reply }) {
+            Err(Error::Made { run }) => Ok(run),
+            entered => entered.map(|()| run),
+        }
     }
 
     pub(crate) fn take_up(&self, run: RunId) -> Result<Receiver<Vec<Fact>>, Error> {

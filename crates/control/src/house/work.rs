@@ -20,9 +20,10 @@ use octoflow_model::{AttemptId, Fact, Report, RunId, Task, Time, argo::GcStrateg
 use octoflow_store::{Archive, Batch, Change, RunRow, RunUpdate, Store};
 use serde_json::{Value, json};
 
-use super::{SharedRuntime, Watcher, Watchers};
+use super::{SharedRuntime, Watcher, Watchers, claims::Claims};
 use crate::{
-    Cut, Error, Explanation, Pump, archive, cache, clock,
+    Claim, Cut, Error, Explanation, Pump, archive, cache, clock,
+    gauge::Gauges,
     keyed::KeyedObject,
     meters, read,
     sweep::{Doomed, Mission, Sweeper},
@@ -37,6 +38,7 @@ pub(crate) enum Message {
     Submit {
         run: RunId,
         submission: Box<Submission>,
+        claim: Option<Claim>,
         watcher: Option<Watcher>,
         reply: Sender<Result<(), Error>>,
     },
@@ -86,6 +88,9 @@ pub(crate) enum Message {
     Metrics {
         reply: Sender<Result<String, Error>>,
     },
+    Gauges {
+        reply: Sender<Result<Gauges, Error>>,
+    },
     Reports(Vec<Report>),
     /// A commit failed: nothing more can be kept.
     Failed(octoflow_store::Error),
@@ -113,6 +118,7 @@ pub(super) struct Worker {
     adopted: bool,
     /// Names given out by this process; the store may not have them yet.
     names: HashSet<(String, String)>,
+    claims: Claims,
     keeper: Keeper,
 }
 
@@ -154,6 +160,7 @@ impl Worker {
             held_since: None,
             adopted: false,
             names: HashSet::new(),
+            claims: Claims::default(),
             keeper,
         }
     }
@@ -225,8 +232,8 @@ impl Worker {
                     self.input(Input::Report(report), now).ok();
                 }
             }
-            Message::Submit { run, submission, watcher, reply } => {
-                let answer = self.submit(run, submission, watcher, now);
+            Message::Submit { run, submission, claim, watcher, reply } => {
+                let answer = self.submit(run, submission, claim, watcher, now);
                 self.waiting.push((reply, answer));
             }
             Message::Command { run, command, reply } => {
@@ -282,6 +289,9 @@ impl Worker {
                 let engine = &self.pump.engine;
                 let _ = reply.send(Ok(engine.meters().render(&engine.live_meters(now))));
             }
+            Message::Gauges { reply } => {
+                let _ = reply.send(Ok(self.gauges()));
+            }
             Message::Failed(_) | Message::Close => unreachable!("the sweep ends with these"),
         }
     }
@@ -300,9 +310,15 @@ impl Worker {
         &mut self,
         run: RunId,
         submission: Box<Submission>,
+        claim: Option<Claim>,
         watcher: Option<Watcher>,
         now: Time,
     ) -> Result<(), Error> {
+        if let Some(claim) = &claim
+            && let Some(run) = self.claims.made(claim, &self.store)?
+        {
+            return Err(Error::Made { run });
+        }
         let (namespace, name) = (submission.namespace.clone(), submission.name.clone());
         let taken = self.names.contains(&(namespace.clone(), name.clone()))
             || self.store.reader()?.run_by_name(&namespace, Some(KIND), &name)?.is_some();
@@ -317,7 +333,26 @@ impl Worker {
         }
         self.input(Input::Submit { run, submission }, now)?;
         self.names.insert((namespace, name));
+        if let Some(claim) = claim {
+            self.claims.hold(run, claim);
+        }
         Ok(())
+    }
+
+    fn gauges(&self) -> Gauges {
+        let engine = &self.pump.engine;
+        let scheduler = engine.scheduler();
+        let locks = engine.locks().all();
+        let (locks_held, lock_waiters) =
+            locks.fold((0, 0), |(held, waiting), (_, holders, waiters)| (held + holders.len(), waiting + waiters.len()));
+        Gauges {
+            runs_open: self.pump.open(),
+            slots: scheduler.capacity().slots,
+            slots_used: scheduler.running(),
+            tasks_waiting: scheduler.waiting(),
+            locks_held,
+            lock_waiters,
+        }
     }
 
     fn take_up(&mut self, run: RunId, facts: Vec<Fact>, now: Time) -> Result<(), Error> {
@@ -351,6 +386,7 @@ impl Worker {
     fn commit(&mut self) -> Result<(), Error> {
         let cut = self.pump.cut();
         let mut batch = self.batch(&cut)?;
+        let claimed = self.claims.put(&cut.submitted, &mut batch);
         batch.extend(self.pump.engine.meters_mut().take_touched().iter().map(meters::put));
         let missions = self.doom(&cut);
         for run in &cut.ended {
@@ -379,6 +415,7 @@ impl Worker {
             for (reply, answer) in waiting {
                 let _ = reply.send(answer);
             }
+            claimed.settle();
             shown.into_iter().for_each(|show| show(Ok(())));
             let mut watchers = watchers.lock().unwrap_or_else(PoisonError::into_inner);
             for (run, facts) in watched {

@@ -5,7 +5,7 @@ use octoflow_model::{Revision, meta::DEFAULT_NAMESPACE};
 use serde_json::{Value, json};
 
 use super::{Cause, Fault, Keeping, Kind, Registry, shelf};
-use crate::{clock, name_suffix, new_uid};
+use crate::{Claim, clock, name_suffix, new_uid};
 
 /// How often a change is tried again on what somebody else left.
 const TRIES: usize = 8;
@@ -16,6 +16,8 @@ pub struct WriteOptions {
     pub dry_run: bool,
     /// Who writes, for the ownership of fields.
     pub manager: String,
+    /// Makes asking twice make one run.
+    pub claim: Option<Claim>,
 }
 
 #[derive(Clone, Debug, Default)]

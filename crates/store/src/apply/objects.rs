@@ -71,7 +71,12 @@ pub(super) fn touched(conn: &Connection, change: &Change) -> Result<Option<What>
                 .doing("read a run")?;
             raw.map(RawRun::decode).transpose()?.map(|row| What::DeletedRun(Arc::new(row)))
         }
-        Change::Expect { .. } => None,
+        Change::Expect { .. }
+        | Change::Claim { .. }
+        | Change::PutToken(_)
+        | Change::DeleteToken { .. }
+        | Change::PutPassword(_)
+        | Change::Mark { .. } => None,
     })
 }
 
