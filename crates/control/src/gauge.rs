@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// What the pump has in hand at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gauges {
     pub runs_open: usize,
     pub slots: usize,
@@ -21,7 +21,15 @@ pub struct Gauges {
     pub tasks_waiting: usize,
     pub locks_held: usize,
     pub lock_waiters: usize,
+    /// How many runs entered a phase since the house was opened, by namespace and phase.
+    pub entered: Vec<((String, String), u64)>,
+    /// How long turns took: bounds in seconds with how many turns were not longer, and all of them together.
+    pub turns: Vec<(f64, u64)>,
+    pub turns_seconds: f64,
 }
+
+/// From a tenth of a millisecond to a second, which is far too long.
+pub(crate) const TURNS: &[f64] = &[0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0];
 
 /// The phases of a workflow, as they are counted.
 pub const PHASES: [&str; 5] = ["Pending", "Running", "Succeeded", "Failed", "Error"];

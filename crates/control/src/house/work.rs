@@ -2,13 +2,13 @@
 //! world know only once they are on disk.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
         mpsc::{Receiver, RecvTimeoutError, Sender},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use octoflow_engine::{
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use super::{SharedRuntime, Watcher, Watchers, claims::Claims};
 use crate::{
     Claim, Cut, Error, Explanation, Pump, archive, cache, clock,
-    gauge::Gauges,
+    gauge::{Gauges, TURNS, Tally},
     keyed::KeyedObject,
     meters, read,
     sweep::{Doomed, Mission, Sweeper},
@@ -119,6 +119,9 @@ pub(super) struct Worker {
     /// Names given out by this process; the store may not have them yet.
     names: HashSet<(String, String)>,
     claims: Claims,
+    /// How many runs entered a phase here, by namespace and phase.
+    entered: BTreeMap<(String, String), u64>,
+    turns: Tally,
     keeper: Keeper,
 }
 
@@ -161,6 +164,8 @@ impl Worker {
             adopted: false,
             names: HashSet::new(),
             claims: Claims::default(),
+            entered: BTreeMap::new(),
+            turns: Tally::new(TURNS),
             keeper,
         }
     }
@@ -171,6 +176,7 @@ impl Worker {
                 Some(message) => Ok(message),
                 None => self.inbox.recv_timeout(self.patience()),
             };
+            let began = Instant::now();
             let next = match first {
                 Ok(message) => self.sweep(message)?,
                 Err(RecvTimeoutError::Timeout) => Next::GoOn,
@@ -186,6 +192,7 @@ impl Worker {
                 self.commit()?;
             }
             self.held_since = if self.pump.holds() { self.held_since.or(Some(now)) } else { None };
+            self.turns.add(began.elapsed().as_secs_f64());
             if let Next::Close = next {
                 return Ok(());
             }
@@ -229,6 +236,8 @@ impl Worker {
         match message {
             Message::Reports(reports) => {
                 for report in reports {
+                    let AttemptId { run, task, attempt } = report.attempt();
+                    tracing::debug!(run = run.0, node = task.0, attempt, what = word(&report), "report");
                     self.input(Input::Report(report), now).ok();
                 }
             }
@@ -352,6 +361,9 @@ impl Worker {
             tasks_waiting: scheduler.waiting(),
             locks_held,
             lock_waiters,
+            entered: self.entered.iter().map(|(key, count)| (key.clone(), *count)).collect(),
+            turns: self.turns.below(),
+            turns_seconds: self.turns.sum(),
         }
     }
 
@@ -389,6 +401,7 @@ impl Worker {
         let claimed = self.claims.put(&cut.submitted, &mut batch);
         batch.extend(self.pump.engine.meters_mut().take_touched().iter().map(meters::put));
         let missions = self.doom(&cut);
+        self.count(&cut);
         for run in &cut.ended {
             self.pump.forget(*run);
             self.watched.remove(run);
@@ -431,6 +444,18 @@ impl Worker {
             }
         });
         Ok(())
+    }
+
+    /// Notes which runs enter a phase now, and says so.
+    fn count(&mut self, cut: &Cut) {
+        let entering: BTreeSet<RunId> = cut.submitted.iter().chain(&cut.changed).chain(&cut.ended).copied().collect();
+        for run in entering.into_iter().filter_map(|run| self.pump.engine.run(run)) {
+            let state = &run.state;
+            let phase = state.phase.word();
+            let (namespace, name) = (state.namespace.to_string(), state.name.to_string());
+            tracing::info!(run = run.id.0, uid = %state.uid, namespace, name, phase, "workflow");
+            *self.entered.entry((namespace, phase.to_owned())).or_default() += 1;
+        }
     }
 
     /// What runs that end now want deleted is written down before their end is, so that a crash forgets none of it.
@@ -483,6 +508,17 @@ impl Worker {
 
 /// The kind of the runs this house has.
 const KIND: &str = "Workflow";
+
+fn word(report: &Report) -> &'static str {
+    match report {
+        Report::Started { .. } => "started",
+        Report::Ended { .. } => "ended",
+        Report::Answered { .. } => "answered",
+        Report::Lost { .. } => "lost",
+        Report::Container { .. } => "container",
+        Report::Progress { .. } => "progress",
+    }
+}
 
 fn new_row(run: &Run) -> RunRow {
     let state = &run.state;
