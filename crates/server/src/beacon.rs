@@ -27,7 +27,7 @@ pub struct Beacon {
     pub fingerprint: Option<String>,
     /// The certificate itself, if it was made here and is signed by nobody else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub certificate: Option<PathBuf>,
+    pub ca_file: Option<PathBuf>,
 }
 
 impl Beacon {
@@ -44,10 +44,10 @@ impl Beacon {
         tls: Option<(String, Option<PathBuf>)>,
     ) -> Result<Lit, Error> {
         let pid = std::process::id();
-        let (fingerprint, certificate) = tls.map_or((None, None), |(print, path)| (Some(print), path));
+        let (fingerprint, ca_file) = tls.map_or((None, None), |(print, path)| (Some(print), path));
         let started = began(pid).unwrap_or_default();
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        let beacon = Self { url, address, pid, started, version, fingerprint, certificate };
+        let beacon = Self { url, address, pid, started, version, fingerprint, ca_file };
         let (path, draft) = (data_dir.join(FILE), data_dir.join(format!("{FILE}.new")));
         let text = serde_json::to_vec_pretty(&beacon).expect("a beacon has only keys that are text");
         // In one step, so that nobody reads half of it.

@@ -148,10 +148,21 @@ impl Book {
         all
     }
 
+    /// A token by its id, or by the name it is for if there is only one of that name.
     pub(crate) fn get(&self, id: &str) -> Result<Arc<Entry>, Fault> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
-        let found = tokens.values().find(|entry| entry.token.id == id);
-        found.cloned().ok_or_else(|| Fault::not_found(format!("there is no token `{id}`")))
+        if let Some(entry) = tokens.values().find(|entry| entry.token.id == id) {
+            return Ok(entry.clone());
+        }
+        let mut named = tokens.values().filter(|entry| entry.token.who == id);
+        match (named.next(), named.count()) {
+            (None, _) => Err(Fault::not_found(format!("there is no token `{id}`"))),
+            (Some(entry), 0) => Ok(entry.clone()),
+            (Some(_), more) => {
+                let text = format!("`{id}` has {} tokens; name the one you mean by its id", more + 1);
+                Err(Fault::conflict(text))
+            }
+        }
     }
 
     /// Makes a token; its text is told once and never again. Waits for the disk.
@@ -212,8 +223,8 @@ impl Book {
         let entry = self.get(id)?;
         outranked(&entry, by)?;
         let mut tokens = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
-        self.registry.delete_token(id)?;
-        tokens.retain(|_, known| known.token.id != id);
+        self.registry.delete_token(&entry.token.id)?;
+        tokens.retain(|_, known| known.token.id != entry.token.id);
         Ok(entry)
     }
 

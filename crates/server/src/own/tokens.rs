@@ -26,13 +26,14 @@ pub(super) fn routes(table: &mut Table) {
     table.get(&admin, Need::ReadToken, get_admin);
     table.add(Method::PUT, &admin, Need::Admin, set_admin);
     table.add(Method::DELETE, &admin, Need::WriteToken, keep_admin);
+    table.add(Method::PUT, format!("{ROOT}/admin"), Need::Admin, set_admin);
 }
 
 /// What a new token is to be. The names are those the submission pipeline uses.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wanted {
-    #[serde(alias = "who")]
+    #[serde(alias = "name", alias = "who")]
     forwho: String,
     privileges: Vec<String>,
     #[serde(default)]
@@ -101,14 +102,14 @@ async fn delete(call: Call) -> Result<Answer, Fault> {
 async fn get_admin(call: Call) -> Result<Answer, Fault> {
     let default = call.app.access.book.has_default();
     let words = Privileges::ALL.words();
-    Ok(answer::json(&json!({"id": "admin", "who": "admin", "privileges": words, "defaultPassword": default})))
+    Ok(answer::json(&json!({"id": "admin", "name": "admin", "privileges": words, "defaultPassword": default})))
 }
 
 async fn set_admin(mut call: Call) -> Result<Answer, Fault> {
     let chosen: Chosen = read(&mut call).await?;
     let app = call.app.clone();
     call.work(move |_| app.access.book.set_admin(&chosen.token)).await?;
-    Ok(answer::json(&json!({"id": "admin", "who": "admin", "defaultPassword": false})))
+    Ok(answer::json(&json!({"id": "admin", "name": "admin", "defaultPassword": false})))
 }
 
 async fn keep_admin(_: Call) -> Result<Answer, Fault> {
@@ -136,7 +137,7 @@ fn privileges(words: &[String]) -> Result<Privileges, Fault> {
 fn shown(entry: &Entry) -> Value {
     let token = &entry.token;
     json!({
-        "id": token.id, "who": token.who, "note": token.note, "privileges": entry.privileges.words(),
+        "id": token.id, "name": token.who, "note": token.note, "privileges": entry.privileges.words(),
         "created": token.created.to_string(), "expires": token.expires.map(|at| at.to_string()),
     })
 }
