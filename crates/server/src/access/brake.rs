@@ -43,9 +43,17 @@ impl Brake {
         let mut debts = self.debts.lock().unwrap_or_else(PoisonError::into_inner);
         if debts.len() >= ADDRESSES {
             debts.retain(|_, until| *until > now);
-            while debts.len() >= ADDRESSES {
-                let Some(first) = debts.iter().min_by_key(|(_, until)| **until).map(|(peer, _)| *peer) else { break };
-                debts.remove(&first);
+            if debts.len() >= ADDRESSES {
+                // Half of them at once, so that many addresses do not make every failure dear.
+                let mut ends: Vec<Instant> = debts.values().copied().collect();
+                let (_, middle, _) = ends.select_nth_unstable(ADDRESSES / 2);
+                let middle = *middle;
+                let mut dropped = 0;
+                debts.retain(|_, until| {
+                    let old = *until <= middle && dropped < ADDRESSES / 2;
+                    dropped += usize::from(old);
+                    !old
+                });
             }
         }
         let until = debts.entry(block(peer)).or_insert(now);
