@@ -32,6 +32,7 @@ use crate::{
     sweep::{self, Sweeper},
 };
 
+mod again;
 mod claims;
 mod desk;
 mod watcher;
@@ -74,6 +75,7 @@ pub struct House {
     worker: Mutex<Option<JoinHandle<Result<(), Error>>>>,
     runtime: SharedRuntime,
     sweeper: Arc<Mutex<Sweeper>>,
+    data_dir: PathBuf,
 }
 
 pub(crate) type SharedRuntime = Arc<Mutex<Option<Box<dyn Runtime>>>>;
@@ -128,11 +130,12 @@ impl House {
         let calls = Calls::new(&policy, sink());
         let runtime: Box<dyn Runtime> = Box::new(Router::new(runtime, Box::new(calls), Box::new(objects)));
         let runtime = Arc::new(Mutex::new(Some(runtime)));
+        let data_dir = config.data_dir.clone();
         let keeper = Keeper { data_dir: config.data_dir, sweeper: sweeper.clone() };
         let worker = Worker::new(Pump::new(engine), store, runtime.clone(), inbox, messages, keeper);
         let handle =
             std::thread::Builder::new().name("pump".to_owned()).spawn(move || worker.work()).map_err(Error::Thread)?;
-        let house = Self { desk, worker: Mutex::new(Some(handle)), runtime, sweeper };
+        let house = Self { desk, worker: Mutex::new(Some(handle)), runtime, sweeper, data_dir };
         notices.extend(unread);
         Ok((house, notices))
     }

@@ -116,6 +116,16 @@ fn rested(path: &Path) -> Duration {
     written.ok().and_then(|at| at.elapsed().ok()).unwrap_or_default()
 }
 
+/// What could not be deleted when the run ended stays, because the run goes on under another number. It is deleted when
+/// that one ends.
+pub(crate) fn pardon(data_dir: &Path, run: RunId) -> io::Result<()> {
+    let path = Doomed::new(run, "", GcStrategy::OnWorkflowCompletion, Vec::new()).path(data_dir);
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Writes down what must go with a run, before the run goes.
 pub fn doom_with_run(data_dir: &Path, run: RunId, namespace: &str, items: Vec<Garbage>) -> io::Result<()> {
     if items.is_empty() {
@@ -175,6 +185,11 @@ impl Sweeper {
         });
         // A sweeper that died left what it had to do on disk.
         let _ = line.send(mission);
+    }
+
+    /// What is under way, to be waited for without keeping others from asking for more.
+    pub(crate) fn release(&mut self) -> Option<JoinHandle<()>> {
+        self.line.take().map(|(_, thread)| thread)
     }
 
     /// Waits until everything was tried once.
@@ -354,6 +369,19 @@ mod tests {
         fs::File::options().write(true).open(kept).unwrap().set_modified(past).unwrap();
         assert_eq!(leftovers(dir.path(), &reader).unwrap().len(), 1);
         assert_eq!((pause(1), pause(2), pause(40)), (PAUSE, PAUSE * 2, LONGEST_PAUSE));
+    }
+
+    #[test]
+    fn a_run_that_goes_on_under_another_number_takes_its_artifacts_along() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = store(dir.path(), true);
+        Doomed::new(RunId(1), "ns", GcStrategy::OnWorkflowCompletion, vec![garbage("k")]).write(dir.path()).unwrap();
+        pardon(dir.path(), RunId(1)).unwrap();
+        pardon(dir.path(), RunId(1)).unwrap();
+        let row = RunRow::new(RunId(2), "ns", "Workflow", "w", "u", octoflow_model::Time(1));
+        let replace = Change::ReplaceRun { old: RunId(1), row: Box::new(row) };
+        store.commit_wait(Batch::from(replace)).unwrap();
+        assert!(leftovers(dir.path(), &store.reader().unwrap()).unwrap().is_empty());
     }
 
     #[test]

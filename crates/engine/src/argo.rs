@@ -2,6 +2,7 @@
 //! Planning is level-triggered: a visit looks at a node as it is and decides what is missing, so visiting twice decides nothing twice.
 
 pub mod admit;
+pub mod again;
 pub mod condition;
 pub mod duration;
 pub mod explain;
@@ -15,6 +16,7 @@ pub mod program;
 pub mod refer;
 pub mod resource;
 pub mod run;
+pub mod selector;
 pub mod status;
 
 mod answer;
@@ -40,6 +42,7 @@ mod meter;
 mod outputs;
 mod pod;
 mod retry;
+mod reuse;
 mod room;
 mod scope;
 mod sequence;

@@ -292,6 +292,7 @@ pub(crate) mod tests {
             barred: false,
             hooked: false,
             display: None,
+            reused: false,
         }))
     }
 

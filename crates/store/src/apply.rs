@@ -172,6 +172,18 @@ impl Journal {
                 self.tails.insert(row.run, None);
                 Ok(())
             }
+            Change::ReplaceRun { old, row } => {
+                if runs.is_open(*old)?.is_some() {
+                    runs.delete(*old)?;
+                    facts.drop_run(&self.conn, *old)?;
+                }
+                self.tails.remove(old);
+                runs.insert(row)?;
+                runs.adopt(*old, row.run)?;
+                self.next_run = self.next_run.max(row.run.0 + 1);
+                self.tails.insert(row.run, None);
+                Ok(())
+            }
             Change::AppendFacts { run, first, count, lines } => {
                 let expected = self.tail(*run)?;
                 if let Some(expected) = expected

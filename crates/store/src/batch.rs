@@ -37,6 +37,12 @@ pub enum Change {
     },
     /// Refused when the id is taken, or the name within namespace and kind.
     NewRun(Box<RunRow>),
+    /// The same for a run that takes the place of another, which is forgotten as by `DeleteRun`. The runs the other one
+    /// started are its own from then on. The other one may be gone already.
+    ReplaceRun {
+        old: RunId,
+        row: Box<RunRow>,
+    },
     /// `lines` are `count` lines of JSON, each ended by a newline. The first fact of a run may have any number,
     /// every later one must go on where the last ended.
     AppendFacts {
@@ -93,7 +99,9 @@ impl Batch {
                 assert!(*count > 0, "appending facts means appending at least one");
                 assert!(lines.ends_with(b"\n"), "every fact is a line, so the bytes of facts end with a newline");
             }
-            Change::NewRun(row) => assert!(!row.kind.is_empty(), "every run is of some kind"),
+            Change::NewRun(row) | Change::ReplaceRun { row, .. } => {
+                assert!(!row.kind.is_empty(), "every run is of some kind")
+            }
             Change::PutObject { .. }
             | Change::DeleteObject { .. }
             | Change::Expect { .. }
@@ -143,7 +151,7 @@ impl Change {
             Self::PutObject { body, .. } => body.len(),
             Self::AppendFacts { lines, .. } => lines.len(),
             Self::Finish { archive, .. } | Self::Rewrite { archive, .. } => archive.packed.len(),
-            Self::NewRun(row) => row.parameters.len() + row.message.len(),
+            Self::NewRun(row) | Self::ReplaceRun { row, .. } => row.parameters.len() + row.message.len(),
             Self::DeleteObject { .. }
             | Self::Expect { .. }
             | Self::UpdateRun { .. }

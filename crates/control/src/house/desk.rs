@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{Bell, Message, Submit, Watcher};
 use crate::{
-    Error, clock, keyed, known,
+    Claim, Error, clock, keyed, known,
     objects::{Errand, Key},
     read, registry,
 };
@@ -29,7 +29,7 @@ pub(crate) struct Desk {
     /// Who waits for objects to change.
     errands: Sender<Errand>,
     /// The name of this machine.
-    host: Option<Arc<str>>,
+    pub(crate) host: Option<Arc<str>>,
 }
 
 impl Desk {
@@ -114,14 +114,28 @@ impl Desk {
             stored: submit.stored,
             known,
             parent,
+            before: None,
         };
+        self.hand_in(submission, None, claim, watcher)
+    }
+
+    /// Hands a submission to the pump, and with it the run whose place it takes.
+    pub(crate) fn hand_in(
+        &self,
+        submission: Submission,
+        replaces: Option<RunId>,
+        claim: Option<Claim>,
+        watcher: Option<Sender<Vec<Fact>>>,
+    ) -> Result<RunId, Error> {
         let run = {
             let mut next = self.next_run.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             *next += 1;
             RunId(*next - 1)
         };
         let watcher = watcher.map(Watcher::Facts);
-        match self.ask(|reply| Message::Submit { run, submission: Box::new(submission), claim, watcher, reply }) {
+        let message =
+            |reply| Message::Submit { run, submission: Box::new(submission), claim, replaces, watcher, reply };
+        match self.ask(message) {
             Err(Error::Made { run }) => Ok(run),
             entered => entered.map(|()| run),
         }

@@ -13,7 +13,7 @@ use std::{
 
 use octoflow_engine::{
     Command, Input, Refusal,
-    argo::{Run, garbage, status},
+    argo::{Run, again, garbage, status},
     engine::Keyed,
 };
 use octoflow_model::{AttemptId, Fact, Report, RunId, Task, Time, argo::GcStrategy, fact::Submission};
@@ -39,6 +39,8 @@ pub(crate) enum Message {
         run: RunId,
         submission: Box<Submission>,
         claim: Option<Claim>,
+        /// The finished run whose place it takes.
+        replaces: Option<RunId>,
         watcher: Option<Watcher>,
         reply: Sender<Result<(), Error>>,
     },
@@ -122,6 +124,10 @@ pub(super) struct Worker {
     /// How many runs entered a phase here, by namespace and phase.
     entered: BTreeMap<(String, String), u64>,
     turns: Tally,
+    /// By new run: the one whose place it takes with its first commit.
+    replaces: BTreeMap<RunId, RunId>,
+    /// Runs whose place was taken; the store may not know yet.
+    replaced: HashSet<RunId>,
     keeper: Keeper,
 }
 
@@ -166,6 +172,8 @@ impl Worker {
             claims: Claims::default(),
             entered: BTreeMap::new(),
             turns: Tally::new(TURNS),
+            replaces: BTreeMap::new(),
+            replaced: HashSet::new(),
             keeper,
         }
     }
@@ -241,8 +249,8 @@ impl Worker {
                     self.input(Input::Report(report), now).ok();
                 }
             }
-            Message::Submit { run, submission, claim, watcher, reply } => {
-                let answer = self.submit(run, submission, claim, watcher, now);
+            Message::Submit { run, submission, claim, replaces, watcher, reply } => {
+                let answer = self.submit(run, submission, claim, replaces, watcher, now);
                 self.waiting.push((reply, answer));
             }
             Message::Command { run, command, reply } => {
@@ -320,6 +328,7 @@ impl Worker {
         run: RunId,
         submission: Box<Submission>,
         claim: Option<Claim>,
+        replaces: Option<RunId>,
         watcher: Option<Watcher>,
         now: Time,
     ) -> Result<(), Error> {
@@ -329,10 +338,20 @@ impl Worker {
             return Err(Error::Made { run });
         }
         let (namespace, name) = (submission.namespace.clone(), submission.name.clone());
-        let taken = self.names.contains(&(namespace.clone(), name.clone()))
-            || self.store.reader()?.run_by_name(&namespace, Some(KIND), &name)?.is_some();
-        if taken {
-            return Err(Error::NameTaken { namespace, name });
+        let holder = self.store.reader()?.run_by_name(&namespace, Some(KIND), &name)?;
+        match replaces {
+            // Somebody may have retried it, or deleted it, at the same time.
+            Some(old) if self.replaced.contains(&old) => {
+                return Err(again::Refusal::Open { phase: "Running".to_owned() }.into());
+            }
+            Some(old) if holder.as_ref().is_none_or(|holder| holder.run != old || !holder.archived) => {
+                return Err(Error::UnknownRun(old));
+            }
+            Some(_) => {}
+            None if holder.is_some() || self.names.contains(&(namespace.clone(), name.clone())) => {
+                return Err(Error::NameTaken { namespace, name });
+            }
+            None => {}
         }
         if !self.adopted {
             self.adopt(Vec::new())?;
@@ -341,6 +360,10 @@ impl Worker {
             self.watch(run, watcher);
         }
         self.input(Input::Submit { run, submission }, now)?;
+        if let Some(old) = replaces {
+            self.replaces.insert(run, old);
+            self.replaced.insert(old);
+        }
         self.names.insert((namespace, name));
         if let Some(claim) = claim {
             self.claims.hold(run, claim);
@@ -400,6 +423,7 @@ impl Worker {
         let mut batch = self.batch(&cut)?;
         let claimed = self.claims.put(&cut.submitted, &mut batch);
         batch.extend(self.pump.engine.meters_mut().take_touched().iter().map(meters::put));
+        self.replaces.retain(|run, _| !cut.submitted.contains(run));
         let missions = self.doom(&cut);
         self.count(&cut);
         for run in &cut.ended {
@@ -486,7 +510,11 @@ impl Worker {
         for (id, record) in &cut.records {
             let run = self.pump.engine.run(*id).expect("a run stays in the engine until its last facts are cut off");
             if cut.submitted.contains(id) {
-                batch.push(Change::NewRun(Box::new(new_row(run))));
+                let row = Box::new(new_row(run));
+                batch.push(match self.replaces.get(id) {
+                    Some(old) => Change::ReplaceRun { old: *old, row },
+                    None => Change::NewRun(row),
+                });
             }
             if cut.ended.contains(id) {
                 batch.push(Change::Finish { run: *id, archive: packed(run), row: update(run) });

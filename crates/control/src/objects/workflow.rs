@@ -170,12 +170,15 @@ impl Clerk {
         if let Err(why) = self.doom(*run) {
             return Answer::Refused(format!("the artifacts of workflow '{name}' cannot be given up: {why}"));
         }
+        let reader = self.desk.store.reader().map_err(Error::from);
+        let numbers = reader.and_then(|reader| read::numbers(&reader, *run)).unwrap_or_else(|_| vec![*run]);
         let mut batch = Batch::new();
         batch.push(Change::DeleteRun { run: *run });
         if let Err(error) = self.desk.store.commit_wait(batch) {
             return Answer::Refused(told(error.into()));
         }
-        match Logs::new(&self.data_dir).delete(*run) {
+        let logs = Logs::new(&self.data_dir);
+        match numbers.into_iter().try_for_each(|run| logs.delete(run)) {
             Ok(()) => Answer::Object(Value::Null),
             Err(error) => Answer::Refused(format!("workflow '{name}' is deleted, but its logs are not: {error}")),
         }

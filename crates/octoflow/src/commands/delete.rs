@@ -97,13 +97,15 @@ fn forget(rows: &[RunRow], context: &Context) -> Result<()> {
         if let Err(error) = doom_with_run(&context.data_dir, row.run, &row.namespace, garbage) {
             context.output.warn(&format!("the artifacts of `{}` are kept: {error}", row.name));
         }
+        let reader = store.reader().map_err(explained)?;
+        let numbers = read::numbers(&reader, row.run).unwrap_or_else(|_| vec![row.run]);
         let batch = Batch::from_iter([
             Change::DeleteRun { run: row.run },
             Change::DeleteObject { kind: row.kind.clone(), namespace: row.namespace.clone(), name: row.name.clone() },
         ]);
         store.commit_wait(batch).map_err(explained)?;
         // The run is gone whatever becomes of its files, so a leftover is worth a warning only.
-        if let Err(error) = logs.delete(row.run) {
+        for error in numbers.into_iter().filter_map(|run| logs.delete(run).err()) {
             context.output.warn(&format!("{:#}", anyhow::Error::from(error)));
         }
         let told = context.output.line(&format!("Workflow '{}' deleted", row.name)).map_err(anyhow::Error::from);

@@ -60,6 +60,8 @@ pub(super) fn touched(conn: &Connection, change: &Change) -> Result<Option<What>
             namespace: row.namespace.clone(),
             name: row.name.clone(),
         }),
+        // To whoever watches it is the same thing as before, in another state.
+        Change::ReplaceRun { row, .. } => Some(What::Run(row.run)),
         Change::AppendFacts { run, .. }
         | Change::UpdateRun { run, .. }
         | Change::Finish { run, .. }
