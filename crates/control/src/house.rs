@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
         mpsc::{self, Receiver, Sender},
@@ -11,8 +11,9 @@ use std::{
 };
 
 use octoflow_engine::{Command, Engine, engine::World};
-use octoflow_model::{Fact, RunId, fact::Stored};
+use octoflow_model::{Fact, RunId, Time, fact::Stored};
 use octoflow_runtime::{
+    artifacts::Carrier,
     calls::Calls,
     egress::Policy,
     null::NullRuntime,
@@ -24,24 +25,26 @@ use octoflow_store::{Batch, Reader, Store};
 use serde_json::Value;
 
 use crate::{
-    Capacity, Claim, Error, Explanation, Pump, cache,
+    Capacity, Claim, Error, Explanation, Pump, cache, clock,
     keyed::{self, KeyedObject},
     meters, new_uid,
     objects::Objects,
     read,
-    sweep::{self, Sweeper},
+    sweep::{self, Mission, Sweeper},
 };
 
 mod again;
 mod claims;
 mod desk;
+mod row;
+mod tally;
 mod watcher;
 mod work;
 
 pub use desk::owned;
 pub(crate) use desk::{Desk, owned_namespace};
 pub(crate) use watcher::{Bell, Watcher};
-pub(crate) use work::Message;
+pub(crate) use work::{Message, Terms};
 use work::{Keeper, Worker};
 
 pub struct Config {
@@ -75,6 +78,8 @@ pub struct House {
     worker: Mutex<Option<JoinHandle<Result<(), Error>>>>,
     runtime: SharedRuntime,
     sweeper: Arc<Mutex<Sweeper>>,
+    capacity: Capacity,
+    opened: Time,
     data_dir: PathBuf,
 }
 
@@ -87,7 +92,8 @@ impl House {
     pub fn open(config: Config) -> Result<(Self, Vec<String>), Error> {
         let store = Store::open(&config.data_dir)?;
         let reader = store.reader()?;
-        let mut engine = Engine::new(config.capacity);
+        let capacity = config.capacity;
+        let mut engine = Engine::new(capacity);
         each_keyed(&reader, |parsed| engine.put_keyed(parsed.kind, &parsed.namespace, &parsed.name, parsed.data))?;
         let (meters, mut unread) = meters::load(&reader)?;
         *engine.meters_mut() = meters;
@@ -135,7 +141,8 @@ impl House {
         let worker = Worker::new(Pump::new(engine), store, runtime.clone(), inbox, messages, keeper);
         let handle =
             std::thread::Builder::new().name("pump".to_owned()).spawn(move || worker.work()).map_err(Error::Thread)?;
-        let house = Self { desk, worker: Mutex::new(Some(handle)), runtime, sweeper, data_dir };
+        let opened = clock::now();
+        let house = Self { desk, worker: Mutex::new(Some(handle)), runtime, sweeper, data_dir, capacity, opened };
         notices.extend(unread);
         Ok((house, notices))
     }
@@ -208,8 +215,32 @@ impl House {
         self.desk.ask(|reply| Message::Metrics { reply })
     }
 
+    /// Fetches artifacts, within the rules of this house about where to connect to.
+    pub(crate) fn carrier(&self) -> Carrier {
+        self.sweeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner).carrier()
+    }
+
     pub(crate) fn desk(&self) -> &Desk {
         &self.desk
+    }
+
+    /// What runs may use of this machine.
+    pub fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    /// Since when it is open.
+    pub fn opened(&self) -> Time {
+        self.opened
+    }
+
+    pub(crate) fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// Deletes artifacts beside everything else.
+    pub(crate) fn sweep(&self, mission: Mission) {
+        self.sweeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner).send(mission);
     }
 
     pub fn store(&self) -> &Store {

@@ -8,28 +8,38 @@ mod cache;
 mod chance;
 mod claim;
 mod clock;
+pub mod cron;
+mod delete;
 mod error;
+pub mod events;
+pub mod expire;
 pub mod gauge;
 mod house;
 pub mod keyed;
 mod known;
+pub mod lines;
 mod meters;
 mod objects;
 mod pump;
 pub mod read;
 mod record;
 pub mod registry;
+mod steward;
 mod sweep;
 
 pub use archive::write_record;
 pub use chance::{name_suffix, new_uid};
 pub use claim::{Claim, KEPT};
 pub use clock::now;
+pub use delete::{Forgotten, Removed, family, forget};
 pub use error::Error;
 pub use house::{Config, House, Place, Submit, owned};
 pub use meters::metrics;
-pub use octoflow_engine::argo::again::{Again, AgainOptions, Rerun, ResubmitOptions, Why};
-pub use octoflow_engine::schedule::Capacity;
+pub use octoflow_engine::{
+    Command,
+    argo::again::{Again, AgainOptions, Rerun, ResubmitOptions, Why},
+    schedule::Capacity,
+};
 pub use pump::{Cut, Pump};
 pub use read::Explanation;
 pub use record::Record;

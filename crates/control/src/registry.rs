@@ -7,22 +7,34 @@ use octoflow_model::Revision;
 use octoflow_store::Reader;
 use serde_json::Value;
 
-use crate::{Error, House, house::Desk};
+use crate::{Error, House, house::Desk, steward::Steward};
 
+mod artifact;
 mod fault;
 mod feed;
+mod history;
 mod kind;
+mod lint;
 mod list;
-mod run;
+mod logs;
+mod meta;
+mod podded;
+pub(crate) mod run;
 mod select;
 mod shelf;
+mod status;
+pub(crate) mod steer;
 mod view;
 mod watch;
 mod write;
 
+pub use artifact::{Artifact, Lent, Side};
 pub use fault::{Cause, Fault};
+pub use history::{History, NameTest, Wanted};
 pub use kind::{KINDS, Keeping, Kind, find, of_plural};
 pub use list::{ListOptions, Listing};
+pub use logs::{LOOK_AGAIN, LogBatch, LogBytes, LogChunk, LogLine, LogQuery, LogReader};
+pub use octoflow_store::RunRow;
 pub use run::Named;
 pub use select::{FieldSelector, LabelSelector, Selection};
 pub use watch::{Change, Event, Watch};
@@ -40,6 +52,8 @@ struct Inner {
     feed: Arc<Feed>,
     /// Connections that are not in use: opening one costs more than most questions.
     readers: Mutex<Vec<Reader>>,
+    /// Who does what falls due, once somebody asked for it.
+    steward: Mutex<Option<Steward>>,
 }
 
 /// Idle connections beyond this many are closed.
@@ -52,7 +66,7 @@ impl Registry {
         let ears = feed.clone();
         store.observe(Arc::new(move |notes| ears.publish(notes)));
         let desk = house.desk().clone();
-        Ok(Self(Arc::new(Inner { house, desk, feed, readers: Mutex::new(Vec::new()) })))
+        Ok(Self(Arc::new(Inner { house, desk, feed, readers: Mutex::new(Vec::new()), steward: Mutex::new(None) })))
     }
 
     pub fn house(&self) -> &House {
@@ -61,6 +75,14 @@ impl Registry {
 
     pub(crate) fn desk(&self) -> &Desk {
         &self.0.desk
+    }
+
+    pub(crate) fn steward(&self) -> &Mutex<Option<Steward>> {
+        &self.0.steward
+    }
+
+    pub(crate) fn feed(&self) -> &Feed {
+        &self.0.feed
     }
 
     /// The object as people see it.
@@ -88,6 +110,10 @@ impl Registry {
 
     /// Everything decided is on disk when this returns; running tasks can be taken up again.
     pub fn close(&self) -> Result<(), Error> {
+        let steward = self.0.steward.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(steward) = steward {
+            steward.finish();
+        }
         self.0.readers.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.0.house.close()
     }

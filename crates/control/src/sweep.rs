@@ -20,7 +20,7 @@ use octoflow_store::{Archive, Batch, Change, Reader, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::Error;
+use crate::{Error, expire::Overdue};
 
 /// After so many times somebody must look at it.
 const TRIES: u32 = 12;
@@ -73,6 +73,27 @@ impl Doomed {
 
 fn dir(data_dir: &Path) -> PathBuf {
     data_dir.join("artifacts").join("doomed")
+}
+
+/// Whether anything is written down that is not struck out.
+pub(crate) fn is_open(data_dir: &Path) -> bool {
+    fs::read_dir(dir(data_dir)).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+/// What was tried and could not be deleted.
+pub(crate) fn overdue(data_dir: &Path) -> Vec<Overdue> {
+    let entries = fs::read_dir(dir(data_dir)).into_iter().flatten().flatten();
+    let texts = entries.filter_map(|entry| fs::read(entry.path()).ok());
+    let tried = texts.filter_map(|text| serde_json::from_slice::<Doomed>(&text).ok()).filter(|doomed| doomed.tries > 0);
+    let mut found: Vec<Overdue> = tried
+        .map(|doomed| Overdue {
+            what: format!("{} artifacts of run {}", doomed.items.len(), doomed.run),
+            tries: doomed.tries,
+            why: "where they are kept could not be reached, or refused; the run's conditions may say more".to_owned(),
+        })
+        .collect();
+    found.sort_by(|one, other| one.what.cmp(&other.what));
+    found
 }
 
 /// What was written down and is not struck out. A run that is still there keeps what goes with it.
@@ -168,6 +189,11 @@ pub(crate) struct Sweeper {
 impl Sweeper {
     pub(crate) fn new(store: Store, data_dir: PathBuf, policy: Policy) -> Self {
         Self { line: None, store, data_dir, policy }
+    }
+
+    /// Somebody who may fetch what it may delete.
+    pub(crate) fn carrier(&self) -> Carrier {
+        Carrier::new(&self.data_dir, self.policy.clone())
     }
 
     pub(crate) fn send(&mut self, mission: Mission) {

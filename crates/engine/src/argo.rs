@@ -3,12 +3,15 @@
 
 pub mod admit;
 pub mod again;
+pub mod binding;
 pub mod condition;
 pub mod duration;
 pub mod explain;
 pub mod fields;
 pub mod garbage;
 pub mod ident;
+pub mod lifetime;
+pub mod mark;
 pub mod merge;
 pub mod node;
 pub mod outlook;
@@ -48,7 +51,7 @@ mod scope;
 mod sequence;
 mod standin;
 mod steps;
-mod substitute;
+pub(crate) mod substitute;
 mod suspend;
 mod task;
 mod turn;

@@ -128,6 +128,9 @@ impl Visit {
         if let Ok(id) = HeaderValue::from_str(&self.id) {
             answer.headers_mut().insert(REQUEST_ID, id);
         }
+        if self.face == Face::Argo {
+            crate::argo::sign(&mut answer);
+        }
         let status = answer.status();
         let took = self.began.elapsed();
         app.meter.answered(self.face, &self.method, status, took);

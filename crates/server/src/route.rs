@@ -149,6 +149,9 @@ fn face_of(path: &str) -> Face {
         "sensors",
         "tracking",
     ];
+    if ["/artifact", "/input-artifacts", "/upload-artifacts"].iter().any(|start| path.starts_with(start)) {
+        return Face::Argo;
+    }
     match path.strip_prefix("/api/v1/") {
         Some(rest) if argo.iter().any(|start| rest.starts_with(start)) => Face::Argo,
         Some(_) => Face::Kube,

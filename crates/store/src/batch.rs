@@ -3,7 +3,7 @@
 
 use octoflow_model::{Revision, RunId, Time};
 
-use crate::{Archive, Claim, Password, RunRow, RunUpdate, Token};
+use crate::{Archive, Claim, Password, RunRow, RunUpdate, Tick, Token};
 
 /// Changes that become durable together, applied in order.
 #[derive(Debug, Default)]
@@ -35,6 +35,20 @@ pub enum Change {
         name: String,
         revision: Option<Revision>,
     },
+    /// Refused unless the run's row is just as it was at this revision.
+    ExpectRun {
+        run: RunId,
+        revision: Revision,
+    },
+    /// The object or run of that name belongs to whoever has these uids, and is or is not on its way out. Replaces what
+    /// was said before; forgotten with the object or the run.
+    Tie {
+        kind: String,
+        namespace: String,
+        name: String,
+        owners: Vec<String>,
+        leaving: bool,
+    },
     /// Refused when the id is taken, or the name within namespace and kind.
     NewRun(Box<RunRow>),
     /// The same for a run that takes the place of another, which is forgotten as by `DeleteRun`. The runs the other one
@@ -65,6 +79,17 @@ pub enum Change {
     Rewrite {
         run: RunId,
         archive: Archive,
+    },
+    /// Notes what was done about a time of a schedule. Refused when something was done about it before.
+    Tick(Box<Tick>),
+    /// Forgets everything done about the times of a schedule.
+    DropTicks {
+        uid: String,
+    },
+    /// When a finished run is to be deleted; `None`: never.
+    Expire {
+        run: RunId,
+        due: Option<Time>,
     },
     /// Forgets the run wherever it stands: index, labels, facts, archive. Its object is deleted separately.
     DeleteRun {
@@ -105,6 +130,11 @@ impl Batch {
             Change::PutObject { .. }
             | Change::DeleteObject { .. }
             | Change::Expect { .. }
+            | Change::ExpectRun { .. }
+            | Change::Tie { .. }
+            | Change::Tick(_)
+            | Change::DropTicks { .. }
+            | Change::Expire { .. }
             | Change::UpdateRun { .. }
             | Change::Finish { .. }
             | Change::Rewrite { .. }
@@ -152,11 +182,15 @@ impl Change {
             Self::AppendFacts { lines, .. } => lines.len(),
             Self::Finish { archive, .. } | Self::Rewrite { archive, .. } => archive.packed.len(),
             Self::NewRun(row) | Self::ReplaceRun { row, .. } => row.parameters.len() + row.message.len(),
+            Self::Tie { owners, .. } => owners.iter().map(String::len).sum(),
             Self::DeleteObject { .. }
             | Self::Expect { .. }
+            | Self::ExpectRun { .. }
             | Self::UpdateRun { .. }
-            | Self::DeleteRun { .. }
-            | Self::Claim { .. }
+            | Self::DeleteRun { .. } => 0,
+            Self::Tick(tick) => tick.outcome.len(),
+            Self::DropTicks { .. } | Self::Expire { .. } => 0,
+            Self::Claim { .. }
             | Self::PutToken(_)
             | Self::DeleteToken { .. }
             | Self::PutPassword(_)

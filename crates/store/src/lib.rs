@@ -17,6 +17,8 @@ mod reader;
 mod row;
 mod schema;
 mod stats;
+mod tick;
+mod ties;
 mod token;
 mod writer;
 
@@ -29,6 +31,8 @@ pub use note::{Note, Observer, What};
 pub use reader::{FactRows, Reader};
 pub use row::{Object, RunRow, RunUpdate};
 pub use stats::{Stats, Tally};
+pub use tick::Tick;
+pub use ties::Name;
 pub use token::{Password, Token};
 pub use writer::Store;
 

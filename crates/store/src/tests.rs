@@ -16,6 +16,7 @@ use crate::{
 mod access;
 mod faults;
 mod opening;
+mod ticks;
 
 fn store() -> (TempDir, Store) {
     let dir = tempfile::tempdir().unwrap();

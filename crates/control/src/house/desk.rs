@@ -7,11 +7,11 @@ use std::sync::{
 };
 
 use octoflow_engine::{Command, engine::Keyed};
-use octoflow_model::{Fact, RunId, fact::Submission, meta::DEFAULT_NAMESPACE};
+use octoflow_model::{AttemptId, Fact, RunId, fact::Submission, meta::DEFAULT_NAMESPACE};
 use octoflow_store::{Batch, Change, Filter, Page, RunRow, Store};
 use serde_json::Value;
 
-use super::{Bell, Message, Submit, Watcher};
+use super::{Bell, Message, Submit, Terms, Watcher};
 use crate::{
     Claim, Error, clock, keyed, known,
     objects::{Errand, Key},
@@ -102,6 +102,18 @@ impl Desk {
         parent: Option<RunId>,
         watcher: Option<Sender<Vec<Fact>>>,
     ) -> Result<RunId, Error> {
+        self.enter_with(submit, uid, parent, watcher, |_| Vec::new())
+    }
+
+    /// The same, together with other changes: all of it is kept, or none.
+    pub(crate) fn enter_with(
+        &self,
+        submit: Submit,
+        uid: String,
+        parent: Option<RunId>,
+        watcher: Option<Sender<Vec<Fact>>>,
+        beside: impl FnOnce(RunId) -> Vec<Change>,
+    ) -> Result<RunId, Error> {
         let claim = submit.claim;
         let namespace = if submit.namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { submit.namespace };
         let known = known::known(&self.store, &namespace, &submit.manifest, self.host.as_deref())?;
@@ -116,7 +128,7 @@ impl Desk {
             parent,
             before: None,
         };
-        self.hand_in(submission, None, claim, watcher)
+        self.hand_in(submission, None, claim, watcher, beside)
     }
 
     /// Hands a submission to the pump, and with it the run whose place it takes.
@@ -126,6 +138,7 @@ impl Desk {
         replaces: Option<RunId>,
         claim: Option<Claim>,
         watcher: Option<Sender<Vec<Fact>>>,
+        beside: impl FnOnce(RunId) -> Vec<Change>,
     ) -> Result<RunId, Error> {
         let run = {
             let mut next = self.next_run.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -133,9 +146,8 @@ impl Desk {
             RunId(*next - 1)
         };
         let watcher = watcher.map(Watcher::Facts);
-        let message =
-            |reply| Message::Submit { run, submission: Box::new(submission), claim, replaces, watcher, reply };
-        match self.ask(message) {
+        let terms = Terms { claim, replaces, beside: beside(run) };
+        match self.ask(|reply| Message::Submit { run, submission: Box::new(submission), terms, watcher, reply }) {
             Err(Error::Made { run }) => Ok(run),
             entered => entered.map(|()| run),
         }
@@ -200,6 +212,14 @@ impl Desk {
         match self.object_at_work(run)? {
             Some(object) => Ok(object),
             None => read::object(&self.store.reader()?, run),
+        }
+    }
+
+    /// Which attempt's log belongs to which node, by node id.
+    pub(crate) fn attempts(&self, run: RunId) -> Result<Vec<(String, AttemptId)>, Error> {
+        match self.ask(|reply| Message::Tasks { run, reply })? {
+            Some(attempts) => Ok(attempts),
+            None => read::attempts(&self.store.reader()?, run),
         }
     }
 

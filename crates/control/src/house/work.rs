@@ -2,7 +2,7 @@
 //! world know only once they are on disk.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, HashSet},
     path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
@@ -13,16 +13,21 @@ use std::{
 
 use octoflow_engine::{
     Command, Input, Refusal,
-    argo::{Run, again, garbage, status},
+    argo::{again, garbage, lifetime, status},
     engine::Keyed,
 };
 use octoflow_model::{AttemptId, Fact, Report, RunId, Task, Time, argo::GcStrategy, fact::Submission};
-use octoflow_store::{Archive, Batch, Change, RunRow, RunUpdate, Store};
-use serde_json::{Value, json};
+use octoflow_store::{Batch, Change, Store};
+use serde_json::Value;
 
-use super::{SharedRuntime, Watcher, Watchers, claims::Claims};
+use super::{
+    SharedRuntime, Watcher, Watchers,
+    claims::Claims,
+    row::{KIND, new_row, packed, tie, update},
+    tally,
+};
 use crate::{
-    Claim, Cut, Error, Explanation, Pump, archive, cache, clock,
+    Claim, Cut, Error, Explanation, Pump, cache, clock,
     gauge::{Gauges, TURNS, Tally},
     keyed::KeyedObject,
     meters, read,
@@ -38,9 +43,7 @@ pub(crate) enum Message {
     Submit {
         run: RunId,
         submission: Box<Submission>,
-        claim: Option<Claim>,
-        /// The finished run whose place it takes.
-        replaces: Option<RunId>,
+        terms: Terms,
         watcher: Option<Watcher>,
         reply: Sender<Result<(), Error>>,
     },
@@ -75,6 +78,13 @@ pub(crate) enum Message {
         name: String,
         reply: Sender<Result<(), Error>>,
     },
+    /// Nobody works on this run any more, and its name is free.
+    Forget {
+        run: RunId,
+        namespace: String,
+        name: String,
+        reply: Sender<Result<(), Error>>,
+    },
     Watch {
         run: RunId,
         watcher: Watcher,
@@ -82,6 +92,11 @@ pub(crate) enum Message {
     Object {
         run: RunId,
         reply: Sender<Result<Option<Value>, Error>>,
+    },
+    /// Which task each node of an open run that has one is.
+    Tasks {
+        run: RunId,
+        reply: Sender<Result<Option<Vec<(String, AttemptId)>>, Error>>,
     },
     Explain {
         run: RunId,
@@ -99,8 +114,18 @@ pub(crate) enum Message {
     Close,
 }
 
+/// What goes with a run that is handed in.
+pub(crate) struct Terms {
+    /// Makes handing it in twice make one run.
+    pub claim: Option<Claim>,
+    /// The finished run whose place it takes.
+    pub replaces: Option<RunId>,
+    /// Kept with the run, or neither is.
+    pub beside: Vec<Change>,
+}
+
 pub(super) struct Worker {
-    pump: Pump,
+    pub(super) pump: Pump,
     store: Store,
     runtime: SharedRuntime,
     inbox: Receiver<Message>,
@@ -122,12 +147,16 @@ pub(super) struct Worker {
     names: HashSet<(String, String)>,
     claims: Claims,
     /// How many runs entered a phase here, by namespace and phase.
-    entered: BTreeMap<(String, String), u64>,
-    turns: Tally,
+    pub(super) entered: BTreeMap<(String, String), u64>,
+    pub(super) turns: Tally,
     /// By new run: the one whose place it takes with its first commit.
     replaces: BTreeMap<RunId, RunId>,
     /// Runs whose place was taken; the store may not know yet.
     replaced: HashSet<RunId>,
+    /// What is kept in the commit of a run's first facts.
+    beside: BTreeMap<RunId, Vec<Change>>,
+    /// Runs to forget, once what was decided about them is on its way to the disk.
+    leaving: Vec<(RunId, Reply)>,
     keeper: Keeper,
 }
 
@@ -174,6 +203,8 @@ impl Worker {
             turns: Tally::new(TURNS),
             replaces: BTreeMap::new(),
             replaced: HashSet::new(),
+            beside: BTreeMap::new(),
+            leaving: Vec::new(),
             keeper,
         }
     }
@@ -199,6 +230,7 @@ impl Worker {
             {
                 self.commit()?;
             }
+            self.forget_leaving()?;
             self.held_since = if self.pump.holds() { self.held_since.or(Some(now)) } else { None };
             self.turns.add(began.elapsed().as_secs_f64());
             if let Next::Close = next {
@@ -244,13 +276,12 @@ impl Worker {
         match message {
             Message::Reports(reports) => {
                 for report in reports {
-                    let AttemptId { run, task, attempt } = report.attempt();
-                    tracing::debug!(run = run.0, node = task.0, attempt, what = word(&report), "report");
+                    tally::say(&report);
                     self.input(Input::Report(report), now).ok();
                 }
             }
-            Message::Submit { run, submission, claim, replaces, watcher, reply } => {
-                let answer = self.submit(run, submission, claim, replaces, watcher, now);
+            Message::Submit { run, submission, terms, watcher, reply } => {
+                let answer = self.submit(run, submission, terms, watcher, now);
                 self.waiting.push((reply, answer));
             }
             Message::Command { run, command, reply } => {
@@ -282,6 +313,10 @@ impl Worker {
                 self.input(Input::Tick, now).ok();
                 let _ = reply.send(Ok(()));
             }
+            Message::Forget { run, namespace, name, reply } => {
+                self.names.remove(&(namespace, name));
+                self.leaving.push((run, reply));
+            }
             Message::Watch { run, watcher } => {
                 if self.pump.engine.run(run).is_some() {
                     self.watch(run, watcher);
@@ -294,6 +329,9 @@ impl Worker {
                 // Told once it is on disk: what is shown must not be taken back by a crash.
                 let object = self.pump.engine.run(run).map(status::object);
                 self.shown.push(Box::new(move |kept| drop(reply.send(kept.map(|()| object)))));
+            }
+            Message::Tasks { run, reply } => {
+                let _ = reply.send(Ok(self.pump.engine.run(run).map(read::tasks)));
             }
             Message::Explain { run, reply } => {
                 let engine = &self.pump.engine;
@@ -327,11 +365,11 @@ impl Worker {
         &mut self,
         run: RunId,
         submission: Box<Submission>,
-        claim: Option<Claim>,
-        replaces: Option<RunId>,
+        terms: Terms,
         watcher: Option<Watcher>,
         now: Time,
     ) -> Result<(), Error> {
+        let Terms { claim, replaces, beside } = terms;
         if let Some(claim) = &claim
             && let Some(run) = self.claims.made(claim, &self.store)?
         {
@@ -353,6 +391,7 @@ impl Worker {
             }
             None => {}
         }
+        self.check_beside(&beside)?;
         if !self.adopted {
             self.adopt(Vec::new())?;
         }
@@ -364,6 +403,9 @@ impl Worker {
             self.replaces.insert(run, old);
             self.replaced.insert(old);
         }
+        if !beside.is_empty() {
+            self.beside.insert(run, beside);
+        }
         self.names.insert((namespace, name));
         if let Some(claim) = claim {
             self.claims.hold(run, claim);
@@ -371,23 +413,31 @@ impl Worker {
         Ok(())
     }
 
-    fn gauges(&self) -> Gauges {
-        let engine = &self.pump.engine;
-        let scheduler = engine.scheduler();
-        let locks = engine.locks().all();
-        let (locks_held, lock_waiters) =
-            locks.fold((0, 0), |(held, waiting), (_, holders, waiters)| (held + holders.len(), waiting + waiters.len()));
-        Gauges {
-            runs_open: self.pump.open(),
-            slots: scheduler.capacity().slots,
-            slots_used: scheduler.running(),
-            tasks_waiting: scheduler.waiting(),
-            locks_held,
-            lock_waiters,
-            entered: self.entered.iter().map(|(key, count)| (key.clone(), *count)).collect(),
-            turns: self.turns.below(),
-            turns_seconds: self.turns.sum(),
+    /// A commit that is refused would take everything else of it along, so that is found out before.
+    fn check_beside(&self, beside: &[Change]) -> Result<(), Error> {
+        for change in beside {
+            if let Change::Tick(tick) = change
+                && self.store.reader()?.tick(&tick.uid, tick.nominal)?.is_some()
+            {
+                let (uid, nominal) = (tick.uid.clone(), tick.nominal);
+                return Err(octoflow_store::Error::TickTaken { uid, nominal }.into());
+            }
         }
+        Ok(())
+    }
+
+    fn forget_leaving(&mut self) -> Result<(), Error> {
+        if self.leaving.is_empty() {
+            return Ok(());
+        }
+        self.commit()?;
+        for (run, reply) in std::mem::take(&mut self.leaving) {
+            self.pump.forget(run);
+            self.watched.remove(&run);
+            self.watchers.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
+            self.store.commit(Batch::new(), move |_| drop(reply.send(Ok(()))));
+        }
+        Ok(())
     }
 
     fn take_up(&mut self, run: RunId, facts: Vec<Fact>, now: Time) -> Result<(), Error> {
@@ -470,18 +520,6 @@ impl Worker {
         Ok(())
     }
 
-    /// Notes which runs enter a phase now, and says so.
-    fn count(&mut self, cut: &Cut) {
-        let entering: BTreeSet<RunId> = cut.submitted.iter().chain(&cut.changed).chain(&cut.ended).copied().collect();
-        for run in entering.into_iter().filter_map(|run| self.pump.engine.run(run)) {
-            let state = &run.state;
-            let phase = state.phase.word();
-            let (namespace, name) = (state.namespace.to_string(), state.name.to_string());
-            tracing::info!(run = run.id.0, uid = %state.uid, namespace, name, phase, "workflow");
-            *self.entered.entry((namespace, phase.to_owned())).or_default() += 1;
-        }
-    }
-
     /// What runs that end now want deleted is written down before their end is, so that a crash forgets none of it.
     fn doom(&self, cut: &Cut) -> Vec<Mission> {
         let mut missions = Vec::new();
@@ -499,7 +537,7 @@ impl Worker {
         missions
     }
 
-    fn batch(&self, cut: &Cut) -> Result<Batch, Error> {
+    fn batch(&mut self, cut: &Cut) -> Result<Batch, Error> {
         let mut batch = Batch::new();
         for (namespace, name) in &cut.caches {
             let data = self.pump.engine.keyed(Keyed::ConfigMap, namespace, name);
@@ -515,9 +553,19 @@ impl Worker {
                     Some(old) => Change::ReplaceRun { old: *old, row },
                     None => Change::NewRun(row),
                 });
+                if run.program.workflow.metadata.rest.contains_key("ownerReferences") {
+                    batch.push(tie(run));
+                }
+                batch.extend(self.beside.remove(id).into_iter().flatten());
             }
             if cut.ended.contains(id) {
+                if cut.marked.contains(id) {
+                    batch.push(tie(run));
+                }
                 batch.push(Change::Finish { run: *id, archive: packed(run), row: update(run) });
+                if let due @ Some(_) = lifetime::expires(run) {
+                    batch.push(Change::Expire { run: *id, due });
+                }
                 continue;
             }
             batch.push(Change::AppendFacts {
@@ -526,64 +574,13 @@ impl Worker {
                 count: record.count,
                 lines: record.lines.clone(),
             });
+            if cut.marked.contains(id) {
+                batch.push(tie(run));
+            }
             if cut.changed.contains(id) {
                 batch.push(Change::UpdateRun { run: *id, row: update(run) });
             }
         }
         Ok(batch)
     }
-}
-
-/// The kind of the runs this house has.
-const KIND: &str = "Workflow";
-
-fn word(report: &Report) -> &'static str {
-    match report {
-        Report::Started { .. } => "started",
-        Report::Ended { .. } => "ended",
-        Report::Answered { .. } => "answered",
-        Report::Lost { .. } => "lost",
-        Report::Container { .. } => "container",
-        Report::Progress { .. } => "progress",
-    }
-}
-
-fn new_row(run: &Run) -> RunRow {
-    let state = &run.state;
-    let parameters = &run.program.workflow.spec.arguments.parameters;
-    let parameters: BTreeMap<&str, &str> = parameters
-        .iter()
-        .filter_map(|parameter| Some((parameter.name.as_str(), parameter.value.as_ref()?.0.as_str())))
-        .collect();
-    RunRow {
-        phase: state.phase.word().to_owned(),
-        started: state.began,
-        labels: status::labels(run),
-        progress: progress(run),
-        priority: i64::from(run.program.workflow.spec.priority.unwrap_or(0)),
-        parameters: json!(parameters).to_string(),
-        parent: state.parent,
-        ..RunRow::new(run.id, &state.namespace, KIND, &state.name, &state.uid, state.created)
-    }
-}
-
-fn update(run: &Run) -> RunUpdate {
-    let state = &run.state;
-    RunUpdate {
-        phase: Some(state.phase.word().to_owned()),
-        message: Some(state.message.clone()),
-        started: state.began,
-        finished: state.ended,
-        labels: Some(status::labels(run)),
-        progress: Some(progress(run)),
-        priority: None,
-    }
-}
-
-fn progress(run: &Run) -> String {
-    format!("{}/{}", run.state.progress.0, run.state.progress.1)
-}
-
-fn packed(run: &Run) -> Archive {
-    Archive::pack_with(|to| archive::write_record(run, to))
 }

@@ -73,8 +73,9 @@ pub(super) fn touched(conn: &Connection, change: &Change) -> Result<Option<What>
                 .doing("read a run")?;
             raw.map(RawRun::decode).transpose()?.map(|row| What::DeletedRun(Arc::new(row)))
         }
-        Change::Expect { .. }
-        | Change::Claim { .. }
+        Change::Expect { .. } | Change::ExpectRun { .. } | Change::Tie { .. } => None,
+        Change::Tick(_) | Change::DropTicks { .. } | Change::Expire { .. } => None,
+        Change::Claim { .. }
         | Change::PutToken(_)
         | Change::DeleteToken { .. }
         | Change::PutPassword(_)
