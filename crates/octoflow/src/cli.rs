@@ -1,6 +1,7 @@
 //! What can be typed: commands, their arguments, and what each accepts.
 //! Types only; what a command does is in `commands`.
 
+mod kubeconfig;
 mod server;
 
 use std::{path::PathBuf, str::FromStr, time::Duration};
@@ -11,6 +12,7 @@ use octoflow_engine::{
     jsonpath::Template,
 };
 
+pub(crate) use kubeconfig::Kubeconfig;
 pub(crate) use server::Server;
 
 use crate::{selector::Fields, span};
@@ -76,6 +78,8 @@ pub(crate) enum Command {
     Resume(Resume),
     /// Print the JSON Schema of a kind, for editors; without a kind, list the kinds
     Schema(Schema),
+    /// Print a configuration for kubectl that leads to a server
+    Kubeconfig(Kubeconfig),
     /// Print a completion script for a shell
     Completion(Completion),
     /// Check that this machine has what runs need

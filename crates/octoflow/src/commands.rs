@@ -6,6 +6,7 @@ mod describe;
 mod doctor;
 mod explain;
 mod get;
+mod kubeconfig;
 mod lint;
 mod list;
 mod logs;
@@ -43,6 +44,7 @@ pub(crate) struct Context {
 pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
     let command = match cli.command {
         Command::Completion(args) => return completion::completion(&args, &output),
+        Command::Kubeconfig(args) => return kubeconfig::kubeconfig(&args, &output),
         Command::Lint(args) => return lint::lint(&args, &output),
         Command::Schema(args) => return schema::schema(&args, &output),
         Command::Test(args) => return test::test(&args, &output),
@@ -70,9 +72,12 @@ pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
             steer(&args.target, &Request::Resume { selector: args.node_field_selector, supplied }, &context)
         }
         Command::Doctor(args) => doctor::doctor(&args, &context),
-        Command::Completion(_) | Command::Lint(_) | Command::Schema(_) | Command::Test(_) | Command::Version(_) => {
-            unreachable!("these need no data directory and are done above")
-        }
+        Command::Completion(_)
+        | Command::Kubeconfig(_)
+        | Command::Lint(_)
+        | Command::Schema(_)
+        | Command::Test(_)
+        | Command::Version(_) => unreachable!("these need no data directory and are done above"),
     }
 }
 

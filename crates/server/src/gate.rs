@@ -19,7 +19,7 @@ use crate::{
     access::Caller,
     answer::{self, Answer},
     app::App,
-    audit,
+    audit, basic,
     call::{Call, Params},
     fault::Fault,
     listen::Peer,
@@ -42,7 +42,8 @@ struct Visit {
 }
 
 /// A request for a path of the table.
-pub(crate) async fn pass(app: App, route: Route, params: Params, request: Request) -> Answer {
+pub(crate) async fn pass(app: App, route: Route, params: Params, mut request: Request) -> Answer {
+    basic::as_bearer(request.headers_mut());
     let visit = Visit::new(&app, route.face, &request);
     let object = audit::object(&params);
     let (answer, caller) = visit.handle(&app, &route, params, request).await;

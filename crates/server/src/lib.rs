@@ -7,6 +7,7 @@ mod app;
 mod audit;
 mod beacon;
 mod argo;
+mod basic;
 mod call;
 mod config;
 mod error;

@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 use octoflow_engine::{Command, engine::Keyed};
-use octoflow_model::{AttemptId, Fact, RunId, fact::Submission, meta::DEFAULT_NAMESPACE};
+use octoflow_model::{AttemptId, Fact, RunId, fact::Submission, mark::Ties, meta::DEFAULT_NAMESPACE};
 use octoflow_store::{Batch, Change, Filter, Page, RunRow, Store};
 use serde_json::Value;
 
@@ -60,6 +60,14 @@ impl Desk {
             uid,
             body: object.to_string().into_bytes(),
         });
+        let ties = Ties::of(&object["metadata"]);
+        batch.push(Change::Tie {
+            kind: kind.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            owners: ties.owner_uids(),
+            leaving: ties.deleted.is_some(),
+        });
         self.store.commit_wait(batch)?;
         if let Some(parsed) = keyed {
             self.ask(|reply| Message::Keyed { object: Box::new(parsed), reply })?;
@@ -69,7 +77,11 @@ impl Desk {
     }
 
     pub(crate) fn delete_object(&self, key: &Key) -> Result<(), Error> {
-        let mut batch = Batch::new();
+        self.delete_object_with(key, Batch::new())
+    }
+
+    /// Deletes the object after what is in the batch; if that is refused, it stays.
+    pub(crate) fn delete_object_with(&self, key: &Key, mut batch: Batch) -> Result<(), Error> {
         batch.push(Change::DeleteObject {
             kind: key.kind.clone(),
             namespace: key.namespace.clone(),

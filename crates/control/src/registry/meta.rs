@@ -96,6 +96,12 @@ pub(super) fn unmoved(kind: &'static Kind, name: &str, before: &Value, after: &m
     Ok(())
 }
 
+/// It is to go, and nothing holds it back.
+pub(super) fn is_released(object: &Value) -> bool {
+    let metadata = &object["metadata"];
+    !metadata["deletionTimestamp"].is_null() && metadata["finalizers"].as_array().is_none_or(Vec::is_empty)
+}
+
 /// Everything that is wrong with an object's metadata.
 pub(super) fn wrong(kind: &Kind, object: &Value) -> Vec<Cause> {
     let metadata = &object["metadata"];
@@ -261,7 +267,9 @@ mod tests {
     #[test]
     fn names_that_lead_elsewhere_are_refused_wherever_they_stand() {
         let kind = find("ConfigMap").unwrap();
-        for name in ["", ".", "..", "a/b", "../a", "a/../b", "a\\b", "a\0", "A", "-a", "a-", "a..b", "ä", &"a".repeat(254)] {
+        for name in
+            ["", ".", "..", "a/b", "../a", "a/../b", "a\\b", "a\0", "A", "-a", "a-", "a..b", "ä", &"a".repeat(254)]
+        {
             assert!(dns_name(name).is_err(), "{name:?}");
             let object = json!({"metadata": {"name": name, "namespace": "default"}});
             assert_eq!(wrong(kind, &object).len(), 1, "{name:?}");

@@ -7,6 +7,7 @@ mod cron;
 mod events;
 mod expire;
 mod meters;
+mod registry;
 
 use std::path::Path;
 

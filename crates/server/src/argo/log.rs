@@ -125,7 +125,8 @@ mod tests {
         assert_eq!((found.pod.as_deref(), found.grep.as_deref(), found.tail), (Some("p"), Some("x"), Some(5)));
         assert_eq!(found.container.as_deref(), Some("side"));
         assert!(found.follow && !found.timestamps && found.since.is_some());
-        for wrong in ["logOptions.tailLines=x", "logOptions.sinceTime=now", "selector=a b", "logOptions.sinceSeconds=-1"]
+        for wrong in
+            ["logOptions.tailLines=x", "logOptions.sinceTime=now", "selector=a b", "logOptions.sinceSeconds=-1"]
         {
             assert!(asked(&Query::parse(wrong)).is_err(), "{wrong}");
         }
