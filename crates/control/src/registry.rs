@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use octoflow_model::{Revision, RunId};
+use octoflow_model::Revision;
 use octoflow_store::Reader;
 use serde_json::Value;
 
@@ -117,12 +117,6 @@ impl Registry {
     /// The last commit that anything here shows.
     pub fn revision(&self) -> Result<Revision, Fault> {
         self.read(|reader| Ok(reader.revision()?))
-    }
-
-    /// Whether decisions are still made and the disk is still read.
-    pub fn probe(&self) -> Result<(), Fault> {
-        self.0.desk.object_at_work(RunId(0))?;
-        self.revision().map(drop)
     }
 
     /// Everything unfinished goes on where it was. What cannot be read is left alone and told.

@@ -1,6 +1,9 @@
 //! What can be typed: commands, their arguments, and what each accepts.
 //! Types only; what a command does is in `commands`.
 
+mod kubeconfig;
+mod server;
+
 use std::{path::PathBuf, str::FromStr, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValuesParser};
@@ -9,9 +12,8 @@ use octoflow_engine::{
     jsonpath::Template,
 };
 
-mod kubeconfig;
-
 pub(crate) use kubeconfig::Kubeconfig;
+pub(crate) use server::Server;
 
 use crate::{selector::Fields, span};
 
@@ -139,22 +141,6 @@ pub(crate) struct Run {
     /// Show no progress
     #[arg(short, long)]
     pub quiet: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Server {
-    /// Where to listen
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:2746")]
-    pub listen: std::net::SocketAddr,
-    /// Where the steps run
-    #[arg(long, value_enum, default_value_t = Runtime::Process)]
-    pub runtime: Runtime,
-    /// How many steps may run at the same time [default: as many as the machine's cores allow]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub parallelism: Option<u32>,
-    /// How steps are kept apart: `overlay` gives each its own view of the file system
-    #[arg(long, value_enum, default_value_t = Isolation::Overlay)]
-    pub isolation: Isolation,
 }
 
 #[derive(Debug, Args)]
