@@ -104,3 +104,10 @@ fn logs_are_followed_to_the_end_and_filtered() {
     host.bad("GET", "/api/v1/workflows/default/none/log", &Value::Null, 404, 5);
     host.bad("GET", &format!("{log}?grep=("), &Value::Null, 400, 3);
 }
+
+#[test]
+fn a_silent_stream_shows_that_it_lives_in_two_bytes() {
+    let host = Host::start();
+    let mut stream = host.open(EVENTS, &[SSE]);
+    assert_eq!(stream.piece().unwrap(), b":\n");
+}

@@ -143,3 +143,25 @@ fn a_workflow_may_be_called_like_a_verb() {
         host.good("DELETE", &format!("{HERE}/{name}"), &Value::Null);
     }
 }
+
+#[test]
+fn a_long_list_is_whole_and_masked_as_a_short_one() {
+    let host = Host::start();
+    let mut names: Vec<String> = (0..120).map(|_| host.submit("w-", "true")).collect();
+    names.iter().for_each(|name| drop(host.finished(name)));
+    names.reverse();
+    let listed = |list: &Value| -> Vec<String> {
+        let items = list["items"].as_array().unwrap();
+        items.iter().map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let whole = host.get(HERE);
+    assert_eq!(listed(&whole), names);
+    assert_eq!((&whole["kind"], &whole["items"][119]["status"]["phase"]), (&json!("WorkflowList"), &json!("Succeeded")));
+    let masked = host.get(&format!("{HERE}?fields=items.metadata.name"));
+    assert_eq!(listed(&masked), names);
+    assert_eq!(masked["items"][0], json!({"metadata": {"name": names[0]}}));
+    assert!(masked["metadata"].is_null());
+    assert_eq!(host.get(&format!("{HERE}?fields=kind")), json!({"kind": "WorkflowList"}));
+    let page = host.get(&format!("{HERE}?listOptions.limit=70"));
+    assert_eq!((listed(&page), &page["metadata"]["continue"]), (names[..70].to_vec(), &json!("70")));
+}
