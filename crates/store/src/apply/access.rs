@@ -3,11 +3,7 @@
 use octoflow_model::Time;
 use rusqlite::Connection;
 
-use crate::{
-    Claim, Error, Password, Token,
-    error::Doing,
-    row::signed,
-};
+use crate::{Claim, Error, Password, Token, error::Doing, row::signed};
 
 /// Keeps the claim in the place of an expired one, and forgets others that have expired meanwhile.
 pub(super) fn claim(conn: &Connection, claim: &Claim, now: Time) -> Result<(), Error> {
@@ -51,12 +47,14 @@ pub(super) fn delete_token(conn: &Connection, id: &str) -> Result<(), Error> {
 }
 
 pub(super) fn put_password(conn: &Connection, password: &Password) -> Result<(), Error> {
-    conn.prepare_cached("INSERT OR REPLACE INTO passwords (who, salt, rounds, hash, changed) VALUES (?1, ?2, ?3, ?4, ?5)")
-        .and_then(|mut put| {
-            put.execute((&password.who, &password.salt, password.rounds, &password.hash, password.changed.0))
-        })
-        .map(drop)
-        .doing("store a password")
+    conn.prepare_cached(
+        "INSERT OR REPLACE INTO passwords (who, salt, rounds, hash, changed) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )
+    .and_then(|mut put| {
+        put.execute((&password.who, &password.salt, password.rounds, &password.hash, password.changed.0))
+    })
+    .map(drop)
+    .doing("store a password")
 }
 
 pub(super) fn mark(conn: &Connection, name: &str, at: Time) -> Result<(), Error> {

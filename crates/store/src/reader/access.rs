@@ -10,9 +10,7 @@ impl Reader {
     /// All tokens, oldest first.
     pub fn tokens(&self) -> Result<Vec<Token>, Error> {
         self.conn
-            .prepare_cached(
-                "SELECT id, hash, who, note, privileges, created, expires FROM tokens ORDER BY created, id",
-            )
+            .prepare_cached("SELECT id, hash, who, note, privileges, created, expires FROM tokens ORDER BY created, id")
             .and_then(|mut find| {
                 find.query_map([], |row| {
                     Ok(Token {
