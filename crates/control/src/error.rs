@@ -30,6 +30,9 @@ pub enum Error {
     #[error("{what} cannot be used: {why}")]
     Object { what: String, why: String },
 
+    #[error("a log could not be read")]
+    Log(#[from] octoflow_runtime::logs::Error),
+
     #[error("a thread could not be started")]
     Thread(#[source] std::io::Error),
 

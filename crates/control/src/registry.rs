@@ -23,6 +23,7 @@ mod write;
 pub use fault::{Cause, Fault};
 pub use kind::{KINDS, Keeping, Kind, find, of_plural};
 pub use list::{ListOptions, Listing};
+pub use octoflow_store::{Filter, MAX_PAGE, RunRow};
 pub use run::Named;
 pub use select::{FieldSelector, LabelSelector, Selection};
 pub use watch::{Change, Event, Watch};

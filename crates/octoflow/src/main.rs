@@ -3,12 +3,12 @@
 
 mod adjust;
 mod cli;
+mod client;
 mod commands;
 mod config;
 mod exit;
 mod follow;
 mod judge;
-mod lines;
 mod load;
 mod local;
 mod logic;
@@ -16,8 +16,11 @@ mod names;
 mod node;
 mod output;
 mod pages;
+mod redact;
 mod remote;
 mod selector;
+mod settings;
+mod source;
 mod span;
 mod system;
 mod workflow;

@@ -12,6 +12,8 @@ use octoflow_model::{
     time::Time,
 };
 
+pub mod lines;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     Stdout,

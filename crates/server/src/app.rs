@@ -1,6 +1,6 @@
 //! What every request can reach. Cheap to clone; it holds handles, never state of its own.
 
-use std::{ops::Deref, sync::Arc, time::Instant};
+use std::{ops::Deref, path::PathBuf, sync::Arc, time::Instant};
 
 use octoflow_control::registry::Registry;
 use tokio_util::sync::CancellationToken;
@@ -14,6 +14,7 @@ pub(crate) struct Inner {
     pub registry: Registry,
     pub access: Access,
     pub longest_body: usize,
+    pub data_dir: PathBuf,
     /// Watches and followed logs end when this is cancelled.
     pub closing: CancellationToken,
     pub started: Instant,

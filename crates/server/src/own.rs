@@ -1,5 +1,8 @@
 //! Our own routes: whether the server lives, and what it is.
 
+mod lines;
+mod runs;
+
 use octoflow_control::registry::Registry;
 use serde_json::json;
 
@@ -15,6 +18,8 @@ pub(crate) fn routes() -> Table {
     table.get("/livez", Need::Nothing, live);
     table.get("/readyz", Need::Nothing, ready);
     table.get("/version", Need::Nothing, version);
+    runs::add_to(&mut table);
+    lines::add_to(&mut table);
     table
 }
 

@@ -25,6 +25,7 @@ pub fn serve(config: Config, ready: impl FnOnce(SocketAddr, &[String])) -> Resul
         let address = config.listen;
         let listener = TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })?;
         let address = listener.local_addr().map_err(|source| Error::Listen { address, source })?;
+        let data_dir = config.house.data_dir.clone();
         let (house, mut notices) = House::open(config.house)?;
         let registry = Registry::new(house)?;
         notices.extend(registry.take_up_all()?);
@@ -33,6 +34,7 @@ pub fn serve(config: Config, ready: impl FnOnce(SocketAddr, &[String])) -> Resul
             registry: registry.clone(),
             access: Access::new("admin"),
             longest_body: config.longest_body,
+            data_dir,
             closing: closing.clone(),
             started: Instant::now(),
         });

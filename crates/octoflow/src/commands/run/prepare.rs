@@ -21,7 +21,7 @@ use crate::{
     adjust::{self, Wishes},
     cli::Run,
     exit::Failure,
-    judge::{self, Around},
+    judge::{self, Around, Shelf},
     load::{self, Loaded},
 };
 
@@ -45,20 +45,24 @@ pub(crate) struct Ready {
 pub(crate) fn prepare(args: &Run, context: &Context) -> Result<Option<Prepared>> {
     let places: Vec<_> = args.manifests.iter().chain(&args.files).cloned().collect();
     let wishes = Wishes {
-        parameters: args.parameters.clone(),
-        entrypoint: args.entrypoint.clone(),
-        name: args.name.clone(),
-        generate_name: args.generate_name.clone(),
-        namespace: args.namespace.namespace.clone(),
+        name: args.naming.name.clone(),
+        generate_name: args.naming.generate_name.clone(),
+        ..args.wished.wishes(args.namespace.namespace.as_deref())
     };
-    prepare_with(&places, wishes, args.parameter_file.as_deref(), context)
+    prepare_with(&places, wishes, args.wished.parameter_file.as_deref(), kept_here(context), context)
 }
 
-/// The same for whoever only wants to know what would be submitted.
+/// What earlier runs left in the data directory. One that cannot be read is told when it is opened.
+pub(crate) fn kept_here(context: &Context) -> Option<Box<dyn Shelf>> {
+    Reader::open(&context.data_dir).ok().map(|reader| Box::new(reader) as Box<dyn Shelf>)
+}
+
+/// The same for whoever does not run it here; what is not in the files is looked for on the shelf.
 pub(crate) fn prepare_with(
     places: &[PathBuf],
     mut wishes: Wishes,
     parameter_file: Option<&FilePath>,
+    shelf: Option<Box<dyn Shelf>>,
     context: &Context,
 ) -> Result<Option<Prepared>> {
     let loaded = match load::load(places)? {
@@ -88,13 +92,14 @@ pub(crate) fn prepare_with(
         let text = format!("--name can name one workflow, and there are {}", workflows.len());
         return Err(Failure::usage(text).help("use --generate-name, or run them one by one").into());
     }
-    admit_all(beside, workflows, &wishes, context)
+    admit_all(beside, workflows, &wishes, shelf, context)
 }
 
 fn admit_all(
     beside: Vec<Loaded>,
     workflows: Vec<Loaded>,
     wishes: &Wishes,
+    shelf: Option<Box<dyn Shelf>>,
     context: &Context,
 ) -> Result<Option<Prepared>> {
     let mut told = Told::new(context);
@@ -121,8 +126,7 @@ fn admit_all(
         found.1.into_iter().for_each(|warning| told.warning(&one.locate(warning)));
         objects.push(one.value);
     }
-    // A directory that cannot be read is told when it is opened.
-    let surroundings = Around::new(objects.iter().chain(&unusable), Reader::open(&context.data_dir).ok());
+    let surroundings = Around::new(objects.iter().chain(&unusable), shelf);
     let mut ready = Vec::new();
     for mut one in workflows {
         for warning in adjust::adjust(&mut one.value, wishes) {

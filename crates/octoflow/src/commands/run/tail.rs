@@ -7,16 +7,13 @@ use std::{
 
 use anyhow::Result;
 use octoflow_model::{AttemptId, Fact, NodeIx, RunId};
-use octoflow_runtime::logs::Logs;
+use octoflow_runtime::logs::{
+    Logs,
+    lines::{Line, Source},
+};
 
 use super::Context;
-use crate::{
-    cli::Run,
-    commands::logs::rendered,
-    follow::Followed,
-    lines::{Line, Source},
-    output::Output,
-};
+use crate::{cli::Run, commands::logs::rendered, follow::Followed, output::Output};
 
 /// How often logs are looked at.
 const LOOK: Duration = Duration::from_millis(100);

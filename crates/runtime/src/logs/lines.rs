@@ -8,7 +8,8 @@ use std::{
 };
 
 use octoflow_model::{AttemptId, Time};
-use octoflow_runtime::logs::{Error, Frame, Logs, Reader, Stream};
+
+use super::{Error, Frame, Logs, Reader, Stream};
 
 /// A line without an end is cut here.
 const LONGEST_LINE: usize = 1 << 20;
@@ -18,10 +19,12 @@ const SMALL: u64 = 64 * 1024;
 
 /// One line of one source, without its line break.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub struct Line {
     pub at: Time,
     /// Which of the sources.
     pub source: usize,
+    /// Which line of its source, from 0. The same line has the same number however often a log is read.
+    pub number: u64,
     pub stream: Stream,
     /// The container that wrote it, when it is not the main one.
     pub container: Option<Box<str>>,
@@ -34,6 +37,7 @@ struct Assembler {
     /// The begun line of each stream of each container.
     begun: Vec<Begun>,
     last: Time,
+    count: u64,
 }
 
 #[derive(Debug)]
@@ -49,7 +53,8 @@ impl Assembler {
         self.last = at;
         if stream == Stream::Note {
             let bytes = bytes.strip_suffix(b"\n").unwrap_or(&bytes).to_vec();
-            lines.push_back(Line { at, source, stream, container, bytes });
+            let number = self.next_number();
+            lines.push_back(Line { at, source, number, stream, container, bytes });
             return;
         }
         let known = self.begun.iter().position(|begun| begun.stream == stream && begun.container == container);
@@ -69,7 +74,8 @@ impl Assembler {
                         bytes.pop();
                     }
                 }
-                lines.push_back(Line { at, source, stream, container: container.clone(), bytes });
+                lines.push_back(Line { at, source, number: self.count, stream, container: container.clone(), bytes });
+                self.count += 1;
             }
         }
     }
@@ -77,13 +83,19 @@ impl Assembler {
     /// What was begun and never ended.
     fn finish(&mut self, source: usize, lines: &mut VecDeque<Line>) {
         for Begun { container, stream, bytes } in self.begun.drain(..).filter(|begun| !begun.bytes.is_empty()) {
-            lines.push_back(Line { at: self.last, source, stream, container, bytes });
+            lines.push_back(Line { at: self.last, source, number: self.count, stream, container, bytes });
+            self.count += 1;
         }
+    }
+
+    fn next_number(&mut self) -> u64 {
+        self.count += 1;
+        self.count - 1
     }
 }
 
 /// The lines of one attempt, also while it is being written.
-pub(crate) struct Source {
+pub struct Source {
     number: usize,
     reader: Reader,
     assembler: Assembler,
@@ -91,12 +103,12 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    pub(crate) fn open(number: usize, logs: &Logs, attempt: AttemptId) -> Self {
+    pub fn open(number: usize, logs: &Logs, attempt: AttemptId) -> Self {
         Self { number, reader: logs.read(attempt), assembler: Assembler::default(), ready: VecDeque::new() }
     }
 
     /// The whole lines that have come since the last look.
-    pub(crate) fn look(&mut self) -> Result<Vec<Line>, Error> {
+    pub fn look(&mut self) -> Result<Vec<Line>, Error> {
         while let Some(frame) = self.reader.next_frame()? {
             self.assembler.take(self.number, frame, &mut self.ready);
         }
@@ -104,7 +116,7 @@ impl Source {
     }
 
     /// Everything that is left of an attempt that is over.
-    pub(crate) fn finish(mut self) -> Result<Vec<Line>, Error> {
+    pub fn finish(mut self) -> Result<Vec<Line>, Error> {
         let mut lines = self.look()?;
         self.assembler.finish(self.number, &mut self.ready);
         lines.extend(self.ready);
@@ -148,7 +160,7 @@ impl Flow {
 }
 
 /// All lines of all sources in order of time. A source is opened when its time has come, and closed at its end.
-pub(crate) struct Merged<'a> {
+pub struct Merged<'a> {
     logs: &'a Logs,
     /// Not yet opened: when each began at the earliest, its number and attempt; the first to begin is last.
     waiting: Vec<(Time, usize, AttemptId)>,
@@ -160,7 +172,7 @@ pub(crate) struct Merged<'a> {
 
 impl<'a> Merged<'a> {
     /// Sources with the time before which they cannot have written anything.
-    pub(crate) fn new(logs: &'a Logs, sources: &[(Time, AttemptId)]) -> Self {
+    pub fn new(logs: &'a Logs, sources: &[(Time, AttemptId)]) -> Self {
         let mut waiting: Vec<_> =
             sources.iter().enumerate().map(|(number, (began, attempt))| (*began, number, *attempt)).collect();
         waiting.sort_by_key(|(began, number, _)| Reverse((*began, *number)));
@@ -173,7 +185,7 @@ impl<'a> Merged<'a> {
         }
     }
 
-    pub(crate) fn next_line(&mut self) -> Result<Option<Line>, Error> {
+    pub fn next_line(&mut self) -> Result<Option<Line>, Error> {
         while let Some((began, number, attempt)) = self.waiting.last().copied() {
             if self.heads.peek().is_some_and(|Reverse((at, _))| *at < began) {
                 break;
