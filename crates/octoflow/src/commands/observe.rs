@@ -17,7 +17,7 @@ use super::{
 use crate::{
     cli::{After, Format},
     exit::{Exit, Failure},
-    output::{clock, colour::phase_colour, json::objects, news::News},
+    output::{clock, colour::phase_colour, news::News},
     source::{LogQuery, Source},
     workflow::Workflow,
 };
@@ -140,9 +140,4 @@ pub(crate) fn deadline(span: Option<Duration>) -> Option<Instant> {
 
 pub(crate) fn too_late(name: &str) -> anyhow::Error {
     Failure::new(Exit::TimedOut, format!("run `{name}` is not over yet")).into()
-}
-
-/// The text of objects for programs, if the format is one of those.
-pub(crate) fn for_programs(format: Option<&Format>, found: &[Value], as_list: bool) -> Option<String> {
-    format.and_then(|format| objects(format, found, as_list))
 }
