@@ -21,6 +21,10 @@ pub enum Error {
     #[error(transparent)]
     Refused(#[from] Refusal),
 
+    /// A run cannot be retried or resubmitted as it was asked for.
+    #[error(transparent)]
+    Again(#[from] octoflow_engine::argo::again::Refusal),
+
     #[error("there is no run {0}")]
     UnknownRun(RunId),
 
@@ -32,6 +36,9 @@ pub enum Error {
 
     #[error("a log could not be read")]
     Log(#[from] octoflow_runtime::logs::Error),
+
+    #[error("what the run wanted deleted could not be struck out")]
+    Garbage(#[source] std::io::Error),
 
     #[error("a thread could not be started")]
     Thread(#[source] std::io::Error),

@@ -7,20 +7,26 @@ use octoflow_model::{Revision, RunId};
 use octoflow_store::Reader;
 use serde_json::Value;
 
-use crate::{Error, House, house::Desk};
+use crate::{Error, House, house::Desk, steward::Steward};
 
+mod artifact;
 mod fault;
 mod feed;
+mod history;
 mod kind;
+mod lint;
 mod list;
 mod run;
 mod select;
 mod shelf;
+mod status;
 mod view;
 mod watch;
 mod write;
 
+pub use artifact::{Artifact, Lent, Side};
 pub use fault::{Cause, Fault};
+pub use history::{History, NameTest, Wanted};
 pub use kind::{KINDS, Keeping, Kind, find, of_plural};
 pub use list::{ListOptions, Listing};
 pub use octoflow_store::{Filter, MAX_PAGE, RunRow};
@@ -41,6 +47,8 @@ struct Inner {
     feed: Arc<Feed>,
     /// Connections that are not in use: opening one costs more than most questions.
     readers: Mutex<Vec<Reader>>,
+    /// Who does what falls due, once somebody asked for it.
+    steward: Mutex<Option<Steward>>,
 }
 
 /// Idle connections beyond this many are closed.
@@ -53,7 +61,7 @@ impl Registry {
         let ears = feed.clone();
         store.observe(Arc::new(move |notes| ears.publish(notes)));
         let desk = house.desk().clone();
-        Ok(Self(Arc::new(Inner { house, desk, feed, readers: Mutex::new(Vec::new()) })))
+        Ok(Self(Arc::new(Inner { house, desk, feed, readers: Mutex::new(Vec::new()), steward: Mutex::new(None) })))
     }
 
     pub fn house(&self) -> &House {
@@ -62,6 +70,14 @@ impl Registry {
 
     pub(crate) fn desk(&self) -> &Desk {
         &self.0.desk
+    }
+
+    pub(crate) fn steward(&self) -> &Mutex<Option<Steward>> {
+        &self.0.steward
+    }
+
+    pub(crate) fn feed(&self) -> &Feed {
+        &self.0.feed
     }
 
     /// The object as people see it.
@@ -95,6 +111,10 @@ impl Registry {
 
     /// Everything decided is on disk when this returns; running tasks can be taken up again.
     pub fn close(&self) -> Result<(), Error> {
+        let steward = self.0.steward.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(steward) = steward {
+            steward.finish();
+        }
         self.0.readers.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.0.house.close()
     }

@@ -15,7 +15,7 @@ use crate::{
 
 /// A view of the committed state. Each call sees the newest commit; `snapshot` makes several calls see the same one.
 pub struct Reader {
-    conn: Connection,
+    pub(crate) conn: Connection,
 }
 
 /// The facts of one run from one commit: `count` lines of JSON, numbered from `first`.
@@ -132,6 +132,16 @@ impl Reader {
         self.snapshot(|reader| list::count(&reader.conn, filter))
     }
 
+    /// The keys of labels that runs have, of one namespace or of all, in order.
+    pub fn label_keys(&self, namespace: Option<&str>) -> Result<Vec<String>, Error> {
+        list::label_keys(&self.conn, namespace).doing("list the keys of labels")
+    }
+
+    /// The values a label has on runs, of one namespace or of all, in order.
+    pub fn label_values(&self, key: &str, namespace: Option<&str>) -> Result<Vec<String>, Error> {
+        list::label_values(&self.conn, key, namespace).doing("list the values of a label")
+    }
+
     /// Hands over the facts of a run in order, from number `from` on, one row at a time; the first row may begin
     /// before `from`. A finished run has none: its record is in the archive.
     pub fn facts<E: From<Error>>(
@@ -193,7 +203,7 @@ impl Reader {
         Ok(self.many_runs(which, values)?.into_iter().next())
     }
 
-    fn many_runs(&self, which: &str, values: impl Params) -> Result<Vec<RunRow>, Error> {
+    pub(crate) fn many_runs(&self, which: &str, values: impl Params) -> Result<Vec<RunRow>, Error> {
         let raw: Vec<RawRun> = self
             .conn
             .prepare_cached(&format!("SELECT {RUN_COLUMNS} FROM runs {which}"))

@@ -29,7 +29,7 @@ pub(crate) struct Desk {
     /// Who waits for objects to change.
     errands: Sender<Errand>,
     /// The name of this machine.
-    host: Option<Arc<str>>,
+    pub(crate) host: Option<Arc<str>>,
 }
 
 impl Desk {
@@ -102,6 +102,18 @@ impl Desk {
         parent: Option<RunId>,
         watcher: Option<Sender<Vec<Fact>>>,
     ) -> Result<RunId, Error> {
+        self.enter_with(submit, uid, parent, watcher, |_| Vec::new())
+    }
+
+    /// The same, together with other changes: all of it is kept, or none.
+    pub(crate) fn enter_with(
+        &self,
+        submit: Submit,
+        uid: String,
+        parent: Option<RunId>,
+        watcher: Option<Sender<Vec<Fact>>>,
+        beside: impl FnOnce(RunId) -> Vec<Change>,
+    ) -> Result<RunId, Error> {
         let namespace = if submit.namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { submit.namespace };
         let known = known::known(&self.store, &namespace, &submit.manifest, self.host.as_deref())?;
         let submission = Submission {
@@ -113,14 +125,27 @@ impl Desk {
             stored: submit.stored,
             known,
             parent,
+            before: None,
         };
+        self.hand_in(submission, None, watcher, beside)
+    }
+
+    /// Hands a submission to the pump, and with it the run whose place it takes.
+    pub(crate) fn hand_in(
+        &self,
+        submission: Submission,
+        replaces: Option<RunId>,
+        watcher: Option<Sender<Vec<Fact>>>,
+        beside: impl FnOnce(RunId) -> Vec<Change>,
+    ) -> Result<RunId, Error> {
         let run = {
             let mut next = self.next_run.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             *next += 1;
             RunId(*next - 1)
         };
         let watcher = watcher.map(Watcher::Facts);
-        self.ask(|reply| Message::Submit { run, submission: Box::new(submission), watcher, reply })?;
+        let (submission, beside) = (Box::new(submission), beside(run));
+        self.ask(|reply| Message::Submit { run, submission, replaces, beside, watcher, reply })?;
         Ok(run)
     }
 

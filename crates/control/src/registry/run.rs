@@ -40,6 +40,13 @@ impl Registry {
         Ok(Named { run: row.run, row })
     }
 
+    /// A workflow by the number it was given here.
+    pub fn run_by_number(&self, run: RunId) -> Result<Value, Fault> {
+        let row = self.read(|reader| Ok(reader.run(run)?))?;
+        let row = row.ok_or_else(|| Fault::NotFound { kind: workflow(), name: run.to_string() })?;
+        self.run_object(&row)
+    }
+
     pub(super) fn row(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<RunRow>, Fault> {
         self.read(|reader| Ok(reader.run_by_name(namespace, Some(kind.name), name)?))
     }

@@ -202,12 +202,21 @@ impl Registry {
                 self.desk().delete_object(&crate::objects::Key::new(kind.name, namespace, name))?;
                 Ok(Deleted::Gone(object))
             }
-            Keeping::Run | Keeping::View => Err(Fault::ReadOnly { kind }),
+            Keeping::Run => {
+                let row = self.row(kind, namespace, name)?;
+                let row = row.ok_or_else(|| Fault::NotFound { kind, name: name.to_owned() })?;
+                match self.house().delete_run(row.run) {
+                    // Somebody else was faster.
+                    Ok(_) | Err(crate::Error::UnknownRun(_)) => Ok(Deleted::Gone(object)),
+                    Err(error) => Err(error.into()),
+                }
+            }
+            Keeping::View => Err(Fault::ReadOnly { kind }),
         }
     }
 
     /// Kind, version, namespace and name are what the path says, or the request is wrong.
-    fn settle(
+    pub(super) fn settle(
         &self,
         kind: &'static Kind,
         namespace: &str,

@@ -23,7 +23,7 @@ use crate::{
 pub(crate) fn plan(args: &Plan, context: &Context) -> Result<Exit> {
     let wishes = args.wished.wishes(args.namespace.namespace.as_deref());
     let file = args.wished.parameter_file.as_deref();
-    let prepared = prepare_with(&args.manifests, wishes, file, kept_here(context), context)?;
+    let prepared = prepare_with(&args.manifests, wishes, file, kept_here(context), false, context)?;
     let Some(prepared) = prepared else { return Ok(Exit::InvalidManifest) };
     let took =
         args.durations.as_deref().map(|source| durations(source, args, context)).transpose()?.unwrap_or_default();

@@ -49,7 +49,7 @@ fn from_files(args: &Submit, client: &Client, context: &Context) -> Result<Optio
         ..args.wished.wishes(args.namespace.namespace.as_deref())
     };
     let shelf = Box::new(OfServer(client.clone()));
-    let prepared = prepare_with(&places, wishes, args.wished.parameter_file.as_deref(), Some(shelf), context)?;
+    let prepared = prepare_with(&places, wishes, args.wished.parameter_file.as_deref(), Some(shelf), true, context)?;
     let Some(prepared) = prepared else { return Ok(None) };
     let workflows = prepared.workflows.into_iter().map(|ready| ready.manifest);
     if args.dry_run {

@@ -10,14 +10,14 @@ use std::{
 
 use anyhow::Result;
 use octoflow_control::{
-    doom_with_run, owned,
+    self as control, Error, owned,
     read::{
         self,
         lines::{self, Frame, Line, Listener, Logs, MOMENT, Sieve, Wanted},
     },
     sweep_deleted,
 };
-use octoflow_store::{Batch, Change, Filter, RunRow, Store};
+use octoflow_store::{Filter, RunRow, Store};
 use serde_json::Value;
 
 use super::{LogQuery, Source, Waiting};
@@ -159,25 +159,10 @@ impl Source for Here {
     fn delete(&self, rows: &[RunRow], gone: &mut dyn FnMut(&RunRow) -> Result<()>) -> Result<()> {
         // Taking the lock proves that nobody is running any of them.
         let store = Store::open(&self.data_dir).map_err(explained)?;
-        let logs = Logs::new(&self.data_dir);
         let policy = config::egress()?;
         for row in rows {
-            // Nothing of it may be forgotten with the run; a record that cannot be read must not keep the run, though.
-            let garbage = read::garbage(&store.reader().map_err(explained)?, row.run).unwrap_or_else(|error| {
-                let why = anyhow::Error::from(error);
-                self.output.warn(&format!("the artifacts of `{}` are kept: {why:#}", row.name));
-                Vec::new()
-            });
-            if let Err(error) = doom_with_run(&self.data_dir, row.run, &row.namespace, garbage) {
-                self.output.warn(&format!("the artifacts of `{}` are kept: {error}", row.name));
-            }
-            let (kind, namespace, name) = (row.kind.clone(), row.namespace.clone(), row.name.clone());
-            let batch =
-                Batch::from_iter([Change::DeleteRun { run: row.run }, Change::DeleteObject { kind, namespace, name }]);
-            store.commit_wait(batch).map_err(explained)?;
-            // The run is gone whatever becomes of its files, so a leftover is worth a warning only.
-            if let Err(error) = logs.delete(row.run) {
-                self.output.warn(&format!("{:#}", anyhow::Error::from(error)));
+            for warning in control::forget(&store, &self.data_dir, row).map_err(told)?.warnings {
+                self.output.warn(&warning);
             }
             gone(row)?;
         }
@@ -217,6 +202,13 @@ impl Source for Here {
             Failure::not_found(format!("there is no run `{name}`: nothing has been run with `{place}` yet"))
                 .help("start with: octoflow run FILE")
         })
+    }
+}
+
+fn told(error: Error) -> anyhow::Error {
+    match error {
+        Error::Store(error) => explained(error),
+        error => error.into(),
     }
 }
 

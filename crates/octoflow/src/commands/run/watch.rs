@@ -248,8 +248,8 @@ impl Watch<'_> {
         };
         let command = match &message.request {
             Request::Stop { selector: None, .. } => Command::Stop,
-            Request::Stop { .. } => {
-                return Err("single nodes can be ended on a server only".to_owned());
+            Request::Stop { selector: Some(selector), message } => {
+                Command::StopNodes { selector: selector.clone(), message: message.clone().unwrap_or_default() }
             }
             Request::Terminate => Command::Terminate,
             Request::Suspend => Command::Suspend,
