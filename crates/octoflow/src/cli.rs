@@ -123,6 +123,8 @@ pub(crate) enum Command {
     Config(ConfigCommand),
     /// Print the JSON Schema of a kind, for editors; without a kind, list the kinds
     Schema(Schema),
+    /// Print a configuration for kubectl that leads to a server
+    Kubeconfig(Kubeconfig),
     /// Print a completion script for a shell
     Completion(Completion),
     /// Check that this machine has what runs need
@@ -286,6 +288,12 @@ pub(crate) struct Schema {
     /// The kind, such as Workflow
     #[arg(ignore_case = true, value_parser = PossibleValuesParser::new(KINDS.iter().map(|kind| kind.name).chain([crate::logic::KIND])))]
     pub kind: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Kubeconfig {
+    #[command(flatten)]
+    pub namespace: Namespace,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

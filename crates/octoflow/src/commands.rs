@@ -12,6 +12,7 @@ mod explain;
 mod export;
 mod get;
 mod kept;
+mod kubeconfig;
 mod lint;
 mod list;
 mod logs;
@@ -42,7 +43,7 @@ use anyhow::Result;
 
 use crate::{
     cli::{Cli, Command, KeptCommand, NodeCommand, Reach},
-    client::{self, Client, Found},
+    client::{self, Client, Endpoint, Found},
     config,
     exit::Exit,
     output::Output,
@@ -88,6 +89,11 @@ impl Context {
     pub(crate) fn server_elsewhere(&self) -> impl FnOnce() -> Result<Box<dyn Source>> + Send + use<> {
         let (output, data_dir, reach) = (self.output, self.data_dir.clone(), self.reach.clone());
         move || Self { output, data_dir, reach }.source_of_server()
+    }
+
+    /// How the server is reached.
+    pub(crate) fn endpoint(&self) -> Result<Endpoint> {
+        self.found().map(Found::endpoint)
     }
 
     /// The server, for commands that need one.
@@ -152,10 +158,13 @@ pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
         Command::Archive(command) => archive::archive(&command, &context),
         Command::Token(command) => token::token(&command, &context),
         Command::Version(args) => version::version(&args, &context),
+        Command::Kubeconfig(args) => kubeconfig::kubeconfig(&args, &context),
         Command::Doctor(args) => doctor::doctor(&args, &context),
-        Command::Completion(_) | Command::Lint(_) | Command::Schema(_) | Command::Test(_) | Command::Config(_) => {
-            unreachable!("these need no data directory and are done above")
-        }
+        Command::Completion(_)
+        | Command::Lint(_)
+        | Command::Schema(_)
+        | Command::Test(_)
+        | Command::Config(_) => unreachable!("these need no data directory and are done above"),
     }
 }
 

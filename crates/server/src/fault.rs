@@ -12,7 +12,7 @@ pub(crate) struct Fault {
     /// The word of the Kubernetes API for it.
     pub reason: &'static str,
     pub message: String,
-    /// The plural and the name of the object it is about.
+    /// The plural, or for a wrong object the kind, and the name of what it is about.
     pub about: Option<(&'static str, String)>,
     pub causes: Vec<Cause>,
     /// When asking again may help, in seconds.
@@ -91,7 +91,7 @@ impl From<registry::Fault> for Fault {
                 Self { about: Some((kind.plural, name)), ..of(StatusCode::CONFLICT, "Conflict") }
             }
             From::Invalid { kind, name, causes } => {
-                Self { about: Some((kind.plural, name)), causes, ..of(StatusCode::UNPROCESSABLE_ENTITY, "Invalid") }
+                Self { about: Some((kind.name, name)), causes, ..of(StatusCode::UNPROCESSABLE_ENTITY, "Invalid") }
             }
             From::BadRequest(_) => of(StatusCode::BAD_REQUEST, "BadRequest"),
             From::ReadOnly { .. } => of(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),

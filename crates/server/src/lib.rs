@@ -5,6 +5,7 @@ mod access;
 mod answer;
 mod app;
 mod argo;
+mod basic;
 mod call;
 mod config;
 mod error;

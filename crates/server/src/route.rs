@@ -13,6 +13,7 @@ use axum::{
 use crate::{
     answer::{self, Answer},
     app::App,
+    basic,
     call::{Call, Params},
     fault::Fault,
 };
@@ -118,7 +119,8 @@ pub(crate) fn router(app: &App) -> Router {
     )
 }
 
-async fn serve(app: App, route: Route, params: Params, request: Request) -> Answer {
+async fn serve(app: App, route: Route, params: Params, mut request: Request) -> Answer {
+    basic::as_bearer(request.headers_mut());
     let face = route.face;
     let outcome = match app.access.check(request.headers(), route.need) {
         Ok(caller) => (route.handler)(Call::new(app, caller, params, request)).await,

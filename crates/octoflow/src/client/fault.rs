@@ -22,7 +22,9 @@ pub(super) fn failure(status: u16, body: &[u8], url: &str) -> Failure {
         [] => list(&told["causes"]),
         causes => causes,
     };
-    let exit = exit(status, !causes.is_empty());
+    // What cannot be done as things stand is a conflict, in whatever words it is told.
+    let refused = told["code"] == 9 || text(told, "reason") == "FailedPrecondition";
+    let exit = if refused { Exit::Conflict } else { exit(status, !causes.is_empty()) };
     if !causes.is_empty() {
         let mut shown = String::from("the server does not accept it:");
         for cause in causes {
@@ -103,6 +105,7 @@ mod tests {
         assert_eq!(told(404, r#"{"code":5,"message":"not there"}"#), (Exit::NotFound, "not there".to_owned()));
         assert_eq!(told(409, r#"{"error":{"message":"taken","causes":[]}}"#), (Exit::Conflict, "taken".to_owned()));
         assert_eq!(told(502, "<html>"), (Exit::House, "the server at http://x answers with status 502".to_owned()));
+        assert_eq!(told(400, r#"{"code":9,"message":"over"}"#), (Exit::Conflict, "over".to_owned()));
         assert_eq!(told(401, "{}").0, Exit::Denied);
         assert_eq!(told(400, r#"{"message":"m"}"#).0, Exit::Usage);
     }
