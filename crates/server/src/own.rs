@@ -1,6 +1,7 @@
 //! Our own routes: whether the server lives, and what it is.
 
 mod lines;
+mod retry;
 mod runs;
 
 use octoflow_control::registry::Registry;
@@ -20,6 +21,7 @@ pub(crate) fn routes() -> Table {
     table.get("/version", Need::Nothing, version);
     runs::add_to(&mut table);
     lines::add_to(&mut table);
+    retry::add_to(&mut table);
     table
 }
 
