@@ -160,11 +160,9 @@ pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
         Command::Version(args) => version::version(&args, &context),
         Command::Kubeconfig(args) => kubeconfig::kubeconfig(&args, &context),
         Command::Doctor(args) => doctor::doctor(&args, &context),
-        Command::Completion(_)
-        | Command::Lint(_)
-        | Command::Schema(_)
-        | Command::Test(_)
-        | Command::Config(_) => unreachable!("these need no data directory and are done above"),
+        Command::Completion(_) | Command::Lint(_) | Command::Schema(_) | Command::Test(_) | Command::Config(_) => {
+            unreachable!("these need no data directory and are done above")
+        }
     }
 }
 

@@ -50,6 +50,15 @@ pub(crate) struct LogQuery {
     pub follow: bool,
 }
 
+/// A run that is over takes no commands.
+fn still_open(row: &RunRow, request: &Request) -> Result<()> {
+    if row.archived {
+        let text = format!("cannot {} run `{}`: it is over ({})", request.verb(), row.name, row.phase);
+        return Err(Failure::conflict(text).into());
+    }
+    Ok(())
+}
+
 pub(crate) trait Source {
     /// Newest first, at most `limit`; whether there are more.
     fn list(&self, filter: &Filter, limit: usize) -> Result<(Vec<RunRow>, bool)>;

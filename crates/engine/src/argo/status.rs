@@ -22,8 +22,19 @@ pub fn object(run: &Run) -> Value {
     let state = &run.state;
     let metadata = object["metadata"].as_object_mut().map(std::mem::take).unwrap_or_default();
     object["metadata"] = completed(metadata, state);
+    if !state.finished() {
+        held(&mut object["spec"], state.suspended);
+    }
     object["status"] = status(run);
     object
+}
+
+/// Whether a run is held is said where whoever holds it would write it.
+fn held(spec: &mut Value, suspended: bool) {
+    let said = spec.get("suspend").is_some_and(|said| !said.is_null());
+    if let Some(spec) = spec.as_object_mut().filter(|_| said || suspended) {
+        spec.insert("suspend".to_owned(), Value::Bool(suspended));
+    }
 }
 
 /// The same, written node by node, for runs that are too large to be held twice.

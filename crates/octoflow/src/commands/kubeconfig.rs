@@ -13,7 +13,8 @@ pub(crate) fn kubeconfig(args: &Kubeconfig, context: &Context) -> Result<Exit> {
     let endpoint = context.endpoint()?;
     let (scheme, host) = endpoint.url.split_once("://").unwrap_or(("http", &endpoint.url));
     if host.is_empty() || host.contains(['@', '/', '?', '#', ' ']) {
-        let text = format!("`{}` is no address kubectl can use; write http://HOST:PORT or https://HOST:PORT", endpoint.url);
+        let text =
+            format!("`{}` is no address kubectl can use; write http://HOST:PORT or https://HOST:PORT", endpoint.url);
         return Err(Failure::usage(text).into());
     }
     let token = endpoint.token.as_deref().unwrap_or_default();

@@ -13,7 +13,7 @@ use crate::{
         json::objects,
         table::{Cell, Table},
     },
-    workflow::{list, text},
+    workflow::{Workflow, list, text},
 };
 
 pub(crate) fn retry(args: &Retry, context: &Context) -> Result<Exit> {
@@ -33,7 +33,9 @@ pub(crate) fn retry(args: &Retry, context: &Context) -> Result<Exit> {
         None => steer::each(&args.target, &*source, context, act)?,
     };
     if args.dry_run {
-        done.iter().try_for_each(|(row, plan)| tell(row, plan, args, context))?;
+        for (row, plan) in &done {
+            tell(row, plan, &source.object(row)?, args, context)?;
+        }
         return Ok(exit);
     }
     let made: Vec<Value> = done.into_iter().map(|(_, object)| object).collect();
@@ -54,11 +56,11 @@ fn ask(client: &Client, row: &RunRow, args: &Retry) -> Result<Value> {
     client.post(&Address::of(&["api", "octoflow", "v1", "runs", &row.namespace, &row.name, "retry"]), &body)
 }
 
-fn tell(row: &RunRow, plan: &Value, args: &Retry, context: &Context) -> Result<()> {
+fn tell(row: &RunRow, plan: &Value, object: &Value, args: &Retry, context: &Context) -> Result<()> {
     if let Some(shown) = args.output.as_ref().and_then(|format| objects(format, std::slice::from_ref(plan), false)) {
         return Ok(context.output.data(&shown)?);
     }
-    let again = list(&plan["rerun"]);
+    let again = in_order(list(&plan["rerun"]), Workflow::new(object));
     let kept = list(&plan["reuse"]).len();
     let words = if kept == 1 { "1 result stays".to_owned() } else { format!("{kept} results stay") };
     context.output.line(&format!("workflow {}: {} to run again, {words}", row.name, counted(again.len())))?;
@@ -70,6 +72,19 @@ fn tell(row: &RunRow, plan: &Value, args: &Retry, context: &Context) -> Result<(
         table.push(vec![Cell::new(text(one, "display")), Cell::new(text(one, "why"))]);
     }
     Ok(context.output.data(&table.render(context.output.paint()))?)
+}
+
+/// As they ended before; what never had its turn comes last.
+fn in_order<'a>(again: &'a [Value], workflow: Workflow<'_>) -> Vec<&'a Value> {
+    let nodes = workflow.nodes();
+    let mut sorted: Vec<&Value> = again.iter().collect();
+    sorted.sort_by_key(|one| {
+        let name = text(one, "node");
+        let node = nodes.iter().find(|node| [node.name(), node.id()].contains(&name));
+        let had_turn = node.is_some_and(|node| !matches!(node.phase(), "Omitted" | "Skipped"));
+        (!had_turn, node.and_then(|node| node.finished()), name.to_owned())
+    });
+    sorted
 }
 
 fn counted(nodes: usize) -> String {

@@ -20,7 +20,7 @@ use octoflow_control::{
 use octoflow_store::{Filter, RunRow, Store};
 use serde_json::Value;
 
-use super::{LogQuery, Source, Waiting};
+use super::{LogQuery, Source, Waiting, still_open};
 use crate::{
     config,
     exit::Failure,
@@ -128,10 +128,7 @@ impl Source for Here {
     }
 
     fn steer(&self, row: &RunRow, request: &Request) -> Result<()> {
-        if row.archived {
-            let text = format!("cannot {} run `{}`: it is over ({})", request.verb(), row.name, row.phase);
-            return Err(Failure::conflict(text).into());
-        }
+        still_open(row, request)?;
         let message = Message { namespace: row.namespace.clone(), run: row.name.clone(), request: request.clone() };
         match remote::ask(&self.data_dir, &message)? {
             Some(Ok(())) => Ok(()),

@@ -1,6 +1,7 @@
 //! A server as a source: the same questions over HTTP. Streams that break off are taken up where they were.
 
 use std::{
+    cell::Cell,
     collections::{BTreeMap, BTreeSet, HashMap},
     ops::ControlFlow,
     thread,
@@ -13,7 +14,7 @@ use octoflow_model::{RunId, Time};
 use octoflow_store::{Filter, RunRow};
 use serde_json::{Value, json};
 
-use super::{LogQuery, Source, Waiting};
+use super::{LogQuery, Source, Waiting, still_open};
 use crate::{
     client::{Address, Client, Next, selector},
     exit::{self, Exit, Failure},
@@ -38,11 +39,13 @@ const PAGE: usize = 500;
 pub(crate) struct Server {
     client: Client,
     output: Output,
+    /// It has answered once, so it is worth waiting for.
+    was_there: Cell<bool>,
 }
 
 impl Server {
     pub(crate) fn new(client: Client, output: Output) -> Self {
-        Self { client, output }
+        Self { client, output, was_there: Cell::new(false) }
     }
 
     fn run(&self, row: &RunRow, more: &[&str]) -> Address {
@@ -67,6 +70,7 @@ impl Server {
             let patience = left.map_or(SILENCE, |left| left.min(SILENCE)).max(Duration::from_millis(10));
             match self.client.events(&address(again), patience) {
                 Ok(mut events) => {
+                    self.output.detail("the stream is open");
                     gone_since = None;
                     again = true;
                     while let Next::Event(event) = events.next() {
@@ -80,7 +84,7 @@ impl Server {
                     self.output.detail("the stream broke off; it is taken up again");
                 }
                 // A server that is being restarted comes back; the first time it must be there.
-                Err(error) if again && exit::of(&error) == Exit::House => {
+                Err(error) if self.was_there.get() && exit::of(&error) == Exit::House => {
                     let since = *gone_since.get_or_insert_with(Instant::now);
                     if since.elapsed() > RETURN {
                         return Err(error);
@@ -123,6 +127,7 @@ impl Source for Server {
 
     fn look_up(&self, namespace: &str, name: &str) -> Result<Option<RunRow>> {
         let found = self.client.find(&Address::of(&["api", "octoflow", "v1", "runs", namespace, name]))?;
+        self.was_there.set(true);
         Ok(found.as_ref().map(row_of))
     }
 
@@ -203,6 +208,7 @@ impl Source for Server {
     }
 
     fn steer(&self, row: &RunRow, request: &Request) -> Result<()> {
+        still_open(row, request)?;
         let (verb, body) = match request {
             Request::Stop { selector, message } => ("stop", json!({"nodeFieldSelector": selector, "message": message})),
             Request::Terminate => ("terminate", json!({})),

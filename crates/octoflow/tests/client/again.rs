@@ -35,7 +35,17 @@ fn what_failed_is_done_again_and_the_rest_is_kept() {
     let first = place.good(&["logs", "fragile", "first"]);
 
     let plan = place.good(&["retry", "fragile", "--dry-run"]);
-    shows(&plan, &["workflow fragile: 2 nodes to run again, 1 result stays\n", "NODE", "WHY", "second", "it ended Failed", "third"]);
+    shows(
+        &plan,
+        &[
+            "workflow fragile: 2 nodes to run again, 1 result stays\n",
+            "NODE",
+            "WHY",
+            "second",
+            "it ended Failed",
+            "third",
+        ],
+    );
     let plan = place.good(&["retry", "fragile", "--dry-run", "--from", "first"]);
     shows(&plan, &["3 nodes to run again, 0 results stay", "first", "it was chosen"]);
     shows(&place.ends(7, &["retry", "fragile", "--node", "nobody"]).err, &["nobody"]);
@@ -66,7 +76,10 @@ fn runs_are_submitted_once_more_and_found_by_their_uid() {
 
     let listed = place.good(&["archive", "list"]);
     assert!(listed.starts_with("NAME"), "{listed}");
-    assert_eq!(listed.lines().next().unwrap().split_whitespace().collect::<Vec<_>>(), ["NAME", "STATUS", "AGE", "DURATION", "UID"]);
+    assert_eq!(
+        listed.lines().next().unwrap().split_whitespace().collect::<Vec<_>>(),
+        ["NAME", "STATUS", "AGE", "DURATION", "UID"]
+    );
     shows(&listed, &["fragile ", "Failed", &uid]);
     shows(&place.good(&["archive", "get", &uid]), &["Name:                fragile", "✖ second"]);
     place.ends(3, &["archive", "get", "no-such-uid"]);

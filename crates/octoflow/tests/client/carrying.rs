@@ -22,7 +22,8 @@ fn runs_are_compared_exported_and_opened_elsewhere() {
     assert!(!text.contains("abc12345"), "{text}");
     // It needs neither the server nor a data directory.
     let opened = |words: &[&str]| {
-        let said: crate::place::Said = place.bare(&[&["open", "other.octoflow"], words].concat()).output().unwrap().into();
+        let said: crate::place::Said =
+            place.bare(&[&["open", "other.octoflow"], words].concat()).output().unwrap().into();
         assert_eq!(said.code, 0, "{said}");
         said.out
     };
@@ -39,6 +40,7 @@ fn runs_are_compared_exported_and_opened_elsewhere() {
 #[test]
 fn artifacts_are_copied_to_disk() {
     let place = Place::start();
+    let report = place.path("report.txt");
     let text = "apiVersion: argoproj.io/v1alpha1
 kind: Workflow
 metadata: {name: makes}
@@ -46,12 +48,12 @@ spec:
   entrypoint: main
   templates:
   - name: main
-    container: {image: busybox, command: [sh, -c], args: ['echo content > report.txt']}
+    container: {image: busybox, command: [sh, -c], args: ['echo content > REPORT']}
     outputs:
       artifacts:
-      - {name: report, path: report.txt, archive: {none: {}}}
+      - {name: report, path: REPORT, archive: {none: {}}}
 ";
-    let file = place.file("makes.yaml", text);
+    let file = place.file("makes.yaml", &text.replace("REPORT", report.to_str().unwrap()));
     place.good(&["submit", &file, "--wait"]);
     let copied = place.good(&["cp", "makes", "out"]);
     let path = copied.lines().next().unwrap();

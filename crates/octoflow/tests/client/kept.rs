@@ -31,7 +31,10 @@ fn templates_of_both_reaches_are_kept() {
         shows(&place.good(&[command, "get", "build"]), &["Name:                build", "who = you"]);
         assert_eq!(place.json(&[command, "get", "build"])["kind"], kind);
         shows(&place.ends(3, &[command, "get", "biuld"]).err, &["did you mean `build`?"]);
-        shows(&place.good(&[command, "list", "-l", "team=x"]), &["NAME", "AGE", "ENTRYPOINT", "TEMPLATES", "build", "main", "1"]);
+        shows(
+            &place.good(&[command, "list", "-l", "team=x"]),
+            &["NAME", "AGE", "ENTRYPOINT", "TEMPLATES", "build", "main", "1"],
+        );
         assert_eq!(place.good(&[command, "list", "-o", "name"]), "build\n");
         let from = format!("{}/build", kind.to_lowercase());
         shows(&place.good(&["submit", "--from", &from, "--log"]), &["you\n"]);

@@ -5,7 +5,7 @@ use crate::place::{Place, asking, one_step, shows};
 #[test]
 fn runs_of_a_server_look_as_runs_of_this_machine_do() {
     let place = Place::start();
-    let file = place.file("two.yaml", &one_step("two", "echo one; echo two >&2; printf 'a\\377b\\n'; echo last"));
+    let file = place.file("two.yaml", &one_step("two", "echo one; printf 'a\\377b\\n'; echo last"));
     place.good(&["submit", &file, "--wait"]);
     place.good(&["submit", &file, "--name", "other", "--wait"]);
     let asks = place.file("asks.yaml", &asking("asks"));
@@ -26,7 +26,7 @@ fn runs_of_a_server_look_as_runs_of_this_machine_do() {
     place.ends(3, &["describe", "nobody"]);
 
     let whole = place.command(&["logs", "two"]).output().unwrap().stdout;
-    assert_eq!(whole, b"two: one\ntwo: two\ntwo: a\xffb\ntwo: last\n");
+    assert_eq!(whole, b"two: one\ntwo: a\xffb\ntwo: last\n");
     assert_eq!(place.good(&["logs", "two", "--no-prefix", "--tail", "1"]), "last\n");
     assert_eq!(place.good(&["logs", "two", "two", "--no-prefix", "--grep", "^o"]), "one\n");
     assert_eq!(place.good(&["logs", "two", "--no-prefix", "--since", "1h", "-c", "main", "--tail", "1"]), "last\n");
@@ -34,8 +34,10 @@ fn runs_of_a_server_look_as_runs_of_this_machine_do() {
     place.ends(3, &["logs", "two", "-c", "side"]);
     place.ends(3, &["logs", "two", "nothing"]);
     place.ends(2, &["logs", "two", "--grep", "("]);
-    let raw = place.command(&["logs", "two", "-o", "raw"]).output().unwrap();
-    assert_eq!((raw.stdout.as_slice(), raw.stderr.as_slice()), (&b"one\na\xffb\nlast\n"[..], &b"two\n"[..]));
+    let both = place.file("both.yaml", &one_step("both", "echo out; printf 'a\\377b'; echo err >&2"));
+    place.good(&["submit", &both, "--wait"]);
+    let raw = place.command(&["logs", "both", "-o", "raw"]).output().unwrap();
+    assert_eq!((raw.stdout.as_slice(), raw.stderr.as_slice()), (&b"out\na\xffb"[..], &b"err\n"[..]));
 
     shows(&place.good(&["explain", "asks"]), &["workflow asks is Running (Suspended)", "ask "]);
     shows(&place.good(&["explain", "two", "two"]), &["Succeeded", "ended well"]);
@@ -45,6 +47,6 @@ fn runs_of_a_server_look_as_runs_of_this_machine_do() {
     assert_eq!(place.good(&["delete", "--completed", "--dry-run", "-l", "app=two"]).lines().count(), 2);
     shows(&place.ends(3, &["delete", "two", "nobody"]).out, &["Workflow 'two' deleted"]);
     place.good(&["delete", "--force", "asks"]);
-    assert_eq!(place.good(&["delete", "--all"]), "Workflow 'other' deleted\n");
+    assert_eq!(place.good(&["delete", "--all"]), "Workflow 'both' deleted\nWorkflow 'other' deleted\n");
     assert_eq!(place.good(&["list"]), "No workflows found\n");
 }

@@ -44,7 +44,9 @@ fn the_server_comes_from_the_flag_the_environment_or_the_settings() {
 fn what_needs_a_server_says_how_to_get_one() {
     let place = Place::start();
     let file = place.file("w.yaml", &crate::place::one_step("w", "true"));
-    for words in [&["submit", &file][..], &["retry", "x"], &["resubmit", "x"], &["template", "list"], &["archive", "list"]] {
+    for words in
+        [&["submit", &file][..], &["retry", "x"], &["resubmit", "x"], &["template", "list"], &["archive", "list"]]
+    {
         let mut command = place.bare(words);
         // Nobody listens where a server would be by default, or if somebody does it is not ours to ask.
         command.env("OCTOFLOW_SERVER", "http://127.0.0.1:1");

@@ -38,7 +38,10 @@ fn nodes_that_wait_are_given_what_they_wait_for() {
     place.ends(2, &[&["node", "set", "asks"][..], &chosen].concat());
     let nobody = ["node", "set", "asks", "--node-field-selector", "displayName=nobody", "-p", "word=x"];
     place.ends(7, &nobody);
-    assert_eq!(place.good(&[&["node", "set", "asks", "-p", "word=yes"][..], &chosen].concat()), "workflow asks values set\n");
+    assert_eq!(
+        place.good(&[&["node", "set", "asks", "-p", "word=yes"][..], &chosen].concat()),
+        "workflow asks values set\n"
+    );
     place.good(&[&["resume", "asks"][..], &chosen].concat());
     place.good(&["wait", "asks"]);
     assert_eq!(place.good(&["logs", "asks", "tell", "--no-prefix"]), "the word is yes\n");
