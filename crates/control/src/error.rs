@@ -18,6 +18,13 @@ pub enum Error {
     #[error("a workflow named `{name}` exists already in namespace `{namespace}`")]
     NameTaken { namespace: String, name: String },
 
+    #[error("the idempotency key `{key}` was used for something else; send another key for another request")]
+    KeyTaken { key: String },
+
+    /// Not a failure: what was asked for was made before.
+    #[error("this was made before, as run {run}")]
+    Made { run: RunId },
+
     #[error(transparent)]
     Refused(#[from] Refusal),
 
@@ -34,11 +41,11 @@ pub enum Error {
     #[error("{what} cannot be used: {why}")]
     Object { what: String, why: String },
 
-    #[error("a log could not be read")]
-    Log(#[from] octoflow_runtime::logs::Error),
-
     #[error("what the run wanted deleted could not be struck out")]
     Garbage(#[source] std::io::Error),
+
+    #[error(transparent)]
+    Log(#[from] octoflow_runtime::logs::Error),
 
     #[error("a thread could not be started")]
     Thread(#[source] std::io::Error),

@@ -3,13 +3,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use octoflow_model::{Revision, RunId};
+use octoflow_model::Revision;
 use octoflow_store::Reader;
 use serde_json::Value;
 
 use crate::{Error, House, house::Desk, steward::Steward};
 
 mod artifact;
+mod collect;
 mod fault;
 mod feed;
 mod fields;
@@ -17,11 +18,17 @@ mod history;
 mod kind;
 mod lint;
 mod list;
-mod run;
+mod logs;
+mod meta;
+mod namespace;
+mod podded;
+mod remove;
+pub(crate) mod run;
 mod schema;
 mod select;
 mod shelf;
 mod status;
+pub(crate) mod steer;
 mod view;
 mod watch;
 mod write;
@@ -33,6 +40,7 @@ pub use fields::{Unknown, idle, prune};
 pub use history::{History, NameTest, Wanted};
 pub use kind::{KINDS, Keeping, Kind, find, of_plural};
 pub use list::{ListOptions, Listing};
+pub use logs::{LOOK_AGAIN, LogBatch, LogBytes, LogChunk, LogLine, LogQuery, LogReader};
 pub use octoflow_engine::argo::resource::document;
 pub use octoflow_store::{Filter, MAX_PAGE, RunRow};
 pub use run::Named;
@@ -41,6 +49,7 @@ pub use select::{FieldSelector, LabelSelector, Selection};
 pub use watch::{Change, Event, Watch};
 pub use write::{DeleteOptions, Deleted, Propagation, WriteOptions};
 
+use collect::Collector;
 use feed::Feed;
 
 /// A handle to everything that is kept and runs here. Clones share it.
@@ -55,6 +64,8 @@ struct Inner {
     readers: Mutex<Vec<Reader>>,
     /// Who does what falls due, once somebody asked for it.
     steward: Mutex<Option<Steward>>,
+    /// Who brings deletions to their end.
+    collector: Collector,
 }
 
 /// Idle connections beyond this many are closed.
@@ -67,7 +78,10 @@ impl Registry {
         let ears = feed.clone();
         store.observe(Arc::new(move |notes| ears.publish(notes)));
         let desk = house.desk().clone();
-        Ok(Self(Arc::new(Inner { house, desk, feed, readers: Mutex::new(Vec::new()), steward: Mutex::new(None) })))
+        let (readers, steward, collector) = (Mutex::default(), Mutex::new(None), Collector::new());
+        let registry = Self(Arc::new(Inner { house, desk, feed, readers, steward, collector }));
+        registry.0.collector.start(&registry)?;
+        Ok(registry)
     }
 
     pub fn house(&self) -> &House {
@@ -93,6 +107,7 @@ impl Registry {
                 Some(row) => Some(self.run_object(&row)?),
                 None => None,
             },
+            Keeping::Shelf if kind.name == "Namespace" => self.namespace(kind, name)?,
             Keeping::Shelf => self.shelved(kind, namespace, name)?.map(|kept| kept.object),
             Keeping::View => self.view(kind, namespace, name)?,
         };
@@ -104,15 +119,11 @@ impl Registry {
         self.read(|reader| Ok(reader.revision()?))
     }
 
-    /// Whether decisions are still made and the disk is still read.
-    pub fn probe(&self) -> Result<(), Fault> {
-        self.0.desk.object_at_work(RunId(0))?;
-        self.revision().map(drop)
-    }
-
     /// Everything unfinished goes on where it was. What cannot be read is left alone and told.
     pub fn take_up_all(&self) -> Result<Vec<String>, Error> {
-        self.0.desk.take_up_all()
+        let notices = self.0.desk.take_up_all()?;
+        self.collect();
+        Ok(notices)
     }
 
     /// Everything decided is on disk when this returns; running tasks can be taken up again.
@@ -121,6 +132,7 @@ impl Registry {
         if let Some(steward) = steward {
             steward.finish();
         }
+        self.0.collector.finish();
         self.0.readers.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.0.house.close()
     }

@@ -4,6 +4,8 @@
 mod client;
 mod format;
 mod kept;
+mod kubeconfig;
+mod server;
 mod wishes;
 
 use std::{path::PathBuf, time::Duration};
@@ -18,6 +20,9 @@ use format::{
 };
 pub(crate) use kept::*;
 pub(crate) use wishes::{Naming, Wished};
+
+pub(crate) use kubeconfig::Kubeconfig;
+pub(crate) use server::Server;
 
 use crate::{selector::Fields, span};
 
@@ -178,22 +183,6 @@ pub(crate) struct Run {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Server {
-    /// Where to listen
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:2746")]
-    pub listen: std::net::SocketAddr,
-    /// Where the steps run
-    #[arg(long, value_enum, default_value_t = Runtime::Process)]
-    pub runtime: Runtime,
-    /// How many steps may run at the same time [default: as many as the machine's cores allow]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub parallelism: Option<u32>,
-    /// How steps are kept apart: `overlay` gives each its own view of the file system
-    #[arg(long, value_enum, default_value_t = Isolation::Overlay)]
-    pub isolation: Isolation,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct Lint {
     /// What to check; `-` is standard input, a directory means the .yaml, .yml and .json files in it and below
     #[arg(value_name = "FILE|DIR|-", required = true)]
@@ -288,12 +277,6 @@ pub(crate) struct Schema {
     /// The kind, such as Workflow
     #[arg(ignore_case = true, value_parser = PossibleValuesParser::new(KINDS.iter().map(|kind| kind.name).chain([crate::logic::KIND])))]
     pub kind: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Kubeconfig {
-    #[command(flatten)]
-    pub namespace: Namespace,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -71,12 +71,12 @@ pub(crate) trait Source {
 
     fn waiting(&self, row: &RunRow) -> Result<Vec<Waiting>>;
 
-    /// Lines with the id of their node. The answer is which containers wrote something.
+    /// Lines with the id of their node and their number in it. The answer is which containers wrote something.
     fn lines(
         &self,
         row: &RunRow,
         query: &LogQuery,
-        hear: &mut dyn FnMut(&str, &Line) -> Result<()>,
+        hear: &mut dyn FnMut(&str, u64, &Line) -> Result<()>,
     ) -> Result<BTreeSet<String>>;
 
     /// What one node wrote, byte by byte.

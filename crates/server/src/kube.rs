@@ -13,6 +13,7 @@ mod delete;
 mod discovery;
 mod form;
 mod list;
+mod log;
 mod openapi;
 mod options;
 mod patch;
@@ -83,6 +84,9 @@ fn add(table: &mut Table, kind: &'static Kind) {
     table.get(&one, read, move |call| list::one(call, kind));
     if has_status(kind) {
         table.get(format!("{one}/status"), read, move |call| list::one(call, kind));
+    }
+    if kind.name == "Pod" {
+        table.get(format!("{one}/log"), read, move |call| log::log(call, kind));
     }
     let can = |verb| verbs(kind).contains(&verb);
     if can("create") {

@@ -13,10 +13,12 @@ use crate::{
     row::{signed, unsigned},
 };
 
+mod access;
 mod facts;
 mod objects;
 mod runs;
 mod ticks;
+mod ties;
 
 pub(crate) struct Journal {
     conn: Connection,
@@ -162,7 +164,14 @@ impl Journal {
             Change::PutObject { kind, namespace, name, uid, body } => {
                 objects::put(&self.conn, revision, (kind, namespace, name), uid, body)
             }
-            Change::DeleteObject { kind, namespace, name } => objects::delete(&self.conn, (kind, namespace, name)),
+            Change::DeleteObject { kind, namespace, name } => {
+                ties::cut(&self.conn, (kind, namespace, name))?;
+                objects::delete(&self.conn, (kind, namespace, name))
+            }
+            Change::ExpectRun { run, revision } => ties::expect_run(&self.conn, *run, *revision),
+            Change::Tie { kind, namespace, name, owners, leaving } => {
+                ties::put(&self.conn, (kind, namespace, name), owners, *leaving)
+            }
             Change::Expect { kind, namespace, name, revision } => {
                 objects::expect(&self.conn, (kind, namespace, name), *revision)
             }
@@ -208,11 +217,17 @@ impl Journal {
             Change::DropTicks { uid } => ticks::drop_all(&self.conn, uid),
             Change::Expire { run, due } => ticks::expire(&self.conn, *run, *due),
             Change::DeleteRun { run } => {
+                ties::cut_run(&self.conn, *run)?;
                 runs.delete(*run)?;
                 ticks::expire(&self.conn, *run, None)?;
                 self.tails.remove(run);
                 facts.drop_run(&self.conn, *run)
             }
+            Change::Claim { claim, now } => access::claim(&self.conn, claim, *now),
+            Change::PutToken(token) => access::put_token(&self.conn, token),
+            Change::DeleteToken { id } => access::delete_token(&self.conn, id),
+            Change::PutPassword(password) => access::put_password(&self.conn, password),
+            Change::Mark { name, at } => access::mark(&self.conn, name, *at),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use octoflow_model::{Revision, RunId, Time};
 
-use crate::{Archive, RunRow, RunUpdate, Tick};
+use crate::{Archive, Claim, Password, RunRow, RunUpdate, Tick, Token};
 
 /// Changes that become durable together, applied in order.
 #[derive(Debug, Default)]
@@ -34,6 +34,20 @@ pub enum Change {
         namespace: String,
         name: String,
         revision: Option<Revision>,
+    },
+    /// Refused unless the run's row is just as it was at this revision.
+    ExpectRun {
+        run: RunId,
+        revision: Revision,
+    },
+    /// The object or run of that name belongs to whoever has these uids, and is or is not on its way out. Replaces what
+    /// was said before; forgotten with the object or the run.
+    Tie {
+        kind: String,
+        namespace: String,
+        name: String,
+        owners: Vec<String>,
+        leaving: bool,
     },
     /// Refused when the id is taken, or the name within namespace and kind.
     NewRun(Box<RunRow>),
@@ -81,6 +95,22 @@ pub enum Change {
     DeleteRun {
         run: RunId,
     },
+    /// Remembers what was made for a key; what has expired by `now` is forgotten.
+    Claim {
+        claim: Box<Claim>,
+        now: Time,
+    },
+    /// Creates the token or replaces the one with its id.
+    PutToken(Box<Token>),
+    /// Deleting what is not there is no error.
+    DeleteToken {
+        id: String,
+    },
+    PutPassword(Box<Password>),
+    Mark {
+        name: String,
+        at: Time,
+    },
 }
 
 impl Batch {
@@ -100,13 +130,20 @@ impl Batch {
             Change::PutObject { .. }
             | Change::DeleteObject { .. }
             | Change::Expect { .. }
+            | Change::ExpectRun { .. }
+            | Change::Tie { .. }
             | Change::Tick(_)
             | Change::DropTicks { .. }
             | Change::Expire { .. }
             | Change::UpdateRun { .. }
             | Change::Finish { .. }
             | Change::Rewrite { .. }
-            | Change::DeleteRun { .. } => {}
+            | Change::DeleteRun { .. }
+            | Change::Claim { .. }
+            | Change::PutToken(_)
+            | Change::DeleteToken { .. }
+            | Change::PutPassword(_)
+            | Change::Mark { .. } => {}
         }
         self.bytes += change.weight();
         self.changes.push(change);
@@ -145,9 +182,19 @@ impl Change {
             Self::AppendFacts { lines, .. } => lines.len(),
             Self::Finish { archive, .. } | Self::Rewrite { archive, .. } => archive.packed.len(),
             Self::NewRun(row) | Self::ReplaceRun { row, .. } => row.parameters.len() + row.message.len(),
+            Self::Tie { owners, .. } => owners.iter().map(String::len).sum(),
+            Self::DeleteObject { .. }
+            | Self::Expect { .. }
+            | Self::ExpectRun { .. }
+            | Self::UpdateRun { .. }
+            | Self::DeleteRun { .. } => 0,
             Self::Tick(tick) => tick.outcome.len(),
             Self::DropTicks { .. } | Self::Expire { .. } => 0,
-            Self::DeleteObject { .. } | Self::Expect { .. } | Self::UpdateRun { .. } | Self::DeleteRun { .. } => 0,
+            Self::Claim { .. }
+            | Self::PutToken(_)
+            | Self::DeleteToken { .. }
+            | Self::PutPassword(_)
+            | Self::Mark { .. } => 0,
         };
         payload + 256
     }

@@ -7,13 +7,13 @@ use std::sync::{
 };
 
 use octoflow_engine::{Command, engine::Keyed};
-use octoflow_model::{Fact, RunId, fact::Submission, meta::DEFAULT_NAMESPACE};
+use octoflow_model::{AttemptId, Fact, RunId, fact::Submission, mark::Ties, meta::DEFAULT_NAMESPACE};
 use octoflow_store::{Batch, Change, Filter, Page, RunRow, Store};
 use serde_json::Value;
 
-use super::{Bell, Message, Submit, Watcher};
+use super::{Bell, Message, Submit, Terms, Watcher};
 use crate::{
-    Error, clock, keyed, known,
+    Claim, Error, clock, keyed, known,
     objects::{Errand, Key},
     read, registry,
 };
@@ -60,6 +60,14 @@ impl Desk {
             uid,
             body: object.to_string().into_bytes(),
         });
+        let ties = Ties::of(&object["metadata"]);
+        batch.push(Change::Tie {
+            kind: kind.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            owners: ties.owner_uids(),
+            leaving: ties.deleted.is_some(),
+        });
         self.store.commit_wait(batch)?;
         if let Some(parsed) = keyed {
             self.ask(|reply| Message::Keyed { object: Box::new(parsed), reply })?;
@@ -69,7 +77,11 @@ impl Desk {
     }
 
     pub(crate) fn delete_object(&self, key: &Key) -> Result<(), Error> {
-        let mut batch = Batch::new();
+        self.delete_object_with(key, Batch::new())
+    }
+
+    /// Deletes the object after what is in the batch; if that is refused, it stays.
+    pub(crate) fn delete_object_with(&self, key: &Key, mut batch: Batch) -> Result<(), Error> {
         batch.push(Change::DeleteObject {
             kind: key.kind.clone(),
             namespace: key.namespace.clone(),
@@ -114,6 +126,7 @@ impl Desk {
         watcher: Option<Sender<Vec<Fact>>>,
         beside: impl FnOnce(RunId) -> Vec<Change>,
     ) -> Result<RunId, Error> {
+        let claim = submit.claim;
         let namespace = if submit.namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { submit.namespace };
         let known = known::known(&self.store, &namespace, &submit.manifest, self.host.as_deref())?;
         let submission = Submission {
@@ -127,7 +140,7 @@ impl Desk {
             parent,
             before: None,
         };
-        self.hand_in(submission, None, watcher, beside)
+        self.hand_in(submission, None, claim, watcher, beside)
     }
 
     /// Hands a submission to the pump, and with it the run whose place it takes.
@@ -135,6 +148,7 @@ impl Desk {
         &self,
         submission: Submission,
         replaces: Option<RunId>,
+        claim: Option<Claim>,
         watcher: Option<Sender<Vec<Fact>>>,
         beside: impl FnOnce(RunId) -> Vec<Change>,
     ) -> Result<RunId, Error> {
@@ -144,9 +158,11 @@ impl Desk {
             RunId(*next - 1)
         };
         let watcher = watcher.map(Watcher::Facts);
-        let (submission, beside) = (Box::new(submission), beside(run));
-        self.ask(|reply| Message::Submit { run, submission, replaces, beside, watcher, reply })?;
-        Ok(run)
+        let terms = Terms { claim, replaces, beside: beside(run) };
+        match self.ask(|reply| Message::Submit { run, submission: Box::new(submission), terms, watcher, reply }) {
+            Err(Error::Made { run }) => Ok(run),
+            entered => entered.map(|()| run),
+        }
     }
 
     pub(crate) fn take_up(&self, run: RunId) -> Result<Receiver<Vec<Fact>>, Error> {
@@ -208,6 +224,14 @@ impl Desk {
         match self.object_at_work(run)? {
             Some(object) => Ok(object),
             None => read::object(&self.store.reader()?, run),
+        }
+    }
+
+    /// Which attempt's log belongs to which node, by node id.
+    pub(crate) fn attempts(&self, run: RunId) -> Result<Vec<(String, AttemptId)>, Error> {
+        match self.ask(|reply| Message::Tasks { run, reply })? {
+            Some(attempts) => Ok(attempts),
+            None => read::attempts(&self.store.reader()?, run),
         }
     }
 

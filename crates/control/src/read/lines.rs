@@ -2,19 +2,22 @@
 //! Which nodes have logs is read from the run; what a line looks like is the listener's business.
 
 use std::{
-    collections::{BTreeSet, HashMap, VecDeque},
+    collections::{BTreeSet, HashMap},
     ops::ControlFlow,
     time::{Duration, Instant},
 };
 
 use octoflow_model::{AttemptId, RunId, Time};
-use octoflow_runtime::logs::lines::{Merged, Source};
-pub use octoflow_runtime::logs::{Frame, Logs, Stream, lines::Line};
+pub use octoflow_runtime::logs::{Frame, Logs, Stream};
 use octoflow_store::Reader;
 use regex::bytes::{Regex, RegexBuilder};
 use serde_json::Value;
 
-use crate::Error;
+pub use crate::lines::Line;
+use crate::{
+    Error,
+    lines::{Merged, Source},
+};
 
 /// What a task's own container is called.
 pub const MAIN: &str = "main";
@@ -40,8 +43,9 @@ pub struct Wanted {
 pub trait Listener {
     /// Whether it wants this line; those it does not want do not count.
     fn wants(&mut self, line: &Line) -> bool;
-    /// A line of a node, by its id.
-    fn hear(&mut self, node: &str, line: &Line) -> ControlFlow<()>;
+    /// A line of a node, by its id, and which of its lines it is, from 0: the same line has the same number however often
+    /// a log is read.
+    fn hear(&mut self, node: &str, number: u64, line: &Line) -> ControlFlow<()>;
     /// Nothing is new. It waits a moment, or leaves.
     fn pause(&mut self) -> ControlFlow<()>;
 }
@@ -102,13 +106,14 @@ pub fn lines(
     if let Some(tail) = wanted.tail {
         let mut kept = Vec::new();
         for (number, step) in steps.iter().enumerate() {
-            let mut lines = Source::open(number, logs, step.attempt).finish()?;
-            lines.retain(|line| listener.wants(line));
-            kept.extend(last(lines, tail));
+            let lines = Source::open(number, logs, step.attempt).finish()?.into_iter().zip(0..);
+            let mut lines: Vec<(Line, u64)> = lines.filter(|(line, _)| listener.wants(line)).collect();
+            cut(&mut lines, Some(tail));
+            kept.extend(lines);
         }
-        kept.sort_by_key(|line| line.at);
-        for line in &kept {
-            if listener.hear(&steps[line.source].id, line).is_break() {
+        kept.sort_by_key(|(line, _)| line.at);
+        for (line, number) in &kept {
+            if listener.hear(&steps[line.source].id, *number, line).is_break() {
                 return Ok(());
             }
         }
@@ -116,8 +121,11 @@ pub fn lines(
     }
     let sources: Vec<(Time, AttemptId)> = steps.iter().map(|step| (step.began, step.attempt)).collect();
     let mut merged = Merged::new(logs, &sources);
+    let mut counts = vec![0_u64; steps.len()];
     while let Some(line) = merged.next_line()? {
-        if listener.wants(&line) && listener.hear(&steps[line.source].id, &line).is_break() {
+        let number = counts[line.source];
+        counts[line.source] += 1;
+        if listener.wants(&line) && listener.hear(&steps[line.source].id, number, &line).is_break() {
             break;
         }
     }
@@ -151,7 +159,7 @@ pub fn frames(
 
 /// Goes on until the run is over and everything it wrote has been told.
 fn follow(reader: &Reader, logs: &Logs, run: RunId, wanted: &Wanted, listener: &mut dyn Listener) -> Result<(), Error> {
-    let mut sources: HashMap<usize, Source> = HashMap::new();
+    let mut sources: HashMap<usize, (Source, u64)> = HashMap::new();
     let mut known: Vec<Step> = Vec::new();
     let mut seen = None;
     let mut next_look = Instant::now();
@@ -164,7 +172,7 @@ fn follow(reader: &Reader, logs: &Logs, run: RunId, wanted: &Wanted, listener: &
             let begin = Instant::now();
             for step in steps(reader, run, wanted)? {
                 if !known.iter().any(|old| old.attempt == step.attempt) {
-                    sources.insert(known.len(), Source::open(known.len(), logs, step.attempt));
+                    sources.insert(known.len(), (Source::open(known.len(), logs, step.attempt), 0));
                     known.push(step);
                 }
             }
@@ -172,22 +180,21 @@ fn follow(reader: &Reader, logs: &Logs, run: RunId, wanted: &Wanted, listener: &
             next_look = begin + begin.elapsed() * SHARE;
         }
         let mut news = Vec::new();
-        for (number, source) in &mut sources {
-            let mut lines = source.look()?;
-            lines.retain(|line| listener.wants(line));
+        for (source, count) in sources.values_mut() {
+            let lines = numbered(source.look()?, count);
+            let mut lines: Vec<(Line, u64)> = lines.filter(|(line, _)| listener.wants(line)).collect();
             cut(&mut lines, wanted.tail.filter(|_| first));
-            news.extend(lines.into_iter().map(|line| (*number, line)));
+            news.extend(lines);
         }
         if over {
-            for (number, source) in sources.drain() {
-                let rest = source.finish()?;
-                news.extend(rest.into_iter().filter(|line| listener.wants(line)).map(|line| (number, line)));
+            for (_, (source, mut count)) in sources.drain() {
+                news.extend(numbered(source.finish()?, &mut count).filter(|(line, _)| listener.wants(line)));
             }
         }
         first = false;
-        news.sort_by_key(|(number, line)| (line.at, *number, line.number));
-        for (number, line) in &news {
-            if listener.hear(&known[*number].id, line).is_break() {
+        news.sort_by_key(|(line, number)| (line.at, line.source, *number));
+        for (line, number) in &news {
+            if listener.hear(&known[line.source].id, *number, line).is_break() {
                 return Ok(());
             }
         }
@@ -197,16 +204,17 @@ fn follow(reader: &Reader, logs: &Logs, run: RunId, wanted: &Wanted, listener: &
     }
 }
 
-fn cut(lines: &mut Vec<Line>, tail: Option<usize>) {
+/// With the numbers that follow what was counted so far.
+fn numbered(lines: Vec<Line>, count: &mut u64) -> impl Iterator<Item = (Line, u64)> + use<> {
+    let first = *count;
+    *count += lines.len() as u64;
+    lines.into_iter().zip(first..)
+}
+
+fn cut(lines: &mut Vec<(Line, u64)>, tail: Option<usize>) {
     if let Some(tail) = tail {
         lines.drain(..lines.len().saturating_sub(tail));
     }
-}
-
-fn last(lines: Vec<Line>, count: usize) -> VecDeque<Line> {
-    let mut kept = VecDeque::from(lines);
-    kept.drain(..kept.len().saturating_sub(count));
-    kept
 }
 
 /// A run that was deleted meanwhile is over too.

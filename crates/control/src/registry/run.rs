@@ -5,8 +5,8 @@ use octoflow_model::{Revision, RunId};
 use octoflow_store::RunRow;
 use serde_json::{Value, json};
 
-use super::{Cause, Fault, Kind, Registry, WriteOptions, find};
-use crate::{Error, house::Submit, name_suffix, new_uid, objects::Around};
+use super::{Cause, Fault, Kind, Registry, WriteOptions, find, meta};
+use crate::{Claim, Error, house::Submit, name_suffix, new_uid, objects::Around};
 
 /// How often a drawn name that is taken is drawn again.
 const DRAWS: usize = 8;
@@ -75,7 +75,14 @@ impl Registry {
             let cause = Cause::required("metadata.name", "name or generateName is required");
             return Err(Fault::Invalid { kind, name: String::new(), causes: vec![cause] });
         }
+        let claim = options.claim.as_ref().filter(|_| !options.dry_run);
         for _ in 0..DRAWS {
+            // Asked first: what was made before has the name that was asked for.
+            if let Some(claim) = claim
+                && let Some(run) = self.read(|reader| Ok(claim.made(reader)?))?
+            {
+                return self.made(run, &claim.key);
+            }
             let name = match given {
                 "" => format!("{prefix}{}", name_suffix()?),
                 name => name.to_owned(),
@@ -87,10 +94,14 @@ impl Registry {
                 // What became of some other run is nothing this one begins with.
                 fields.remove("status");
             }
+            let wrong = meta::wrong(kind, &manifest);
+            if !wrong.is_empty() {
+                return Err(Fault::Invalid { kind, name, causes: wrong });
+            }
             let around = Around(self.desk().store.reader()?);
             let admitted = admit(&manifest, &around).map_err(|problems| Fault::problems(kind, &name, &problems))?;
             if self.row(kind, namespace, &name)?.is_some() {
-                if given.is_empty() {
+                if given.is_empty() || self.just_made(claim)? {
                     continue;
                 }
                 return Err(Fault::Exists { kind, name });
@@ -103,6 +114,7 @@ impl Registry {
                 name: name.clone(),
                 manifest: admitted.manifest().clone(),
                 stored: admitted.stored().clone(),
+                claim: claim.cloned(),
             };
             match self.desk().enter(submit, new_uid()?, None, None) {
                 Ok(run) => {
@@ -119,38 +131,18 @@ impl Registry {
         Err(Fault::Conflict { kind, name: prefix.to_owned(), why: "every name that was drawn is taken".to_owned() })
     }
 
-    /// Brings about the difference between two versions of a run's object.
-    pub(super) fn steer(&self, row: &RunRow, mut before: Value, mut after: Value) -> Result<(), Fault> {
-        let kind = workflow();
-        let mut wish = |field: &str| {
-            let take = |object: &mut Value| object["spec"].as_object_mut().and_then(|spec| spec.remove(field));
-            let (was, is) = (take(&mut before), take(&mut after));
-            (was != is).then_some(is.unwrap_or(Value::Null))
-        };
-        let (suspend, shutdown) = (wish("suspend"), wish("shutdown"));
-        let invalid = |field: &str, message: &str| Fault::Invalid {
-            kind,
-            name: row.name.clone(),
-            causes: vec![Cause::invalid(field, message)],
-        };
-        if before["spec"] != after["spec"] {
-            return Err(invalid(
-                "spec",
-                "of a workflow only spec.suspend and spec.shutdown can be changed; submit another one",
-            ));
-        }
-        if let Some(held) = suspend {
-            let resume = Command::Resume { selector: None, supplied: Default::default() };
-            let command = if held == Value::Bool(true) { Command::Suspend } else { resume };
-            self.desk().command(row.run, command)?;
-        }
-        match shutdown.as_ref().and_then(Value::as_str) {
-            Some("Stop") => self.desk().command(row.run, Command::Stop)?,
-            Some("Terminate") => self.desk().command(row.run, Command::Terminate)?,
-            Some(_) => return Err(invalid("spec.shutdown", "must be Stop or Terminate")),
-            None => {}
-        }
-        Ok(())
+    /// The one who asked at the same time with the same key was faster.
+    fn just_made(&self, claim: Option<&Claim>) -> Result<bool, Fault> {
+        claim.map_or(Ok(false), |claim| self.read(|reader| Ok(claim.made(reader)?.is_some())))
+    }
+
+    fn made(&self, run: RunId, key: &str) -> Result<Value, Fault> {
+        let row = self.read(|reader| Ok(reader.run(run)?))?.ok_or_else(|| Fault::Conflict {
+            kind: workflow(),
+            name: key.to_owned(),
+            why: "the workflow that was made for this idempotency key has been deleted".to_owned(),
+        })?;
+        self.run_object(&row)
     }
 
     /// Tells a run to do something.
@@ -159,6 +151,6 @@ impl Registry {
     }
 }
 
-fn workflow() -> &'static Kind {
+pub(crate) fn workflow() -> &'static Kind {
     find("Workflow").expect("the table has workflows")
 }

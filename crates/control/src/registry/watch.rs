@@ -7,7 +7,14 @@ use octoflow_model::Revision;
 use octoflow_store::{RunRow, What};
 use serde_json::{Value, json};
 
-use super::{Fault, Keeping, Kind, ListOptions, Registry, Selection, shelf::dress};
+use super::{
+    Fault, Keeping, Kind, ListOptions, Registry, Selection,
+    shelf::dress,
+    view::{Told, may_want},
+};
+
+/// So many open runs are looked at when somebody watches views from a revision on; others are told when they change.
+const RECALLED: usize = 200;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -32,6 +39,9 @@ pub struct Event {
     pub object: Value,
 }
 
+/// So many events are made at once.
+const SOME: usize = 200;
+
 /// One watch. It is asked for what is new; a bell (see [`Registry::on_change`]) tells when asking is worth it.
 pub struct Watch {
     registry: Registry,
@@ -42,6 +52,10 @@ pub struct Watch {
     /// The uids that were told and match the selection, when there is one: leaving it is told as an end.
     seen: HashSet<String>,
     backlog: Vec<Event>,
+    /// Where the rest of what was there begins, while it has not been told.
+    rest: Option<Option<String>>,
+    /// What was told of kinds nobody keeps.
+    told: Told,
 }
 
 impl Registry {
@@ -54,24 +68,24 @@ impl Registry {
     pub fn watch(&self, kind: &'static Kind, options: ListOptions, since: Option<Revision>) -> Result<Watch, Fault> {
         let ListOptions { namespace, selection, .. } = options;
         let (cursor, seen, backlog) = (Revision(0), HashSet::new(), Vec::new());
-        let mut watch = Watch { registry: self.clone(), kind, namespace, selection, cursor, seen, backlog };
+        let told = Told::default();
+        let registry = self.clone();
+        let mut watch = Watch { registry, kind, namespace, selection, cursor, seen, backlog, rest: None, told };
         match since {
             Some(since) => {
                 let since = since.min(self.0.feed.latest());
                 self.0.feed.since(since, |_| false).map_err(|_| Fault::Expired)?;
                 watch.cursor = since;
+                watch.recall(since)?;
+            }
+            None if kind.keeping == Keeping::View => {
+                watch.cursor = self.0.feed.latest();
+                watch.look_around()?;
             }
             None => {
                 // What happens between the two is told twice rather than not at all.
                 watch.cursor = self.0.feed.latest();
-                let options = ListOptions {
-                    namespace: watch.namespace.clone(),
-                    selection: watch.selection.clone(),
-                    ..ListOptions::default()
-                };
-                for object in self.list(kind, &options)?.items {
-                    watch.tell(Change::Added, object);
-                }
+                watch.rest = Some(None);
             }
         }
         Ok(watch)
@@ -86,13 +100,54 @@ impl Watch {
 
     /// What is new, in order; empty when nothing is.
     pub fn poll(&mut self) -> Result<Vec<Event>, Fault> {
+        let mut all = Vec::new();
+        loop {
+            let (events, more) = self.poll_some()?;
+            all.extend(events);
+            if !more {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Some of what is new, in order, and whether there is more already. However much there is, only this much of it is
+    /// held in memory.
+    pub fn poll_some(&mut self) -> Result<(Vec<Event>, bool), Fault> {
+        if let Some(after) = self.rest.take() {
+            let (namespace, selection) = (self.namespace.clone(), self.selection.clone());
+            let options = ListOptions { namespace, selection, limit: Some(SOME), after };
+            let listing = self.registry.list(self.kind, &options)?;
+            listing.items.into_iter().for_each(|object| self.tell(Change::Added, object));
+            self.rest = listing.next.map(Some);
+            // Even the last page may leave something to be told that happened meanwhile.
+            return Ok((std::mem::take(&mut self.backlog), true));
+        }
         let feed = self.registry.0.feed.clone();
         let (notes, latest) = feed.since(self.cursor, |what| concerns(self.kind, what)).map_err(|_| Fault::Expired)?;
         for note in notes {
+            // What was committed together is told together, or a watch that begins in between would miss some.
+            if self.backlog.len() >= SOME && note.revision > self.cursor {
+                return Ok((std::mem::take(&mut self.backlog), true));
+            }
             self.take(note.what, note.revision)?;
+            self.cursor = note.revision;
         }
         self.cursor = latest;
-        Ok(std::mem::take(&mut self.backlog))
+        Ok((std::mem::take(&mut self.backlog), false))
+    }
+
+    /// Nothing that this watch is about has happened. It costs no look at the disk.
+    pub fn is_quiet(&mut self) -> bool {
+        if self.rest.is_some() || !self.backlog.is_empty() {
+            return false;
+        }
+        match self.registry.0.feed.since(self.cursor, |what| concerns(self.kind, what)) {
+            Ok((notes, latest)) if notes.is_empty() => {
+                self.cursor = latest;
+                true
+            }
+            Ok(_) | Err(_) => false,
+        }
     }
 
     fn take(&mut self, what: What, revision: Revision) -> Result<(), Fault> {
@@ -110,8 +165,13 @@ impl Watch {
                 last["metadata"]["resourceVersion"] = json!(revision.to_string());
                 self.tell(Change::Deleted, last);
             }
+            What::NewRun { run, .. } | What::Run(run) if self.kind.keeping == Keeping::View => self.look_at(run)?,
             What::NewRun { run, .. } => self.run(run, Change::Added)?,
             What::Run(run) => self.run(run, Change::Modified)?,
+            What::DeletedRun(row) if self.kind.keeping == Keeping::View => {
+                let gone = self.told.gone(row.run, self.kind.name, &row.namespace, &revision.to_string());
+                gone.into_iter().for_each(|event| self.tell(event.change, event.object));
+            }
             What::DeletedRun(row) if self.in_scope(&row.namespace) => {
                 let last = remains(self.kind, &row, revision);
                 self.tell(Change::Deleted, last);
@@ -131,6 +191,59 @@ impl Watch {
             Ok(object) => self.tell(change, object),
             Err(Fault::NotFound { .. }) => {}
             Err(fault) => return Err(fault),
+        }
+        Ok(())
+    }
+
+    /// Tells what changed in how a run looks.
+    fn look_at(&mut self, run: octoflow_model::RunId) -> Result<(), Fault> {
+        let Some(row) = self.registry.read(|reader| Ok(reader.run(run)?))? else { return Ok(()) };
+        if self.in_scope(&row.namespace) && may_want(self.kind, &self.selection, &row) {
+            let items = self.registry.views_of(self.kind, &row)?;
+            let events = self.told.changes(run, items);
+            events.into_iter().for_each(|event| self.tell(event.change, event.object));
+        }
+        Ok(())
+    }
+
+    /// Tells everything there is, run by run, so that later only changes are told.
+    fn look_around(&mut self) -> Result<(), Fault> {
+        if self.kind.name == "Node" {
+            let node = self.registry.view_all(self.kind)?;
+            node.into_iter().for_each(|node| self.tell(Change::Added, node));
+            return Ok(());
+        }
+        let options = ListOptions {
+            namespace: self.namespace.clone(),
+            selection: self.selection.clone(),
+            ..ListOptions::default()
+        };
+        for row in self.registry.runs_in_view(self.kind, &options)? {
+            self.look_at(row.run)?;
+        }
+        Ok(())
+    }
+
+    /// Whoever has listed before knows how open runs look that were not touched since; they are not told again.
+    fn recall(&mut self, since: Revision) -> Result<(), Fault> {
+        if self.kind.keeping != Keeping::View || self.kind.name == "Node" {
+            return Ok(());
+        }
+        let open = self.registry.read(|reader| Ok(reader.unfinished()?))?;
+        let open = open.into_iter().rev().filter(|row| {
+            self.namespace.as_deref().is_none_or(|wanted| wanted == row.namespace)
+                && may_want(self.kind, &self.selection, row)
+        });
+        for row in open.take(RECALLED).collect::<Vec<_>>() {
+            if self.registry.run_revision(&row)? <= since {
+                let items = self.registry.views_of(self.kind, &row)?;
+                for (_, item) in &items {
+                    if self.selection.matches(item) {
+                        self.seen.insert(item["metadata"]["uid"].as_str().unwrap_or_default().to_owned());
+                    }
+                }
+                drop(self.told.changes(row.run, items));
+            }
         }
         Ok(())
     }
@@ -170,6 +283,9 @@ impl Watch {
 }
 
 fn concerns(kind: &Kind, what: &What) -> bool {
+    if kind.keeping == Keeping::View {
+        return kind.name != "Node" && matches!(what, What::NewRun { .. } | What::Run(_) | What::DeletedRun(_));
+    }
     match (what, kind.keeping) {
         (What::Put { kind: other, .. } | What::NewRun { kind: other, .. }, _) => other == kind.name,
         (What::Deleted(object), _) => object.kind == kind.name,

@@ -4,8 +4,14 @@
 use octoflow_model::{Revision, meta::DEFAULT_NAMESPACE};
 use serde_json::{Value, json};
 
-use super::{Cause, Fault, Keeping, Kind, Registry, shelf};
-use crate::{clock, name_suffix, new_uid};
+use super::{
+    Cause, Fault, Keeping, Kind, Registry,
+    meta::{self, unmoved},
+    remove::Found,
+    shelf,
+    steer::Steering,
+};
+use crate::{Claim, clock, name_suffix, new_uid};
 
 /// How often a change is tried again on what somebody else left.
 const TRIES: usize = 8;
@@ -16,6 +22,8 @@ pub struct WriteOptions {
     pub dry_run: bool,
     /// Who writes, for the ownership of fields.
     pub manager: String,
+    /// Makes asking twice make one run.
+    pub claim: Option<Claim>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -57,6 +65,9 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Value, Fault> {
         self.settle(kind, namespace, None, &mut object)?;
+        meta::fresh(kind, &mut object)?;
+        let given = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+        self.takes(kind, &given, &object)?;
         match kind.keeping {
             Keeping::View => Err(Fault::ReadOnly { kind }),
             Keeping::Run => self.submit(namespace, &object, options),
@@ -68,7 +79,10 @@ impl Registry {
                     metadata["name"] = json!(format!("{prefix}{}", name_suffix()?));
                 }
                 metadata["creationTimestamp"] = json!(clock::now().to_string());
-                metadata["generation"] = json!(1);
+                if !kind.group.is_empty() {
+                    metadata["generation"] = json!(1);
+                }
+                shelf::prepare(kind, &mut object);
                 shelf::check(kind, &object)?;
                 let uid = new_uid()?;
                 if options.dry_run {
@@ -99,8 +113,7 @@ impl Registry {
             if let Some(read) = &read
                 && before["metadata"]["resourceVersion"] != read.as_str()
             {
-                let why = "the object has been modified; please apply your changes to the latest version and try again";
-                return Err(Fault::Conflict { kind, name: name.to_owned(), why: why.to_owned() });
+                return Err(Fault::stale(kind, name));
             }
             Ok(object.clone())
         })
@@ -143,75 +156,52 @@ impl Registry {
             Keeping::Run => {
                 let row = self.row(kind, namespace, name)?.ok_or_else(not_found)?;
                 let before = self.run_object(&row)?;
-                let after = change(&before)?;
+                let mut after = change(&before)?;
+                self.settle(kind, namespace, Some(name), &mut after)?;
+                unmoved(kind, name, &before, &mut after)?;
+                let steering = Steering::between(kind, &before, &after)?;
+                if steering.is_nothing() {
+                    return Ok(Ok(before));
+                }
                 if options.dry_run {
+                    after["status"] = before["status"].clone();
                     return Ok(Ok(after));
                 }
-                self.steer(&row, before, after)?;
-                self.get(kind, namespace, name).map(Ok)
+                if row.archived && meta::is_released(&after) {
+                    let found = Found::Run { row: Box::new(row), object: before };
+                    return Ok(self.erase(kind, &found).map(|()| after));
+                }
+                match steering.carry_out(self.desk(), kind, &row) {
+                    Ok(()) => self.get(kind, namespace, name).map(Ok),
+                    Err(conflict @ Fault::Conflict { .. }) => Ok(Err(conflict)),
+                    Err(fault) => Err(fault),
+                }
             }
             Keeping::Shelf => {
                 let kept = self.shelved(kind, namespace, name)?.ok_or_else(not_found)?;
-                let mut after = change(&kept.object)?;
+                let before = &kept.object;
+                let mut after = change(before)?;
                 self.settle(kind, namespace, Some(name), &mut after)?;
-                let metadata = &mut after["metadata"];
-                for field in ["creationTimestamp", "deletionTimestamp"] {
-                    metadata[field] = kept.object["metadata"][field].clone();
-                }
-                metadata.as_object_mut().map(|fields| fields.retain(|_, value| !value.is_null()));
-                let generation = kept.object["metadata"]["generation"].as_u64().unwrap_or(1);
-                let same = kept.object["spec"] == after["spec"];
-                after["metadata"]["generation"] = json!(if same { generation } else { generation + 1 });
+                unmoved(kind, name, before, &mut after)?;
+                shelf::prepare(kind, &mut after);
                 shelf::check(kind, &after)?;
-                if options.dry_run {
+                shelf::check_change(kind, before, &after)?;
+                if let Some(generation) = before["metadata"]["generation"].as_u64() {
+                    let same = before["spec"] == after["spec"];
+                    after["metadata"]["generation"] = json!(if same { generation } else { generation + 1 });
+                }
+                after["status"] = before["status"].clone();
+                if after["status"].is_null() {
+                    after.as_object_mut().map(|fields| fields.remove("status"));
+                }
+                if after == *before || options.dry_run {
                     return Ok(Ok(after));
+                }
+                if meta::is_released(&after) {
+                    return Ok(self.erase(kind, &Found::Kept(kept)).map(|()| after));
                 }
                 Ok(self.shelve(kind, &after, &kept.uid, Some(kept.revision)))
             }
-        }
-    }
-
-    pub fn delete(
-        &self,
-        kind: &'static Kind,
-        namespace: &str,
-        name: &str,
-        options: &DeleteOptions,
-    ) -> Result<Deleted, Fault> {
-        if kind.keeping == Keeping::View {
-            return Err(Fault::ReadOnly { kind });
-        }
-        let object = self.get(kind, namespace, name)?;
-        let differs = |field: &str, wanted: Option<String>| {
-            wanted.filter(|wanted| object["metadata"][field] != wanted.as_str()).map(|wanted| Fault::Conflict {
-                kind,
-                name: name.to_owned(),
-                why: format!("Precondition failed: {field} is {}, not {wanted}", object["metadata"][field]),
-            })
-        };
-        let wrong = differs("uid", options.uid.clone())
-            .or_else(|| differs("resourceVersion", options.revision.map(|revision| revision.to_string())));
-        if let Some(fault) = wrong {
-            return Err(fault);
-        }
-        if options.dry_run {
-            return Ok(Deleted::Gone(object));
-        }
-        match kind.keeping {
-            Keeping::Shelf => {
-                self.desk().delete_object(&crate::objects::Key::new(kind.name, namespace, name))?;
-                Ok(Deleted::Gone(object))
-            }
-            Keeping::Run => {
-                let row = self.row(kind, namespace, name)?;
-                let row = row.ok_or_else(|| Fault::NotFound { kind, name: name.to_owned() })?;
-                match self.house().delete_run(row.run) {
-                    // Somebody else was faster.
-                    Ok(_) | Err(crate::Error::UnknownRun(_)) => Ok(Deleted::Gone(object)),
-                    Err(error) => Err(error.into()),
-                }
-            }
-            Keeping::View => Err(Fault::ReadOnly { kind }),
         }
     }
 
@@ -266,9 +256,6 @@ impl Registry {
         }
         if let Some(name) = name {
             metadata.insert("name".to_owned(), json!(name));
-        }
-        for field in ["selfLink", "deletionTimestamp"].iter().filter(|_| name.is_none()) {
-            metadata.remove(*field);
         }
         Ok(())
     }

@@ -3,7 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod again;
+mod cron;
+mod events;
+mod expire;
 mod meters;
+mod registry;
 
 use std::path::Path;
 
@@ -19,7 +23,7 @@ fn open(dir: &Path) -> House {
 }
 
 fn submit(name: &str, manifest: Value) -> Submit {
-    Submit { namespace: "default".to_owned(), name: name.to_owned(), manifest, stored: Stored::default() }
+    Submit { namespace: "default".to_owned(), name: name.to_owned(), manifest, stored: Stored::default(), claim: None }
 }
 
 fn container() -> Value {

@@ -57,13 +57,13 @@ fn write(source: &dyn Source, row: &octoflow_store::RunRow, tail: Option<usize>,
         return Ok(());
     }
     let query = LogQuery { tail, ..LogQuery::default() };
-    source.lines(row, &query, &mut |node, line| put(&json!({"line": told(node, line, &redactor)})))?;
+    source.lines(row, &query, &mut |node, number, line| put(&json!({"line": told(node, number, line, &redactor)})))?;
     Ok(())
 }
 
-fn told(node: &str, line: &Line, redactor: &Redactor) -> Value {
+fn told(node: &str, number: u64, line: &Line, redactor: &Redactor) -> Value {
     json!({
-        "node": node, "number": line.number, "at": line.at.0, "container": line.container.as_deref(),
+        "node": node, "number": number, "at": line.at.0, "container": line.container.as_deref(),
         "stream": match line.stream {
             Stream::Stdout => "stdout",
             Stream::Stderr => "stderr",

@@ -6,9 +6,12 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use octoflow_control::read::lines::{Line, MAIN, Stream};
+use octoflow_control::{
+    lines::{Line, Source as Lines},
+    read::lines::{MAIN, Stream},
+};
 use octoflow_model::{AttemptId, Time};
-use octoflow_runtime::logs::{Logs as Files, lines::Source as Lines};
+use octoflow_runtime::logs::Logs as Files;
 use octoflow_store::{Filter, RunRow};
 
 use super::Context;
@@ -105,7 +108,7 @@ pub(crate) fn print(source: &dyn Source, row: &RunRow, telling: &Telling, output
     };
     let container = telling.query.container.clone().or_else(|| container_named(workflow, node));
     let query = LogQuery { names: labels.names.clone(), container: container.clone(), ..telling.query.clone() };
-    let heard = source.lines(row, &query, &mut |id, line| {
+    let heard = source.lines(row, &query, &mut |id, _, line| {
         if !labels.known.contains_key(id) {
             labels = Labels::of(Workflow::new(&source.object(row)?), node).unwrap_or_default();
         }
@@ -287,7 +290,6 @@ mod tests {
         let line = Line {
             at: Time(1_700_000_000_123_000),
             source: 0,
-            number: 0,
             stream: Stream::Stdout,
             container: None,
             bytes: b"a\xffb".to_vec(),

@@ -105,7 +105,7 @@ impl Source for Opened {
         &self,
         _: &RunRow,
         query: &LogQuery,
-        hear: &mut dyn FnMut(&str, &Line) -> Result<()>,
+        hear: &mut dyn FnMut(&str, u64, &Line) -> Result<()>,
     ) -> Result<BTreeSet<String>> {
         let mut sieve = Sieve::new(query.container.clone(), query.since, query.grep.as_deref())
             .map_err(|error| Failure::usage(format!("--grep: {error}")))?;
@@ -114,14 +114,14 @@ impl Source for Opened {
             let Some(event) = value.get("line") else { continue };
             let line = line_of(event);
             if sieve.wants(&line) {
-                hear(text(event, "node"), &line)?;
+                hear(text(event, "node"), event["number"].as_u64().unwrap_or_default(), &line)?;
             }
         }
         Ok(sieve.heard().clone())
     }
 
     fn frames(&self, row: &RunRow, node: &str, _: bool, hear: &mut dyn FnMut(&Frame) -> Result<()>) -> Result<()> {
-        self.lines(row, &LogQuery::default(), &mut |id, line| {
+        self.lines(row, &LogQuery::default(), &mut |id, _, line| {
             if id != node || line.container.as_deref().unwrap_or(MAIN) != MAIN {
                 return Ok(());
             }

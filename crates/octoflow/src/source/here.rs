@@ -89,7 +89,7 @@ impl Source for Here {
         &self,
         row: &RunRow,
         query: &LogQuery,
-        hear: &mut dyn FnMut(&str, &Line) -> Result<()>,
+        hear: &mut dyn FnMut(&str, u64, &Line) -> Result<()>,
     ) -> Result<BTreeSet<String>> {
         let sieve = Sieve::new(query.container.clone(), query.since, query.grep.as_deref())
             .map_err(|error| Failure::usage(format!("--grep: {error}")))?;
@@ -212,7 +212,7 @@ fn told(error: Error) -> anyhow::Error {
 /// Passes lines on until that fails.
 struct Ear<'a> {
     sieve: Sieve,
-    hear: &'a mut dyn FnMut(&str, &Line) -> Result<()>,
+    hear: &'a mut dyn FnMut(&str, u64, &Line) -> Result<()>,
     failed: Option<anyhow::Error>,
 }
 
@@ -221,8 +221,8 @@ impl Listener for Ear<'_> {
         self.sieve.wants(line)
     }
 
-    fn hear(&mut self, node: &str, line: &Line) -> ControlFlow<()> {
-        match (self.hear)(node, line) {
+    fn hear(&mut self, node: &str, number: u64, line: &Line) -> ControlFlow<()> {
+        match (self.hear)(node, number, line) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
                 self.failed = Some(error);

@@ -152,7 +152,7 @@ impl Source for Server {
         &self,
         row: &RunRow,
         query: &LogQuery,
-        hear: &mut dyn FnMut(&str, &Line) -> Result<()>,
+        hear: &mut dyn FnMut(&str, u64, &Line) -> Result<()>,
     ) -> Result<BTreeSet<String>> {
         let address = |again: bool| {
             let mut address = self
@@ -176,10 +176,10 @@ impl Source for Server {
                 return Ok(ControlFlow::Break(()));
             }
             let Some(event) = event.get("line") else { return Ok(ControlFlow::Continue(())) };
-            let (node, line) = (text(event, "node"), line_of(event));
-            if told.get(node).is_none_or(|last| line.number > *last) {
-                told.insert(node.to_owned(), line.number);
-                hear(node, &line)?;
+            let (node, number) = (text(event, "node"), number_of(event));
+            if told.get(node).is_none_or(|last| number > *last) {
+                told.insert(node.to_owned(), number);
+                hear(node, number, &line_of(event))?;
             }
             Ok(ControlFlow::Continue(()))
         })?;
@@ -194,7 +194,8 @@ impl Source for Server {
                 return Ok(ControlFlow::Break(()));
             }
             let Some(event) = event.get("line") else { return Ok(ControlFlow::Continue(())) };
-            let Line { number, stream, at, container, bytes, .. } = line_of(event);
+            let number = number_of(event);
+            let Line { stream, at, container, bytes, .. } = line_of(event);
             if told.is_none_or(|last| number > last) {
                 told = Some(number);
                 hear(&Frame { stream, at, container, bytes })?;
@@ -305,6 +306,10 @@ fn row_of(value: &Value) -> RunRow {
     row
 }
 
+fn number_of(event: &Value) -> u64 {
+    event["number"].as_u64().unwrap_or_default()
+}
+
 /// A line as streams and exports write it.
 pub(super) fn line_of(event: &Value) -> Line {
     let bytes = match event.get("bytes").and_then(Value::as_array) {
@@ -314,7 +319,6 @@ pub(super) fn line_of(event: &Value) -> Line {
     Line {
         at: Time(event["at"].as_i64().unwrap_or_default()),
         source: 0,
-        number: event["number"].as_u64().unwrap_or_default(),
         stream: match text(event, "stream") {
             "stderr" => Stream::Stderr,
             "note" => Stream::Note,

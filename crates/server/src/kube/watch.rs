@@ -198,16 +198,23 @@ impl Lines {
     async fn look(&mut self) {
         self.changes.mark_unchanged();
         let Some(mut watch) = self.watch.take() else { return };
+        // Most of what happens is nothing to most watches.
+        if !self.initial_end && watch.is_quiet() {
+            self.watch = Some(watch);
+            return;
+        }
         let mut writer = self.writer;
         let looked = tokio::task::spawn_blocking(move || {
-            let events = watch.poll();
-            let lines = events.map(|events| events.into_iter().map(|event| writer.event(event)).collect());
+            let some = watch.poll_some();
+            let lines = some.map(|(events, more)| {
+                (events.into_iter().map(|event| writer.event(event)).collect::<VecDeque<_>>(), more)
+            });
             (watch, writer, lines)
         });
         match looked.await {
-            Ok((watch, writer, Ok(lines))) => {
-                (self.watch, self.writer, self.ready) = (Some(watch), writer, lines);
-                if std::mem::take(&mut self.initial_end) {
+            Ok((watch, writer, Ok((lines, more)))) => {
+                (self.watch, self.writer, self.ready, self.look) = (Some(watch), writer, lines, more);
+                if !more && std::mem::take(&mut self.initial_end) {
                     self.bookmark(true);
                 }
             }

@@ -1,6 +1,7 @@
 //! Objects as protobuf, for the few kinds that kubectl itself writes so: `kubectl create configmap`, `secret`, `namespace`.
 //! It turns their bytes into the JSON that everything else here reads, and refuses what it does not know.
 
+use octoflow_control::keyed;
 use serde_json::{Map, Value, json};
 
 /// What stands at the number of a field.
@@ -120,7 +121,7 @@ fn message(bytes: &[u8], fields: &[Field]) -> Result<Value, String> {
             // What is empty was not said.
             (Shape::Text, Part::Bytes([])) => {}
             (Shape::Text, Part::Bytes(bytes)) => drop(object.insert((*name).to_owned(), text(bytes)?)),
-            (Shape::Bytes, Part::Bytes(bytes)) => drop(object.insert((*name).to_owned(), json!(base64(bytes)))),
+            (Shape::Bytes, Part::Bytes(bytes)) => drop(object.insert((*name).to_owned(), json!(keyed::encode(bytes)))),
             (Shape::Number, Part::Number(0)) => {}
             (Shape::Number, Part::Number(number)) => drop(object.insert((*name).to_owned(), json!(number))),
             (Shape::Bool, Part::Number(number)) => drop(object.insert((*name).to_owned(), json!(number != 0))),
@@ -137,7 +138,7 @@ fn message(bytes: &[u8], fields: &[Field]) -> Result<Value, String> {
             }
             (Shape::BytesMap, Part::Bytes(bytes)) => {
                 let (key, value) = entry(bytes)?;
-                object.entry(*name).or_insert_with(|| json!({}))[key] = json!(base64(value));
+                object.entry(*name).or_insert_with(|| json!({}))[key] = json!(keyed::encode(value));
             }
             _ => return Err(format!("`{name}` of the protobuf body has the wrong type")),
         }
@@ -218,20 +219,6 @@ impl<'a> Parts<'a> {
     }
 }
 
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let at = |index: usize| u32::from(group.get(index).copied().unwrap_or(0));
-        let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for place in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * place) & 63) as usize];
-            text.push(if place <= group.len() { char::from(letter) } else { '=' });
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,6 +256,5 @@ mod tests {
         assert!(object(&envelope("Pod", b"")).unwrap_err().contains("only read as JSON"));
         assert!(object(&envelope("Secret", &field(9, b"x"))).unwrap_err().contains("field 9"));
         assert!(object(&envelope("Secret", &[0xff; 12])).is_err());
-        assert_eq!(base64(b"any carnal pleas"), "YW55IGNhcm5hbCBwbGVhcw==");
     }
 }

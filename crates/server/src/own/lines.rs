@@ -50,7 +50,7 @@ async fn say(call: Call) -> Result<Answer, Fault> {
     let app = call.app.clone();
     let mut teller = Teller { send, app: app.clone(), sieve, held: String::new(), quiet: 0, frames: 0 };
     tokio::task::spawn_blocking(move || {
-        let logs = Logs::new(&app.data_dir);
+        let logs = Logs::new(app.registry.house().store().data_dir());
         let told =
             app.registry.house().store().reader().map_err(octoflow_control::Error::from).and_then(|reader| match query
                 .get("raw")
@@ -128,9 +128,9 @@ impl Listener for Teller {
         self.sieve.wants(line)
     }
 
-    fn hear(&mut self, node: &str, line: &Line) -> ControlFlow<()> {
+    fn hear(&mut self, node: &str, number: u64, line: &Line) -> ControlFlow<()> {
         let mut event = json!({
-            "node": node, "number": line.number, "at": line.at.0, "stream": word(line.stream),
+            "node": node, "number": number, "at": line.at.0, "stream": word(line.stream),
             "container": line.container.as_deref(),
         });
         put_bytes(&mut event, &line.bytes);

@@ -6,11 +6,9 @@ use std::{
 };
 
 use anyhow::Result;
+use octoflow_control::lines::{Line, Source};
 use octoflow_model::{AttemptId, Fact, NodeIx, RunId};
-use octoflow_runtime::logs::{
-    Logs,
-    lines::{Line, Source},
-};
+use octoflow_runtime::logs::Logs;
 
 use super::Context;
 use crate::{cli::Run, commands::logs::rendered, follow::Followed, output::Output};
