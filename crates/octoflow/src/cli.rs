@@ -132,7 +132,7 @@ pub(crate) enum Command {
     Kubeconfig(Kubeconfig),
     /// Print a completion script for a shell
     Completion(Completion),
-    /// Check that this machine has what runs need
+    /// Check that this machine has what runs need, or how a server is
     Doctor(Doctor),
     /// Print the version
     Version(Version),
