@@ -49,9 +49,12 @@ fn ended(child: Child) -> Said {
 /// Three steps, each of which notes that it runs and then waits until it may end.
 fn three(stage: &Stage) -> String {
     let step = |name: &str| {
-        format!("    - - {{name: {name}, template: leaf, arguments: {{parameters: [{{name: n, value: {name}}}]}}}}\n")
+        format!(
+            "    - - {{name: {name}, template: leaf, arguments: {{parameters: [{{name: which, value: {name}}}]}}}}\n"
+        )
     };
-    let wait = "echo ran >> /out/ran-$N; touch /out/began-$N; while [ ! -e /out/go-$N ]; do sleep 0.05; done";
+    let wait =
+        "echo ran >> /out/ran-$WHICH; touch /out/began-$WHICH; while [ ! -e /out/go-$WHICH ]; do sleep 0.05; done";
     format!(
         "apiVersion: argoproj.io/v1alpha1
 kind: Workflow
@@ -64,11 +67,11 @@ spec:
     steps:
 {steps}
   - name: leaf
-    inputs: {{parameters: [{{name: n}}]}}
+    inputs: {{parameters: [{{name: which}}]}}
     container:
       image: busybox
       volumeMounts: [{{name: out, mountPath: /out}}]
-      env: [{{name: N, value: '{{{{inputs.parameters.n}}}}'}}]
+      env: [{{name: WHICH, value: '{{{{inputs.parameters.which}}}}'}}]
       command: [sh, -c]
       args: [{wait}]
 ",
