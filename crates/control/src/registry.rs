@@ -42,7 +42,7 @@ pub use kind::{KINDS, Keeping, Kind, find, of_plural};
 pub use list::{ListOptions, Listing};
 pub use logs::{LOOK_AGAIN, LogBatch, LogBytes, LogChunk, LogLine, LogQuery, LogReader};
 pub use octoflow_engine::argo::resource::document;
-pub use octoflow_store::{Filter, RunRow};
+pub use octoflow_store::{Filter, MAX_PAGE, RunRow};
 pub use run::Named;
 pub use schema::{schema_name, schemas};
 pub use select::{FieldSelector, LabelSelector, Selection};

@@ -28,8 +28,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{app::App, patient::Patient};
 
-/// A client that has not finished its headers, or its handshake, by then is let go.
-const HEADERS_WITHIN: Duration = Duration::from_secs(20);
+/// A client that has not finished its headers, or its handshake, by then is let go; so is one that asks nothing more.
+const HEADERS_WITHIN: Duration = Duration::from_secs(30);
 /// What may be buffered before a request's head is complete; our own limits are below it and answer in words.
 const LONGEST_HEAD: usize = 400 * 1024;
 const MOST_HEADERS: usize = 256;

@@ -5,6 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+mod lines;
+mod retry;
+mod runs;
+
 use octoflow_control::registry::Registry;
 use serde_json::json;
 
@@ -31,6 +35,9 @@ pub(crate) fn routes() -> Table {
     table.get("/livez", Need::Nothing, live);
     table.get("/readyz", Need::Nothing, ready);
     table.get("/version", Need::Nothing, version);
+    runs::add_to(&mut table);
+    lines::add_to(&mut table);
+    retry::add_to(&mut table);
     metrics::routes(&mut table);
     health::routes(&mut table);
     tokens::routes(&mut table);

@@ -49,9 +49,12 @@ fn ended(child: Child) -> Said {
 /// Three steps, each of which notes that it runs and then waits until it may end.
 fn three(stage: &Stage) -> String {
     let step = |name: &str| {
-        format!("    - - {{name: {name}, template: leaf, arguments: {{parameters: [{{name: n, value: {name}}}]}}}}\n")
+        format!(
+            "    - - {{name: {name}, template: leaf, arguments: {{parameters: [{{name: which, value: {name}}}]}}}}\n"
+        )
     };
-    let wait = "echo ran >> /out/ran-$N; touch /out/began-$N; while [ ! -e /out/go-$N ]; do sleep 0.05; done";
+    let wait =
+        "echo ran >> /out/ran-$WHICH; touch /out/began-$WHICH; while [ ! -e /out/go-$WHICH ]; do sleep 0.05; done";
     format!(
         "apiVersion: argoproj.io/v1alpha1
 kind: Workflow
@@ -64,11 +67,11 @@ spec:
     steps:
 {steps}
   - name: leaf
-    inputs: {{parameters: [{{name: n}}]}}
+    inputs: {{parameters: [{{name: which}}]}}
     container:
       image: busybox
       volumeMounts: [{{name: out, mountPath: /out}}]
-      env: [{{name: N, value: '{{{{inputs.parameters.n}}}}'}}]
+      env: [{{name: WHICH, value: '{{{{inputs.parameters.which}}}}'}}]
       command: [sh, -c]
       args: [{wait}]
 ",
@@ -178,4 +181,48 @@ fn the_log_of_a_server_is_json_if_asked_for_and_names_requests() {
     let request = request.unwrap_or_else(|| panic!("no line tells of the request: {said}"));
     assert_eq!((&request["status"], &request["who"]), (&serde_json::json!(200), &serde_json::json!("admin")));
     assert!(!said.err.contains("Bearer"), "{said}");
+}
+
+#[test]
+fn the_doctor_tells_how_a_server_is_and_what_keeps_us_out() {
+    let stage = Stage::new();
+    let server = serve(&stage, &[]);
+    let url = beacon(&stage)["url"].as_str().unwrap().to_owned();
+    let found = stage.json(&["doctor", "--server", &url, "-o", "json"]);
+    let verdict = |check: &str| {
+        let one = found.as_array().unwrap().iter().find(|one| one["check"] == check);
+        one.unwrap_or_else(|| panic!("{check} was not looked at: {found}"))["verdict"].as_str().unwrap().to_owned()
+    };
+    for check in ["server", "version", "clock"] {
+        assert_eq!(verdict(check), "ok", "{found}");
+    }
+    assert_eq!(verdict("token"), "warn", "the first password is still there");
+    let said = stage.octoflow(&["doctor", "--server", &url, "--token", "nobody"]);
+    assert!(said.code == 1 && said.out.contains("does not let us in"), "{said}");
+    signal(&server, "TERM");
+    assert_eq!(ended(server).code, 0);
+    let said = stage.octoflow(&["doctor", "--server", &url]);
+    assert!(said.code == 1 && said.out.contains("fail"), "{said}");
+}
+
+#[test]
+fn tokens_are_made_listed_and_taken_away_from_the_command_line() {
+    let stage = Stage::new();
+    let server = serve(&stage, &[]);
+    let url = beacon(&stage)["url"].as_str().unwrap().to_owned();
+    let made = stage.good(&["token", "create", "ann", "--privilege", "read_job", "--server", &url]);
+    let token = made.out.trim();
+    assert_eq!(token.len(), 24, "{made}");
+    let list = stage.good(&["token", "list", "--server", &url]);
+    assert!(list.out.contains("ann") && list.out.contains("read_job") && !list.out.contains(token), "{list}");
+    stage.good(&["list", "--server", &url, "--token", token]);
+    let denied = stage.octoflow(&["token", "list", "--server", &url, "--token", token]);
+    assert_eq!(denied.code, 4, "{denied}");
+    stage.good(&["token", "delete", "ann", "--server", &url]);
+    assert_eq!(stage.octoflow(&["list", "--server", &url, "--token", token]).code, 4);
+    stage.good(&["token", "set-admin", "x1-for-tests", "--server", &url]);
+    assert_eq!(stage.octoflow(&["token", "list", "--server", &url]).code, 4, "the first password is gone");
+    stage.good(&["token", "list", "--server", &url, "--token", "x1-for-tests"]);
+    signal(&server, "TERM");
+    assert_eq!(ended(server).code, 0);
 }

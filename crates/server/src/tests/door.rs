@@ -143,3 +143,31 @@ async fn closing_lets_requests_finish_and_refuses_new_connections() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watches_end_cleanly_when_the_server_closes() {
+    let stage = Stage::new();
+    let (address, closing, task) = open(&stage, false).await;
+    let paths = ["/api/v1/namespaces/default/configmaps?watch=true", "/api/v1/workflow-events/default"];
+    let mut watches = Vec::new();
+    for path in paths {
+        let mut stream = blocking(move || connect(address)).await;
+        watches.push(
+            blocking(move || {
+                write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\ntoken: admin\r\n\r\n").unwrap();
+                let mut head = [0; 12];
+                stream.read_exact(&mut head).unwrap();
+                assert_eq!(&head, b"HTTP/1.1 200", "{path}");
+                stream
+            })
+            .await,
+        );
+    }
+    assert_eq!(stage.app.streams.open(), paths.len());
+    closing.cancel();
+    task.await.unwrap();
+    for stream in watches {
+        let rest = blocking(move || everything(stream)).await;
+        assert!(rest.ends_with("0\r\n\r\n"), "the watch broke off: {rest}");
+    }
+}

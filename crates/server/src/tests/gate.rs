@@ -221,3 +221,27 @@ async fn metrics_tell_what_goes_on() {
     assert!(health["diskFreeBytes"].as_u64().unwrap() > 0);
     assert_eq!(health["caller"]["name"], "admin");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_watchers_are_possible_when_allowed_and_others_are_not_affected() {
+    const MANY: usize = 10_000;
+    let limits = Limits { streams: MANY, streams_per_token: MANY, ..Limits::default() };
+    let stage = Stage::with(limits, Opening::House);
+    let path = "/api/v1/namespaces/default/configmaps?watch=true";
+    let mut open = Vec::with_capacity(MANY);
+    for _ in 0..MANY {
+        let answer = stage.answer(request(Method::GET, path, Some("admin"), None)).await;
+        assert_eq!(answer.status(), 200);
+        open.push(answer);
+    }
+    assert_eq!(stage.app.streams.open(), MANY);
+    assert_eq!(stage.get(path, "admin").await.status, 429);
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"a": "b"}});
+    let made = stage.ask(Method::POST, "/api/v1/namespaces/default/configmaps", "admin", &map).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    let mut last = open.pop().unwrap().into_body();
+    let first = last.frame().await.unwrap().unwrap().into_data().unwrap();
+    assert!(String::from_utf8_lossy(&first).contains("\"ADDED\""), "{first:?}");
+    drop((last, open));
+    assert_eq!(stage.app.streams.open(), 0);
+}

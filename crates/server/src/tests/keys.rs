@@ -89,3 +89,51 @@ async fn many_at_once_with_one_key_make_one_run() {
         assert_eq!(uids.len(), 1);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_face_that_makes_runs_knows_a_key_again() {
+    let stage = Stage::new();
+    let whole = workflow("face-");
+    let faces = [
+        ("/apis/argoproj.io/v1alpha1/namespaces/default/workflows", whole.clone()),
+        ("/api/v1/workflows/default", json!({"workflow": whole})),
+    ];
+    for (path, body) in faces {
+        let ask = || {
+            let mut request = request(Method::POST, path, Some("admin"), Some(&body));
+            request.headers_mut().insert("content-type", "application/json".parse().unwrap());
+            request.headers_mut().insert("idempotency-key", "one".parse().unwrap());
+            request
+        };
+        // The key was used for the other face's request, which is another request.
+        let other = stage.send(ask()).await;
+        if path.starts_with("/api/v1") {
+            assert_eq!(other.status, 409, "{path}: {}", other.text);
+            continue;
+        }
+        let again = stage.send(ask()).await;
+        assert_eq!((other.status, again.status), (201, 201), "{}", again.text);
+        assert_eq!(other.json()["metadata"]["uid"], again.json()["metadata"]["uid"]);
+    }
+    let mut twice = Vec::new();
+    for _ in 0..2 {
+        let mut request =
+            request(Method::POST, "/api/v1/workflows/default", Some("admin"), Some(&json!({"workflow": whole})));
+        request.headers_mut().insert("idempotency-key", "two".parse().unwrap());
+        let made = stage.send(request).await;
+        assert_eq!(made.status, 200, "{}", made.text);
+        twice.push(made.json()["metadata"]["name"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(twice[0], twice[1]);
+    let resubmit = format!("/api/v1/workflows/default/{}/resubmit", twice[0]);
+    let mut made = Vec::new();
+    for _ in 0..2 {
+        let mut request = request(Method::PUT, &resubmit, Some("admin"), Some(&json!({})));
+        request.headers_mut().insert("idempotency-key", "three".parse().unwrap());
+        let again = stage.send(request).await;
+        assert_eq!(again.status, 200, "{}", again.text);
+        made.push(again.json()["metadata"]["name"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(made[0], made[1]);
+    assert_ne!(made[0], twice[0]);
+}
