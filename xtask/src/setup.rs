@@ -182,7 +182,7 @@ mod tests {
 
     fn complete() -> Machine {
         Machine {
-            programs: vec!["bash", "git", "jq", "python3", "python", "sqlite3"],
+            programs: vec!["bash", "git", "jq", "kubectl", "python3", "python", "sqlite3"],
             s3_server: true,
             tools: Some("/cache/tools".into()),
             nextest: true,
