@@ -6,12 +6,12 @@ use serde_json::json;
 use crate::{cli::Kubeconfig, exit::Exit, output::Output};
 
 pub(crate) fn kubeconfig(args: &Kubeconfig, output: &Output) -> Result<Exit> {
-    let address = args.server.trim_end_matches('/');
-    let (scheme, host) = match address.split_once("://") {
+    let (scheme, host) = match args.server.split_once("://") {
         Some((scheme @ ("http" | "https"), host)) => (scheme, host),
         Some((other, _)) => bail!("the server speaks http or https, not {other}"),
-        None => ("http", address),
+        None => ("http", args.server.as_str()),
     };
+    let host = host.trim_end_matches('/');
     if host.is_empty() || host.contains(['@', '/', '?', '#', ' ']) {
         bail!("`{}` is no address of a server; write http://HOST:PORT or https://HOST:PORT", args.server);
     }
