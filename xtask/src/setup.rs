@@ -223,7 +223,7 @@ mod tests {
 
     fn complete() -> Machine {
         Machine {
-            programs: vec!["bash", "git", "jq", "python3", ENSUREPIP, "python", "sqlite3"],
+            programs: vec!["bash", "git", "jq", "kubectl", "python3", ENSUREPIP, "python", "sqlite3"],
             s3_server: true,
             hera: true,
             tools: Some("/cache/tools".into()),

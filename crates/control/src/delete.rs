@@ -49,6 +49,11 @@ impl House {
             self.desk().ask(|reply| Message::Forget { run: row.run, namespace, name, reply })?;
         }
         for row in &family {
+            let row = &self.store().reader()?.run(row.run)?.unwrap_or_else(|| row.clone());
+            // Whoever must agree removes its name from the run, and that deletes it.
+            if crate::registry::steer::hold_back(self.desk(), row).unwrap_or(false) {
+                continue;
+            }
             let forgotten = forget(self.store(), self.data_dir(), row)?;
             removed.names.push(row.name.clone());
             removed.warnings.extend(forgotten.warnings);

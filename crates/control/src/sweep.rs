@@ -27,6 +27,8 @@ const TRIES: u32 = 12;
 /// The pause after the first try; each further one is twice as long, up to a day.
 const PAUSE: Duration = Duration::from_secs(60);
 const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
+/// How often it is tried to note what became of artifacts while others write on their run.
+const WRITES: u32 = 8;
 /// When so many fail one after the other, the rest waits for a better moment.
 const PATIENCE: u32 = 3;
 
@@ -272,8 +274,21 @@ fn sweep(mission: Mission, carrier: &Carrier, store: &Store, data_dir: &Path) ->
 
 /// Notes in the record of a finished run what became of its artifacts.
 fn tell(store: &Store, doomed: &Doomed, gone: &[Garbage], trouble: Option<&str>) -> Result<(), Error> {
+    for _ in 1..WRITES {
+        match note(store, doomed, gone, trouble) {
+            // Somebody wrote on the run meanwhile; that must not be lost.
+            Err(Error::Store(octoflow_store::Error::Stale { .. })) => {}
+            done => return done,
+        }
+    }
+    note(store, doomed, gone, trouble)
+}
+
+fn note(store: &Store, doomed: &Doomed, gone: &[Garbage], trouble: Option<&str>) -> Result<(), Error> {
     let run = RunId(doomed.run);
-    let Some(bytes) = store.reader()?.archive(run)? else { return Ok(()) };
+    let reader = store.reader()?;
+    let Some(row) = reader.run(run)? else { return Ok(()) };
+    let Some(bytes) = reader.archive(run)? else { return Ok(()) };
     let mut record: Value =
         serde_json::from_slice(&bytes).map_err(|error| Error::Journal { run, why: error.to_string() })?;
     let status = &mut record["object"]["status"];
@@ -292,7 +307,10 @@ fn tell(store: &Store, doomed: &Doomed, gone: &[Garbage], trouble: Option<&str>)
         list.retain(|item| !gone.iter().any(|gone| item["node"] == gone.node && item["name"] == gone.name));
     }
     let text = serde_json::to_vec(&record).expect("a value is always writable");
-    store.commit_wait(Batch::from(Change::Rewrite { run, archive: Archive::pack(&text) }))?;
+    store.commit_wait(Batch::from_iter([
+        Change::ExpectRun { run, revision: row.revision },
+        Change::Rewrite { run, archive: Archive::pack(&text) },
+    ]))?;
     Ok(())
 }
 

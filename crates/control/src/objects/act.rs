@@ -2,7 +2,8 @@
 
 use octoflow_engine::argo::resource;
 use octoflow_model::{
-    AttemptId,
+    AttemptId, Time,
+    mark::Ties,
     request::{ManifestText, ObjectAction, ObjectRequest, PatchKind},
 };
 use octoflow_runtime::artifacts;
@@ -12,10 +13,13 @@ use super::{
     Clerk, Done, Key, Target,
     flags::Flags,
     identity::Identity,
-    kind::{self, Keeping, Kind},
+    kind::{self, exists, not_found},
     patch,
 };
-use crate::Error;
+use crate::{
+    Error, clock,
+    registry::{Keeping, Kind, meta, shelf},
+};
 
 /// Everything an action needs to know.
 pub(super) struct Order<'a> {
@@ -43,9 +47,9 @@ impl Clerk {
         let word = flags.kind.clone().or_else(|| field(&given["kind"])).unwrap_or_default();
         let kind = kind::find(&word)?;
         let name = flags.name.clone().or_else(|| field(&metadata["name"])).unwrap_or_default();
-        let namespace = match kind.keeping {
-            Keeping::Shelf { namespaced: false } => String::new(),
-            Keeping::Shelf { namespaced: true } | Keeping::Run => flags
+        let namespace = match kind.namespaced {
+            false => String::new(),
+            true => flags
                 .namespace
                 .clone()
                 .or_else(|| field(&metadata["namespace"]))
@@ -61,7 +65,7 @@ impl Clerk {
         }
         match kind.keeping {
             Keeping::Run => self.act_on_run(&order),
-            Keeping::Shelf { .. } => self.act_on_shelf(&order),
+            Keeping::Shelf | Keeping::View => self.act_on_shelf(&order),
         }
     }
 
@@ -95,16 +99,16 @@ impl Clerk {
             return self.create_on_shelf(order, key);
         }
         let kept = self.shelved(&key(name))?;
-        let there = || kept.clone().ok_or_else(|| kind.not_found(name));
+        let there = || kept.clone().ok_or_else(|| not_found(kind, name));
         let uid = |object: &Value| object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
         match order.request.action {
             ObjectAction::Create => unreachable!("creating was dealt with"),
             ObjectAction::Get => Ok(on(key(name), there()?)),
             ObjectAction::Delete => {
                 if kept.is_none() && !order.again && !order.flags.ignore_not_found {
-                    return Err(kind.not_found(name));
+                    return Err(not_found(kind, name));
                 }
-                self.desk.delete_object(&key(name)).map_err(told)?;
+                self.unshelve(&key(name), kept)?;
                 Ok(Done { object: Value::Null, target: None, removes: false })
             }
             ObjectAction::Replace => {
@@ -136,6 +140,22 @@ impl Clerk {
         }
     }
 
+    /// Deletes it, or marks it as going when somebody else must agree first.
+    fn unshelve(&self, key: &Key, kept: Option<Value>) -> Result<(), String> {
+        if let Some(mut object) = kept {
+            let mut ties = Ties::of(&object["metadata"]);
+            if meta::is_held(&ties) {
+                ties.deleted = ties.deleted.or(Some(Time::from_secs(clock::now().seconds())));
+                let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+                if let Some(metadata) = object["metadata"].as_object_mut() {
+                    ties.write(metadata);
+                }
+                return self.desk.put_object(&object, uid).map_err(told);
+            }
+        }
+        self.desk.delete_object(key).map_err(told)
+    }
+
     fn create_on_shelf(&self, order: &Order<'_>, key: impl Fn(&str) -> Key) -> Result<Done, String> {
         let uid = order.identity.uid();
         let ours = |object: &Value| object["metadata"]["uid"] == uid;
@@ -153,7 +173,7 @@ impl Clerk {
                 None => return self.shelve(order, name, order.given.clone(), uid),
             }
         }
-        Err(order.kind.exists(&names[0]))
+        Err(exists(order.kind, &names[0]))
     }
 
     fn shelve(&self, order: &Order<'_>, name: &str, mut object: Value, uid: String) -> Result<Done, String> {
@@ -167,9 +187,10 @@ impl Clerk {
             metadata.insert("namespace".to_owned(), json!(key.namespace));
         }
         own(&mut object, order.request);
-        order.kind.check(&object)?;
+        shelf::prepare(order.kind, &mut object);
+        kind::check(order.kind, &object)?;
         self.desk.put_object(&object, uid).map_err(told)?;
-        let object = self.shelved(&key)?.ok_or_else(|| order.kind.not_found(name))?;
+        let object = self.shelved(&key)?.ok_or_else(|| not_found(order.kind, name))?;
         Ok(on(key, object))
     }
 }
@@ -200,7 +221,7 @@ pub(super) fn own(object: &mut Value, request: &ObjectRequest) {
 
 pub(super) fn apply_patch(kind: &Kind, how: PatchKind, object: &mut Value, change: &Value) -> Result<(), String> {
     match how {
-        PatchKind::Strategic if kind.custom => Err(format!(
+        PatchKind::Strategic if kind::is_custom(kind) => Err(format!(
             "the strategic merge patch is not defined for a {}; set mergeStrategy: merge or json",
             kind.name
         )),

@@ -12,10 +12,12 @@ use super::{
     Answer, Clerk, Done, Target,
     act::{Order, apply_patch, own, told},
     around::Around,
+    kind::{exists, not_found},
 };
 use crate::{
     Error, forget,
     house::{Message, Submit},
+    registry::steer::{self, Steering},
 };
 
 /// How deep runs may make runs before that is taken for an endless recursion.
@@ -28,7 +30,7 @@ impl Clerk {
             return self.make(order);
         }
         let row = self.row(order, name)?;
-        let there = || row.clone().ok_or_else(|| order.kind.not_found(name));
+        let there = || row.clone().ok_or_else(|| not_found(order.kind, name));
         match order.request.action {
             ObjectAction::Create => unreachable!("creating was dealt with"),
             ObjectAction::Get => self.found(&there()?),
@@ -42,14 +44,14 @@ impl Clerk {
                 let before = self.desk.object(row.run).map_err(told)?;
                 let mut after = before.clone();
                 apply_patch(order.kind, how, &mut after, &order.given)?;
-                self.steer(&row, before, after)?;
+                self.steer(order, &row, &before, &after)?;
                 self.found(&row)
             }
             ObjectAction::Delete => match row {
                 None if order.again || order.flags.ignore_not_found => {
                     Ok(Done { object: Value::Null, target: None, removes: false })
                 }
-                None => Err(order.kind.not_found(name)),
+                None => Err(not_found(order.kind, name)),
                 Some(row) => {
                     if row.run == order.attempt.run {
                         return Err("a workflow cannot delete itself while it runs".to_owned());
@@ -119,7 +121,7 @@ impl Clerk {
                 Err(error) => return Err(told(error)),
             }
         }
-        Err(order.kind.exists(&names[0]))
+        Err(exists(order.kind, &names[0]))
     }
 
     fn row(&self, order: &Order<'_>, name: &str) -> Result<Option<RunRow>, String> {
@@ -132,30 +134,10 @@ impl Clerk {
         Ok(Done { object, target: Some(Target::Run(row.run, row.name.clone())), removes: false })
     }
 
-    /// The only parts of a run that can change: whether it is held, and whether it is to end.
-    fn steer(&self, row: &RunRow, mut before: Value, mut after: Value) -> Result<(), String> {
-        let mut wish = |field: &str| {
-            let take = |object: &mut Value| object["spec"].as_object_mut().and_then(|spec| spec.remove(field));
-            let (was, is) = (take(&mut before), take(&mut after));
-            (was != is).then_some(is.unwrap_or(Value::Null))
-        };
-        let (suspend, shutdown) = (wish("suspend"), wish("shutdown"));
-        if before != after {
-            return Err("of a workflow only spec.suspend and spec.shutdown can be changed".to_owned());
-        }
-        let commands = [
-            suspend.map(|held| match held {
-                Value::Bool(true) => Command::Suspend,
-                _ => Command::Resume { selector: None, supplied: Default::default() },
-            }),
-            match shutdown.as_ref().and_then(Value::as_str) {
-                Some("Stop") => Some(Command::Stop),
-                Some("Terminate") => Some(Command::Terminate),
-                Some(other) => return Err(format!("spec.shutdown must be Stop or Terminate, not '{other}'")),
-                None => None,
-            },
-        ];
-        commands.into_iter().flatten().try_for_each(|command| self.desk.command(row.run, command)).map_err(told)
+    /// The only parts of a run that can change: what is written on it, whether it is held, and whether it is to end.
+    fn steer(&self, order: &Order<'_>, row: &RunRow, before: &Value, after: &Value) -> Result<(), String> {
+        let steering = Steering::between(order.kind, before, after).map_err(|fault| fault.to_string())?;
+        steering.carry_out(&self.desk, order.kind, row).map_err(|fault| fault.to_string())
     }
 
     /// A run that is over is forgotten with its logs.
@@ -170,6 +152,9 @@ impl Clerk {
 
     fn forget(&self, run: RunId) -> Result<Vec<String>, Error> {
         let Some(row) = self.desk.store.reader()?.run(run)? else { return Ok(Vec::new()) };
+        if steer::hold_back(&self.desk, &row)? {
+            return Ok(Vec::new());
+        }
         let (namespace, name) = (row.namespace.clone(), row.name.clone());
         self.desk.ask(|reply| Message::Forget { run, namespace, name, reply })?;
         Ok(forget(&self.desk.store, &self.data_dir, &row)?.warnings)

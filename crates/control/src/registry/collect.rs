@@ -13,13 +13,16 @@ use octoflow_store::{Name, RunRow, What};
 use serde_json::Value;
 
 use super::{
-    DeleteOptions, Deleted, Fault, Inner, Keeping, Kind, Propagation, Registry, find,
+    DeleteOptions, Deleted, Fault, Inner, Keeping, Kind, Propagation, Registry, find, meta,
     remove::{FOREGROUND, Found, ORPHAN},
 };
 use crate::Error;
 
 /// The pause after something that failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
+
+/// A longer line of owners is not followed.
+const MOST_ANCESTORS: usize = 1000;
 
 /// So much of a namespace is looked at at once.
 const HANDFUL: usize = 500;
@@ -283,7 +286,7 @@ fn progress(registry: &Registry, kind: &'static Kind, name: &Name, going: usize)
     if ties.finalizers.iter().any(|one| one == FOREGROUND) {
         return dependents_first(registry, kind, name, &uid);
     }
-    if !ties.finalizers.is_empty() {
+    if meta::is_held(&ties) {
         return Ok(Progress::Waits);
     }
     if let Found::Run { row, .. } = &found
@@ -377,12 +380,15 @@ fn release(registry: &Registry, kind: &'static Kind, name: &Name, finalizer: &st
 
 fn dependents_first(registry: &Registry, kind: &'static Kind, name: &Name, uid: &str) -> Result<Progress, Fault> {
     let mut blocked = false;
+    let ancestors = ancestors(registry, name)?;
     for dependent in registry.read(|reader| Ok(reader.owned_by(uid)?))? {
         let Some(of) = find(&dependent.kind) else { continue };
         let Some(found) = registry.find(of, &dependent.namespace, &dependent.name)? else { continue };
         let ties = Ties::of(&found.object()["metadata"]);
         let reference = ties.owners.iter().find(|owner| owner["uid"] == uid);
-        blocked |= reference.is_some_and(|owner| owner["blockOwnerDeletion"] == true);
+        // Whoever belongs to each other in a circle would wait for ever.
+        let above = found.object()["metadata"]["uid"].as_str().is_some_and(|uid| ancestors.contains(uid));
+        blocked |= !above && reference.is_some_and(|owner| owner["blockOwnerDeletion"] == true);
         let others = ties.owners.iter().filter(|owner| owner["uid"] != uid);
         let mut kept = false;
         for other in others {
@@ -402,14 +408,36 @@ fn dependents_first(registry: &Registry, kind: &'static Kind, name: &Name, uid: 
         for dependent in left {
             let Some(of) = find(&dependent.kind) else { continue };
             let found = registry.find(of, &dependent.namespace, &dependent.name)?;
-            let ties = found.map(|found| Ties::of(&found.object()["metadata"])).unwrap_or_default();
-            waits |= ties.owners.iter().any(|owner| owner["uid"] == uid && owner["blockOwnerDeletion"] == true);
+            let Some(found) = found else { continue };
+            let ties = Ties::of(&found.object()["metadata"]);
+            let above = found.object()["metadata"]["uid"].as_str().is_some_and(|uid| ancestors.contains(uid));
+            waits |=
+                !above && ties.owners.iter().any(|owner| owner["uid"] == uid && owner["blockOwnerDeletion"] == true);
         }
         if waits {
             return Ok(Progress::Waits);
         }
     }
     release(registry, kind, name, FOREGROUND)
+}
+
+/// The uids of those it belongs to, and of those they belong to.
+fn ancestors(registry: &Registry, name: &Name) -> Result<HashSet<String>, Fault> {
+    let mut known = HashSet::new();
+    let mut open = vec![name.clone()];
+    while let Some(name) = open.pop().filter(|_| known.len() < MOST_ANCESTORS) {
+        let Some(kind) = find(&name.kind) else { continue };
+        let Some(found) = registry.find(kind, &name.namespace, &name.name)? else { continue };
+        for owner in Ties::of(&found.object()["metadata"]).owners {
+            let text = |field: &str| owner[field].as_str().unwrap_or_default().to_owned();
+            let namespaced = find(&text("kind")).is_none_or(|kind| kind.namespaced);
+            if known.insert(text("uid")) {
+                let namespace = if namespaced { name.namespace.clone() } else { String::new() };
+                open.push(Name { kind: text("kind"), namespace, name: text("name") });
+            }
+        }
+    }
+    Ok(known)
 }
 
 /// A namespace goes when nothing is left in it.

@@ -79,6 +79,15 @@ pub fn of_plural(group: &str, plural: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.group == group && kind.plural == plural)
 }
 
+/// By any of its names, as manifests and command lines write them: `ConfigMap`, `configmaps`, `cm`.
+pub fn of_word(word: &str) -> Option<&'static Kind> {
+    let bare = word.split('.').next().unwrap_or_default();
+    KINDS.iter().find(|kind| {
+        let names = [kind.name, kind.plural, kind.singular];
+        names.iter().any(|name| name.eq_ignore_ascii_case(bare)) || kind.short.contains(&bare)
+    })
+}
+
 impl Kind {
     /// `argoproj.io/v1alpha1`, or `v1`.
     pub fn api_version(&self) -> String {

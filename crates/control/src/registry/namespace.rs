@@ -7,7 +7,7 @@ use octoflow_model::{Time, mark::Ties, meta::DEFAULT_NAMESPACE};
 use serde_json::{Value, json};
 
 use super::{
-    DeleteOptions, Deleted, Fault, Kind, ListOptions, Listing, Registry, find,
+    DeleteOptions, Deleted, Fault, Kind, ListOptions, Listing, Registry, WriteOptions, find,
     list::page,
     meta,
     remove::preconditions,
@@ -27,6 +27,17 @@ impl Registry {
             }
         }
         Ok(Some(shown(kind, name, kept)))
+    }
+
+    /// One that is only there because something is in it is kept from the moment somebody writes on it.
+    pub(super) fn keep_namespace(&self, kind: &'static Kind, name: &str) -> Result<(), Fault> {
+        if self.shelved(kind, "", name)?.is_some() || self.namespace(kind, name)?.is_none() {
+            return Ok(());
+        }
+        match self.create(kind, "", json!({"metadata": {"name": name}}), &WriteOptions::default()) {
+            Ok(_) | Err(Fault::Exists { .. }) => Ok(()),
+            Err(fault) => Err(fault),
+        }
     }
 
     pub(super) fn list_namespaces(&self, kind: &'static Kind, options: &ListOptions) -> Result<Listing, Fault> {

@@ -6,7 +6,9 @@ use octoflow_model::{Marks, Time, mark::Ties};
 use octoflow_store::{Batch, Change, RunRow};
 use serde_json::{Value, json};
 
-use super::{DeleteOptions, Deleted, Fault, Keeping, Kind, ListOptions, Propagation, Registry, shelf::Kept, steer};
+use super::{
+    DeleteOptions, Deleted, Fault, Keeping, Kind, ListOptions, Propagation, Registry, meta, shelf::Kept, steer,
+};
 use crate::{Error, clock, delete, house::Message, objects::Key};
 
 /// Dependents go first.
@@ -102,7 +104,7 @@ impl Registry {
         if let Some(metadata) = after["metadata"].as_object_mut() {
             ties.write(metadata);
         }
-        let held = !ties.finalizers.is_empty() || found.is_open();
+        let held = meta::is_held(&ties) || found.is_open();
         if options.dry_run {
             return Ok(Ok(if held { Deleted::Going(after) } else { Deleted::Gone(after) }));
         }

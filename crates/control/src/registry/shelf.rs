@@ -67,7 +67,7 @@ pub(super) fn dress(kind: &Kind, kept: &Object) -> Result<Kept, Fault> {
 }
 
 /// What people may write in more than one way is kept in one: a secret's texts are its data.
-pub(super) fn prepare(kind: &Kind, object: &mut Value) {
+pub(crate) fn prepare(kind: &Kind, object: &mut Value) {
     if kind.name != "Secret" {
         return;
     }
@@ -109,7 +109,7 @@ pub(super) fn check_change(kind: &'static Kind, before: &Value, after: &Value) -
 }
 
 /// Everything that is wrong with an object of a kind that is kept.
-pub(super) fn check(kind: &'static Kind, object: &Value) -> Result<(), Fault> {
+pub(crate) fn check(kind: &'static Kind, object: &Value) -> Result<(), Fault> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let mut causes = Vec::new();
     if object["kind"] != kind.name {

@@ -3,14 +3,14 @@
 
 use octoflow_engine::{Command, Refusal};
 use octoflow_model::{
-    Marks,
+    Marks, Time,
     mark::{COMPLETED_LABEL, PHASE_LABEL},
 };
 use octoflow_store::{Archive, Batch, Change, RunRow, RunUpdate};
 use serde_json::{Value, json};
 
-use super::{Cause, Fault, Kind};
-use crate::{Error, house::Desk};
+use super::{Cause, Fault, Kind, meta};
+use crate::{Error, clock, house::Desk};
 
 /// What a change of a run's object comes down to.
 pub(crate) struct Steering {
@@ -79,6 +79,21 @@ impl Steering {
         }
         Ok(())
     }
+}
+
+/// A run that is over and that somebody else must let go is marked as going; whether it was.
+pub(crate) fn hold_back(desk: &Desk, row: &RunRow) -> Result<bool, Error> {
+    let object = desk.object(row.run)?;
+    let read = Marks::of(&object["metadata"]);
+    if !row.archived || !meta::is_held(&read.ties) {
+        return Ok(false);
+    }
+    if read.ties.deleted.is_none() {
+        let mut write = read.clone();
+        write.ties.deleted = Some(Time::from_secs(clock::now().seconds()));
+        rewrite(desk, row, &read, &write)?;
+    }
+    Ok(true)
 }
 
 /// Writes on a run wherever it stands. A conflict means that somebody else was faster.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     Cause, Fault, Keeping, Kind, Registry,
+    managed::{Managed, Way},
     meta::{self, unmoved},
     remove::Found,
     shelf,
@@ -56,18 +57,45 @@ pub enum Deleted {
     Going(Value),
 }
 
+/// Who writes a new object.
+pub(super) enum Writer {
+    /// Whoever has this name; nobody worth noting if it is empty.
+    Named(String),
+    /// It is written down already.
+    Known(Managed),
+}
+
 impl Registry {
     pub fn create(
         &self,
         kind: &'static Kind,
         namespace: &str,
+        object: Value,
+        options: &WriteOptions,
+    ) -> Result<Value, Fault> {
+        self.create_by(kind, namespace, object, options, Writer::Named(options.manager.clone()))
+    }
+
+    pub(super) fn create_by(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
         mut object: Value,
         options: &WriteOptions,
+        writer: Writer,
     ) -> Result<Value, Fault> {
         self.settle(kind, namespace, None, &mut object)?;
         meta::fresh(kind, &mut object)?;
         let given = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
         self.takes(kind, &given, &object)?;
+        shelf::prepare(kind, &mut object);
+        match writer {
+            Writer::Known(managed) => managed.write(&mut object),
+            Writer::Named(manager) => {
+                let now = clock::now().to_string();
+                Managed::made(&object, &manager, Way::Update, &now).write(&mut object);
+            }
+        }
         match kind.keeping {
             Keeping::View => Err(Fault::ReadOnly { kind }),
             Keeping::Run => self.submit(namespace, &object, options),
@@ -82,7 +110,6 @@ impl Registry {
                 if !kind.group.is_empty() {
                     metadata["generation"] = json!(1);
                 }
-                shelf::prepare(kind, &mut object);
                 shelf::check(kind, &object)?;
                 let uid = new_uid()?;
                 if options.dry_run {
@@ -126,16 +153,42 @@ impl Registry {
         namespace: &str,
         name: &str,
         options: &WriteOptions,
+        change: impl FnMut(&Value) -> Result<Value, Fault>,
+    ) -> Result<Value, Fault> {
+        self.change(kind, namespace, name, options.dry_run, Some(&options.manager), change)
+    }
+
+    /// The same; without a manager the change says itself who wrote what.
+    pub(super) fn change(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
+        name: &str,
+        dry_run: bool,
+        manager: Option<&str>,
         mut change: impl FnMut(&Value) -> Result<Value, Fault>,
     ) -> Result<Value, Fault> {
+        let mut change = |before: &Value| {
+            let mut after = change(before)?;
+            self.settle(kind, namespace, Some(name), &mut after)?;
+            unmoved(kind, name, before, &mut after)?;
+            shelf::prepare(kind, &mut after);
+            if let Some(manager) = manager {
+                track(before, &mut after, manager);
+            }
+            Ok(after)
+        };
+        if kind.name == "Namespace" {
+            self.keep_namespace(kind, name)?;
+        }
         let not_found = || Fault::NotFound { kind, name: name.to_owned() };
         for _ in 1..TRIES {
-            match self.update_once(kind, namespace, name, options, &mut change)? {
+            match self.update_once(kind, namespace, name, dry_run, &mut change)? {
                 Err(Fault::Conflict { .. }) => {}
                 done => return done,
             }
         }
-        self.update_once(kind, namespace, name, options, &mut change)?.map_err(|fault| match fault {
+        self.update_once(kind, namespace, name, dry_run, &mut change)?.map_err(|fault| match fault {
             Fault::Exists { .. } => not_found(),
             other => other,
         })
@@ -147,7 +200,7 @@ impl Registry {
         kind: &'static Kind,
         namespace: &str,
         name: &str,
-        options: &WriteOptions,
+        dry_run: bool,
         change: &mut impl FnMut(&Value) -> Result<Value, Fault>,
     ) -> Result<Result<Value, Fault>, Fault> {
         let not_found = || Fault::NotFound { kind, name: name.to_owned() };
@@ -157,13 +210,11 @@ impl Registry {
                 let row = self.row(kind, namespace, name)?.ok_or_else(not_found)?;
                 let before = self.run_object(&row)?;
                 let mut after = change(&before)?;
-                self.settle(kind, namespace, Some(name), &mut after)?;
-                unmoved(kind, name, &before, &mut after)?;
                 let steering = Steering::between(kind, &before, &after)?;
                 if steering.is_nothing() {
                     return Ok(Ok(before));
                 }
-                if options.dry_run {
+                if dry_run {
                     after["status"] = before["status"].clone();
                     return Ok(Ok(after));
                 }
@@ -181,9 +232,6 @@ impl Registry {
                 let kept = self.shelved(kind, namespace, name)?.ok_or_else(not_found)?;
                 let before = &kept.object;
                 let mut after = change(before)?;
-                self.settle(kind, namespace, Some(name), &mut after)?;
-                unmoved(kind, name, before, &mut after)?;
-                shelf::prepare(kind, &mut after);
                 shelf::check(kind, &after)?;
                 shelf::check_change(kind, before, &after)?;
                 if let Some(generation) = before["metadata"]["generation"].as_u64() {
@@ -194,7 +242,7 @@ impl Registry {
                 if after["status"].is_null() {
                     after.as_object_mut().map(|fields| fields.remove("status"));
                 }
-                if after == *before || options.dry_run {
+                if after == *before || dry_run {
                     return Ok(Ok(after));
                 }
                 if meta::is_released(&after) {
@@ -258,5 +306,19 @@ impl Registry {
             metadata.insert("name".to_owned(), json!(name));
         }
         Ok(())
+    }
+}
+
+/// Writes down who changed what. Whoever hands in another list of writers than there was means it.
+fn track(before: &Value, after: &mut Value, manager: &str) {
+    let was = before["metadata"]["managedFields"].clone();
+    let given = &after["metadata"]["managedFields"];
+    let known = Managed::of(before);
+    let mut managed = if given.is_null() || *given == was { known.clone() } else { Managed::of(after) };
+    managed.changed(before, after, manager, &clock::now().to_string());
+    if managed == known && !was.is_null() {
+        after["metadata"]["managedFields"] = was;
+    } else {
+        managed.write(after);
     }
 }

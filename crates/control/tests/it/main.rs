@@ -6,7 +6,9 @@ mod again;
 mod cron;
 mod events;
 mod expire;
+mod logs;
 mod meters;
+mod model;
 mod registry;
 
 use std::path::Path;

@@ -187,7 +187,7 @@ fn a_watch_of_pods_tells_what_changed() {
 #[test]
 fn what_is_written_on_a_run_changes_open_and_over_and_survives_a_restart() {
     let dir = tempfile::tempdir().unwrap();
-    let registry = self::registry(dir.path());
+    let registry = registry(dir.path());
     create(&registry, "Workflow", held("w")).unwrap();
     let label = |registry: &Registry, value: &str| {
         patch(registry, "Workflow", "w", |after| {
@@ -271,7 +271,7 @@ fn an_open_run_is_ended_and_then_gone_and_its_name_is_free() {
 #[test]
 fn finalizers_hold_back_runs_and_objects_also_across_a_restart() {
     let dir = tempfile::tempdir().unwrap();
-    let registry = self::registry(dir.path());
+    let registry = registry(dir.path());
     let guarded = |mut object: Value| {
         object["metadata"]["finalizers"] = json!(["octoflow.io/test"]);
         object

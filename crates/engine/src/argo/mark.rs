@@ -10,11 +10,12 @@ use crate::input::Refusal;
 impl Turn<'_> {
     pub(super) fn mark(&mut self, read: &Marks, write: &Marks) -> Result<(), Refusal> {
         let now = marks(self.run);
-        if now == *write {
-            return Ok(());
-        }
+        // Also when somebody else wrote the very same: two who count must not both count to the same number.
         if now != *read {
             return Err(Refusal::Stale);
+        }
+        if now == *write {
+            return Ok(());
         }
         self.decide(Fact::Marked { at: self.now, marks: Box::new(write.clone()) });
         Ok(())

@@ -13,7 +13,10 @@ use futures_util::stream;
 use octoflow_control::registry::{Event, Kind, Watch};
 use octoflow_model::Revision;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, sleep, sleep_until},
+};
 
 use super::{
     accept::{self, Form},
@@ -34,6 +37,8 @@ const BOOKMARKS: Duration = Duration::from_secs(60);
 const REST_PER_WATCH: Duration = Duration::from_micros(10);
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
+/// So many watches look things up at one time: one change may concern thousands, and each look takes a thread.
+static LOOKS: Semaphore = Semaphore::const_new(8);
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
 /// Counted while it lives.
@@ -204,6 +209,7 @@ impl Lines {
             return;
         }
         let mut writer = self.writer;
+        let _turn = LOOKS.acquire().await;
         let looked = tokio::task::spawn_blocking(move || {
             let some = watch.poll_some();
             let lines = some.map(|(events, more)| {

@@ -1,0 +1,109 @@
+//! Server-side apply: somebody says what they want of an object, and gets it unless somebody else wants otherwise.
+
+use serde_json::Value;
+
+use super::{
+    Cause, Fault, Keeping, Kind, Registry, WriteOptions,
+    managed::{self, Clash, Managed, Way},
+    shelf,
+    write::Writer,
+};
+use crate::clock;
+
+/// How often it is tried again when an object comes or goes at the same moment.
+const TRIES: usize = 8;
+
+#[derive(Clone, Debug, Default)]
+pub struct ApplyOptions {
+    /// Who applies; it must have a name.
+    pub manager: String,
+    /// Take fields from whoever else has them.
+    pub force: bool,
+    /// Check everything, store nothing.
+    pub dry_run: bool,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub struct Applied {
+    pub object: Value,
+    /// It was not there before.
+    pub created: bool,
+}
+
+impl Registry {
+    pub fn apply(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
+        name: &str,
+        mut wanted: Value,
+        options: &ApplyOptions,
+    ) -> Result<Applied, Fault> {
+        if kind.keeping == Keeping::View {
+            return Err(Fault::ReadOnly { kind });
+        }
+        if options.manager.is_empty() {
+            return Err(Fault::BadRequest("fieldManager is required for apply patch".to_owned()));
+        }
+        if !wanted["metadata"]["managedFields"].is_null() {
+            return Err(Fault::BadRequest("metadata.managedFields must be nil".to_owned()));
+        }
+        self.settle(kind, namespace, Some(name), &mut wanted)?;
+        shelf::prepare(kind, &mut wanted);
+        if let Some(fields) = wanted.as_object_mut() {
+            // What becomes of an object is nobody's to apply.
+            fields.remove("status");
+        }
+        for _ in 0..TRIES {
+            match self.apply_to(kind, namespace, name, &wanted, options) {
+                Err(Fault::NotFound { .. }) => {}
+                done => return done.map(|object| Applied { object, created: false }),
+            }
+            let now = clock::now().to_string();
+            let managed = Managed::made(&wanted, &options.manager, Way::Apply, &now);
+            let write =
+                WriteOptions { dry_run: options.dry_run, manager: options.manager.clone(), ..WriteOptions::default() };
+            match self.create_by(kind, namespace, wanted.clone(), &write, Writer::Known(managed)) {
+                Err(Fault::Exists { .. }) => {}
+                done => return done.map(|object| Applied { object, created: true }),
+            }
+        }
+        Err(Fault::stale(kind, name))
+    }
+
+    fn apply_to(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
+        name: &str,
+        wanted: &Value,
+        options: &ApplyOptions,
+    ) -> Result<Value, Fault> {
+        let now = clock::now().to_string();
+        self.change(kind, namespace, name, options.dry_run, None, |before| {
+            let applied = managed::apply(before, wanted, &options.manager, options.force, &now);
+            let mut after = applied.map_err(|clashes| Fault::Owned {
+                kind,
+                name: name.to_owned(),
+                causes: clashes.iter().map(Clash::cause).collect(),
+            })?;
+            for field in ["resourceVersion", "uid"] {
+                if let Some(given) = wanted["metadata"][field].as_str() {
+                    after["metadata"][field] = given.into();
+                }
+            }
+            Ok(after)
+        })
+    }
+}
+
+impl Clash {
+    fn cause(&self) -> Cause {
+        Cause {
+            reason: "FieldManagerConflict",
+            message: format!("conflict with \"{}\" using {}", self.manager, self.version),
+            field: managed::shown(&self.path),
+        }
+    }
+}
