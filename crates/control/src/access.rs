@@ -1,8 +1,8 @@
 //! What is kept about who may come in: tokens and the admin's password, as hashes. What they allow is the server's
 //! business; here they are only stored, found and removed.
 
-pub use octoflow_store::{Password, Token};
 use octoflow_store::Change;
+pub use octoflow_store::{Password, Token};
 
 use crate::registry::{Fault, Registry};
 

@@ -119,13 +119,7 @@ impl Visit {
     }
 
     /// Everything that is written down about a request.
-    async fn leave(
-        self,
-        app: &App,
-        mut answer: Answer,
-        caller: Option<Caller>,
-        object: Option<String>,
-    ) -> Answer {
+    async fn leave(self, app: &App, mut answer: Answer, caller: Option<Caller>, object: Option<String>) -> Answer {
         if let Ok(id) = HeaderValue::from_str(&self.id) {
             answer.headers_mut().insert(REQUEST_ID, id);
         }

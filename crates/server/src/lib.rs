@@ -4,10 +4,10 @@
 mod access;
 mod answer;
 mod app;
-mod audit;
-mod beacon;
 mod argo;
+mod audit;
 mod basic;
+mod beacon;
 mod call;
 mod config;
 mod error;

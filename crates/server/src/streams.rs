@@ -46,8 +46,7 @@ impl Streams {
         }
         let own = open.by_token.entry(caller.id.clone()).or_default();
         if *own >= self.most_each {
-            let text =
-                format!("this token has {own} watches open, and no more are allowed (--max-watches-per-token)");
+            let text = format!("this token has {own} watches open, and no more are allowed (--max-watches-per-token)");
             return Err(Fault::too_many(text, LATER));
         }
         *own += 1;
@@ -90,10 +89,7 @@ impl HttpBody for Streamed {
     type Data = Bytes;
     type Error = axum::Error;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let Some(body) = self.body.as_mut() else { return Poll::Ready(None) };
         // After a panic the body is not polled again, so nobody meets it half done.
         let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(body).poll_frame(cx)));

@@ -71,12 +71,7 @@ impl House {
     }
 
     /// The same, but asking twice with one key makes one run.
-    pub fn resubmit_once(
-        &self,
-        run: RunId,
-        options: &ResubmitOptions,
-        claim: Option<&Claim>,
-    ) -> Result<RunId, Error> {
+    pub fn resubmit_once(&self, run: RunId, options: &ResubmitOptions, claim: Option<&Claim>) -> Result<RunId, Error> {
         if let Some(claim) = claim
             && let Some(made) = claim.made(&self.desk.store.reader()?)?
         {

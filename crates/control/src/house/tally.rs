@@ -13,8 +13,8 @@ impl Worker {
         let engine = &self.pump.engine;
         let scheduler = engine.scheduler();
         let locks = engine.locks().all();
-        let (locks_held, lock_waiters) =
-            locks.fold((0, 0), |(held, waiting), (_, holders, waiters)| (held + holders.len(), waiting + waiters.len()));
+        let (locks_held, lock_waiters) = locks
+            .fold((0, 0), |(held, waiting), (_, holders, waiters)| (held + holders.len(), waiting + waiters.len()));
         Gauges {
             runs_open: self.pump.open(),
             slots: scheduler.capacity().slots,

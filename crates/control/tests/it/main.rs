@@ -8,6 +8,7 @@ mod events;
 mod expire;
 mod meters;
 mod registry;
+mod steward;
 
 use std::path::Path;
 

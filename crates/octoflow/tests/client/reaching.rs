@@ -55,3 +55,40 @@ fn what_needs_a_server_says_how_to_get_one() {
         shows(&said.err, &["no server answers"]);
     }
 }
+
+#[test]
+fn the_server_that_holds_the_data_directory_is_found_and_tokens_open_doors() {
+    let mut place = Place::start();
+    let data = place.path("data");
+    let here = |words: &[&str]| {
+        let mut command = place.bare(words);
+        command.env("OCTOFLOW_DATA_DIR", &data);
+        run(command)
+    };
+    let url = format!("http://{}", place.address);
+    shows(&here(&["version"]).out, &["server ", &url]);
+    let file = place.file("w.yaml", &crate::place::one_step("w", "true"));
+    assert_eq!(here(&["submit", &file, "--wait"]).code, 0);
+    assert_eq!(here(&["list", "-o", "name"]).out, "w\n");
+
+    assert_eq!(place.good(&["token", "list"]), "No tokens found\n");
+    let token = place.good(&["token", "create", "reader", "--privilege", "read_job", "--note", "looks only"]);
+    let token = token.trim();
+    shows(&place.good(&["token", "list"]), &["ID", "NAME", "PRIVILEGES", "reader", "read_job", "looks only"]);
+    assert_eq!(place.good(&["list", "-o", "name", "--token", token]), "w\n");
+    shows(&place.ends(4, &["delete", "w", "--token", token]).err, &["may not do that"]);
+    place.ends(4, &["token", "list", "--token", token]);
+    shows(&place.ends(2, &["token", "create", "x", "--privilege", "everything"]).err, &["no privilege"]);
+    assert_eq!(place.good(&["token", "delete", "reader"]), "token 'reader' deleted\n");
+    place.ends(3, &["token", "delete", "reader"]);
+    place.ends(4, &["list", "--token", token]);
+    place.good(&["token", "set-admin", "another-password"]);
+    place.ends(4, &["list"]);
+    place.good(&["list", "--token", "another-password"]);
+
+    // Once it is gone the directory is read directly.
+    place.stop_server();
+    let mut command = place.bare(&["get", "w", "-o", "jsonpath={.status.phase}"]);
+    command.env("OCTOFLOW_DATA_DIR", place.path("data"));
+    assert_eq!(run(command).out, "Succeeded");
+}

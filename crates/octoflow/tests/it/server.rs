@@ -48,7 +48,9 @@ fn ended(child: Child) -> Said {
 
 /// Three steps, each of which notes that it runs and then waits until it may end.
 fn three(stage: &Stage) -> String {
-    let step = |name: &str| format!("    - - {{name: {name}, template: leaf, arguments: {{parameters: [{{name: n, value: {name}}}]}}}}\n");
+    let step = |name: &str| {
+        format!("    - - {{name: {name}, template: leaf, arguments: {{parameters: [{{name: n, value: {name}}}]}}}}\n")
+    };
     let wait = "echo ran >> /out/ran-$N; touch /out/began-$N; while [ ! -e /out/go-$N ]; do sleep 0.05; done";
     format!(
         "apiVersion: argoproj.io/v1alpha1
@@ -103,9 +105,7 @@ fn a_run_goes_on_after_kill_9_and_after_sigterm_and_every_step_runs_once() {
 
     let server = serve(&stage, &[]);
     go("three");
-    eventually("the run is over", || {
-        stage.good(&["get", "w", "-o", "jsonpath={.status.phase}"]).out == "Succeeded"
-    });
+    eventually("the run is over", || stage.good(&["get", "w", "-o", "jsonpath={.status.phase}"]).out == "Succeeded");
     signal(&server, "TERM");
     assert_eq!(ended(server).code, 0);
     for name in ["one", "two", "three"] {

@@ -16,8 +16,7 @@ use crate::{
 };
 
 pub(super) fn routes(table: &mut Table) {
-    let (all, one, admin) =
-        (format!("{ROOT}/tokens"), format!("{ROOT}/tokens/{{id}}"), format!("{ROOT}/tokens/admin"));
+    let (all, one, admin) = (format!("{ROOT}/tokens"), format!("{ROOT}/tokens/{{id}}"), format!("{ROOT}/tokens/admin"));
     table.get(&all, Need::ReadToken, list);
     table.add(Method::POST, &all, Need::WriteToken, create);
     table.get(&one, Need::ReadToken, get);
@@ -68,14 +67,15 @@ async fn get(call: Call) -> Result<Answer, Fault> {
 
 async fn create(mut call: Call) -> Result<Answer, Fault> {
     let wanted: Wanted = read(&mut call).await?;
-    let expires = match (&wanted.expires, wanted.expires_in) {
-        (None, None) => None,
-        (Some(text), None) => Some(Time::parse(text).ok_or_else(|| {
-            Fault::bad_request(format!("expires: `{text}` is no time such as 2030-01-31T12:00:00Z"))
-        })?),
-        (None, Some(seconds)) => Some(now().saturating_add(std::time::Duration::from_secs(seconds))),
-        (Some(_), Some(_)) => return Err(Fault::bad_request("give expires or expiresInSeconds, not both")),
-    };
+    let expires =
+        match (&wanted.expires, wanted.expires_in) {
+            (None, None) => None,
+            (Some(text), None) => Some(Time::parse(text).ok_or_else(|| {
+                Fault::bad_request(format!("expires: `{text}` is no time such as 2030-01-31T12:00:00Z"))
+            })?),
+            (None, Some(seconds)) => Some(now().saturating_add(std::time::Duration::from_secs(seconds))),
+            (Some(_), Some(_)) => return Err(Fault::bad_request("give expires or expiresInSeconds, not both")),
+        };
     let privileges = privileges(&wanted.privileges)?;
     let wish = Wish { who: wanted.forwho, note: wanted.note, privileges, expires };
     let (app, caller) = (call.app.clone(), call.caller.clone());
@@ -122,7 +122,8 @@ async fn read<T: for<'de> Deserialize<'de>>(call: &mut Call) -> Result<T, Fault>
     serde_json::from_value(value).map_err(|error| {
         let text = error.to_string();
         let known = ["missing field", "unknown field"].iter().any(|start| text.starts_with(start));
-        let why = if known { text.split(", expected").next().unwrap_or_default() } else { "a value has the wrong type" };
+        let why =
+            if known { text.split(", expected").next().unwrap_or_default() } else { "a value has the wrong type" };
         Fault::bad_request(format!("the body is not what is expected here: {why}"))
     })
 }

@@ -179,7 +179,12 @@ async fn the_audit_log_says_who_did_what_and_never_how_they_got_in() {
     let made = route(Face::Kube, Need::WriteJob, |_| async {
         Ok(answer::json(&json!({"kind": "Workflow", "metadata": {"namespace": "n", "name": "w"}})))
     });
-    pass(&stage, &made, request(Method::POST, "/tried?dryRun=All&q=hidden", Some("admin"), Some(&json!({"x": secret})))).await;
+    pass(
+        &stage,
+        &made,
+        request(Method::POST, "/tried?dryRun=All&q=hidden", Some("admin"), Some(&json!({"x": secret}))),
+    )
+    .await;
     stage.get("/api/octoflow/v1/whoami", secret).await;
     stage.get("/api/octoflow/v1/whoami", "admin").await;
     let first = stage.get("/api/octoflow/v1/audit?limit=1", "admin").await.json();

@@ -141,7 +141,9 @@ async fn whoever_guesses_is_slowed_down_and_those_who_know_are_not() {
     let stage = Stage::new();
     let ann = made(&stage, "admin", "ann", &["read_job"]).await.json();
     let peer = IpAddr::from([192, 0, 2, 77]);
-    let guess = |token: String| stage.send(request_from(peer, Method::GET, WHOAMI, Some(Box::leak(token.into_boxed_str())), None));
+    let guess = |token: String| {
+        stage.send(request_from(peer, Method::GET, WHOAMI, Some(Box::leak(token.into_boxed_str())), None))
+    };
     for number in 0..10 {
         assert_eq!(guess(format!("guess-{number}")).await.status, 401);
     }

@@ -66,8 +66,11 @@ async fn what_is_not_in_the_table_is_not_there_and_says_so_in_the_words_of_its_f
 fn no_route_is_in_the_table_twice_and_writing_needs_more_than_a_token() {
     let mut seen = std::collections::HashSet::new();
     for route in route::all() {
-        let shape: Vec<String> =
-            route.path.split('/').map(|part| if part.starts_with('{') { "{}".to_owned() } else { part.to_owned() }).collect();
+        let shape: Vec<String> = route
+            .path
+            .split('/')
+            .map(|part| if part.starts_with('{') { "{}".to_owned() } else { part.to_owned() })
+            .collect();
         assert!(seen.insert((route.method.clone(), shape)), "{} {} stands twice", route.method, route.path);
         if [Method::PUT, Method::PATCH, Method::DELETE].contains(&route.method) {
             assert!(!matches!(route.need, Need::Nothing), "{} {} is open", route.method, route.path);
