@@ -47,9 +47,12 @@ impl Found {
 }
 
 pub(crate) fn find(reach: &Reach, settings: &Settings, data_dir: &Path) -> Result<Found> {
-    let named = reach.server.as_deref().or(settings.get("server")).map(normal).transpose()?;
+    // An empty word in the environment says nothing.
+    let said = |word: &Option<String>| word.clone().filter(|word| !word.trim().is_empty());
+    let named = said(&reach.server).or_else(|| settings.get("server").map(str::to_owned));
+    let named = named.as_deref().map(normal).transpose()?;
     let of = |url: String, assumed: bool, ca: Option<PathBuf>| {
-        let token = reach.token.clone().or_else(|| settings.get("token").map(str::to_owned));
+        let token = said(&reach.token).or_else(|| settings.get("token").map(str::to_owned));
         Endpoint {
             token: token.or_else(|| is_loopback(&url).then(|| FIRST_TOKEN.to_owned())),
             ca_file: reach.ca_file.clone().or_else(|| settings.get("ca-file").map(PathBuf::from)).or(ca),
@@ -79,7 +82,7 @@ fn normal(url: &str) -> Result<String> {
     Ok(full)
 }
 
-fn is_loopback(url: &str) -> bool {
+pub(super) fn is_loopback(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split('/').next().unwrap_or_default();
     let host = match authority.strip_prefix('[') {

@@ -92,3 +92,29 @@ fn the_server_that_holds_the_data_directory_is_found_and_tokens_open_doors() {
     command.env("OCTOFLOW_DATA_DIR", place.path("data"));
     assert_eq!(run(command).out, "Succeeded");
 }
+
+#[test]
+fn a_certificate_is_checked_unless_somebody_says_otherwise() {
+    let place = Place::start_with(&["--tls"]);
+    let url = format!("https://{}", place.address);
+    let asked = |more: &[&str]| run(place.bare(&[&["list", "--server", &url], more].concat()));
+
+    let said = asked(&[]);
+    assert_eq!(said.code, 5, "{said}");
+    shows(&said.err, &["cannot be trusted", "--ca-file"]);
+    assert_eq!(asked(&["--insecure-skip-verify"]).out, "No workflows found\n");
+
+    // Whoever has the data directory has the certificate that was made there.
+    let mut command = place.bare(&["list"]);
+    command.env("OCTOFLOW_DATA_DIR", place.path("data"));
+    let said = run(command);
+    assert_eq!((said.code, said.out.as_str()), (0, "No workflows found\n"), "{said}");
+    let note = std::fs::read_to_string(place.path("data").join("server.json")).unwrap();
+    let note: serde_json::Value = serde_json::from_str(&note).unwrap();
+    let said = asked(&["--ca-file", note["caFile"].as_str().unwrap()]);
+    assert_eq!(said.out, "No workflows found\n", "{said}");
+
+    // Plain words to a server that speaks in secret get no answer that makes sense.
+    let said = run(place.bare(&["list", "--server", &format!("http://{}", place.address)]));
+    assert_eq!(said.code, 5, "{said}");
+}
