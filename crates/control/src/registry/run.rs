@@ -11,6 +11,9 @@ use crate::{Claim, Error, house::Submit, name_suffix, new_uid, objects::Around};
 /// How often a drawn name that is taken is drawn again.
 const DRAWS: usize = 8;
 
+/// How often a run that changes while it is looked at is looked at again.
+const LOOKS: usize = 16;
+
 /// Means the newest run of a namespace.
 const LATEST: &str = "@latest";
 
@@ -66,6 +69,18 @@ impl Registry {
         };
         object["metadata"]["resourceVersion"] = json!(revision.to_string());
         Ok(object)
+    }
+
+    /// The run with exactly the revision it is of, for whoever compares it. One that changes all the time is a conflict.
+    pub(super) fn exact_run_object(&self, row: &RunRow) -> Result<Value, Fault> {
+        for _ in 0..LOOKS {
+            let object = self.run_object(row)?;
+            // Nothing was committed between the two looks at the revision, so the object is what that commit left.
+            if object["metadata"]["resourceVersion"] == self.run_revision(row)?.to_string() {
+                return Ok(object);
+            }
+        }
+        Err(Fault::stale(workflow(), &row.name))
     }
 
     pub(super) fn run_revision(&self, row: &RunRow) -> Result<Revision, Fault> {

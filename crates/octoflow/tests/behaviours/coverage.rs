@@ -29,6 +29,9 @@ const TESTED: [(&[&str], &str); 3] = [
     (&["J21"], "crates/control/tests/it/events.rs"),
 ];
 
+/// Behaviours of several runs, which a scenario of one run cannot show: the tests that do carry their number.
+const IN_RUST: [(&str, &[&str]); 1] = [("crates/engine/tests/it/again.rs", &["J11", "J12", "J13", "J14"])];
+
 fn shown(scenario: &Scenario) -> Vec<Number> {
     let cases = scenario.value()["cases"].as_array().into_iter().flatten();
     [scenario.value()].into_iter().chain(cases).flat_map(covers).collect()
