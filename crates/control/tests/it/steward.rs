@@ -26,7 +26,9 @@ fn schedules_run_and_what_is_over_goes_while_somebody_attends() {
     let dir = tempfile::tempdir().unwrap();
     let registry = Registry::new(open(dir.path())).unwrap();
     let (bell, rung) = mpsc::channel();
-    registry.on_change(move |_| drop(bell.send(())));
+    registry.on_change(move |_| {
+        let _ = bell.send(());
+    });
     registry.attend(RetentionPolicy::default()).unwrap();
     let create = |kind: &str, name: &str, spec: Value| {
         let object = json!({"metadata": {"name": name}, "spec": spec});

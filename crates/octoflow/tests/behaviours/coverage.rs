@@ -1,4 +1,4 @@
-//! Which numbered behaviours have a scenario, and which are owed, each with its reason.
+//! Every numbered behaviour has a scenario or a test that carries its number.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,12 +25,10 @@ const OWED: [(&[&str], &str); 1] =
 /// number in their names, as in `fn j05_…`.
 const TESTED: [(&[&str], &str); 3] = [
     (&["J5", "J6", "J7", "J8", "J9", "J10"], "crates/control/tests/it/cron.rs"),
+    (&["J11", "J12", "J13", "J14"], "crates/engine/tests/it/again.rs"),
     (&["J20"], "crates/control/tests/it/expire.rs"),
     (&["J21"], "crates/control/tests/it/events.rs"),
 ];
-
-/// Behaviours of several runs, which a scenario of one run cannot show: the tests that do carry their number.
-const IN_RUST: [(&str, &[&str]); 1] = [("crates/engine/tests/it/again.rs", &["J11", "J12", "J13", "J14"])];
 
 fn shown(scenario: &Scenario) -> Vec<Number> {
     let cases = scenario.value()["cases"].as_array().into_iter().flatten();
@@ -38,7 +36,7 @@ fn shown(scenario: &Scenario) -> Vec<Number> {
 }
 
 #[test]
-fn every_behaviour_is_shown_or_owed() {
+fn every_behaviour_is_shown() {
     let mut covered: BTreeMap<Number, BTreeSet<String>> = BTreeMap::new();
     for ending in [".test.yaml", ".process.yaml", ".command.yaml"] {
         for scenario in files(ending).iter().flat_map(|file| Scenario::all(file)) {
@@ -68,31 +66,21 @@ fn every_behaviour_is_shown_or_owed() {
         .flat_map(|(section, count)| (1..=*count).map(|number| Number { section: *section, number }))
         .collect();
     let mut wrong = Vec::new();
-    for number in covered.keys().chain(owed.keys()).filter(|number| !known.contains(number)) {
+    for number in covered.keys().filter(|number| !known.contains(number)) {
         wrong.push(format!("{number} is the number of no behaviour"));
     }
-    for number in &known {
-        match (covered.get(number), owed.get(number)) {
-            (Some(files), Some(_)) => wrong.push(format!("{number} is owed, and shown by {files:?}")),
-            (None, None) => wrong.push(format!("{number} is neither shown nor owed")),
-            _ => {}
-        }
+    for number in known.iter().filter(|number| !covered.contains_key(number)) {
+        wrong.push(format!("{number} is not shown"));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    println!("{} of {} behaviours have a scenario", covered.len(), known.len());
-    assert!(covered.len() >= FLOOR, "only {} behaviours have a scenario", covered.len());
-    compare(&listed(&covered, &owed, known.len()));
+    compare(&listed(&covered));
 }
 
-fn listed(covered: &BTreeMap<Number, BTreeSet<String>>, owed: &BTreeMap<Number, &str>, all: usize) -> String {
-    let mut text = format!("# Behaviours with a scenario\n\n{} of {all} behaviours.\n\n", covered.len());
+fn listed(covered: &BTreeMap<Number, BTreeSet<String>>) -> String {
+    let mut text = format!("# Where each behaviour is shown\n\nAll {} behaviours.\n\n", covered.len());
     for (number, files) in covered {
         let files: Vec<&str> = files.iter().map(String::as_str).collect();
         let _ = writeln!(text, "- {number}: {}", files.join(", "));
-    }
-    text.push_str("\n# Owed\n\n");
-    for (number, why) in owed {
-        let _ = writeln!(text, "- {number}: {why}");
     }
     text
 }
