@@ -3,10 +3,28 @@
 use clap::{Args, Subcommand};
 use octoflow_model::Time;
 
-use super::Namespace;
+use super::{KeptDelete, KeptFiles, KeptList, KeptNames, Namespace};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CronCommand {
+    /// Make new ones from files
+    Create(KeptFiles),
+    /// Put other versions in the place of those that are there
+    Update(KeptFiles),
+    /// Print some by name
+    Get(KeptNames),
+    /// List them
+    #[command(visible_alias = "ls")]
+    List(KeptList),
+    /// Delete some
+    #[command(visible_alias = "rm")]
+    Delete(KeptDelete),
+    /// Check files against what the server has
+    Lint(KeptFiles),
+    /// Start nothing more until they are resumed
+    Suspend(KeptNames),
+    /// Let them go on
+    Resume(KeptNames),
     /// List the next times of a CronWorkflow, with what daylight saving does to them
     Preview(Preview),
 }

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod finding;
+mod forms;
 mod objects;
 mod rig;
 mod watching;

@@ -1,5 +1,5 @@
 //! `octoflow cron preview FILE|NAME`: the next times of schedules, in their own zone and in UTC, and where clocks change.
-//! It reads a file or the data directory, and asks nobody.
+//! It reads a file, or what the server or the data directory keeps; nothing is changed.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::Preview,
-    commands::Context,
+    commands::{Context, kept::find},
     exit::{Exit, Failure},
     load,
     local::explained,
@@ -55,9 +55,12 @@ pub(crate) fn preview(args: &Preview, context: &Context) -> Result<Exit> {
     Ok(exit)
 }
 
-/// The one of this name that is kept in the data directory.
+/// The one of this name that the server keeps, or the data directory.
 fn kept(args: &Preview, context: &Context) -> Result<Value> {
     let namespace = args.namespace.or_default();
+    if let Some(client) = context.named_server()? {
+        return find(&client, KIND, namespace, &args.what);
+    }
     let found = match Reader::open(&context.data_dir) {
         Ok(reader) => reader.object(KIND, namespace, &args.what).map_err(explained)?,
         Err(octoflow_store::Error::Missing { .. }) => None,
