@@ -25,7 +25,7 @@ fn open(dir: &Path) -> House {
 }
 
 fn submit(name: &str, manifest: Value) -> Submit {
-    Submit { namespace: "default".to_owned(), name: name.to_owned(), manifest, stored: Stored::default() }
+    Submit { namespace: "default".to_owned(), name: name.to_owned(), manifest, stored: Stored::default(), claim: None }
 }
 
 fn container() -> Value {
