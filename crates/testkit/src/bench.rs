@@ -9,6 +9,7 @@ mod row;
 mod rows;
 mod shape;
 mod spawn;
+mod submits;
 mod table;
 
 pub use measure::Tools;

@@ -8,10 +8,11 @@ use super::{
     row::{Goal, Line, median, seconds},
     shape,
     spawn::TRUE,
+    submits,
 };
 
 /// Rows by the names they can be asked for.
-pub const NAMES: [&str; 5] = ["proc-10k", "null-100k", "chain", "flat", "hello"];
+pub const NAMES: [&str; 6] = ["proc-10k", "null-100k", "chain", "flat", "hello", "submit"];
 
 /// How large the rows are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub enum Size {
 }
 
 impl Size {
-    fn of(self, full: u32, quick: u32) -> u32 {
+    pub(super) fn of(self, full: u32, quick: u32) -> u32 {
         match self {
             Self::Full => full,
             Self::Quick => quick,
@@ -44,6 +45,7 @@ pub fn run(name: &str, size: Size, tools: &Tools) -> Result<Vec<Line>, Box<dyn s
         "chain" => chains(size, tools),
         "flat" => flat(size, tools),
         "hello" => hello(size, tools),
+        "submit" => submits::submit(size, tools),
         _ => Err(format!("there is no row `{name}`; choose from: {}", NAMES.join(", ")).into()),
     }
 }
