@@ -39,7 +39,7 @@ mod work;
 pub use desk::owned;
 pub(crate) use desk::{Desk, owned_namespace};
 pub(crate) use watcher::{Bell, Watcher};
-pub(crate) use work::Message;
+pub(crate) use work::{Entered, Message};
 use work::{Keeper, Worker};
 
 pub struct Config {
@@ -193,7 +193,7 @@ impl House {
     pub fn explain(&self, run: RunId) -> Result<Vec<Explanation>, Error> {
         match self.desk.ask(|reply| Message::Explain { run, reply })? {
             Some(explanations) => Ok(explanations),
-            None => read::explain(&self.desk.store.reader()?, run),
+            None => read::explain(&*self.desk.store.reader()?, run),
         }
     }
 

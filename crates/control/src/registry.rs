@@ -1,7 +1,7 @@
 //! Every kind of object behind one set of verbs: get, list, create, replace, delete, watch. Runs and kept objects look
 //! the same from here. It owns identity, revisions and admission; how an answer is written down is its caller's business.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use octoflow_model::{Revision, RunId};
 use octoflow_store::Reader;
@@ -38,12 +38,7 @@ struct Inner {
     house: House,
     desk: Desk,
     feed: Arc<Feed>,
-    /// Connections that are not in use: opening one costs more than most questions.
-    readers: Mutex<Vec<Reader>>,
 }
-
-/// Idle connections beyond this many are closed.
-const READERS: usize = 16;
 
 impl Registry {
     pub fn new(house: House) -> Result<Self, Error> {
@@ -52,7 +47,7 @@ impl Registry {
         let ears = feed.clone();
         store.observe(Arc::new(move |notes| ears.publish(notes)));
         let desk = house.desk().clone();
-        Ok(Self(Arc::new(Inner { house, desk, feed, readers: Mutex::new(Vec::new()) })))
+        Ok(Self(Arc::new(Inner { house, desk, feed })))
     }
 
     pub fn house(&self) -> &House {
@@ -94,21 +89,10 @@ impl Registry {
 
     /// Everything decided is on disk when this returns; running tasks can be taken up again.
     pub fn close(&self) -> Result<(), Error> {
-        self.0.readers.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.0.house.close()
     }
 
     pub(crate) fn read<T>(&self, ask: impl FnOnce(&Reader) -> Result<T, Fault>) -> Result<T, Fault> {
-        let idle = self.0.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let reader = match idle {
-            Some(reader) => reader,
-            None => self.0.desk.store.reader()?,
-        };
-        let answer = ask(&reader);
-        let mut readers = self.0.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        if readers.len() < READERS {
-            readers.push(reader);
-        }
-        answer
+        ask(&*self.0.desk.store.reader()?)
     }
 }

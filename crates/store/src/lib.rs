@@ -15,6 +15,7 @@ mod queue;
 mod reader;
 mod row;
 mod schema;
+mod shelf;
 mod writer;
 
 pub use archive::Archive;
@@ -24,6 +25,7 @@ pub use list::{BadCursor, Cursor, Filter, LabelTest, MAX_PAGE, Page};
 pub use note::{Note, Observer, What};
 pub use reader::{FactRows, Reader};
 pub use row::{Object, RunRow, RunUpdate};
+pub use shelf::Lent;
 pub use writer::Store;
 
 #[cfg(test)]

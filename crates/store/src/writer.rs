@@ -12,7 +12,7 @@ use std::{
 use octoflow_model::Revision;
 
 use crate::{
-    Batch, Error, Reader,
+    Batch, Error, Lent,
     apply::Journal,
     checkpoint::Checkpointer,
     connect,
@@ -20,6 +20,7 @@ use crate::{
     lock::Lock,
     note::{Ears, Observer},
     queue::{Job, Queue, Then},
+    shelf::Shelf,
 };
 
 /// The right to write to a data directory. Clones share it; it ends with `close` or with the last clone.
@@ -32,6 +33,7 @@ struct Inner {
     data_dir: PathBuf,
     queue: Arc<Queue>,
     ears: Ears,
+    readers: Shelf,
     writer: ThreadId,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Held here as well as by the writer: a poisoned writer ends, but until its owner lets go nobody else may write.
@@ -74,6 +76,7 @@ impl Store {
                 data_dir: data_dir.to_owned(),
                 queue,
                 ears,
+                readers: Shelf::default(),
                 writer: thread.thread().id(),
                 thread: Mutex::new(Some(thread)),
                 lock: Mutex::new(Some(lock)),
@@ -106,8 +109,9 @@ impl Store {
         assert!(set.is_ok(), "a store has one observer");
     }
 
-    pub fn reader(&self) -> Result<Reader, Error> {
-        Reader::open(&self.inner.data_dir)
+    /// A reader of what is committed, one that is idle if there is one.
+    pub fn reader(&self) -> Result<Lent, Error> {
+        self.inner.readers.lend(&self.inner.data_dir)
     }
 
     pub fn data_dir(&self) -> &Path {
@@ -133,6 +137,7 @@ impl fmt::Debug for Store {
 
 impl Inner {
     fn stop(&self) {
+        self.readers.close();
         self.queue.end(Error::Closed);
         let thread = self.thread.lock().expect("nothing panics while it holds the thread").take();
         // The last clone may die inside a callback; a thread cannot wait for itself, and it is about to end anyway.

@@ -11,7 +11,7 @@ use octoflow_model::{Fact, RunId, fact::Submission, meta::DEFAULT_NAMESPACE};
 use octoflow_store::{Batch, Change, Filter, Page, RunRow, Store};
 use serde_json::Value;
 
-use super::{Bell, Message, Submit, Watcher};
+use super::{Bell, Entered, Message, Submit, Watcher};
 use crate::{
     Error, clock, keyed, known,
     objects::{Errand, Key},
@@ -102,6 +102,22 @@ impl Desk {
         parent: Option<RunId>,
         watcher: Option<Sender<Vec<Fact>>>,
     ) -> Result<RunId, Error> {
+        Ok(self.enter_and(submit, uid, parent, watcher, false)?.run)
+    }
+
+    /// The same, and shows the run as it stood when it was accepted.
+    pub(crate) fn enter_shown(&self, submit: Submit, uid: String) -> Result<Entered, Error> {
+        self.enter_and(submit, uid, None, None, true)
+    }
+
+    fn enter_and(
+        &self,
+        submit: Submit,
+        uid: String,
+        parent: Option<RunId>,
+        watcher: Option<Sender<Vec<Fact>>>,
+        show: bool,
+    ) -> Result<Entered, Error> {
         let namespace = if submit.namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { submit.namespace };
         let known = known::known(&self.store, &namespace, &submit.manifest, self.host.as_deref())?;
         let submission = Submission {
@@ -120,12 +136,11 @@ impl Desk {
             RunId(*next - 1)
         };
         let watcher = watcher.map(Watcher::Facts);
-        self.ask(|reply| Message::Submit { run, submission: Box::new(submission), watcher, reply })?;
-        Ok(run)
+        self.ask(|reply| Message::Submit { run, submission: Box::new(submission), watcher, show, reply })
     }
 
     pub(crate) fn take_up(&self, run: RunId) -> Result<Receiver<Vec<Fact>>, Error> {
-        let past = read::facts(&self.store.reader()?, run)?;
+        let past = read::facts(&*self.store.reader()?, run)?;
         let (watcher, facts) = mpsc::channel();
         let _ = watcher.send(past.clone());
         self.ask(|reply| Message::TakeUp { run, past, watcher: Watcher::Facts(watcher), reply })?;
@@ -182,7 +197,7 @@ impl Desk {
     pub(crate) fn object(&self, run: RunId) -> Result<Value, Error> {
         match self.object_at_work(run)? {
             Some(object) => Ok(object),
-            None => read::object(&self.store.reader()?, run),
+            None => read::object(&*self.store.reader()?, run),
         }
     }
 

@@ -16,7 +16,7 @@ use octoflow_engine::{
     argo::{Run, garbage, status},
     engine::Keyed,
 };
-use octoflow_model::{AttemptId, Fact, Report, RunId, Task, Time, argo::GcStrategy, fact::Submission};
+use octoflow_model::{AttemptId, Fact, Report, Revision, RunId, Task, Time, argo::GcStrategy, fact::Submission};
 use octoflow_store::{Archive, Batch, Change, RunRow, RunUpdate, Store};
 use serde_json::{Value, json};
 
@@ -38,7 +38,9 @@ pub(crate) enum Message {
         run: RunId,
         submission: Box<Submission>,
         watcher: Option<Watcher>,
-        reply: Sender<Result<(), Error>>,
+        /// Whoever submits wants to see it too.
+        show: bool,
+        reply: Sender<Result<Entered, Error>>,
     },
     TakeUp {
         run: RunId,
@@ -92,6 +94,15 @@ pub(crate) enum Message {
     Close,
 }
 
+/// A run that was accepted.
+pub(crate) struct Entered {
+    pub run: RunId,
+    /// The commit it is part of.
+    pub revision: Revision,
+    /// As it stood then, for those who asked.
+    pub object: Option<Value>,
+}
+
 pub(super) struct Worker {
     pump: Pump,
     store: Store,
@@ -102,17 +113,17 @@ pub(super) struct Worker {
     own: Sender<Message>,
     watchers: Watchers,
     watched: HashSet<RunId>,
-    /// Callers to be answered once what was decided for them is on disk.
-    waiting: Vec<(Reply, Result<(), Error>)>,
-    /// What was asked for and may be shown once what was decided so far is on disk.
-    shown: Vec<Show>,
+    /// Callers to be answered once what was decided for them, or is shown to them, is on disk.
+    waiting: Vec<Answer>,
     /// Runs that were read back and wait to go on.
     restored: Vec<RunId>,
     held_since: Option<Time>,
     /// The runtime has been told what is ours and what is not.
     adopted: bool,
-    /// Names given out by this process; the store may not have them yet.
-    names: HashSet<(String, String)>,
+    /// Names given out that the store may not have yet.
+    names: Arc<Mutex<HashSet<Name>>>,
+    /// Those of them that the next commit brings there.
+    named: Vec<Name>,
     keeper: Keeper,
 }
 
@@ -122,8 +133,10 @@ pub(super) struct Keeper {
     pub(super) sweeper: Arc<Mutex<Sweeper>>,
 }
 
-type Show = Box<dyn FnOnce(Result<(), Error>) + Send>;
-type Reply = Sender<Result<(), Error>>;
+/// Namespace and name of a run.
+type Name = (String, String);
+/// Hears which commit it is that everything decided so far is part of, once that is on disk.
+type Answer = Box<dyn FnOnce(Result<Revision, Error>) + Send>;
 
 enum Next {
     GoOn,
@@ -149,11 +162,11 @@ impl Worker {
             watchers: Watchers::default(),
             watched: HashSet::new(),
             waiting: Vec::new(),
-            shown: Vec::new(),
             restored: Vec::new(),
             held_since: None,
             adopted: false,
-            names: HashSet::new(),
+            names: Arc::default(),
+            named: Vec::new(),
             keeper,
         }
     }
@@ -174,8 +187,7 @@ impl Worker {
                 self.input(Input::Tick, now).ok();
             }
             let lingered = matches!(next, Next::Close) || self.lingered() >= LINGER;
-            if self.pump.urgent() || !self.waiting.is_empty() || !self.shown.is_empty() || self.pump.holds() && lingered
-            {
+            if self.pump.urgent() || !self.waiting.is_empty() || self.pump.holds() && lingered {
                 self.commit()?;
             }
             self.held_since = if self.pump.holds() { self.held_since.or(Some(now)) } else { None };
@@ -225,18 +237,19 @@ impl Worker {
                     self.input(Input::Report(report), now).ok();
                 }
             }
-            Message::Submit { run, submission, watcher, reply } => {
+            Message::Submit { run, submission, watcher, show, reply } => {
                 let answer = self.submit(run, submission, watcher, now);
-                self.waiting.push((reply, answer));
+                let object = self.pump.engine.run(run).filter(|_| show).map(status::object);
+                self.answer(reply, answer.map(|()| move |revision| Entered { run, revision, object }));
             }
             Message::Command { run, command, reply } => {
                 let answer = self.input(Input::Command { run, command }, now).map_err(Error::from);
-                self.waiting.push((reply, answer));
+                self.answer(reply, answer.map(|()| |_| ()));
             }
             Message::TakeUp { run, past, watcher, reply } => {
                 self.watch(run, watcher);
                 let answer = self.take_up(run, past, now);
-                self.waiting.push((reply, answer));
+                self.answer(reply, answer.map(|()| |_| ()));
             }
             Message::Restore { run, past, reply } => {
                 let restored = self.pump.restore(run, past).map_err(|why| Error::Journal { run, why });
@@ -245,7 +258,7 @@ impl Worker {
             }
             Message::GoOn { reply } => {
                 let answer = self.go_on(now);
-                self.waiting.push((reply, answer));
+                self.answer(reply, answer.map(|()| |_| ()));
             }
             Message::Keyed { object, reply } => {
                 self.pump.engine.put_keyed(object.kind, &object.namespace, &object.name, object.data);
@@ -269,7 +282,7 @@ impl Worker {
             Message::Object { run, reply } => {
                 // Told once it is on disk: what is shown must not be taken back by a crash.
                 let object = self.pump.engine.run(run).map(status::object);
-                self.shown.push(Box::new(move |kept| drop(reply.send(kept.map(|()| object)))));
+                self.answer(reply, Ok(|_| object));
             }
             Message::Explain { run, reply } => {
                 let engine = &self.pump.engine;
@@ -284,6 +297,16 @@ impl Worker {
             }
             Message::Failed(_) | Message::Close => unreachable!("the sweep ends with these"),
         }
+    }
+
+    /// Tells the outcome once what was decided so far is on disk.
+    fn answer<T: Send + 'static>(
+        &mut self,
+        reply: Sender<Result<T, Error>>,
+        outcome: Result<impl FnOnce(Revision) -> T + Send + 'static, Error>,
+    ) {
+        // Nobody has to listen any more.
+        self.waiting.push(Box::new(move |kept| drop(reply.send(kept.and_then(|revision| Ok(outcome?(revision)))))));
     }
 
     fn input(&mut self, input: Input, now: Time) -> Result<(), Refusal> {
@@ -303,10 +326,11 @@ impl Worker {
         watcher: Option<Watcher>,
         now: Time,
     ) -> Result<(), Error> {
-        let (namespace, name) = (submission.namespace.clone(), submission.name.clone());
-        let taken = self.names.contains(&(namespace.clone(), name.clone()))
-            || self.store.reader()?.run_by_name(&namespace, Some(KIND), &name)?.is_some();
+        let name: Name = (submission.namespace.clone(), submission.name.clone());
+        let taken = self.names.lock().unwrap_or_else(PoisonError::into_inner).contains(&name)
+            || self.store.reader()?.run_by_name(&name.0, Some(KIND), &name.1)?.is_some();
         if taken {
+            let (namespace, name) = name;
             return Err(Error::NameTaken { namespace, name });
         }
         if !self.adopted {
@@ -316,7 +340,8 @@ impl Worker {
             self.watch(run, watcher);
         }
         self.input(Input::Submit { run, submission }, now)?;
-        self.names.insert((namespace, name));
+        self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
+        self.named.push(name);
         Ok(())
     }
 
@@ -328,11 +353,9 @@ impl Worker {
     }
 
     fn go_on(&mut self, now: Time) -> Result<(), Error> {
-        let mut believed = Vec::new();
-        for run in std::mem::take(&mut self.restored) {
-            let watched = &self.watched;
-            believed.extend(self.pump.go_on(run, now, |run| watched.contains(&run)));
-        }
+        let restored = std::mem::take(&mut self.restored);
+        let watched = &self.watched;
+        let believed = self.pump.go_on(&restored, now, |run| watched.contains(&run));
         self.adopt(believed)
     }
 
@@ -360,26 +383,29 @@ impl Worker {
         let Cut { watched, orders, ended, .. } = cut;
         let (runtime, watchers, own) = (self.runtime.clone(), self.watchers.clone(), self.own.clone());
         let waiting = std::mem::take(&mut self.waiting);
-        let shown = std::mem::take(&mut self.shown);
+        let (names, named) = (self.names.clone(), std::mem::take(&mut self.named));
         let sweeper = self.keeper.sweeper.clone();
         self.store.commit(batch, move |kept| {
-            if let Err(error) = kept {
-                for (reply, _) in waiting {
-                    let _ = reply.send(Err(error.clone().into()));
+            let revision = match kept {
+                Ok(revision) => revision,
+                Err(error) => {
+                    waiting.into_iter().for_each(|answer| answer(Err(error.clone().into())));
+                    let _ = own.send(Message::Failed(error));
+                    return;
                 }
-                shown.into_iter().for_each(|show| show(Err(error.clone().into())));
-                let _ = own.send(Message::Failed(error));
-                return;
+            };
+            if !named.is_empty() {
+                let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
+                for name in &named {
+                    names.remove(name);
+                }
             }
             if let (false, Some(runtime)) =
                 (orders.is_empty(), runtime.lock().unwrap_or_else(PoisonError::into_inner).as_mut())
             {
                 runtime.send(orders);
             }
-            for (reply, answer) in waiting {
-                let _ = reply.send(answer);
-            }
-            shown.into_iter().for_each(|show| show(Ok(())));
+            waiting.into_iter().for_each(|answer| answer(Ok(revision)));
             let mut watchers = watchers.lock().unwrap_or_else(PoisonError::into_inner);
             for (run, facts) in watched {
                 if let Some(list) = watchers.get_mut(&run) {

@@ -1,10 +1,10 @@
 //! What a workflow made here may refer to: everything that is kept.
 
 use octoflow_engine::argo::{admit::Surroundings, refer::Reach};
-use octoflow_store::Reader;
+use octoflow_store::Lent;
 use serde_json::Value;
 
-pub(crate) struct Around(pub Reader);
+pub(crate) struct Around(pub Lent);
 
 impl Around {
     fn has(&self, kind: &str, namespace: &str, name: &str) -> bool {

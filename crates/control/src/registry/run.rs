@@ -82,27 +82,22 @@ impl Registry {
             }
             let around = Around(self.desk().store.reader()?);
             let admitted = admit(&manifest, &around).map_err(|problems| Fault::problems(kind, &name, &problems))?;
-            if self.row(kind, namespace, &name)?.is_some() {
+            if options.dry_run {
+                if self.row(kind, namespace, &name)?.is_none() {
+                    return Ok(admitted.into_parts().0);
+                }
                 if given.is_empty() {
                     continue;
                 }
                 return Err(Fault::Exists { kind, name });
             }
-            if options.dry_run {
-                return Ok(admitted.manifest().clone());
-            }
-            let submit = Submit {
-                namespace: namespace.to_owned(),
-                name: name.clone(),
-                manifest: admitted.manifest().clone(),
-                stored: admitted.stored().clone(),
-            };
-            match self.desk().enter(submit, new_uid()?, None, None) {
-                Ok(run) => {
-                    let row = self.read(|reader| Ok(reader.run(run)?))?;
-                    // It may have ended and been cleaned away in this very moment.
-                    let row = row.ok_or(Fault::NotFound { kind, name })?;
-                    return self.run_object(&row);
+            let (manifest, stored) = admitted.into_parts();
+            let submit = Submit { namespace: namespace.to_owned(), name: name.clone(), manifest, stored };
+            match self.desk().enter_shown(submit, new_uid()?) {
+                Ok(entered) => {
+                    let mut object = entered.object.ok_or(Fault::NotFound { kind, name })?;
+                    object["metadata"]["resourceVersion"] = json!(entered.revision.to_string());
+                    return Ok(object);
                 }
                 Err(Error::NameTaken { .. }) if given.is_empty() => {}
                 Err(Error::NameTaken { .. }) => return Err(Fault::Exists { kind, name }),
