@@ -24,7 +24,7 @@ pub use clock::now;
 pub use error::Error;
 pub use house::{Config, House, Place, Submit, owned};
 pub use meters::metrics;
-pub use octoflow_engine::schedule::Capacity;
+pub use octoflow_engine::{Command, schedule::Capacity};
 pub use pump::{Cut, Pump};
 pub use read::Explanation;
 pub use record::Record;

@@ -11,7 +11,9 @@ use crate::{Error, House, house::Desk};
 
 mod fault;
 mod feed;
+mod history;
 mod kind;
+mod lint;
 mod list;
 mod run;
 mod select;
@@ -21,8 +23,10 @@ mod watch;
 mod write;
 
 pub use fault::{Cause, Fault};
+pub use history::{History, NameTest, Wanted};
 pub use kind::{KINDS, Keeping, Kind, find, of_plural};
 pub use list::{ListOptions, Listing};
+pub use octoflow_store::RunRow;
 pub use run::Named;
 pub use select::{FieldSelector, LabelSelector, Selection};
 pub use watch::{Change, Event, Watch};

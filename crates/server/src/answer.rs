@@ -40,13 +40,13 @@ pub(crate) fn bytes_as(status: StatusCode, kind: &'static str, bytes: Vec<u8>) -
 pub(crate) fn fault(face: Face, fault: &Fault) -> Answer {
     let body = match face {
         Face::Kube => status(fault),
-        Face::Argo => json!({"code": grpc_code(fault.status), "message": fault.message}),
+        Face::Argo => json!({"code": grpc_code(fault), "message": fault.message}),
         Face::Own => json!({"error": {
             "code": fault.status.as_u16(), "reason": fault.reason, "message": fault.message,
             "causes": fault.causes.iter().map(cause).collect::<Vec<_>>(),
         }}),
     };
-    let mut answer = with_status(fault.status, &body);
+    let mut answer = with_status(if face == Face::Argo { argo_status(fault) } else { fault.status }, &body);
     if let Some(seconds) = fault.retry_after {
         answer.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
@@ -79,17 +79,27 @@ fn cause(cause: &crate::fault::Cause) -> Value {
     json!({"reason": cause.reason, "message": cause.message, "field": cause.field})
 }
 
+/// Argo's clients know one status for everything that is wrong with what was sent.
+pub(crate) fn argo_status(fault: &Fault) -> StatusCode {
+    match fault.status {
+        StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
+        status => status,
+    }
+}
+
 /// The number gRPC gives to what HTTP calls this.
-fn grpc_code(status: StatusCode) -> u8 {
-    match status.as_u16() {
+pub(crate) fn grpc_code(fault: &Fault) -> u8 {
+    match fault.status.as_u16() {
         401 => 16,
         403 => 7,
         404 | 410 => 5,
-        409 => 6,
+        409 if fault.reason == "AlreadyExists" => 6,
+        409 => 10,
         413 | 429 | 431 => 8,
         405 | 501 => 12,
         503 => 14,
         504 => 4,
+        400 if fault.reason == crate::argo::REFUSED => 9,
         400..=499 => 3,
         _ => 13,
     }

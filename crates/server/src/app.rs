@@ -3,12 +3,14 @@
 use std::{ops::Deref, sync::Arc, time::Instant};
 
 use octoflow_control::registry::Registry;
+use octoflow_model::Revision;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
 
 #[derive(Clone)]
-pub(crate) struct App(Arc<Inner>);
+pub(crate) struct App(Arc<Inner>, watch::Receiver<Revision>);
 
 pub(crate) struct Inner {
     pub registry: Registry,
@@ -21,7 +23,19 @@ pub(crate) struct Inner {
 
 impl App {
     pub(crate) fn new(inner: Inner) -> Self {
-        Self(Arc::new(inner))
+        let (bell, changes) = watch::channel(Revision(0));
+        inner.registry.on_change(move |revision| {
+            // Nobody listens once the server closes.
+            let _ = bell.send(revision);
+        });
+        Self(Arc::new(inner), changes)
+    }
+
+    /// Hears of every commit from now on. However many there are, one wake-up tells them all.
+    pub(crate) fn changes(&self) -> watch::Receiver<Revision> {
+        let mut changes = self.1.clone();
+        changes.mark_unchanged();
+        changes
     }
 }
 

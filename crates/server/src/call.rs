@@ -51,6 +51,11 @@ impl Call {
         &found.unwrap_or_else(|| unreachable!("the path of this route has no `{name}`")).1
     }
 
+    /// A part of the path that some routes of this handler have and others leave out.
+    pub(crate) fn maybe(&self, name: &str) -> Option<&str> {
+        self.params.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }

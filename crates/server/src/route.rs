@@ -124,7 +124,11 @@ async fn serve(app: App, route: Route, params: Params, request: Request) -> Answ
         Ok(caller) => (route.handler)(Call::new(app, caller, params, request)).await,
         Err(fault) => Err(fault),
     };
-    outcome.unwrap_or_else(|fault| answer::fault(face, &fault))
+    let mut answer = outcome.unwrap_or_else(|fault| answer::fault(face, &fault));
+    if face == Face::Argo {
+        crate::argo::sign(&mut answer);
+    }
+    answer
 }
 
 fn unknown(path: &str) -> Answer {
@@ -148,6 +152,9 @@ fn face_of(path: &str) -> Face {
         "sensors",
         "tracking",
     ];
+    if ["/artifact", "/input-artifacts", "/upload-artifacts"].iter().any(|start| path.starts_with(start)) {
+        return Face::Argo;
+    }
     match path.strip_prefix("/api/v1/") {
         Some(rest) if argo.iter().any(|start| rest.starts_with(start)) => Face::Argo,
         Some(_) => Face::Kube,

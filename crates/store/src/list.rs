@@ -13,7 +13,10 @@ use crate::{
     row::unsigned,
 };
 
+mod labels;
 mod query;
+
+pub(crate) use labels::{label_keys, label_values};
 
 /// The most rows one page may have. Whoever wants more asks again with the cursor.
 pub const MAX_PAGE: usize = 10_000;

@@ -132,6 +132,16 @@ impl Reader {
         self.snapshot(|reader| list::count(&reader.conn, filter))
     }
 
+    /// The keys of labels that runs have, of one namespace or of all, in order.
+    pub fn label_keys(&self, namespace: Option<&str>) -> Result<Vec<String>, Error> {
+        list::label_keys(&self.conn, namespace).doing("list the keys of labels")
+    }
+
+    /// The values a label has on runs, of one namespace or of all, in order.
+    pub fn label_values(&self, key: &str, namespace: Option<&str>) -> Result<Vec<String>, Error> {
+        list::label_values(&self.conn, key, namespace).doing("list the values of a label")
+    }
+
     /// Hands over the facts of a run in order, from number `from` on, one row at a time; the first row may begin
     /// before `from`. A finished run has none: its record is in the archive.
     pub fn facts<E: From<Error>>(

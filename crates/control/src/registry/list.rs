@@ -115,7 +115,7 @@ pub(super) fn page(items: Vec<(String, Value)>, revision: Revision, options: &Li
 }
 
 /// What field selectors can ask of a run without reading it whole.
-fn as_fields(row: &RunRow) -> Value {
+pub(super) fn as_fields(row: &RunRow) -> Value {
     serde_json::json!({
         "metadata": {"name": row.name, "namespace": row.namespace, "uid": row.uid},
         "status": {"phase": row.phase, "message": row.message},

@@ -207,7 +207,7 @@ impl Registry {
     }
 
     /// Kind, version, namespace and name are what the path says, or the request is wrong.
-    fn settle(
+    pub(super) fn settle(
         &self,
         kind: &'static Kind,
         namespace: &str,

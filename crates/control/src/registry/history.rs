@@ -1,0 +1,112 @@
+//! Runs that are over and runs under way in one list, newest first, with the filters of an archive.
+//! It reads the narrow index only; whoever wants whole objects asks for those rows.
+
+use octoflow_model::{Revision, Time};
+use octoflow_store::{Cursor, Filter, MAX_PAGE, Page, RunRow};
+
+use super::{Fault, Kind, Registry, Selection, list::as_fields};
+
+/// Rows read at a time when filters the index does not know leave only some of them.
+const STRIDE: usize = 500;
+
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// None: all namespaces.
+    pub namespace: Option<String>,
+    pub selection: Selection,
+    pub name: Option<NameTest>,
+    /// Created at this time or later.
+    pub created_after: Option<Time>,
+    pub started_after: Option<Time>,
+    pub finished_before: Option<Time>,
+    /// Only those that are over.
+    pub over: bool,
+    pub skip: usize,
+    /// None: everything.
+    pub limit: Option<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NameTest {
+    Is(String),
+    IsNot(String),
+    Begins(String),
+    Contains(String),
+}
+
+#[derive(Debug)]
+pub struct History {
+    pub rows: Vec<RunRow>,
+    pub revision: Revision,
+    /// There are more after these.
+    pub more: bool,
+}
+
+impl Registry {
+    pub fn history(&self, kind: &'static Kind, wanted: &Wanted) -> Result<History, Fault> {
+        let filter = Filter {
+            kind: Some(kind.name.to_owned()),
+            namespace: wanted.namespace.clone(),
+            name_prefix: match &wanted.name {
+                Some(NameTest::Is(name) | NameTest::Begins(name)) => Some(name.clone()),
+                Some(NameTest::IsNot(_) | NameTest::Contains(_)) | None => None,
+            },
+            labels: wanted.selection.labels.0.clone(),
+            since: wanted.created_after,
+            ..Filter::default()
+        };
+        let limit = wanted.limit.unwrap_or(usize::MAX);
+        let stride = limit.saturating_add(wanted.skip).saturating_add(1).clamp(STRIDE, MAX_PAGE);
+        self.read(|reader| {
+            let revision = reader.revision()?;
+            let mut history = History { rows: Vec::new(), revision, more: false };
+            let mut to_skip = wanted.skip;
+            let mut after: Option<Cursor> = None;
+            loop {
+                let (rows, next) = reader.list(&filter, Page { limit: stride, after })?;
+                for row in rows.into_iter().filter(|row| wanted.takes(row)) {
+                    if to_skip > 0 {
+                        to_skip -= 1;
+                    } else if history.rows.len() < limit {
+                        history.rows.push(row);
+                    } else {
+                        history.more = true;
+                        return Ok(history);
+                    }
+                }
+                after = next;
+                if after.is_none() {
+                    return Ok(history);
+                }
+            }
+        })
+    }
+
+    /// The keys of labels that runs have, of one namespace or of all.
+    pub fn label_keys(&self, namespace: Option<&str>) -> Result<Vec<String>, Fault> {
+        self.read(|reader| Ok(reader.label_keys(namespace)?))
+    }
+
+    /// The values a label has on runs.
+    pub fn label_values(&self, key: &str, namespace: Option<&str>) -> Result<Vec<String>, Fault> {
+        self.read(|reader| Ok(reader.label_values(key, namespace)?))
+    }
+}
+
+impl Wanted {
+    /// What the index cannot answer.
+    fn takes(&self, row: &RunRow) -> bool {
+        let named = match &self.name {
+            None => true,
+            Some(NameTest::Is(name)) => row.name == *name,
+            Some(NameTest::IsNot(name)) => row.name != *name,
+            Some(NameTest::Begins(name)) => row.name.starts_with(name),
+            Some(NameTest::Contains(name)) => row.name.contains(name),
+        };
+        named
+            && (!self.over || row.archived)
+            && self.started_after.is_none_or(|time| row.started.is_some_and(|at| at > time))
+            && self.finished_before.is_none_or(|time| row.finished.is_some_and(|at| at < time))
+            && (self.selection.fields.0.is_empty() || self.selection.fields.matches(&as_fields(row)))
+    }
+}

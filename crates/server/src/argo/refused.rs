@@ -1,0 +1,17 @@
+//! What cannot be done with things as they stand. Argo's clients are told that the request was wrong, not that there
+//! is a conflict: they take every conflict for a name that exists.
+
+use axum::http::StatusCode;
+use octoflow_control::{Error, registry};
+
+use crate::fault::Fault;
+
+pub(crate) const REFUSED: &str = "FailedPrecondition";
+
+/// For commands to runs.
+pub(crate) fn refused(fault: registry::Fault) -> Fault {
+    match fault {
+        registry::Fault::House(Error::Refused(why)) => Fault::new(StatusCode::BAD_REQUEST, REFUSED, why.to_string()),
+        other => other.into(),
+    }
+}

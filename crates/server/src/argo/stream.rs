@@ -1,0 +1,147 @@
+//! Answers without an end: a line for each thing that happens, as server-sent events or as bare JSON.
+//! Nothing is prepared before the client takes it, so a slow client costs no memory; a silent stream stays alive.
+
+use std::{collections::VecDeque, convert::Infallible, future::Future, time::Duration};
+
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderValue, Response, header},
+};
+use futures_util::stream;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    answer::{self, Answer},
+    call::Call,
+    fault::Fault,
+};
+
+/// A connection that is silent longer is taken for dead by what is in between.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Where the values of a stream come from.
+pub(crate) trait Source: Send + 'static {
+    /// Waits for what comes next; `None` at the end. It may be given up at any time and asked again.
+    fn next(&mut self) -> impl Future<Output = Result<Option<Vec<Value>>, Fault>> + Send;
+}
+
+/// How one value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dress {
+    Events,
+    Lines,
+}
+
+impl Dress {
+    fn of(call: &Call) -> Self {
+        let events = call.header("accept").is_some_and(|kinds| kinds.contains("text/event-stream"));
+        if events { Self::Events } else { Self::Lines }
+    }
+
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Events => "text/event-stream",
+            Self::Lines => "application/json",
+        }
+    }
+
+    /// Clients cut six letters off every line that has more, so a line is data or nothing.
+    fn line(self, value: &Value) -> Bytes {
+        match self {
+            Self::Events => format!("data: {value}\n\n"),
+            Self::Lines => format!("{value}\n"),
+        }
+        .into()
+    }
+
+    fn beat(self) -> Bytes {
+        match self {
+            Self::Events => Bytes::from_static(b":\n"),
+            // Between two JSON values white space means nothing.
+            Self::Lines => Bytes::from_static(b"\n"),
+        }
+    }
+}
+
+struct State<S> {
+    source: S,
+    dress: Dress,
+    ready: VecDeque<Value>,
+    closing: CancellationToken,
+    over: bool,
+}
+
+/// The answer's head goes out at once; `source` is asked when the client can take more.
+pub(crate) fn stream<S: Source>(call: &Call, source: S) -> Answer {
+    let dress = Dress::of(call);
+    let state = State { source, dress, ready: VecDeque::new(), closing: call.app.closing.clone(), over: false };
+    let body = stream::unfold(state, |mut state| async move {
+        let bytes = state.next().await?;
+        Some((Ok::<_, Infallible>(bytes), state))
+    });
+    let mut answer = Response::new(Body::from_stream(body));
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(dress.kind()));
+    answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // Some proxies would collect the whole answer first.
+    answer.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
+    answer
+}
+
+impl<S: Source> State<S> {
+    async fn next(&mut self) -> Option<Bytes> {
+        let beat = Instant::now() + KEEP_ALIVE;
+        loop {
+            if let Some(value) = self.ready.pop_front() {
+                return Some(self.dress.line(&value));
+            }
+            if self.over {
+                return None;
+            }
+            tokio::select! {
+                biased;
+                () = self.closing.cancelled() => return None,
+                found = self.source.next() => match found {
+                    Ok(Some(values)) => self.ready.extend(values),
+                    Ok(None) => self.over = true,
+                    Err(fault) => {
+                        self.over = true;
+                        return Some(self.dress.line(&broken(&fault)));
+                    }
+                },
+                () = sleep_until(beat) => return Some(self.dress.beat()),
+            }
+        }
+    }
+}
+
+/// The last word of a stream that failed after it had begun.
+fn broken(fault: &Fault) -> Value {
+    let status = answer::argo_status(fault);
+    json!({"error": {
+        "grpc_code": answer::grpc_code(fault), "http_code": status.as_u16(), "message": fault.message,
+        "http_status": status.canonical_reason().unwrap_or_default(),
+    }})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_data_or_too_short_to_be_cut() {
+        let value = json!({"result": {"content": "a\nb"}});
+        assert_eq!(Dress::Events.line(&value), "data: {\"result\":{\"content\":\"a\\nb\"}}\n\n");
+        assert_eq!(Dress::Lines.line(&value), "{\"result\":{\"content\":\"a\\nb\"}}\n");
+        assert_eq!(Dress::Events.beat(), ":\n");
+    }
+
+    #[test]
+    fn a_failure_is_told_in_the_words_of_streams() {
+        let told = broken(&Fault::gone("list again"));
+        assert_eq!(told["error"]["grpc_code"], 5);
+        assert_eq!(told["error"]["http_code"], 410);
+        assert_eq!((&told["error"]["message"], &told["error"]["http_status"]), (&json!("list again"), &json!("Gone")));
+    }
+}

@@ -1,0 +1,256 @@
+//! A workflow made from what is kept: a template, a cluster template or a schedule, with the submitter's wishes.
+//! Only the manifest is put together here; admission judges it like any other.
+
+use octoflow_control::registry::{Fault as RegistryFault, Registry, WriteOptions};
+use octoflow_model::meta::DEFAULT_NAMESPACE;
+use serde_json::{Map, Value, json};
+
+use super::{
+    body::{Message, pairs},
+    kind, namespace,
+    workflow::{sign, writer},
+};
+use crate::{
+    answer::{self, Answer},
+    call::Call,
+    fault::Fault,
+};
+
+pub(super) async fn submit(mut call: Call) -> Result<Answer, Fault> {
+    let namespace = namespace(&call)?.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
+    let mut message = Message::of(&mut call).await?;
+    let origin = message.text("resourceKind")?.unwrap_or_default();
+    let origin = Origin::parse(&origin)
+        .ok_or_else(|| Fault::bad_request(format!("resource kind '{origin}' is not supported for submitting")))?;
+    let name = message.text("resourceName")?.ok_or_else(|| Fault::bad_request("resourceName is not specified"))?;
+    let wishes = Wishes::read(message.part("submitOptions")?)?;
+    let caller = call.caller.name.clone();
+    let made = call
+        .work(move |registry| -> Result<Value, Fault> {
+            let mut workflow = origin.workflow(registry, &namespace, &name)?;
+            wishes.grant(&mut workflow);
+            sign(&mut workflow, &caller);
+            let options = WriteOptions { dry_run: wishes.dry_run, ..writer() };
+            Ok(registry.create(kind("Workflow"), &namespace, workflow, &options)?)
+        })
+        .await?;
+    Ok(answer::json(&made))
+}
+
+/// What a workflow is made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    Template,
+    ClusterTemplate,
+    Cron,
+}
+
+impl Origin {
+    fn parse(word: &str) -> Option<Self> {
+        Some(match word.to_ascii_lowercase().as_str() {
+            "workflowtemplate" | "workflowtemplates" | "wftmpl" => Self::Template,
+            "clusterworkflowtemplate" | "clusterworkflowtemplates" | "clusterwftmpl" | "cwft" => Self::ClusterTemplate,
+            "cronworkflow" | "cronworkflows" | "cronwf" | "cwf" => Self::Cron,
+            _ => return None,
+        })
+    }
+
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Template => "WorkflowTemplate",
+            Self::ClusterTemplate => "ClusterWorkflowTemplate",
+            Self::Cron => "CronWorkflow",
+        }
+    }
+
+    /// The label that tells where a workflow came from.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Template => "workflows.argoproj.io/workflow-template",
+            Self::ClusterTemplate => "workflows.argoproj.io/cluster-workflow-template",
+            Self::Cron => "workflows.argoproj.io/cron-workflow",
+        }
+    }
+
+    fn workflow(self, registry: &Registry, namespace: &str, name: &str) -> Result<Value, RegistryFault> {
+        let space = if self == Self::ClusterTemplate { "" } else { namespace };
+        let origin = registry.get(kind(self.kind()), space, name)?;
+        let mut workflow = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow",
+            "metadata": {"generateName": format!("{name}-"), "labels": {}},
+        });
+        match self {
+            Self::Template => workflow["spec"] = json!({"workflowTemplateRef": {"name": name}}),
+            Self::ClusterTemplate => {
+                workflow["spec"] = json!({"workflowTemplateRef": {"name": name, "clusterScope": true}});
+            }
+            Self::Cron => {
+                workflow["spec"] = origin["spec"]["workflowSpec"].clone();
+                let given = &origin["spec"]["workflowMetadata"];
+                for field in ["labels", "annotations"] {
+                    if given[field].is_object() {
+                        workflow["metadata"][field] = given[field].clone();
+                    }
+                }
+                workflow["metadata"]["ownerReferences"] = json!([{
+                    "apiVersion": "argoproj.io/v1alpha1", "kind": "CronWorkflow", "name": name,
+                    "uid": origin["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true,
+                }]);
+            }
+        }
+        workflow["metadata"]["labels"][self.label()] = json!(name);
+        Ok(workflow)
+    }
+}
+
+/// The `submitOptions`.
+#[derive(Debug, Default)]
+pub(super) struct Wishes {
+    name: Option<String>,
+    generate_name: Option<String>,
+    parameters: Vec<(String, String)>,
+    artifacts: Vec<(String, String)>,
+    labels: Vec<(String, String)>,
+    annotations: Vec<(String, String)>,
+    /// Fields of the spec that are simply set.
+    spec: Map<String, Value>,
+    owner: Option<Value>,
+    dry_run: bool,
+}
+
+impl Wishes {
+    fn read(mut message: Message) -> Result<Self, Fault> {
+        let mut wishes = Self {
+            name: message.text("name")?,
+            generate_name: message.text("generateName")?,
+            parameters: pairs("parameters", &message.texts("parameters")?)?,
+            artifacts: pairs("artifacts", &message.texts("artifacts")?)?,
+            labels: marks("labels", message.text("labels")?)?,
+            annotations: marks("annotations", message.text("annotations")?)?,
+            owner: message.value("ownerReference"),
+            dry_run: message.flag("dryRun")?,
+            spec: Map::new(),
+        };
+        wishes.dry_run |= message.flag("serverDryRun")?;
+        let texts = [
+            ("entryPoint", "entrypoint"),
+            ("serviceAccount", "serviceAccountName"),
+            ("podPriorityClassName", "podPriorityClassName"),
+        ];
+        for (given, field) in texts {
+            if let Some(text) = message.text(given)? {
+                wishes.spec.insert(field.to_owned(), json!(text));
+            }
+        }
+        if let Some(priority) = message.number("priority")? {
+            wishes.spec.insert("priority".to_owned(), json!(priority));
+        }
+        Ok(wishes)
+    }
+
+    /// The manifest is one of ours or was admitted once, so its parts have the types they should have.
+    fn grant(&self, workflow: &mut Value) {
+        let metadata = &mut workflow["metadata"];
+        if let Some(prefix) = &self.generate_name {
+            metadata["generateName"] = json!(prefix);
+        }
+        if let Some(name) = &self.name {
+            metadata["name"] = json!(name);
+        }
+        for (field, marks) in [("labels", &self.labels), ("annotations", &self.annotations)] {
+            for (key, value) in marks {
+                metadata[field][key] = json!(value);
+            }
+        }
+        if let Some(owner) = &self.owner {
+            match metadata["ownerReferences"].as_array_mut() {
+                Some(owners) => owners.push(owner.clone()),
+                None => metadata["ownerReferences"] = json!([owner]),
+            }
+        }
+        let spec = &mut workflow["spec"];
+        for (field, value) in &self.spec {
+            spec[field] = value.clone();
+        }
+        override_parameters(spec, &self.parameters);
+        for (name, key) in &self.artifacts {
+            let arguments = &mut spec["arguments"];
+            if !arguments["artifacts"].is_array() {
+                arguments["artifacts"] = json!([]);
+            }
+            let Some(list) = arguments["artifacts"].as_array_mut() else { continue };
+            list.retain(|artifact| artifact["name"] != name.as_str());
+            list.push(json!({"name": name, "s3": {"key": key}}));
+        }
+    }
+}
+
+/// The given ones come first, what is not overridden after them.
+pub(super) fn override_parameters(spec: &mut Value, parameters: &[(String, String)]) {
+    if parameters.is_empty() {
+        return;
+    }
+    let mut list: Vec<Value> = Vec::new();
+    for (name, value) in parameters {
+        list.retain(|one| one["name"] != name.as_str());
+        list.push(json!({"name": name, "value": value}));
+    }
+    let kept = spec["arguments"]["parameters"].as_array().cloned().unwrap_or_default();
+    list.extend(kept.into_iter().filter(|one| parameters.iter().all(|(name, _)| one["name"] != name.as_str())));
+    spec["arguments"]["parameters"] = Value::Array(list);
+}
+
+/// `a=b,c=d`.
+fn marks(field: &str, text: Option<String>) -> Result<Vec<(String, String)>, Fault> {
+    let text = text.unwrap_or_default();
+    let parts: Vec<String> =
+        text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect();
+    pairs(field, &parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn given_parameters_stand_first_and_others_stay() {
+        let mut spec = json!({"arguments": {"parameters": [{"name": "a", "value": "1"}, {"name": "b", "value": "2"}]}});
+        let given = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        override_parameters(&mut spec, &[given("b", "x"), given("new", "y"), given("b", "z")]);
+        assert_eq!(
+            spec["arguments"]["parameters"],
+            json!([{"name": "new", "value": "y"}, {"name": "b", "value": "z"}, {"name": "a", "value": "1"}])
+        );
+    }
+
+    #[test]
+    fn kinds_are_known_by_their_many_names() {
+        assert_eq!(Origin::parse("WorkflowTemplate"), Some(Origin::Template));
+        assert_eq!(Origin::parse("cwft"), Some(Origin::ClusterTemplate));
+        assert_eq!(Origin::parse("cronworkflow"), Some(Origin::Cron));
+        assert_eq!(Origin::parse("Pod"), None);
+    }
+
+    #[test]
+    fn every_wish_finds_its_place() {
+        let wishes = Wishes {
+            name: Some("n".into()),
+            labels: vec![("a".into(), "b".into())],
+            annotations: vec![("c".into(), "d".into())],
+            artifacts: vec![("in".into(), "some/key".into())],
+            spec: Map::from_iter([("entrypoint".to_owned(), json!("e")), ("priority".to_owned(), json!(3))]),
+            owner: Some(json!({"uid": "u"})),
+            ..Wishes::default()
+        };
+        let mut workflow = json!({"metadata": {"labels": {}}, "spec": {}});
+        wishes.grant(&mut workflow);
+        assert_eq!(
+            workflow["metadata"],
+            json!({"name": "n", "labels": {"a": "b"}, "annotations": {"c": "d"}, "ownerReferences": [{"uid": "u"}]})
+        );
+        assert_eq!(
+            workflow["spec"],
+            json!({"entrypoint": "e", "priority": 3, "arguments": {"artifacts": [{"name": "in", "s3": {"key": "some/key"}}]}})
+        );
+    }
+}

@@ -1,0 +1,130 @@
+//! Streams of what happens to workflows, and of events.
+
+use std::time::Duration;
+
+use octoflow_control::registry::{Event, Fault as RegistryFault, ListOptions, Watch};
+use octoflow_model::Revision;
+use serde_json::{Value, json};
+use tokio::{
+    sync::watch::Receiver,
+    task::JoinHandle,
+    time::{Instant, sleep_until},
+};
+
+use super::{
+    kind,
+    list::selection,
+    mask::Mask,
+    namespace,
+    stream::{Source, stream},
+};
+use crate::{answer::Answer, call::Call, fault::Fault};
+
+/// Commits come in flocks; so long the rest of one is waited for.
+const GATHER: Duration = Duration::from_millis(20);
+
+/// The name that means the newest workflow.
+const LATEST: &str = "@latest";
+
+pub(super) async fn workflows(call: Call) -> Result<Answer, Fault> {
+    watch(call, "Workflow", true).await
+}
+
+pub(super) async fn events(call: Call) -> Result<Answer, Fault> {
+    watch(call, "Event", false).await
+}
+
+/// `typed`: each value says what happened; otherwise it is the object alone.
+async fn watch(call: Call, name: &'static str, typed: bool) -> Result<Answer, Fault> {
+    let namespace = namespace(&call)?;
+    let mut selection = selection(&call.query)?;
+    let since = since(&call)?;
+    let changes = call.app.changes();
+    let watch = call
+        .work(move |registry| -> Result<Watch, RegistryFault> {
+            let latest = selection.fields.0.iter_mut().find(|test| test.field == "metadata.name" && test.value == LATEST);
+            if let (Some(test), "Workflow") = (latest, name) {
+                test.value = registry.find_run(namespace.as_deref().unwrap_or_default(), LATEST)?.row.name;
+            }
+            registry.watch(kind(name), ListOptions { namespace, selection, ..ListOptions::default() }, since)
+        })
+        .await?;
+    let mask = Mask::of(&call.query).always("result.type");
+    let source = Watching { at: At::Due(Box::new(watch)), changes, looked: Instant::now(), mask, typed };
+    Ok(stream(&call, source))
+}
+
+/// Nothing said and zero mean: what is there now comes first.
+fn since(call: &Call) -> Result<Option<Revision>, Fault> {
+    match call.query.get("listOptions.resourceVersion") {
+        None | Some("0") => Ok(None),
+        Some(text) => text.parse().map(|number| Some(Revision(number))).map_err(|_| {
+            Fault::bad_request(format!("listOptions.resourceVersion must be one an earlier answer had, not `{text}`"))
+        }),
+    }
+}
+
+struct Watching {
+    at: At,
+    changes: Receiver<Revision>,
+    looked: Instant,
+    mask: Mask,
+    typed: bool,
+}
+
+/// Kept between two calls, because waiting may be given up at any point.
+enum At {
+    /// Everything was told; something must happen first.
+    Idle(Box<Watch>),
+    /// Something happened.
+    Due(Box<Watch>),
+    Looking(JoinHandle<(Box<Watch>, Result<Vec<Event>, RegistryFault>)>),
+    /// Only seen while changing from one to the other, or after a bug.
+    Lost,
+}
+
+impl Source for Watching {
+    async fn next(&mut self) -> Result<Option<Vec<Value>>, Fault> {
+        loop {
+            match &mut self.at {
+                At::Idle(_) => {
+                    if self.changes.changed().await.is_err() {
+                        return Ok(None);
+                    }
+                    let At::Idle(watch) = std::mem::replace(&mut self.at, At::Lost) else { continue };
+                    self.at = At::Due(watch);
+                }
+                At::Due(_) => {
+                    sleep_until(self.looked + GATHER).await;
+                    let At::Due(mut watch) = std::mem::replace(&mut self.at, At::Lost) else { continue };
+                    self.looked = Instant::now();
+                    self.changes.mark_unchanged();
+                    self.at = At::Looking(tokio::task::spawn_blocking(move || {
+                        let found = watch.poll();
+                        (watch, found)
+                    }));
+                }
+                At::Looking(look) => {
+                    let (watch, found) = look.await.map_err(|error| Fault::internal(error.to_string()))?;
+                    self.at = At::Idle(watch);
+                    let found = found?;
+                    if !found.is_empty() {
+                        return Ok(Some(found.into_iter().map(|event| self.dress(event)).collect()));
+                    }
+                }
+                At::Lost => return Ok(None),
+            }
+        }
+    }
+}
+
+impl Watching {
+    fn dress(&self, event: Event) -> Value {
+        let mut value = match self.typed {
+            true => json!({"result": {"type": event.change.word(), "object": event.object}}),
+            false => json!({"result": event.object}),
+        };
+        self.mask.apply(&mut value);
+        value
+    }
+}
