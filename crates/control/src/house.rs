@@ -193,7 +193,7 @@ impl House {
     pub fn explain(&self, run: RunId) -> Result<Vec<Explanation>, Error> {
         match self.desk.ask(|reply| Message::Explain { run, reply })? {
             Some(explanations) => Ok(explanations),
-            None => read::explain(&*self.desk.store.reader()?, run),
+            None => read::explain(&self.desk.store.reader()?, run),
         }
     }
 

@@ -97,6 +97,6 @@ impl Registry {
     }
 
     pub(crate) fn read<T>(&self, ask: impl FnOnce(&Reader) -> Result<T, Fault>) -> Result<T, Fault> {
-        ask(&*self.0.desk.store.reader()?)
+        ask(&self.0.desk.store.reader()?)
     }
 }

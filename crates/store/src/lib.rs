@@ -25,7 +25,6 @@ pub use list::{BadCursor, Cursor, Filter, LabelTest, MAX_PAGE, Page};
 pub use note::{Note, Observer, What};
 pub use reader::{FactRows, Reader};
 pub use row::{Object, RunRow, RunUpdate};
-pub use shelf::Lent;
 pub use writer::Store;
 
 #[cfg(test)]

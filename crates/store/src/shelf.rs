@@ -1,16 +1,17 @@
-//! Readers that are not in use. Opening one costs more than most questions, so a writer's house lends them out.
-//! A reader that comes back is kept for the next one; once the store is closed it is closed too.
+//! Connections of readers that are not in use. Opening one costs more than most questions, so they are lent out again.
+//! Once the store is closed a connection that comes back is closed too.
 
 use std::{
-    fmt,
     ops::Deref,
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{Error, Reader};
+use rusqlite::Connection;
 
-/// Idle readers beyond this many are closed.
+use crate::{Error, connect};
+
+/// Idle connections beyond this many are closed.
 const MOST_IDLE: usize = 16;
 
 #[derive(Clone, Default)]
@@ -18,25 +19,32 @@ pub(crate) struct Shelf(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    idle: Vec<Reader>,
+    idle: Vec<Connection>,
     closed: bool,
 }
 
-/// A reader on loan. It goes back when it is dropped.
-pub struct Lent {
+/// A connection that goes back to its shelf, if it has one, when it is dropped.
+pub(crate) struct Lent {
     /// Empty only while it is dropped.
-    reader: Option<Reader>,
-    shelf: Shelf,
+    conn: Option<Connection>,
+    shelf: Option<Shelf>,
+}
+
+impl Lent {
+    /// One that belongs to whoever opens it.
+    pub(crate) fn own(data_dir: &Path) -> Result<Self, Error> {
+        Ok(Self { conn: Some(connect::reader(data_dir)?), shelf: None })
+    }
 }
 
 impl Shelf {
     pub(crate) fn lend(&self, data_dir: &Path) -> Result<Lent, Error> {
         let idle = self.lock().idle.pop();
-        let reader = match idle {
-            Some(reader) => reader,
-            None => Reader::open(data_dir)?,
+        let conn = match idle {
+            Some(conn) => conn,
+            None => connect::reader(data_dir)?,
         };
-        Ok(Lent { reader: Some(reader), shelf: self.clone() })
+        Ok(Lent { conn: Some(conn), shelf: Some(self.clone()) })
     }
 
     /// The last connection to close merges the log, so none may be left idle.
@@ -52,24 +60,19 @@ impl Shelf {
 }
 
 impl Deref for Lent {
-    type Target = Reader;
+    type Target = Connection;
 
-    fn deref(&self) -> &Reader {
-        self.reader.as_ref().unwrap_or_else(|| unreachable!("a reader leaves its loan only when that is dropped"))
+    fn deref(&self) -> &Connection {
+        self.conn.as_ref().unwrap_or_else(|| unreachable!("a connection leaves its loan only when that is dropped"))
     }
 }
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        let mut state = self.shelf.lock();
+        let Some(shelf) = self.shelf.take() else { return };
+        let mut state = shelf.lock();
         if !state.closed && state.idle.len() < MOST_IDLE {
-            state.idle.extend(self.reader.take());
+            state.idle.extend(self.conn.take());
         }
-    }
-}
-
-impl fmt::Debug for Lent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Lent")
     }
 }

@@ -12,7 +12,7 @@ use std::{
 use octoflow_model::Revision;
 
 use crate::{
-    Batch, Error, Lent,
+    Batch, Error, Reader,
     apply::Journal,
     checkpoint::Checkpointer,
     connect,
@@ -110,8 +110,8 @@ impl Store {
     }
 
     /// A reader of what is committed, one that is idle if there is one.
-    pub fn reader(&self) -> Result<Lent, Error> {
-        self.inner.readers.lend(&self.inner.data_dir)
+    pub fn reader(&self) -> Result<Reader, Error> {
+        Ok(Reader::on(self.inner.readers.lend(&self.inner.data_dir)?))
     }
 
     pub fn data_dir(&self) -> &Path {

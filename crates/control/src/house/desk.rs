@@ -140,7 +140,7 @@ impl Desk {
     }
 
     pub(crate) fn take_up(&self, run: RunId) -> Result<Receiver<Vec<Fact>>, Error> {
-        let past = read::facts(&*self.store.reader()?, run)?;
+        let past = read::facts(&self.store.reader()?, run)?;
         let (watcher, facts) = mpsc::channel();
         let _ = watcher.send(past.clone());
         self.ask(|reply| Message::TakeUp { run, past, watcher: Watcher::Facts(watcher), reply })?;
@@ -197,7 +197,7 @@ impl Desk {
     pub(crate) fn object(&self, run: RunId) -> Result<Value, Error> {
         match self.object_at_work(run)? {
             Some(object) => Ok(object),
-            None => read::object(&*self.store.reader()?, run),
+            None => read::object(&self.store.reader()?, run),
         }
     }
 

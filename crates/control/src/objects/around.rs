@@ -1,10 +1,10 @@
 //! What a workflow made here may refer to: everything that is kept.
 
 use octoflow_engine::argo::{admit::Surroundings, refer::Reach};
-use octoflow_store::Lent;
+use octoflow_store::Reader;
 use serde_json::Value;
 
-pub(crate) struct Around(pub Lent);
+pub(crate) struct Around(pub Reader);
 
 impl Around {
     fn has(&self, kind: &str, namespace: &str, name: &str) -> bool {
