@@ -74,7 +74,18 @@ impl Registry {
                 }
             }
         }
+        let cursor = watch.cursor;
+        for event in &mut watch.backlog {
+            let own = event.object["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok());
+            event.stamp(own.map_or(cursor, |own| cursor.min(Revision(own))));
+        }
         Ok(watch)
+    }
+}
+
+impl Event {
+    fn stamp(&mut self, revision: Revision) {
+        self.object["metadata"]["resourceVersion"] = json!(revision.to_string());
     }
 }
 
@@ -89,7 +100,11 @@ impl Watch {
         let feed = self.registry.0.feed.clone();
         let (notes, latest) = feed.since(self.cursor, |what| concerns(self.kind, what)).map_err(|_| Fault::Expired)?;
         for note in notes {
+            let told = self.backlog.len();
             self.take(note.what, note.revision)?;
+            // The object may be newer than the note. It says up to where everything was told, so that whoever goes on
+            // from there misses nothing.
+            self.backlog[told..].iter_mut().for_each(|event| event.stamp(note.revision));
         }
         self.cursor = latest;
         Ok(std::mem::take(&mut self.backlog))

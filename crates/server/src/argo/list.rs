@@ -40,7 +40,6 @@ pub(super) async fn answer(call: &Call, wanted: Wanted) -> Result<Answer, Fault>
     Ok(answer::json(&list))
 }
 
-
 /// Clients expect an empty list to be nothing.
 pub(super) fn written(kind: &str, items: Vec<Value>, revision: Revision, next: Option<String>) -> Value {
     let items = if items.is_empty() { Value::Null } else { Value::Array(items) };
@@ -158,7 +157,9 @@ mod tests {
         assert_eq!((found.limit, found.skip, found.namespace.as_deref()), (Some(5), 10, Some("x")));
         assert!(found.created_after.is_some() && found.selection.fields.0.is_empty());
         assert_eq!(asked("listOptions.limit=0").limit, None);
-        for wrong in ["listOptions.limit=x", "listOptions.continue=x", "createdAfter=today", "listOptions.labelSelector=a b"] {
+        for wrong in
+            ["listOptions.limit=x", "listOptions.continue=x", "createdAfter=today", "listOptions.labelSelector=a b"]
+        {
             assert!(wanted(&Query::parse(wrong), None).is_err(), "{wrong}");
         }
     }

@@ -108,7 +108,10 @@ mod tests {
             json!({"items": [{"metadata": {"name": "a"}, "status": {"phase": "P"}}]})
         );
         assert_eq!(masked("metadata"), json!({"metadata": {"resourceVersion": "1"}}));
-        assert_eq!(masked("items.metadata.labels.x.io/y")["items"][0], json!({"metadata": {"labels": {"x.io/y": "1"}}}));
+        assert_eq!(
+            masked("items.metadata.labels.x.io/y")["items"][0],
+            json!({"metadata": {"labels": {"x.io/y": "1"}}})
+        );
         assert_eq!(masked("nothing"), json!({}));
     }
 

@@ -42,7 +42,8 @@ async fn watch(call: Call, name: &'static str, typed: bool) -> Result<Answer, Fa
     let changes = call.app.changes();
     let watch = call
         .work(move |registry| -> Result<Watch, RegistryFault> {
-            let latest = selection.fields.0.iter_mut().find(|test| test.field == "metadata.name" && test.value == LATEST);
+            let latest =
+                selection.fields.0.iter_mut().find(|test| test.field == "metadata.name" && test.value == LATEST);
             if let (Some(test), "Workflow") = (latest, name) {
                 test.value = registry.find_run(namespace.as_deref().unwrap_or_default(), LATEST)?.row.name;
             }
