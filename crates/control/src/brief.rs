@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use octoflow_model::RunId;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
@@ -15,14 +16,22 @@ pub(crate) fn object(record: &[u8]) -> Result<Value, serde_json::Error> {
     Ok(record["object"].take())
 }
 
-/// By node id: the number of its task.
-pub(crate) fn tasks(record: &[u8]) -> Result<BTreeMap<String, u32>, serde_json::Error> {
-    #[derive(serde::Deserialize)]
-    struct Record {
-        #[serde(default)]
-        tasks: BTreeMap<String, u32>,
-    }
-    Ok(serde_json::from_slice::<Record>(record)?.tasks)
+/// What a record says of the attempts of its run.
+#[derive(serde::Deserialize)]
+pub(crate) struct Attempts {
+    /// By node id: the number of its task.
+    #[serde(default)]
+    pub tasks: BTreeMap<String, u32>,
+    /// By node id: the attempt of another run whose result it has.
+    #[serde(default)]
+    pub elsewhere: BTreeMap<String, String>,
+    /// The runs whose place it took.
+    #[serde(default)]
+    pub runs: Vec<RunId>,
+}
+
+pub(crate) fn attempts(record: &[u8]) -> Result<Attempts, serde_json::Error> {
+    serde_json::from_slice(record)
 }
 
 /// Where in the object the reader is.
@@ -114,7 +123,7 @@ mod tests {
         let kept: Vec<&String> = brief["status"]["nodes"].as_object().unwrap().keys().collect();
         assert_eq!(kept, ["again", "bad", "wrong"]);
         assert_eq!((&brief["status"]["progress"], &brief["metadata"]["name"]), (&json!("1/2"), &json!("w")));
-        assert_eq!(tasks(record.as_bytes()).unwrap(), [("good".to_owned(), 7)].into());
+        assert_eq!(attempts(record.as_bytes()).unwrap().tasks, [("good".to_owned(), 7)].into());
         assert!(super::object(b"[]").is_err() && super::object(b"{} x").is_err());
     }
 }

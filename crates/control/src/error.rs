@@ -21,6 +21,10 @@ pub enum Error {
     #[error(transparent)]
     Refused(#[from] Refusal),
 
+    /// A run cannot be retried or resubmitted as it was asked for.
+    #[error(transparent)]
+    Again(#[from] octoflow_engine::argo::again::Refusal),
+
     #[error("there is no run {0}")]
     UnknownRun(RunId),
 
@@ -29,6 +33,9 @@ pub enum Error {
 
     #[error("{what} cannot be used: {why}")]
     Object { what: String, why: String },
+
+    #[error("what the run wanted deleted could not be struck out")]
+    Garbage(#[source] std::io::Error),
 
     #[error("a thread could not be started")]
     Thread(#[source] std::io::Error),

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
         mpsc::{self, Receiver, Sender},
@@ -13,6 +13,7 @@ use std::{
 use octoflow_engine::{Command, Engine, engine::World};
 use octoflow_model::{Fact, RunId, fact::Stored};
 use octoflow_runtime::{
+    artifacts::Carrier,
     calls::Calls,
     egress::Policy,
     null::NullRuntime,
@@ -29,9 +30,10 @@ use crate::{
     meters, new_uid,
     objects::Objects,
     read,
-    sweep::{self, Sweeper},
+    sweep::{self, Mission, Sweeper},
 };
 
+mod again;
 mod desk;
 mod watcher;
 mod work;
@@ -71,6 +73,7 @@ pub struct House {
     worker: Mutex<Option<JoinHandle<Result<(), Error>>>>,
     runtime: SharedRuntime,
     sweeper: Arc<Mutex<Sweeper>>,
+    data_dir: PathBuf,
 }
 
 pub(crate) type SharedRuntime = Arc<Mutex<Option<Box<dyn Runtime>>>>;
@@ -125,11 +128,12 @@ impl House {
         let calls = Calls::new(&policy, sink());
         let runtime: Box<dyn Runtime> = Box::new(Router::new(runtime, Box::new(calls), Box::new(objects)));
         let runtime = Arc::new(Mutex::new(Some(runtime)));
+        let data_dir = config.data_dir.clone();
         let keeper = Keeper { data_dir: config.data_dir, sweeper: sweeper.clone() };
         let worker = Worker::new(Pump::new(engine), store, runtime.clone(), inbox, messages, keeper);
         let handle =
             std::thread::Builder::new().name("pump".to_owned()).spawn(move || worker.work()).map_err(Error::Thread)?;
-        let house = Self { desk, worker: Mutex::new(Some(handle)), runtime, sweeper };
+        let house = Self { desk, worker: Mutex::new(Some(handle)), runtime, sweeper, data_dir };
         notices.extend(unread);
         Ok((house, notices))
     }
@@ -202,8 +206,22 @@ impl House {
         self.desk.ask(|reply| Message::Metrics { reply })
     }
 
+    /// Fetches artifacts, within the rules of this house about where to connect to.
+    pub(crate) fn carrier(&self) -> Carrier {
+        self.sweeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner).carrier()
+    }
+
     pub(crate) fn desk(&self) -> &Desk {
         &self.desk
+    }
+
+    pub(crate) fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// Deletes artifacts beside everything else.
+    pub(crate) fn sweep(&self, mission: Mission) {
+        self.sweeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner).send(mission);
     }
 
     pub fn store(&self) -> &Store {

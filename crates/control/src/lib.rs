@@ -6,7 +6,11 @@ mod brief;
 mod cache;
 mod chance;
 mod clock;
+pub mod cron;
+mod delete;
 mod error;
+pub mod events;
+pub mod expire;
 mod house;
 pub mod keyed;
 mod known;
@@ -16,15 +20,21 @@ mod pump;
 pub mod read;
 mod record;
 pub mod registry;
+mod steward;
 mod sweep;
 
 pub use archive::write_record;
 pub use chance::{name_suffix, new_uid};
 pub use clock::now;
+pub use delete::{Forgotten, Removed, family, forget};
 pub use error::Error;
 pub use house::{Config, House, Place, Submit, owned};
 pub use meters::metrics;
-pub use octoflow_engine::{Command, schedule::Capacity};
+pub use octoflow_engine::{
+    Command,
+    argo::again::{Again, AgainOptions, Rerun, ResubmitOptions, Why},
+    schedule::Capacity,
+};
 pub use pump::{Cut, Pump};
 pub use read::Explanation;
 pub use record::Record;

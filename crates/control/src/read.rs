@@ -46,18 +46,38 @@ pub fn brief(reader: &Reader, run: RunId) -> Result<Option<Value>, Error> {
 
 /// Which attempt's log belongs to which node, by node id.
 pub fn attempts(reader: &Reader, run: RunId) -> Result<Vec<(String, AttemptId)>, Error> {
-    let attempt = |task: u32| AttemptId { run, task: NodeIx(task), attempt: 0 };
+    let unreadable = |error: serde_json::Error| Error::Journal { run, why: error.to_string() };
     if let Some(bytes) = reader.archive(run)? {
-        let tasks = brief::tasks(&bytes).map_err(|error| Error::Journal { run, why: error.to_string() })?;
-        return Ok(tasks.into_iter().map(|(id, task)| (id, attempt(task))).collect());
+        let record = brief::attempts(&bytes).map_err(unreadable)?;
+        let own = |(id, task)| (id, AttemptId { run, task: NodeIx(task), attempt: 0 });
+        let mut found: Vec<(String, AttemptId)> = record.tasks.into_iter().map(own).collect();
+        for (id, text) in record.elsewhere {
+            let attempt = text.parse();
+            let attempt = attempt.map_err(|_| Error::Journal { run, why: format!("`{text}` is no attempt") })?;
+            found.push((id, attempt));
+        }
+        return Ok(found);
     }
     let run = match folded(reader, run) {
         // It ended between the two looks, and is in the archive now.
         Err(Error::UnknownRun(run)) if reader.archive(run)?.is_some() => return attempts(reader, run),
         found => found?,
     };
-    let pods = (0..run.state.nodes.len() as u32).filter(|at| run.state.node(NodeIx(*at)).kind.tasked());
-    Ok(pods.map(|at| (run.state.id_of(NodeIx(at)), attempt(at))).collect())
+    let nodes = (0..run.state.nodes.len() as u32).map(NodeIx);
+    Ok(nodes.filter_map(|at| Some((run.state.id_of(at), run.attempt_of(at)?))).collect())
+}
+
+/// All numbers a run has had, its own last: each retry gives it a new one. Its logs are under all of them.
+pub fn numbers(reader: &Reader, run: RunId) -> Result<Vec<RunId>, Error> {
+    let mut runs = match reader.archive(run)? {
+        Some(bytes) => brief::attempts(&bytes).map_err(|error| Error::Journal { run, why: error.to_string() })?.runs,
+        None => match folded(reader, run) {
+            Err(Error::UnknownRun(run)) if reader.archive(run)?.is_some() => return numbers(reader, run),
+            found => found?.took_place_of().to_vec(),
+        },
+    };
+    runs.push(run);
+    Ok(runs)
 }
 
 pub fn explain(reader: &Reader, run: RunId) -> Result<Vec<Explanation>, Error> {

@@ -1,14 +1,15 @@
 //! Every kind of object behind one set of verbs: get, list, create, replace, delete, watch. Runs and kept objects look
 //! the same from here. It owns identity, revisions and admission; how an answer is written down is its caller's business.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use octoflow_model::{Revision, RunId};
 use octoflow_store::Reader;
 use serde_json::Value;
 
-use crate::{Error, House, house::Desk};
+use crate::{Error, House, house::Desk, steward::Steward};
 
+mod artifact;
 mod fault;
 mod feed;
 mod history;
@@ -18,10 +19,12 @@ mod list;
 mod run;
 mod select;
 mod shelf;
+mod status;
 mod view;
 mod watch;
 mod write;
 
+pub use artifact::{Artifact, Lent, Side};
 pub use fault::{Cause, Fault};
 pub use history::{History, NameTest, Wanted};
 pub use kind::{KINDS, Keeping, Kind, find, of_plural};
@@ -42,6 +45,8 @@ struct Inner {
     house: House,
     desk: Desk,
     feed: Arc<Feed>,
+    /// Who does what falls due, once somebody asked for it.
+    steward: Mutex<Option<Steward>>,
 }
 
 impl Registry {
@@ -51,7 +56,7 @@ impl Registry {
         let ears = feed.clone();
         store.observe(Arc::new(move |notes| ears.publish(notes)));
         let desk = house.desk().clone();
-        Ok(Self(Arc::new(Inner { house, desk, feed })))
+        Ok(Self(Arc::new(Inner { house, desk, feed, steward: Mutex::new(None) })))
     }
 
     pub fn house(&self) -> &House {
@@ -60,6 +65,14 @@ impl Registry {
 
     pub(crate) fn desk(&self) -> &Desk {
         &self.0.desk
+    }
+
+    pub(crate) fn steward(&self) -> &Mutex<Option<Steward>> {
+        &self.0.steward
+    }
+
+    pub(crate) fn feed(&self) -> &Feed {
+        &self.0.feed
     }
 
     /// The object as people see it.
@@ -93,6 +106,10 @@ impl Registry {
 
     /// Everything decided is on disk when this returns; running tasks can be taken up again.
     pub fn close(&self) -> Result<(), Error> {
+        let steward = self.0.steward.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(steward) = steward {
+            steward.finish();
+        }
         self.0.house.close()
     }
 

@@ -20,7 +20,7 @@ use octoflow_store::{Archive, Batch, Change, Reader, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::Error;
+use crate::{Error, expire::Overdue};
 
 /// After so many times somebody must look at it.
 const TRIES: u32 = 12;
@@ -75,6 +75,27 @@ fn dir(data_dir: &Path) -> PathBuf {
     data_dir.join("artifacts").join("doomed")
 }
 
+/// Whether anything is written down that is not struck out.
+pub(crate) fn is_open(data_dir: &Path) -> bool {
+    fs::read_dir(dir(data_dir)).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+/// What was tried and could not be deleted.
+pub(crate) fn overdue(data_dir: &Path) -> Vec<Overdue> {
+    let entries = fs::read_dir(dir(data_dir)).into_iter().flatten().flatten();
+    let texts = entries.filter_map(|entry| fs::read(entry.path()).ok());
+    let tried = texts.filter_map(|text| serde_json::from_slice::<Doomed>(&text).ok()).filter(|doomed| doomed.tries > 0);
+    let mut found: Vec<Overdue> = tried
+        .map(|doomed| Overdue {
+            what: format!("{} artifacts of run {}", doomed.items.len(), doomed.run),
+            tries: doomed.tries,
+            why: "where they are kept could not be reached, or refused; the run's conditions may say more".to_owned(),
+        })
+        .collect();
+    found.sort_by(|one, other| one.what.cmp(&other.what));
+    found
+}
+
 /// What was written down and is not struck out. A run that is still there keeps what goes with it.
 pub(crate) fn leftovers(data_dir: &Path, reader: &Reader) -> Result<Vec<Doomed>, Error> {
     let Ok(entries) = fs::read_dir(dir(data_dir)) else { return Ok(Vec::new()) };
@@ -114,6 +135,16 @@ fn pause(tries: u32) -> Duration {
 fn rested(path: &Path) -> Duration {
     let written = fs::metadata(path).and_then(|about| about.modified());
     written.ok().and_then(|at| at.elapsed().ok()).unwrap_or_default()
+}
+
+/// What could not be deleted when the run ended stays, because the run goes on under another number. It is deleted when
+/// that one ends.
+pub(crate) fn pardon(data_dir: &Path, run: RunId) -> io::Result<()> {
+    let path = Doomed::new(run, "", GcStrategy::OnWorkflowCompletion, Vec::new()).path(data_dir);
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Writes down what must go with a run, before the run goes.
@@ -160,6 +191,11 @@ impl Sweeper {
         Self { line: None, store, data_dir, policy }
     }
 
+    /// Somebody who may fetch what it may delete.
+    pub(crate) fn carrier(&self) -> Carrier {
+        Carrier::new(&self.data_dir, self.policy.clone())
+    }
+
     pub(crate) fn send(&mut self, mission: Mission) {
         let (line, _) = self.line.get_or_insert_with(|| {
             let (line, missions) = mpsc::channel::<Mission>();
@@ -175,6 +211,11 @@ impl Sweeper {
         });
         // A sweeper that died left what it had to do on disk.
         let _ = line.send(mission);
+    }
+
+    /// What is under way, to be waited for without keeping others from asking for more.
+    pub(crate) fn release(&mut self) -> Option<JoinHandle<()>> {
+        self.line.take().map(|(_, thread)| thread)
     }
 
     /// Waits until everything was tried once.
@@ -354,6 +395,19 @@ mod tests {
         fs::File::options().write(true).open(kept).unwrap().set_modified(past).unwrap();
         assert_eq!(leftovers(dir.path(), &reader).unwrap().len(), 1);
         assert_eq!((pause(1), pause(2), pause(40)), (PAUSE, PAUSE * 2, LONGEST_PAUSE));
+    }
+
+    #[test]
+    fn a_run_that_goes_on_under_another_number_takes_its_artifacts_along() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = store(dir.path(), true);
+        Doomed::new(RunId(1), "ns", GcStrategy::OnWorkflowCompletion, vec![garbage("k")]).write(dir.path()).unwrap();
+        pardon(dir.path(), RunId(1)).unwrap();
+        pardon(dir.path(), RunId(1)).unwrap();
+        let row = RunRow::new(RunId(2), "ns", "Workflow", "w", "u", octoflow_model::Time(1));
+        let replace = Change::ReplaceRun { old: RunId(1), row: Box::new(row) };
+        store.commit_wait(Batch::from(replace)).unwrap();
+        assert!(leftovers(dir.path(), &store.reader().unwrap()).unwrap().is_empty());
     }
 
     #[test]

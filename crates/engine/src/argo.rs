@@ -2,12 +2,15 @@
 //! Planning is level-triggered: a visit looks at a node as it is and decides what is missing, so visiting twice decides nothing twice.
 
 pub mod admit;
+pub mod again;
+pub mod binding;
 pub mod condition;
 pub mod duration;
 pub mod explain;
 pub mod fields;
 pub mod garbage;
 pub mod ident;
+pub mod lifetime;
 pub mod merge;
 pub mod node;
 pub mod outlook;
@@ -15,6 +18,7 @@ pub mod program;
 pub mod refer;
 pub mod resource;
 pub mod run;
+pub mod selector;
 pub mod status;
 
 mod answer;
@@ -40,12 +44,13 @@ mod meter;
 mod outputs;
 mod pod;
 mod retry;
+mod reuse;
 mod room;
 mod scope;
 mod sequence;
 mod standin;
 mod steps;
-mod substitute;
+pub(crate) mod substitute;
 mod suspend;
 mod task;
 mod turn;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use octoflow_model::{Fact, Order, Report, RunId, Time, fact::Submission};
+use octoflow_model::{Fact, Order, Report, RunId, Time, argo::Phase, fact::Submission};
 use thiserror::Error;
 
 /// Something happened.
@@ -22,20 +22,25 @@ pub enum Input {
 pub enum Command {
     /// End the work, then run the exit handlers.
     Stop,
+    /// End the suspended nodes a selector chooses, as failed.
+    StopNodes { selector: String, message: String },
     /// End the work and run nothing more.
     Terminate,
     /// Start nothing new until resumed.
     Suspend,
     /// Go on: the whole run, or only the suspended nodes a selector chooses, with values for their outputs.
     Resume { selector: Option<String>, supplied: BTreeMap<String, String> },
+    /// Give the suspended nodes a selector chooses values for their outputs, a message, or an end.
+    Set { selector: String, phase: Option<Phase>, message: String, outputs: BTreeMap<String, String> },
 }
 
 impl Command {
     pub fn verb(&self) -> &'static str {
         match self {
-            Self::Stop | Self::Terminate => "shutdown",
+            Self::Stop | Self::StopNodes { .. } | Self::Terminate => "shutdown",
             Self::Suspend => "suspend",
             Self::Resume { .. } => "resume",
+            Self::Set { .. } => "set",
         }
     }
 }

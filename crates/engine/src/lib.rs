@@ -3,6 +3,7 @@
 //! facts and orders are handed out.
 
 pub mod argo;
+pub mod cron;
 pub mod engine;
 pub mod expr;
 pub mod input;

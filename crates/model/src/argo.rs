@@ -21,4 +21,4 @@ pub use template::{
     ValueFrom,
 };
 pub use value::{IntOrText, Text};
-pub use workflow::{Spec, Volume, Workflow, WorkflowMetadata, WorkflowTemplateRef};
+pub use workflow::{Spec, TtlStrategy, Volume, Workflow, WorkflowMetadata, WorkflowTemplateRef};

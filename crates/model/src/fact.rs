@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::{
     argo::{ArtifactLocation, NodeKind, Phase, RunPhase, Shutdown},
+    before::Before,
     ids::{NodeIx, RunId},
     lock::Claim,
     meter::Metered,
@@ -104,6 +105,14 @@ pub enum Fact {
         until: Time,
         message: String,
     },
+    /// Somebody gave a suspended node values for its outputs, or a message, and let it wait on.
+    Supplied {
+        node: NodeIx,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        parameters: Vec<(String, String)>,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        message: String,
+    },
     /// The node reached its final state.
     Finished(Box<NodeFinished>),
     /// The node and everything that hangs on it (exit handler, hooks) is over.
@@ -190,6 +199,9 @@ pub struct Submission {
     /// What was known about it where it was submitted.
     #[serde(default, skip_serializing_if = "Known::is_empty")]
     pub known: Known,
+    /// What it takes over from the run it comes after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Box<Before>>,
 }
 
 /// What only the place knows where a run is submitted; nothing of it changes what the run does.
@@ -277,6 +289,9 @@ pub struct NodeAdded {
     /// The name people see, where a template chose its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display: Option<String>,
+    /// It was done before: it is over by this, with the result the run was submitted with.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub reused: bool,
 }
 
 /// What a node is to its parent.

@@ -2,6 +2,7 @@
 //! Plain data with serde; nothing here decides, waits, or touches the outside.
 
 pub mod argo;
+pub mod before;
 pub mod fact;
 pub mod ids;
 pub mod location;

@@ -110,6 +110,11 @@ impl Followed {
                 self.total = self.total + *total as usize - before.1 as usize;
                 None
             }
+            Fact::Supplied { node, message, .. } => {
+                let seen = self.nodes.get_mut(node.at()).filter(|_| !message.is_empty())?;
+                message.clone_into(&mut seen.message);
+                None
+            }
             Fact::Stopping { node, message } => {
                 let seen = self.nodes.get_mut(node.at()).filter(|seen| seen.finished.is_none())?;
                 message.clone_into(&mut seen.message);
@@ -292,6 +297,7 @@ pub(crate) mod tests {
             barred: false,
             hooked: false,
             display: None,
+            reused: false,
         }))
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use octoflow_engine::{
     argo::{
-        admit::{Surroundings, examine, examine_template},
+        admit::{Surroundings, examine, examine_binding, examine_cron, examine_template},
         fields::{CLAIM, CONFIG_MAP, SECRET, WORKFLOW_TEMPLATE},
         refer::Reach,
     },
@@ -29,6 +29,10 @@ pub(crate) fn judge(one: &Loaded, around: &Around<'_>) -> Problems {
         };
         problems.extend(warnings);
         problems
+    } else if let Some(examine) = kept(one.kind()) {
+        let (mut problems, warnings) = examine(&one.value, around);
+        problems.extend(warnings);
+        problems
     } else {
         match examine(&one.value, around) {
             Ok(admitted) => admitted.warnings().iter().cloned().chain(nameless(&one.value)).collect(),
@@ -40,6 +44,15 @@ pub(crate) fn judge(one: &Loaded, around: &Around<'_>) -> Problems {
         }
     };
     Problems(found.into_iter().map(|problem| one.locate(problem)).collect())
+}
+
+/// How an object is judged that a server keeps and that makes workflows.
+fn kept(kind: &str) -> Option<fn(&Value, &dyn Surroundings) -> (Vec<Problem>, Vec<Problem>)> {
+    match kind {
+        "CronWorkflow" => Some(examine_cron),
+        "WorkflowEventBinding" => Some(examine_binding),
+        _ => None,
+    }
 }
 
 /// Whether objects of this kind only stand beside workflows.

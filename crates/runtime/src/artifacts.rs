@@ -5,6 +5,7 @@ mod budget;
 mod carrier;
 mod items;
 mod keys;
+mod lend;
 mod pack;
 mod store;
 mod text;
@@ -12,6 +13,7 @@ mod unpack;
 
 pub(crate) use carrier::Alive;
 pub use carrier::{Carrier, Error as CarrierError};
+pub use lend::Loan;
 pub(crate) use pack::{keep_log, save};
 pub use store::{Error, Store};
 pub use text::text;

@@ -11,6 +11,8 @@ use crate::{
 };
 
 mod about;
+mod archive;
+mod artifact;
 mod body;
 mod list;
 mod mask;
@@ -19,6 +21,7 @@ mod shelf;
 mod steer;
 mod stream;
 mod submit;
+mod sync;
 mod watch;
 mod workflow;
 
@@ -31,6 +34,9 @@ pub(crate) fn routes() -> Table {
     about::routes(&mut table);
     workflows(&mut table);
     shelf::routes(&mut table);
+    archive::routes(&mut table);
+    sync::routes(&mut table);
+    artifact::routes(&mut table);
     table
 }
 

@@ -97,6 +97,7 @@ impl From<registry::Fault> for Fault {
             From::ReadOnly { .. } => of(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
             From::Expired => of(StatusCode::GONE, "Expired"),
             From::House(Error::Refused(_)) => of(StatusCode::CONFLICT, "Conflict"),
+            From::House(Error::Again(_)) => of(StatusCode::BAD_REQUEST, "BadRequest"),
             From::House(Error::Gone) => {
                 Self { retry_after: Some(1), ..of(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable") }
             }

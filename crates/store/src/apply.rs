@@ -16,6 +16,7 @@ use crate::{
 mod facts;
 mod objects;
 mod runs;
+mod ticks;
 
 pub(crate) struct Journal {
     conn: Connection,
@@ -171,6 +172,18 @@ impl Journal {
                 self.tails.insert(row.run, None);
                 Ok(())
             }
+            Change::ReplaceRun { old, row } => {
+                if runs.is_open(*old)?.is_some() {
+                    runs.delete(*old)?;
+                    facts.drop_run(&self.conn, *old)?;
+                }
+                self.tails.remove(old);
+                runs.insert(row)?;
+                runs.adopt(*old, row.run)?;
+                self.next_run = self.next_run.max(row.run.0 + 1);
+                self.tails.insert(row.run, None);
+                Ok(())
+            }
             Change::AppendFacts { run, first, count, lines } => {
                 let expected = self.tail(*run)?;
                 if let Some(expected) = expected
@@ -191,8 +204,12 @@ impl Journal {
                 runs.update(*run, row, runs::Fate::Finished)
             }
             Change::Rewrite { run, archive } => runs.rewrite(*run, archive),
+            Change::Tick(tick) => ticks::insert(&self.conn, tick),
+            Change::DropTicks { uid } => ticks::drop_all(&self.conn, uid),
+            Change::Expire { run, due } => ticks::expire(&self.conn, *run, *due),
             Change::DeleteRun { run } => {
                 runs.delete(*run)?;
+                ticks::expire(&self.conn, *run, None)?;
                 self.tails.remove(run);
                 facts.drop_run(&self.conn, *run)
             }

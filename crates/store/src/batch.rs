@@ -1,9 +1,9 @@
 //! What a caller asks the store to make durable, all of it or nothing.
 //! Changes are plain data; applying them is the writer's business.
 
-use octoflow_model::{Revision, RunId};
+use octoflow_model::{Revision, RunId, Time};
 
-use crate::{Archive, RunRow, RunUpdate};
+use crate::{Archive, RunRow, RunUpdate, Tick};
 
 /// Changes that become durable together, applied in order.
 #[derive(Debug, Default)]
@@ -37,6 +37,12 @@ pub enum Change {
     },
     /// Refused when the id is taken, or the name within namespace and kind.
     NewRun(Box<RunRow>),
+    /// The same for a run that takes the place of another, which is forgotten as by `DeleteRun`. The runs the other one
+    /// started are its own from then on. The other one may be gone already.
+    ReplaceRun {
+        old: RunId,
+        row: Box<RunRow>,
+    },
     /// `lines` are `count` lines of JSON, each ended by a newline. The first fact of a run may have any number,
     /// every later one must go on where the last ended.
     AppendFacts {
@@ -60,6 +66,17 @@ pub enum Change {
         run: RunId,
         archive: Archive,
     },
+    /// Notes what was done about a time of a schedule. Refused when something was done about it before.
+    Tick(Box<Tick>),
+    /// Forgets everything done about the times of a schedule.
+    DropTicks {
+        uid: String,
+    },
+    /// When a finished run is to be deleted; `None`: never.
+    Expire {
+        run: RunId,
+        due: Option<Time>,
+    },
     /// Forgets the run wherever it stands: index, labels, facts, archive. Its object is deleted separately.
     DeleteRun {
         run: RunId,
@@ -77,10 +94,15 @@ impl Batch {
                 assert!(*count > 0, "appending facts means appending at least one");
                 assert!(lines.ends_with(b"\n"), "every fact is a line, so the bytes of facts end with a newline");
             }
-            Change::NewRun(row) => assert!(!row.kind.is_empty(), "every run is of some kind"),
+            Change::NewRun(row) | Change::ReplaceRun { row, .. } => {
+                assert!(!row.kind.is_empty(), "every run is of some kind")
+            }
             Change::PutObject { .. }
             | Change::DeleteObject { .. }
             | Change::Expect { .. }
+            | Change::Tick(_)
+            | Change::DropTicks { .. }
+            | Change::Expire { .. }
             | Change::UpdateRun { .. }
             | Change::Finish { .. }
             | Change::Rewrite { .. }
@@ -122,7 +144,9 @@ impl Change {
             Self::PutObject { body, .. } => body.len(),
             Self::AppendFacts { lines, .. } => lines.len(),
             Self::Finish { archive, .. } | Self::Rewrite { archive, .. } => archive.packed.len(),
-            Self::NewRun(row) => row.parameters.len() + row.message.len(),
+            Self::NewRun(row) | Self::ReplaceRun { row, .. } => row.parameters.len() + row.message.len(),
+            Self::Tick(tick) => tick.outcome.len(),
+            Self::DropTicks { .. } | Self::Expire { .. } => 0,
             Self::DeleteObject { .. } | Self::Expect { .. } | Self::UpdateRun { .. } | Self::DeleteRun { .. } => 0,
         };
         payload + 256

@@ -3,7 +3,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use octoflow_model::RunId;
+use octoflow_model::{RunId, Time};
 
 pub(crate) type Cause = Arc<dyn std::error::Error + Send + Sync>;
 
@@ -72,6 +72,10 @@ pub enum Error {
     #[error("the facts of run {run} must go on with number {expected}, not {found}")]
     Gap { run: RunId, expected: u64, found: u64 },
 
+    /// One time of a schedule is dealt with once.
+    #[error("the time {nominal} of the schedule {uid} has been dealt with")]
+    TickTaken { uid: String, nominal: Time },
+
     /// Somebody else was faster.
     #[error("{kind} `{name}` is not what it was when it was read")]
     Stale { kind: String, namespace: String, name: String },
@@ -93,6 +97,7 @@ impl Error {
             self,
             Self::NameTaken { .. }
                 | Self::Stale { .. }
+                | Self::TickTaken { .. }
                 | Self::RunExists { .. }
                 | Self::UnknownRun { .. }
                 | Self::RunFinished { .. }

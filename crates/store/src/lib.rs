@@ -16,6 +16,7 @@ mod reader;
 mod row;
 mod schema;
 mod shelf;
+mod tick;
 mod writer;
 
 pub use archive::Archive;
@@ -25,6 +26,7 @@ pub use list::{BadCursor, Cursor, Filter, LabelTest, MAX_PAGE, Page};
 pub use note::{Note, Observer, What};
 pub use reader::{FactRows, Reader};
 pub use row::{Object, RunRow, RunUpdate};
+pub use tick::Tick;
 pub use writer::Store;
 
 #[cfg(test)]

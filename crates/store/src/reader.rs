@@ -16,7 +16,7 @@ use crate::{
 
 /// A view of the committed state. Each call sees the newest commit; `snapshot` makes several calls see the same one.
 pub struct Reader {
-    conn: Lent,
+    pub(crate) conn: Lent,
 }
 
 /// The facts of one run from one commit: `count` lines of JSON, numbered from `first`.
@@ -208,7 +208,7 @@ impl Reader {
         Ok(self.many_runs(which, values)?.into_iter().next())
     }
 
-    fn many_runs(&self, which: &str, values: impl Params) -> Result<Vec<RunRow>, Error> {
+    pub(crate) fn many_runs(&self, which: &str, values: impl Params) -> Result<Vec<RunRow>, Error> {
         let raw: Vec<RawRun> = self
             .conn
             .prepare_cached(&format!("SELECT {RUN_COLUMNS} FROM runs {which}"))

@@ -8,5 +8,7 @@ pub(crate) const APPLICATION_ID: u32 = 0x4f43_544f;
 
 pub(crate) const FILE: &str = "octoflow.db";
 
-pub(crate) const MIGRATIONS: &[Migration] =
-    &[Migration { format: 1, apply: |conn| conn.execute_batch(include_str!("schema/0001.sql")) }];
+pub(crate) const MIGRATIONS: &[Migration] = &[
+    Migration { format: 1, apply: |conn| conn.execute_batch(include_str!("schema/0001.sql")) },
+    Migration { format: 2, apply: |conn| conn.execute_batch(include_str!("schema/0002.sql")) },
+];

@@ -15,6 +15,7 @@ use crate::{
 
 mod faults;
 mod opening;
+mod ticks;
 
 fn store() -> (TempDir, Store) {
     let dir = tempfile::tempdir().unwrap();
@@ -204,6 +205,48 @@ fn a_deleted_run_leaves_nothing_and_its_id_is_not_given_again() {
         assert_eq!(left, 0, "rows left in {table}");
     }
     assert_eq!(Reader::open(dir.path()).unwrap().next_run_id().unwrap(), RunId(3));
+}
+
+#[test]
+fn a_run_can_take_the_place_of_another_in_one_commit() {
+    let (_dir, store) = store();
+    let child = RunRow { parent: Some(RunId(1)), ..row(2, "child") };
+    let first = Batch::from_iter([
+        Change::NewRun(Box::new(RunRow { labels: [("a".into(), "1".into())].into(), ..row(1, "w") })),
+        append(1, 0, &["x"]),
+        finish(1, "old"),
+        Change::NewRun(Box::new(child)),
+    ]);
+    store.commit_wait(first).unwrap();
+    let heard = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let ear = heard.clone();
+    store.observe(Arc::new(move |notes| ear.lock().unwrap().extend(notes)));
+    let replace = |old: u64, new: u64| {
+        Batch::from_iter([
+            Change::ReplaceRun {
+                old: RunId(old),
+                row: Box::new(RunRow { created: row(1, "w").created, ..row(new, "w") }),
+            },
+            append(new, 0, &["y"]),
+        ])
+    };
+    store.commit_wait(replace(1, 3)).unwrap();
+    let reader = store.reader().unwrap();
+    assert!(reader.run(RunId(1)).unwrap().is_none() && reader.archive(RunId(1)).unwrap().is_none());
+    assert!(facts(&reader, 1, 0).is_empty());
+    assert_eq!(reader.run_by_name("default", None, "w").unwrap().unwrap().run, RunId(3));
+    assert_eq!(reader.run(RunId(2)).unwrap().unwrap().parent, Some(RunId(3)));
+    assert_eq!(facts(&reader, 3, 0).len(), 1);
+    let labelled = Filter { labels: vec![LabelTest::Exists { key: "a".into() }], ..Filter::default() };
+    assert!(reader.list(&labelled, Page { limit: 9, after: None }).unwrap().0.is_empty(), "its labels went with it");
+    let notes = heard.lock().unwrap();
+    assert!(matches!(notes.as_slice(), [crate::Note { what: crate::What::Run(RunId(3)), .. }]), "{notes:?}");
+    drop(notes);
+    // Whoever is gone already leaves its place too; a name that somebody else has is not given away.
+    store.commit_wait(replace(1, 4)).unwrap_err();
+    store.commit_wait(replace(3, 5)).unwrap();
+    store.commit_wait(Change::DeleteRun { run: RunId(5) }.into()).unwrap();
+    store.commit_wait(replace(5, 6)).unwrap();
 }
 
 #[test]

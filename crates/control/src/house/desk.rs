@@ -29,7 +29,7 @@ pub(crate) struct Desk {
     /// Who waits for objects to change.
     errands: Sender<Errand>,
     /// The name of this machine.
-    host: Option<Arc<str>>,
+    pub(crate) host: Option<Arc<str>>,
 }
 
 impl Desk {
@@ -102,12 +102,24 @@ impl Desk {
         parent: Option<RunId>,
         watcher: Option<Sender<Vec<Fact>>>,
     ) -> Result<RunId, Error> {
-        Ok(self.enter_and(submit, uid, parent, watcher, false)?.run)
+        Ok(self.enter_and(submit, uid, parent, watcher, false, |_| Vec::new())?.run)
     }
 
     /// The same, and shows the run as it stood when it was accepted.
     pub(crate) fn enter_shown(&self, submit: Submit, uid: String) -> Result<Entered, Error> {
-        self.enter_and(submit, uid, None, None, true)
+        self.enter_and(submit, uid, None, None, true, |_| Vec::new())
+    }
+
+    /// The same, together with other changes: all of it is kept, or none.
+    pub(crate) fn enter_with(
+        &self,
+        submit: Submit,
+        uid: String,
+        parent: Option<RunId>,
+        watcher: Option<Sender<Vec<Fact>>>,
+        beside: impl FnOnce(RunId) -> Vec<Change>,
+    ) -> Result<RunId, Error> {
+        Ok(self.enter_and(submit, uid, parent, watcher, false, beside)?.run)
     }
 
     fn enter_and(
@@ -117,6 +129,7 @@ impl Desk {
         parent: Option<RunId>,
         watcher: Option<Sender<Vec<Fact>>>,
         show: bool,
+        beside: impl FnOnce(RunId) -> Vec<Change>,
     ) -> Result<Entered, Error> {
         let namespace = if submit.namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { submit.namespace };
         let known = known::known(&self.store, &namespace, &submit.manifest, self.host.as_deref())?;
@@ -129,14 +142,38 @@ impl Desk {
             stored: submit.stored,
             known,
             parent,
+            before: None,
         };
+        self.hand(submission, None, watcher, show, beside)
+    }
+
+    /// Hands a submission to the pump, and with it the run whose place it takes.
+    pub(crate) fn hand_in(
+        &self,
+        submission: Submission,
+        replaces: Option<RunId>,
+        watcher: Option<Sender<Vec<Fact>>>,
+        beside: impl FnOnce(RunId) -> Vec<Change>,
+    ) -> Result<RunId, Error> {
+        Ok(self.hand(submission, replaces, watcher, false, beside)?.run)
+    }
+
+    fn hand(
+        &self,
+        submission: Submission,
+        replaces: Option<RunId>,
+        watcher: Option<Sender<Vec<Fact>>>,
+        show: bool,
+        beside: impl FnOnce(RunId) -> Vec<Change>,
+    ) -> Result<Entered, Error> {
         let run = {
             let mut next = self.next_run.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             *next += 1;
             RunId(*next - 1)
         };
         let watcher = watcher.map(Watcher::Facts);
-        self.ask(|reply| Message::Submit { run, submission: Box::new(submission), watcher, show, reply })
+        let (submission, beside) = (Box::new(submission), beside(run));
+        self.ask(|reply| Message::Submit { run, submission, replaces, beside, watcher, show, reply })
     }
 
     pub(crate) fn take_up(&self, run: RunId) -> Result<Receiver<Vec<Fact>>, Error> {

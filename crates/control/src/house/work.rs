@@ -13,7 +13,7 @@ use std::{
 
 use octoflow_engine::{
     Command, Input, Refusal,
-    argo::{Run, garbage, status},
+    argo::{Run, again, garbage, lifetime, status},
     engine::Keyed,
 };
 use octoflow_model::{AttemptId, Fact, Report, Revision, RunId, Task, Time, argo::GcStrategy, fact::Submission};
@@ -37,6 +37,10 @@ pub(crate) enum Message {
     Submit {
         run: RunId,
         submission: Box<Submission>,
+        /// The finished run whose place it takes.
+        replaces: Option<RunId>,
+        /// Kept with the run, or neither is.
+        beside: Vec<Change>,
         watcher: Option<Watcher>,
         /// Whoever submits wants to see it too.
         show: bool,
@@ -69,6 +73,13 @@ pub(crate) enum Message {
     },
     Unkeyed {
         kind: Keyed,
+        namespace: String,
+        name: String,
+        reply: Sender<Result<(), Error>>,
+    },
+    /// Nobody works on this run any more, and its name is free.
+    Forget {
+        run: RunId,
         namespace: String,
         name: String,
         reply: Sender<Result<(), Error>>,
@@ -124,6 +135,14 @@ pub(super) struct Worker {
     names: Arc<Mutex<HashSet<Name>>>,
     /// Those of them that the next commit brings there.
     named: Vec<Name>,
+    /// By new run: the one whose place it takes with its first commit.
+    replaces: BTreeMap<RunId, RunId>,
+    /// Runs whose place was taken; the store may not know yet.
+    replaced: HashSet<RunId>,
+    /// What is kept in the commit of a run's first facts.
+    beside: BTreeMap<RunId, Vec<Change>>,
+    /// Runs to forget, once what was decided about them is on its way to the disk.
+    leaving: Vec<(RunId, Sender<Result<(), Error>>)>,
     keeper: Keeper,
 }
 
@@ -167,6 +186,10 @@ impl Worker {
             adopted: false,
             names: Arc::default(),
             named: Vec::new(),
+            replaces: BTreeMap::new(),
+            replaced: HashSet::new(),
+            beside: BTreeMap::new(),
+            leaving: Vec::new(),
             keeper,
         }
     }
@@ -190,6 +213,7 @@ impl Worker {
             if self.pump.urgent() || !self.waiting.is_empty() || self.pump.holds() && lingered {
                 self.commit()?;
             }
+            self.forget_leaving()?;
             self.held_since = if self.pump.holds() { self.held_since.or(Some(now)) } else { None };
             if let Next::Close = next {
                 return Ok(());
@@ -237,8 +261,8 @@ impl Worker {
                     self.input(Input::Report(report), now).ok();
                 }
             }
-            Message::Submit { run, submission, watcher, show, reply } => {
-                let answer = self.submit(run, submission, watcher, now);
+            Message::Submit { run, submission, replaces, beside, watcher, show, reply } => {
+                let answer = self.submit(run, submission, replaces, beside, watcher, now);
                 let object = self.pump.engine.run(run).filter(|_| show).map(status::object);
                 self.answer(reply, answer.map(|()| move |revision| Entered { run, revision, object }));
             }
@@ -270,6 +294,10 @@ impl Worker {
                 self.pump.engine.remove_keyed(kind, &namespace, &name);
                 self.input(Input::Tick, now).ok();
                 let _ = reply.send(Ok(()));
+            }
+            Message::Forget { run, namespace, name, reply } => {
+                self.names.lock().unwrap_or_else(PoisonError::into_inner).remove(&(namespace, name));
+                self.leaving.push((run, reply));
             }
             Message::Watch { run, watcher } => {
                 if self.pump.engine.run(run).is_some() {
@@ -323,16 +351,31 @@ impl Worker {
         &mut self,
         run: RunId,
         submission: Box<Submission>,
+        replaces: Option<RunId>,
+        beside: Vec<Change>,
         watcher: Option<Watcher>,
         now: Time,
     ) -> Result<(), Error> {
         let name: Name = (submission.namespace.clone(), submission.name.clone());
-        let taken = self.names.lock().unwrap_or_else(PoisonError::into_inner).contains(&name)
-            || self.store.reader()?.run_by_name(&name.0, Some(KIND), &name.1)?.is_some();
-        if taken {
-            let (namespace, name) = name;
-            return Err(Error::NameTaken { namespace, name });
+        // In this order: a name leaves the set when the store has it.
+        let pending = self.names.lock().unwrap_or_else(PoisonError::into_inner).contains(&name);
+        let holder = self.store.reader()?.run_by_name(&name.0, Some(KIND), &name.1)?;
+        match replaces {
+            // Somebody may have retried it, or deleted it, at the same time.
+            Some(old) if self.replaced.contains(&old) => {
+                return Err(again::Refusal::Open { phase: "Running".to_owned() }.into());
+            }
+            Some(old) if holder.as_ref().is_none_or(|holder| holder.run != old || !holder.archived) => {
+                return Err(Error::UnknownRun(old));
+            }
+            Some(_) => {}
+            None if pending || holder.is_some() => {
+                let (namespace, name) = name;
+                return Err(Error::NameTaken { namespace, name });
+            }
+            None => {}
         }
+        self.check_beside(&beside)?;
         if !self.adopted {
             self.adopt(Vec::new())?;
         }
@@ -340,8 +383,42 @@ impl Worker {
             self.watch(run, watcher);
         }
         self.input(Input::Submit { run, submission }, now)?;
+        if let Some(old) = replaces {
+            self.replaces.insert(run, old);
+            self.replaced.insert(old);
+        }
+        if !beside.is_empty() {
+            self.beside.insert(run, beside);
+        }
         self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
         self.named.push(name);
+        Ok(())
+    }
+
+    /// A commit that is refused would take everything else of it along, so that is found out before.
+    fn check_beside(&self, beside: &[Change]) -> Result<(), Error> {
+        for change in beside {
+            if let Change::Tick(tick) = change
+                && self.store.reader()?.tick(&tick.uid, tick.nominal)?.is_some()
+            {
+                let (uid, nominal) = (tick.uid.clone(), tick.nominal);
+                return Err(octoflow_store::Error::TickTaken { uid, nominal }.into());
+            }
+        }
+        Ok(())
+    }
+
+    fn forget_leaving(&mut self) -> Result<(), Error> {
+        if self.leaving.is_empty() {
+            return Ok(());
+        }
+        self.commit()?;
+        for (run, reply) in std::mem::take(&mut self.leaving) {
+            self.pump.forget(run);
+            self.watched.remove(&run);
+            self.watchers.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
+            self.store.commit(Batch::new(), move |_| drop(reply.send(Ok(()))));
+        }
         Ok(())
     }
 
@@ -375,6 +452,7 @@ impl Worker {
         let cut = self.pump.cut();
         let mut batch = self.batch(&cut)?;
         batch.extend(self.pump.engine.meters_mut().take_touched().iter().map(meters::put));
+        self.replaces.retain(|run, _| !cut.submitted.contains(run));
         let missions = self.doom(&cut);
         for run in &cut.ended {
             self.pump.forget(*run);
@@ -439,7 +517,7 @@ impl Worker {
         missions
     }
 
-    fn batch(&self, cut: &Cut) -> Result<Batch, Error> {
+    fn batch(&mut self, cut: &Cut) -> Result<Batch, Error> {
         let mut batch = Batch::new();
         for (namespace, name) in &cut.caches {
             let data = self.pump.engine.keyed(Keyed::ConfigMap, namespace, name);
@@ -450,10 +528,18 @@ impl Worker {
         for (id, record) in &cut.records {
             let run = self.pump.engine.run(*id).expect("a run stays in the engine until its last facts are cut off");
             if cut.submitted.contains(id) {
-                batch.push(Change::NewRun(Box::new(new_row(run))));
+                let row = Box::new(new_row(run));
+                batch.push(match self.replaces.get(id) {
+                    Some(old) => Change::ReplaceRun { old: *old, row },
+                    None => Change::NewRun(row),
+                });
+                batch.extend(self.beside.remove(id).into_iter().flatten());
             }
             if cut.ended.contains(id) {
                 batch.push(Change::Finish { run: *id, archive: packed(run), row: update(run) });
+                if let due @ Some(_) = lifetime::expires(run) {
+                    batch.push(Change::Expire { run: *id, due });
+                }
                 continue;
             }
             batch.push(Change::AppendFacts {

@@ -5,8 +5,7 @@ use octoflow_engine::{
     argo::{admit::admit, resource},
 };
 use octoflow_model::{RunId, request::ObjectAction};
-use octoflow_runtime::logs::Logs;
-use octoflow_store::{Batch, Change, RunRow};
+use octoflow_store::RunRow;
 use serde_json::{Value, json};
 
 use super::{
@@ -14,7 +13,10 @@ use super::{
     act::{Order, apply_patch, own, told},
     around::Around,
 };
-use crate::{Error, doom_with_run, house::Submit, read};
+use crate::{
+    Error, forget,
+    house::{Message, Submit},
+};
 
 /// How deep runs may make runs before that is taken for an endless recursion.
 const DEEPEST: usize = 20;
@@ -155,28 +157,20 @@ impl Clerk {
         commands.into_iter().flatten().try_for_each(|command| self.desk.command(row.run, command)).map_err(told)
     }
 
-    /// Notes what must go with the run, before the run is forgotten; it is swept when the house is opened next.
-    fn doom(&self, run: RunId) -> Result<(), String> {
-        let reader = self.desk.store.reader().map_err(|error| told(error.into()))?;
-        let Some(row) = reader.run(run).map_err(|error| told(error.into()))? else { return Ok(()) };
-        let garbage = read::garbage(&reader, run).map_err(told)?;
-        doom_with_run(&self.data_dir, run, &row.namespace, garbage).map_err(|error| error.to_string())
-    }
-
     /// A run that is over is forgotten with its logs.
     pub(super) fn remove(&self, target: &Target) -> Answer {
         let Target::Run(run, name) = target else { return Answer::Object(Value::Null) };
-        if let Err(why) = self.doom(*run) {
-            return Answer::Refused(format!("the artifacts of workflow '{name}' cannot be given up: {why}"));
+        match self.forget(*run) {
+            Ok(warnings) if warnings.is_empty() => Answer::Object(Value::Null),
+            Ok(warnings) => Answer::Refused(format!("workflow '{name}' is deleted, but {}", warnings.join("; "))),
+            Err(error) => Answer::Refused(told(error)),
         }
-        let mut batch = Batch::new();
-        batch.push(Change::DeleteRun { run: *run });
-        if let Err(error) = self.desk.store.commit_wait(batch) {
-            return Answer::Refused(told(error.into()));
-        }
-        match Logs::new(&self.data_dir).delete(*run) {
-            Ok(()) => Answer::Object(Value::Null),
-            Err(error) => Answer::Refused(format!("workflow '{name}' is deleted, but its logs are not: {error}")),
-        }
+    }
+
+    fn forget(&self, run: RunId) -> Result<Vec<String>, Error> {
+        let Some(row) = self.desk.store.reader()?.run(run)? else { return Ok(Vec::new()) };
+        let (namespace, name) = (row.namespace.clone(), row.name.clone());
+        self.desk.ask(|reply| Message::Forget { run, namespace, name, reply })?;
+        Ok(forget(&self.desk.store, &self.data_dir, &row)?.warnings)
     }
 }

@@ -4,9 +4,11 @@
 mod alone;
 mod ancestry;
 mod argument;
+mod binding;
 mod book;
 mod call;
 pub mod code;
+mod cron;
 mod cycle;
 mod dag;
 mod endless;
@@ -48,13 +50,16 @@ use self::{
     report::{At, Report},
 };
 use super::{
-    fields::{API_VERSION, OTHER_KINDS, WORKFLOW, WORKFLOW_TEMPLATE},
+    fields::{API_VERSION, KINDS, OTHER_KINDS, WORKFLOW, WORKFLOW_TEMPLATE},
     merge,
     refer::{self, Gathered, Reach},
 };
 use crate::{expr::nearest, shape};
 
-pub use self::{alone::examine_template, item::MOST_ITEMS, name::LONGEST_WORKFLOW_NAME, unused::unused};
+pub use self::{
+    alone::examine_template, binding::examine_binding, cron::examine_cron, item::MOST_ITEMS,
+    name::LONGEST_WORKFLOW_NAME, unused::unused,
+};
 
 /// A workflow that may run. Only [`admit`] makes one.
 #[derive(Debug, Clone)]
@@ -337,6 +342,14 @@ fn kind(object: &Value) -> Result<(), Problems> {
         let problem = Problem::error(code::KIND, format!("a {kind} does not run by itself")).path(at);
         return Err(problem.help("run a Workflow that refers to it").into());
     }
+    if kind == "CronWorkflow" {
+        let problem = Problem::error(code::KIND, "a CronWorkflow runs on its schedule, not by itself").path(at);
+        return Err(problem.help("give it to a server; `octoflow cron preview` shows when it would run").into());
+    }
+    if kind == "WorkflowEventBinding" {
+        let problem = Problem::error(code::KIND, "a WorkflowEventBinding waits for events, it does not run").path(at);
+        return Err(problem.help("give it to a server").into());
+    }
     if OTHER_KINDS.contains(&kind) {
         return Err(Problem::error(code::KIND, format!("kind {kind} is not supported yet")).path(at).into());
     }
@@ -344,8 +357,7 @@ fn kind(object: &Value) -> Result<(), Problems> {
         return Err(Problem::error(code::KIND, "kind is required").path(at).help("write `kind: Workflow`").into());
     }
     let problem = Problem::error(code::KIND, format!("kind `{}` is not known here", shape::short(kind))).path(at);
-    let known =
-        ["Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate", "ConfigMap", "Secret", "PersistentVolumeClaim"];
+    let known = KINDS.each_ref().map(|kind| kind.name);
     let problem = match nearest(kind, known) {
         Some(near) => problem.help(format!("did you mean `{near}`?")),
         None => problem.help(format!("known kinds: {}", known.join(", "))),

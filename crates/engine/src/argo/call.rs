@@ -226,9 +226,15 @@ impl Turn<'_> {
         if let Some(why) = full.or_else(heavy) {
             return self.born_wrong(birth, why);
         }
+        if self.run.was_done(&birth.name) {
+            return self.born_done(birth, recipe, inputs);
+        }
         if !matches!(birth.role, Role::Attempt(_)) && self.run.program.retry(&recipe.template).is_some() {
             let mut added = self.added(birth, NodeKind::Retry, Phase::Running, Some(recipe), inputs);
-            bar(&mut added, recipe);
+            // What will only look at old attempts needs no locks.
+            if !self.run.was_done(&format!("{}(0)", added.name)) {
+                bar(&mut added, recipe);
+            }
             return self.born_asking(added, recipe);
         }
         let (kind, phase) = match kind_of(&recipe.template) {
@@ -315,6 +321,7 @@ impl Turn<'_> {
             barred: false,
             hooked,
             display: display.filter(|name| !name.contains("{{")).cloned(),
+            reused: false,
         }
     }
 

@@ -1,11 +1,17 @@
 //! What people tell a run to do.
 
+use std::{borrow::Cow, collections::BTreeMap};
+
 use octoflow_model::{
     Fact, NodeIx,
-    argo::{NodeKind, Shutdown},
+    argo::{NodeKind, Phase, Shutdown},
 };
 
-use super::{node::Leaf, turn::Turn};
+use super::{
+    node::Leaf,
+    selector::{Selector, input_named},
+    turn::Turn,
+};
 use crate::input::{Command, Refusal};
 
 impl Turn<'_> {
@@ -17,6 +23,13 @@ impl Turn<'_> {
         match command {
             Command::Stop => self.shut_down(Shutdown::Stop),
             Command::Terminate => self.shut_down(Shutdown::Terminate),
+            Command::StopNodes { selector, message } => {
+                for at in self.suspended_nodes(Some(selector))? {
+                    let message = self.told(at, message);
+                    self.finish(at, Phase::Failed, message);
+                }
+            }
+            Command::Set { selector, phase, message, outputs } => self.set_nodes(selector, *phase, message, outputs)?,
             Command::Suspend => {
                 if !state.suspended {
                     self.decide(Fact::Suspended { at: self.now });
@@ -36,6 +49,55 @@ impl Turn<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Gives suspended nodes values, a message, or an end.
+    fn set_nodes(
+        &mut self,
+        selector: &str,
+        phase: Option<Phase>,
+        message: &str,
+        outputs: &BTreeMap<String, String>,
+    ) -> Result<(), Refusal> {
+        if selector.trim().is_empty() {
+            let why = "set works on suspended nodes only; choose them with a node field selector";
+            return Err(Refusal::Invalid(why.to_owned()));
+        }
+        if let Some(phase) = phase.filter(|phase| !phase.completed()) {
+            let why = format!("a suspended node cannot be set to {phase}; choose Succeeded, Failed or Error");
+            return Err(Refusal::Invalid(why));
+        }
+        let chosen = self.suspended_nodes(Some(selector))?;
+        for at in &chosen {
+            match phase {
+                Some(Phase::Succeeded) => drop(self.supplied_outputs(*at, outputs).map_err(Refusal::Invalid)?),
+                _ => self.expects(*at, outputs).map_err(Refusal::Invalid)?,
+            }
+        }
+        for at in chosen {
+            let message = self.told(at, message);
+            match phase {
+                Some(Phase::Succeeded) => self.resume_node(at, outputs, message),
+                Some(phase) => {
+                    let outputs = self.given_outputs(at, outputs);
+                    self.finish_with(at, phase, message, outputs, Vec::new());
+                }
+                None => {
+                    let parameters = outputs.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+                    self.decide(Fact::Supplied { node: at, parameters, message });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What a node says with a new message: the old one is not forgotten.
+    fn told(&self, at: NodeIx, message: &str) -> String {
+        match self.run.state.node(at).message.as_deref() {
+            Some(before) if !message.is_empty() => format!("{before}; {message}"),
+            Some(before) => before.to_owned(),
+            None => message.to_owned(),
+        }
     }
 
     /// Ending harder is allowed, ending softer is not.
@@ -58,49 +120,24 @@ impl Turn<'_> {
             .filter(|(_, node)| node.kind == NodeKind::Suspend && !node.phase.fulfilled());
         let open = open.map(|(at, _)| NodeIx(at as u32));
         let Some(selector) = selector else { return Ok(open.collect()) };
-        let terms = selector
-            .split(',')
-            .map(|term| Term::parse(term).ok_or_else(|| Refusal::Selector { text: selector.to_owned() }));
-        let terms: Vec<Term<'_>> = terms.collect::<Result<_, _>>()?;
-        let chosen: Vec<NodeIx> = open.filter(|at| terms.iter().all(|term| term.holds(self, *at))).collect();
+        let terms = Selector::parse(selector).ok_or_else(|| Refusal::Selector { text: selector.to_owned() })?;
+        let chosen: Vec<NodeIx> = open.filter(|at| terms.holds(|key| self.field(*at, key))).collect();
         if chosen.is_empty() { Err(Refusal::NoSuchNode { selector: selector.to_owned() }) } else { Ok(chosen) }
     }
-}
-
-/// One `key=value` or `key!=value` of a node field selector.
-struct Term<'s> {
-    key: &'s str,
-    value: &'s str,
-    equal: bool,
-}
-
-impl<'s> Term<'s> {
-    fn parse(text: &'s str) -> Option<Self> {
-        if let Some((key, value)) = text.split_once("!=") {
-            return Some(Self { key: key.trim(), value: value.trim(), equal: false });
-        }
-        let (key, value) = text.split_once("==").or_else(|| text.split_once('='))?;
-        Some(Self { key: key.trim(), value: value.trim(), equal: true })
-    }
-
-    fn holds(&self, turn: &Turn<'_>, at: NodeIx) -> bool {
-        let state = &turn.run.state;
+    /// A field of a node, as selectors name it.
+    fn field(&self, at: NodeIx, key: &str) -> Option<Cow<'_, str>> {
+        let state = &self.run.state;
         let node = state.node(at);
-        let found = match self.key {
-            "id" => state.id_of(at) == self.value,
-            "name" => *node.name == *self.value,
-            "displayName" => state.display_of(at) == self.value,
-            "templateName" => {
-                state.reference_of(at).is_none() && node.template.as_deref().map(super::refer::bare) == Some(self.value)
-            }
-            "templateRef.name" => state.reference_of(at).is_some_and(|reference| reference.name == self.value),
-            "templateRef.template" => state.reference_of(at).is_some_and(|reference| reference.template == self.value),
-            "phase" => node.phase.word() == self.value,
-            key => match key.strip_prefix("inputs.parameters.").and_then(|key| key.strip_suffix(".value")) {
-                Some(parameter) => node.input(parameter) == Some(self.value),
-                None => false,
-            },
-        };
-        found == self.equal
+        match key {
+            "id" => Some(state.id_of(at).into()),
+            "name" => Some((&*node.name).into()),
+            "displayName" => Some(state.display_of(at).into()),
+            "templateName" if state.reference_of(at).is_some() => None,
+            "templateName" => Some(super::refer::bare(node.template.as_deref()?).into()),
+            "templateRef.name" => Some(state.reference_of(at)?.name.into()),
+            "templateRef.template" => Some(state.reference_of(at)?.template.into()),
+            "phase" => Some(node.phase.word().into()),
+            key => Some(node.input(input_named(key)?)?.into()),
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! Every field of the Argo dialect and of the objects loaded beside it: whether it works, is ignored, or is refused.
 //! The one table behind admission, the schemas and the documented support list; it says nothing of how fields combine.
 
+mod binding;
 mod call;
 mod container;
+mod cron;
 mod data;
 mod loaded;
 mod location;
@@ -14,6 +16,8 @@ mod spec;
 mod template;
 mod volume;
 
+pub use binding::EVENT_BINDING;
+pub use cron::CRON_WORKFLOW;
 pub use loaded::{CLAIM, CONFIG_MAP, SECRET};
 pub use template::TEMPLATE;
 pub(crate) use template::TYPE_NAMES;
@@ -39,10 +43,12 @@ impl Kind {
 }
 
 /// Every kind that can be loaded.
-pub static KINDS: [Kind; 6] = [
+pub static KINDS: [Kind; 8] = [
     Kind { name: "Workflow", api_version: API_VERSION, shape: &WORKFLOW },
     Kind { name: "WorkflowTemplate", api_version: API_VERSION, shape: &WORKFLOW_TEMPLATE },
     Kind { name: "ClusterWorkflowTemplate", api_version: API_VERSION, shape: &WORKFLOW_TEMPLATE },
+    Kind { name: "CronWorkflow", api_version: API_VERSION, shape: &CRON_WORKFLOW },
+    Kind { name: "WorkflowEventBinding", api_version: API_VERSION, shape: &EVENT_BINDING },
     Kind { name: "ConfigMap", api_version: "v1", shape: &CONFIG_MAP },
     Kind { name: "Secret", api_version: "v1", shape: &SECRET },
     Kind { name: "PersistentVolumeClaim", api_version: "v1", shape: &CLAIM },
@@ -57,8 +63,7 @@ pub fn shape_of(kind: &str) -> Option<&'static Shape> {
 pub const API_VERSION: &str = "argoproj.io/v1alpha1";
 
 /// Kinds of the dialect that are known, so that they can be refused by name.
-pub const OTHER_KINDS: &[&str] =
-    &["CronWorkflow", "WorkflowEventBinding", "WorkflowTaskSet", "WorkflowTaskResult", "WorkflowArtifactGCTask"];
+pub const OTHER_KINDS: &[&str] = &["WorkflowTaskSet", "WorkflowTaskResult", "WorkflowArtifactGCTask"];
 
 const SERVER: &str = "the server sets it";
 /// Why fields that only place or shape pods do nothing.

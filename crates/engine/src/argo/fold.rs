@@ -18,6 +18,7 @@ use super::{
 
 mod life;
 mod lock;
+mod past;
 mod whole;
 
 impl Run {
@@ -68,6 +69,8 @@ impl Run {
             program,
             stored,
             known,
+            before: submission.before.as_deref().cloned().unwrap_or_default(),
+            resumes: submission.before.is_some(),
             manifest,
             todo,
             asleep: false,
@@ -118,6 +121,7 @@ impl Run {
             | Fact::Due { .. }
             | Fact::Recalled { .. }
             | Fact::Memoized { .. }
+            | Fact::Supplied { .. }
             | Fact::Expired { .. } => self.apply_to_life(fact),
             Fact::Began { .. }
             | Fact::Exported { .. }
@@ -176,6 +180,7 @@ impl Run {
             daemoned: false,
             dismissed: false,
             memo: None,
+            past: None,
             body: Body::Plain,
         };
         let open = !added.phase.fulfilled();
@@ -183,6 +188,9 @@ impl Run {
             self.todo.wakes.push((wake, Some(at)));
         }
         self.state.nodes.push(node);
+        if self.resumes {
+            self.compare_with_before(at, added.reused);
+        }
         self.state.nodes[at.at()].body = self.new_body(at);
         self.join_parent(at, added);
         if open {

@@ -18,6 +18,10 @@ pub fn of(run: &Run) -> Vec<Garbage> {
     for (at, node) in run.state.nodes.iter().enumerate() {
         // Only tasks make artifacts; everything else hands on theirs.
         let (NodeKind::Pod, Some(outputs)) = (node.kind, &node.outputs) else { continue };
+        if node.past.as_ref().is_some_and(|past| past.skipped) {
+            // They belong to the run that made them.
+            continue;
+        }
         let at = NodeIx(at as u32);
         if outputs.artifacts.is_empty() {
             continue;

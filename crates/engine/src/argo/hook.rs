@@ -56,7 +56,7 @@ impl Turn<'_> {
                 ..self.frame_scope(frame, &instance).about(&birth.name)
             };
             let over = node.phase.fulfilled();
-            let due = self.is_due(Some(at), &name);
+            let due = self.is_due(Some(at), &name) || self.run.was_begun(&birth.name);
             if !due && let Err(why) = come(hook, &scope, over) {
                 match why {
                     Some(why) => {

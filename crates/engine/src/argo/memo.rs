@@ -68,7 +68,10 @@ pub(crate) fn is_key(text: &str) -> bool {
 impl Turn<'_> {
     /// Looks for what the node would give. True when it is over by that.
     pub(super) fn recall(&mut self, at: NodeIx) -> bool {
-        if self.run.state.node(at).memo.is_some() || self.run.recipe_of(at).template.memoize.is_none() {
+        if self.run.was_made_before(at)
+            || self.run.state.node(at).memo.is_some()
+            || self.run.recipe_of(at).template.memoize.is_none()
+        {
             return false;
         }
         match self.look_up(at) {

@@ -58,6 +58,9 @@ impl Turn<'_> {
         match fact {
             Fact::Began { .. } => Some(Occasion::Begin),
             Fact::Ended { phase, .. } => Some(Occasion::End(*phase)),
+            // It was read when it was done.
+            Fact::Added(added) if added.reused => None,
+            Fact::Finished(finished) if self.run.state.node(finished.node).untouched() => None,
             Fact::Added(added) if added.phase.fulfilled() => Some(Occasion::Over(self.next_node())),
             Fact::Added(_) => Some(Occasion::Birth(self.next_node())),
             Fact::Finished(finished) => Some(Occasion::Over(finished.node)),

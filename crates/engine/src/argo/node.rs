@@ -2,7 +2,7 @@
 //! Only the fold writes it.
 
 use octoflow_model::{
-    Claim, NodeIx, Time,
+    AttemptId, Claim, NodeIx, Time,
     argo::{NodeKind, Phase},
     fact::{InputValues, OutputValues, Role},
 };
@@ -53,7 +53,26 @@ pub struct Node {
     pub dismissed: bool,
     /// What its cache said, when it is memoized and has asked.
     pub memo: Option<Box<Memo>>,
+    /// What is left of the run this one comes after, at this node and below it.
+    pub past: Option<Box<Past>>,
     pub body: Body,
+}
+
+/// How a node stands to the results its run was submitted with.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Past {
+    /// It was done before and is not done again.
+    pub own: bool,
+    /// It is shown as skipped, because another run did it.
+    pub skipped: bool,
+    /// The machine it ran on then.
+    pub host: Option<Box<str>>,
+    /// Whose log is its log.
+    pub attempt: Option<AttemptId>,
+    /// When the last of what is below it was over then.
+    pub until: Option<Time>,
+    /// Something below it is done anew.
+    pub fresh: bool,
 }
 
 /// What a memoized node asked its cache for.
@@ -179,6 +198,16 @@ impl Node {
         let (done, total) = self.progress.as_deref().copied().unwrap_or((0, 1));
         let well = matches!(self.phase, Phase::Succeeded | Phase::Skipped | Phase::Omitted);
         (u64::from(if well { total } else { done }), u64::from(total))
+    }
+
+    /// It was done before and is not done again.
+    pub fn reused(&self) -> bool {
+        self.past.as_ref().is_some_and(|past| past.own)
+    }
+
+    /// It has results, and all of them are from before.
+    pub fn untouched(&self) -> bool {
+        self.past.as_ref().is_some_and(|past| past.own || !past.fresh)
     }
 
     /// Counted against parallelism limits while it is not final.

@@ -36,16 +36,23 @@ impl Turn<'_> {
             if after.is_empty() {
                 after.push(at);
             }
+            let name = format!("{pod}.{}", name_of(container));
+            let (phase, message, reused) = match self.run.done_before(&name) {
+                Some(done) => (done.phase, done.message.clone(), true),
+                // It was over before this one began.
+                None if self.run.state.node(at).reused() => continue,
+                None => (Phase::Pending, String::new(), false),
+            };
             let node = self.born(NodeAdded {
-                name: format!("{pod}.{}", name_of(container)),
+                name,
                 kind: NodeKind::Container,
                 role: Role::Container(index as u32),
                 parent: Some(at),
                 boundary: Some(at),
                 after,
                 template: template.clone(),
-                phase: Phase::Pending,
-                message: String::new(),
+                phase,
+                message,
                 at: self.now,
                 inputs: octoflow_model::fact::InputValues::default(),
                 followed: false,
@@ -53,6 +60,7 @@ impl Turn<'_> {
                 wake: None,
                 barred: false,
                 display: None,
+                reused,
             });
             nodes.insert(name_of(container), node);
         }

@@ -44,6 +44,13 @@ impl Turn<'_> {
         if node.wake.is_some_and(|wake| self.now < wake) && !self.run.state.closes(at) {
             return;
         }
+        if let Some((phase, message)) = self.gave_up_before(at, last, count) {
+            let outputs = self.run.state.node(last).outputs.as_deref().cloned().unwrap_or_default();
+            return self.finish_with(at, phase, message, outputs, Vec::new());
+        }
+        if self.attempted_before(at, count) {
+            return self.attempt(at, count);
+        }
         match self.after_failure(at, last, count) {
             Next::Again => self.attempt(at, count),
             Next::Wait(until, message) => self.decide(Fact::Backoff { node: at, at: self.now, until, message }),
@@ -63,7 +70,12 @@ impl Turn<'_> {
         }
         let recipe = self.run.recipe_of(retry).clone();
         let handler = matches!(self.run.state.node(retry).role, Role::Hook(_));
-        let gate = if handler { self.room(boundary, &recipe.template) } else { self.gate(boundary, &recipe.template) };
+        // What is only looked at again does not fail fast with the others.
+        let gate = if handler || self.attempted_before(retry, number) {
+            self.room(boundary, &recipe.template)
+        } else {
+            self.gate(boundary, &recipe.template)
+        };
         match gate {
             Some(Gate::FailFast(_)) => return self.give_up(retry),
             Some(gate) => return self.park(retry, gate),

@@ -9,6 +9,7 @@ use std::{
 use octoflow_model::{
     NodeIx, RunId, Time,
     argo::{RunPhase, Shutdown, TemplateRef},
+    before::Before,
     fact::{Known, OutputArtifactValue, Stored},
     meter::Metered,
     task::{Labels, Resources},
@@ -154,6 +155,10 @@ pub struct Run {
     pub(super) stored: Stored,
     /// What was known about it where it was submitted.
     pub(super) known: Known,
+    /// What it takes over from the run it comes after, as far as it has not been taken yet.
+    pub(super) before: Before,
+    /// It comes after another run.
+    pub(super) resumes: bool,
     /// The manifest as it was given, kept as text: a tree of values would be several times as large.
     pub(super) manifest: Box<str>,
     pub(super) todo: Todo,
@@ -278,7 +283,11 @@ impl Run {
 
     /// The machine a task ran on, once it did.
     pub(crate) fn host_of(&self, at: NodeIx) -> Option<&str> {
-        self.host().filter(|_| self.state.node(at).ran)
+        let node = self.state.node(at);
+        match node.past.as_ref().filter(|past| past.own) {
+            Some(past) => past.host.as_deref(),
+            None => self.host().filter(|_| node.ran),
+        }
     }
 
     /// The machine it was submitted on.

@@ -3,7 +3,7 @@
 
 use octoflow_model::{
     NodeIx,
-    argo::{NodeKind, RunPhase},
+    argo::{NodeKind, Phase, RunPhase},
     fact::{ArtifactValue, InputValues, OutputArtifactValue, OutputValues, Role},
 };
 use serde_json::{Map, Value, json};
@@ -215,7 +215,8 @@ fn node(run: &Run, at: NodeIx, progress: (u64, u64), usage: &Usage) -> Value {
     put("id", json!(state.id_of(at)));
     put("name", json!(*node.name));
     put("displayName", json!(state.display_of(at)));
-    put("type", json!(node.kind.word()));
+    let skipped = node.past.as_ref().is_some_and(|past| past.skipped);
+    put("type", json!(if skipped { NodeKind::Skipped } else { node.kind }.word()));
     if let Some(template) = node.template.as_deref().filter(|template| !template.contains('#')) {
         match state.reference_of(at) {
             Some(reference) => {
@@ -230,7 +231,7 @@ fn node(run: &Run, at: NodeIx, progress: (u64, u64), usage: &Usage) -> Value {
         let scope = state.caller_home(at).map_or_else(|| format!("local/{}", state.name), str::to_owned);
         put("templateScope", json!(scope));
     }
-    put("phase", json!(node.phase.word()));
+    put("phase", json!(if skipped { Phase::Skipped } else { node.phase }.word()));
     if let Some(boundary) = node.boundary {
         put("boundaryID", json!(state.id_of(boundary)));
     }
@@ -248,7 +249,7 @@ fn node(run: &Run, at: NodeIx, progress: (u64, u64), usage: &Usage) -> Value {
     if let Some(host) = run.host_of(at) {
         put("hostNodeName", json!(host));
     }
-    if node.kind == NodeKind::Pod && node.finished.is_some() {
+    if node.kind == NodeKind::Pod && !skipped && node.finished.is_some() {
         put("taskResultSynced", json!(true));
     }
     if node.kind.executable() || progress.1 > 0 {

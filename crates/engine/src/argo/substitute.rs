@@ -158,7 +158,7 @@ pub(crate) fn fill_value(value: &Value, scope: &Scope<'_>, missing: Missing) -> 
 }
 
 /// Where the tag that opens at `open` closes. An expression may hold `}}` of its own, so it ends where it parses.
-fn close_of(text: &str, open: usize) -> Option<usize> {
+pub(crate) fn close_of(text: &str, open: usize) -> Option<usize> {
     let first = open + 2 + text[open + 2..].find("}}")?;
     let Some(source) = text[open + 2..].trim_start().strip_prefix('=') else { return Some(first) };
     let source_at = text.len() - source.len();

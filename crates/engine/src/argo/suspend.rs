@@ -41,15 +41,10 @@ impl Turn<'_> {
         at: NodeIx,
         supplied: &BTreeMap<String, String>,
     ) -> Result<OutputValues, String> {
+        self.expects(at, supplied)?;
         let template = self.instance(at)?.template.clone();
-        let asked = |name: &String| {
-            let asking =
-                |parameter: &&Parameter| parameter.value_from.as_ref().is_some_and(|from| from.supplied.is_some());
-            template.outputs.parameters.iter().filter(asking).any(|parameter| parameter.name == *name)
-        };
-        if let Some(unknown) = supplied.keys().find(|name| !asked(name)) {
-            return Err(format!("node is not expecting output parameter '{unknown}'"));
-        }
+        let given = self.given_outputs(at, supplied).parameters;
+        let given = |name: &str| given.iter().find(|(own, _)| own == name).map(|(_, value)| value.clone());
         let mut outputs = OutputValues::default();
         for parameter in &template.outputs.parameters {
             let from = parameter.value_from.as_ref();
@@ -59,7 +54,7 @@ impl Turn<'_> {
             let borrowed =
                 || template.inputs.parameters.iter().find(|input| input.name == parameter.name)?.default.as_ref();
             let default = from.and_then(|from| from.default.as_ref()).or(parameter.default.as_ref()).or_else(borrowed);
-            match supplied.get(&parameter.name).cloned().or_else(|| default.map(|text| text.0.clone())) {
+            match given(&parameter.name).or_else(|| default.map(|text| text.0.clone())) {
                 Some(value) => outputs.parameters.push((parameter.name.clone(), value)),
                 None => {
                     return Err(format!(
@@ -70,5 +65,26 @@ impl Turn<'_> {
             }
         }
         Ok(outputs)
+    }
+    /// Every value is for an output the node waits for.
+    pub(super) fn expects(&mut self, at: NodeIx, supplied: &BTreeMap<String, String>) -> Result<(), String> {
+        let template = self.instance(at)?.template.clone();
+        let asked = |name: &String| {
+            let asking =
+                |parameter: &&Parameter| parameter.value_from.as_ref().is_some_and(|from| from.supplied.is_some());
+            template.outputs.parameters.iter().filter(asking).any(|parameter| parameter.name == *name)
+        };
+        match supplied.keys().find(|name| !asked(name)) {
+            Some(unknown) => Err(format!("node is not expecting output parameter '{unknown}'")),
+            None => Ok(()),
+        }
+    }
+
+    /// The values somebody gave it, now or before.
+    pub(super) fn given_outputs(&self, at: NodeIx, supplied: &BTreeMap<String, String>) -> OutputValues {
+        let mut outputs = self.run.state.node(at).outputs.as_deref().cloned().unwrap_or_default();
+        outputs.parameters.retain(|(name, _)| !supplied.contains_key(name));
+        outputs.parameters.extend(supplied.iter().map(|(name, value)| (name.clone(), value.clone())));
+        outputs
     }
 }

@@ -160,7 +160,7 @@ impl<'a> Turn<'a> {
             node: at,
             phase,
             message,
-            at: self.now,
+            at: self.over_at(at),
             outputs,
             outbound,
         })));

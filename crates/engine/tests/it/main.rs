@@ -10,6 +10,7 @@ mod text;
 mod town;
 mod variables;
 
+mod again;
 mod chance;
 mod closing;
 mod conditions;

@@ -345,6 +345,7 @@ templates:
         manifest: manifest(spec),
         stored: Default::default(),
         known,
+        before: None,
         parent: None,
     };
     let mut play = Play::new("templates: [{name: main, suspend: {}}]");

@@ -19,6 +19,7 @@ use octoflow_engine::{
 };
 use octoflow_model::{
     AttemptId, Fact, NodeIx, Order, Report, RunId, Task, Time,
+    before::Before,
     fact::{Known, Stored, Submission},
     meta::KeyedData,
     order::{Collected, End, Exit, Found},
@@ -141,7 +142,12 @@ impl Play {
     pub(crate) fn keyed(manifest: Value, map: &str, data: KeyedData) -> Self {
         let mut engine = Engine::new(ROOMY);
         engine.put_keyed(Keyed::ConfigMap, "default", map, data);
-        Self::begun(engine, manifest, Stored::default(), Script::default())
+        Self::begun(engine, manifest, Stored::default(), Script::default(), None)
+    }
+
+    /// A run that comes after another one and takes its results over.
+    pub(crate) fn after(manifest: Value, stored: Stored, before: Before, script: Script, capacity: Capacity) -> Self {
+        Self::begun(Engine::new(capacity), manifest, stored, script, Some(Box::new(before)))
     }
 
     fn stocked(
@@ -159,13 +165,15 @@ impl Play {
         for (map, data) in data {
             engine.put_keyed(Keyed::ConfigMap, "default", map, data);
         }
-        Self::begun(engine, manifest, stored, script)
+        Self::begun(engine, manifest, stored, script, None)
     }
 
-    fn begun(engine: Engine, manifest: Value, stored: Stored, script: Script) -> Self {
+    fn begun(engine: Engine, manifest: Value, stored: Stored, script: Script, before: Option<Box<Before>>) -> Self {
+        // What comes after another run comes a day later.
+        let now = if before.is_some() { DAWN.saturating_add(Duration::from_secs(24 * 3600)) } else { DAWN };
         let mut play = Self {
             engine,
-            now: DAWN,
+            now,
             facts: Vec::new(),
             orders: Vec::new(),
             starts: Vec::new(),
@@ -182,7 +190,7 @@ impl Play {
         };
         let (name, namespace, uid) = ("w".into(), "default".into(), "u-1".into());
         let known = Known::default();
-        let submission = Submission { name, namespace, uid, at: DAWN, manifest, stored, known, parent: None };
+        let submission = Submission { name, namespace, uid, at: DAWN, manifest, stored, known, parent: None, before };
         let refused = play.input(Input::Submit { run: RUN, submission: Box::new(submission) });
         assert_eq!(refused, None, "the submission is refused");
         play

@@ -24,6 +24,7 @@ fn status_of(spec: &str, nodes: usize, bytes: u64) -> Value {
         manifest: manifest(spec),
         stored: Stored::default(),
         known: Default::default(),
+        before: None,
         parent: None,
     };
     let mut now = DAWN;

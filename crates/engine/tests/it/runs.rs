@@ -24,6 +24,7 @@ fn submit(engine: &mut Engine, run: u64, spec: &str) -> Outcome {
         at: DAWN,
         manifest,
         stored: Stored::default(),
+        before: None,
         parent: None,
         known: Default::default(),
     };

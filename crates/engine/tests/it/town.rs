@@ -69,6 +69,7 @@ impl Town {
             at: self.now,
             manifest,
             stored: Default::default(),
+            before: None,
             parent: None,
             known: Default::default(),
         };

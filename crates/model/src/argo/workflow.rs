@@ -46,6 +46,16 @@ pub struct Spec {
     pub artifact_repository_ref: Option<RepositoryRef>,
     #[serde(rename = "artifactGC")]
     pub artifact_gc: Option<ArtifactGc>,
+    pub ttl_strategy: Option<TtlStrategy>,
+}
+
+/// How long a finished run is kept, in seconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TtlStrategy {
+    pub seconds_after_completion: Option<u64>,
+    pub seconds_after_success: Option<u64>,
+    pub seconds_after_failure: Option<u64>,
 }
 
 /// Where the rest of the specification comes from.

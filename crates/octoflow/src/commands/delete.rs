@@ -2,9 +2,8 @@
 //! alone.
 
 use anyhow::Result;
-use octoflow_control::{doom_with_run, owned, read, sweep_deleted};
-use octoflow_runtime::logs::Logs;
-use octoflow_store::{Batch, Change, Filter, RunRow, Store};
+use octoflow_control::{self as control, Error, owned, sweep_deleted};
+use octoflow_store::{Filter, RunRow, Store};
 
 use super::{Context, list::shared_filter};
 use crate::{
@@ -86,25 +85,10 @@ fn with_owned(rows: Vec<RunRow>, local: &Local) -> Result<Vec<RunRow>> {
 fn forget(rows: &[RunRow], context: &Context) -> Result<()> {
     // Taking the lock proves that nobody is running any of them.
     let store = Store::open(&context.data_dir).map_err(explained)?;
-    let logs = Logs::new(&context.data_dir);
     let policy = config::egress()?;
     for row in rows {
-        // Nothing of it may be forgotten with the run; a record that cannot be read must not keep the run, though.
-        let garbage = read::garbage(&store.reader().map_err(explained)?, row.run).unwrap_or_else(|error| {
-            context.output.warn(&format!("the artifacts of `{}` are kept: {:#}", row.name, anyhow::Error::from(error)));
-            Vec::new()
-        });
-        if let Err(error) = doom_with_run(&context.data_dir, row.run, &row.namespace, garbage) {
-            context.output.warn(&format!("the artifacts of `{}` are kept: {error}", row.name));
-        }
-        let batch = Batch::from_iter([
-            Change::DeleteRun { run: row.run },
-            Change::DeleteObject { kind: row.kind.clone(), namespace: row.namespace.clone(), name: row.name.clone() },
-        ]);
-        store.commit_wait(batch).map_err(explained)?;
-        // The run is gone whatever becomes of its files, so a leftover is worth a warning only.
-        if let Err(error) = logs.delete(row.run) {
-            context.output.warn(&format!("{:#}", anyhow::Error::from(error)));
+        for warning in control::forget(&store, &context.data_dir, row).map_err(told)?.warnings {
+            context.output.warn(&warning);
         }
         let told = context.output.line(&format!("Workflow '{}' deleted", row.name)).map_err(anyhow::Error::from);
         // Deleting goes on when nobody reads the list of it.
@@ -114,4 +98,11 @@ fn forget(rows: &[RunRow], context: &Context) -> Result<()> {
         context.output.warn(&warning);
     }
     store.close().map_err(explained)
+}
+
+fn told(error: Error) -> anyhow::Error {
+    match error {
+        Error::Store(error) => explained(error),
+        error => error.into(),
+    }
 }

@@ -251,6 +251,7 @@ impl<'a> Stage<'a> {
                     manifest: entry.manifest.clone(),
                     stored: entry.stored.clone(),
                     known: Known::default(),
+                    before: None,
                     parent: None,
                 };
                 let refused = self.input(Input::Submit { run: id(index), submission: Box::new(submission) });

@@ -60,6 +60,8 @@ pub(super) fn touched(conn: &Connection, change: &Change) -> Result<Option<What>
             namespace: row.namespace.clone(),
             name: row.name.clone(),
         }),
+        // To whoever watches it is the same thing as before, in another state.
+        Change::ReplaceRun { row, .. } => Some(What::Run(row.run)),
         Change::AppendFacts { run, .. }
         | Change::UpdateRun { run, .. }
         | Change::Finish { run, .. }
@@ -71,7 +73,7 @@ pub(super) fn touched(conn: &Connection, change: &Change) -> Result<Option<What>
                 .doing("read a run")?;
             raw.map(RawRun::decode).transpose()?.map(|row| What::DeletedRun(Arc::new(row)))
         }
-        Change::Expect { .. } => None,
+        Change::Expect { .. } | Change::Tick(_) | Change::DropTicks { .. } | Change::Expire { .. } => None,
     })
 }
 

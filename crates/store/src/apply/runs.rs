@@ -116,6 +116,15 @@ impl Runs<'_> {
         Ok(())
     }
 
+    /// The runs that one run started belong to another.
+    pub(super) fn adopt(&self, old: RunId, new: RunId) -> Result<(), Error> {
+        self.conn
+            .prepare_cached("UPDATE runs SET parent = ?2, revision = ?3 WHERE parent = ?1")
+            .and_then(|mut update| update.execute((signed(old.0), signed(new.0), signed(self.revision.0))))
+            .map(drop)
+            .doing("hand over the runs of a run")
+    }
+
     /// `None` when there is no such run.
     pub(super) fn is_open(&self, run: RunId) -> Result<Option<bool>, Error> {
         self.conn

@@ -40,6 +40,7 @@ pub(super) fn run(manifest: &Value, stored: Stored) -> Result<Vec<String>, Strin
         manifest: manifest.clone(),
         stored,
         known: Default::default(),
+        before: None,
         parent: None,
     };
     let mut now = DAWN;

@@ -146,6 +146,7 @@ impl World {
                 at,
                 manifest,
                 stored: Stored::default(),
+                before: None,
                 parent: None,
                 known: Default::default(),
             };

@@ -35,3 +35,4 @@ pub const NOT_TAKEN: &str = "OF1060";
 pub const UNUSED: &str = "OF1061";
 pub const METRIC: &str = "OF1065";
 pub const STAND_IN: &str = "OF1067";
+pub const SCHEDULE: &str = "OF1070";

@@ -1,6 +1,7 @@
 //! What is let in and what is not: by table, by scenario, by corpus, and by those who mean harm.
 
 mod corpus;
+mod cron;
 mod hostile;
 mod meters;
 mod pod;

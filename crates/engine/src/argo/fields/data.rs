@@ -40,7 +40,7 @@ static VALUE_FROM: Shape = Shape::Object(&[&[
     Field::yes("default", &ANY, "The value when the source gives none"),
     Field::yes("jsonPath", &TEXT, "Of a resource template: a path template into the object"),
     Field::yes("jqFilter", &TEXT, "Of a resource template: a jq filter over the object"),
-    Field::refused("event", "Take it from an event"),
+    Field::refused_for("event", "Take it from an event", "Only a WorkflowEventBinding sees an event"),
 ]]);
 
 /// Inputs and arguments.

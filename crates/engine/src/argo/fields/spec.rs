@@ -10,7 +10,7 @@ use super::{
     template::{RETRY, TEMPLATE},
     volume::VOLUMES,
 };
-use crate::shape::{ANY, BOOL, COUNT, Field, INT32, POSITIVE, Shape, TEXT, TEXT_MAP};
+use crate::shape::{BOOL, COUNT, Field, INT32, POSITIVE, Shape, TEXT, TEXT_MAP, TEXTS};
 
 pub(super) static SPEC: Shape = Shape::Object(&[WORK, REUSE, CONTROL, KUBERNETES]);
 
@@ -39,7 +39,7 @@ const CONTROL: &[Field] = &[
     Field::yes("archiveLogs", &BOOL, "Keep every main container's log as the artifact `main-logs`"),
     Field::yes("artifactGC", &WORKFLOW_GC, "When artifacts are deleted"),
     Field::yes("ttlStrategy", &TTL, "How long the finished run is kept"),
-    Field::yes("podGC", &ANY, "When pods are deleted; tasks leave nothing behind here"),
+    Field::yes("podGC", &POD_GC, "When the pods of the run are no longer shown; their logs stay"),
     Field::yes(
         "artifactRepositoryRef",
         &REPOSITORY_REF,
@@ -80,7 +80,7 @@ const REUSE: &[Field] = &[
     Field::yes("workflowMetadata", &WORKFLOW_METADATA, "Labels and annotations the run gets when it begins"),
 ];
 
-static WORKFLOW_TEMPLATE_REF: Shape = Shape::Object(&[&[
+pub(super) static WORKFLOW_TEMPLATE_REF: Shape = Shape::Object(&[&[
     Field::yes("name", &TEXT, "The WorkflowTemplate"),
     Field::yes("clusterScope", &BOOL, "It is a ClusterWorkflowTemplate"),
 ]]);
@@ -105,6 +105,26 @@ static TTL: Shape = Shape::Object(&[&[
     Field::yes("secondsAfterSuccess", &COUNT, "Delete it so long after it succeeded"),
     Field::yes("secondsAfterFailure", &COUNT, "Delete it so long after it failed"),
 ]]);
+
+static POD_GC: Shape = Shape::Object(&[&[
+    Field::yes("strategy", &POD_GC_WORD, "When pods go; never when left out"),
+    Field::yes("labelSelector", &LABEL_SELECTOR, "Only pods with these labels go"),
+    Field::yes("deleteDelayDuration", &TEXT, "How much longer pods are shown"),
+]]);
+static POD_GC_WORD: Shape =
+    Shape::Word(&["", "OnPodCompletion", "OnPodSuccess", "OnWorkflowCompletion", "OnWorkflowSuccess"]);
+
+static LABEL_SELECTOR: Shape = Shape::Object(&[&[
+    Field::yes("matchLabels", &TEXT_MAP, "Labels and the values they must have"),
+    Field::yes("matchExpressions", &REQUIREMENTS, "Further conditions, all of which must hold"),
+]]);
+static REQUIREMENTS: Shape = Shape::List(&REQUIREMENT);
+static REQUIREMENT: Shape = Shape::Object(&[&[
+    Field::yes("key", &TEXT, "The label"),
+    Field::yes("operator", &OPERATOR, "How it is compared"),
+    Field::yes("values", &TEXTS, "With what"),
+]]);
+static OPERATOR: Shape = Shape::Word(&["In", "NotIn", "Exists", "DoesNotExist"]);
 
 static REPOSITORY_REF: Shape = Shape::Object(&[&[
     Field::yes("configMap", &TEXT, "The ConfigMap that describes repositories"),

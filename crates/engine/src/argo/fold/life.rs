@@ -23,6 +23,18 @@ impl Run {
             }
             Fact::Due { node, hook } => self.state.due.entry(*node).or_default().push(hook.clone()),
             Fact::Recalled { node, cache, key, hit } => self.recall(*node, cache, key, *hit),
+            Fact::Supplied { node, parameters, message } => {
+                let slot = &mut self.state.nodes[node.at()];
+                if !message.is_empty() {
+                    slot.message = Some(message.as_str().into());
+                }
+                let outputs = slot.outputs.get_or_insert_default();
+                outputs.parameters.retain(|(name, _)| !parameters.iter().any(|(given, _)| given == name));
+                outputs.parameters.extend(parameters.iter().cloned());
+                if outputs.is_empty() {
+                    slot.outputs = None;
+                }
+            }
             // The cache is not the run's.
             Fact::Memoized { .. } => {}
             Fact::Expired { node, .. } => {

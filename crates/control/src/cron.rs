@@ -1,0 +1,268 @@
+//! The timekeeper: knows every CronWorkflow, starts what is due, and keeps their status and their history.
+//! What is due is decided by the engine; the time is handed in, so that tests have a clock of their own.
+
+use std::collections::{BTreeMap, HashSet};
+
+use octoflow_engine::{
+    argo::admit::examine_cron,
+    cron::{Act, Circumstances, Timetable, decide, wake_at},
+};
+use octoflow_model::{Revision, RunId, Time};
+use octoflow_store::{Batch, Change, Object, What};
+use serde_json::Value;
+
+use crate::{
+    Error,
+    objects::Around,
+    registry::{Fault, Kind, Registry, find},
+};
+
+mod books;
+mod children;
+mod start;
+mod status;
+
+use books::Books;
+use status::Status;
+
+const KIND: &str = "CronWorkflow";
+
+/// Keeps all schedules of a house.
+pub struct Timekeeper {
+    registry: Registry,
+    kind: &'static Kind,
+    /// By uid.
+    crons: BTreeMap<String, Entry>,
+    /// Everything up to here has been looked at; nothing before the first look.
+    cursor: Option<Revision>,
+    /// What could not be done, by schedule; it is tried again.
+    troubles: BTreeMap<String, String>,
+}
+
+/// One CronWorkflow as it was read last.
+struct Entry {
+    uid: String,
+    namespace: String,
+    name: String,
+    object: Value,
+    timetable: Result<Timetable, Vec<String>>,
+    /// When it was looked at last, while somebody was awake.
+    looked: Option<Time>,
+    /// Its runs that are not over.
+    active: Vec<RunId>,
+    /// Something happened to it or to its runs.
+    dirty: bool,
+}
+
+impl Timekeeper {
+    pub fn new(registry: &Registry) -> Self {
+        let kind = find(KIND).expect("the table has schedules");
+        Self { registry: registry.clone(), kind, crons: BTreeMap::new(), cursor: None, troubles: BTreeMap::new() }
+    }
+
+    /// Does everything that is due, and says when to look again at the latest.
+    pub fn look(&mut self, now: Time) -> Result<Option<Time>, Error> {
+        self.hear(now).map_err(failed)?;
+        let uids: Vec<String> = self.crons.keys().cloned().collect();
+        let mut wake: Option<Time> = None;
+        for uid in uids {
+            let Some(mut entry) = self.crons.remove(&uid) else { continue };
+            let next = self.tend(&mut entry, now);
+            let name = format!("{}/{}", entry.namespace, entry.name);
+            match next {
+                Ok(next) => {
+                    self.troubles.remove(&name);
+                    wake = [wake, next].into_iter().flatten().min();
+                }
+                // One that cannot be kept must not keep the others.
+                Err(fault) => {
+                    entry.dirty = true;
+                    self.troubles.insert(name, fault.to_string());
+                }
+            }
+            self.crons.insert(uid, entry);
+        }
+        Ok(wake)
+    }
+
+    /// Whether there is any schedule whose time may come.
+    pub fn is_needed(&self) -> bool {
+        !self.crons.is_empty()
+    }
+
+    /// What could not be done and is tried again, by schedule.
+    pub fn troubles(&self) -> &BTreeMap<String, String> {
+        &self.troubles
+    }
+
+    /// Takes in what changed since the last look.
+    fn hear(&mut self, now: Time) -> Result<(), Fault> {
+        let Some(cursor) = self.cursor else { return self.read_all() };
+        let mine = |what: &What| match what {
+            What::Put { kind, .. } => kind == KIND,
+            What::Deleted(object) => object.kind == KIND,
+            What::Run(_) | What::DeletedRun(_) => true,
+            What::NewRun { .. } => false,
+        };
+        let Ok((notes, latest)) = self.registry.feed().since(cursor, mine) else { return self.read_all() };
+        let mut ended = HashSet::new();
+        for note in notes {
+            match note.what {
+                What::Put { namespace, name, .. } => {
+                    let found = self.registry.read(|reader| Ok(reader.object(KIND, &namespace, &name)?))?;
+                    if let Some(object) = found {
+                        self.take(&object, Some(now));
+                    }
+                }
+                What::Deleted(object) => self.drop_cron(&object.uid)?,
+                What::Run(run) => drop(ended.insert(run)),
+                What::DeletedRun(row) => drop(ended.insert(row.run)),
+                What::NewRun { .. } => {}
+            }
+        }
+        for entry in self.crons.values_mut() {
+            entry.dirty |= entry.active.iter().any(|run| ended.contains(run));
+        }
+        self.cursor = Some(latest);
+        Ok(())
+    }
+
+    fn read_all(&mut self) -> Result<(), Fault> {
+        self.cursor = Some(self.registry.feed().latest());
+        let objects = self.registry.read(|reader| Ok(reader.objects(KIND, None)?))?;
+        let present: HashSet<&str> = objects.iter().map(|object| object.uid.as_str()).collect();
+        self.crons.retain(|uid, _| present.contains(uid.as_str()));
+        for owner in self.registry.read(|reader| Ok(reader.tick_owners()?))? {
+            if !present.contains(owner.as_str()) {
+                self.drop_cron(&owner)?;
+            }
+        }
+        for object in &objects {
+            self.take(object, None);
+        }
+        Ok(())
+    }
+
+    /// A schedule that is not what it was begins anew at `now`: times before that were somebody else's.
+    fn take(&mut self, object: &Object, now: Option<Time>) {
+        let Ok(mut body) = serde_json::from_slice::<Value>(&object.body) else { return };
+        body["metadata"]["uid"] = object.uid.clone().into();
+        body["metadata"]["namespace"] = object.namespace.clone().into();
+        let before = self.crons.remove(&object.uid);
+        // What the timekeeper wrote itself is no news.
+        let known = |before: &Entry| before.object["spec"] == body["spec"] && before.object["status"] == body["status"];
+        let dirty = before.as_ref().is_none_or(|before| before.dirty || !known(before));
+        let looked = match &before {
+            Some(before) if before.object["spec"] == body["spec"] => before.looked,
+            Some(_) => now,
+            None => None,
+        };
+        let entry = Entry {
+            uid: object.uid.clone(),
+            namespace: object.namespace.clone(),
+            name: object.name.clone(),
+            timetable: Timetable::read(&body),
+            object: body,
+            looked,
+            active: before.map(|before| before.active).unwrap_or_default(),
+            dirty,
+        };
+        // The same name under another uid is another schedule.
+        let (namespace, name) = (&entry.namespace, &entry.name);
+        self.crons.retain(|_, other| (&other.namespace, &other.name) != (namespace, name));
+        self.crons.insert(object.uid.clone(), entry);
+    }
+
+    fn drop_cron(&mut self, uid: &str) -> Result<(), Fault> {
+        if let Some(entry) = self.crons.remove(uid) {
+            self.troubles.remove(&format!("{}/{}", entry.namespace, entry.name));
+        }
+        self.registry.house().store().commit_wait(Batch::from(Change::DropTicks { uid: uid.to_owned() }))?;
+        Ok(())
+    }
+
+    /// Looks at one schedule.
+    fn tend(&self, entry: &mut Entry, now: Time) -> Result<Option<Time>, Fault> {
+        let mut status = Status::read(&entry.object);
+        let was_dirty = std::mem::take(&mut entry.dirty);
+        if was_dirty {
+            self.count_children(entry, &mut status)?;
+            status.spec_error(self.wrong(entry)?);
+        }
+        let wake = match &entry.timetable {
+            Ok(timetable) => {
+                let timetable = timetable.clone();
+                self.act(entry, &timetable, &mut status, now)?
+            }
+            Err(_) => None,
+        };
+        entry.looked = Some(now);
+        self.write(entry, &status)?;
+        if was_dirty && let Ok(timetable) = &entry.timetable {
+            self.trim(entry, timetable)?;
+        }
+        Ok(wake)
+    }
+
+    fn act(
+        &self,
+        entry: &mut Entry,
+        timetable: &Timetable,
+        status: &mut Status,
+        now: Time,
+    ) -> Result<Option<Time>, Fault> {
+        let books = Books::new(self.registry.house().store().reader()?, &entry.uid);
+        let (looked, active) = (entry.looked, entry.active.clone());
+        let around = Circumstances {
+            now,
+            looked,
+            ledger: &books,
+            active: &active,
+            succeeded: status.succeeded,
+            failed: status.failed,
+            last: status.last,
+            stopped: status.stopped,
+        };
+        let acts = decide(timetable, &entry.object, &around);
+        books.trouble()?;
+        let wake = wake_at(timetable, &around);
+        for act in acts {
+            match act {
+                Act::Stop => status.stopped = true,
+                Act::Trouble(why) => status.spec_error(Some(why)),
+                Act::Skip { nominal, why } => self.pass(entry, nominal, now, &why.to_string())?,
+                Act::Start { nominal, replaces } => {
+                    // What it refers to may have changed since it was looked at.
+                    if let Some(why) = self.wrong(entry)? {
+                        status.spec_error(Some(why));
+                        continue;
+                    }
+                    status.spec_error(None);
+                    self.start(entry, status, nominal, &replaces, now)?;
+                }
+            }
+        }
+        Ok(if status.stopped { None } else { wake })
+    }
+
+    /// What is wrong with it, in one text.
+    fn wrong(&self, entry: &Entry) -> Result<Option<String>, Fault> {
+        if let Err(wrong) = &entry.timetable {
+            return Ok(Some(wrong.join("; ")));
+        }
+        let around = Around(self.registry.house().store().reader()?);
+        let (problems, _) = examine_cron(&entry.object, &around);
+        let told = |problem: &octoflow_engine::Problem| match &problem.path {
+            Some(path) => format!("{path}: {}", problem.message),
+            None => problem.message.clone(),
+        };
+        Ok((!problems.is_empty()).then(|| problems.iter().map(told).collect::<Vec<_>>().join("; ")))
+    }
+}
+
+fn failed(fault: Fault) -> Error {
+    match fault {
+        Fault::House(error) => error,
+        fault => Error::Object { what: "the list of schedules".to_owned(), why: fault.to_string() },
+    }
+}

@@ -1,0 +1,40 @@
+//! The ledger of a schedule, as the store has it.
+
+use std::cell::RefCell;
+
+use octoflow_engine::cron::Ledger;
+use octoflow_model::Time;
+use octoflow_store::{Error, Reader};
+
+pub(super) struct Books<'a> {
+    reader: Reader,
+    uid: &'a str,
+    trouble: RefCell<Option<Error>>,
+}
+
+impl<'a> Books<'a> {
+    pub(super) fn new(reader: Reader, uid: &'a str) -> Self {
+        Self { reader, uid, trouble: RefCell::new(None) }
+    }
+
+    /// What went wrong while somebody looked; nothing that was decided then counts.
+    pub(super) fn trouble(&self) -> Result<(), Error> {
+        self.trouble.take().map_or(Ok(()), Err)
+    }
+}
+
+impl Ledger for Books<'_> {
+    fn has(&self, nominal: Time) -> bool {
+        self.reader.tick(self.uid, nominal).map(|tick| tick.is_some()).unwrap_or_else(|error| {
+            self.trouble.replace(Some(error));
+            true
+        })
+    }
+
+    fn newest(&self, until: Time) -> Option<Time> {
+        self.reader.newest_tick(self.uid, until).unwrap_or_else(|error| {
+            self.trouble.replace(Some(error));
+            None
+        })
+    }
+}

@@ -1,0 +1,81 @@
+//! The runs of a schedule: which are open, how those that ended are counted, and which of them are kept.
+
+use octoflow_engine::cron::{LABEL, Timetable};
+use octoflow_model::RunId;
+use octoflow_store::{Filter, LabelTest, Page, RunRow};
+
+use super::{Entry, Status, Timekeeper};
+use crate::registry::Fault;
+
+/// How far back runs are looked for that a crash kept out of the status.
+const UNNOTED: usize = 1000;
+
+/// More runs of one schedule than anybody keeps.
+const MOST: usize = 10_000;
+
+impl Timekeeper {
+    /// Brings the status up to what became of the runs. Each is counted once: with its end it leaves the active ones.
+    pub(super) fn count_children(&self, entry: &mut Entry, status: &mut Status) -> Result<(), Fault> {
+        self.registry.read(|reader| {
+            // A crash may have come between a run and the note of it.
+            let noted = status.last;
+            let restarted = entry.looked.is_none();
+            for tick in reader.ticks(&entry.uid, UNNOTED)? {
+                if Some(tick.nominal) == noted || noted.is_some() && !restarted {
+                    break;
+                }
+                let Some(run) = tick.run else { continue };
+                let Some(row) = reader.run(run)? else { continue };
+                if !status.active.iter().any(|known| known["uid"] == row.uid.as_str()) {
+                    status.add_active(&row);
+                }
+                status.last = status.last.max(Some(tick.nominal));
+            }
+            let mut open = Vec::new();
+            let mut active = Vec::new();
+            for known in std::mem::take(&mut status.active) {
+                let found = reader.run_by_name(
+                    &entry.namespace,
+                    Some("Workflow"),
+                    known["name"].as_str().unwrap_or_default(),
+                )?;
+                let Some(row) = found.filter(|row| known["uid"] == row.uid.as_str()) else { continue };
+                match row.phase.as_str() {
+                    "Succeeded" if row.archived => status.succeeded += 1,
+                    _ if row.archived => status.failed += 1,
+                    _ => {
+                        open.push(row.run);
+                        active.push(known);
+                    }
+                }
+            }
+            (status.active, entry.active) = (active, open);
+            Ok(())
+        })
+    }
+
+    /// Deletes the oldest finished runs beyond what is kept.
+    pub(super) fn trim(&self, entry: &Entry, timetable: &Timetable) -> Result<(), Fault> {
+        let rows = self.registry.read(|reader| {
+            let label = LabelTest::Equals { key: LABEL.to_owned(), value: entry.name.clone() };
+            let filter = Filter { namespace: Some(entry.namespace.clone()), labels: vec![label], ..Filter::default() };
+            Ok(reader.list(&filter, Page { limit: MOST, after: None })?.0)
+        })?;
+        let mut surplus: Vec<RunId> = Vec::new();
+        let limits: [(usize, fn(&RunRow) -> bool); 2] = [
+            (timetable.keep_succeeded, |row| row.phase == "Succeeded"),
+            (timetable.keep_failed, |row| row.phase != "Succeeded"),
+        ];
+        for (limit, counts) in limits {
+            let finished = rows.iter().filter(|row| row.archived && counts(row));
+            surplus.extend(finished.skip(limit).map(|row| row.run));
+        }
+        for run in surplus {
+            match self.registry.house().delete_run(run) {
+                Ok(_) | Err(crate::Error::UnknownRun(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}

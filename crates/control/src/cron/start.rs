@@ -1,0 +1,94 @@
+//! Starting the run of one time, or letting the time pass. Either is noted in the commit that does it.
+
+use octoflow_engine::{Command, argo::admit::admit, cron::child};
+use octoflow_model::{RunId, Time};
+use octoflow_store::{Batch, Change, Tick};
+
+use super::{Entry, Status, Timekeeper};
+use crate::{Error, house::Submit, new_uid, objects::Around, registry::Fault};
+
+impl Timekeeper {
+    pub(super) fn start(
+        &self,
+        entry: &mut Entry,
+        status: &mut Status,
+        nominal: Time,
+        replaces: &[RunId],
+        now: Time,
+    ) -> Result<(), Fault> {
+        for run in replaces {
+            match self.registry.command(*run, Command::Terminate) {
+                // It may end at this very moment.
+                Ok(()) | Err(Fault::House(Error::Refused(_))) => {}
+                Err(fault) => return Err(fault),
+            }
+        }
+        let manifest = child(&entry.object, &entry.uid, nominal);
+        let name = manifest["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let around = Around(self.registry.house().store().reader()?);
+        let admitted = match admit(&manifest, &around) {
+            Ok(admitted) => admitted,
+            Err(problems) => {
+                let why = problems.iter().map(|problem| problem.message.as_str()).collect::<Vec<_>>().join("; ");
+                return self.refused(entry, status, nominal, now, why);
+            }
+        };
+        let submit = Submit {
+            namespace: entry.namespace.clone(),
+            name: name.clone(),
+            manifest: admitted.manifest().clone(),
+            stored: admitted.stored().clone(),
+        };
+        let tick = Tick { uid: entry.uid.clone(), nominal, at: now, run: None, outcome: "started".to_owned() };
+        let beside = |run| vec![Change::Tick(Box::new(Tick { run: Some(run), ..tick }))];
+        match self.registry.desk().enter_with(submit, new_uid()?, None, None, beside) {
+            Ok(run) => {
+                status.last = Some(nominal);
+                status.submission_error(None);
+                entry.active.push(run);
+                // One that has ended and gone already has nothing to show.
+                if let Some(row) = self.registry.read(|reader| Ok(reader.run(run)?))? {
+                    status.add_active(&row);
+                    entry.dirty |= row.archived;
+                }
+                Ok(())
+            }
+            Err(Error::Store(octoflow_store::Error::TickTaken { .. })) => Ok(()),
+            Err(Error::NameTaken { .. }) => {
+                self.refused(entry, status, nominal, now, format!("there is a workflow '{name}' already"))
+            }
+            Err(Error::Refused(refusal)) => self.refused(entry, status, nominal, now, refusal.to_string()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A run that could not be made counts as failed.
+    fn refused(&self, entry: &Entry, status: &mut Status, nominal: Time, now: Time, why: String) -> Result<(), Fault> {
+        self.pass(entry, nominal, now, &format!("not started: {why}"))?;
+        status.failed += 1;
+        status.last = Some(nominal);
+        status.submission_error(Some(why));
+        Ok(())
+    }
+
+    /// Notes that nothing runs at this time.
+    pub(super) fn pass(&self, entry: &Entry, nominal: Time, now: Time, why: &str) -> Result<(), Fault> {
+        let tick = Tick { uid: entry.uid.clone(), nominal, at: now, run: None, outcome: why.to_owned() };
+        match self.registry.house().store().commit_wait(Batch::from(Change::Tick(Box::new(tick)))) {
+            Ok(_) | Err(octoflow_store::Error::TickTaken { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Keeps the status in the object.
+    pub(super) fn write(&self, entry: &mut Entry, status: &Status) -> Result<(), Fault> {
+        let after = self.registry.note_status(self.kind, &entry.namespace, &entry.name, &entry.uid, |object| {
+            status.write(object);
+        })?;
+        if let Some(after) = after {
+            entry.object["status"] = after["status"].clone();
+            entry.object["metadata"]["labels"] = after["metadata"]["labels"].clone();
+        }
+        Ok(())
+    }
+}

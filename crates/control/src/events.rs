@@ -1,0 +1,68 @@
+//! Events from elsewhere: each is shown to every WorkflowEventBinding of its namespace, and what takes it submits a run.
+//! A binding that makes no sense does not keep the others from theirs.
+
+use octoflow_engine::argo::binding::{self, Event};
+use serde_json::Value;
+
+use crate::{
+    clock,
+    registry::{Fault, Registry, WriteOptions, find},
+};
+
+/// What became of an event at one binding.
+#[derive(Debug)]
+pub struct Dispatched {
+    pub binding: String,
+    pub outcome: Outcome,
+}
+
+#[derive(Debug)]
+pub enum Outcome {
+    /// It is not for this one.
+    Passed,
+    /// The run it became.
+    Submitted(Box<Value>),
+    /// The binding makes no sense, or what it makes is not admitted.
+    Malformed(String),
+    /// The house could not do it.
+    Failed(Fault),
+}
+
+impl Registry {
+    /// Shows an event to every binding of the namespace. Header names are in lower case; all but those that begin with
+    /// `x-` are hidden from the bindings.
+    pub fn dispatch(
+        &self,
+        namespace: &str,
+        discriminator: &str,
+        payload: Value,
+        metadata: Vec<(String, Vec<String>)>,
+    ) -> Result<Vec<Dispatched>, Fault> {
+        let (namespace, discriminator) = (namespace.to_owned(), discriminator.to_owned());
+        let event = Event { namespace, discriminator, payload, metadata, at: clock::now() };
+        let kind = find("WorkflowEventBinding").expect("the table has bindings");
+        let bindings = self.read(|reader| Ok(reader.objects(kind.name, Some(&event.namespace))?))?;
+        let one = |object: octoflow_store::Object| {
+            let outcome = match serde_json::from_slice::<Value>(&object.body) {
+                Ok(body) => self.show(&body, &event),
+                Err(error) => Outcome::Malformed(format!("it cannot be read: {error}")),
+            };
+            Dispatched { binding: object.name, outcome }
+        };
+        Ok(bindings.into_iter().map(one).collect())
+    }
+
+    fn show(&self, body: &Value, event: &Event) -> Outcome {
+        let workflow = match binding::submission(body, event) {
+            Ok(Some(workflow)) => workflow,
+            Ok(None) => return Outcome::Passed,
+            Err(why) => return Outcome::Malformed(why),
+        };
+        let kind = find("Workflow").expect("the table has workflows");
+        match self.create(kind, &event.namespace, workflow, &WriteOptions::default()) {
+            Ok(run) => Outcome::Submitted(Box::new(run)),
+            Err(fault @ Fault::House(_)) => Outcome::Failed(fault),
+            Err(fault) => Outcome::Malformed(fault.to_string()),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! How many finished runs are kept, and for how long, by how they ended.
+
+use std::{str::FromStr, time::Duration};
+
+use octoflow_engine::argo::duration;
+
+/// Nothing said means that everything is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RetentionPolicy {
+    pub succeeded: Keep,
+    pub failed: Keep,
+    pub errored: Keep,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Keep {
+    /// At most so many, the newest.
+    pub most: Option<u64>,
+    /// For so long after their end.
+    pub longest: Option<Duration>,
+}
+
+impl RetentionPolicy {
+    pub fn keeps_all(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// By the word of the phase, those that do not keep everything.
+    pub(super) fn phases(&self) -> impl Iterator<Item = (&'static str, Keep)> + use<> {
+        [("Succeeded", self.succeeded), ("Failed", self.failed), ("Error", self.errored)]
+            .into_iter()
+            .filter(|(_, keep)| *keep != Keep::default())
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` does not say what to keep; write for example succeeded=1000,failed=720h,errored=100/24h")]
+pub struct BadRetention(String);
+
+/// `succeeded=1000,failed=500/720h`: how many, for how long, or both; `completed` means succeeded.
+impl FromStr for RetentionPolicy {
+    type Err = BadRetention;
+
+    fn from_str(text: &str) -> Result<Self, BadRetention> {
+        let bad = || BadRetention(text.to_owned());
+        let mut policy = Self::default();
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let (phase, keep) = part.split_once('=').ok_or_else(bad)?;
+            let place = match phase.trim() {
+                "succeeded" | "completed" => &mut policy.succeeded,
+                "failed" => &mut policy.failed,
+                "errored" => &mut policy.errored,
+                _ => return Err(bad()),
+            };
+            for word in keep.split('/').map(str::trim) {
+                match word.parse() {
+                    Ok(most) => place.most = Some(most),
+                    Err(_) => place.longest = Some(duration::units(word).ok_or_else(bad)?),
+                }
+            }
+        }
+        Ok(policy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_is_read_from_one_line() {
+        let policy: RetentionPolicy = "succeeded=1000, failed=720h,errored=100/24h".parse().unwrap();
+        assert_eq!(policy.succeeded, Keep { most: Some(1000), longest: None });
+        assert_eq!(policy.failed, Keep { most: None, longest: Some(Duration::from_secs(720 * 3600)) });
+        assert_eq!(policy.errored, Keep { most: Some(100), longest: Some(Duration::from_secs(24 * 3600)) });
+        assert!("".parse::<RetentionPolicy>().unwrap().keeps_all());
+        for bad in ["10", "succeeded=many", "happy=3", "failed=3 days"] {
+            assert!(bad.parse::<RetentionPolicy>().is_err(), "{bad}");
+        }
+    }
+}

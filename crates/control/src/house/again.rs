@@ -1,0 +1,136 @@
+//! Doing finished runs again. A retry is a new submission that takes the place of the old run in one commit; a resubmit
+//! is a new run beside it. What either takes over, the engine's plan says.
+
+use std::sync::{
+    PoisonError,
+    mpsc::{self, Receiver, Sender},
+};
+
+use octoflow_engine::argo::again::{self, Again, AgainOptions, Around, ResubmitOptions};
+use octoflow_model::{
+    Fact, RunId,
+    argo::{GcStrategy, garbage::Garbage},
+    fact::Submission,
+};
+use octoflow_store::{Reader, RunRow};
+use serde_json::Value;
+
+use super::House;
+use crate::{Error, clock, known, name_suffix, new_uid, read, sweep};
+
+/// How often another name is drawn when one is taken.
+const DRAWS: usize = 8;
+
+impl House {
+    /// What a retry would run again, and why. Nothing is changed.
+    pub fn again_plan(&self, run: RunId, options: &AgainOptions) -> Result<Again, Error> {
+        let (object, _) = self.settled(run)?;
+        let reader = self.desk.store.reader()?;
+        Ok(again::plan(&object, &around(&reader, run)?, options)?)
+    }
+
+    /// Runs a finished run again from where it went wrong. It keeps its name, its uid and its age, and gets a new number,
+    /// which is the answer. When this returns the old one is gone and the new one is on disk.
+    pub fn retry(&self, run: RunId, options: &AgainOptions) -> Result<RunId, Error> {
+        self.again(run, options, None)
+    }
+
+    /// The same, and every fact of the run from the first on.
+    pub fn retry_watched(&self, run: RunId, options: &AgainOptions) -> Result<(RunId, Receiver<Vec<Fact>>), Error> {
+        let (watcher, facts) = mpsc::channel();
+        Ok((self.again(run, options, Some(watcher))?, facts))
+    }
+
+    fn again(&self, run: RunId, options: &AgainOptions, watcher: Option<Sender<Vec<Fact>>>) -> Result<RunId, Error> {
+        let (object, row) = self.settled(run)?;
+        let reader = self.desk.store.reader()?;
+        // Refused before anything is touched.
+        again::plan(&object, &around(&reader, run)?, options)?;
+        let object = self.spare(run, object)?;
+        let reader = self.desk.store.reader()?;
+        let plan = again::plan(&object, &around(&reader, run)?, options)?;
+        let fresh = again::renewed(&object, &options.parameters);
+        let known = known::known(&self.desk.store, &row.namespace, &fresh.manifest, self.desk.host.as_deref())?;
+        let submission = Submission {
+            name: row.name,
+            namespace: row.namespace,
+            uid: row.uid,
+            at: row.created,
+            manifest: fresh.manifest,
+            stored: fresh.stored,
+            parent: row.parent,
+            known,
+            before: Some(Box::new(plan.before(read::numbers(&reader, run)?))),
+        };
+        self.desk.hand_in(submission, Some(run), watcher, |_| Vec::new())
+    }
+
+    /// Makes a new run from an old one, open or finished. The answer is its number.
+    pub fn resubmit(&self, run: RunId, options: &ResubmitOptions) -> Result<RunId, Error> {
+        let (object, row) = self.settled(run)?;
+        let reader = self.desk.store.reader()?;
+        let now = clock::now();
+        let before = match options.memoized {
+            true => Some(Box::new(again::memoized(&object, &around(&reader, run)?, now)?.before(Vec::new()))),
+            false => None,
+        };
+        let fresh = again::resubmitted(&object, &options.parameters);
+        let known = known::known(&self.desk.store, &row.namespace, &fresh.manifest, self.desk.host.as_deref())?;
+        let submission = Submission {
+            name: String::new(),
+            namespace: row.namespace,
+            uid: String::new(),
+            at: now,
+            manifest: fresh.manifest,
+            stored: fresh.stored,
+            parent: None,
+            known,
+            before,
+        };
+        for _ in 1..DRAWS {
+            let name = format!("{}{}", fresh.generate_name, name_suffix()?);
+            match self.desk.hand_in(Submission { name, uid: new_uid()?, ..submission.clone() }, None, None, |_| Vec::new()) {
+                Err(Error::NameTaken { .. }) => {}
+                answer => return answer,
+            }
+        }
+        let name = format!("{}{}", fresh.generate_name, name_suffix()?);
+        self.desk.hand_in(Submission { name, uid: new_uid()?, ..submission }, None, None, |_| Vec::new())
+    }
+
+    /// The run as it stands. When it is over, that is on disk by now.
+    fn settled(&self, run: RunId) -> Result<(Value, RunRow), Error> {
+        let object = self.object(run)?;
+        let over = matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed" | "Error"));
+        if over && self.desk.store.reader()?.archive(run)?.is_none() {
+            // The watch closes once the end is kept.
+            self.watch(run).iter().for_each(drop);
+        }
+        let row = self.desk.store.reader()?.run(run)?.ok_or(Error::UnknownRun(run))?;
+        Ok((object, row))
+    }
+
+    /// Nothing of the old run is deleted from here on; what was, its record says.
+    fn spare(&self, run: RunId, object: Value) -> Result<Value, Error> {
+        let garbage = read::garbage(&self.desk.store.reader()?, run)?;
+        if !garbage.iter().any(goes_at_the_end) && object["status"]["artifactGCStatus"].is_null() {
+            return Ok(object);
+        }
+        let sweeping = self.sweeper.lock().unwrap_or_else(PoisonError::into_inner).release();
+        if let Some(thread) = sweeping {
+            // What a sweeper that died had to do is on disk.
+            let _ = thread.join();
+        }
+        sweep::pardon(&self.data_dir, run).map_err(Error::Garbage)?;
+        read::object(&self.desk.store.reader()?, run)
+    }
+}
+
+fn around(reader: &Reader, run: RunId) -> Result<Around, Error> {
+    let doomed = read::garbage(reader, run)?.into_iter().filter(goes_at_the_end).map(|item| item.node);
+    Ok(Around { attempts: read::attempts(reader, run)?.into_iter().collect(), doomed: doomed.collect() })
+}
+
+fn goes_at_the_end(item: &Garbage) -> bool {
+    item.strategy == GcStrategy::OnWorkflowCompletion
+}

@@ -1,0 +1,132 @@
+//! Artifacts of runs, found by node and name as the status lists them. Nothing a caller says becomes a path.
+
+use std::fs::File;
+
+use octoflow_engine::argo::garbage::whereabouts;
+use octoflow_model::task::StoredArtifact;
+use octoflow_runtime::artifacts::{CarrierError, Loan};
+use octoflow_store::RunRow;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Fault, Registry};
+use crate::{Error, house::world};
+
+/// Which artifacts of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Inputs,
+    Outputs,
+}
+
+/// An artifact's bytes.
+#[derive(Debug)]
+pub struct Artifact {
+    /// What a file of it would be called.
+    pub name: String,
+    pub file: File,
+    pub size: u64,
+}
+
+#[derive(Debug)]
+pub enum Lent {
+    Here(Artifact),
+    /// There is no such artifact, or nothing of it; the sentence says why.
+    Absent(String),
+}
+
+impl Registry {
+    /// `inner`: only this file of a directory.
+    pub fn artifact(
+        &self,
+        row: &RunRow,
+        node: &str,
+        side: Side,
+        name: &str,
+        inner: Option<&str>,
+    ) -> Result<Lent, Fault> {
+        let object = self.run_object(row)?;
+        let nodes = &object["status"]["nodes"];
+        let Some(found) = nodes.get(node) else {
+            return Ok(Lent::Absent(format!("workflow `{}` has no node with the id `{node}`", row.name)));
+        };
+        let put = match side {
+            Side::Inputs => "inputs",
+            Side::Outputs => "outputs",
+        };
+        let listed = found[put]["artifacts"].as_array().into_iter().flatten().find(|one| one["name"] == name);
+        let Some(listed) = listed else {
+            return Ok(Lent::Absent(format!("node `{node}` has no artifact `{name}` among its {put}")));
+        };
+        let inner = inner.or(listed["subPath"].as_str());
+        let loan = match self.lend(&row.namespace, listed, inner) {
+            Ok(loan) => loan,
+            Err(CarrierError::Absent(why)) => return Ok(Lent::Absent(format!("artifact `{name}` is not there: {why}"))),
+            Err(CarrierError::Failed(why)) => {
+                return Err(Fault::House(Error::Object { what: format!("artifact `{name}`"), why }));
+            }
+        };
+        let Loan { file, size, tarball } = loan;
+        Ok(Lent::Here(Artifact { name: file_name(listed, name, inner, tarball), file, size }))
+    }
+
+    fn lend(&self, namespace: &str, listed: &Value, inner: Option<&str>) -> Result<Loan, CarrierError> {
+        let failed = CarrierError::Failed;
+        if listed["deleted"] == true {
+            return Err(CarrierError::Absent("it was deleted".to_owned()));
+        }
+        let carrier = self.house().carrier();
+        if let Some(text) = listed["raw"]["data"].as_str() {
+            return carrier.lend_text(text);
+        }
+        if let Some(kept) = listed.get("local") {
+            let kept = StoredArtifact::deserialize(kept).map_err(|error| failed(error.to_string()))?;
+            match carrier.lend(&kept, inner) {
+                // It may still be where it was sent to.
+                Err(CarrierError::Absent(_)) if is_elsewhere(listed) => {}
+                answer => return answer,
+            }
+        }
+        if !is_elsewhere(listed) {
+            return Err(CarrierError::Absent("it is optional, and nothing was given".to_owned()));
+        }
+        let reader = self.desk().store.reader().map_err(|error| failed(error.to_string()))?;
+        let world = world(&reader).map_err(|error| failed(error.to_string()))?;
+        let place = StoredArtifact { noted: Some(listed.clone()), ..StoredArtifact::default() };
+        let location = whereabouts(&world, namespace, &place).map_err(failed)?;
+        let location = location.ok_or_else(|| failed("nobody knows where it is".to_owned()))?;
+        carrier.lend_from(&location, inner)
+    }
+}
+
+fn is_elsewhere(listed: &Value) -> bool {
+    const PLACES: [&str; 9] = ["s3", "http", "git", "gcs", "oss", "azure", "hdfs", "artifactory", "plugin"];
+    PLACES.iter().any(|place| listed[place].is_object())
+}
+
+/// The end of its key, or of its path, or its own name.
+fn file_name(listed: &Value, name: &str, inner: Option<&str>, tarball: bool) -> String {
+    let end = |text: &str| text.rsplit('/').find(|part| !part.is_empty()).map(str::to_owned);
+    if let Some(inner) = inner {
+        return end(inner).unwrap_or_else(|| name.to_owned());
+    }
+    let keys = [&listed["local"]["key"], &listed["s3"]["key"], &listed["path"]];
+    let base = keys.into_iter().filter_map(Value::as_str).find_map(end).unwrap_or_else(|| name.to_owned());
+    if tarball && !base.ends_with(".tgz") { format!("{base}.tgz") } else { base }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn files_are_called_by_what_they_were() {
+        let listed = json!({"name": "a", "local": {"key": "w/p/a.tgz"}, "path": "/tmp/out"});
+        assert_eq!(file_name(&listed, "a", None, false), "a.tgz");
+        assert_eq!(file_name(&json!({"path": "/tmp/out/"}), "a", None, true), "out.tgz");
+        assert_eq!(file_name(&json!({}), "a", Some("x/y.txt"), false), "y.txt");
+        assert_eq!(file_name(&json!({}), "a", None, false), "a");
+    }
+}

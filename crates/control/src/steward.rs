@@ -1,0 +1,141 @@
+//! The thread that does what falls due while a server lives: schedules, and clearing away. It sleeps until the next time,
+//! wakes when something is committed, and looks at the clock once a minute while there is a schedule: clocks jump.
+
+use std::{
+    sync::{Arc, Condvar, Mutex, PoisonError},
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use crate::{
+    Error, clock,
+    cron::Timekeeper,
+    expire::{Expirer, Overdue, RetentionPolicy},
+    registry::Registry,
+};
+
+/// The longest sleep while there is a schedule.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// How long commits are gathered before somebody looks at them.
+const GATHER: Duration = Duration::from_millis(100);
+
+/// The pause after a look that failed.
+const AFTER_FAILURE: Duration = Duration::from_secs(5);
+
+pub(crate) struct Steward {
+    line: Arc<Line>,
+    thread: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Line {
+    state: Mutex<State>,
+    bell: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    rung: bool,
+    closing: bool,
+    overdue: Vec<Overdue>,
+}
+
+impl Registry {
+    /// From now on schedules run and what is over is cleared away, until the registry is closed.
+    pub fn attend(&self, retention: RetentionPolicy) -> Result<(), Error> {
+        let mut place = self.steward().lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(place.is_none(), "a house has one steward");
+        let line = Arc::new(Line::default());
+        let ears = Arc::downgrade(&line);
+        self.on_change(move |_| {
+            if let Some(line) = ears.upgrade() {
+                line.state.lock().unwrap_or_else(PoisonError::into_inner).rung = true;
+                line.bell.notify_one();
+            }
+        });
+        let (registry, own) = (self.clone(), line.clone());
+        let thread = thread::Builder::new()
+            .name("steward".to_owned())
+            .spawn(move || own.work(&registry, retention))
+            .map_err(Error::Thread)?;
+        *place = Some(Steward { line, thread });
+        Ok(())
+    }
+
+    /// What should have been done by now and could not be: schedules that cannot be kept, runs that cannot be deleted.
+    pub fn overdue(&self) -> Vec<Overdue> {
+        let place = self.steward().lock().unwrap_or_else(PoisonError::into_inner);
+        let seen =
+            |steward: &Steward| steward.line.state.lock().unwrap_or_else(PoisonError::into_inner).overdue.clone();
+        let mut found = place.as_ref().map(seen).unwrap_or_default();
+        found.extend(crate::sweep::overdue(self.house().data_dir()));
+        found
+    }
+}
+
+impl Steward {
+    /// Waits until what is under way is done.
+    pub(crate) fn finish(self) {
+        self.line.state.lock().unwrap_or_else(PoisonError::into_inner).closing = true;
+        self.line.bell.notify_one();
+        let _ = self.thread.join();
+    }
+}
+
+impl Line {
+    fn work(&self, registry: &Registry, retention: RetentionPolicy) {
+        let mut timekeeper = Timekeeper::new(registry);
+        let mut expirer = Expirer::new(retention);
+        loop {
+            let now = clock::now();
+            let looked = [timekeeper.look(now), expirer.look(registry.house(), now)];
+            let failed: Vec<String> =
+                looked.iter().filter_map(|looked| looked.as_ref().err().map(ToString::to_string)).collect();
+            let wake = looked.into_iter().filter_map(|looked| looked.ok().flatten()).min();
+            let mut patience = wake.map(|wake| wake.since(clock::now()));
+            if timekeeper.is_needed() {
+                patience = Some(patience.map_or(MINUTE, |patience| patience.min(MINUTE)));
+            }
+            if !failed.is_empty() || !timekeeper.troubles().is_empty() {
+                patience = Some(patience.map_or(AFTER_FAILURE, |patience| patience.min(AFTER_FAILURE)));
+            }
+            let mut overdue = expirer.overdue();
+            overdue.extend(timekeeper.troubles().iter().map(|(name, why)| Overdue {
+                what: format!("schedule {name}"),
+                tries: 1,
+                why: why.clone(),
+            }));
+            overdue.extend(failed.into_iter().map(|why| Overdue { what: "the steward".to_owned(), tries: 1, why }));
+            if self.wait(patience, overdue) {
+                return;
+            }
+        }
+    }
+
+    /// Sleeps until the bell rings or the time is up. Says whether it is all over.
+    fn wait(&self, patience: Option<Duration>, overdue: Vec<Overdue>) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.overdue = overdue;
+        match patience {
+            None => {
+                while !state.rung && !state.closing {
+                    state = self.bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+            Some(patience) => {
+                let waiting = |state: &mut State| !state.rung && !state.closing;
+                let waited = self.bell.wait_timeout_while(state, patience, waiting);
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+        if state.rung && !state.closing {
+            let open = |state: &mut State| !state.closing;
+            let gather = patience.map_or(GATHER, |patience| patience.min(GATHER));
+            let waited = self.bell.wait_timeout_while(state, gather, open);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state.rung = false;
+        }
+        state.closing
+    }
+}

@@ -1,0 +1,88 @@
+//! The part of the fold that is about results from before: a node that was done takes its result over, and those around
+//! it learn whether anything in them is done anew.
+
+use octoflow_model::{
+    NodeIx,
+    argo::{NodeKind, Phase},
+    fact::Role,
+};
+
+use crate::argo::{
+    node::{Memo, Past},
+    room,
+    run::Run,
+};
+
+impl Run {
+    /// A node of a run that comes after another one was added.
+    pub(super) fn compare_with_before(&mut self, at: NodeIx, reused: bool) {
+        let node = self.state.node(at);
+        if reused {
+            self.take_over(at);
+        } else if matches!(node.kind, NodeKind::Pod | NodeKind::Http | NodeKind::Suspend)
+            || node.phase == Phase::Error && node.kind == NodeKind::Skipped
+        {
+            self.freshen(at);
+        }
+    }
+
+    fn take_over(&mut self, at: NodeIx) {
+        let suffix = self.suffix_of(at).to_owned();
+        let Some(done) = self.before.results.remove(&suffix) else {
+            unreachable!("a node is only taken for done when the run was submitted with its result")
+        };
+        self.state.weight += room::of_outputs(&done.outputs);
+        let node = &mut self.state.nodes[at.at()];
+        node.started = done.started;
+        node.finished = Some(done.finished);
+        node.ran = done.ran;
+        node.progress = done.progress.map(Box::new);
+        node.outputs = (!done.outputs.is_empty()).then(|| Box::new(done.outputs));
+        node.memo = done.memo.map(|memo| Box::new(Memo { cache: memo.cache, key: memo.key, hit: memo.hit }));
+        node.past = Some(Box::new(Past {
+            own: true,
+            skipped: done.skipped,
+            host: done.host.map(Into::into),
+            attempt: done.attempt,
+            until: Some(done.finished),
+            fresh: false,
+        }));
+        let called = matches!(node.role, Role::Step { .. } | Role::Task(_) | Role::Item(_));
+        if let (true, true, Some(boundary)) = (node.phase.bad(), called, node.boundary) {
+            *self.state.failed_children.entry(boundary).or_insert(0) += 1;
+        }
+        self.look_at_watchers();
+        if done.kind == NodeKind::Container || done.skipped {
+            return;
+        }
+        let mut above = self.state.node(at).parent;
+        while let Some(up) = above {
+            let node = &mut self.state.nodes[up.at()];
+            let past = node.past.get_or_insert_default();
+            past.until = past.until.max(Some(done.finished));
+            node.started = node.started.min(done.started);
+            above = node.parent;
+        }
+    }
+
+    /// Something is done anew in everything around the node.
+    fn freshen(&mut self, at: NodeIx) {
+        let mut above = self.state.node(at).parent;
+        while let Some(up) = above {
+            let node = &mut self.state.nodes[up.at()];
+            if std::mem::replace(&mut node.past.get_or_insert_default().fresh, true) {
+                return;
+            }
+            above = node.parent;
+        }
+    }
+
+    /// The node's name without the run's.
+    pub(in crate::argo) fn suffix_of(&self, at: NodeIx) -> &str {
+        self.suffix(&self.state.node(at).name)
+    }
+
+    pub(in crate::argo) fn suffix<'n>(&self, name: &'n str) -> &'n str {
+        name.strip_prefix(&*self.state.name).unwrap_or(name)
+    }
+}

@@ -1,0 +1,159 @@
+//! What is to be done about a CronWorkflow now. A total function: the same circumstances always give the same acts,
+//! and a time that has been dealt with is never dealt with again, whatever the clock does.
+
+use std::{collections::BTreeSet, fmt, time::Duration};
+
+use octoflow_model::{RunId, Time};
+use serde_json::Value;
+
+use super::{CatchUp, Concurrency, Timetable, judge::Scene};
+
+/// A time that passed so long ago, and was not seen coming, has been missed. Whoever is awake looks more often than this.
+pub const ON_TIME: Duration = Duration::from_secs(90);
+
+/// Which times have been dealt with.
+pub trait Ledger {
+    fn has(&self, nominal: Time) -> bool;
+
+    /// The newest one that is not after `until`.
+    fn newest(&self, until: Time) -> Option<Time>;
+}
+
+/// Everything a decision depends on beside the CronWorkflow itself.
+pub struct Circumstances<'a> {
+    pub now: Time,
+    /// When somebody looked last, while awake; nothing for the first look after a start, a change or a pause.
+    pub looked: Option<Time>,
+    pub ledger: &'a dyn Ledger,
+    /// Runs of it that are not over.
+    pub active: &'a [RunId],
+    pub succeeded: u64,
+    pub failed: u64,
+    /// The time its last run was meant for.
+    pub last: Option<Time>,
+    /// Its stop condition was met.
+    pub stopped: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Its stop condition is met: nothing of it runs any more.
+    Stop,
+    /// Ends these runs, then starts the one for this time.
+    Start { nominal: Time, replaces: Vec<RunId> },
+    /// This time is let pass, and will not be looked at again.
+    Skip { nominal: Time, why: Skip },
+    /// A condition cannot be evaluated.
+    Trouble(String),
+}
+
+/// Why a time passes without a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Skip {
+    /// An earlier run is still going on.
+    Busy,
+    /// Its condition does not hold, or cannot be evaluated.
+    Unwanted,
+    /// A newer time has come already, and only the newest counts.
+    Replaced,
+}
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Busy => "an earlier run was still active",
+            Self::Unwanted => "its condition did not hold",
+            Self::Replaced => "a newer time had come already",
+        })
+    }
+}
+
+/// When to look again, if nothing else happens.
+pub fn wake_at(timetable: &Timetable, around: &Circumstances<'_>) -> Option<Time> {
+    if timetable.suspended || around.stopped { None } else { timetable.next_after(around.now) }
+}
+
+pub fn decide(timetable: &Timetable, object: &Value, around: &Circumstances<'_>) -> Vec<Act> {
+    if around.stopped {
+        return Vec::new();
+    }
+    let scene = Scene::new(object, around);
+    let mut acts = Vec::new();
+    match timetable.stop.as_deref().map(|stop| scene.stops(stop)) {
+        Some(Ok(true)) => return vec![Act::Stop],
+        Some(Err(why)) => return vec![Act::Trouble(why)],
+        Some(Ok(false)) | None => {}
+    }
+    if timetable.suspended {
+        return acts;
+    }
+    let due = due(timetable, around);
+    let Some(newest) = due.last().copied() else { return acts };
+    let mut trouble = None;
+    let wanted = timetable.when.as_deref().is_none_or(|when| {
+        scene.runs(when).unwrap_or_else(|why| {
+            trouble = Some(why);
+            false
+        })
+    });
+    acts.extend(trouble.map(Act::Trouble));
+    let mut busy = !around.active.is_empty();
+    for nominal in due {
+        let act = match timetable.concurrency {
+            _ if !wanted => Act::Skip { nominal, why: Skip::Unwanted },
+            Concurrency::Forbid if busy => Act::Skip { nominal, why: Skip::Busy },
+            Concurrency::Replace if nominal != newest => Act::Skip { nominal, why: Skip::Replaced },
+            Concurrency::Replace => Act::Start { nominal, replaces: around.active.to_vec() },
+            Concurrency::Allow | Concurrency::Forbid => Act::Start { nominal, replaces: Vec::new() },
+        };
+        busy |= matches!(act, Act::Start { .. });
+        acts.push(act);
+    }
+    acts
+}
+
+/// The times that want to be dealt with, oldest first.
+fn due(timetable: &Timetable, around: &Circumstances<'_>) -> BTreeSet<Time> {
+    let now = around.now;
+    // A clock that went back has not seen what it once saw.
+    let looked = around.looked.filter(|looked| *looked <= now);
+    let fresh = Time(now.0.saturating_sub(i64::try_from(ON_TIME.as_micros()).unwrap_or(i64::MAX)));
+    let seen = looked.map_or(now, |looked| looked.max(fresh));
+    let mut due = BTreeSet::new();
+    let mut at = seen;
+    while let Some(next) = timetable.next_after(at).filter(|next| *next <= now) {
+        due.insert(next);
+        at = next;
+    }
+    due.extend(missed(timetable, around, looked, seen));
+    due.retain(|nominal| !around.ledger.has(*nominal));
+    due
+}
+
+/// Times that passed while nobody looked and that are to be caught up.
+fn missed(timetable: &Timetable, around: &Circumstances<'_>, looked: Option<Time>, until: Time) -> Vec<Time> {
+    let known = around.ledger.newest(until);
+    // Without a catch-up of its own, only what has run before is known to have missed anything.
+    let since = match timetable.catch_up {
+        Some(CatchUp::Skip) => return Vec::new(),
+        Some(CatchUp::Latest | CatchUp::All(_)) => known.or(timetable.created),
+        None if timetable.deadline.is_none() => return Vec::new(),
+        None => known.or(around.last.filter(|last| *last <= until)),
+    };
+    let Some(since) = since.map(|since| looked.map_or(since, |looked| since.max(looked))) else { return Vec::new() };
+    let most = match timetable.catch_up {
+        Some(CatchUp::All(most)) => most,
+        Some(CatchUp::Latest | CatchUp::Skip) | None => 1,
+    };
+    let mut missed = Vec::new();
+    let mut at = until;
+    while let Some(nominal) = timetable.latest(at).filter(|nominal| *nominal > since && missed.len() < most) {
+        let late = around.now.since(nominal);
+        if timetable.deadline.is_some_and(|deadline| late > deadline) {
+            break;
+        }
+        missed.push(nominal);
+        at = Time(nominal.0 - 1_000_000);
+    }
+    missed
+}

@@ -1,0 +1,143 @@
+//! What a CronWorkflow asks for, read from the object once. Whatever cannot be read is told, all of it.
+
+use std::time::Duration;
+
+use octoflow_model::Time;
+use serde_json::Value;
+
+use super::Schedule;
+use crate::shape::short;
+
+/// How many missed times are caught up when nobody says.
+pub const CAUGHT_UP: usize = 10;
+
+/// More at once would be a flood, not a catching up.
+pub const MOST_CAUGHT_UP: usize = 1000;
+
+#[derive(Clone, Debug)]
+pub struct Timetable {
+    pub name: String,
+    pub namespace: String,
+    pub created: Option<Time>,
+    pub schedules: Vec<Schedule>,
+    pub suspended: bool,
+    pub concurrency: Concurrency,
+    /// How late a missed run may still start.
+    pub deadline: Option<Duration>,
+    pub catch_up: Option<CatchUp>,
+    pub when: Option<String>,
+    pub stop: Option<String>,
+    pub keep_succeeded: usize,
+    pub keep_failed: usize,
+}
+
+/// What happens when a time comes while an earlier run is still going on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Concurrency {
+    #[default]
+    Allow,
+    Forbid,
+    Replace,
+}
+
+/// What happens to times that passed while nobody looked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CatchUp {
+    Skip,
+    /// The newest one.
+    Latest,
+    /// The newest ones, at most so many, oldest first.
+    All(usize),
+}
+
+impl Timetable {
+    /// Everything that is wrong with it, if anything is.
+    pub fn read(object: &Value) -> Result<Self, Vec<String>> {
+        let metadata = &object["metadata"];
+        let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        let spec = &object["spec"];
+        let created = metadata["creationTimestamp"].as_str().and_then(Time::parse);
+        let mut wrong = Vec::new();
+        let mut schedules = Vec::new();
+        let zone = text(&spec["timezone"]);
+        let lost = zone.as_deref().and_then(|zone| super::schedule::zone(zone).err());
+        // Schedules of a zone that is not there would all say so again.
+        let zoned = if lost.is_some() { None } else { zone.as_deref() };
+        wrong.extend(lost);
+        let written: Vec<&str> = written(spec).collect();
+        if written.is_empty() {
+            wrong.push("cron workflow must have at least one schedule".to_owned());
+        }
+        for schedule in written {
+            match Schedule::parse(schedule, zoned, created.unwrap_or_default()) {
+                Ok(schedule) => schedules.push(schedule),
+                Err(why) => wrong.push(why),
+            }
+        }
+        let concurrency = match spec["concurrencyPolicy"].as_str().unwrap_or_default() {
+            "" | "Allow" => Concurrency::Allow,
+            "Forbid" => Concurrency::Forbid,
+            "Replace" => Concurrency::Replace,
+            other => {
+                wrong.push(format!("`{}` is not a valid concurrencyPolicy: Allow, Forbid or Replace", short(other)));
+                Concurrency::Allow
+            }
+        };
+        let catch_up = catch_up(&spec["catchUp"]).unwrap_or_else(|why| {
+            wrong.push(why);
+            None
+        });
+        let stop = &spec["stopStrategy"];
+        let limit = |field: &str, usual: usize| {
+            spec[field].as_u64().map_or(usual, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
+        };
+        let timetable = Self {
+            name: text(&metadata["name"]).unwrap_or_default(),
+            namespace: text(&metadata["namespace"]).unwrap_or_else(|| "default".to_owned()),
+            created,
+            schedules,
+            suspended: spec["suspend"] == true,
+            concurrency,
+            deadline: spec["startingDeadlineSeconds"].as_u64().filter(|late| *late > 0).map(Duration::from_secs),
+            catch_up,
+            when: text(&spec["when"]),
+            stop: text(&stop["expression"]).or_else(|| text(&stop["condition"])),
+            keep_succeeded: limit("successfulJobsHistoryLimit", 3),
+            keep_failed: limit("failedJobsHistoryLimit", 1),
+        };
+        if wrong.is_empty() { Ok(timetable) } else { Err(wrong) }
+    }
+
+    /// The first time any of its schedules names after this one.
+    pub fn next_after(&self, time: Time) -> Option<Time> {
+        self.schedules.iter().filter_map(|schedule| schedule.next_after(time)).min()
+    }
+
+    /// The last time any of its schedules names that is not after this one.
+    pub fn latest(&self, time: Time) -> Option<Time> {
+        self.schedules.iter().filter_map(|schedule| schedule.latest(time)).max()
+    }
+}
+
+/// The schedules as they stand there: the list, and the single one of older manifests.
+pub(crate) fn written(spec: &Value) -> impl Iterator<Item = &str> {
+    let list = spec["schedules"].as_array().into_iter().flatten();
+    let single = spec.get("schedule").filter(|single| *single != "");
+    list.chain(single).filter_map(Value::as_str)
+}
+
+fn catch_up(value: &Value) -> Result<Option<CatchUp>, String> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    let limit = value["limit"].as_u64().map_or(CAUGHT_UP, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    if limit == 0 || limit > MOST_CAUGHT_UP {
+        return Err(format!("spec.catchUp.limit must be from 1 to {MOST_CAUGHT_UP}"));
+    }
+    match value["policy"].as_str() {
+        Some("skip") => Ok(Some(CatchUp::Skip)),
+        Some("latest") => Ok(Some(CatchUp::Latest)),
+        Some("all") => Ok(Some(CatchUp::All(limit))),
+        _ => Err("spec.catchUp.policy must be skip, latest or all".to_owned()),
+    }
+}

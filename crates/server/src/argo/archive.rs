@@ -1,0 +1,97 @@
+//! The archive: workflows that are over, found by uid, and the labels they have.
+
+use axum::http::Method;
+use octoflow_control::registry::{Fault as RegistryFault, Named, Registry};
+use serde_json::{Value, json};
+
+use super::{
+    kind,
+    list::{self, wanted},
+    workflow::delete_options,
+};
+use crate::{
+    answer::{self, Answer},
+    call::Call,
+    fault::Fault,
+    route::{Need, Table},
+};
+
+const ARCHIVE: &str = "/api/v1/archived-workflows";
+
+pub(super) fn routes(table: &mut Table) {
+    for path in [ARCHIVE.to_owned(), format!("{ARCHIVE}/")] {
+        table.get(path, Need::ReadJob, list);
+    }
+    table.get(format!("{ARCHIVE}/{{uid}}"), Need::ReadJob, get);
+    table.add(Method::DELETE, format!("{ARCHIVE}/{{uid}}"), Need::WriteJob, delete);
+    table.get(format!("{ARCHIVE}-label-keys"), Need::ReadJob, keys);
+    table.get(format!("{ARCHIVE}-label-values"), Need::ReadJob, values);
+}
+
+async fn list(call: Call) -> Result<Answer, Fault> {
+    let mut wanted = wanted(&call.query, call.query.get("namespace").map(str::to_owned))?;
+    wanted.over = true;
+    list::answer(&call, wanted).await
+}
+
+async fn get(call: Call) -> Result<Answer, Fault> {
+    let which = Which::of(&call);
+    let object = call
+        .work(move |registry| -> Result<Value, RegistryFault> {
+            let found = which.find(registry)?;
+            registry.run_object(&found.row)
+        })
+        .await?;
+    Ok(answer::json(&object))
+}
+
+async fn delete(call: Call) -> Result<Answer, Fault> {
+    let (which, options) = (Which::of(&call), delete_options(&call)?);
+    call.work(move |registry| {
+        let row = which.find(registry)?.row;
+        registry.delete(kind("Workflow"), &row.namespace, &row.name, &options)
+    })
+    .await?;
+    Ok(answer::json(&json!({})))
+}
+
+async fn keys(call: Call) -> Result<Answer, Fault> {
+    let namespace = call.query.get("namespace").map(str::to_owned);
+    let keys = call.work(move |registry| registry.label_keys(namespace.as_deref())).await?;
+    Ok(answer::json(&json!({ "items": keys })))
+}
+
+/// The selector is nothing but the label's key.
+async fn values(call: Call) -> Result<Answer, Fault> {
+    let namespace = call.query.get("namespace").map(str::to_owned);
+    let key = call.query.get("listOptions.labelSelector").map(str::to_owned);
+    let key = key.ok_or_else(|| Fault::bad_request("listOptions.labelSelector must be the key of a label"))?;
+    let values = call.work(move |registry| registry.label_values(&key, namespace.as_deref())).await?;
+    Ok(answer::json(&json!({ "items": values })))
+}
+
+/// An archived workflow by its uid, or by name and namespace where that is not known.
+pub(super) struct Which {
+    uid: String,
+    named: Option<(String, String)>,
+}
+
+impl Which {
+    pub(super) fn of(call: &Call) -> Self {
+        let named = call.query.get("namespace").zip(call.query.get("name"));
+        Self {
+            uid: call.param("uid").to_owned(),
+            named: named.map(|(namespace, name)| (namespace.to_owned(), name.to_owned())),
+        }
+    }
+
+    /// What is still going on is not in the archive.
+    pub(super) fn find(&self, registry: &Registry) -> Result<Named, RegistryFault> {
+        let missing = || RegistryFault::NotFound { kind: kind("Workflow"), name: self.uid.clone() };
+        let found = match (registry.find_run_by_uid(&self.uid), &self.named) {
+            (Err(RegistryFault::NotFound { .. }), Some((namespace, name))) => registry.find_run(namespace, name),
+            (found, _) => found,
+        }?;
+        if found.row.archived { Ok(found) } else { Err(missing()) }
+    }
+}

@@ -1,0 +1,149 @@
+//! Artifacts to download: by node and name, of a workflow by name or uid, whole or one file of a directory.
+//! Names are looked up in the status of the workflow and never become paths.
+
+use std::{fs::File, io::Read};
+
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderName, HeaderValue, Method, Response, header},
+};
+use futures_util::stream;
+use octoflow_control::registry::{Artifact, Fault as RegistryFault, Lent, Side};
+
+use super::namespace;
+use crate::{
+    answer::Answer,
+    call::Call,
+    fault::Fault,
+    route::{Need, Table},
+};
+
+/// So much is read at a time, when the client has taken what came before.
+const CHUNK: usize = 256 * 1024;
+
+pub(super) fn routes(table: &mut Table) {
+    for (word, side) in [("artifacts", Side::Outputs), ("input-artifacts", Side::Inputs)] {
+        table.get(format!("/{word}/{{namespace}}/{{name}}/{{node}}/{{artifact}}"), Need::ReadJob, move |call| {
+            download(call, side, By::Name)
+        });
+        table.get(format!("/{word}-by-uid/{{uid}}/{{node}}/{{artifact}}"), Need::ReadJob, move |call| {
+            download(call, side, By::Uid)
+        });
+    }
+    let files = "/artifact-files/{namespace}/{sort}/{id}/{node}/{side}/{artifact}";
+    table.get(files, Need::ReadJob, file);
+    table.get(format!("{files}/"), Need::ReadJob, file);
+    table.get(format!("{files}/{{*path}}"), Need::ReadJob, file);
+    table.add(Method::POST, "/upload-artifacts/{*rest}", Need::WriteJob, upload);
+}
+
+#[derive(Clone, Copy)]
+enum By {
+    Name,
+    Uid,
+}
+
+async fn file(call: Call) -> Result<Answer, Fault> {
+    let side = match call.param("side") {
+        "outputs" => Side::Outputs,
+        "inputs" => Side::Inputs,
+        other => return Err(Fault::bad_request(format!("artifacts are `outputs` or `inputs`, not `{other}`"))),
+    };
+    let by = match call.param("sort") {
+        "workflows" => By::Name,
+        "archived-workflows" => By::Uid,
+        other => {
+            return Err(Fault::bad_request(format!("an id is of `workflows` or `archived-workflows`, not `{other}`")));
+        }
+    };
+    download(call, side, by).await
+}
+
+async fn download(call: Call, side: Side, by: By) -> Result<Answer, Fault> {
+    let part = |name: &str| call.maybe(name).unwrap_or_default().to_owned();
+    let (node, name, inner) = (part("node"), part("artifact"), part("path"));
+    let id = [part("name"), part("uid"), part("id")].concat();
+    let namespace = namespace(&call)?;
+    let lent = call
+        .work(move |registry| -> Result<Lent, RegistryFault> {
+            let found = match by {
+                By::Name => registry.find_run(namespace.as_deref().unwrap_or_default(), &id),
+                By::Uid => registry.find_run_by_uid(&id),
+            }?;
+            if namespace.is_some_and(|namespace| namespace != found.row.namespace) {
+                return Ok(Lent::Absent(format!("there is no workflow `{id}` in this namespace")));
+            }
+            let inner = Some(inner.as_str()).filter(|inner| !inner.is_empty());
+            registry.artifact(&found.row, &node, side, &name, inner)
+        })
+        .await?;
+    match lent {
+        Lent::Here(artifact) => Ok(hand_out(artifact)),
+        Lent::Absent(why) => Err(Fault::not_found(why)),
+    }
+}
+
+async fn upload(_: Call) -> Result<Answer, Fault> {
+    Err(Fault::not_implemented("artifacts cannot be uploaded here; give them with the workflow, raw or from a store"))
+}
+
+fn hand_out(artifact: Artifact) -> Answer {
+    let Artifact { name, file, size } = artifact;
+    let mut answer = Response::new(Body::from_stream(stream::try_unfold(file, next)));
+    let headers = answer.headers_mut();
+    let disposition = format!("filename=\"{}\"", plain(&name));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind_of(&name)));
+    headers.insert(header::CONTENT_LENGTH, size.into());
+    if let Ok(disposition) = HeaderValue::from_str(&disposition) {
+        headers.insert(header::CONTENT_DISPOSITION, disposition);
+    }
+    // It is a stranger's file under our name: whatever it is, it may run nothing and reach nothing.
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox; default-src 'none'"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(HeaderName::from_static("x-frame-options"), HeaderValue::from_static("SAMEORIGIN"));
+    answer
+}
+
+async fn next(mut file: File) -> std::io::Result<Option<(Bytes, File)>> {
+    let read = tokio::task::spawn_blocking(move || {
+        let mut chunk = vec![0; CHUNK];
+        let count = file.read(&mut chunk)?;
+        chunk.truncate(count);
+        Ok::<_, std::io::Error>((chunk, file))
+    });
+    let (chunk, file) = read.await.map_err(std::io::Error::other)??;
+    Ok((!chunk.is_empty()).then(|| (Bytes::from(chunk), file)))
+}
+
+/// A name that can stand between quotes in a header.
+fn plain(name: &str) -> String {
+    let ordinary = |letter: char| letter.is_ascii_graphic() && !matches!(letter, '"' | '\\' | '/');
+    name.chars().map(|letter| if ordinary(letter) { letter } else { '_' }).collect()
+}
+
+fn kind_of(name: &str) -> &'static str {
+    match name.rsplit_once('.').map_or("", |(_, end)| end) {
+        "txt" | "log" | "md" | "csv" | "yaml" | "yml" => "text/plain; charset=utf-8",
+        "json" => "application/json",
+        "html" | "htm" => "text/html; charset=utf-8",
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "svg" => "image/svg+xml",
+        "tgz" | "gz" => "application/gzip",
+        "tar" => "application/x-tar",
+        "zip" => "application/zip",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_headers_can_end_nothing() {
+        assert_eq!(plain("a\"; x=\"b/../c\r\n.txt"), "a___x=_b_.._c__.txt");
+        assert_eq!(kind_of("a.tgz"), "application/gzip");
+        assert_eq!(kind_of("main"), "application/octet-stream");
+    }
+}
