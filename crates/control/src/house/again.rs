@@ -89,7 +89,10 @@ impl House {
         };
         for _ in 1..DRAWS {
             let name = format!("{}{}", fresh.generate_name, name_suffix()?);
-            match self.desk.hand_in(Submission { name, uid: new_uid()?, ..submission.clone() }, None, None, |_| Vec::new()) {
+            match self
+                .desk
+                .hand_in(Submission { name, uid: new_uid()?, ..submission.clone() }, None, None, |_| Vec::new())
+            {
                 Err(Error::NameTaken { .. }) => {}
                 answer => return answer,
             }

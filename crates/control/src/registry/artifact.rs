@@ -61,7 +61,9 @@ impl Registry {
         let inner = inner.or(listed["subPath"].as_str());
         let loan = match self.lend(&row.namespace, listed, inner) {
             Ok(loan) => loan,
-            Err(CarrierError::Absent(why)) => return Ok(Lent::Absent(format!("artifact `{name}` is not there: {why}"))),
+            Err(CarrierError::Absent(why)) => {
+                return Ok(Lent::Absent(format!("artifact `{name}` is not there: {why}")));
+            }
             Err(CarrierError::Failed(why)) => {
                 return Err(Fault::House(Error::Object { what: format!("artifact `{name}`"), why }));
             }

@@ -65,9 +65,13 @@ pub(crate) fn marks(ledger: &Ledger, listed: &BTreeMap<String, Value>, host: &Pa
     for line in fs::read_to_string(host.join("marks")).unwrap_or_default().lines() {
         *marks.entry(line.to_owned()).or_insert(0) += 1;
     }
+    let tries = |mark: &str| {
+        let name = mark.split(' ').next().unwrap_or_default();
+        1 + ledger.runs.get(name).map_or(0, |entry| entry.retries)
+    };
     let mut broken: Vec<String> = marks
         .iter()
-        .filter(|(_, count)| **count != 1)
+        .filter(|(mark, count)| **count > tries(mark))
         .map(|(mark, count)| format!("the step `{mark}` ran {count} times"))
         .collect();
     for (name, entry) in &ledger.runs {
@@ -81,8 +85,10 @@ pub(crate) fn marks(ledger: &Ledger, listed: &BTreeMap<String, Value>, host: &Pa
 }
 
 /// Whoever watched knows how it ended.
-pub(crate) fn watched(seen: &Seen, listed: &BTreeMap<String, Value>) -> Vec<String> {
-    let mut broken = seen.violations.clone();
+pub(crate) fn watched(seen: &Seen, listed: &BTreeMap<String, Value>, ledger: &Ledger) -> Vec<String> {
+    let retried = |name: &str| ledger.runs.get(name).is_some_and(|entry| entry.retries > 0);
+    let reopened = seen.reopened.iter().filter(|(name, _)| !retried(name));
+    let mut broken: Vec<String> = seen.violations.iter().chain(reopened).map(|(_, text)| text.clone()).collect();
     let by_uid: BTreeMap<&str, (&String, &str)> = listed
         .iter()
         .map(|(name, object)| {

@@ -41,6 +41,8 @@ pub(crate) struct Entry {
     pub(crate) deleted: Word,
     /// Somebody stopped or terminated it, or tried to.
     pub(crate) ended: Word,
+    /// How often somebody wanted it to be tried again.
+    pub(crate) retries: usize,
     pub(crate) uid: Option<String>,
 }
 
@@ -64,8 +66,6 @@ pub(crate) struct Town<'a> {
     pub(crate) over: &'a AtomicBool,
     pub(crate) host: &'a Path,
     pub(crate) ledger: &'a Mutex<Ledger>,
-    /// Whether runs can be deleted.
-    pub(crate) deletes: bool,
 }
 
 /// Numbers that look random and are the same every time.
@@ -94,7 +94,7 @@ pub(crate) fn client(number: u64, town: &Town<'_>) {
         if turn % 6 == 0 {
             open = open_runs(number, town);
         }
-        match dice.below(10) {
+        match dice.below(11) {
             0..5 if open.len() < OPEN => {
                 made += 1;
                 let name = format!("c{number}-{made}");
@@ -104,7 +104,8 @@ pub(crate) fn client(number: u64, town: &Town<'_>) {
             5 => steer(&mut dice, &open, if made % 2 == 0 { "stop" } else { "terminate" }, town),
             6 => steer(&mut dice, &open, "suspend", town),
             7 => steer(&mut dice, &open, "resume", town),
-            8 if town.deletes => delete(&mut dice, number, town),
+            8 => delete(&mut dice, number, town),
+            10 => retry(&mut dice, number, town),
             9 => {
                 version += 1;
                 put_or_take(&format!("t{number}"), version, dice.below(3) == 0, town);
@@ -142,7 +143,7 @@ fn open_runs(client: u64, town: &Town<'_>) -> Vec<String> {
 
 fn submit(name: &str, shape: Shape, town: &Town<'_>) {
     // Written down before it is asked for: without an answer it may exist all the same.
-    let entry = Entry { shape, made: Word::Maybe, deleted: Word::No, ended: Word::No, uid: None };
+    let entry = Entry { shape, made: Word::Maybe, deleted: Word::No, ended: Word::No, retries: 0, uid: None };
     town.ledger.lock().unwrap().runs.insert(name.to_owned(), entry);
     let body = json!({"workflow": shape.manifest(name, town.host)});
     let Some((status, object)) = ask(town, "POST", RUNS, Some(&body)) else { return };
@@ -176,22 +177,41 @@ fn steer(dice: &mut Dice, open: &[String], verb: &str, town: &Town<'_>) {
     }
 }
 
-fn delete(dice: &mut Dice, client: u64, town: &Town<'_>) {
-    let prefix = format!("c{client}-");
-    let name = {
-        let mut ledger = town.ledger.lock().unwrap();
-        let mut own: Vec<(&String, &mut Entry)> = ledger
-            .runs
-            .iter_mut()
-            .filter(|(name, entry)| name.starts_with(&prefix) && entry.made == Word::Yes && entry.deleted == Word::No)
-            .collect();
-        if own.is_empty() {
-            return;
-        }
-        let at = dice.below(own.len());
-        own[at].1.deleted = Word::Maybe;
-        own[at].0.clone()
+/// What failed may be tried again, and fails again.
+fn retry(dice: &mut Dice, client: u64, town: &Town<'_>) {
+    let Some(name) = pick(dice, client, town, |entry| entry.shape == Shape::Fails, |entry| entry.retries += 1) else {
+        return;
     };
+    if let Some((status, said)) = ask(town, "PUT", &format!("{RUNS}/{name}/retry"), Some(&json!({}))) {
+        // What is not over cannot be tried again yet.
+        assert!(matches!(status, 200 | 400 | 404 | 409), "retrying {name} is answered {status}: {said}");
+    }
+}
+
+/// One of the client's acknowledged runs, and what is noted of it before it is touched.
+fn pick(
+    dice: &mut Dice,
+    client: u64,
+    town: &Town<'_>,
+    fits: impl Fn(&Entry) -> bool,
+    note: impl FnOnce(&mut Entry),
+) -> Option<String> {
+    let prefix = format!("c{client}-");
+    let mut ledger = town.ledger.lock().unwrap();
+    let own = ledger.runs.iter_mut().filter(|(name, entry)| {
+        name.starts_with(&prefix) && entry.made == Word::Yes && entry.deleted == Word::No && fits(entry)
+    });
+    let mut own: Vec<(&String, &mut Entry)> = own.collect();
+    if own.is_empty() {
+        return None;
+    }
+    let at = dice.below(own.len());
+    note(own[at].1);
+    Some(own[at].0.clone())
+}
+
+fn delete(dice: &mut Dice, client: u64, town: &Town<'_>) {
+    let Some(name) = pick(dice, client, town, |_| true, |entry| entry.deleted = Word::Maybe) else { return };
     if let Some((status, said)) = ask(town, "DELETE", &format!("{RUNS}/{name}"), None) {
         assert_eq!(status, 200, "deleting {name} is answered: {said}");
         town.ledger.lock().unwrap().runs.get_mut(&name).expect("it was written down").deleted = Word::Yes;

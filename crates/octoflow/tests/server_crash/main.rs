@@ -50,7 +50,7 @@ fn a_server_killed_twenty_times_keeps_every_promise() {
     let address = Mutex::new(server.address);
     let (over, unwatched) = (AtomicBool::new(false), AtomicBool::new(false));
     let (ledger, seen) = (Mutex::new(Ledger::default()), Mutex::new(Seen::default()));
-    let town = Town { address: &address, over: &over, host: &host, ledger: &ledger, deletes: false };
+    let town = Town { address: &address, over: &over, host: &host, ledger: &ledger };
     let (server, runs) = thread::scope(|scope| {
         let _end = OnDrop(&[&over, &unwatched]);
         let clients: Vec<_> = (0..CLIENTS)
@@ -71,7 +71,9 @@ fn a_server_killed_twenty_times_keeps_every_promise() {
         over.store(true, Ordering::Relaxed);
         clients.into_iter().for_each(|client| client.join().unwrap());
         let runs = until_all_are_over(&server);
-        until("whoever watches has heard of every end", || check::watched(&seen.lock().unwrap(), &runs).is_empty());
+        until("whoever watches has heard of every end", || {
+            check::watched(&seen.lock().unwrap(), &runs, &ledger.lock().unwrap()).is_empty()
+        });
         unwatched.store(true, Ordering::Relaxed);
         (server, runs)
     });
@@ -85,7 +87,7 @@ fn a_server_killed_twenty_times_keeps_every_promise() {
     );
     let mut broken = check::promises(&ledger, &runs);
     broken.extend(check::objects(&ledger, server.address));
-    broken.extend(check::watched(&seen, &runs));
+    broken.extend(check::watched(&seen, &runs, &ledger));
     server.stop();
     broken.extend(check::marks(&ledger, &runs, &host));
     broken.extend(check::stored(&data_dir, &runs));

@@ -26,7 +26,10 @@ pub(crate) struct Seen {
     pub(crate) revision: u64,
     pub(crate) events: u64,
     pub(crate) lists: u64,
-    pub(crate) violations: Vec<String>,
+    /// What must not be, and the workflow it is about.
+    pub(crate) violations: Vec<(String, String)>,
+    /// Ends that were taken back, with the workflow; only who asked for another try may see this.
+    pub(crate) reopened: Vec<(String, String)>,
 }
 
 pub(crate) fn terminal(phase: &str) -> bool {
@@ -67,7 +70,7 @@ fn list(to: SocketAddr, seen: &Mutex<Seen>) -> bool {
     let mut seen = seen.lock().unwrap();
     if revision < seen.revision {
         let text = format!("a list of revision {revision} came after revision {} was seen", seen.revision);
-        seen.violations.push(text);
+        seen.violations.push((String::new(), text));
     }
     seen.lists += 1;
     seen.revision = revision;
@@ -89,7 +92,7 @@ impl Seen {
         let revision = event["object"]["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok());
         let revision: u64 = revision.unwrap_or_else(|| panic!("an event has a revision: {event}"));
         if revision < self.revision {
-            self.violations.push(format!("revision {revision} came after {}", self.revision));
+            self.violations.push((String::new(), format!("revision {revision} came after {}", self.revision)));
         }
         self.revision = self.revision.max(revision);
     }
@@ -100,10 +103,10 @@ impl Seen {
         let phase = text(&object["status"]["phase"]);
         if let Some((_, before, was_deleted)) = self.runs.get(&uid) {
             if terminal(before) && *before != phase && !deleted {
-                self.violations.push(format!("{name} was {before} and became {phase}"));
+                self.reopened.push((name.clone(), format!("{name} was {before} and became {phase}")));
             }
             if *was_deleted && !deleted {
-                self.violations.push(format!("{name} was deleted and came back {phase}"));
+                self.violations.push((name.clone(), format!("{name} was deleted and came back {phase}")));
             }
         }
         self.runs.insert(uid, (name, phase, deleted));

@@ -102,11 +102,7 @@ fn pick(store: &Store, file: &mut File, packed: Packed, budget: Budget, wanted: 
 }
 
 /// Writes to a file without a name, which is gone once nobody reads it.
-fn hold(
-    store: &Store,
-    tarball: bool,
-    write: impl FnOnce(&mut dyn Write) -> Result<(), String>,
-) -> Result<Loan, Error> {
+fn hold(store: &Store, tarball: bool, write: impl FnOnce(&mut dyn Write) -> Result<(), String>) -> Result<Loan, Error> {
     let mut entry = store.begin().map_err(|error| Error::Failed(describe(error)))?;
     write(&mut entry).map_err(Error::Failed)?;
     let mut held = entry.hold().map_err(|error| Error::Failed(describe(error)))?;
@@ -189,7 +185,8 @@ mod tests {
     fn one_file_of_an_archive_is_found_with_and_without_the_name_of_its_top() {
         let dir = tempfile::tempdir().unwrap();
         let carrier = Carrier::new(dir.path(), Policy::strict());
-        let tree = kept(&carrier, &tarball(&[("./out/a.txt", "one"), ("./b.txt", "two")]), Archive::Tar { level: Some(0) });
+        let tree =
+            kept(&carrier, &tarball(&[("./out/a.txt", "one"), ("./b.txt", "two")]), Archive::Tar { level: Some(0) });
         let inside = |path: &str| carrier.lend(&tree, Some(path));
         assert_eq!(text(inside("out/a.txt").unwrap()), "one");
         assert_eq!(text(inside("a.txt").unwrap()), "one");

@@ -66,7 +66,8 @@ impl Limit {
             None => message.number("sizeLimit")?,
             size => size,
         };
-        let size = size.filter(|size| *size > 0).ok_or_else(|| Fault::bad_request("limit must be greater than zero"))?;
+        let size =
+            size.filter(|size| *size > 0).ok_or_else(|| Fault::bad_request("limit must be greater than zero"))?;
         Ok((Self::new(call, kept.as_deref(), message.text("cmName")?, key)?, size))
     }
 
