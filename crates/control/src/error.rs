@@ -37,6 +37,9 @@ pub enum Error {
     #[error("what the run wanted deleted could not be struck out")]
     Garbage(#[source] std::io::Error),
 
+    #[error(transparent)]
+    Log(#[from] octoflow_runtime::logs::Error),
+
     #[error("a thread could not be started")]
     Thread(#[source] std::io::Error),
 

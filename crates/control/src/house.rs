@@ -11,7 +11,7 @@ use std::{
 };
 
 use octoflow_engine::{Command, Engine, engine::World};
-use octoflow_model::{Fact, RunId, fact::Stored};
+use octoflow_model::{Fact, RunId, Time, fact::Stored};
 use octoflow_runtime::{
     artifacts::Carrier,
     calls::Calls,
@@ -25,7 +25,7 @@ use octoflow_store::{Batch, Reader, Store};
 use serde_json::Value;
 
 use crate::{
-    Capacity, Error, Explanation, Pump, cache,
+    Capacity, Error, Explanation, Pump, cache, clock,
     keyed::{self, KeyedObject},
     meters, new_uid,
     objects::Objects,
@@ -73,6 +73,8 @@ pub struct House {
     worker: Mutex<Option<JoinHandle<Result<(), Error>>>>,
     runtime: SharedRuntime,
     sweeper: Arc<Mutex<Sweeper>>,
+    capacity: Capacity,
+    opened: Time,
     data_dir: PathBuf,
 }
 
@@ -85,7 +87,8 @@ impl House {
     pub fn open(config: Config) -> Result<(Self, Vec<String>), Error> {
         let store = Store::open(&config.data_dir)?;
         let reader = store.reader()?;
-        let mut engine = Engine::new(config.capacity);
+        let capacity = config.capacity;
+        let mut engine = Engine::new(capacity);
         each_keyed(&reader, |parsed| engine.put_keyed(parsed.kind, &parsed.namespace, &parsed.name, parsed.data))?;
         let (meters, mut unread) = meters::load(&reader)?;
         *engine.meters_mut() = meters;
@@ -133,7 +136,8 @@ impl House {
         let worker = Worker::new(Pump::new(engine), store, runtime.clone(), inbox, messages, keeper);
         let handle =
             std::thread::Builder::new().name("pump".to_owned()).spawn(move || worker.work()).map_err(Error::Thread)?;
-        let house = Self { desk, worker: Mutex::new(Some(handle)), runtime, sweeper, data_dir };
+        let opened = clock::now();
+        let house = Self { desk, worker: Mutex::new(Some(handle)), runtime, sweeper, data_dir, capacity, opened };
         notices.extend(unread);
         Ok((house, notices))
     }
@@ -213,6 +217,16 @@ impl House {
 
     pub(crate) fn desk(&self) -> &Desk {
         &self.desk
+    }
+
+    /// What runs may use of this machine.
+    pub fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    /// Since when it is open.
+    pub fn opened(&self) -> Time {
+        self.opened
     }
 
     pub(crate) fn data_dir(&self) -> &Path {

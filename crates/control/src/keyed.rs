@@ -85,6 +85,20 @@ fn decode(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// Base64 in its standard alphabet, padded.
+pub fn encode(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let bits = group.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
+        for place in 0..4 {
+            let letter = LETTERS[(bits >> (18 - 6 * place) & 63) as usize];
+            text.push(if place <= group.len() { char::from(letter) } else { '=' });
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -98,6 +112,14 @@ mod tests {
         assert_eq!(parsed.data.entries["a"], b"plain");
         assert_eq!(parsed.data.entries["b"], b"hello");
         assert_eq!(parsed.namespace, "default");
+    }
+
+    #[test]
+    fn what_is_encoded_is_decoded_again() {
+        for text in ["", "a", "ab", "abc", "abcd", "\u{0}\u{7f}ü"] {
+            assert_eq!(decode(&encode(text.as_bytes())).unwrap(), text.as_bytes());
+        }
+        assert_eq!((encode(b"hi"), encode(b"hello!")), ("aGk=".to_owned(), "aGVsbG8h".to_owned()));
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod expire;
 mod house;
 pub mod keyed;
 mod known;
+pub mod lines;
 mod meters;
 mod objects;
 mod pump;

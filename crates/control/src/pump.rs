@@ -26,6 +26,8 @@ pub struct Cut {
     pub submitted: BTreeSet<RunId>,
     /// Runs whose phase changes with this cut.
     pub changed: BTreeSet<RunId>,
+    /// Runs on which something else is written with this cut.
+    pub marked: BTreeSet<RunId>,
     /// Runs whose last fact is in this cut.
     pub ended: BTreeSet<RunId>,
     /// Caches that were filled, by namespace and name. The engine has what is in them.
@@ -86,6 +88,10 @@ impl Pump {
                     }
                     Fact::Began { .. } => {
                         self.held.changed.insert(run);
+                    }
+                    Fact::Marked { .. } => {
+                        self.held.changed.insert(run);
+                        self.held.marked.insert(run);
                     }
                     Fact::Ended { .. } => {
                         self.held.ended.insert(run);

@@ -63,8 +63,13 @@ pub fn attempts(reader: &Reader, run: RunId) -> Result<Vec<(String, AttemptId)>,
         Err(Error::UnknownRun(run)) if reader.archive(run)?.is_some() => return attempts(reader, run),
         found => found?,
     };
+    Ok(tasks(&run))
+}
+
+/// The same of a run in memory.
+pub(crate) fn tasks(run: &Run) -> Vec<(String, AttemptId)> {
     let nodes = (0..run.state.nodes.len() as u32).map(NodeIx);
-    Ok(nodes.filter_map(|at| Some((run.state.id_of(at), run.attempt_of(at)?))).collect())
+    nodes.filter_map(|at| Some((run.state.id_of(at), run.attempt_of(at)?))).collect()
 }
 
 /// All numbers a run has had, its own last: each retry gives it a new one. Its logs are under all of them.

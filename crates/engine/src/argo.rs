@@ -11,6 +11,7 @@ pub mod fields;
 pub mod garbage;
 pub mod ident;
 pub mod lifetime;
+pub mod mark;
 pub mod merge;
 pub mod node;
 pub mod outlook;

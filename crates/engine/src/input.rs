@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use octoflow_model::{Fact, Order, Report, RunId, Time, argo::Phase, fact::Submission};
+use octoflow_model::{Fact, Marks, Order, Report, RunId, Time, argo::Phase, fact::Submission};
 use thiserror::Error;
 
 /// Something happened.
@@ -32,6 +32,8 @@ pub enum Command {
     Resume { selector: Option<String>, supplied: BTreeMap<String, String> },
     /// Give the suspended nodes a selector chooses values for their outputs, a message, or an end.
     Set { selector: String, phase: Option<Phase>, message: String, outputs: BTreeMap<String, String> },
+    /// Write this on the run, if what stands there is still what was read.
+    Mark { read: Box<Marks>, write: Box<Marks> },
 }
 
 impl Command {
@@ -41,6 +43,7 @@ impl Command {
             Self::Suspend => "suspend",
             Self::Resume { .. } => "resume",
             Self::Set { .. } => "set",
+            Self::Mark { .. } => "change",
         }
     }
 }
@@ -56,6 +59,8 @@ pub enum Refusal {
     Selector { text: String },
     #[error("currently, set only targets suspend nodes: no suspend nodes matching nodeFieldSelector: {selector}")]
     NoSuchNode { selector: String },
+    #[error("somebody else changed what is written on the workflow; look again")]
+    Stale,
     #[error("{0}")]
     Invalid(String),
 }

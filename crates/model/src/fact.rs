@@ -12,6 +12,7 @@ use crate::{
     before::Before,
     ids::{NodeIx, RunId},
     lock::Claim,
+    mark::Marks,
     meter::Metered,
     order::Fetched,
     task::{Labels, StoredArtifact},
@@ -172,6 +173,11 @@ pub enum Fact {
     /// The run's deadline passed.
     DeadlinePassed {
         at: Time,
+    },
+    /// Somebody wrote on the run: this is all that stands there now.
+    Marked {
+        at: Time,
+        marks: Box<Marks>,
     },
     /// The run reached its final state. Nothing follows.
     Ended {

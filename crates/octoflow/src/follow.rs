@@ -172,6 +172,7 @@ impl Followed {
             | Fact::Settled { .. }
             | Fact::Metered(_)
             | Fact::Unmetered { .. }
+            | Fact::Marked { .. }
             | Fact::Due { .. }
             | Fact::Expired { .. }
             | Fact::Daemoned { .. }

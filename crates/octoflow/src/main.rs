@@ -8,7 +8,6 @@ mod config;
 mod exit;
 mod follow;
 mod judge;
-mod lines;
 mod load;
 mod local;
 mod logic;

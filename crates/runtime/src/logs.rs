@@ -100,7 +100,7 @@ impl Logs {
     /// The frames written so far; after the end of the iterator, calling `next` again sees what came meanwhile.
     /// An attempt that wrote nothing has no file and gives no frames.
     pub fn read(&self, attempt: AttemptId) -> Reader {
-        Reader { path: self.path(attempt), file: None, at: 0, behind: Vec::new() }
+        Reader { path: self.path(attempt), file: None, at: 0, behind: Vec::new(), begin: 0 }
     }
 
     /// Deletes the logs of a whole run; a run without logs is fine.
@@ -152,8 +152,9 @@ pub struct Reader {
     file: Option<File>,
     /// Where the next frame begins.
     at: u64,
-    /// Bytes read ahead, from `at` on.
+    /// Bytes read ahead; those from `begin` on stand in the file from `at` on.
     behind: Vec<u8>,
+    begin: usize,
 }
 
 /// Small frames are read many at a time.
@@ -196,15 +197,41 @@ impl Reader {
         Ok(Some(Frame { stream, at, container, bytes }))
     }
 
+    /// Adds the bytes of the next frame, if they are wanted; `false` when there is no frame yet. For whoever wants bytes
+    /// and nothing about them.
+    pub fn pour(
+        &mut self,
+        to: &mut Vec<u8>,
+        mut wanted: impl FnMut(Stream, Option<&str>, Time) -> bool,
+    ) -> Result<bool, Error> {
+        let Some(Head { stream, marked, at, length }) = self.next_header()? else { return Ok(false) };
+        let body = &self.behind[self.begin + HEADER..self.begin + HEADER + length];
+        let (name, bytes) = match marked {
+            false => (None, body),
+            true => {
+                let damaged = || Error::Damaged { path: self.path.clone(), at: self.at };
+                let (length, rest) = body.split_first().ok_or_else(damaged)?;
+                let (name, bytes) = rest.split_at_checked(usize::from(*length)).ok_or_else(damaged)?;
+                (Some(std::str::from_utf8(name).map_err(|_| damaged())?), bytes)
+            }
+        };
+        if wanted(stream, name, at) {
+            to.extend_from_slice(bytes);
+        }
+        self.pass(length);
+        Ok(true)
+    }
+
     /// The next frame's header, once the whole frame is there.
     fn next_header(&mut self) -> Result<Option<Head>, Error> {
         if !self.have(HEADER)? {
             return Ok(None);
         }
-        let number = |range: std::ops::Range<usize>| &self.behind[range];
+        let ahead = &self.behind[self.begin..];
+        let number = |range: std::ops::Range<usize>| &ahead[range];
         let damaged = || Error::Damaged { path: self.path.clone(), at: self.at };
-        let stream = Stream::from_code(self.behind[0] & !OF_CONTAINER).ok_or_else(damaged)?;
-        let marked = self.behind[0] & OF_CONTAINER != 0;
+        let stream = Stream::from_code(ahead[0] & !OF_CONTAINER).ok_or_else(damaged)?;
+        let marked = ahead[0] & OF_CONTAINER != 0;
         let at = i64::from_le_bytes(number(1..9).try_into().expect("eight bytes"));
         let length = u32::from_le_bytes(number(9..13).try_into().expect("four bytes")) as usize;
         if length > LARGEST_FRAME {
@@ -214,22 +241,25 @@ impl Reader {
     }
 
     fn body(&mut self, length: usize) -> Result<Vec<u8>, Error> {
-        let bytes = self.behind[HEADER..HEADER + length].to_vec();
+        let bytes = self.behind[self.begin + HEADER..self.begin + HEADER + length].to_vec();
         self.pass(length);
         Ok(bytes)
     }
 
     fn pass(&mut self, length: usize) {
-        self.behind.drain(..HEADER + length);
+        self.begin += HEADER + length;
         self.at += (HEADER + length) as u64;
     }
 
     /// Whether `count` bytes are there from `at` on, reading more when needed.
     fn have(&mut self, count: usize) -> Result<bool, Error> {
         let failed = |source| Error::Read { path: self.path.clone(), source };
-        if self.behind.len() >= count {
+        if self.behind.len() - self.begin >= count {
             return Ok(true);
         }
+        // What was given away is dropped once for many frames, so that the cost stays linear.
+        self.behind.drain(..self.begin);
+        self.begin = 0;
         let file = match &mut self.file {
             Some(file) => file,
             None => match File::open(&self.path) {

@@ -11,9 +11,11 @@ use crate::{
 };
 
 mod about;
+mod again;
 mod archive;
 mod artifact;
 mod body;
+mod event;
 mod list;
 mod mask;
 mod refused;
@@ -34,6 +36,8 @@ pub(crate) fn routes() -> Table {
     about::routes(&mut table);
     workflows(&mut table);
     shelf::routes(&mut table);
+    again::routes(&mut table);
+    event::routes(&mut table);
     archive::routes(&mut table);
     sync::routes(&mut table);
     artifact::routes(&mut table);
@@ -62,6 +66,7 @@ fn workflows(table: &mut Table) {
     table.add(put.clone(), format!("{one}/suspend"), Need::WriteJob, steer::suspend);
     table.add(put.clone(), format!("{one}/resume"), Need::WriteJob, steer::resume);
     table.add(put.clone(), format!("{one}/stop"), Need::WriteJob, steer::stop);
+    table.add(put.clone(), format!("{one}/set"), Need::WriteJob, steer::set);
     table.add(put, format!("{one}/terminate"), Need::WriteJob, steer::terminate);
     for events in ["/api/v1/workflow-events/", "/api/v1/workflow-events/{namespace}"] {
         table.get(events, Need::ReadJob, watch::workflows);

@@ -93,6 +93,12 @@ impl From<registry::Fault> for Fault {
             From::Invalid { kind, name, causes } => {
                 Self { about: Some((kind.plural, name)), causes, ..of(StatusCode::UNPROCESSABLE_ENTITY, "Invalid") }
             }
+            From::Owned { kind, name, causes } => {
+                Self { about: Some((kind.plural, name)), causes, ..of(StatusCode::CONFLICT, "Conflict") }
+            }
+            From::Forbidden { kind, name, .. } => {
+                Self { about: Some((kind.plural, name)), ..of(StatusCode::FORBIDDEN, "Forbidden") }
+            }
             From::BadRequest(_) => of(StatusCode::BAD_REQUEST, "BadRequest"),
             From::ReadOnly { .. } => of(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
             From::Expired => of(StatusCode::GONE, "Expired"),

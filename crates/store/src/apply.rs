@@ -17,6 +17,7 @@ mod facts;
 mod objects;
 mod runs;
 mod ticks;
+mod ties;
 
 pub(crate) struct Journal {
     conn: Connection,
@@ -162,7 +163,14 @@ impl Journal {
             Change::PutObject { kind, namespace, name, uid, body } => {
                 objects::put(&self.conn, revision, (kind, namespace, name), uid, body)
             }
-            Change::DeleteObject { kind, namespace, name } => objects::delete(&self.conn, (kind, namespace, name)),
+            Change::DeleteObject { kind, namespace, name } => {
+                ties::cut(&self.conn, (kind, namespace, name))?;
+                objects::delete(&self.conn, (kind, namespace, name))
+            }
+            Change::ExpectRun { run, revision } => ties::expect_run(&self.conn, *run, *revision),
+            Change::Tie { kind, namespace, name, owners, leaving } => {
+                ties::put(&self.conn, (kind, namespace, name), owners, *leaving)
+            }
             Change::Expect { kind, namespace, name, revision } => {
                 objects::expect(&self.conn, (kind, namespace, name), *revision)
             }
@@ -208,6 +216,7 @@ impl Journal {
             Change::DropTicks { uid } => ticks::drop_all(&self.conn, uid),
             Change::Expire { run, due } => ticks::expire(&self.conn, *run, *due),
             Change::DeleteRun { run } => {
+                ties::cut_run(&self.conn, *run)?;
                 runs.delete(*run)?;
                 ticks::expire(&self.conn, *run, None)?;
                 self.tails.remove(run);

@@ -35,6 +35,20 @@ pub enum Change {
         name: String,
         revision: Option<Revision>,
     },
+    /// Refused unless the run's row is just as it was at this revision.
+    ExpectRun {
+        run: RunId,
+        revision: Revision,
+    },
+    /// The object or run of that name belongs to whoever has these uids, and is or is not on its way out. Replaces what
+    /// was said before; forgotten with the object or the run.
+    Tie {
+        kind: String,
+        namespace: String,
+        name: String,
+        owners: Vec<String>,
+        leaving: bool,
+    },
     /// Refused when the id is taken, or the name within namespace and kind.
     NewRun(Box<RunRow>),
     /// The same for a run that takes the place of another, which is forgotten as by `DeleteRun`. The runs the other one
@@ -100,6 +114,8 @@ impl Batch {
             Change::PutObject { .. }
             | Change::DeleteObject { .. }
             | Change::Expect { .. }
+            | Change::ExpectRun { .. }
+            | Change::Tie { .. }
             | Change::Tick(_)
             | Change::DropTicks { .. }
             | Change::Expire { .. }
@@ -145,9 +161,14 @@ impl Change {
             Self::AppendFacts { lines, .. } => lines.len(),
             Self::Finish { archive, .. } | Self::Rewrite { archive, .. } => archive.packed.len(),
             Self::NewRun(row) | Self::ReplaceRun { row, .. } => row.parameters.len() + row.message.len(),
+            Self::Tie { owners, .. } => owners.iter().map(String::len).sum(),
+            Self::DeleteObject { .. }
+            | Self::Expect { .. }
+            | Self::ExpectRun { .. }
+            | Self::UpdateRun { .. }
+            | Self::DeleteRun { .. } => 0,
             Self::Tick(tick) => tick.outcome.len(),
             Self::DropTicks { .. } | Self::Expire { .. } => 0,
-            Self::DeleteObject { .. } | Self::Expect { .. } | Self::UpdateRun { .. } | Self::DeleteRun { .. } => 0,
         };
         payload + 256
     }

@@ -17,6 +17,7 @@ mod row;
 mod schema;
 mod shelf;
 mod tick;
+mod ties;
 mod writer;
 
 pub use archive::Archive;
@@ -27,6 +28,7 @@ pub use note::{Note, Observer, What};
 pub use reader::{FactRows, Reader};
 pub use row::{Object, RunRow, RunUpdate};
 pub use tick::Tick;
+pub use ties::Name;
 pub use writer::Store;
 
 #[cfg(test)]

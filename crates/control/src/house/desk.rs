@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 use octoflow_engine::{Command, engine::Keyed};
-use octoflow_model::{Fact, RunId, fact::Submission, meta::DEFAULT_NAMESPACE};
+use octoflow_model::{AttemptId, Fact, RunId, fact::Submission, meta::DEFAULT_NAMESPACE};
 use octoflow_store::{Batch, Change, Filter, Page, RunRow, Store};
 use serde_json::Value;
 
@@ -235,6 +235,14 @@ impl Desk {
         match self.object_at_work(run)? {
             Some(object) => Ok(object),
             None => read::object(&self.store.reader()?, run),
+        }
+    }
+
+    /// Which attempt's log belongs to which node, by node id.
+    pub(crate) fn attempts(&self, run: RunId) -> Result<Vec<(String, AttemptId)>, Error> {
+        match self.ask(|reply| Message::Tasks { run, reply })? {
+            Some(attempts) => Ok(attempts),
+            None => read::attempts(&self.store.reader()?, run),
         }
     }
 

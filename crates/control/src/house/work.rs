@@ -13,7 +13,7 @@ use std::{
 
 use octoflow_engine::{
     Command, Input, Refusal,
-    argo::{Run, again, garbage, lifetime, status},
+    argo::{Run, again, garbage, lifetime, mark, status},
     engine::Keyed,
 };
 use octoflow_model::{AttemptId, Fact, Report, Revision, RunId, Task, Time, argo::GcStrategy, fact::Submission};
@@ -91,6 +91,11 @@ pub(crate) enum Message {
     Object {
         run: RunId,
         reply: Sender<Result<Option<Value>, Error>>,
+    },
+    /// Which task each node of an open run that has one is.
+    Tasks {
+        run: RunId,
+        reply: Sender<Result<Option<Vec<(String, AttemptId)>>, Error>>,
     },
     Explain {
         run: RunId,
@@ -311,6 +316,9 @@ impl Worker {
                 // Told once it is on disk: what is shown must not be taken back by a crash.
                 let object = self.pump.engine.run(run).map(status::object);
                 self.answer(reply, Ok(|_| object));
+            }
+            Message::Tasks { run, reply } => {
+                let _ = reply.send(Ok(self.pump.engine.run(run).map(read::tasks)));
             }
             Message::Explain { run, reply } => {
                 let engine = &self.pump.engine;
@@ -533,9 +541,15 @@ impl Worker {
                     Some(old) => Change::ReplaceRun { old: *old, row },
                     None => Change::NewRun(row),
                 });
+                if run.program.workflow.metadata.rest.contains_key("ownerReferences") {
+                    batch.push(tie(run));
+                }
                 batch.extend(self.beside.remove(id).into_iter().flatten());
             }
             if cut.ended.contains(id) {
+                if cut.marked.contains(id) {
+                    batch.push(tie(run));
+                }
                 batch.push(Change::Finish { run: *id, archive: packed(run), row: update(run) });
                 if let due @ Some(_) = lifetime::expires(run) {
                     batch.push(Change::Expire { run: *id, due });
@@ -548,6 +562,9 @@ impl Worker {
                 count: record.count,
                 lines: record.lines.clone(),
             });
+            if cut.marked.contains(id) {
+                batch.push(tie(run));
+            }
             if cut.changed.contains(id) {
                 batch.push(Change::UpdateRun { run: *id, row: update(run) });
             }
@@ -558,6 +575,18 @@ impl Worker {
 
 /// The kind of the runs this house has.
 const KIND: &str = "Workflow";
+
+/// Who the run belongs to, and whether it is on its way out.
+fn tie(run: &Run) -> Change {
+    let ties = mark::marks(run).ties;
+    Change::Tie {
+        kind: KIND.to_owned(),
+        namespace: run.state.namespace.to_string(),
+        name: run.state.name.to_string(),
+        owners: ties.owner_uids(),
+        leaving: ties.deleted.is_some(),
+    }
+}
 
 fn new_row(run: &Run) -> RunRow {
     let state = &run.state;

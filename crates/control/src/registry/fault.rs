@@ -20,6 +20,13 @@ pub enum Fault {
     #[error("{} \"{name}\" is invalid: {}", kind.name, told(causes))]
     Invalid { kind: &'static Kind, name: String, causes: Vec<Cause> },
 
+    /// Others wrote some of the fields that somebody applies.
+    #[error("Apply failed with {} conflict{}: {}", causes.len(), if causes.len() == 1 { "" } else { "s" }, told(causes))]
+    Owned { kind: &'static Kind, name: String, causes: Vec<Cause> },
+
+    #[error("{} \"{name}\" is forbidden: {why}", kind.resource())]
+    Forbidden { kind: &'static Kind, name: String, why: String },
+
     #[error("{0}")]
     BadRequest(String),
 
@@ -61,6 +68,12 @@ impl Cause {
 }
 
 impl Fault {
+    /// Somebody else was faster.
+    pub(super) fn stale(kind: &'static Kind, name: &str) -> Self {
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        Self::Conflict { kind, name: name.to_owned(), why: why.to_owned() }
+    }
+
     pub(super) fn problems(kind: &'static Kind, name: &str, problems: &Problems) -> Self {
         let causes = problems.iter().filter(|problem| problem.severity == Severity::Error).map(Cause::of).collect();
         Self::Invalid { kind, name: name.to_owned(), causes }

@@ -5,7 +5,7 @@ use octoflow_model::{Revision, RunId};
 use octoflow_store::RunRow;
 use serde_json::{Value, json};
 
-use super::{Cause, Fault, Kind, Registry, WriteOptions, find};
+use super::{Cause, Fault, Kind, Registry, WriteOptions, find, meta};
 use crate::{Error, house::Submit, name_suffix, new_uid, objects::Around};
 
 /// How often a drawn name that is taken is drawn again.
@@ -38,6 +38,13 @@ impl Registry {
         let row = self.read(|reader| Ok(reader.run_by_uid(uid)?))?;
         let row = row.ok_or_else(|| Fault::NotFound { kind: workflow(), name: uid.to_owned() })?;
         Ok(Named { run: row.run, row })
+    }
+
+    /// A workflow by the number it was given here.
+    pub fn run_by_number(&self, run: RunId) -> Result<Value, Fault> {
+        let row = self.read(|reader| Ok(reader.run(run)?))?;
+        let row = row.ok_or_else(|| Fault::NotFound { kind: workflow(), name: run.to_string() })?;
+        self.run_object(&row)
     }
 
     pub(super) fn row(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<RunRow>, Fault> {
@@ -80,6 +87,10 @@ impl Registry {
                 // What became of some other run is nothing this one begins with.
                 fields.remove("status");
             }
+            let wrong = meta::wrong(kind, &manifest);
+            if !wrong.is_empty() {
+                return Err(Fault::Invalid { kind, name, causes: wrong });
+            }
             let around = Around(self.desk().store.reader()?);
             let admitted = admit(&manifest, &around).map_err(|problems| Fault::problems(kind, &name, &problems))?;
             if options.dry_run {
@@ -107,46 +118,12 @@ impl Registry {
         Err(Fault::Conflict { kind, name: prefix.to_owned(), why: "every name that was drawn is taken".to_owned() })
     }
 
-    /// Brings about the difference between two versions of a run's object.
-    pub(super) fn steer(&self, row: &RunRow, mut before: Value, mut after: Value) -> Result<(), Fault> {
-        let kind = workflow();
-        let mut wish = |field: &str| {
-            let take = |object: &mut Value| object["spec"].as_object_mut().and_then(|spec| spec.remove(field));
-            let (was, is) = (take(&mut before), take(&mut after));
-            (was != is).then_some(is.unwrap_or(Value::Null))
-        };
-        let (suspend, shutdown) = (wish("suspend"), wish("shutdown"));
-        let invalid = |field: &str, message: &str| Fault::Invalid {
-            kind,
-            name: row.name.clone(),
-            causes: vec![Cause::invalid(field, message)],
-        };
-        if before["spec"] != after["spec"] {
-            return Err(invalid(
-                "spec",
-                "of a workflow only spec.suspend and spec.shutdown can be changed; submit another one",
-            ));
-        }
-        if let Some(held) = suspend {
-            let resume = Command::Resume { selector: None, supplied: Default::default() };
-            let command = if held == Value::Bool(true) { Command::Suspend } else { resume };
-            self.desk().command(row.run, command)?;
-        }
-        match shutdown.as_ref().and_then(Value::as_str) {
-            Some("Stop") => self.desk().command(row.run, Command::Stop)?,
-            Some("Terminate") => self.desk().command(row.run, Command::Terminate)?,
-            Some(_) => return Err(invalid("spec.shutdown", "must be Stop or Terminate")),
-            None => {}
-        }
-        Ok(())
-    }
-
     /// Tells a run to do something.
     pub fn command(&self, run: RunId, command: Command) -> Result<(), Fault> {
         Ok(self.desk().command(run, command)?)
     }
 }
 
-fn workflow() -> &'static Kind {
+pub(crate) fn workflow() -> &'static Kind {
     find("Workflow").expect("the table has workflows")
 }

@@ -9,7 +9,7 @@ use octoflow_model::Revision;
 use octoflow_store::{Batch, Change, Object};
 use serde_json::{Value, json};
 
-use super::{Cause, Fault, Kind, Registry};
+use super::{Cause, Fault, Kind, Registry, meta};
 use crate::{Error, house::owned_namespace, keyed};
 
 /// An object of the shelf with what the store knows of it.
@@ -43,10 +43,7 @@ impl Registry {
             Err(Error::Store(octoflow_store::Error::Stale { .. })) if expected.is_none() => {
                 return Err(Fault::Exists { kind, name });
             }
-            Err(Error::Store(octoflow_store::Error::Stale { .. })) => {
-                let why = "the object has been modified; please apply your changes to the latest version and try again";
-                return Err(Fault::Conflict { kind, name, why: why.to_owned() });
-            }
+            Err(Error::Store(octoflow_store::Error::Stale { .. })) => return Err(Fault::stale(kind, &name)),
             Err(error) => return Err(error.into()),
         }
         let kept = self.shelved(kind, &namespace, &name)?;
@@ -69,6 +66,48 @@ pub(super) fn dress(kind: &Kind, kept: &Object) -> Result<Kept, Fault> {
     Ok(Kept { object, uid: kept.uid.clone(), revision: kept.revision })
 }
 
+/// What people may write in more than one way is kept in one: a secret's texts are its data.
+pub(super) fn prepare(kind: &Kind, object: &mut Value) {
+    if kind.name != "Secret" {
+        return;
+    }
+    if let Some(Value::Object(texts)) = object.as_object_mut().and_then(|fields| fields.remove("stringData")) {
+        if !object["data"].is_object() {
+            object["data"] = json!({});
+        }
+        for (key, text) in texts {
+            object["data"][key] = match text.as_str() {
+                Some(text) => json!(keyed::encode(text.as_bytes())),
+                None => text,
+            };
+        }
+    }
+    if object["type"].as_str().is_none_or(str::is_empty) {
+        object["type"] = json!("Opaque");
+    }
+}
+
+/// What may not become of what is there.
+pub(super) fn check_change(kind: &'static Kind, before: &Value, after: &Value) -> Result<(), Fault> {
+    let mut causes = Vec::new();
+    if matches!(kind.name, "ConfigMap" | "Secret") && before["immutable"] == true {
+        for field in ["data", "binaryData", "immutable"] {
+            let empty = |value: &Value| value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
+            if before[field] != after[field] && !(empty(&before[field]) && empty(&after[field])) {
+                causes.push(Cause::invalid(field, "field is immutable when `immutable` is set"));
+            }
+        }
+    }
+    if kind.name == "Secret" && before["type"] != after["type"] {
+        causes.push(Cause::invalid("type", "field is immutable"));
+    }
+    if causes.is_empty() {
+        return Ok(());
+    }
+    let name = before["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    Err(Fault::Invalid { kind, name, causes })
+}
+
 /// Everything that is wrong with an object of a kind that is kept.
 pub(super) fn check(kind: &'static Kind, object: &Value) -> Result<(), Fault> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -79,9 +118,7 @@ pub(super) fn check(kind: &'static Kind, object: &Value) -> Result<(), Fault> {
     if object["apiVersion"] != kind.api_version().as_str() {
         causes.push(Cause::invalid("apiVersion", format!("must be {}", kind.api_version())));
     }
-    if let Err(why) = dns_name(name) {
-        causes.push(Cause::invalid("metadata.name", why));
-    }
+    causes.extend(meta::wrong(kind, object));
     let problems = if Reach::of_kind(kind.name).is_some() {
         admit_template(object).0
     } else {
@@ -95,17 +132,4 @@ pub(super) fn check(kind: &'static Kind, object: &Value) -> Result<(), Fault> {
         causes.push(Cause::invalid("data", why));
     }
     if causes.is_empty() { Ok(()) } else { Err(Fault::Invalid { kind, name: name.to_owned(), causes }) }
-}
-
-/// Names that the Kubernetes API takes: they are part of paths and of file names.
-pub(super) fn dns_name(name: &str) -> Result<(), String> {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
-    let edge = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-    let bytes = name.as_bytes();
-    if bytes.len() <= 253 && edge(bytes.first()) && edge(bytes.last()) && bytes.iter().all(|byte| inner(*byte)) {
-        return Ok(());
-    }
-    Err(format!(
-        "`{name}` is no name: at most 253 lower case letters, digits, `-` and `.`, with a letter or digit at both ends"
-    ))
 }

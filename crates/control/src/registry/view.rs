@@ -1,15 +1,284 @@
-//! Kinds nobody keeps: pods, events and nodes are other ways to look at runs and at this machine.
+//! Kinds nobody keeps: pods and events are other ways to look at runs, nodes at this machine. Lists show the newest runs
+//! and every open one, so that the work of a list is bounded however many runs there were.
 
-use serde_json::Value;
+use octoflow_store::{Cursor, Filter, LabelTest, Page, RunRow};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
-use super::{Fault, Kind, ListOptions, Listing, Registry, list::page};
+use super::{Fault, Kind, ListOptions, Listing, Registry, Selection, list::page, podded};
+
+mod event;
+mod node;
+mod pod;
+mod told;
+
+pub(super) use pod::labelled;
+pub(super) use told::Told;
+
+/// So many runs are looked at, the newest first; beyond them only those that are open.
+const NEWEST: usize = 1000;
+
+/// Runs are taken from the index so many at a time.
+const STRIDE: usize = 100;
+
+/// The phases of a run that is open.
+const OPEN: [&str; 2] = ["Pending", "Running"];
+
+/// The label that says which run a pod belongs to.
+const OF_RUN: &str = "workflows.argoproj.io/workflow";
 
 impl Registry {
-    pub(super) fn view(&self, _kind: &'static Kind, _namespace: &str, _name: &str) -> Result<Option<Value>, Fault> {
+    pub(super) fn view(&self, kind: &'static Kind, namespace: &str, name: &str) -> Result<Option<Value>, Fault> {
+        if kind.name == "Node" {
+            return Ok(Some(self.node()).filter(|node| node["metadata"]["name"] == name));
+        }
+        for row in self.candidates(kind, namespace, name)? {
+            let found = self.views_of(kind, &row)?.into_iter().map(|(_, item)| item);
+            if let Some(item) = found.into_iter().find(|item| item["metadata"]["name"] == name) {
+                return Ok(Some(item));
+            }
+        }
         Ok(None)
     }
 
-    pub(super) fn list_view(&self, _kind: &'static Kind, options: &ListOptions) -> Result<Listing, Fault> {
-        Ok(page(Vec::new(), self.revision()?, options))
+    pub(super) fn list_view(&self, kind: &'static Kind, options: &ListOptions) -> Result<Listing, Fault> {
+        let revision = self.revision()?;
+        let selection = &options.selection;
+        if kind.name == "Node" {
+            let node = self.node();
+            let items = if selection.matches(&node) { vec![(String::new(), node)] } else { Vec::new() };
+            return Ok(page(items, revision, &ListOptions { after: None, ..options.clone() }));
+        }
+        let mut walk = Walk::begin(self, kind, options)?;
+        let limit = options.limit.unwrap_or(usize::MAX);
+        let mut items: Vec<Value> = Vec::new();
+        while let Some((row, from)) = walk.next(self)? {
+            for (key, item) in self.views_of(kind, &row)? {
+                if from.as_ref().is_some_and(|from| key <= *from) || !selection.matches(&item) {
+                    continue;
+                }
+                if items.len() == limit {
+                    return Ok(Listing { items, revision, next: Some(walk.place()) });
+                }
+                items.push(item);
+                walk.told(key);
+            }
+        }
+        Ok(Listing { items, revision, next: None })
     }
+
+    /// The runs a list of views looks at.
+    pub(super) fn runs_in_view(&self, kind: &'static Kind, options: &ListOptions) -> Result<Vec<RunRow>, Fault> {
+        let mut walk = Walk::begin(self, kind, options)?;
+        let mut rows = Vec::new();
+        while let Some((row, _)) = walk.next(self)? {
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
+    /// The machines there are.
+    pub(super) fn view_all(&self, kind: &'static Kind) -> Result<Vec<Value>, Fault> {
+        Ok(self.list_view(kind, &ListOptions::default())?.items)
+    }
+
+    /// How a run looks as objects of this kind, each with the key that gives their order.
+    pub(super) fn views_of(&self, kind: &Kind, row: &RunRow) -> Result<Vec<(String, Value)>, Fault> {
+        let object = match self.run_object(row) {
+            // It was deleted meanwhile.
+            Err(Fault::NotFound { .. }) => return Ok(Vec::new()),
+            object => object?,
+        };
+        let mut items = match kind.name {
+            "Pod" => pod::all(&object),
+            "Event" => event::all(&object),
+            other => unreachable!("{other} is no way to look at a run"),
+        };
+        items.sort_by(|one, other| one.0.cmp(&other.0));
+        Ok(items)
+    }
+
+    /// The run a pod belongs to.
+    pub(super) fn run_of_pod(&self, namespace: &str, pod: &str) -> Result<super::Named, Fault> {
+        let kind = super::find("Pod").expect("the table has pods");
+        for row in self.candidates(kind, namespace, pod)? {
+            let object = self.run_object(&row)?;
+            if podded::of(&object).any(|one| one.name() == pod) {
+                return Ok(super::Named { run: row.run, row });
+            }
+        }
+        Err(Fault::NotFound { kind, name: pod.to_owned() })
+    }
+
+    /// The runs that something of that name could belong to: its name begins with theirs.
+    fn candidates(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Vec<RunRow>, Fault> {
+        let mut rows = Vec::new();
+        let mark = if kind.name == "Event" { '.' } else { '-' };
+        let ends = name.match_indices(mark).map(|(end, _)| end).chain([name.len()]);
+        self.read(|reader| {
+            for end in ends {
+                rows.extend(reader.run_by_name(namespace, Some("Workflow"), &name[..end])?);
+            }
+            // The name of a pod was cut when its run's is very long.
+            if rows.is_empty() && kind.name == "Pod" && name.len() > LONG {
+                let prefix = name.get(..LONG).map(str::to_owned);
+                let filter = Filter { namespace: Some(namespace.to_owned()), name_prefix: prefix, ..Filter::default() };
+                rows.extend(reader.list(&filter, Page { limit: STRIDE, after: None })?.0);
+            }
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+}
+
+/// A pod's name of this length may have been cut.
+const LONG: usize = 230;
+
+/// Goes through the runs that a list of views looks at.
+struct Walk {
+    filter: Filter,
+    /// Taken from the index and not looked at yet; the next is last.
+    rows: Vec<RunRow>,
+    after: Option<Cursor>,
+    seen: usize,
+    more: bool,
+    /// Where in the first run to go on.
+    from: Option<String>,
+    place: String,
+}
+
+impl Walk {
+    fn begin(registry: &Registry, kind: &Kind, options: &ListOptions) -> Result<Self, Fault> {
+        let filter = Filter {
+            kind: Some("Workflow".to_owned()),
+            namespace: options.namespace.clone(),
+            ..Filter::default()
+        };
+        let mut walk =
+            Self { filter, rows: Vec::new(), after: None, seen: 0, more: true, from: None, place: String::new() };
+        if let Some(name) = run_named(kind, &options.selection) {
+            walk.more = false;
+            walk.rows = match (&options.namespace, name) {
+                (Some(namespace), Only::Run(name)) => registry
+                    .read(|reader| Ok(reader.run_by_name(namespace, Some("Workflow"), &name)?))?
+                    .into_iter()
+                    .collect(),
+                (Some(namespace), Only::Item(name)) => registry.candidates(kind, namespace, &name)?,
+                (None, Only::Run(name) | Only::Item(name)) => {
+                    let name_prefix = Some(name.get(..name.len().min(LONG)).unwrap_or(&name).to_owned());
+                    let filter = Filter { name_prefix: name_prefix.clone(), ..walk.filter.clone() };
+                    let rows = registry.read(|reader| Ok(reader.list(&filter, Page { limit: NEWEST, after: None })?.0))?;
+                    if rows.is_empty() {
+                        // An item's name is longer than its run's, so every run is looked at.
+                        walk.more = true;
+                    }
+                    rows
+                }
+            };
+            walk.rows.reverse();
+        }
+        if let Some(token) = &options.after {
+            walk.go_on(registry, token)?;
+        }
+        Ok(walk)
+    }
+
+    fn go_on(&mut self, registry: &Registry, token: &str) -> Result<(), Fault> {
+        let bad = || Fault::BadRequest("the continuation is none that an earlier answer gave".to_owned());
+        let mut parts = token.splitn(3, '/');
+        let cursor: Cursor = parts.next().and_then(|text| text.parse().ok()).ok_or_else(bad)?;
+        self.seen = parts.next().and_then(|text| text.parse().ok()).ok_or_else(bad)?;
+        self.from = Some(parts.next().ok_or_else(bad)?.to_owned());
+        if self.more {
+            self.after = Some(cursor);
+            self.rows.extend(registry.read(|reader| Ok(reader.run(cursor.run)?))?);
+        } else {
+            while self.rows.last().is_some_and(|row| row.run != cursor.run) {
+                self.rows.pop();
+            }
+        }
+        Ok(())
+    }
+
+    /// The next run, and after which key to go on in it.
+    fn next(&mut self, registry: &Registry) -> Result<Option<(RunRow, Option<String>)>, Fault> {
+        while self.rows.is_empty() && self.more {
+            if self.seen >= NEWEST {
+                self.filter.phases = OPEN.map(str::to_owned).to_vec();
+            }
+            let limit = if self.seen >= NEWEST { STRIDE } else { STRIDE.min(NEWEST - self.seen) };
+            let page = Page { limit, after: self.after };
+            let (rows, next) = registry.read(|reader| Ok(reader.list(&self.filter, page)?))?;
+            self.seen += rows.len();
+            self.more = next.is_some();
+            self.after = rows.last().map(|row| Cursor { created: row.created, run: row.run }).or(self.after);
+            self.rows = rows;
+            self.rows.reverse();
+        }
+        let Some(row) = self.rows.pop() else { return Ok(None) };
+        let seen = self.seen.saturating_sub(self.rows.len());
+        self.place = format!("{}/{seen}/", Cursor { created: row.created, run: row.run });
+        Ok(Some((row, self.from.take())))
+    }
+
+    /// Up to here everything of the run under way was told.
+    fn told(&mut self, key: String) {
+        let end = self.place.match_indices('/').nth(1).map_or(self.place.len(), |(at, _)| at + 1);
+        self.place.truncate(end);
+        self.place.push_str(&key);
+    }
+
+    fn place(&self) -> String {
+        self.place.clone()
+    }
+}
+
+/// Whether a list or a watch with this selection can want anything of the run.
+pub(super) fn may_want(kind: &Kind, selection: &Selection, row: &RunRow) -> bool {
+    match run_named(kind, selection) {
+        Some(Only::Run(name)) => row.name == name,
+        Some(Only::Item(name)) => name.len() > LONG || name.starts_with(&row.name),
+        None => true,
+    }
+}
+
+/// What alone can match.
+enum Only {
+    Run(String),
+    Item(String),
+}
+
+fn run_named(kind: &Kind, selection: &Selection) -> Option<Only> {
+    let labels = selection.labels.0.iter().find_map(|test| match test {
+        LabelTest::Equals { key, value } if key == OF_RUN => Some(value.clone()),
+        _ => None,
+    });
+    let field = |name: &str| {
+        let test = selection.fields.0.iter().find(|test| test.equal && test.field == name);
+        test.map(|test| test.value.clone())
+    };
+    let run = if kind.name == "Event" { field("involvedObject.name") } else { labels };
+    run.map(Only::Run).or_else(|| field("metadata.name").map(Only::Item))
+}
+
+/// An id that belongs to something nobody keeps, always the same for the same thing.
+fn uid(parts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update(part.as_bytes());
+        hash.update([0]);
+    }
+    let mut bytes: [u8; 32] = hash.finalize().into();
+    bytes[6] = bytes[6] & 0x0f | 0x80;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let hex: String = bytes[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}
+
+/// Who a view of a run belongs to.
+fn owner(run: &Value) -> Value {
+    json!({
+        "apiVersion": run["apiVersion"], "kind": run["kind"], "name": run["metadata"]["name"],
+        "uid": run["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true,
+    })
 }

@@ -7,7 +7,14 @@ use octoflow_model::Revision;
 use octoflow_store::{RunRow, What};
 use serde_json::{Value, json};
 
-use super::{Fault, Keeping, Kind, ListOptions, Registry, Selection, shelf::dress};
+use super::{
+    Fault, Keeping, Kind, ListOptions, Registry, Selection,
+    shelf::dress,
+    view::{Told, may_want},
+};
+
+/// So many open runs are looked at when somebody watches views from a revision on; others are told when they change.
+const RECALLED: usize = 200;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -42,6 +49,8 @@ pub struct Watch {
     /// The uids that were told and match the selection, when there is one: leaving it is told as an end.
     seen: HashSet<String>,
     backlog: Vec<Event>,
+    /// What was told of kinds nobody keeps.
+    told: Told,
 }
 
 impl Registry {
@@ -54,12 +63,18 @@ impl Registry {
     pub fn watch(&self, kind: &'static Kind, options: ListOptions, since: Option<Revision>) -> Result<Watch, Fault> {
         let ListOptions { namespace, selection, .. } = options;
         let (cursor, seen, backlog) = (Revision(0), HashSet::new(), Vec::new());
-        let mut watch = Watch { registry: self.clone(), kind, namespace, selection, cursor, seen, backlog };
+        let told = Told::default();
+        let mut watch = Watch { registry: self.clone(), kind, namespace, selection, cursor, seen, backlog, told };
         match since {
             Some(since) => {
                 let since = since.min(self.0.feed.latest());
                 self.0.feed.since(since, |_| false).map_err(|_| Fault::Expired)?;
                 watch.cursor = since;
+                watch.recall(since)?;
+            }
+            None if kind.keeping == Keeping::View => {
+                watch.cursor = self.0.feed.latest();
+                watch.look_around()?;
             }
             None => {
                 // What happens between the two is told twice rather than not at all.
@@ -125,8 +140,13 @@ impl Watch {
                 last["metadata"]["resourceVersion"] = json!(revision.to_string());
                 self.tell(Change::Deleted, last);
             }
+            What::NewRun { run, .. } | What::Run(run) if self.kind.keeping == Keeping::View => self.look_at(run)?,
             What::NewRun { run, .. } => self.run(run, Change::Added)?,
             What::Run(run) => self.run(run, Change::Modified)?,
+            What::DeletedRun(row) if self.kind.keeping == Keeping::View => {
+                let gone = self.told.gone(row.run, self.kind.name, &row.namespace, &revision.to_string());
+                gone.into_iter().for_each(|event| self.tell(event.change, event.object));
+            }
             What::DeletedRun(row) if self.in_scope(&row.namespace) => {
                 let last = remains(self.kind, &row, revision);
                 self.tell(Change::Deleted, last);
@@ -146,6 +166,59 @@ impl Watch {
             Ok(object) => self.tell(change, object),
             Err(Fault::NotFound { .. }) => {}
             Err(fault) => return Err(fault),
+        }
+        Ok(())
+    }
+
+    /// Tells what changed in how a run looks.
+    fn look_at(&mut self, run: octoflow_model::RunId) -> Result<(), Fault> {
+        let Some(row) = self.registry.read(|reader| Ok(reader.run(run)?))? else { return Ok(()) };
+        if self.in_scope(&row.namespace) && may_want(self.kind, &self.selection, &row) {
+            let items = self.registry.views_of(self.kind, &row)?;
+            let events = self.told.changes(run, items);
+            events.into_iter().for_each(|event| self.tell(event.change, event.object));
+        }
+        Ok(())
+    }
+
+    /// Tells everything there is, run by run, so that later only changes are told.
+    fn look_around(&mut self) -> Result<(), Fault> {
+        if self.kind.name == "Node" {
+            let node = self.registry.view_all(self.kind)?;
+            node.into_iter().for_each(|node| self.tell(Change::Added, node));
+            return Ok(());
+        }
+        let options = ListOptions {
+            namespace: self.namespace.clone(),
+            selection: self.selection.clone(),
+            ..ListOptions::default()
+        };
+        for row in self.registry.runs_in_view(self.kind, &options)? {
+            self.look_at(row.run)?;
+        }
+        Ok(())
+    }
+
+    /// Whoever has listed before knows how open runs look that were not touched since; they are not told again.
+    fn recall(&mut self, since: Revision) -> Result<(), Fault> {
+        if self.kind.keeping != Keeping::View || self.kind.name == "Node" {
+            return Ok(());
+        }
+        let open = self.registry.read(|reader| Ok(reader.unfinished()?))?;
+        let open = open.into_iter().rev().filter(|row| {
+            self.namespace.as_deref().is_none_or(|wanted| wanted == row.namespace)
+                && may_want(self.kind, &self.selection, row)
+        });
+        for row in open.take(RECALLED).collect::<Vec<_>>() {
+            if self.registry.run_revision(&row)? <= since {
+                let items = self.registry.views_of(self.kind, &row)?;
+                for (_, item) in &items {
+                    if self.selection.matches(item) {
+                        self.seen.insert(item["metadata"]["uid"].as_str().unwrap_or_default().to_owned());
+                    }
+                }
+                drop(self.told.changes(row.run, items));
+            }
         }
         Ok(())
     }
@@ -185,6 +258,9 @@ impl Watch {
 }
 
 fn concerns(kind: &Kind, what: &What) -> bool {
+    if kind.keeping == Keeping::View {
+        return kind.name != "Node" && matches!(what, What::NewRun { .. } | What::Run(_) | What::DeletedRun(_));
+    }
     match (what, kind.keeping) {
         (What::Put { kind: other, .. } | What::NewRun { kind: other, .. }, _) => other == kind.name,
         (What::Deleted(object), _) => object.kind == kind.name,

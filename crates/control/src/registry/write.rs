@@ -4,7 +4,7 @@
 use octoflow_model::{Revision, meta::DEFAULT_NAMESPACE};
 use serde_json::{Value, json};
 
-use super::{Cause, Fault, Keeping, Kind, Registry, shelf};
+use super::{Cause, Fault, Keeping, Kind, Registry, meta::{self, unmoved}, shelf, steer::Steering};
 use crate::{clock, name_suffix, new_uid};
 
 /// How often a change is tried again on what somebody else left.
@@ -57,6 +57,7 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Value, Fault> {
         self.settle(kind, namespace, None, &mut object)?;
+        meta::fresh(kind, &mut object)?;
         match kind.keeping {
             Keeping::View => Err(Fault::ReadOnly { kind }),
             Keeping::Run => self.submit(namespace, &object, options),
@@ -68,7 +69,10 @@ impl Registry {
                     metadata["name"] = json!(format!("{prefix}{}", name_suffix()?));
                 }
                 metadata["creationTimestamp"] = json!(clock::now().to_string());
-                metadata["generation"] = json!(1);
+                if !kind.group.is_empty() {
+                    metadata["generation"] = json!(1);
+                }
+                shelf::prepare(kind, &mut object);
                 shelf::check(kind, &object)?;
                 let uid = new_uid()?;
                 if options.dry_run {
@@ -99,8 +103,7 @@ impl Registry {
             if let Some(read) = &read
                 && before["metadata"]["resourceVersion"] != read.as_str()
             {
-                let why = "the object has been modified; please apply your changes to the latest version and try again";
-                return Err(Fault::Conflict { kind, name: name.to_owned(), why: why.to_owned() });
+                return Err(Fault::stale(kind, name));
             }
             Ok(object.clone())
         })
@@ -143,26 +146,39 @@ impl Registry {
             Keeping::Run => {
                 let row = self.row(kind, namespace, name)?.ok_or_else(not_found)?;
                 let before = self.run_object(&row)?;
-                let after = change(&before)?;
+                let mut after = change(&before)?;
+                self.settle(kind, namespace, Some(name), &mut after)?;
+                unmoved(kind, name, &before, &mut after)?;
+                let steering = Steering::between(kind, &before, &after)?;
+                if steering.is_nothing() {
+                    return Ok(Ok(before));
+                }
                 if options.dry_run {
+                    after["status"] = before["status"].clone();
                     return Ok(Ok(after));
                 }
-                self.steer(&row, before, after)?;
-                self.get(kind, namespace, name).map(Ok)
+                match steering.carry_out(self.desk(), kind, &row) {
+                    Ok(()) => self.get(kind, namespace, name).map(Ok),
+                    Err(conflict @ Fault::Conflict { .. }) => Ok(Err(conflict)),
+                    Err(fault) => Err(fault),
+                }
             }
             Keeping::Shelf => {
                 let kept = self.shelved(kind, namespace, name)?.ok_or_else(not_found)?;
-                let mut after = change(&kept.object)?;
+                let before = &kept.object;
+                let mut after = change(before)?;
                 self.settle(kind, namespace, Some(name), &mut after)?;
-                let metadata = &mut after["metadata"];
-                for field in ["creationTimestamp", "deletionTimestamp"] {
-                    metadata[field] = kept.object["metadata"][field].clone();
-                }
-                metadata.as_object_mut().map(|fields| fields.retain(|_, value| !value.is_null()));
-                let generation = kept.object["metadata"]["generation"].as_u64().unwrap_or(1);
-                let same = kept.object["spec"] == after["spec"];
-                after["metadata"]["generation"] = json!(if same { generation } else { generation + 1 });
+                unmoved(kind, name, before, &mut after)?;
+                shelf::prepare(kind, &mut after);
                 shelf::check(kind, &after)?;
+                shelf::check_change(kind, before, &after)?;
+                if let Some(generation) = before["metadata"]["generation"].as_u64() {
+                    let same = before["spec"] == after["spec"];
+                    after["metadata"]["generation"] = json!(if same { generation } else { generation + 1 });
+                }
+                if after == *before {
+                    return Ok(Ok(after));
+                }
                 if options.dry_run {
                     return Ok(Ok(after));
                 }
@@ -202,7 +218,16 @@ impl Registry {
                 self.desk().delete_object(&crate::objects::Key::new(kind.name, namespace, name))?;
                 Ok(Deleted::Gone(object))
             }
-            Keeping::Run | Keeping::View => Err(Fault::ReadOnly { kind }),
+            Keeping::Run => {
+                let row = self.row(kind, namespace, name)?;
+                let row = row.ok_or_else(|| Fault::NotFound { kind, name: name.to_owned() })?;
+                match self.house().delete_run(row.run) {
+                    // Somebody else was faster.
+                    Ok(_) | Err(crate::Error::UnknownRun(_)) => Ok(Deleted::Gone(object)),
+                    Err(error) => Err(error.into()),
+                }
+            }
+            Keeping::View => Err(Fault::ReadOnly { kind }),
         }
     }
 
@@ -257,9 +282,6 @@ impl Registry {
         }
         if let Some(name) = name {
             metadata.insert("name".to_owned(), json!(name));
-        }
-        for field in ["selfLink", "deletionTimestamp"].iter().filter(|_| name.is_none()) {
-            metadata.remove(*field);
         }
         Ok(())
     }

@@ -3,6 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod again;
+mod cron;
+mod events;
+mod expire;
 mod meters;
 
 use std::path::Path;

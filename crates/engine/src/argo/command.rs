@@ -47,6 +47,7 @@ impl Turn<'_> {
                     self.resume_node(at, supplied, String::new());
                 }
             }
+            Command::Mark { read, write } => self.mark(read, write)?,
         }
         Ok(())
     }

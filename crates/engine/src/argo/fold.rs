@@ -56,6 +56,7 @@ impl Run {
             progress: (0, 0),
             parent: submission.parent,
             following: Vec::new(),
+            ties: None,
             unmetered: None,
             weight: 0,
         };
@@ -131,6 +132,7 @@ impl Run {
             | Fact::Resumed { .. }
             | Fact::ShuttingDown { .. }
             | Fact::DeadlinePassed { .. }
+            | Fact::Marked { .. }
             | Fact::Ended { .. } => self.apply_to_whole(fact),
         }
     }

@@ -17,7 +17,7 @@ pub fn pod_name(run: &str, node: &str, template: &str) -> String {
     const PREFIX: usize = 242;
     // An inline template has no name of its own to show.
     let bare = super::refer::bare(template);
-    let mut prefix = if template.contains('#') { run.to_owned() } else { format!("{run}-{bare}") };
+    let mut prefix = if bare.is_empty() || template.contains('#') { run.to_owned() } else { format!("{run}-{bare}") };
     if prefix.len() > PREFIX {
         let cut = (0..=PREFIX).rev().find(|at| prefix.is_char_boundary(*at)).unwrap_or(0);
         prefix.truncate(cut);
@@ -105,6 +105,7 @@ mod tests {
     #[test]
     fn a_pod_of_an_inline_template_is_named_without_one() {
         assert_eq!(pod_name("w", "w.a", "main#0"), node_id("w", "w.a"));
+        assert_eq!(pod_name("w", "w.a", ""), node_id("w", "w.a"));
         assert_eq!(pod_name("w", "w", "main"), "w");
     }
 

@@ -11,6 +11,7 @@ use octoflow_model::{
     argo::{RunPhase, Shutdown, TemplateRef},
     before::Before,
     fact::{Known, OutputArtifactValue, Stored},
+    mark::Ties,
     meter::Metered,
     task::{Labels, Resources},
 };
@@ -67,6 +68,8 @@ pub struct State {
     pub following: Vec<Metered>,
     /// Why the last metric that could not be read could not.
     pub unmetered: Option<String>,
+    /// What ties the run to others, once that is not what the manifest says.
+    pub ties: Option<Box<Ties>>,
     /// Bytes of names, items, inputs and outputs.
     pub weight: u64,
     /// The run that made this one.

@@ -9,7 +9,7 @@ use octoflow_model::{
 use serde_json::{Map, Value, json};
 
 use super::{
-    garbage, ident,
+    garbage, ident, mark,
     node::{Lock, Node},
     refer,
     run::{Run, State},
@@ -19,9 +19,7 @@ use super::{
 /// The whole object: metadata completed, the spec as given, the status as it stands.
 pub fn object(run: &Run) -> Value {
     let mut object = run.manifest();
-    let state = &run.state;
-    let metadata = object["metadata"].as_object_mut().map(std::mem::take).unwrap_or_default();
-    object["metadata"] = completed(metadata, state);
+    mark::stand(run, &mut object);
     object["status"] = status(run);
     object
 }
@@ -30,8 +28,7 @@ pub fn object(run: &Run) -> Value {
 pub fn write_object(run: &Run, to: &mut dyn std::io::Write) -> std::io::Result<()> {
     const HOLE: &str = "\"nodes\":{}";
     let mut object = run.manifest();
-    let metadata = object["metadata"].as_object_mut().map(std::mem::take).unwrap_or_default();
-    object["metadata"] = completed(metadata, &run.state);
+    mark::stand(run, &mut object);
     let (usages, whole) = usage::of_all(run);
     object["status"] = Value::Object(head(run, &whole));
     object["status"]["nodes"] = json!({});
@@ -60,13 +57,17 @@ pub fn labels(run: &Run) -> octoflow_model::task::Labels {
     labels
 }
 
-fn completed(mut metadata: Map<String, Value>, state: &State) -> Value {
+pub(super) fn completed(mut metadata: Map<String, Value>, state: &State) -> Value {
     metadata.insert("name".to_owned(), json!(*state.name));
     metadata.insert("namespace".to_owned(), json!(*state.namespace));
     metadata.insert("uid".to_owned(), json!(*state.uid));
     metadata.insert("creationTimestamp".to_owned(), json!(state.created.to_string()));
+    metadata.remove("annotations");
     if !state.annotations.is_empty() {
         metadata.insert("annotations".to_owned(), json!(state.annotations));
+    }
+    if let Some(ties) = &state.ties {
+        ties.write(&mut metadata);
     }
     metadata.insert("labels".to_owned(), json!(state.labels));
     let labels = &mut metadata["labels"];

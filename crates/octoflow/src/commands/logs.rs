@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use octoflow_control::lines::{Line, Merged, Source};
 use octoflow_model::{AttemptId, Time};
 use octoflow_runtime::logs::{Frame, Logs as Files, Stream};
 use octoflow_store::RunRow;
@@ -17,7 +18,6 @@ use super::Context;
 use crate::{
     cli::Logs,
     exit::{Exit, Failure},
-    lines::{Line, Merged, Source},
     local::Local,
     names,
     output::{

@@ -85,6 +85,12 @@ impl Which {
         }
     }
 
+    /// Some requests say it in their body.
+    pub(super) fn or_named(mut self, namespace: Option<String>, name: Option<String>) -> Self {
+        self.named = self.named.or(namespace.zip(name));
+        self
+    }
+
     /// What is still going on is not in the archive.
     pub(super) fn find(&self, registry: &Registry) -> Result<Named, RegistryFault> {
         let missing = || RegistryFault::NotFound { kind: kind("Workflow"), name: self.uid.clone() };

@@ -11,7 +11,12 @@ pub(crate) const REFUSED: &str = "FailedPrecondition";
 /// For commands to runs.
 pub(crate) fn refused(fault: registry::Fault) -> Fault {
     match fault {
-        registry::Fault::House(Error::Refused(why)) => Fault::new(StatusCode::BAD_REQUEST, REFUSED, why.to_string()),
+        registry::Fault::House(Error::Refused(why)) => no(&why),
+        registry::Fault::House(Error::Again(why)) => no(&why),
         other => other.into(),
     }
+}
+
+fn no(why: &dyn std::fmt::Display) -> Fault {
+    Fault::new(StatusCode::BAD_REQUEST, REFUSED, why.to_string())
 }

@@ -73,7 +73,8 @@ pub(super) fn touched(conn: &Connection, change: &Change) -> Result<Option<What>
                 .doing("read a run")?;
             raw.map(RawRun::decode).transpose()?.map(|row| What::DeletedRun(Arc::new(row)))
         }
-        Change::Expect { .. } | Change::Tick(_) | Change::DropTicks { .. } | Change::Expire { .. } => None,
+        Change::Expect { .. } | Change::ExpectRun { .. } | Change::Tie { .. } => None,
+        Change::Tick(_) | Change::DropTicks { .. } | Change::Expire { .. } => None,
     })
 }
 

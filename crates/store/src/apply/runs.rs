@@ -100,6 +100,11 @@ impl Runs<'_> {
         self.conn
             .prepare_cached("UPDATE archive SET size = ?2, body = ?3 WHERE run = ?1")
             .and_then(|mut update| update.execute((signed(run.0), signed(archive.size as u64), &archive.packed)))
+            .doing("rewrite the record of a run")?;
+        // Whoever looks at the run sees another one now.
+        self.conn
+            .prepare_cached("UPDATE runs SET revision = ?2 WHERE run = ?1")
+            .and_then(|mut update| update.execute((signed(run.0), signed(self.revision.0))))
             .map(drop)
             .doing("rewrite the record of a run")
     }

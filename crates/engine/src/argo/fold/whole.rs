@@ -47,6 +47,11 @@ impl Run {
                 self.state.deadline_passed = true;
                 self.look_everywhere();
             }
+            Fact::Marked { marks, .. } => {
+                self.state.labels.clone_from(&marks.labels);
+                self.state.annotations.clone_from(&marks.annotations);
+                self.state.ties = Some(Box::new(marks.ties.clone()));
+            }
             Fact::Ended { phase, message, at } => {
                 self.state.phase = *phase;
                 self.state.message.clone_from(message);

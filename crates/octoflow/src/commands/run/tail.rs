@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::Result;
+use octoflow_control::lines::{Line, Source};
 use octoflow_model::{AttemptId, Fact, NodeIx, RunId};
 use octoflow_runtime::logs::Logs;
 
@@ -14,7 +15,6 @@ use crate::{
     cli::Run,
     commands::logs::rendered,
     follow::Followed,
-    lines::{Line, Source},
     output::Output,
 };
 

@@ -18,7 +18,7 @@ const SMALL: u64 = 64 * 1024;
 
 /// One line of one source, without its line break.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub struct Line {
     pub at: Time,
     /// Which of the sources.
     pub source: usize,
@@ -44,85 +44,101 @@ struct Begun {
 }
 
 impl Assembler {
-    fn take(&mut self, source: usize, frame: Frame, lines: &mut VecDeque<Line>) {
+    /// The next whole line of a frame from this byte on; what is left of the frame is begun.
+    fn cut(&mut self, source: usize, frame: &Frame, from: &mut usize) -> Option<Line> {
         let Frame { stream, at, container, bytes } = frame;
-        self.last = at;
-        if stream == Stream::Note {
-            let bytes = bytes.strip_suffix(b"\n").unwrap_or(&bytes).to_vec();
-            lines.push_back(Line { at, source, stream, container, bytes });
-            return;
+        self.last = *at;
+        let rest = &bytes[*from..];
+        let line = |bytes: Vec<u8>| Line { at: *at, source, stream: *stream, container: container.clone(), bytes };
+        if rest.is_empty() {
+            return None;
         }
-        let known = self.begun.iter().position(|begun| begun.stream == stream && begun.container == container);
+        if *stream == Stream::Note {
+            *from = bytes.len();
+            return Some(line(rest.strip_suffix(b"\n").unwrap_or(rest).to_vec()));
+        }
+        let known = self.begun.iter().position(|begun| begun.stream == *stream && begun.container == *container);
         let place = known.unwrap_or_else(|| {
-            self.begun.push(Begun { container: container.clone(), stream, bytes: Vec::new() });
+            self.begun.push(Begun { container: container.clone(), stream: *stream, bytes: Vec::new() });
             self.begun.len() - 1
         });
         let begun = &mut self.begun[place].bytes;
-        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            begun.extend_from_slice(piece);
-            let whole = begun.ends_with(b"\n");
-            if whole || begun.len() >= LONGEST_LINE {
-                let mut bytes = std::mem::take(begun);
-                if whole {
-                    bytes.pop();
-                    if bytes.ends_with(b"\r") {
-                        bytes.pop();
-                    }
-                }
-                lines.push_back(Line { at, source, stream, container: container.clone(), bytes });
+        let room = LONGEST_LINE - begun.len();
+        let end = rest.iter().take(room).position(|byte| *byte == b'\n');
+        let taken = end.map_or(rest.len().min(room), |end| end + 1);
+        *from += taken;
+        begun.extend_from_slice(&rest[..taken]);
+        if end.is_none() && begun.len() < LONGEST_LINE {
+            return None;
+        }
+        let mut bytes = std::mem::take(begun);
+        if end.is_some() {
+            bytes.pop();
+            if bytes.ends_with(b"\r") {
+                bytes.pop();
             }
         }
+        Some(line(bytes))
     }
 
     /// What was begun and never ended.
-    fn finish(&mut self, source: usize, lines: &mut VecDeque<Line>) {
-        for Begun { container, stream, bytes } in self.begun.drain(..).filter(|begun| !begun.bytes.is_empty()) {
-            lines.push_back(Line { at: self.last, source, stream, container, bytes });
+    fn finish(&mut self, source: usize) -> Option<Line> {
+        while let Some(Begun { container, stream, bytes }) = (!self.begun.is_empty()).then(|| self.begun.remove(0)) {
+            if !bytes.is_empty() {
+                return Some(Line { at: self.last, source, stream, container, bytes });
+            }
         }
+        None
     }
 }
 
 /// The lines of one attempt, also while it is being written.
-pub(crate) struct Source {
+pub struct Source {
     number: usize,
     reader: Reader,
     assembler: Assembler,
-    ready: VecDeque<Line>,
+    /// The frame that is being cut, and how far.
+    frame: Option<(Frame, usize)>,
 }
 
 impl Source {
-    pub(crate) fn open(number: usize, logs: &Logs, attempt: AttemptId) -> Self {
-        Self { number, reader: logs.read(attempt), assembler: Assembler::default(), ready: VecDeque::new() }
+    pub fn open(number: usize, logs: &Logs, attempt: AttemptId) -> Self {
+        Self { number, reader: logs.read(attempt), assembler: Assembler::default(), frame: None }
     }
 
     /// The whole lines that have come since the last look.
-    pub(crate) fn look(&mut self) -> Result<Vec<Line>, Error> {
-        while let Some(frame) = self.reader.next_frame()? {
-            self.assembler.take(self.number, frame, &mut self.ready);
-        }
-        Ok(self.ready.drain(..).collect())
+    pub fn look(&mut self) -> Result<Vec<Line>, Error> {
+        self.all(false)
     }
 
     /// Everything that is left of an attempt that is over.
-    pub(crate) fn finish(mut self) -> Result<Vec<Line>, Error> {
-        let mut lines = self.look()?;
-        self.assembler.finish(self.number, &mut self.ready);
-        lines.extend(self.ready);
+    pub fn finish(mut self) -> Result<Vec<Line>, Error> {
+        self.all(true)
+    }
+
+    fn all(&mut self, over: bool) -> Result<Vec<Line>, Error> {
+        let mut lines = Vec::new();
+        while let Some(line) = self.next(over)? {
+            lines.push(line);
+        }
         Ok(lines)
     }
 
-    /// The next line of an attempt that is over.
-    fn next(&mut self) -> Result<Option<Line>, Error> {
-        while self.ready.is_empty() {
-            match self.reader.next_frame()? {
-                Some(frame) => self.assembler.take(self.number, frame, &mut self.ready),
-                None => {
-                    self.assembler.finish(self.number, &mut self.ready);
-                    break;
+    /// The next line that is there; when the attempt is over, also one without an end.
+    pub fn next(&mut self, over: bool) -> Result<Option<Line>, Error> {
+        loop {
+            if let Some((frame, from)) = &mut self.frame {
+                if let Some(line) = self.assembler.cut(self.number, frame, from) {
+                    return Ok(Some(line));
                 }
+                self.frame = None;
+            }
+            match self.reader.next_frame()? {
+                Some(frame) => self.frame = Some((frame, 0)),
+                None if over => return Ok(self.assembler.finish(self.number)),
+                None => return Ok(None),
             }
         }
-        Ok(self.ready.pop_front())
     }
 }
 
@@ -142,13 +158,13 @@ impl Flow {
     fn next(&mut self) -> Result<Option<Line>, Error> {
         match self {
             Self::Held(lines) => Ok(lines.pop_front()),
-            Self::Read(source) => source.next(),
+            Self::Read(source) => source.next(true),
         }
     }
 }
 
 /// All lines of all sources in order of time. A source is opened when its time has come, and closed at its end.
-pub(crate) struct Merged<'a> {
+pub struct Merged<'a> {
     logs: &'a Logs,
     /// Not yet opened: when each began at the earliest, its number and attempt; the first to begin is last.
     waiting: Vec<(Time, usize, AttemptId)>,
@@ -160,7 +176,7 @@ pub(crate) struct Merged<'a> {
 
 impl<'a> Merged<'a> {
     /// Sources with the time before which they cannot have written anything.
-    pub(crate) fn new(logs: &'a Logs, sources: &[(Time, AttemptId)]) -> Self {
+    pub fn new(logs: &'a Logs, sources: &[(Time, AttemptId)]) -> Self {
         let mut waiting: Vec<_> =
             sources.iter().enumerate().map(|(number, (began, attempt))| (*began, number, *attempt)).collect();
         waiting.sort_by_key(|(began, number, _)| Reverse((*began, *number)));
@@ -173,7 +189,7 @@ impl<'a> Merged<'a> {
         }
     }
 
-    pub(crate) fn next_line(&mut self) -> Result<Option<Line>, Error> {
+    pub fn next_line(&mut self) -> Result<Option<Line>, Error> {
         while let Some((began, number, attempt)) = self.waiting.last().copied() {
             if self.heads.peek().is_some_and(|Reverse((at, _))| *at < began) {
                 break;

@@ -1,0 +1,157 @@
+//! What steps wrote, for every face: lines of all pods of a run in order of time, or the bytes of one pod. The same call
+//! works before, during and after the run. Memory does not grow with the log.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use octoflow_model::{AttemptId, RunId, Time};
+use octoflow_runtime::logs::Logs;
+use regex::bytes::{Regex, RegexBuilder};
+use serde_json::Value;
+
+use super::{Fault, LabelSelector, Registry, find, podded, view};
+
+mod bytes;
+mod merge;
+
+pub use bytes::{LogBytes, LogChunk};
+pub use merge::{LogBatch, LogLine, LogReader};
+
+/// How long to wait before asking a followed log again that had nothing new.
+pub const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// A pattern may take this much memory when compiled.
+const LARGEST_PATTERN: usize = 1 << 20;
+
+/// What somebody wants to read.
+#[derive(Clone, Debug, Default)]
+pub struct LogQuery {
+    pub namespace: String,
+    /// A workflow's name, or `@latest` for the newest. Left out, the pod's name alone must tell.
+    pub workflow: Option<String>,
+    /// Only this pod, by its name; a node's id, name and display name do as well.
+    pub pod: Option<String>,
+    /// Only pods with these labels.
+    pub selector: LabelSelector,
+    /// Only what this container wrote. Left out: the main one, or all of a pod that has none of that name.
+    pub container: Option<String>,
+    /// Only lines in which this regular expression is found.
+    pub grep: Option<String>,
+    /// Only so many lines of each pod, its last.
+    pub tail: Option<usize>,
+    /// Only what was written at this time or later.
+    pub since: Option<Time>,
+    /// Each line begins with the time it was written.
+    pub timestamps: bool,
+    /// Go on until the run, or the pod that is meant, is over and everything it wrote has been told.
+    pub follow: bool,
+    /// No more than so many bytes in all.
+    pub limit_bytes: Option<u64>,
+}
+
+impl Registry {
+    /// Lines of everything the query means, merged by time.
+    pub fn logs(&self, query: LogQuery) -> Result<LogReader, Fault> {
+        LogReader::open(self, query)
+    }
+
+    /// The bytes of one pod, as they were written unless the query wants lines chosen or marked.
+    pub fn pod_log_bytes(&self, query: LogQuery) -> Result<LogBytes, Fault> {
+        LogBytes::open(self, query)
+    }
+}
+
+/// The pods that are meant, looked up again while the run goes on.
+struct Scope {
+    registry: Registry,
+    run: RunId,
+    query: LogQuery,
+    files: Logs,
+}
+
+/// A pod that has a log, or will have one.
+#[derive(Clone)]
+struct Written {
+    pod: Arc<str>,
+    attempt: AttemptId,
+    began: Time,
+    over: bool,
+    /// One of its containers is called so.
+    has_main: bool,
+}
+
+/// What there is to read now.
+struct Look {
+    pods: Vec<Written>,
+    /// The run is over.
+    over: bool,
+}
+
+impl Scope {
+    fn open(registry: &Registry, query: LogQuery) -> Result<Self, Fault> {
+        let run = match (&query.workflow, &query.pod) {
+            (Some(name), _) => registry.find_run(&query.namespace, name)?.run,
+            (None, Some(pod)) => registry.run_of_pod(&query.namespace, pod)?.run,
+            (None, None) => return Err(Fault::BadRequest("a log is read of a workflow or of a pod; name one".into())),
+        };
+        let files = Logs::new(registry.desk().store.data_dir());
+        let scope = Self { registry: registry.clone(), run, query, files };
+        let look = scope.look()?;
+        if let (Some(pod), true, false) = (&scope.query.pod, look.pods.is_empty(), scope.query.follow && !look.over) {
+            return Err(Fault::NotFound { kind: find("Pod").expect("the table has pods"), name: pod.clone() });
+        }
+        Ok(scope)
+    }
+
+    /// Whatever was written before the end that is told here is seen by reading after it.
+    fn look(&self) -> Result<Look, Fault> {
+        let Some(row) = self.registry.read(|reader| Ok(reader.run(self.run)?))? else {
+            return Ok(Look { pods: Vec::new(), over: true });
+        };
+        let object = match self.registry.run_object(&row) {
+            Err(Fault::NotFound { .. }) => return Ok(Look { pods: Vec::new(), over: true }),
+            object => object?,
+        };
+        let attempts: std::collections::HashMap<String, AttemptId> =
+            self.registry.desk().attempts(self.run)?.into_iter().collect();
+        let sets: HashSet<&str> = containers(&object).filter_map(|node| node["boundaryID"].as_str()).collect();
+        let mains: HashSet<&str> = containers(&object)
+            .filter(|node| node["displayName"] == podded::MAIN)
+            .filter_map(|node| node["boundaryID"].as_str())
+            .collect();
+        let mut pods: Vec<Written> = podded::of(&object)
+            .filter(|pod| self.query.pod.as_deref().is_none_or(|wanted| pod.is_called(wanted)))
+            .filter(|pod| self.query.selector.0.is_empty() || self.query.selector.matches(&view::labelled(&object, *pod)))
+            .filter_map(|pod| {
+                let id = pod.text("id");
+                Some(Written {
+                    pod: pod.name().into(),
+                    attempt: *attempts.get(id)?,
+                    began: pod.began(),
+                    over: row.archived || pod.over(),
+                    has_main: !sets.contains(id) || mains.contains(id),
+                })
+            })
+            .collect();
+        pods.sort_by_key(|pod| (pod.began, pod.attempt));
+        Ok(Look { pods, over: row.archived })
+    }
+
+    fn grep(&self) -> Result<Option<Regex>, Fault> {
+        let Some(pattern) = &self.query.grep else { return Ok(None) };
+        let built = RegexBuilder::new(pattern).size_limit(LARGEST_PATTERN).build();
+        built.map(Some).map_err(|error| Fault::BadRequest(format!("grep: {error}")))
+    }
+
+    /// The container that is meant; `None` for all of them.
+    fn container<'a>(&'a self, pod: &Written) -> Option<&'a str> {
+        match self.query.container.as_deref().filter(|name| !name.is_empty()) {
+            Some(name) => Some(name),
+            None => pod.has_main.then_some(podded::MAIN),
+        }
+    }
+}
+
+fn containers(object: &Value) -> impl Iterator<Item = &Value> {
+    let nodes = object["status"]["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values());
+    nodes.filter(|node| node["type"] == "Container")
+}

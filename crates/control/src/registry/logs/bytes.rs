@@ -1,0 +1,115 @@
+//! The bytes of one pod. Nothing is cut into lines unless the query wants lines chosen or marked.
+
+use octoflow_runtime::logs::{Reader, Stream};
+
+use super::{LogQuery, LogReader, Scope, Written, merge::damage, podded};
+use crate::registry::{Fault, Registry};
+
+/// A chunk holds no more than this, beside its last frame.
+const CHUNK: usize = 256 * 1024;
+
+/// So many lines are made into one chunk.
+const LINES: usize = 4096;
+
+#[derive(Debug, Default)]
+pub struct LogChunk {
+    pub bytes: Vec<u8>,
+    /// There is nothing more, and there will not be. While this is not so and there are no bytes, ask again after
+    /// [`super::LOOK_AGAIN`].
+    pub finished: bool,
+}
+
+pub struct LogBytes(Way);
+
+enum Way {
+    Raw(Box<Raw>),
+    Lines(Box<LogReader>),
+}
+
+struct Raw {
+    scope: Scope,
+    pod: Option<(Written, Reader)>,
+    /// Whatever it wrote is there.
+    over: bool,
+    /// The last look found nothing more.
+    dry: bool,
+    finished: bool,
+    left: u64,
+}
+
+impl LogBytes {
+    pub(super) fn open(registry: &Registry, query: LogQuery) -> Result<Self, Fault> {
+        if query.pod.is_none() {
+            return Err(Fault::BadRequest("bytes are read of one pod; name it".to_owned()));
+        }
+        let plain = query.grep.is_none() && query.tail.is_none() && query.since.is_none() && !query.timestamps;
+        let scope = Scope::open(registry, query)?;
+        if !plain {
+            return Ok(Self(Way::Lines(Box::new(LogReader::over(scope)?))));
+        }
+        let left = scope.query.limit_bytes.unwrap_or(u64::MAX);
+        let raw = Raw { scope, pod: None, over: false, dry: true, finished: false, left };
+        Ok(Self(Way::Raw(Box::new(raw))))
+    }
+
+    /// What is there now, at most a chunk of it.
+    pub fn read(&mut self) -> Result<LogChunk, Fault> {
+        match &mut self.0 {
+            Way::Raw(raw) => raw.read(),
+            Way::Lines(reader) => {
+                let batch = reader.read(LINES)?;
+                let mut bytes = Vec::new();
+                for line in batch.lines {
+                    bytes.extend_from_slice(&line.content);
+                    bytes.push(b'\n');
+                }
+                Ok(LogChunk { bytes, finished: batch.finished })
+            }
+        }
+    }
+}
+
+impl Raw {
+    fn read(&mut self) -> Result<LogChunk, Fault> {
+        if self.finished {
+            return Ok(LogChunk { bytes: Vec::new(), finished: true });
+        }
+        if self.dry && !self.over {
+            self.look()?;
+        }
+        let mut bytes = Vec::with_capacity(CHUNK);
+        let Some((written, reader)) = &mut self.pod else {
+            self.finished = self.over;
+            return Ok(LogChunk { bytes, finished: self.finished });
+        };
+        let wanted = self.scope.container(written);
+        self.dry = false;
+        while bytes.len() < CHUNK && (bytes.len() as u64) < self.left {
+            let poured = reader.pour(&mut bytes, |stream, container, _| {
+                stream == Stream::Note || wanted.is_none_or(|wanted| wanted == container.unwrap_or(podded::MAIN))
+            });
+            if !poured.map_err(damage)? {
+                self.dry = true;
+                break;
+            }
+        }
+        bytes.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
+        self.left -= bytes.len() as u64;
+        self.finished = self.left == 0 || self.dry && self.over;
+        Ok(LogChunk { bytes, finished: self.finished })
+    }
+
+    /// Asked before reading: whatever was written before the end is then seen by the next look.
+    fn look(&mut self) -> Result<(), Fault> {
+        let look = self.scope.look()?;
+        self.over = look.over || !self.scope.query.follow;
+        if let Some(written) = look.pods.into_iter().next() {
+            self.over |= written.over;
+            if self.pod.is_none() {
+                let reader = self.scope.files.read(written.attempt);
+                self.pod = Some((written, reader));
+            }
+        }
+        Ok(())
+    }
+}

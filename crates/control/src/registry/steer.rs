@@ -1,0 +1,141 @@
+//! Changes of a run's object: what is written on it, whether it is held, whether it is to end. Nothing else of a run can
+//! change; whoever tries is told which field it was.
+
+use octoflow_engine::{Command, Refusal};
+use octoflow_model::{
+    Marks,
+    mark::{COMPLETED_LABEL, PHASE_LABEL},
+};
+use octoflow_store::{Archive, Batch, Change, RunRow, RunUpdate};
+use serde_json::{Value, json};
+
+use super::{Cause, Fault, Kind};
+use crate::{Error, house::Desk};
+
+/// What a change of a run's object comes down to.
+pub(crate) struct Steering {
+    marks: Option<(Box<Marks>, Box<Marks>)>,
+    commands: Vec<Command>,
+}
+
+impl Steering {
+    /// The difference between two versions of a run's object, or everything in it that cannot be done.
+    pub(crate) fn between(kind: &'static Kind, before: &Value, after: &Value) -> Result<Self, Fault> {
+        let mut causes = Vec::new();
+        let (was, is) = (&before["spec"], &after["spec"]);
+        let fields = |spec: &Value| spec.as_object().map(|fields| fields.keys().cloned().collect::<Vec<_>>());
+        let mut names: Vec<String> = fields(was).into_iter().chain(fields(is)).flatten().collect();
+        names.sort_unstable();
+        names.dedup();
+        for field in names {
+            if matches!(field.as_str(), "suspend" | "shutdown") || was.get(&field) == is.get(&field) {
+                continue;
+            }
+            let why = "of a workflow only spec.suspend and spec.shutdown can be changed; submit another one";
+            causes.push(Cause::invalid(format!("spec.{field}"), why));
+        }
+        if after.get("status").is_some_and(|status| !status.is_null() && *status != before["status"]) {
+            causes.push(Cause::invalid("status", "the engine alone says what became of a workflow"));
+        }
+        let mut commands = Vec::new();
+        let held = |spec: &Value| spec["suspend"] == Value::Bool(true);
+        match (held(was), held(is)) {
+            (false, true) => commands.push(Command::Suspend),
+            (true, false) => commands.push(Command::Resume { selector: None, supplied: Default::default() }),
+            (true, true) | (false, false) => {}
+        }
+        match (was["shutdown"].as_str().unwrap_or_default(), is["shutdown"].as_str().unwrap_or_default()) {
+            (one, other) if one == other => {}
+            ("", "Stop") => commands.push(Command::Stop),
+            ("" | "Stop", "Terminate") => commands.push(Command::Terminate),
+            (_, "Stop" | "Terminate" | "") => {
+                causes.push(Cause::invalid("spec.shutdown", "a workflow that is being ended cannot be called back"));
+            }
+            (_, other) => {
+                let why = format!("must be Stop or Terminate, not '{other}'");
+                causes.push(Cause::invalid("spec.shutdown", why));
+            }
+        }
+        if !causes.is_empty() {
+            let name = before["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            return Err(Fault::Invalid { kind, name, causes });
+        }
+        let (read, write) = (Marks::of(&before["metadata"]), Marks::of(&after["metadata"]));
+        let marks = (read != write).then(|| (Box::new(read), Box::new(write)));
+        Ok(Self { marks, commands })
+    }
+
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.marks.is_none() && self.commands.is_empty()
+    }
+
+    /// Brings it about. A conflict means that somebody else was faster, and that another try may help.
+    pub(crate) fn carry_out(self, desk: &Desk, kind: &'static Kind, row: &RunRow) -> Result<(), Fault> {
+        let conflict = || Fault::stale(kind, &row.name);
+        if let Some((read, write)) = self.marks {
+            if row.archived {
+                rewrite(desk, row, &read, &write).map_err(|error| match error {
+                    Error::Store(octoflow_store::Error::Stale { .. }) => conflict(),
+                    other => other.into(),
+                })?;
+            } else {
+                match desk.command(row.run, Command::Mark { read, write }) {
+                    Err(Error::Refused(Refusal::Stale | Refusal::UnknownRun(_) | Refusal::Finished { .. })) => {
+                        return Err(conflict());
+                    }
+                    done => done?,
+                }
+            }
+        }
+        for command in self.commands {
+            desk.command(row.run, command)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes on a run that is over: its record and its row change together, unless somebody else was faster.
+fn rewrite(desk: &Desk, row: &RunRow, read: &Marks, write: &Marks) -> Result<(), Error> {
+    let run = row.run;
+    let bytes = desk.store.reader()?.archive(run)?.ok_or(Error::UnknownRun(run))?;
+    let mut record: Value =
+        serde_json::from_slice(&bytes).map_err(|error| Error::Journal { run, why: error.to_string() })?;
+    drop(bytes);
+    let metadata = &mut record["object"]["metadata"];
+    let stale = || Error::Store(octoflow_store::Error::Stale {
+        kind: row.kind.clone(),
+        namespace: row.namespace.clone(),
+        name: row.name.clone(),
+    });
+    if Marks::of(metadata) != *read {
+        return Err(stale());
+    }
+    let mut labels = write.labels.clone();
+    for label in [PHASE_LABEL, COMPLETED_LABEL] {
+        if let Some(value) = metadata["labels"][label].as_str() {
+            labels.insert(label.to_owned(), value.to_owned());
+        }
+    }
+    metadata["labels"] = json!(labels);
+    metadata["annotations"] = json!(write.annotations);
+    let Some(fields) = metadata.as_object_mut() else { return Err(stale()) };
+    if write.annotations.is_empty() {
+        fields.remove("annotations");
+    }
+    write.ties.write(fields);
+    let text = serde_json::to_vec(&record).expect("a value is always writable");
+    let batch = Batch::from_iter([
+        Change::ExpectRun { run, revision: row.revision },
+        Change::Rewrite { run, archive: Archive::pack(&text) },
+        Change::UpdateRun { run, row: RunUpdate { labels: Some(labels), ..RunUpdate::default() } },
+        Change::Tie {
+            kind: row.kind.clone(),
+            namespace: row.namespace.clone(),
+            name: row.name.clone(),
+            owners: write.ties.owner_uids(),
+            leaving: write.ties.deleted.is_some(),
+        },
+    ]);
+    desk.store.commit_wait(batch)?;
+    Ok(())
+}

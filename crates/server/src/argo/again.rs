@@ -1,0 +1,75 @@
+//! Finished workflows done again: retried in their place, or resubmitted beside it; by name, or by uid of the archive.
+
+use axum::http::Method;
+use octoflow_control::{
+    AgainOptions, ResubmitOptions,
+    registry::{Fault as RegistryFault, Named, Registry},
+};
+use octoflow_model::RunId;
+use serde_json::Value;
+
+use super::{
+    archive::Which,
+    body::{Message, pairs},
+    namespace,
+    refused::refused,
+};
+use crate::{
+    answer::{self, Answer},
+    call::Call,
+    fault::Fault,
+    route::{Need, Table},
+};
+
+pub(super) fn routes(table: &mut Table) {
+    for place in ["/api/v1/workflows/{namespace}/{name}", "/api/v1/archived-workflows/{uid}"] {
+        table.add(Method::PUT, format!("{place}/retry"), Need::WriteJob, retry);
+        table.add(Method::PUT, format!("{place}/resubmit"), Need::WriteJob, resubmit);
+    }
+}
+
+async fn retry(mut call: Call) -> Result<Answer, Fault> {
+    let mut message = Message::of(&mut call).await?;
+    let options = AgainOptions {
+        restart_successful: message.flag("restartSuccessful")?,
+        selector: message.text("nodeFieldSelector")?,
+        parameters: pairs("parameters", &message.texts("parameters")?)?,
+        ..AgainOptions::default()
+    };
+    again(call, message, move |registry, run| registry.house().retry(run, &options)).await
+}
+
+async fn resubmit(mut call: Call) -> Result<Answer, Fault> {
+    let mut message = Message::of(&mut call).await?;
+    let options = ResubmitOptions {
+        memoized: message.flag("memoized")?,
+        parameters: pairs("parameters", &message.texts("parameters")?)?,
+    };
+    again(call, message, move |registry, run| registry.house().resubmit(run, &options)).await
+}
+
+/// Finds the workflow, does it again, and answers what there is now.
+async fn again(
+    call: Call,
+    mut message: Message,
+    act: impl FnOnce(&Registry, RunId) -> Result<RunId, octoflow_control::Error> + Send + 'static,
+) -> Result<Answer, Fault> {
+    let find: Box<dyn FnOnce(&Registry) -> Result<Named, RegistryFault> + Send> = match call.maybe("name") {
+        Some(name) => {
+            let (namespace, name) = (namespace(&call)?.unwrap_or_default(), name.to_owned());
+            Box::new(move |registry| registry.find_run(&namespace, &name))
+        }
+        None => {
+            let which = Which::of(&call).or_named(message.text("namespace")?, message.text("name")?);
+            Box::new(move |registry| which.find(registry))
+        }
+    };
+    let object = call
+        .work(move |registry| -> Result<Value, Fault> {
+            let found = find(registry)?;
+            let run = act(registry, found.run).map_err(|error| refused(error.into()))?;
+            Ok(registry.run_by_number(run)?)
+        })
+        .await?;
+    Ok(answer::json(&object))
+}

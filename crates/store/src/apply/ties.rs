@@ -1,0 +1,67 @@
+//! Writes who belongs to whom, and what is being deleted. Objects and runs are alike here.
+
+use octoflow_model::{Revision, RunId};
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::{
+    Error,
+    error::Doing,
+    row::{signed, unsigned},
+};
+
+/// Kind, namespace and name.
+type Key<'a> = (&'a str, &'a str, &'a str);
+
+/// What was known before is replaced.
+pub(super) fn put(conn: &Connection, key: Key<'_>, owners: &[String], leaving: bool) -> Result<(), Error> {
+    cut(conn, key)?;
+    for owner in owners {
+        conn.prepare_cached("INSERT OR IGNORE INTO owners (owner, kind, namespace, name) VALUES (?1, ?2, ?3, ?4)")
+            .and_then(|mut put| put.execute((owner, key.0, key.1, key.2)))
+            .doing("store the owners of an object")?;
+    }
+    if leaving {
+        conn.prepare_cached("INSERT OR IGNORE INTO leaving (kind, namespace, name) VALUES (?1, ?2, ?3)")
+            .and_then(|mut put| put.execute(key))
+            .doing("note a deletion")?;
+    }
+    Ok(())
+}
+
+/// Nothing is left that speaks of it.
+pub(super) fn cut(conn: &Connection, key: Key<'_>) -> Result<(), Error> {
+    for sql in [
+        "DELETE FROM owners WHERE kind = ?1 AND namespace = ?2 AND name = ?3",
+        "DELETE FROM leaving WHERE kind = ?1 AND namespace = ?2 AND name = ?3",
+    ] {
+        conn.prepare_cached(sql).and_then(|mut delete| delete.execute(key)).doing("forget the owners of an object")?;
+    }
+    Ok(())
+}
+
+/// The same for a run, which is about to go.
+pub(super) fn cut_run(conn: &Connection, run: RunId) -> Result<(), Error> {
+    let found: Option<(String, String, String)> = conn
+        .prepare_cached("SELECT kind, namespace, name FROM runs WHERE run = ?1")
+        .and_then(|mut find| {
+            find.query_row([signed(run.0)], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()
+        })
+        .doing("find a run")?;
+    match found {
+        Some((kind, namespace, name)) => cut(conn, (&kind, &namespace, &name)),
+        None => Ok(()),
+    }
+}
+
+/// Refused unless this commit was the last to touch the run's row.
+pub(super) fn expect_run(conn: &Connection, run: RunId, revision: Revision) -> Result<(), Error> {
+    let found: Option<(i64, String, String, String)> = conn
+        .prepare_cached("SELECT revision, kind, namespace, name FROM runs WHERE run = ?1")
+        .and_then(|mut find| {
+            let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+            find.query_row([signed(run.0)], read).optional()
+        })
+        .doing("look at a run")?;
+    let (found, kind, namespace, name) = found.ok_or(Error::UnknownRun { run })?;
+    if Revision(unsigned(found)) == revision { Ok(()) } else { Err(Error::Stale { kind, namespace, name }) }
+}
