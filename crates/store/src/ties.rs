@@ -28,7 +28,8 @@ impl Reader {
     /// Some of what is in a namespace: objects first, then runs.
     pub fn contents(&self, namespace: &str, limit: usize) -> Result<Vec<Name>, Error> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let sql = "SELECT kind, namespace, name FROM objects INDEXED BY objects_namespace WHERE namespace = ?1 LIMIT ?2";
+        let sql =
+            "SELECT kind, namespace, name FROM objects INDEXED BY objects_namespace WHERE namespace = ?1 LIMIT ?2";
         let mut found = self.names(sql, (namespace, limit), "list a namespace")?;
         let rest = limit - i64::try_from(found.len()).unwrap_or(i64::MAX);
         if rest > 0 {

@@ -120,7 +120,9 @@ impl Scope {
             .collect();
         let mut pods: Vec<Written> = podded::of(&object)
             .filter(|pod| self.query.pod.as_deref().is_none_or(|wanted| pod.is_called(wanted)))
-            .filter(|pod| self.query.selector.0.is_empty() || self.query.selector.matches(&view::labelled(&object, *pod)))
+            .filter(|pod| {
+                self.query.selector.0.is_empty() || self.query.selector.matches(&view::labelled(&object, *pod))
+            })
             .filter_map(|pod| {
                 let id = pod.text("id");
                 Some(Written {

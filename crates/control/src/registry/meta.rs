@@ -261,7 +261,9 @@ mod tests {
     #[test]
     fn names_that_lead_elsewhere_are_refused_wherever_they_stand() {
         let kind = find("ConfigMap").unwrap();
-        for name in ["", ".", "..", "a/b", "../a", "a/../b", "a\\b", "a\0", "A", "-a", "a-", "a..b", "ä", &"a".repeat(254)] {
+        for name in
+            ["", ".", "..", "a/b", "../a", "a/../b", "a\\b", "a\0", "A", "-a", "a-", "a..b", "ä", &"a".repeat(254)]
+        {
             assert!(dns_name(name).is_err(), "{name:?}");
             let object = json!({"metadata": {"name": name, "namespace": "default"}});
             assert_eq!(wrong(kind, &object).len(), 1, "{name:?}");

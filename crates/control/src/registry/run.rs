@@ -55,11 +55,22 @@ impl Registry {
     pub fn run_object(&self, row: &RunRow) -> Result<Value, Fault> {
         let revision = self.run_revision(row)?;
         let mut object = match self.desk().object(row.run) {
-            Err(Error::UnknownRun(_)) => return Err(Fault::NotFound { kind: workflow(), name: row.name.clone() }),
+            Err(Error::UnknownRun(_)) => {
+                return match self.successor(row)? {
+                    Some(next) => self.run_object(&next),
+                    None => Err(Fault::NotFound { kind: workflow(), name: row.name.clone() }),
+                };
+            }
             object => object?,
         };
         object["metadata"]["resourceVersion"] = json!(revision.to_string());
         Ok(object)
+    }
+
+    /// Who took the place of a run that is gone: a retry is another run under the same uid.
+    pub(super) fn successor(&self, row: &RunRow) -> Result<Option<RunRow>, Fault> {
+        let found = self.read(|reader| Ok(reader.run_by_uid(&row.uid)?))?;
+        Ok(found.filter(|next| next.run != row.run))
     }
 
     pub(super) fn run_revision(&self, row: &RunRow) -> Result<Revision, Fault> {

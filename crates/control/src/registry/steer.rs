@@ -102,11 +102,13 @@ fn rewrite(desk: &Desk, row: &RunRow, read: &Marks, write: &Marks) -> Result<(),
         serde_json::from_slice(&bytes).map_err(|error| Error::Journal { run, why: error.to_string() })?;
     drop(bytes);
     let metadata = &mut record["object"]["metadata"];
-    let stale = || Error::Store(octoflow_store::Error::Stale {
-        kind: row.kind.clone(),
-        namespace: row.namespace.clone(),
-        name: row.name.clone(),
-    });
+    let stale = || {
+        Error::Store(octoflow_store::Error::Stale {
+            kind: row.kind.clone(),
+            namespace: row.namespace.clone(),
+            name: row.name.clone(),
+        })
+    };
     if Marks::of(metadata) != *read {
         return Err(stale());
     }

@@ -149,11 +149,8 @@ struct Walk {
 
 impl Walk {
     fn begin(registry: &Registry, kind: &Kind, options: &ListOptions) -> Result<Self, Fault> {
-        let filter = Filter {
-            kind: Some("Workflow".to_owned()),
-            namespace: options.namespace.clone(),
-            ..Filter::default()
-        };
+        let filter =
+            Filter { kind: Some("Workflow".to_owned()), namespace: options.namespace.clone(), ..Filter::default() };
         let mut walk =
             Self { filter, rows: Vec::new(), after: None, seen: 0, more: true, from: None, place: String::new() };
         if let Some(name) = run_named(kind, &options.selection) {
@@ -167,7 +164,8 @@ impl Walk {
                 (None, Only::Run(name) | Only::Item(name)) => {
                     let name_prefix = Some(name.get(..name.len().min(LONG)).unwrap_or(&name).to_owned());
                     let filter = Filter { name_prefix: name_prefix.clone(), ..walk.filter.clone() };
-                    let rows = registry.read(|reader| Ok(reader.list(&filter, Page { limit: NEWEST, after: None })?.0))?;
+                    let rows =
+                        registry.read(|reader| Ok(reader.list(&filter, Page { limit: NEWEST, after: None })?.0))?;
                     if rows.is_empty() {
                         // An item's name is longer than its run's, so every run is looked at.
                         walk.more = true;

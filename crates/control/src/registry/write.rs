@@ -4,7 +4,12 @@
 use octoflow_model::{Revision, meta::DEFAULT_NAMESPACE};
 use serde_json::{Value, json};
 
-use super::{Cause, Fault, Keeping, Kind, Registry, meta::{self, unmoved}, shelf, steer::Steering};
+use super::{
+    Cause, Fault, Keeping, Kind, Registry,
+    meta::{self, unmoved},
+    shelf,
+    steer::Steering,
+};
 use crate::{clock, name_suffix, new_uid};
 
 /// How often a change is tried again on what somebody else left.
@@ -220,12 +225,15 @@ impl Registry {
             }
             Keeping::Run => {
                 let row = self.row(kind, namespace, name)?;
-                let row = row.ok_or_else(|| Fault::NotFound { kind, name: name.to_owned() })?;
-                match self.house().delete_run(row.run) {
-                    // Somebody else was faster.
-                    Ok(_) | Err(crate::Error::UnknownRun(_)) => Ok(Deleted::Gone(object)),
-                    Err(error) => Err(error.into()),
+                let mut next = Some(row.ok_or_else(|| Fault::NotFound { kind, name: name.to_owned() })?);
+                while let Some(row) = next {
+                    match self.house().delete_run(row.run) {
+                        // Somebody else may have been faster: it is deleted, or tried again, and then that is to go.
+                        Ok(_) | Err(crate::Error::UnknownRun(_)) => next = self.successor(&row)?,
+                        Err(error) => return Err(error.into()),
+                    }
                 }
+                Ok(Deleted::Gone(object))
             }
             Keeping::View => Err(Fault::ReadOnly { kind }),
         }

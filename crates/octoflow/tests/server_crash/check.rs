@@ -34,7 +34,7 @@ pub(crate) fn promises(ledger: &Ledger, listed: &BTreeMap<String, Value>) -> Vec
             broken.push(format!("{name} is another one than was acknowledged"));
         }
         let phase = object["status"]["phase"].as_str().unwrap_or_default();
-        if entry.ended == Word::No && phase != entry.shape.phase() {
+        if !entry.touched() && phase != entry.shape.phase() {
             broken.push(format!("{name} ({:?}) ended {phase}: {}", entry.shape, object["status"]["message"]));
         }
     }
@@ -75,7 +75,7 @@ pub(crate) fn marks(ledger: &Ledger, listed: &BTreeMap<String, Value>, host: &Pa
         .map(|(mark, count)| format!("the step `{mark}` ran {count} times"))
         .collect();
     for (name, entry) in &ledger.runs {
-        if !listed.contains_key(name) || entry.ended != Word::No {
+        if !listed.contains_key(name) || entry.touched() {
             continue;
         }
         let missing = entry.shape.marks(name).into_iter().filter(|mark| !marks.contains_key(mark));
@@ -99,15 +99,16 @@ pub(crate) fn watched(seen: &Seen, listed: &BTreeMap<String, Value>, ledger: &Le
     for (uid, (name, phase)) in &by_uid {
         match seen.runs.get(*uid) {
             None => broken.push(format!("who watched never heard of {name}")),
-            Some((_, heard, deleted)) if heard != phase || *deleted => {
-                broken.push(format!("who watched thinks that {name} is {heard}, deleted: {deleted}; it is {phase}"));
+            Some(heard) if heard.phase != *phase || heard.gone.is_some() => {
+                let (heard, gone) = (&heard.phase, &heard.gone);
+                broken.push(format!("who watched thinks that {name} is {heard}, gone: {gone:?}; it is {phase}"));
             }
             Some(_) => {}
         }
     }
-    for (uid, (name, _, deleted)) in &seen.runs {
-        if !deleted && !by_uid.contains_key(uid.as_str()) {
-            broken.push(format!("who watched thinks that {name} is there, and it is deleted"));
+    for (uid, heard) in &seen.runs {
+        if heard.gone.is_none() && !by_uid.contains_key(uid.as_str()) {
+            broken.push(format!("who watched thinks that {} is there, and it is deleted", heard.name));
         }
     }
     broken

@@ -46,6 +46,13 @@ pub(crate) struct Entry {
     pub(crate) uid: Option<String>,
 }
 
+impl Entry {
+    /// Somebody ended it, or began to: what is deleted is ended first.
+    pub(crate) fn touched(&self) -> bool {
+        self.ended != Word::No || self.deleted != Word::No
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct Ledger {
     pub(crate) runs: BTreeMap<String, Entry>,

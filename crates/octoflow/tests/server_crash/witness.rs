@@ -21,8 +21,8 @@ use crate::{
 
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// By uid: name, the last phase, and whether it was deleted.
-    pub(crate) runs: BTreeMap<String, (String, String, bool)>,
+    /// By uid.
+    pub(crate) runs: BTreeMap<String, Heard>,
     pub(crate) revision: u64,
     pub(crate) events: u64,
     pub(crate) lists: u64,
@@ -30,6 +30,14 @@ pub(crate) struct Seen {
     pub(crate) violations: Vec<(String, String)>,
     /// Ends that were taken back, with the workflow; only who asked for another try may see this.
     pub(crate) reopened: Vec<(String, String)>,
+}
+
+/// The last that was heard of a workflow.
+pub(crate) struct Heard {
+    pub(crate) name: String,
+    pub(crate) phase: String,
+    /// It is gone, and how that was learned.
+    pub(crate) gone: Option<String>,
 }
 
 pub(crate) fn terminal(phase: &str) -> bool {
@@ -77,10 +85,11 @@ fn list(to: SocketAddr, seen: &Mutex<Seen>) -> bool {
     let items = answer.body["items"].as_array().cloned().unwrap_or_default();
     let there: Vec<String> =
         items.iter().filter_map(|item| item["metadata"]["uid"].as_str().map(str::to_owned)).collect();
-    items.iter().for_each(|item| seen.take(item, false));
+    items.iter().for_each(|item| seen.take(item, None));
     for (uid, run) in &mut seen.runs {
-        // Nobody told of its end, but it is not in the list.
-        run.2 |= !there.contains(uid);
+        if run.gone.is_none() && !there.contains(uid) {
+            run.gone = Some(format!("it is not in the list of revision {revision}"));
+        }
     }
     true
 }
@@ -88,7 +97,8 @@ fn list(to: SocketAddr, seen: &Mutex<Seen>) -> bool {
 impl Seen {
     fn event(&mut self, event: &Value) {
         self.events += 1;
-        self.take(&event["object"], event["type"] == "DELETED");
+        let gone = (event["type"] == "DELETED").then(|| "an event said so".to_owned());
+        self.take(&event["object"], gone);
         let revision = event["object"]["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok());
         let revision: u64 = revision.unwrap_or_else(|| panic!("an event has a revision: {event}"));
         if revision < self.revision {
@@ -97,18 +107,20 @@ impl Seen {
         self.revision = self.revision.max(revision);
     }
 
-    fn take(&mut self, object: &Value, deleted: bool) {
+    fn take(&mut self, object: &Value, gone: Option<String>) {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (uid, name) = (text(&object["metadata"]["uid"]), text(&object["metadata"]["name"]));
         let phase = text(&object["status"]["phase"]);
-        if let Some((_, before, was_deleted)) = self.runs.get(&uid) {
-            if terminal(before) && *before != phase && !deleted {
-                self.reopened.push((name.clone(), format!("{name} was {before} and became {phase}")));
+        if let Some(before) = self.runs.get(&uid) {
+            if terminal(&before.phase) && before.phase != phase && gone.is_none() {
+                self.reopened.push((name.clone(), format!("{name} was {} and became {phase}", before.phase)));
             }
-            if *was_deleted && !deleted {
-                self.violations.push((name.clone(), format!("{name} was deleted and came back {phase}")));
+            if let (Some(why), None) = (&before.gone, &gone) {
+                let revision = &object["metadata"]["resourceVersion"];
+                let told = format!("{name} was gone ({why}) and came back {phase} at {revision}");
+                self.violations.push((name.clone(), told));
             }
         }
-        self.runs.insert(uid, (name, phase, deleted));
+        self.runs.insert(uid, Heard { name, phase, gone });
     }
 }

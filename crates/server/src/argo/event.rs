@@ -14,7 +14,8 @@ use crate::{
 };
 
 pub(super) fn routes(table: &mut Table) {
-    for path in ["/api/v1/events/{namespace}", "/api/v1/events/{namespace}/", "/api/v1/events/{namespace}/{discriminator}"]
+    for path in
+        ["/api/v1/events/{namespace}", "/api/v1/events/{namespace}/", "/api/v1/events/{namespace}/{discriminator}"]
     {
         table.add(Method::POST, path, Need::WriteJob, receive);
     }
@@ -33,9 +34,7 @@ async fn receive(mut call: Call) -> Result<Answer, Fault> {
             None => metadata.push((name.as_str().to_owned(), vec![text.to_owned()])),
         }
     }
-    let told = call
-        .work(move |registry| registry.dispatch(&namespace, &discriminator, payload, metadata))
-        .await?;
+    let told = call.work(move |registry| registry.dispatch(&namespace, &discriminator, payload, metadata)).await?;
     let mut failure = None;
     for Dispatched { binding, outcome } in told {
         match outcome {

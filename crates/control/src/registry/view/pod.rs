@@ -32,7 +32,8 @@ fn render(run: &Value, pod: Podded<'_>, set: &[&Value]) -> Value {
     let metadata = &run["metadata"];
     let template = template(run, pod);
     let name = pod.name();
-    let mut annotations: Map<String, Value> = template["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
+    let mut annotations: Map<String, Value> =
+        template["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
     annotations.insert("workflows.argoproj.io/node-id".to_owned(), json!(pod.text("id")));
     annotations.insert("workflows.argoproj.io/node-name".to_owned(), json!(pod.text("name")));
     annotations.insert("kubectl.kubernetes.io/default-container".to_owned(), json!(MAIN));
@@ -145,9 +146,8 @@ fn template<'a>(run: &'a Value, pod: Podded<'_>) -> &'a Value {
     let name = pod.template();
     let named = |list: &'a Value| list.as_array().into_iter().flatten().find(|template| template["name"] == name);
     if pod.node["templateRef"].is_null()
-        && let Some(own) = named(&run["spec"]["templates"]).or_else(|| {
-            named(&run["status"]["storedWorkflowTemplateSpec"]["templates"])
-        })
+        && let Some(own) = named(&run["spec"]["templates"])
+            .or_else(|| named(&run["status"]["storedWorkflowTemplateSpec"]["templates"]))
     {
         return own;
     }
@@ -171,7 +171,8 @@ fn filled(value: &Value, node: &Value) -> Value {
             let inputs = node["inputs"]["parameters"].as_array().into_iter().flatten();
             let mut text = text.clone();
             for input in inputs {
-                let (name, value) = (input["name"].as_str().unwrap_or_default(), input["value"].as_str().unwrap_or_default());
+                let (name, value) =
+                    (input["name"].as_str().unwrap_or_default(), input["value"].as_str().unwrap_or_default());
                 text = text.replace(&format!("{{{{inputs.parameters.{name}}}}}"), value);
             }
             Value::String(text)

@@ -11,12 +11,7 @@ use octoflow_model::{AttemptId, Fact, NodeIx, RunId};
 use octoflow_runtime::logs::Logs;
 
 use super::Context;
-use crate::{
-    cli::Run,
-    commands::logs::rendered,
-    follow::Followed,
-    output::Output,
-};
+use crate::{cli::Run, commands::logs::rendered, follow::Followed, output::Output};
 
 /// How often logs are looked at.
 const LOOK: Duration = Duration::from_millis(100);
