@@ -3,8 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop, and says what it saw")]
 
+#[allow(dead_code, reason = "tests of the server share it, and none uses all of it")]
 #[path = "../wire/http.rs"]
 mod http;
+#[allow(dead_code, reason = "tests of the server share it, and none uses all of it")]
 #[path = "../wire/server.rs"]
 mod server;
 
