@@ -58,3 +58,10 @@ pub(super) fn three_steps() -> Value {
         },
     })
 }
+
+/// One shell script.
+pub(super) fn shell(script: &str) -> Value {
+    let mut workflow = hello();
+    workflow["spec"]["templates"][0]["container"]["command"] = json!(["sh", "-c", script]);
+    workflow
+}
