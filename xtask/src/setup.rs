@@ -99,6 +99,7 @@ const NEEDS: &[Need] = &[
     Need { program: "bash", package: "bash", why: "steps and scripts of test workflows" },
     Need { program: "git", package: "git", why: "git artifacts" },
     Need { program: "jq", package: "jq", why: "test workflows that take JSON apart" },
+    Need { program: "kubectl", package: "kubernetes-client", why: "tests of the Kubernetes-style API" },
     Need { program: "python3", package: "python3", why: "script templates of test workflows" },
 ];
 

@@ -109,6 +109,11 @@ pub struct Forgotten {
 
 /// Forgets a run that nobody works on. Its artifacts are written down to be swept; see `sweep_deleted`.
 pub fn forget(store: &Store, data_dir: &Path, row: &RunRow) -> Result<Forgotten, Error> {
+    forget_if(store, data_dir, row, Batch::new())
+}
+
+/// The same, unless something in the batch is refused.
+pub(crate) fn forget_if(store: &Store, data_dir: &Path, row: &RunRow, mut batch: Batch) -> Result<Forgotten, Error> {
     let mut left = Forgotten::default();
     let mut kept = |why: String| left.warnings.push(format!("the artifacts of `{}` are kept: {why}", row.name));
     // Nothing of it may be forgotten with the run; a record that cannot be read must not keep the run, though.
@@ -123,10 +128,11 @@ pub fn forget(store: &Store, data_dir: &Path, row: &RunRow) -> Result<Forgotten,
         kept(error.to_string());
     }
     let numbers = read::numbers(&store.reader()?, row.run).unwrap_or_else(|_| vec![row.run]);
-    store.commit_wait(Batch::from_iter([
+    batch.extend([
         Change::DeleteRun { run: row.run },
         Change::DeleteObject { kind: row.kind.clone(), namespace: row.namespace.clone(), name: row.name.clone() },
-    ]))?;
+    ]);
+    store.commit_wait(batch)?;
     // The run is gone whatever becomes of its files, so a leftover is worth a warning only.
     for error in numbers.into_iter().filter_map(|run| Logs::new(data_dir).delete(run).err()) {
         let why = std::error::Error::source(&error).map_or(String::new(), |source| format!(": {source}"));

@@ -61,7 +61,7 @@ pub fn parse(object: &Value) -> Result<KeyedObject, Error> {
 }
 
 /// Base64 in its standard alphabet; white space is ignored, padding may be missing.
-fn decode(text: &str) -> Option<Vec<u8>> {
+pub fn decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
     let (mut bits, mut count) = (0u32, 0);
     for letter in text.bytes().filter(|byte| !byte.is_ascii_whitespace()) {

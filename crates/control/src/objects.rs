@@ -33,7 +33,7 @@ mod bring;
 mod flags;
 mod identity;
 mod kind;
-mod patch;
+pub mod patch;
 mod workflow;
 
 /// Something for the clerk to do.

@@ -3,23 +3,28 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use octoflow_model::{Revision, RunId};
+use octoflow_model::Revision;
 use octoflow_store::Reader;
 use serde_json::Value;
 
 use crate::{Error, House, house::Desk, steward::Steward};
 
 mod artifact;
+mod collect;
 mod fault;
 mod feed;
+mod fields;
 mod history;
 mod kind;
 mod lint;
 mod list;
 mod logs;
 mod meta;
+mod namespace;
 mod podded;
+mod remove;
 pub(crate) mod run;
+mod schema;
 mod select;
 mod shelf;
 mod status;
@@ -28,18 +33,23 @@ mod view;
 mod watch;
 mod write;
 
+pub use crate::objects::patch;
 pub use artifact::{Artifact, Lent, Side};
 pub use fault::{Cause, Fault};
+pub use fields::{Unknown, idle, prune};
 pub use history::{History, NameTest, Wanted};
 pub use kind::{KINDS, Keeping, Kind, find, of_plural};
 pub use list::{ListOptions, Listing};
 pub use logs::{LOOK_AGAIN, LogBatch, LogBytes, LogChunk, LogLine, LogQuery, LogReader};
-pub use octoflow_store::RunRow;
+pub use octoflow_engine::argo::resource::document;
+pub use octoflow_store::{Filter, MAX_PAGE, RunRow};
 pub use run::Named;
+pub use schema::{schema_name, schemas};
 pub use select::{FieldSelector, LabelSelector, Selection};
 pub use watch::{Change, Event, Watch};
 pub use write::{DeleteOptions, Deleted, Propagation, WriteOptions};
 
+use collect::Collector;
 use feed::Feed;
 
 /// A handle to everything that is kept and runs here. Clones share it.
@@ -52,6 +62,8 @@ struct Inner {
     feed: Arc<Feed>,
     /// Who does what falls due, once somebody asked for it.
     steward: Mutex<Option<Steward>>,
+    /// Who brings deletions to their end.
+    collector: Collector,
 }
 
 impl Registry {
@@ -61,7 +73,10 @@ impl Registry {
         let ears = feed.clone();
         store.observe(Arc::new(move |notes| ears.publish(notes)));
         let desk = house.desk().clone();
-        Ok(Self(Arc::new(Inner { house, desk, feed, steward: Mutex::new(None) })))
+        let (steward, collector) = (Mutex::new(None), Collector::new());
+        let registry = Self(Arc::new(Inner { house, desk, feed, steward, collector }));
+        registry.0.collector.start(&registry)?;
+        Ok(registry)
     }
 
     pub fn house(&self) -> &House {
@@ -87,6 +102,7 @@ impl Registry {
                 Some(row) => Some(self.run_object(&row)?),
                 None => None,
             },
+            Keeping::Shelf if kind.name == "Namespace" => self.namespace(kind, name)?,
             Keeping::Shelf => self.shelved(kind, namespace, name)?.map(|kept| kept.object),
             Keeping::View => self.view(kind, namespace, name)?,
         };
@@ -98,15 +114,11 @@ impl Registry {
         self.read(|reader| Ok(reader.revision()?))
     }
 
-    /// Whether decisions are still made and the disk is still read.
-    pub fn probe(&self) -> Result<(), Fault> {
-        self.0.desk.object_at_work(RunId(0))?;
-        self.revision().map(drop)
-    }
-
     /// Everything unfinished goes on where it was. What cannot be read is left alone and told.
     pub fn take_up_all(&self) -> Result<Vec<String>, Error> {
-        self.0.desk.take_up_all()
+        let notices = self.0.desk.take_up_all()?;
+        self.collect();
+        Ok(notices)
     }
 
     /// Everything decided is on disk when this returns; running tasks can be taken up again.
@@ -115,6 +127,7 @@ impl Registry {
         if let Some(steward) = steward {
             steward.finish();
         }
+        self.0.collector.finish();
         self.0.house.close()
     }
 

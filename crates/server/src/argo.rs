@@ -17,6 +17,7 @@ mod artifact;
 mod body;
 mod event;
 mod list;
+mod log;
 mod mask;
 mod refused;
 mod shelf;
@@ -27,7 +28,7 @@ mod sync;
 mod watch;
 mod workflow;
 
-pub(crate) use refused::REFUSED;
+pub(crate) use refused::{REFUSED, refused};
 
 const WORKFLOWS: &str = "/api/v1/workflows";
 
@@ -68,6 +69,8 @@ fn workflows(table: &mut Table) {
     table.add(put.clone(), format!("{one}/stop"), Need::WriteJob, steer::stop);
     table.add(put.clone(), format!("{one}/set"), Need::WriteJob, steer::set);
     table.add(put, format!("{one}/terminate"), Need::WriteJob, steer::terminate);
+    table.get(format!("{one}/log"), Need::ReadJob, log::log);
+    table.get(format!("{one}/{{pod}}/log"), Need::ReadJob, log::log);
     for events in ["/api/v1/workflow-events/", "/api/v1/workflow-events/{namespace}"] {
         table.get(events, Need::ReadJob, watch::workflows);
     }

@@ -12,7 +12,7 @@ pub(crate) struct Fault {
     /// The word of the Kubernetes API for it.
     pub reason: &'static str,
     pub message: String,
-    /// The plural and the name of the object it is about.
+    /// The plural, or for a wrong object the kind, and the name of what it is about.
     pub about: Option<(&'static str, String)>,
     pub causes: Vec<Cause>,
     /// When asking again may help, in seconds.
@@ -64,6 +64,22 @@ impl Fault {
         Self::new(StatusCode::NOT_IMPLEMENTED, "NotImplemented", message)
     }
 
+    /// The server is about to end; another one may be there soon.
+    pub(crate) fn closing() -> Self {
+        let fault = Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", "the server is closing");
+        Self { retry_after: Some(1), ..fault }
+    }
+
+    /// It took us too long.
+    pub(crate) fn timed_out(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)
+    }
+
+    /// The client took too long to say what it wants.
+    pub(crate) fn too_slow(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::REQUEST_TIMEOUT, "Timeout", message)
+    }
+
     pub(crate) fn too_many(message: impl Into<String>, retry_after: u32) -> Self {
         let fault = Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
         Self { retry_after: Some(retry_after), ..fault }
@@ -91,7 +107,7 @@ impl From<registry::Fault> for Fault {
                 Self { about: Some((kind.plural, name)), ..of(StatusCode::CONFLICT, "Conflict") }
             }
             From::Invalid { kind, name, causes } => {
-                Self { about: Some((kind.plural, name)), causes, ..of(StatusCode::UNPROCESSABLE_ENTITY, "Invalid") }
+                Self { about: Some((kind.name, name)), causes, ..of(StatusCode::UNPROCESSABLE_ENTITY, "Invalid") }
             }
             From::Owned { kind, name, causes } => {
                 Self { about: Some((kind.plural, name)), causes, ..of(StatusCode::CONFLICT, "Conflict") }
@@ -102,7 +118,7 @@ impl From<registry::Fault> for Fault {
             From::BadRequest(_) => of(StatusCode::BAD_REQUEST, "BadRequest"),
             From::ReadOnly { .. } => of(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
             From::Expired => of(StatusCode::GONE, "Expired"),
-            From::House(Error::Refused(_)) => of(StatusCode::CONFLICT, "Conflict"),
+            From::House(Error::Refused(_) | Error::KeyTaken { .. }) => of(StatusCode::CONFLICT, "Conflict"),
             From::House(Error::Again(_)) => of(StatusCode::BAD_REQUEST, "BadRequest"),
             From::House(Error::Gone) => {
                 Self { retry_after: Some(1), ..of(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable") }

@@ -14,6 +14,8 @@ use crate::{
     shelf::Lent,
 };
 
+mod access;
+
 /// A view of the committed state. Each call sees the newest commit; `snapshot` makes several calls see the same one.
 pub struct Reader {
     pub(crate) conn: Lent,

@@ -25,6 +25,18 @@ impl Reader {
         self.names(sql, [], "find what is being deleted")
     }
 
+    /// Everything that belongs to somebody.
+    pub fn all_owned(&self) -> Result<Vec<Name>, Error> {
+        let sql = "SELECT DISTINCT kind, namespace, name FROM owners ORDER BY kind, namespace, name";
+        self.names(sql, [], "find what belongs to somebody")
+    }
+
+    pub fn has_owner(&self, name: &Name) -> Result<bool, Error> {
+        let sql = "SELECT kind, namespace, name FROM owners WHERE kind = ?1 AND namespace = ?2 AND name = ?3 LIMIT 1";
+        let found = self.names(sql, (&name.kind, &name.namespace, &name.name), "look for an owner")?;
+        Ok(!found.is_empty())
+    }
+
     /// Some of what is in a namespace: objects first, then runs.
     pub fn contents(&self, namespace: &str, limit: usize) -> Result<Vec<Name>, Error> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);

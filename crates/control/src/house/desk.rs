@@ -7,13 +7,13 @@ use std::sync::{
 };
 
 use octoflow_engine::{Command, engine::Keyed};
-use octoflow_model::{AttemptId, Fact, RunId, fact::Submission, meta::DEFAULT_NAMESPACE};
+use octoflow_model::{AttemptId, Fact, RunId, fact::Submission, mark::Ties, meta::DEFAULT_NAMESPACE};
 use octoflow_store::{Batch, Change, Filter, Page, RunRow, Store};
 use serde_json::Value;
 
-use super::{Bell, Entered, Message, Submit, Watcher};
+use super::{Bell, Entered, Message, Submit, Terms, Watcher};
 use crate::{
-    Error, clock, keyed, known,
+    Claim, Error, clock, keyed, known,
     objects::{Errand, Key},
     read, registry,
 };
@@ -60,6 +60,14 @@ impl Desk {
             uid,
             body: object.to_string().into_bytes(),
         });
+        let ties = Ties::of(&object["metadata"]);
+        batch.push(Change::Tie {
+            kind: kind.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            owners: ties.owner_uids(),
+            leaving: ties.deleted.is_some(),
+        });
         self.store.commit_wait(batch)?;
         if let Some(parsed) = keyed {
             self.ask(|reply| Message::Keyed { object: Box::new(parsed), reply })?;
@@ -69,7 +77,11 @@ impl Desk {
     }
 
     pub(crate) fn delete_object(&self, key: &Key) -> Result<(), Error> {
-        let mut batch = Batch::new();
+        self.delete_object_with(key, Batch::new())
+    }
+
+    /// Deletes the object after what is in the batch; if that is refused, it stays.
+    pub(crate) fn delete_object_with(&self, key: &Key, mut batch: Batch) -> Result<(), Error> {
         batch.push(Change::DeleteObject {
             kind: key.kind.clone(),
             namespace: key.namespace.clone(),
@@ -131,6 +143,7 @@ impl Desk {
         show: bool,
         beside: impl FnOnce(RunId) -> Vec<Change>,
     ) -> Result<Entered, Error> {
+        let claim = submit.claim;
         let namespace = if submit.namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { submit.namespace };
         let known = known::known(&self.store, &namespace, &submit.manifest, self.host.as_deref())?;
         let submission = Submission {
@@ -144,7 +157,7 @@ impl Desk {
             parent,
             before: None,
         };
-        self.hand(submission, None, watcher, show, beside)
+        self.hand(submission, watcher, show, |run| Terms { claim, replaces: None, beside: beside(run) })
     }
 
     /// Hands a submission to the pump, and with it the run whose place it takes.
@@ -152,19 +165,20 @@ impl Desk {
         &self,
         submission: Submission,
         replaces: Option<RunId>,
+        claim: Option<Claim>,
         watcher: Option<Sender<Vec<Fact>>>,
         beside: impl FnOnce(RunId) -> Vec<Change>,
     ) -> Result<RunId, Error> {
-        Ok(self.hand(submission, replaces, watcher, false, beside)?.run)
+        let terms = |run| Terms { claim, replaces, beside: beside(run) };
+        Ok(self.hand(submission, watcher, false, terms)?.run)
     }
 
     fn hand(
         &self,
         submission: Submission,
-        replaces: Option<RunId>,
         watcher: Option<Sender<Vec<Fact>>>,
         show: bool,
-        beside: impl FnOnce(RunId) -> Vec<Change>,
+        terms: impl FnOnce(RunId) -> Terms,
     ) -> Result<Entered, Error> {
         let run = {
             let mut next = self.next_run.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -172,8 +186,11 @@ impl Desk {
             RunId(*next - 1)
         };
         let watcher = watcher.map(Watcher::Facts);
-        let (submission, beside) = (Box::new(submission), beside(run));
-        self.ask(|reply| Message::Submit { run, submission, replaces, beside, watcher, show, reply })
+        let (submission, terms) = (Box::new(submission), terms(run));
+        match self.ask(|reply| Message::Submit { run, submission, terms, watcher, show, reply }) {
+            Err(Error::Made { run }) => Ok(Entered { run, shown: None }),
+            entered => entered,
+        }
     }
 
     pub(crate) fn take_up(&self, run: RunId) -> Result<Receiver<Vec<Fact>>, Error> {

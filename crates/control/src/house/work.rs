@@ -8,21 +8,27 @@ use std::{
         Arc, Mutex, PoisonError,
         mpsc::{Receiver, RecvTimeoutError, Sender},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use octoflow_engine::{
     Command, Input, Refusal,
-    argo::{Run, again, garbage, lifetime, mark, status},
+    argo::{again, garbage, lifetime, status},
     engine::Keyed,
 };
 use octoflow_model::{AttemptId, Fact, Report, Revision, RunId, Task, Time, argo::GcStrategy, fact::Submission};
-use octoflow_store::{Archive, Batch, Change, RunRow, RunUpdate, Store};
-use serde_json::{Value, json};
+use octoflow_store::{Batch, Change, Store};
+use serde_json::Value;
 
-use super::{SharedRuntime, Watcher, Watchers};
+use super::{
+    SharedRuntime, Watcher, Watchers,
+    claims::Claims,
+    row::{KIND, new_row, packed, tie, update},
+    tally,
+};
 use crate::{
-    Cut, Error, Explanation, Pump, archive, cache, clock,
+    Claim, Cut, Error, Explanation, Pump, cache, clock,
+    gauge::{Gauges, TURNS, Tally},
     keyed::KeyedObject,
     meters, read,
     sweep::{Doomed, Mission, Sweeper},
@@ -37,10 +43,7 @@ pub(crate) enum Message {
     Submit {
         run: RunId,
         submission: Box<Submission>,
-        /// The finished run whose place it takes.
-        replaces: Option<RunId>,
-        /// Kept with the run, or neither is.
-        beside: Vec<Change>,
+        terms: Terms,
         watcher: Option<Watcher>,
         /// Whoever submits wants to see it too.
         show: bool,
@@ -104,23 +107,34 @@ pub(crate) enum Message {
     Metrics {
         reply: Sender<Result<String, Error>>,
     },
+    Gauges {
+        reply: Sender<Result<Gauges, Error>>,
+    },
     Reports(Vec<Report>),
     /// A commit failed: nothing more can be kept.
     Failed(octoflow_store::Error),
     Close,
 }
 
+/// What goes with a run that is handed in.
+pub(crate) struct Terms {
+    /// Makes handing it in twice make one run.
+    pub claim: Option<Claim>,
+    /// The finished run whose place it takes.
+    pub replaces: Option<RunId>,
+    /// Kept with the run, or neither is.
+    pub beside: Vec<Change>,
+}
+
 /// A run that was accepted.
 pub(crate) struct Entered {
     pub run: RunId,
-    /// The commit it is part of.
-    pub revision: Revision,
-    /// As it stood then, for those who asked.
-    pub object: Option<Value>,
+    /// As it stood when it was, and the commit that was part of, for those who asked.
+    pub shown: Option<(Revision, Value)>,
 }
 
 pub(super) struct Worker {
-    pump: Pump,
+    pub(super) pump: Pump,
     store: Store,
     runtime: SharedRuntime,
     inbox: Receiver<Message>,
@@ -140,6 +154,10 @@ pub(super) struct Worker {
     names: Arc<Mutex<HashSet<Name>>>,
     /// Those of them that the next commit brings there.
     named: Vec<Name>,
+    claims: Claims,
+    /// How many runs entered a phase here, by namespace and phase.
+    pub(super) entered: BTreeMap<(String, String), u64>,
+    pub(super) turns: Tally,
     /// By new run: the one whose place it takes with its first commit.
     replaces: BTreeMap<RunId, RunId>,
     /// Runs whose place was taken; the store may not know yet.
@@ -191,6 +209,9 @@ impl Worker {
             adopted: false,
             names: Arc::default(),
             named: Vec::new(),
+            claims: Claims::default(),
+            entered: BTreeMap::new(),
+            turns: Tally::new(TURNS),
             replaces: BTreeMap::new(),
             replaced: HashSet::new(),
             beside: BTreeMap::new(),
@@ -205,6 +226,7 @@ impl Worker {
                 Some(message) => Ok(message),
                 None => self.inbox.recv_timeout(self.patience()),
             };
+            let began = Instant::now();
             let next = match first {
                 Ok(message) => self.sweep(message)?,
                 Err(RecvTimeoutError::Timeout) => Next::GoOn,
@@ -220,6 +242,7 @@ impl Worker {
             }
             self.forget_leaving()?;
             self.held_since = if self.pump.holds() { self.held_since.or(Some(now)) } else { None };
+            self.turns.add(began.elapsed().as_secs_f64());
             if let Next::Close = next {
                 return Ok(());
             }
@@ -263,13 +286,15 @@ impl Worker {
         match message {
             Message::Reports(reports) => {
                 for report in reports {
+                    tally::say(&report);
                     self.input(Input::Report(report), now).ok();
                 }
             }
-            Message::Submit { run, submission, replaces, beside, watcher, show, reply } => {
-                let answer = self.submit(run, submission, replaces, beside, watcher, now);
+            Message::Submit { run, submission, terms, watcher, show, reply } => {
+                let answer = self.submit(run, submission, terms, watcher, now);
                 let object = self.pump.engine.run(run).filter(|_| show).map(status::object);
-                self.answer(reply, answer.map(|()| move |revision| Entered { run, revision, object }));
+                let entered = move |revision| Entered { run, shown: object.map(|object| (revision, object)) };
+                self.answer(reply, answer.map(|()| entered));
             }
             Message::Command { run, command, reply } => {
                 let answer = self.input(Input::Command { run, command }, now).map_err(Error::from);
@@ -331,6 +356,9 @@ impl Worker {
                 let engine = &self.pump.engine;
                 let _ = reply.send(Ok(engine.meters().render(&engine.live_meters(now))));
             }
+            Message::Gauges { reply } => {
+                let _ = reply.send(Ok(self.gauges()));
+            }
             Message::Failed(_) | Message::Close => unreachable!("the sweep ends with these"),
         }
     }
@@ -359,11 +387,16 @@ impl Worker {
         &mut self,
         run: RunId,
         submission: Box<Submission>,
-        replaces: Option<RunId>,
-        beside: Vec<Change>,
+        terms: Terms,
         watcher: Option<Watcher>,
         now: Time,
     ) -> Result<(), Error> {
+        let Terms { claim, replaces, beside } = terms;
+        if let Some(claim) = &claim
+            && let Some(run) = self.claims.made(claim, &self.store)?
+        {
+            return Err(Error::Made { run });
+        }
         let name: Name = (submission.namespace.clone(), submission.name.clone());
         // In this order: a name leaves the set when the store has it.
         let pending = self.names.lock().unwrap_or_else(PoisonError::into_inner).contains(&name);
@@ -400,6 +433,9 @@ impl Worker {
         }
         self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
         self.named.push(name);
+        if let Some(claim) = claim {
+            self.claims.hold(run, claim);
+        }
         Ok(())
     }
 
@@ -459,9 +495,11 @@ impl Worker {
     fn commit(&mut self) -> Result<(), Error> {
         let cut = self.pump.cut();
         let mut batch = self.batch(&cut)?;
+        let claimed = self.claims.put(&cut.submitted, &mut batch);
         batch.extend(self.pump.engine.meters_mut().take_touched().iter().map(meters::put));
         self.replaces.retain(|run, _| !cut.submitted.contains(run));
         let missions = self.doom(&cut);
+        self.count(&cut);
         for run in &cut.ended {
             self.pump.forget(*run);
             self.watched.remove(run);
@@ -492,6 +530,7 @@ impl Worker {
                 runtime.send(orders);
             }
             waiting.into_iter().for_each(|answer| answer(Ok(revision)));
+            claimed.settle();
             let mut watchers = watchers.lock().unwrap_or_else(PoisonError::into_inner);
             for (run, facts) in watched {
                 if let Some(list) = watchers.get_mut(&run) {
@@ -571,59 +610,4 @@ impl Worker {
         }
         Ok(batch)
     }
-}
-
-/// The kind of the runs this house has.
-const KIND: &str = "Workflow";
-
-/// Who the run belongs to, and whether it is on its way out.
-fn tie(run: &Run) -> Change {
-    let ties = mark::marks(run).ties;
-    Change::Tie {
-        kind: KIND.to_owned(),
-        namespace: run.state.namespace.to_string(),
-        name: run.state.name.to_string(),
-        owners: ties.owner_uids(),
-        leaving: ties.deleted.is_some(),
-    }
-}
-
-fn new_row(run: &Run) -> RunRow {
-    let state = &run.state;
-    let parameters = &run.program.workflow.spec.arguments.parameters;
-    let parameters: BTreeMap<&str, &str> = parameters
-        .iter()
-        .filter_map(|parameter| Some((parameter.name.as_str(), parameter.value.as_ref()?.0.as_str())))
-        .collect();
-    RunRow {
-        phase: state.phase.word().to_owned(),
-        started: state.began,
-        labels: status::labels(run),
-        progress: progress(run),
-        priority: i64::from(run.program.workflow.spec.priority.unwrap_or(0)),
-        parameters: json!(parameters).to_string(),
-        parent: state.parent,
-        ..RunRow::new(run.id, &state.namespace, KIND, &state.name, &state.uid, state.created)
-    }
-}
-
-fn update(run: &Run) -> RunUpdate {
-    let state = &run.state;
-    RunUpdate {
-        phase: Some(state.phase.word().to_owned()),
-        message: Some(state.message.clone()),
-        started: state.began,
-        finished: state.ended,
-        labels: Some(status::labels(run)),
-        progress: Some(progress(run)),
-        priority: None,
-    }
-}
-
-fn progress(run: &Run) -> String {
-    format!("{}/{}", run.state.progress.0, run.state.progress.1)
-}
-
-fn packed(run: &Run) -> Archive {
-    Archive::pack_with(|to| archive::write_record(run, to))
 }

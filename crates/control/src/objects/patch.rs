@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// Fields replace fields, null removes them, lists are replaced whole. Nesting is bounded by that of the patch.
-pub(super) fn merge(target: &mut Value, patch: &Value) {
+pub fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(changes) = patch else {
         *target = patch.clone();
         return;
@@ -21,9 +21,18 @@ pub(super) fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
+/// So many operations one patch may have.
+const MOST_OPERATIONS: usize = 10_000;
+/// So many bytes one patch may copy: a few copies of copies would fill any memory.
+const MOST_COPIED: usize = 4 * 1024 * 1024;
+
 /// The operations of a JSON patch, all or nothing.
-pub(super) fn operate(target: &mut Value, operations: &Value) -> Result<(), String> {
+pub fn operate(target: &mut Value, operations: &Value) -> Result<(), String> {
     let list = operations.as_array().ok_or("a json patch is a list of operations")?;
+    if list.len() > MOST_OPERATIONS {
+        return Err(format!("a json patch may have {MOST_OPERATIONS} operations at most"));
+    }
+    let mut copied = 0;
     let mut changed = target.clone();
     for operation in list {
         let text = |field: &str| operation[field].as_str().unwrap_or_default();
@@ -38,8 +47,13 @@ pub(super) fn operate(target: &mut Value, operations: &Value) -> Result<(), Stri
             "test" if changed.pointer(path) == Some(value) => {}
             "test" => return Err(format!("the test of {path} does not hold")),
             "copy" => {
-                let from = changed.pointer(text("from")).cloned();
-                add(&mut changed, path, from.ok_or_else(|| missing(text("from")))?)?;
+                let from = changed.pointer(text("from")).ok_or_else(|| missing(text("from")))?;
+                copied += from.to_string().len();
+                if copied > MOST_COPIED {
+                    return Err(format!("a json patch may copy {MOST_COPIED} bytes at most"));
+                }
+                let from = from.clone();
+                add(&mut changed, path, from)?;
             }
             "move" => {
                 let from = take(&mut changed, text("from"))?;
@@ -128,5 +142,14 @@ mod tests {
             assert!(operate(&mut target, &bad).is_err(), "{bad}");
             assert_eq!(target, before);
         }
+    }
+
+    #[test]
+    fn copies_of_copies_have_an_end() {
+        let mut target = json!({"a": {"text": "0123456789"}});
+        let copies: Vec<Value> =
+            (0..40).map(|turn| json!({"op": "copy", "from": "/a", "path": format!("/a/{turn}")})).collect();
+        assert!(operate(&mut target, &json!(copies)).unwrap_err().contains("bytes at most"));
+        assert_eq!(target, json!({"a": {"text": "0123456789"}}));
     }
 }

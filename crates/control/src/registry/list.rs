@@ -43,6 +43,7 @@ impl Registry {
                 }
                 Ok(Listing { items, revision: rows.revision, next: rows.next })
             }
+            Keeping::Shelf if kind.name == "Namespace" => self.list_namespaces(kind, options),
             Keeping::Shelf => self.list_shelf(kind, options),
             Keeping::View => self.list_view(kind, options),
         }

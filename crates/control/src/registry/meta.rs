@@ -96,6 +96,12 @@ pub(super) fn unmoved(kind: &'static Kind, name: &str, before: &Value, after: &m
     Ok(())
 }
 
+/// It is to go, and nothing holds it back.
+pub(super) fn is_released(object: &Value) -> bool {
+    let metadata = &object["metadata"];
+    !metadata["deletionTimestamp"].is_null() && metadata["finalizers"].as_array().is_none_or(Vec::is_empty)
+}
+
 /// Everything that is wrong with an object's metadata.
 pub(super) fn wrong(kind: &Kind, object: &Value) -> Vec<Cause> {
     let metadata = &object["metadata"];

@@ -6,7 +6,12 @@ use octoflow_store::RunRow;
 use serde_json::{Value, json};
 
 use super::{Cause, Fault, Kind, Registry, WriteOptions, find, meta};
-use crate::{Error, house::Submit, name_suffix, new_uid, objects::Around};
+use crate::{
+    Claim, Error,
+    house::{Entered, Submit},
+    name_suffix, new_uid,
+    objects::Around,
+};
 
 /// How often a drawn name that is taken is drawn again.
 const DRAWS: usize = 8;
@@ -86,7 +91,14 @@ impl Registry {
             let cause = Cause::required("metadata.name", "name or generateName is required");
             return Err(Fault::Invalid { kind, name: String::new(), causes: vec![cause] });
         }
+        let claim = options.claim.as_ref().filter(|_| !options.dry_run);
         for _ in 0..DRAWS {
+            // Asked first: what was made before has the name that was asked for.
+            if let Some(claim) = claim
+                && let Some(run) = self.read(|reader| Ok(claim.made(reader)?))?
+            {
+                return self.made(run, &claim.key);
+            }
             let name = match given {
                 "" => format!("{prefix}{}", name_suffix()?),
                 name => name.to_owned(),
@@ -114,19 +126,42 @@ impl Registry {
                 return Err(Fault::Exists { kind, name });
             }
             let (manifest, stored) = admitted.into_parts();
-            let submit = Submit { namespace: namespace.to_owned(), name: name.clone(), manifest, stored };
+            let submit =
+                Submit { namespace: namespace.to_owned(), name: name.clone(), manifest, stored, claim: claim.cloned() };
             match self.desk().enter_shown(submit, new_uid()?) {
-                Ok(entered) => {
-                    let mut object = entered.object.ok_or(Fault::NotFound { kind, name })?;
-                    object["metadata"]["resourceVersion"] = json!(entered.revision.to_string());
+                Ok(Entered { shown: Some((revision, mut object)), .. }) => {
+                    object["metadata"]["resourceVersion"] = json!(revision.to_string());
                     return Ok(object);
                 }
-                Err(Error::NameTaken { .. }) if given.is_empty() => {}
-                Err(Error::NameTaken { .. }) => return Err(Fault::Exists { kind, name }),
+                Ok(Entered { run, shown: None }) => {
+                    let row = self.read(|reader| Ok(reader.run(run)?))?;
+                    // It may have ended and been cleaned away in this very moment.
+                    let row = row.ok_or(Fault::NotFound { kind, name })?;
+                    return self.run_object(&row);
+                }
+                Err(Error::NameTaken { .. }) => {
+                    if !given.is_empty() && !self.just_made(claim)? {
+                        return Err(Fault::Exists { kind, name });
+                    }
+                }
                 Err(error) => return Err(error.into()),
             }
         }
         Err(Fault::Conflict { kind, name: prefix.to_owned(), why: "every name that was drawn is taken".to_owned() })
+    }
+
+    /// The one who asked at the same time with the same key was faster.
+    fn just_made(&self, claim: Option<&Claim>) -> Result<bool, Fault> {
+        claim.map_or(Ok(false), |claim| self.read(|reader| Ok(claim.made(reader)?.is_some())))
+    }
+
+    fn made(&self, run: RunId, key: &str) -> Result<Value, Fault> {
+        let row = self.read(|reader| Ok(reader.run(run)?))?.ok_or_else(|| Fault::Conflict {
+            kind: workflow(),
+            name: key.to_owned(),
+            why: "the workflow that was made for this idempotency key has been deleted".to_owned(),
+        })?;
+        self.run_object(&row)
     }
 
     /// Tells a run to do something.

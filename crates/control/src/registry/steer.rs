@@ -71,27 +71,36 @@ impl Steering {
 
     /// Brings it about. A conflict means that somebody else was faster, and that another try may help.
     pub(crate) fn carry_out(self, desk: &Desk, kind: &'static Kind, row: &RunRow) -> Result<(), Fault> {
-        let conflict = || Fault::stale(kind, &row.name);
         if let Some((read, write)) = self.marks {
-            if row.archived {
-                rewrite(desk, row, &read, &write).map_err(|error| match error {
-                    Error::Store(octoflow_store::Error::Stale { .. }) => conflict(),
-                    other => other.into(),
-                })?;
-            } else {
-                match desk.command(row.run, Command::Mark { read, write }) {
-                    Err(Error::Refused(Refusal::Stale | Refusal::UnknownRun(_) | Refusal::Finished { .. })) => {
-                        return Err(conflict());
-                    }
-                    done => done?,
-                }
-            }
+            mark(desk, kind, row, read, write)?;
         }
         for command in self.commands {
             desk.command(row.run, command)?;
         }
         Ok(())
     }
+}
+
+/// Writes on a run wherever it stands. A conflict means that somebody else was faster.
+pub(super) fn mark(
+    desk: &Desk,
+    kind: &'static Kind,
+    row: &RunRow,
+    read: Box<Marks>,
+    write: Box<Marks>,
+) -> Result<(), Fault> {
+    let done = if row.archived {
+        rewrite(desk, row, &read, &write)
+    } else {
+        desk.command(row.run, Command::Mark { read, write })
+    };
+    done.map_err(|error| match error {
+        Error::Store(octoflow_store::Error::Stale { .. })
+        | Error::Refused(Refusal::Stale | Refusal::UnknownRun(_) | Refusal::Finished { .. }) => {
+            Fault::stale(kind, &row.name)
+        }
+        other => other.into(),
+    })
 }
 
 /// Writes on a run that is over: its record and its row change together, unless somebody else was faster.

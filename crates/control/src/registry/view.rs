@@ -260,7 +260,7 @@ fn run_named(kind: &Kind, selection: &Selection) -> Option<Only> {
 }
 
 /// An id that belongs to something nobody keeps, always the same for the same thing.
-fn uid(parts: &[&str]) -> String {
+pub(super) fn uid(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update(part.as_bytes());

@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 use super::{
     Cause, Fault, Keeping, Kind, Registry,
     meta::{self, unmoved},
+    remove::Found,
     shelf,
     steer::Steering,
 };
-use crate::{clock, name_suffix, new_uid};
+use crate::{Claim, clock, name_suffix, new_uid};
 
 /// How often a change is tried again on what somebody else left.
 const TRIES: usize = 8;
@@ -21,6 +22,8 @@ pub struct WriteOptions {
     pub dry_run: bool,
     /// Who writes, for the ownership of fields.
     pub manager: String,
+    /// Makes asking twice make one run.
+    pub claim: Option<Claim>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -63,6 +66,8 @@ impl Registry {
     ) -> Result<Value, Fault> {
         self.settle(kind, namespace, None, &mut object)?;
         meta::fresh(kind, &mut object)?;
+        let given = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+        self.takes(kind, &given, &object)?;
         match kind.keeping {
             Keeping::View => Err(Fault::ReadOnly { kind }),
             Keeping::Run => self.submit(namespace, &object, options),
@@ -162,6 +167,10 @@ impl Registry {
                     after["status"] = before["status"].clone();
                     return Ok(Ok(after));
                 }
+                if row.archived && meta::is_released(&after) {
+                    let found = Found::Run { row: Box::new(row), object: before };
+                    return Ok(self.erase(kind, &found).map(|()| after));
+                }
                 match steering.carry_out(self.desk(), kind, &row) {
                     Ok(()) => self.get(kind, namespace, name).map(Ok),
                     Err(conflict @ Fault::Conflict { .. }) => Ok(Err(conflict)),
@@ -181,61 +190,18 @@ impl Registry {
                     let same = before["spec"] == after["spec"];
                     after["metadata"]["generation"] = json!(if same { generation } else { generation + 1 });
                 }
-                if after == *before {
+                after["status"] = before["status"].clone();
+                if after["status"].is_null() {
+                    after.as_object_mut().map(|fields| fields.remove("status"));
+                }
+                if after == *before || options.dry_run {
                     return Ok(Ok(after));
                 }
-                if options.dry_run {
-                    return Ok(Ok(after));
+                if meta::is_released(&after) {
+                    return Ok(self.erase(kind, &Found::Kept(kept)).map(|()| after));
                 }
                 Ok(self.shelve(kind, &after, &kept.uid, Some(kept.revision)))
             }
-        }
-    }
-
-    pub fn delete(
-        &self,
-        kind: &'static Kind,
-        namespace: &str,
-        name: &str,
-        options: &DeleteOptions,
-    ) -> Result<Deleted, Fault> {
-        if kind.keeping == Keeping::View {
-            return Err(Fault::ReadOnly { kind });
-        }
-        let object = self.get(kind, namespace, name)?;
-        let differs = |field: &str, wanted: Option<String>| {
-            wanted.filter(|wanted| object["metadata"][field] != wanted.as_str()).map(|wanted| Fault::Conflict {
-                kind,
-                name: name.to_owned(),
-                why: format!("Precondition failed: {field} is {}, not {wanted}", object["metadata"][field]),
-            })
-        };
-        let wrong = differs("uid", options.uid.clone())
-            .or_else(|| differs("resourceVersion", options.revision.map(|revision| revision.to_string())));
-        if let Some(fault) = wrong {
-            return Err(fault);
-        }
-        if options.dry_run {
-            return Ok(Deleted::Gone(object));
-        }
-        match kind.keeping {
-            Keeping::Shelf => {
-                self.desk().delete_object(&crate::objects::Key::new(kind.name, namespace, name))?;
-                Ok(Deleted::Gone(object))
-            }
-            Keeping::Run => {
-                let row = self.row(kind, namespace, name)?;
-                let mut next = Some(row.ok_or_else(|| Fault::NotFound { kind, name: name.to_owned() })?);
-                while let Some(row) = next {
-                    match self.house().delete_run(row.run) {
-                        // Somebody else may have been faster: it is deleted, or tried again, and then that is to go.
-                        Ok(_) | Err(crate::Error::UnknownRun(_)) => next = self.successor(&row)?,
-                        Err(error) => return Err(error.into()),
-                    }
-                }
-                Ok(Deleted::Gone(object))
-            }
-            Keeping::View => Err(Fault::ReadOnly { kind }),
         }
     }
 

@@ -7,6 +7,7 @@ mod cron;
 mod events;
 mod expire;
 mod meters;
+mod registry;
 
 use std::path::Path;
 
@@ -22,7 +23,7 @@ fn open(dir: &Path) -> House {
 }
 
 fn submit(name: &str, manifest: Value) -> Submit {
-    Submit { namespace: "default".to_owned(), name: name.to_owned(), manifest, stored: Stored::default() }
+    Submit { namespace: "default".to_owned(), name: name.to_owned(), manifest, stored: Stored::default(), claim: None }
 }
 
 fn container() -> Value {

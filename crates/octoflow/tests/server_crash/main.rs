@@ -105,7 +105,11 @@ fn until_all_are_over(server: &Server) -> std::collections::BTreeMap<String, ser
         let runs = check::listed(server.address);
         let open: Vec<&String> = runs
             .iter()
-            .filter(|(_, run)| !terminal(run["status"]["phase"].as_str().unwrap_or_default()))
+            .filter(|(_, run)| {
+                let over = terminal(run["status"]["phase"].as_str().unwrap_or_default());
+                // What was deleted goes away once it has ended.
+                !over || !run["metadata"]["deletionTimestamp"].is_null()
+            })
             .map(|(name, _)| name)
             .collect();
         if open.is_empty() {

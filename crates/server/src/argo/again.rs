@@ -45,7 +45,8 @@ async fn resubmit(mut call: Call) -> Result<Answer, Fault> {
         memoized: message.flag("memoized")?,
         parameters: pairs("parameters", &message.texts("parameters")?)?,
     };
-    again(call, message, move |registry, run| registry.house().resubmit(run, &options)).await
+    let claim = call.claim()?;
+    again(call, message, move |registry, run| registry.house().resubmit_once(run, &options, claim.as_ref())).await
 }
 
 /// Finds the workflow, does it again, and answers what there is now.

@@ -17,6 +17,11 @@ pub(crate) fn refused(fault: registry::Fault) -> Fault {
     }
 }
 
+/// The words that clients know.
+pub(crate) fn over(verb: &str, name: &str) -> Fault {
+    no(&format!("cannot {verb} a completed workflow: {name}"))
+}
+
 fn no(why: &dyn std::fmt::Display) -> Fault {
     Fault::new(StatusCode::BAD_REQUEST, REFUSED, why.to_string())
 }

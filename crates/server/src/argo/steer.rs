@@ -7,7 +7,11 @@ use octoflow_control::Command;
 use octoflow_model::argo::Phase;
 use serde_json::Value;
 
-use super::{body::Message, namespace, refused::refused};
+use super::{
+    body::Message,
+    namespace,
+    refused::{over, refused},
+};
 use crate::{
     answer::{self, Answer},
     call::Call,
@@ -78,6 +82,9 @@ async fn tell(call: Call, command: Command) -> Result<Answer, Fault> {
     let object: Value = call
         .work(move |registry| -> Result<Value, Fault> {
             let found = registry.find_run(&namespace, &name)?;
+            if found.row.archived {
+                return Err(over(command.verb(), &found.row.name));
+            }
             registry.command(found.run, command).map_err(refused)?;
             Ok(registry.run_object(&found.row)?)
         })

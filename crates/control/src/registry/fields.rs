@@ -1,0 +1,110 @@
+//! Fields that a kind does not know, and fields that do nothing here: found by the engine's tables, told by their places.
+//! It judges nothing else; whether an object makes sense is decided when it is admitted.
+
+use octoflow_engine::{
+    argo::fields::shape_of,
+    expr::nearest,
+    shape::{self, Shape, Support},
+};
+use serde_json::Value;
+
+use super::Kind;
+
+/// So many are told; more help nobody.
+const MOST: usize = 20;
+
+/// A field the kind does not know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown {
+    /// Where, such as `spec.templates[0].nam`.
+    pub path: String,
+    /// The known field it looks like.
+    pub meant: Option<&'static str>,
+}
+
+/// Takes all unknown fields out of an object and tells the first of them.
+pub fn prune(kind: &Kind, object: &mut Value) -> Vec<Unknown> {
+    let mut found = Vec::new();
+    if let Some(shape) = shape_of(kind.name) {
+        walk(object, shape, &mut String::new(), &mut found);
+    }
+    found
+}
+
+/// What is accepted but does nothing here, as sentences. What only servers write is not worth one.
+pub fn idle(kind: &Kind, object: &Value) -> Vec<String> {
+    let Some(shape) = shape_of(kind.name) else { return Vec::new() };
+    let told = shape::check(object, shape).warnings.into_iter().filter_map(|problem| {
+        let path = problem.path.as_ref().map(ToString::to_string).unwrap_or_default();
+        let ours = path == "status" || path.starts_with("metadata.");
+        (!ours).then(|| format!("{path}: {} [{}]", problem.message, problem.code))
+    });
+    told.take(MOST).collect()
+}
+
+/// The depth is bounded by that of the reader.
+fn walk(value: &mut Value, shape: &Shape, path: &mut String, found: &mut Vec<Unknown>) {
+    let length = path.len();
+    match (shape, value) {
+        (Shape::Object(_), Value::Object(fields)) => {
+            fields.retain(|name, value| {
+                if length > 0 {
+                    path.push('.');
+                }
+                path.push_str(name);
+                let known = shape.field(name);
+                match known {
+                    Some(field) if field.support == Support::Yes => walk(value, field.shape, path, found),
+                    Some(_) => {}
+                    None if found.len() < MOST => {
+                        let meant = nearest(name, shape.fields().map(|field| field.name));
+                        found.push(Unknown { path: path.clone(), meant });
+                    }
+                    None => {}
+                }
+                path.truncate(length);
+                known.is_some()
+            });
+        }
+        (Shape::Map(inner), Value::Object(entries)) => {
+            for (name, value) in entries {
+                path.push('.');
+                path.push_str(name);
+                walk(value, inner, path, found);
+                path.truncate(length);
+            }
+        }
+        (Shape::List(inner), Value::Array(items)) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                path.push_str(&format!("[{index}]"));
+                walk(item, inner, path, found);
+                path.truncate(length);
+            }
+        }
+        (Shape::Either(_, full), value) => walk(value, full, path, found),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::registry::find;
+
+    #[test]
+    fn unknown_fields_are_found_with_their_places_and_taken_out() {
+        let mut object = json!({
+            "metadata": {"name": "a", "labels": {"any": "thing"}}, "extra": {"deep": 1},
+            "spec": {"entrypoin": "m", "templates": [{"name": "m", "container": {"image": "i", "comand": []}}]},
+        });
+        let found = prune(find("Workflow").unwrap(), &mut object);
+        let paths: Vec<&str> = found.iter().map(|unknown| unknown.path.as_str()).collect();
+        assert_eq!(paths, ["extra", "spec.entrypoin", "spec.templates[0].container.comand"]);
+        assert_eq!(found[1].meant, Some("entrypoint"));
+        assert_eq!(object["spec"], json!({"templates": [{"name": "m", "container": {"image": "i"}}]}));
+        assert_eq!(object["metadata"]["labels"]["any"], "thing");
+        assert!(prune(find("Workflow").unwrap(), &mut object).is_empty());
+    }
+}

@@ -1,0 +1,129 @@
+//! Namespaces: one exists when somebody made it or when anything is in it, and `default` always does. Deleting one
+//! deletes everything in it.
+
+use std::collections::BTreeMap;
+
+use octoflow_model::{Time, mark::Ties, meta::DEFAULT_NAMESPACE};
+use serde_json::{Value, json};
+
+use super::{
+    DeleteOptions, Deleted, Fault, Kind, ListOptions, Listing, Registry, find,
+    list::page,
+    meta,
+    remove::preconditions,
+    shelf::{Kept, dress},
+    view,
+};
+use crate::{clock, new_uid};
+
+impl Registry {
+    /// As people see it, when it is there.
+    pub(super) fn namespace(&self, kind: &'static Kind, name: &str) -> Result<Option<Value>, Fault> {
+        let kept = self.shelved(kind, "", name)?;
+        if kept.is_none() && name != DEFAULT_NAMESPACE {
+            let inside = self.read(|reader| Ok(reader.contents(name, 1)?))?;
+            if inside.is_empty() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(shown(kind, name, kept)))
+    }
+
+    pub(super) fn list_namespaces(&self, kind: &'static Kind, options: &ListOptions) -> Result<Listing, Fault> {
+        let (revision, kept, used) = self.read(|reader| {
+            reader.snapshot(|reader| {
+                Ok::<_, Fault>((reader.revision()?, reader.objects(kind.name, None)?, reader.namespaces()?))
+            })
+        })?;
+        let mut all: BTreeMap<String, Option<Kept>> = used.into_iter().map(|name| (name, None)).collect();
+        all.entry(DEFAULT_NAMESPACE.to_owned()).or_default();
+        for object in &kept {
+            all.insert(object.name.clone(), Some(dress(kind, object)?));
+        }
+        let items = all.into_iter().map(|(name, kept)| (name.clone(), shown(kind, &name, kept)));
+        let items = items.filter(|(_, object)| options.selection.matches(object)).collect();
+        Ok(page(items, revision, options))
+    }
+
+    /// Nothing new may come into a namespace that goes.
+    pub(super) fn takes(&self, kind: &'static Kind, namespace: &str, object: &Value) -> Result<(), Fault> {
+        if !kind.namespaced {
+            return Ok(());
+        }
+        let home = find("Namespace").expect("the table has namespaces");
+        let going = self.shelved(home, "", namespace)?.filter(|kept| is_going(&kept.object));
+        match going {
+            None => Ok(()),
+            Some(_) => Err(Fault::Forbidden {
+                kind,
+                name: object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+                why: format!("unable to create new content in namespace {namespace} because it is being terminated"),
+            }),
+        }
+    }
+
+    pub(super) fn delete_namespace(
+        &self,
+        kind: &'static Kind,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, Fault> {
+        let not_found = || Fault::NotFound { kind, name: name.to_owned() };
+        if name == DEFAULT_NAMESPACE {
+            let why = "this namespace may not be deleted".to_owned();
+            return Err(Fault::Forbidden { kind, name: name.to_owned(), why });
+        }
+        meta::label_name(name).map_err(|_| not_found())?;
+        loop {
+            let before = self.namespace(kind, name)?.ok_or_else(not_found)?;
+            preconditions(kind, name, &before, options)?;
+            if is_going(&before) {
+                self.collect();
+                return Ok(Deleted::Going(before));
+            }
+            let kept = self.shelved(kind, "", name)?;
+            let (mut object, uid, revision) = match kept {
+                Some(kept) => (kept.object, kept.uid, Some(kept.revision)),
+                None => (before, new_uid()?, None),
+            };
+            let mut ties = Ties::of(&object["metadata"]);
+            ties.deleted = Some(Time::from_secs(clock::now().seconds()));
+            if let Some(metadata) = object["metadata"].as_object_mut() {
+                ties.write(metadata);
+            }
+            object["status"] = json!({"phase": "Terminating"});
+            if options.dry_run {
+                return Ok(Deleted::Going(object));
+            }
+            match self.shelve(kind, &object, &uid, revision) {
+                Ok(object) => {
+                    self.going(kind, "", name);
+                    return Ok(Deleted::Going(object));
+                }
+                // Somebody else was faster.
+                Err(Fault::Conflict { .. } | Fault::Exists { .. }) => {}
+                Err(fault) => return Err(fault),
+            }
+        }
+    }
+}
+
+fn is_going(object: &Value) -> bool {
+    !object["metadata"]["deletionTimestamp"].is_null()
+}
+
+fn shown(kind: &Kind, name: &str, kept: Option<Kept>) -> Value {
+    let mut object = kept.map_or_else(
+        || {
+            json!({
+                "apiVersion": kind.api_version(), "kind": kind.name,
+                "metadata": {"name": name, "uid": view::uid(&["namespace", name]), "resourceVersion": "1"},
+            })
+        },
+        |kept| kept.object,
+    );
+    object["metadata"]["labels"]["kubernetes.io/metadata.name"] = json!(name);
+    object["spec"] = json!({"finalizers": ["kubernetes"]});
+    object["status"] = json!({"phase": if is_going(&object) { "Terminating" } else { "Active" }});
+    object
+}

@@ -1,0 +1,254 @@
+//! Deleting objects. What nothing holds back goes at once; everything else is marked as going and left to the collector,
+//! which finds the mark again after a restart.
+
+use octoflow_engine::{Command, Refusal};
+use octoflow_model::{Marks, Time, mark::Ties};
+use octoflow_store::{Batch, Change, RunRow};
+use serde_json::{Value, json};
+
+use super::{DeleteOptions, Deleted, Fault, Keeping, Kind, ListOptions, Propagation, Registry, shelf::Kept, steer};
+use crate::{Error, clock, delete, house::Message, objects::Key};
+
+/// Dependents go first.
+pub(super) const FOREGROUND: &str = "foregroundDeletion";
+/// Dependents stay.
+pub(super) const ORPHAN: &str = "orphan";
+
+/// How often a deletion is tried again on what somebody else left.
+const TRIES: usize = 8;
+
+/// So many objects are looked up at once when all of them are to go.
+const PAGE: usize = 200;
+
+impl Registry {
+    pub fn delete(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, Fault> {
+        if kind.keeping == Keeping::View {
+            return Err(Fault::ReadOnly { kind });
+        }
+        if kind.name == "Namespace" {
+            return self.delete_namespace(kind, name, options);
+        }
+        for _ in 1..TRIES {
+            match self.delete_once(kind, namespace, name, options)? {
+                Err(Fault::Conflict { .. }) => {}
+                done => return done,
+            }
+        }
+        self.delete_once(kind, namespace, name, options)?
+    }
+
+    /// Deletes everything that is selected. The answer is what was.
+    pub fn delete_many(
+        &self,
+        kind: &'static Kind,
+        selected: &ListOptions,
+        options: &DeleteOptions,
+    ) -> Result<Vec<Deleted>, Fault> {
+        let mut deleted = Vec::new();
+        let mut after = None;
+        loop {
+            let listing = self.list(kind, &ListOptions { limit: Some(PAGE), after, ..selected.clone() })?;
+            for object in &listing.items {
+                let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+                // The one that was selected, not another that got its name meanwhile.
+                let options = DeleteOptions { uid: Some(text("uid").to_owned()), ..options.clone() };
+                match self.delete(kind, text("namespace"), text("name"), &options) {
+                    Ok(one) => deleted.push(one),
+                    Err(Fault::NotFound { .. } | Fault::Conflict { .. }) => {}
+                    Err(fault) => return Err(fault),
+                }
+            }
+            after = listing.next;
+            if after.is_none() {
+                return Ok(deleted);
+            }
+        }
+    }
+
+    /// The inner error is worth another try.
+    fn delete_once(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Result<Deleted, Fault>, Fault> {
+        let found = self.find(kind, namespace, name)?.ok_or_else(|| Fault::NotFound { kind, name: name.to_owned() })?;
+        let before = found.object();
+        preconditions(kind, name, before, options)?;
+        let mut ties = Ties::of(&before["metadata"]);
+        let going = ties.deleted.is_some();
+        ties.deleted = ties.deleted.or(Some(Time::from_secs(clock::now().seconds())));
+        let wanted = match options.propagation {
+            Propagation::Background => None,
+            Propagation::Foreground => Some(FOREGROUND),
+            Propagation::Orphan => Some(ORPHAN),
+        };
+        let uid = before["metadata"]["uid"].as_str().unwrap_or_default();
+        if let Some(wanted) = wanted
+            && !ties.finalizers.iter().any(|name| name == wanted)
+            && !self.read(|reader| Ok(reader.owned_by(uid)?))?.is_empty()
+        {
+            ties.finalizers.retain(|name| name != FOREGROUND && name != ORPHAN);
+            ties.finalizers.push(wanted.to_owned());
+        }
+        let mut after = before.clone();
+        if let Some(metadata) = after["metadata"].as_object_mut() {
+            ties.write(metadata);
+        }
+        let held = !ties.finalizers.is_empty() || found.is_open();
+        if options.dry_run {
+            return Ok(Ok(if held { Deleted::Going(after) } else { Deleted::Gone(after) }));
+        }
+        if !held {
+            return match self.erase(kind, &found) {
+                Ok(()) => Ok(Ok(Deleted::Gone(found.into_object()))),
+                Err(conflict @ Fault::Conflict { .. }) => Ok(Err(conflict)),
+                Err(fault) => Err(fault),
+            };
+        }
+        let same = going && Ties::of(&before["metadata"]) == ties;
+        let marked = match &found {
+            _ if same => Ok(()),
+            Found::Run { row, object } => {
+                let mut write = Marks::of(&object["metadata"]);
+                let read = write.clone();
+                write.ties = ties;
+                steer::mark(self.desk(), kind, row, Box::new(read), Box::new(write))
+            }
+            Found::Kept(kept) => self.shelve(kind, &after, &kept.uid, Some(kept.revision)).map(drop),
+        };
+        match marked {
+            Ok(()) => {}
+            Err(conflict @ Fault::Conflict { .. }) => return Ok(Err(conflict)),
+            Err(fault) => return Err(fault),
+        }
+        if let Found::Run { row, .. } = &found
+            && !row.archived
+        {
+            self.end(row)?;
+        }
+        match &found {
+            Found::Run { row, .. } => self.going_run(row),
+            Found::Kept(_) => self.going(kind, namespace, name),
+        }
+        match self.get(kind, namespace, name) {
+            Ok(object) => Ok(Ok(Deleted::Going(object))),
+            // It went while we looked.
+            Err(Fault::NotFound { .. }) => Ok(Ok(Deleted::Gone(after))),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// An open run is told to end at once.
+    pub(super) fn end(&self, row: &RunRow) -> Result<(), Fault> {
+        match self.desk().command(row.run, Command::Terminate) {
+            Ok(()) | Err(Error::Refused(Refusal::Finished { .. } | Refusal::UnknownRun(_))) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes what nothing holds back out of the store, unless somebody else changed it meanwhile.
+    pub(super) fn erase(&self, kind: &'static Kind, found: &Found) -> Result<(), Fault> {
+        let stale = |error: Error, name: &str| match error {
+            Error::Store(octoflow_store::Error::Stale { .. } | octoflow_store::Error::UnknownRun { .. }) => {
+                Fault::stale(kind, name)
+            }
+            other => Fault::House(other),
+        };
+        match found {
+            Found::Run { row, .. } => {
+                let (namespace, name) = (row.namespace.clone(), row.name.clone());
+                self.desk().ask(|reply| Message::Forget { run: row.run, namespace, name, reply })?;
+                // What is open is forgotten as it stands: nobody works on it, so nobody else changes it.
+                let expect = row.archived.then_some(Change::ExpectRun { run: row.run, revision: row.revision });
+                let (house, store) = (self.house(), &self.desk().store);
+                let forgotten = delete::forget_if(store, house.data_dir(), row, expect.into_iter().collect())
+                    .map_err(|error| stale(error, &row.name))?;
+                if let Some(doomed) = forgotten.doomed {
+                    house.sweep(doomed.mission(&crate::house::world(&store.reader()?)?));
+                }
+                Ok(())
+            }
+            Found::Kept(kept) => {
+                let metadata = &kept.object["metadata"];
+                let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
+                let key = Key::new(kind.name, &text("namespace"), &text("name"));
+                let expect = Change::Expect {
+                    kind: key.kind.clone(),
+                    namespace: key.namespace.clone(),
+                    name: key.name.clone(),
+                    revision: Some(kept.revision),
+                };
+                self.desk().delete_object_with(&key, Batch::from(expect)).map_err(|error| stale(error, &key.name))
+            }
+        }
+    }
+
+    /// The object with what the store knows of it.
+    pub(super) fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Result<Option<Found>, Fault> {
+        match kind.keeping {
+            Keeping::View => Ok(None),
+            Keeping::Shelf => Ok(self.shelved(kind, namespace, name)?.map(Found::Kept)),
+            Keeping::Run => match self.row(kind, namespace, name)? {
+                Some(row) => match self.run_object(&row) {
+                    Ok(object) => Ok(Some(Found::Run { row: Box::new(row), object })),
+                    Err(Fault::NotFound { .. }) => Ok(None),
+                    Err(fault) => Err(fault),
+                },
+                None => Ok(None),
+            },
+        }
+    }
+}
+
+/// Something that can be deleted.
+pub(super) enum Found {
+    Run { row: Box<RunRow>, object: Value },
+    Kept(Kept),
+}
+
+impl Found {
+    pub(super) fn object(&self) -> &Value {
+        match self {
+            Self::Run { object, .. } => object,
+            Self::Kept(kept) => &kept.object,
+        }
+    }
+
+    pub(super) fn into_object(self) -> Value {
+        match self {
+            Self::Run { object, .. } => object,
+            Self::Kept(kept) => kept.object,
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self, Self::Run { row, .. } if !row.archived)
+    }
+}
+
+pub(super) fn preconditions(
+    kind: &'static Kind,
+    name: &str,
+    object: &Value,
+    options: &DeleteOptions,
+) -> Result<(), Fault> {
+    let wanted =
+        [("uid", options.uid.clone()), ("resourceVersion", options.revision.map(|revision| revision.to_string()))];
+    for (field, wanted) in wanted {
+        let found = &object["metadata"][field];
+        if let Some(wanted) = wanted.filter(|wanted| *found != json!(wanted)) {
+            let why = format!("Precondition failed: {field} is {}, not {wanted}", found.as_str().unwrap_or_default());
+            // Trying again does not help, so this is no conflict of the inner kind.
+            return Err(Fault::Conflict { kind, name: name.to_owned(), why });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! `octoflow kubeconfig`: prints what kubectl needs to talk to a server of ours.
+
+use anyhow::Result;
+use serde_json::json;
+
+use super::Context;
+use crate::{
+    cli::Kubeconfig,
+    exit::{Exit, Failure},
+};
+
+pub(crate) fn kubeconfig(args: &Kubeconfig, context: &Context) -> Result<Exit> {
+    let endpoint = context.endpoint()?;
+    let (scheme, host) = endpoint.url.split_once("://").unwrap_or(("http", &endpoint.url));
+    if host.is_empty() || host.contains(['@', '/', '?', '#', ' ']) {
+        let text =
+            format!("`{}` is no address kubectl can use; write http://HOST:PORT or https://HOST:PORT", endpoint.url);
+        return Err(Failure::usage(text).into());
+    }
+    let token = endpoint.token.as_deref().unwrap_or_default();
+    let mut cluster = json!({});
+    let mut user = json!({});
+    if scheme == "http" {
+        // Over plain HTTP kubectl leaves tokens out, but sends what stands before the @.
+        cluster["server"] = json!(format!("http://octoflow:{}@{host}", escaped(token)));
+    } else {
+        cluster["server"] = json!(format!("https://{host}"));
+        user["token"] = json!(token);
+    }
+    if let Some(file) = &endpoint.ca_file {
+        let path = std::path::absolute(file)?;
+        cluster["certificate-authority"] = json!(path);
+    } else if endpoint.skip_verify {
+        cluster["insecure-skip-tls-verify"] = json!(true);
+    }
+    let name = "octoflow";
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": name,
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [{"name": name, "user": user}],
+        "contexts": [{"name": name, "context": {
+            "cluster": name, "user": name, "namespace": args.namespace.or_default(),
+        }}],
+    });
+    context.output.data(&octoflow_manifest::to_yaml(&config))?;
+    Ok(Exit::Succeeded)
+}
+
+/// What would end the part of an address it stands in is written as percent signs.
+fn escaped(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}

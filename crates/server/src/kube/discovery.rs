@@ -1,0 +1,159 @@
+//! What there is: groups, versions and kinds with their verbs, in the old form of many answers and the new form of two.
+
+use octoflow_control::registry::{KINDS, Kind};
+use serde_json::{Value, json};
+
+use super::{accept, has_status, root, verbs};
+use crate::{
+    answer::{self, Answer},
+    call::Call,
+    fault::Fault,
+    route::{Need, Table},
+};
+
+pub(super) fn routes(table: &mut Table) {
+    table.get("/api", Need::Token, core);
+    table.get("/api/", Need::Token, core);
+    table.get("/apis", Need::Token, all);
+    table.get("/apis/", Need::Token, all);
+    for (name, version) in groups() {
+        if !name.is_empty() {
+            table.get(format!("/apis/{name}"), Need::Token, move |_| async move { Ok(answer::json(&group(name))) });
+        }
+        let path = KINDS.iter().find(|kind| kind.group == name && kind.version == version).map(root);
+        let path = path.expect("groups are those of the kinds");
+        table.get(path, Need::Token, move |_| async move { Ok(answer::json(&resources(name, version))) });
+    }
+}
+
+/// Each group with its version.
+pub(super) fn groups() -> Vec<(&'static str, &'static str)> {
+    let mut groups: Vec<_> = KINDS.iter().map(|kind| (kind.group, kind.version)).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    groups
+}
+
+async fn core(call: Call) -> Result<Answer, Fault> {
+    if let Some(answer) = aggregated(&call, true) {
+        return Ok(answer);
+    }
+    Ok(answer::json(&json!({
+        "kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [],
+    })))
+}
+
+async fn all(call: Call) -> Result<Answer, Fault> {
+    if let Some(answer) = aggregated(&call, false) {
+        return Ok(answer);
+    }
+    let named: Vec<Value> = groups().iter().filter(|(name, _)| !name.is_empty()).map(|(name, _)| group(name)).collect();
+    Ok(answer::json(&json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": named})))
+}
+
+fn group(name: &str) -> Value {
+    let versions: Vec<Value> = groups()
+        .iter()
+        .filter(|(group, _)| *group == name)
+        .map(|(_, version)| json!({"groupVersion": format!("{name}/{version}"), "version": version}))
+        .collect();
+    json!({
+        "kind": "APIGroup", "apiVersion": "v1", "name": name, "versions": versions, "preferredVersion": versions[0],
+    })
+}
+
+fn of(group: &str, version: &str) -> impl Iterator<Item = &'static Kind> {
+    KINDS.iter().filter(move |kind| kind.group == group && kind.version == version)
+}
+
+/// Words that stand for several kinds.
+fn categories(kind: &Kind) -> &'static [&'static str] {
+    match kind.name {
+        "Workflow" | "CronWorkflow" => &["all", "argo"],
+        "WorkflowTemplate" | "ClusterWorkflowTemplate" | "WorkflowEventBinding" => &["argo"],
+        "Pod" => &["all"],
+        _ => &[],
+    }
+}
+
+/// Parts of an object with a path of their own.
+fn parts(kind: &Kind) -> Vec<&'static str> {
+    let mut parts = Vec::new();
+    if kind.name == "Pod" {
+        parts.push("log");
+    }
+    if has_status(kind) {
+        parts.push("status");
+    }
+    parts
+}
+
+fn resources(group: &str, version: &str) -> Value {
+    let mut resources = Vec::new();
+    for kind in of(group, version) {
+        resources.push(json!({
+            "name": kind.plural, "singularName": kind.singular, "namespaced": kind.namespaced, "kind": kind.name,
+            "verbs": verbs(kind), "shortNames": kind.short, "categories": categories(kind),
+        }));
+        for part in parts(kind) {
+            resources.push(json!({
+                "name": format!("{}/{part}", kind.plural), "singularName": "", "namespaced": kind.namespaced,
+                "kind": kind.name, "verbs": ["get"],
+            }));
+        }
+    }
+    let name = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": name, "resources": resources})
+}
+
+/// Everything at once, for those who ask for it.
+fn aggregated(call: &Call, core: bool) -> Option<Answer> {
+    let version = accept::wishes(call).into_iter().filter(accept::Wish::json).find_map(|wish| {
+        let known =
+            wish.parameter("as") == Some("APIGroupDiscoveryList") && wish.parameter("g") == Some("apidiscovery.k8s.io");
+        match wish.parameter("v").filter(|_| known) {
+            Some("v2") => Some(Some(("v2", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"))),
+            Some("v2beta1") => {
+                Some(Some(("v2beta1", "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList")))
+            }
+            // Whoever likes the plain form better gets it.
+            None if wish.parameter("as").is_none() => Some(None),
+            _ => None,
+        }
+    });
+    let (version, media_type) = version.flatten()?;
+    let groups = groups();
+    let items: Vec<Value> = groups
+        .iter()
+        .filter(|(name, _)| name.is_empty() == core)
+        .map(|(name, version)| {
+            let resources: Vec<Value> = of(name, version).map(aggregated_kind).collect();
+            json!({
+                "metadata": {"name": name, "creationTimestamp": null},
+                "versions": [{"version": version, "freshness": "Current", "resources": resources}],
+            })
+        })
+        .collect();
+    let body = json!({
+        "kind": "APIGroupDiscoveryList", "apiVersion": format!("apidiscovery.k8s.io/{version}"), "metadata": {},
+        "items": items,
+    });
+    let mut answer = answer::json(&body);
+    let media_type = axum::http::HeaderValue::from_static(media_type);
+    answer.headers_mut().insert(axum::http::header::CONTENT_TYPE, media_type);
+    Some(answer)
+}
+
+fn aggregated_kind(kind: &'static Kind) -> Value {
+    let response = json!({"group": kind.group, "version": kind.version, "kind": kind.name});
+    let parts: Vec<Value> = parts(kind)
+        .iter()
+        .map(|part| json!({"subresource": part, "responseKind": response, "verbs": ["get"]}))
+        .collect();
+    json!({
+        "resource": kind.plural, "responseKind": response,
+        "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": kind.singular, "verbs": verbs(kind), "shortNames": kind.short,
+        "categories": categories(kind), "subresources": parts,
+    })
+}

@@ -1,0 +1,95 @@
+//! Objects and lists of them in the form a client asked for.
+
+use axum::http::StatusCode;
+use octoflow_control::registry::{Kind, RunRow};
+use serde_json::{Map, Value, json};
+
+use super::{
+    accept::Form,
+    table::{self, Include},
+};
+use crate::{
+    answer::{self, Answer},
+    query::Query,
+};
+
+/// One object.
+pub(super) fn answer(status: StatusCode, form: Form, kind: &Kind, object: Value, query: &Query) -> Answer {
+    answer::with_status(status, &one(form, Include::of(query), kind, object, true))
+}
+
+/// One object, as a table perhaps without its heads.
+pub(super) fn one(form: Form, include: Include, kind: &Kind, object: Value, heads: bool) -> Value {
+    match form {
+        Form::Whole => object,
+        Form::Metadata(version) => partial(&object, version),
+        Form::Table(version) => {
+            let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
+            let row = table::row(kind, object, include, version);
+            table::table(version, heads.then(|| table::heads(kind)), metadata, vec![row])
+        }
+    }
+}
+
+/// The objects of a list.
+pub(super) fn list(form: Form, include: Include, kind: &Kind, metadata: Value, items: Vec<Value>) -> Value {
+    match form {
+        Form::Whole => whole(kind, metadata, items),
+        Form::Metadata(version) => {
+            partials(version, metadata, items.iter().map(|item| partial(item, version)).collect())
+        }
+        Form::Table(version) => {
+            let rows = items.into_iter().map(|item| table::row(kind, item, include, version)).collect();
+            table::table(version, Some(table::heads(kind)), metadata, rows)
+        }
+    }
+}
+
+/// Runs of a list that needs no more than their rows.
+pub(super) fn rows(form: Form, include: Include, kind: &Kind, metadata: Value, rows: &[RunRow]) -> Value {
+    match form {
+        Form::Table(version) => {
+            let rows = rows.iter().map(|row| table::run(kind, row, include, version)).collect();
+            table::table(version, Some(table::heads(kind)), metadata, rows)
+        }
+        Form::Metadata(version) => {
+            partials(version, metadata, rows.iter().map(|row| partial_of_run(row, version)).collect())
+        }
+        Form::Whole => unreachable!("whole objects are not made from rows"),
+    }
+}
+
+pub(super) fn partial(object: &Value, version: &str) -> Value {
+    partial_with(object["metadata"].clone(), version)
+}
+
+/// What a run's row knows of its metadata.
+pub(super) fn partial_of_run(row: &RunRow, version: &str) -> Value {
+    let mut metadata = Map::new();
+    for (field, text) in [("name", &row.name), ("namespace", &row.namespace), ("uid", &row.uid)] {
+        metadata.insert(field.to_owned(), json!(text));
+    }
+    metadata.insert("creationTimestamp".to_owned(), json!(row.created.to_string()));
+    metadata.insert("resourceVersion".to_owned(), json!(row.revision.to_string()));
+    if !row.labels.is_empty() {
+        metadata.insert("labels".to_owned(), json!(row.labels));
+    }
+    partial_with(Value::Object(metadata), version)
+}
+
+fn partial_with(metadata: Value, version: &str) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": format!("meta.k8s.io/{version}"), "metadata": metadata})
+}
+
+fn partials(version: &str, metadata: Value, items: Vec<Value>) -> Value {
+    json!({
+        "kind": "PartialObjectMetadataList", "apiVersion": format!("meta.k8s.io/{version}"),
+        "metadata": metadata, "items": items,
+    })
+}
+
+fn whole(kind: &Kind, metadata: Value, items: Vec<Value>) -> Value {
+    json!({
+        "kind": format!("{}List", kind.name), "apiVersion": kind.api_version(), "metadata": metadata, "items": items,
+    })
+}

@@ -1,0 +1,130 @@
+//! Reading objects: one by its name, or lists of them in pages.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use octoflow_control::registry::{Fault as Trouble, Filter, Keeping, Kind};
+use octoflow_model::Revision;
+use serde_json::{Value, json};
+
+use super::{
+    accept::{self, Form},
+    form, options,
+    table::Include,
+    target::Target,
+    watch,
+};
+use crate::{
+    answer::{self, Answer},
+    call::Call,
+    fault::Fault,
+};
+
+pub(super) async fn one(call: Call, kind: &'static Kind) -> Result<Answer, Fault> {
+    let target = Target::of(&call, kind)?;
+    let form = accept::form(&call)?;
+    let (space, name) = (target.space(), target.name());
+    let object = call.work(move |registry| registry.get(kind, &space, &name)).await?;
+    Ok(form::answer(StatusCode::OK, form, kind, object, &call.query))
+}
+
+pub(super) async fn collection(call: Call, kind: &'static Kind) -> Result<Answer, Fault> {
+    let target = Target::of(&call, kind)?;
+    if call.query.flag("watch") {
+        return watch::watch(call, target).await;
+    }
+    let (form, include) = (accept::form(&call)?, Include::of(&call.query));
+    let mut options = options::list(&call, &target)?;
+    options.limit = options::number::<usize>(&call.query, "limit")?.filter(|limit| *limit > 0);
+    let begun = match call.query.get("continue") {
+        Some(token) => {
+            let (begun, after) = Token::parse(token)?;
+            options.after = Some(after);
+            Some(begun)
+        }
+        None => None,
+    };
+    let wanted = Wanted::of(&call, begun.is_some())?;
+    let body = call.work(move |registry| {
+        wanted.check(registry.revision()?)?;
+        let from_rows = kind.keeping == Keeping::Run && form != Form::Whole && include != Include::Object;
+        let value = if from_rows {
+            let rows = registry.list_runs(kind, &options, &Filter::default())?;
+            let metadata = metadata(begun.unwrap_or(rows.revision), rows.next);
+            form::rows(form, include, kind, metadata, &rows.items)
+        } else {
+            let listing = registry.list(kind, &options)?;
+            let metadata = metadata(begun.unwrap_or(listing.revision), listing.next);
+            form::list(form, include, kind, metadata, listing.items)
+        };
+        serde_json::to_vec(&value).map_err(|error| Trouble::BadRequest(format!("the list cannot be told: {error}")))
+    });
+    let mut answer = answer::bytes_as(StatusCode::OK, "application/json", body.await?);
+    answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    Ok(answer)
+}
+
+fn metadata(revision: Revision, next: Option<String>) -> Value {
+    let mut metadata = json!({"resourceVersion": revision.to_string()});
+    if let Some(next) = next {
+        metadata["continue"] = json!(Token(revision, next).to_string());
+    }
+    metadata
+}
+
+/// Where a list goes on. It carries the revision of the first page: whoever watches from there misses nothing that
+/// changed while the pages were read.
+struct Token(Revision, String);
+
+impl Token {
+    fn parse(text: &str) -> Result<(Revision, String), Fault> {
+        let parts = text.split_once(':').and_then(|(revision, after)| Some((revision.parse().ok()?, after)));
+        let (revision, after) = parts.ok_or_else(|| {
+            Fault::bad_request("continue key is not valid: send the `continue` of the page before as it was")
+        })?;
+        Ok((Revision(revision), after.to_owned()))
+    }
+}
+
+impl std::fmt::Display for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.0, self.1)
+    }
+}
+
+/// How new a list must be. Ours are always the newest there are.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Any,
+    NotOlderThan(Revision),
+    Exact(Revision),
+}
+
+impl Wanted {
+    fn of(call: &Call, continued: bool) -> Result<Self, Fault> {
+        let revision = options::revision(&call.query)?;
+        match (call.query.get("resourceVersionMatch"), revision) {
+            (Some(_), _) if continued => Err(Fault::bad_request("resourceVersionMatch is forbidden with continue")),
+            (None, _) if continued => Ok(Self::Any),
+            (None | Some("NotOlderThan"), Some(revision)) => Ok(Self::NotOlderThan(revision)),
+            (Some("Exact"), Some(Revision(0))) => {
+                Err(Fault::bad_request("resourceVersionMatch=Exact needs a resourceVersion other than 0"))
+            }
+            (Some("Exact"), Some(revision)) => Ok(Self::Exact(revision)),
+            (None, None) => Ok(Self::Any),
+            (Some(_), None) => Err(Fault::bad_request("resourceVersionMatch needs a resourceVersion")),
+            (Some(other), Some(_)) => Err(Fault::bad_request(format!(
+                "resourceVersionMatch={other} is not known; write Exact or NotOlderThan"
+            ))),
+        }
+    }
+
+    fn check(self, latest: Revision) -> Result<(), Trouble> {
+        match self {
+            Self::NotOlderThan(wanted) if wanted > latest => Err(Trouble::BadRequest(format!(
+                "Too large resource version: {wanted}, current: {latest}; it did not come from this server"
+            ))),
+            // Old states are not kept.
+            Self::Exact(wanted) if wanted != latest => Err(Trouble::Expired),
+            Self::Any | Self::NotOlderThan(_) | Self::Exact(_) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Changing objects: JSON patch, merge patch, strategic merge patch, and server-side apply.
+
+use axum::http::StatusCode;
+use octoflow_control::registry::{Cause, Fault as Trouble, Kind, patch};
+use serde_json::Value;
+
+use super::{
+    accept, body, form,
+    options::{self, Validation},
+    strategic, strict,
+    target::Target,
+    warning::warn,
+};
+use crate::{answer::Answer, call::Call, fault::Fault};
+
+/// What a patch means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Operations,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+impl Way {
+    fn of(kind: &Kind, media_type: &str) -> Result<Self, Fault> {
+        match media_type {
+            "application/json-patch+json" => Ok(Self::Operations),
+            "application/merge-patch+json" => Ok(Self::Merge),
+            "application/strategic-merge-patch+json" if kind.group.is_empty() => Ok(Self::Strategic),
+            "application/apply-patch+yaml" => Ok(Self::Apply),
+            other => {
+                let strategic = if kind.group.is_empty() { ", application/strategic-merge-patch+json" } else { "" };
+                Err(Fault::unsupported(format!(
+                    "the body of the request was in an unknown format ({other}) - accepted media types include: \
+                     application/json-patch+json, application/merge-patch+json{strategic}, application/apply-patch+yaml"
+                )))
+            }
+        }
+    }
+}
+
+pub(super) async fn patch(mut call: Call, kind: &'static Kind) -> Result<Answer, Fault> {
+    let target = Target::of(&call, kind)?;
+    let way = Way::of(kind, &body::media_type(&call))?;
+    let (form, options, validation) = (accept::form(&call)?, options::write(&call)?, options::validation(&call.query)?);
+    if way == Way::Apply {
+        return apply(call, target, validation).await;
+    }
+    if call.query.get("force").is_some() {
+        return Err(Fault::bad_request("force is only for application/apply-patch+yaml"));
+    }
+    let patch = call.json().await?;
+    let (space, name) = (target.space(), target.name());
+    let changed = call.work(move |registry| {
+        let mut warnings = Vec::new();
+        let object = registry.update(kind, &space, &name, &options, |before| {
+            let (after, told) = change(kind, &name, way, before, &patch, validation)?;
+            warnings = told;
+            Ok(after)
+        })?;
+        Ok::<_, Trouble>((object, warnings))
+    });
+    let (object, warnings) = changed.await?;
+    Ok(warn(form::answer(StatusCode::OK, form, kind, object, &call.query), &warnings))
+}
+
+fn change(
+    kind: &'static Kind,
+    name: &str,
+    way: Way,
+    before: &Value,
+    patch: &Value,
+    validation: Validation,
+) -> Result<(Value, Vec<String>), Trouble> {
+    let invalid = |why: String| Trouble::Invalid { kind, name: name.to_owned(), causes: vec![Cause::invalid("", why)] };
+    let mut after = before.clone();
+    match way {
+        Way::Operations => patch::operate(&mut after, patch).map_err(invalid)?,
+        Way::Merge if patch.is_object() => patch::merge(&mut after, patch),
+        Way::Merge => return Err(Trouble::BadRequest("a merge patch is an object".to_owned())),
+        Way::Strategic => strategic::merge(&mut after, patch).map_err(Trouble::BadRequest)?,
+        Way::Apply => unreachable!("what is applied is not merged here"),
+    }
+    for (field, why) in [
+        (
+            "resourceVersion",
+            "the object has been modified; please apply your changes to the latest version and try again",
+        ),
+        ("uid", "the object is not the one that was meant: its uid is another"),
+    ] {
+        let (was, is) = (&before["metadata"][field], &after["metadata"][field]);
+        if is.as_str().is_some_and(|is| !is.is_empty() && was != is) {
+            return Err(Trouble::Conflict { kind, name: name.to_owned(), why: why.to_owned() });
+        }
+        let lost = was != is;
+        if let Some(metadata) = after["metadata"].as_object_mut().filter(|_| lost) {
+            metadata.insert(field.to_owned(), was.clone());
+        }
+    }
+    let warnings = strict::settle(kind, &mut after, validation)?;
+    Ok((after, warnings))
+}
+
+async fn apply(_call: Call, _target: Target, _validation: Validation) -> Result<Answer, Fault> {
+    Err(Fault::not_implemented("server-side apply"))
+}

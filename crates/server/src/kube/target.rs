@@ -1,0 +1,51 @@
+//! What a path points at: a kind, perhaps a namespace, perhaps a name. Names that could not be one are refused here,
+//! before anything is looked up by them.
+
+use octoflow_control::registry::Kind;
+
+use crate::{call::Call, fault::Fault};
+
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub kind: &'static Kind,
+    /// None: all of them, or a kind without.
+    pub namespace: Option<String>,
+    name: Option<String>,
+}
+
+impl Target {
+    pub(super) fn of(call: &Call, kind: &'static Kind) -> Result<Self, Fault> {
+        let part = |name: &str| call.maybe(name).map(segment).transpose();
+        let (namespace, name) = match kind.name {
+            "Namespace" => (None, part("namespace")?),
+            _ => (part("namespace")?, part("name")?),
+        };
+        Ok(Self { kind, namespace, name })
+    }
+
+    /// The namespace as the registry takes it.
+    pub(super) fn space(&self) -> String {
+        self.namespace.clone().unwrap_or_default()
+    }
+
+    /// Only for routes that have one.
+    pub(super) fn name(&self) -> String {
+        self.name.clone().unwrap_or_default()
+    }
+}
+
+/// One part of a path. Names are part of file names, too.
+fn segment(text: &str) -> Result<String, Fault> {
+    let bad = text.is_empty()
+        || text.len() > 253
+        || matches!(text, "." | "..")
+        || text.contains(['/', '\\', '%'])
+        || text.chars().any(char::is_control);
+    if bad {
+        let shown: String = text.chars().take(80).collect();
+        return Err(Fault::bad_request(format!(
+            "{shown:?} is no name: it may be 253 letters long and have none of / \\ % and no control characters"
+        )));
+    }
+    Ok(text.to_owned())
+}

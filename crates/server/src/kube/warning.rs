@@ -1,0 +1,24 @@
+//! Sentences for the person behind a request that was done nevertheless: `Warning` headers, which kubectl prints.
+
+use axum::http::{HeaderName, HeaderValue};
+
+use crate::answer::Answer;
+
+/// So many bytes of warnings an answer may carry; clients limit their headers.
+const MOST: usize = 4096;
+
+pub(super) fn warn(mut answer: Answer, warnings: &[String]) -> Answer {
+    let mut room = MOST;
+    for text in warnings {
+        let clean: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+        let value = format!("299 - \"{}\"", clean.replace('\\', "\\\\").replace('"', "\\\""));
+        if value.len() > room {
+            break;
+        }
+        room -= value.len();
+        if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
+            answer.headers_mut().append(HeaderName::from_static("warning"), value);
+        }
+    }
+    answer
+}

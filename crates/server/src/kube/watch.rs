@@ -1,0 +1,273 @@
+//! Watches: events as lines of JSON until the client goes, its time is over, or the server closes. Nothing is prepared
+//! before the client takes it, so one that reads slowly costs no memory; it gets fewer events, each with the newest state.
+
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use axum::{body::Body, http::StatusCode};
+use futures_util::stream;
+use octoflow_control::registry::{Event, Kind, Watch};
+use octoflow_model::Revision;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::{
+    accept::{self, Form},
+    form, options,
+    table::{self, Include},
+    target::Target,
+};
+use crate::{
+    answer::{self, Answer},
+    app::App,
+    call::Call,
+    fault::Fault,
+};
+
+/// How often a watch that wants to know is told how far it has come.
+const BOOKMARKS: Duration = Duration::from_secs(60);
+/// How much longer a watch rests between two looks for each watch there is: many watches must not eat the machine.
+const REST_PER_WATCH: Duration = Duration::from_micros(10);
+const INITIAL_END: &str = "k8s.io/initial-events-end";
+
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Counted while it lives.
+struct Counted;
+
+impl Counted {
+    fn new() -> Self {
+        OPEN.fetch_add(1, Ordering::Relaxed);
+        Self
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        OPEN.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+pub(super) async fn watch(call: Call, target: Target) -> Result<Answer, Fault> {
+    let kind = target.kind;
+    let form = accept::form(&call)?;
+    let start = Start::of(&call)?;
+    let seconds = options::number::<u64>(&call.query, "timeoutSeconds")?.filter(|seconds| *seconds > 0);
+    // A century is as good as no end, and does not overflow.
+    let ends = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds.min(3_000_000_000)));
+    let options = options::list(&call, &target)?;
+    // Before the watch begins, so that nothing falls in between.
+    let changes = call.app.changes();
+    let since = start.since;
+    let watch = call.work(move |registry| {
+        let since = match since {
+            Since::Everything => None,
+            Since::Now => Some(registry.revision()?),
+            Since::Revision(revision) => Some(revision),
+        };
+        registry.watch(kind, options, since)
+    });
+    let lines = Lines {
+        app: call.app.clone(),
+        watch: Some(watch.await?),
+        changes,
+        writer: Writer { kind, form, include: Include::of(&call.query), heads: true },
+        ready: VecDeque::new(),
+        look: true,
+        initial_end: start.initial_end,
+        bookmarks: start.bookmarks.then(|| Instant::now() + BOOKMARKS),
+        ends,
+        over: false,
+        _counted: Counted::new(),
+    };
+    let stream = stream::unfold(lines, |mut lines| async move {
+        let line = lines.next().await?;
+        Some((Ok::<_, Infallible>(line), lines))
+    });
+    let mut answer = answer::bytes_as(StatusCode::OK, "application/json", Vec::new());
+    *answer.body_mut() = Body::from_stream(stream);
+    Ok(answer)
+}
+
+/// Where a watch begins.
+#[derive(Clone, Copy)]
+enum Since {
+    /// With what there is.
+    Everything,
+    Now,
+    Revision(Revision),
+}
+
+struct Start {
+    since: Since,
+    bookmarks: bool,
+    /// The end of what there was is to be marked.
+    initial_end: bool,
+}
+
+impl Start {
+    fn of(call: &Call) -> Result<Self, Fault> {
+        let revision = options::revision(&call.query)?.filter(|revision| *revision != Revision(0));
+        let bookmarks = call.query.flag("allowWatchBookmarks");
+        let matching = call.query.get("resourceVersionMatch");
+        let Some(initial) = call.query.get("sendInitialEvents") else {
+            if matching.is_some() {
+                return Err(Fault::bad_request("a watch takes resourceVersionMatch only with sendInitialEvents"));
+            }
+            let since = revision.map_or(Since::Everything, Since::Revision);
+            return Ok(Self { since, bookmarks, initial_end: false });
+        };
+        if matching != Some("NotOlderThan") {
+            return Err(Fault::bad_request("sendInitialEvents needs resourceVersionMatch=NotOlderThan"));
+        }
+        if initial != "true" && initial != "1" {
+            let since = revision.map_or(Since::Now, Since::Revision);
+            return Ok(Self { since, bookmarks, initial_end: false });
+        }
+        if !bookmarks {
+            return Err(Fault::bad_request("sendInitialEvents=true needs allowWatchBookmarks=true"));
+        }
+        Ok(Self { since: Since::Everything, bookmarks, initial_end: true })
+    }
+}
+
+/// The lines of one watch.
+struct Lines {
+    app: App,
+    /// Away only while it is being asked.
+    watch: Option<Watch>,
+    changes: tokio::sync::watch::Receiver<Revision>,
+    writer: Writer,
+    ready: VecDeque<Vec<u8>>,
+    look: bool,
+    initial_end: bool,
+    bookmarks: Option<Instant>,
+    ends: Option<Instant>,
+    over: bool,
+    _counted: Counted,
+}
+
+impl Lines {
+    async fn next(&mut self) -> Option<Vec<u8>> {
+        loop {
+            if let Some(line) = self.ready.pop_front() {
+                return Some(line);
+            }
+            if self.over {
+                return None;
+            }
+            if self.look {
+                self.look = false;
+                self.look().await;
+                continue;
+            }
+            let far = Instant::now() + BOOKMARKS;
+            let closing = self.app.closing.clone();
+            tokio::select! {
+                biased;
+                () = closing.cancelled() => self.over = true,
+                () = sleep_until(self.ends.unwrap_or(far)), if self.ends.is_some() => {
+                    if self.bookmarks.is_some() {
+                        self.bookmark(false);
+                    }
+                    self.over = true;
+                }
+                () = sleep_until(self.bookmarks.unwrap_or(far)), if self.bookmarks.is_some() => {
+                    self.bookmarks = Some(far);
+                    self.bookmark(false);
+                }
+                changed = self.changes.changed() => match changed {
+                    Ok(()) => {
+                        let rest = REST_PER_WATCH * u32::try_from(OPEN.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
+                        if rest >= Duration::from_millis(1) {
+                            sleep(rest).await;
+                        }
+                        self.look = true;
+                    }
+                    Err(_) => self.over = true,
+                },
+            }
+        }
+    }
+
+    /// Asks what is new, away from the threads that answer requests.
+    async fn look(&mut self) {
+        self.changes.mark_unchanged();
+        let Some(mut watch) = self.watch.take() else { return };
+        // Most of what happens is nothing to most watches.
+        if !self.initial_end && watch.is_quiet() {
+            self.watch = Some(watch);
+            return;
+        }
+        let mut writer = self.writer;
+        let looked = tokio::task::spawn_blocking(move || {
+            let some = watch.poll_some();
+            let lines = some.map(|(events, more)| {
+                (events.into_iter().map(|event| writer.event(event)).collect::<VecDeque<_>>(), more)
+            });
+            (watch, writer, lines)
+        });
+        match looked.await {
+            Ok((watch, writer, Ok((lines, more)))) => {
+                (self.watch, self.writer, self.ready, self.look) = (Some(watch), writer, lines, more);
+                if !more && std::mem::take(&mut self.initial_end) {
+                    self.bookmark(true);
+                }
+            }
+            Ok((_, _, Err(trouble))) => self.fail(&trouble.into()),
+            Err(error) => self.fail(&Fault::internal(format!("this is a bug of ours: the watch ended: {error}"))),
+        }
+    }
+
+    fn bookmark(&mut self, initial_end: bool) {
+        let Some(watch) = &self.watch else { return };
+        self.ready.push_back(self.writer.bookmark(watch.revision(), initial_end));
+    }
+
+    fn fail(&mut self, fault: &Fault) {
+        self.ready.push_back(line("ERROR", &answer::status(fault)));
+        self.over = true;
+    }
+}
+
+/// How events are written down.
+#[derive(Clone, Copy)]
+struct Writer {
+    kind: &'static Kind,
+    form: Form,
+    include: Include,
+    /// The heads of a table's columns have not been told yet.
+    heads: bool,
+}
+
+impl Writer {
+    fn event(&mut self, event: Event) -> Vec<u8> {
+        let heads = std::mem::take(&mut self.heads);
+        line(event.change.word(), &form::one(self.form, self.include, self.kind, event.object, heads))
+    }
+
+    fn bookmark(&self, revision: Revision, initial_end: bool) -> Vec<u8> {
+        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        if initial_end {
+            metadata["annotations"] = json!({INITIAL_END: "true"});
+        }
+        let object = match self.form {
+            Form::Whole => {
+                json!({"kind": self.kind.name, "apiVersion": self.kind.api_version(), "metadata": metadata})
+            }
+            Form::Metadata(version) => form::partial(&json!({"metadata": metadata}), version),
+            Form::Table(version) => table::table(version, None, metadata, Vec::new()),
+        };
+        line("BOOKMARK", &object)
+    }
+}
+
+fn line(word: &str, object: &Value) -> Vec<u8> {
+    let mut line = json!({"type": word, "object": object}).to_string().into_bytes();
+    line.push(b'\n');
+    line
+}

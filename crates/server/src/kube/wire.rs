@@ -1,0 +1,260 @@
+//! Objects as protobuf, for the few kinds that kubectl itself writes so: `kubectl create configmap`, `secret`, `namespace`.
+//! It turns their bytes into the JSON that everything else here reads, and refuses what it does not know.
+
+use octoflow_control::keyed;
+use serde_json::{Map, Value, json};
+
+/// What stands at the number of a field.
+#[derive(Clone, Copy)]
+enum Shape {
+    Text,
+    Number,
+    Bool,
+    /// Written as base64 in JSON.
+    Bytes,
+    Object(&'static [Field]),
+    Texts,
+    Objects(&'static [Field]),
+    TextMap,
+    BytesMap,
+    /// Left out: the server sets it anyway.
+    Skip,
+}
+
+type Field = (u64, &'static str, Shape);
+
+const OWNER: &[Field] = &[
+    (1, "kind", Shape::Text),
+    (3, "name", Shape::Text),
+    (4, "uid", Shape::Text),
+    (5, "apiVersion", Shape::Text),
+    (6, "controller", Shape::Bool),
+    (7, "blockOwnerDeletion", Shape::Bool),
+];
+
+const META: &[Field] = &[
+    (1, "name", Shape::Text),
+    (2, "generateName", Shape::Text),
+    (3, "namespace", Shape::Text),
+    (4, "selfLink", Shape::Skip),
+    (5, "uid", Shape::Text),
+    (6, "resourceVersion", Shape::Text),
+    (7, "generation", Shape::Number),
+    (8, "creationTimestamp", Shape::Skip),
+    (9, "deletionTimestamp", Shape::Skip),
+    (10, "deletionGracePeriodSeconds", Shape::Skip),
+    (11, "labels", Shape::TextMap),
+    (12, "annotations", Shape::TextMap),
+    (13, "ownerReferences", Shape::Objects(OWNER)),
+    (14, "finalizers", Shape::Texts),
+    (15, "clusterName", Shape::Skip),
+    (17, "managedFields", Shape::Skip),
+];
+
+const CONFIG_MAP: &[Field] = &[
+    (1, "metadata", Shape::Object(META)),
+    (2, "data", Shape::TextMap),
+    (3, "binaryData", Shape::BytesMap),
+    (4, "immutable", Shape::Bool),
+];
+
+const SECRET: &[Field] = &[
+    (1, "metadata", Shape::Object(META)),
+    (2, "data", Shape::BytesMap),
+    (3, "type", Shape::Text),
+    (4, "stringData", Shape::TextMap),
+    (5, "immutable", Shape::Bool),
+];
+
+const NAMESPACE: &[Field] = &[
+    (1, "metadata", Shape::Object(META)),
+    (2, "spec", Shape::Object(&[(1, "finalizers", Shape::Texts)])),
+    (3, "status", Shape::Skip),
+];
+
+/// The kind and its version, and the object itself.
+const ENVELOPE: &[Field] = &[
+    (1, "type", Shape::Object(&[(1, "apiVersion", Shape::Text), (2, "kind", Shape::Text)])),
+    (2, "raw", Shape::Bytes),
+    (3, "contentEncoding", Shape::Skip),
+    (4, "contentType", Shape::Skip),
+];
+
+const MAGIC: &[u8] = b"k8s\0";
+
+/// The object in these bytes as JSON.
+pub(super) fn object(bytes: &[u8]) -> Result<Value, String> {
+    let envelope = bytes.strip_prefix(MAGIC).ok_or("the body does not begin as Kubernetes protobuf does")?;
+    let mut raw = &[][..];
+    for part in Parts(envelope) {
+        if let (2, Part::Bytes(bytes)) = part? {
+            raw = bytes;
+        }
+    }
+    let head = message(envelope, ENVELOPE)?;
+    let (version, kind) = (&head["type"]["apiVersion"], &head["type"]["kind"]);
+    let fields = match (version.as_str(), kind.as_str()) {
+        (Some("v1"), Some("ConfigMap")) => CONFIG_MAP,
+        (Some("v1"), Some("Secret")) => SECRET,
+        (Some("v1"), Some("Namespace")) => NAMESPACE,
+        _ => return Err(format!("a {kind} of {version} is only read as JSON or YAML")),
+    };
+    let mut object = message(raw, fields)?;
+    object["apiVersion"] = version.clone();
+    object["kind"] = kind.clone();
+    Ok(object)
+}
+
+/// Nesting is that of the tables.
+fn message(bytes: &[u8], fields: &[Field]) -> Result<Value, String> {
+    let mut object = Map::new();
+    for part in Parts(bytes) {
+        let (number, part) = part?;
+        let known = fields.iter().find(|(known, ..)| *known == number);
+        let (_, name, shape) = known.ok_or_else(|| format!("field {number} of the protobuf body is not known"))?;
+        let add = |object: &mut Map<String, Value>, value| match object.get_mut(*name) {
+            Some(Value::Array(items)) => items.push(value),
+            _ => drop(object.insert((*name).to_owned(), json!([value]))),
+        };
+        match (*shape, part) {
+            (Shape::Skip, _) => {}
+            // What is empty was not said.
+            (Shape::Text, Part::Bytes([])) => {}
+            (Shape::Text, Part::Bytes(bytes)) => drop(object.insert((*name).to_owned(), text(bytes)?)),
+            (Shape::Bytes, Part::Bytes(bytes)) => drop(object.insert((*name).to_owned(), json!(keyed::encode(bytes)))),
+            (Shape::Number, Part::Number(0)) => {}
+            (Shape::Number, Part::Number(number)) => drop(object.insert((*name).to_owned(), json!(number))),
+            (Shape::Bool, Part::Number(number)) => drop(object.insert((*name).to_owned(), json!(number != 0))),
+            (Shape::Object(inner), Part::Bytes(bytes)) => {
+                let value = message(bytes, inner)?;
+                object.insert((*name).to_owned(), value);
+            }
+            (Shape::Texts, Part::Bytes(bytes)) => add(&mut object, text(bytes)?),
+            (Shape::Objects(inner), Part::Bytes(bytes)) => add(&mut object, message(bytes, inner)?),
+            (Shape::TextMap, Part::Bytes(bytes)) => {
+                let (key, value) = entry(bytes)?;
+                let value = text(value)?;
+                object.entry(*name).or_insert_with(|| json!({}))[key] = value;
+            }
+            (Shape::BytesMap, Part::Bytes(bytes)) => {
+                let (key, value) = entry(bytes)?;
+                object.entry(*name).or_insert_with(|| json!({}))[key] = json!(keyed::encode(value));
+            }
+            _ => return Err(format!("`{name}` of the protobuf body has the wrong type")),
+        }
+    }
+    Ok(Value::Object(object))
+}
+
+fn entry(bytes: &[u8]) -> Result<(String, &[u8]), String> {
+    let (mut key, mut value) = (String::new(), &[][..]);
+    for part in Parts(bytes) {
+        match part? {
+            (1, Part::Bytes(bytes)) => key = utf8(bytes)?.to_owned(),
+            (2, Part::Bytes(bytes)) => value = bytes,
+            _ => return Err("an entry of the protobuf body has more than a key and a value".to_owned()),
+        }
+    }
+    Ok((key, value))
+}
+
+fn text(bytes: &[u8]) -> Result<Value, String> {
+    utf8(bytes).map(|text| json!(text))
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str, String> {
+    str::from_utf8(bytes).map_err(|_| "a text of the protobuf body is not UTF-8".to_owned())
+}
+
+/// The fields of a message, one after the other.
+struct Parts<'a>(&'a [u8]);
+
+enum Part<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Iterator for Parts<'a> {
+    type Item = Result<(u64, Part<'a>), String>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let part = self.part();
+        if part.is_none() {
+            self.0 = &[];
+        }
+        Some(part.ok_or_else(|| "the protobuf body ends in the middle or is no protobuf".to_owned()))
+    }
+}
+
+impl<'a> Parts<'a> {
+    fn part(&mut self) -> Option<(u64, Part<'a>)> {
+        let tag = self.varint()?;
+        let part = match tag & 7 {
+            0 => Part::Number(self.varint()?),
+            2 => {
+                let length = usize::try_from(self.varint()?).ok()?;
+                let (bytes, rest) = self.0.split_at_checked(length)?;
+                self.0 = rest;
+                Part::Bytes(bytes)
+            }
+            _ => return None,
+        };
+        Some((tag >> 3, part))
+    }
+
+    fn varint(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let (byte, rest) = self.0.split_first()?;
+            self.0 = rest;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+        [&[number << 3 | 2, bytes.len() as u8], bytes].concat()
+    }
+
+    fn envelope(kind: &str, raw: &[u8]) -> Vec<u8> {
+        let head = [field(1, b"v1"), field(2, kind.as_bytes())].concat();
+        [MAGIC, &field(1, &head), &field(2, raw)].concat()
+    }
+
+    #[test]
+    fn what_kubectl_writes_becomes_what_people_write() {
+        let meta = [field(1, b"s"), field(11, &[field(1, b"app"), field(2, b"x")].concat())].concat();
+        let data = [field(1, b"key"), field(2, b"va")].concat();
+        let raw = [field(1, &meta), field(2, &data), field(3, b"Opaque"), vec![5 << 3, 1]].concat();
+        let secret = object(&envelope("Secret", &raw)).unwrap();
+        let expected = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "labels": {"app": "x"}},
+            "data": {"key": "dmE="}, "type": "Opaque", "immutable": true,
+        });
+        assert_eq!(secret, expected);
+    }
+
+    #[test]
+    fn bytes_that_are_something_else_are_refused() {
+        let good = envelope("ConfigMap", &field(2, &field(1, b"key")));
+        for length in 0..good.len() {
+            // What is cut off at the end of a field is whole; nothing may panic.
+            let _ = object(&good[..length]);
+        }
+        assert!(object(b"{}").is_err());
+        assert!(object(&envelope("Pod", b"")).unwrap_err().contains("only read as JSON"));
+        assert!(object(&envelope("Secret", &field(9, b"x"))).unwrap_err().contains("field 9"));
+        assert!(object(&envelope("Secret", &[0xff; 12])).is_err());
+    }
+}
