@@ -14,6 +14,7 @@ mod collect;
 mod fault;
 mod feed;
 mod fields;
+mod glance;
 mod history;
 mod kind;
 mod lint;
@@ -51,6 +52,7 @@ pub use write::{DeleteOptions, Deleted, Propagation, WriteOptions};
 
 use collect::Collector;
 use feed::Feed;
+use glance::Glances;
 
 /// A handle to everything that is kept and runs here. Clones share it.
 #[derive(Clone)]
@@ -60,6 +62,7 @@ struct Inner {
     house: House,
     desk: Desk,
     feed: Arc<Feed>,
+    glances: Glances,
     /// Who does what falls due, once somebody asked for it.
     steward: Mutex<Option<Steward>>,
     /// Who brings deletions to their end.
@@ -73,8 +76,8 @@ impl Registry {
         let ears = feed.clone();
         store.observe(Arc::new(move |notes| ears.publish(notes)));
         let desk = house.desk().clone();
-        let (steward, collector) = (Mutex::new(None), Collector::new());
-        let registry = Self(Arc::new(Inner { house, desk, feed, steward, collector }));
+        let (glances, steward, collector) = (Glances::default(), Mutex::new(None), Collector::new());
+        let registry = Self(Arc::new(Inner { house, desk, feed, glances, steward, collector }));
         registry.0.collector.start(&registry)?;
         Ok(registry)
     }

@@ -1,7 +1,7 @@
 //! Watching: what happened to objects of one kind since a revision, as events in order. Whoever reads slowly gets fewer
 //! events, each with the latest state; nobody is made to wait for it.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use octoflow_model::Revision;
 use octoflow_store::{RunRow, What};
@@ -182,8 +182,8 @@ impl Watch {
                 self.tell(Change::Deleted, last);
             }
             What::NewRun { run, .. } | What::Run(run) if self.kind.keeping == Keeping::View => self.look_at(run)?,
-            What::NewRun { run, .. } => self.run(run, Change::Added)?,
-            What::Run(run) => self.run(run, Change::Modified)?,
+            What::NewRun { run, .. } => self.run(run, Change::Added, revision)?,
+            What::Run(run) => self.run(run, Change::Modified, revision)?,
             What::DeletedRun(row) if self.kind.keeping == Keeping::View => {
                 let gone = self.told.gone(row.run, self.kind.name, &row.namespace, &revision.to_string());
                 gone.into_iter().for_each(|event| self.tell(event.change, event.object));
@@ -197,16 +197,14 @@ impl Watch {
         Ok(())
     }
 
-    fn run(&mut self, run: octoflow_model::RunId, change: Change) -> Result<(), Fault> {
-        let Some(row) = self.registry.read(|reader| Ok(reader.run(run)?))? else { return Ok(()) };
+    fn run(&mut self, run: octoflow_model::RunId, change: Change, revision: Revision) -> Result<(), Fault> {
+        let Some(row) = self.registry.identity(run)? else { return Ok(()) };
         let named = self.selection.fields.name().is_none_or(|name| name == row.name);
         if row.kind != self.kind.name || !self.in_scope(&row.namespace) || !named {
             return Ok(());
         }
-        match self.registry.run_object(&row) {
-            Ok(object) => self.tell(change, object),
-            Err(Fault::NotFound { .. }) => {}
-            Err(fault) => return Err(fault),
+        if let Some(object) = self.registry.glance(run, revision)? {
+            self.tell(change, Arc::unwrap_or_clone(object));
         }
         Ok(())
     }
