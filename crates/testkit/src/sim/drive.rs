@@ -350,7 +350,11 @@ impl<'w> Sim<'w> {
                 let kept = match command {
                     Command::Stop => run.state.shutdown.is_some(),
                     Command::Terminate => run.state.shutdown == Some(Shutdown::Terminate),
-                    Command::Suspend | Command::Resume { .. } | Command::StopNodes { .. } | Command::Set { .. } => true,
+                    Command::Suspend
+                    | Command::Resume { .. }
+                    | Command::StopNodes { .. }
+                    | Command::Set { .. }
+                    | Command::Mark { .. } => true,
                 };
                 if !kept {
                     return broken(
