@@ -68,7 +68,7 @@ fn block(peer: IpAddr) -> IpAddr {
             let [a, b, c, d, ..] = address.segments();
             IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
         }
-        v4 => v4,
+        IpAddr::V4(address) => IpAddr::V4(address),
     }
 }
 
