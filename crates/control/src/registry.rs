@@ -16,6 +16,7 @@ mod fault;
 mod feed;
 mod fields;
 mod history;
+mod homes;
 mod kind;
 mod lint;
 mod list;

@@ -16,6 +16,7 @@ use crate::{
 mod faults;
 mod opening;
 mod ticks;
+mod ties;
 
 fn store() -> (TempDir, Store) {
     let dir = tempfile::tempdir().unwrap();
