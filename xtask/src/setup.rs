@@ -44,7 +44,30 @@ pub fn run() -> Result<()> {
         // A few hundred megabytes that nobody needs again.
         let _ = std::fs::remove_dir_all(root.join("build"));
     }
+    if plan.hera {
+        let root = machine.tools.as_deref().expect("Hera is only planned where there is room for tools");
+        match install_hera(&root.join("hera")) {
+            Err(error) if !machine.ci => {
+                eprintln!("\nWARNING: tests with Hera are skipped, it cannot be installed: {error:#}\n")
+            }
+            outcome => outcome?,
+        }
+    }
     Ok(())
+}
+
+/// The Python client whose users the server is for.
+const HERA: &str = "hera>=7,<8";
+
+/// Written last: half of an installation must not be taken for one. The tests look for it too.
+const READY: &str = "ready";
+
+fn install_hera(folder: &Path) -> Result<()> {
+    let _ = std::fs::remove_dir_all(folder);
+    Step::new("python3", ["-m", "venv", &folder.to_string_lossy()]).run()?;
+    let python = folder.join("bin/python");
+    Step::new(&python, ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", HERA]).run()?;
+    Ok(std::fs::write(folder.join(READY), HERA)?)
 }
 
 /// The newest one that the pinned compiler builds.
@@ -63,6 +86,8 @@ fn tools() -> Option<PathBuf> {
 struct Machine {
     /// The S3 server that artifact tests talk to is there.
     s3_server: bool,
+    /// Hera, the Python client that tests of the server are driven with, is there.
+    hera: bool,
     tools: Option<PathBuf>,
     programs: Vec<&'static str>,
     nextest: bool,
@@ -83,6 +108,7 @@ enum Right {
 struct Plan {
     packages: Vec<&'static str>,
     s3_server: bool,
+    hera: bool,
     nextest: bool,
     gaps: Vec<String>,
     notes: Vec<String>,
@@ -101,17 +127,24 @@ const NEEDS: &[Need] = &[
     Need { program: "jq", package: "jq", why: "test workflows that take JSON apart" },
     Need { program: "kubectl", package: "kubernetes-client", why: "tests of the Kubernetes-style API" },
     Need { program: "python3", package: "python3", why: "script templates of test workflows" },
+    Need { program: ENSUREPIP, package: "python3-venv", why: "Hera, which tests of the server are driven with" },
 ];
+
+/// No program: the part of Python that makes environments, which Debian packs on its own.
+const ENSUREPIP: &str = "ensurepip";
 
 const EXTRA: &[&str] = &["python", "sqlite3"];
 
 fn plan(machine: &Machine) -> Plan {
     let has = |program: &str| machine.programs.contains(&program);
     let s3_server = !machine.s3_server && machine.tools.is_some();
-    let mut plan = Plan { nextest: !machine.nextest, s3_server, ..Plan::default() };
+    let hera = !machine.hera && machine.tools.is_some();
+    let mut plan = Plan { nextest: !machine.nextest, s3_server, hera, ..Plan::default() };
     if machine.tools.is_none() {
-        plan.gaps
-            .push("no folder for an S3 server (neither XDG_CACHE_HOME nor HOME is set): artifact tests".to_owned());
+        plan.gaps.push(
+            "no folder for an S3 server and Hera (neither XDG_CACHE_HOME nor HOME is set): artifact and server tests"
+                .to_owned(),
+        );
     }
     for need in NEEDS.iter().filter(|need| !has(need.program)) {
         if machine.debian && machine.right != Right::None {
@@ -147,7 +180,8 @@ impl Machine {
             Right::None
         };
         Machine {
-            programs: wanted.chain(EXTRA.iter().copied()).filter(|program| on_path(program)).collect(),
+            programs: wanted.chain(EXTRA.iter().copied()).filter(|program| is_there(program)).collect(),
+            hera: tools().is_some_and(|dir| dir.join("hera").join(READY).is_file()),
             s3_server: tools().is_some_and(|dir| dir.join("bin/s3s-fs").is_file()),
             tools: tools(),
             nextest: Step::cargo(["nextest", "--version"]).succeeds(),
@@ -171,6 +205,13 @@ fn apt(machine: &Machine, verb: &str, args: &[&str]) -> Result<()> {
     Step::new(words[0], &words[1..]).run()
 }
 
+fn is_there(need: &str) -> bool {
+    match need {
+        ENSUREPIP => Step::new("python3", ["-c", "import ensurepip, venv"]).succeeds(),
+        program => on_path(program),
+    }
+}
+
 fn on_path(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|folder| folder.join(program).is_file())
@@ -182,8 +223,9 @@ mod tests {
 
     fn complete() -> Machine {
         Machine {
-            programs: vec!["bash", "git", "jq", "python3", "python", "sqlite3"],
+            programs: vec!["bash", "git", "jq", "kubectl", "python3", ENSUREPIP, "python", "sqlite3"],
             s3_server: true,
+            hera: true,
             tools: Some("/cache/tools".into()),
             nextest: true,
             debian: true,
@@ -195,7 +237,7 @@ mod tests {
     #[test]
     fn a_complete_machine_is_left_alone() {
         let plan = plan(&complete());
-        assert!(plan.packages.is_empty() && !plan.nextest && !plan.s3_server);
+        assert!(plan.packages.is_empty() && !plan.nextest && !plan.s3_server && !plan.hera);
         assert!(plan.gaps.is_empty() && plan.notes.is_empty());
     }
 
@@ -205,9 +247,10 @@ mod tests {
         machine.programs.retain(|program| *program != "jq");
         machine.nextest = false;
         machine.s3_server = false;
+        machine.hera = false;
         let plan = plan(&machine);
         assert_eq!(plan.packages, ["jq"]);
-        assert!(plan.nextest && plan.s3_server);
+        assert!(plan.nextest && plan.s3_server && plan.hera);
     }
 
     #[test]

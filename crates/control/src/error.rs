@@ -18,6 +18,13 @@ pub enum Error {
     #[error("a workflow named `{name}` exists already in namespace `{namespace}`")]
     NameTaken { namespace: String, name: String },
 
+    #[error("the idempotency key `{key}` was used for something else; send another key for another request")]
+    KeyTaken { key: String },
+
+    /// Not a failure: what was asked for was made before.
+    #[error("this was made before, as run {run}")]
+    Made { run: RunId },
+
     #[error(transparent)]
     Refused(#[from] Refusal),
 

@@ -25,7 +25,7 @@ use octoflow_store::{Batch, Reader, Store};
 use serde_json::Value;
 
 use crate::{
-    Capacity, Error, Explanation, Pump, cache, clock,
+    Capacity, Claim, Error, Explanation, Pump, cache, clock,
     keyed::{self, KeyedObject},
     meters, new_uid,
     objects::Objects,
@@ -34,15 +34,18 @@ use crate::{
 };
 
 mod again;
+mod claims;
 mod desk;
+mod row;
+mod tally;
 mod watcher;
 mod work;
 
 pub use desk::owned;
 pub(crate) use desk::{Desk, owned_namespace};
 pub(crate) use watcher::{Bell, Watcher};
-pub(crate) use work::Message;
 use work::{Keeper, Worker};
+pub(crate) use work::{Message, Terms};
 
 pub struct Config {
     pub data_dir: PathBuf,
@@ -65,6 +68,8 @@ pub struct Submit {
     pub manifest: Value,
     /// What the manifest refers to, as admission found it.
     pub stored: Stored,
+    /// Makes asking twice make one run.
+    pub claim: Option<Claim>,
 }
 
 /// A handle to the running house.

@@ -1,16 +1,19 @@
 //! The pump: inputs → engine → journal → orders. The only place where loops and threads are started.
 //! It decides nothing itself: it carries what the engine decided to the disk, and only then to the world.
 
+pub mod access;
 mod archive;
 mod brief;
 mod cache;
 mod chance;
+mod claim;
 mod clock;
 pub mod cron;
 mod delete;
 mod error;
 pub mod events;
 pub mod expire;
+pub mod gauge;
 mod house;
 pub mod keyed;
 mod known;
@@ -26,6 +29,7 @@ mod sweep;
 
 pub use archive::write_record;
 pub use chance::{name_suffix, new_uid};
+pub use claim::{Claim, KEPT};
 pub use clock::now;
 pub use delete::{Forgotten, Removed, family, forget};
 pub use error::Error;

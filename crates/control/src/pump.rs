@@ -116,6 +116,11 @@ impl Pump {
         }
     }
 
+    /// How many runs are under way.
+    pub fn open(&self) -> usize {
+        self.next.len()
+    }
+
     /// Somebody waits for what has been decided to be kept.
     pub fn urgent(&self) -> bool {
         self.held.urgent

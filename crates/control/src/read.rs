@@ -12,6 +12,8 @@ use serde_json::Value;
 
 use crate::{Error, brief, record};
 
+pub mod lines;
+
 /// Why a node waits, or what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use octoflow_model::{Revision, RunId};
+use octoflow_model::Revision;
 use octoflow_store::Reader;
 use serde_json::Value;
 
@@ -46,7 +46,7 @@ pub use kind::{KINDS, Keeping, Kind, find, of_plural, of_word};
 pub use list::{ListOptions, Listing};
 pub use logs::{LOOK_AGAIN, LogBatch, LogBytes, LogChunk, LogLine, LogQuery, LogReader};
 pub use octoflow_engine::argo::resource::document;
-pub use octoflow_store::{Filter, RunRow};
+pub use octoflow_store::{Filter, MAX_PAGE, RunRow};
 pub use run::Named;
 pub use schema::{schema_name, schemas};
 pub use select::{FieldSelector, LabelSelector, Selection};
@@ -121,12 +121,6 @@ impl Registry {
     /// The last commit that anything here shows.
     pub fn revision(&self) -> Result<Revision, Fault> {
         self.read(|reader| Ok(reader.revision()?))
-    }
-
-    /// Whether decisions are still made and the disk is still read.
-    pub fn probe(&self) -> Result<(), Fault> {
-        self.0.desk.object_at_work(RunId(0))?;
-        self.revision().map(drop)
     }
 
     /// Everything unfinished goes on where it was. What cannot be read is left alone and told.

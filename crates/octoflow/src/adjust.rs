@@ -15,6 +15,7 @@ pub(crate) struct Wishes {
     pub name: Option<String>,
     pub generate_name: Option<String>,
     pub namespace: Option<String>,
+    pub labels: Vec<(String, String)>,
 }
 
 /// Applies the wishes; the answers are warnings.
@@ -31,6 +32,12 @@ pub(crate) fn adjust(workflow: &mut Value, wishes: &Wishes) -> Vec<String> {
         if let Some(namespace) = &wishes.namespace {
             metadata.insert("namespace".to_owned(), json!(namespace));
         }
+    }
+    if !wishes.labels.is_empty()
+        && let Some(metadata) = object_at(workflow, "metadata")
+        && let Value::Object(labels) = filled(metadata.entry("labels").or_insert(Value::Null), || json!({}))
+    {
+        labels.extend(wishes.labels.iter().map(|(name, value)| (name.clone(), json!(value))));
     }
     let Some(spec) = object_at(workflow, "spec") else { return warnings };
     if let Some(entrypoint) = &wishes.entrypoint {
@@ -133,6 +140,13 @@ mod tests {
         let warnings = adjust(&mut workflow, &wishes(&[("mesage", "x")]));
         assert_eq!(warnings, ["the workflow has no parameter `mesage`, it is added; did you mean `message`?"]);
         assert_eq!(workflow["spec"]["arguments"]["parameters"][1], json!({"name": "mesage", "value": "x"}));
+    }
+
+    #[test]
+    fn labels_are_added_to_those_that_are_there() {
+        let mut workflow = json!({"metadata": {"labels": {"a": "1"}}});
+        adjust(&mut workflow, &Wishes { labels: vec![("b".into(), "2".into())], ..Wishes::default() });
+        assert_eq!(workflow["metadata"]["labels"], json!({"a": "1", "b": "2"}));
     }
 
     #[test]

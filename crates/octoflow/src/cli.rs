@@ -1,13 +1,30 @@
 //! What can be typed: commands, their arguments, and what each accepts.
 //! Types only; what a command does is in `commands`.
 
-use std::{path::PathBuf, str::FromStr, time::Duration};
+mod client;
+mod cron;
+mod format;
+mod kept;
+mod kubeconfig;
+mod server;
+mod wishes;
+
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValuesParser};
-use octoflow_engine::{
-    argo::fields::{KINDS, OTHER_KINDS},
-    jsonpath::Template,
+use octoflow_engine::argo::fields::KINDS;
+
+pub(crate) use client::*;
+pub(crate) use cron::{CronCommand, Preview};
+pub(crate) use format::Format;
+use format::{
+    GetFormats, ListFormats, LogFormats, ObjectFormats, RunFormats, key_value, kind, node_phase, one_of, phase,
 };
+pub(crate) use kept::*;
+pub(crate) use wishes::{Naming, Wished};
+
+pub(crate) use kubeconfig::Kubeconfig;
+pub(crate) use server::Server;
 
 use crate::{selector::Fields, span};
 
@@ -26,6 +43,8 @@ pub(crate) struct Global {
     /// Where runs, logs and artifacts are kept [default: the user's data home]
     #[arg(long, global = true, value_name = "DIR", env = "OCTOFLOW_DATA_DIR", hide_env_values = true)]
     pub data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub reach: Reach,
     /// Never use colours (NO_COLOR does the same)
     #[arg(long, global = true, alias = "no-colour")]
     pub no_color: bool,
@@ -38,6 +57,8 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     /// Run manifests to their end on this machine
     Run(Box<Run>),
+    /// Hand manifests to a server, which runs them
+    Submit(Box<Submit>),
     /// Keep workflows and run them for others: the control plane with its API, and this machine as its node
     Server(Server),
     /// Check manifests without running anything; all problems of all files are told at once
@@ -53,6 +74,10 @@ pub(crate) enum Command {
     Get(Get),
     /// Show everything about a run: parameters, conditions, inputs and outputs of every node
     Describe(Describe),
+    /// Show how a run goes on until it is over
+    Watch(Watch),
+    /// Wait until runs are over; fails when one of them did
+    Wait(Wait),
     /// Print what the steps of a run wrote
     Logs(Logs),
     /// Say why a node waits or what happened to it, or what an error code means
@@ -63,20 +88,53 @@ pub(crate) enum Command {
     #[command(visible_alias = "rm")]
     Delete(Delete),
     /// End a run that is under way; its exit handlers still run
-    Stop(Target),
+    Stop(Stop),
     /// End a run that is under way at once, without exit handlers
     Terminate(Target),
     /// Start nothing new in a run until it is resumed
     Suspend(Target),
     /// Let a suspended run go on
     Resume(Resume),
+    /// Do what failed in a run again, on a server
+    Retry(Retry),
+    /// Submit a run once more as a new one, on a server
+    Resubmit(Box<Resubmit>),
+    /// Change nodes that wait
+    #[command(subcommand)]
+    Node(NodeCommand),
+    /// Copy the artifacts of a run from a server to this machine
+    Cp(Cp),
+    /// Say what differs between two runs; the exit code is 1 when something does
+    Diff(Diff),
+    /// Write everything about a run into one file, without secrets
+    Export(Export),
+    /// Look at a file that `export` wrote
+    Open(Open),
+    /// Workflow templates of a server
+    #[command(subcommand)]
+    Template(KeptCommand),
+    /// Cluster workflow templates of a server
+    #[command(subcommand)]
+    ClusterTemplate(KeptCommand),
+    /// Cron workflows of a server
+    #[command(subcommand)]
+    Cron(CronCommand),
+    /// Runs of a server that are over, by uid
+    #[command(subcommand)]
+    Archive(ArchiveCommand),
+    /// Who may use a server
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// The file of settings
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Print the JSON Schema of a kind, for editors; without a kind, list the kinds
     Schema(Schema),
     /// Print a configuration for kubectl that leads to a server
     Kubeconfig(Kubeconfig),
     /// Print a completion script for a shell
     Completion(Completion),
-    /// Check that this machine has what runs need
+    /// Check that this machine has what runs need, or how a server is
     Doctor(Doctor),
     /// Print the version
     Version(Version),
@@ -94,21 +152,10 @@ pub(crate) struct Run {
     /// Take up a run that was interrupted
     #[arg(long, value_name = "NAME", conflicts_with_all = ["manifests", "files", "parameters", "parameter_file", "entrypoint", "name", "generate_name"])]
     pub resume: Option<String>,
-    /// Set a parameter of the workflow
-    #[arg(short = 'p', long = "parameter", value_name = "NAME=VALUE", value_parser = key_value)]
-    pub parameters: Vec<(String, String)>,
-    /// Set parameters from a YAML or JSON file with names and values
-    #[arg(long, value_name = "FILE")]
-    pub parameter_file: Option<PathBuf>,
-    /// Start at this template instead
-    #[arg(long, value_name = "TEMPLATE")]
-    pub entrypoint: Option<String>,
-    /// Call the run this
-    #[arg(long)]
-    pub name: Option<String>,
-    /// Begin the run's name with this and add letters that make it unique
-    #[arg(long, value_name = "PREFIX", conflicts_with = "name")]
-    pub generate_name: Option<String>,
+    #[command(flatten)]
+    pub wished: Wished,
+    #[command(flatten)]
+    pub naming: Naming,
     #[command(flatten)]
     pub namespace: Namespace,
     /// Stop the workflow after this long; the exit code is 124 then
@@ -138,22 +185,6 @@ pub(crate) struct Run {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Server {
-    /// Where to listen
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:2746")]
-    pub listen: std::net::SocketAddr,
-    /// Where the steps run
-    #[arg(long, value_enum, default_value_t = Runtime::Process)]
-    pub runtime: Runtime,
-    /// How many steps may run at the same time [default: as many as the machine's cores allow]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub parallelism: Option<u32>,
-    /// How steps are kept apart: `overlay` gives each its own view of the file system
-    #[arg(long, value_enum, default_value_t = Isolation::Overlay)]
-    pub isolation: Isolation,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct Lint {
     /// What to check; `-` is standard input, a directory means the .yaml, .yml and .json files in it and below
     #[arg(value_name = "FILE|DIR|-", required = true)]
@@ -177,15 +208,8 @@ pub(crate) struct Plan {
     /// Manifests; `-` is standard input, a directory means its .yaml, .yml and .json files
     #[arg(value_name = "FILE", required = true)]
     pub manifests: Vec<PathBuf>,
-    /// Set a parameter of the workflow
-    #[arg(short = 'p', long = "parameter", value_name = "NAME=VALUE", value_parser = key_value)]
-    pub parameters: Vec<(String, String)>,
-    /// Set parameters from a YAML or JSON file with names and values
-    #[arg(long, value_name = "FILE")]
-    pub parameter_file: Option<PathBuf>,
-    /// Start at this template instead
-    #[arg(long, value_name = "TEMPLATE")]
-    pub entrypoint: Option<String>,
+    #[command(flatten)]
+    pub wished: Wished,
     #[command(flatten)]
     pub namespace: Namespace,
     /// How long tasks take, by template: a file with one `template: 90s` a line, or an earlier run
@@ -257,30 +281,6 @@ pub(crate) struct Schema {
     pub kind: Option<String>,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct Kubeconfig {
-    /// The server it leads to
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "OCTOFLOW_SERVER",
-        hide_env_values = true,
-        default_value = "http://127.0.0.1:2746"
-    )]
-    pub server: String,
-    /// Who you are to the server
-    #[arg(long, env = "OCTOFLOW_TOKEN", hide_env_values = true, default_value = "admin")]
-    pub token: String,
-    /// Check the server's certificate against this one
-    #[arg(long, value_name = "FILE", env = "OCTOFLOW_CA_FILE", hide_env_values = true)]
-    pub ca_file: Option<PathBuf>,
-    /// Trust any certificate of the server
-    #[arg(long, conflicts_with = "ca_file")]
-    pub insecure_skip_verify: bool,
-    #[command(flatten)]
-    pub namespace: Namespace,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Runtime {
     Process,
@@ -299,6 +299,23 @@ pub(crate) struct Namespace {
     /// The namespace of the run [default: the manifest's, else "default"]
     #[arg(short, long, value_name = "NS")]
     pub namespace: Option<String>,
+}
+
+/// Which server, and how it is reached.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Reach {
+    /// The server to ask [default: the one that holds the data directory, else none or http://127.0.0.1:2746]
+    #[arg(long, global = true, value_name = "URL", env = "OCTOFLOW_SERVER", hide_env_values = true)]
+    pub server: Option<String>,
+    /// Who you are to the server
+    #[arg(long, global = true, env = "OCTOFLOW_TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
+    /// Check the server's certificate against this one
+    #[arg(long, global = true, value_name = "FILE", env = "OCTOFLOW_CA_FILE", hide_env_values = true)]
+    pub ca_file: Option<PathBuf>,
+    /// Trust any certificate of the server
+    #[arg(long, global = true)]
+    pub insecure_skip_verify: bool,
 }
 
 impl Namespace {
@@ -356,7 +373,7 @@ pub(crate) struct Which {
 #[derive(Clone, Debug)]
 pub(crate) struct Labels(pub Vec<octoflow_store::LabelTest>);
 
-fn label_selector(text: &str) -> Result<Labels, String> {
+pub(crate) fn label_selector(text: &str) -> Result<Labels, String> {
     crate::selector::labels(text).map(Labels)
 }
 
@@ -381,8 +398,9 @@ pub(crate) struct Get {
 
 #[derive(Debug, Args)]
 pub(crate) struct Describe {
-    /// The run's name; @latest is the newest
-    pub name: String,
+    /// Names of runs; @latest is the newest
+    #[arg(value_name = "NAME", required = true)]
+    pub names: Vec<String>,
     #[command(flatten)]
     pub namespace: Namespace,
 }
@@ -390,7 +408,11 @@ pub(crate) struct Describe {
 #[derive(Debug, Args)]
 pub(crate) struct Logs {
     /// The run's name; @latest is the newest
-    pub name: String,
+    #[arg(required_unless_present = "selector")]
+    pub name: Option<String>,
+    /// All runs with these labels instead of one by name
+    #[arg(short = 'l', long, value_name = "SELECTOR", value_parser = label_selector, conflicts_with_all = ["name", "output"])]
+    pub selector: Option<Labels>,
     /// Only this node, by display name, name, id or pod name
     pub node: Option<String>,
     #[command(flatten)]
@@ -456,10 +478,25 @@ pub(crate) struct Delete {
 #[derive(Debug, Args)]
 pub(crate) struct Target {
     /// Names of runs; @latest is the newest
-    #[arg(value_name = "NAME", required = true)]
+    #[arg(value_name = "NAME", required_unless_present = "selector")]
     pub names: Vec<String>,
+    /// All runs with these labels that are not over, like app=x,tier!=db
+    #[arg(short = 'l', long, value_name = "SELECTOR", value_parser = label_selector, conflicts_with = "names")]
+    pub selector: Option<Labels>,
     #[command(flatten)]
     pub namespace: Namespace,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Stop {
+    #[command(flatten)]
+    pub target: Target,
+    /// Why, for whoever looks at the run afterwards
+    #[arg(long, value_name = "TEXT")]
+    pub message: Option<String>,
+    /// End only waiting nodes like this, as failed, e.g. displayName=approve
+    #[arg(long, value_name = "SELECTOR")]
+    pub node_field_selector: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -492,103 +529,6 @@ pub(crate) struct Version {
     pub output: Option<Format>,
 }
 
-/// How a result is printed.
-#[derive(Clone, Debug)]
-pub(crate) enum Format {
-    Wide,
-    Short,
-    Name,
-    Json,
-    Yaml,
-    Raw,
-    JsonPath(Template),
-}
-
-impl FromStr for Format {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if let Some(path) = text.strip_prefix("jsonpath=") {
-            return Template::parse(path).map(Self::JsonPath).map_err(|wrong| wrong.to_string());
-        }
-        match text {
-            "wide" => Ok(Self::Wide),
-            "short" => Ok(Self::Short),
-            "name" => Ok(Self::Name),
-            "json" => Ok(Self::Json),
-            "yaml" => Ok(Self::Yaml),
-            "raw" => Ok(Self::Raw),
-            "jsonpath" => Err("say which path, like jsonpath='{.status.phase}'".to_owned()),
-            _ => Err("unknown format".to_owned()),
-        }
-    }
-}
-
-/// The formats a command knows.
-trait Formats {
-    const WORDS: &'static [&'static str];
-}
-
-macro_rules! formats {
-    ($($name:ident: $($word:literal)*;)*) => {$(
-        struct $name;
-        impl Formats for $name {
-            const WORDS: &'static [&'static str] = &[$($word),*];
-        }
-    )*};
-}
-formats! {
-    RunFormats: "json" "yaml" "name" "wide";
-    ListFormats: "wide" "name" "json" "yaml" "jsonpath";
-    GetFormats: "wide" "short" "name" "json" "yaml" "jsonpath";
-    LogFormats: "raw";
-    ObjectFormats: "json" "yaml";
-}
-
-fn one_of<F: Formats>(text: &str) -> Result<Format, String> {
-    let word = text.split('=').next().unwrap_or_default();
-    if F::WORDS.contains(&word) {
-        return text.parse();
-    }
-    let words: Vec<String> = F::WORDS
-        .iter()
-        .map(|word| if *word == "jsonpath" { "jsonpath=…".to_owned() } else { (*word).to_owned() })
-        .collect();
-    Err(format!("expected {}", words.join(", ")))
-}
-
-/// A kind by its name in any case, also in the plural.
-fn kind(text: &str) -> Result<&'static str, String> {
-    let known = || KINDS.iter().map(|kind| kind.name).chain(OTHER_KINDS.iter().copied());
-    let is_meant = |name: &&'static str| {
-        text.eq_ignore_ascii_case(name)
-            || text.strip_suffix(['s', 'S']).is_some_and(|one| one.eq_ignore_ascii_case(name))
-    };
-    known().find(is_meant).ok_or_else(|| format!("expected some of {}", known().collect::<Vec<_>>().join(", ")))
-}
-
-fn key_value(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("write it as name=value".to_owned()),
-    }
-}
-
-fn phase(text: &str) -> Result<String, String> {
-    known_phase(text, &["Pending", "Running", "Succeeded", "Failed", "Error"])
-}
-
-fn node_phase(text: &str) -> Result<String, String> {
-    known_phase(text, &["Pending", "Running", "Succeeded", "Skipped", "Failed", "Error", "Omitted"])
-}
-
-fn known_phase(text: &str, known: &[&str]) -> Result<String, String> {
-    match known.iter().find(|phase| phase.eq_ignore_ascii_case(text)) {
-        Some(phase) => Ok((*phase).to_owned()),
-        None => Err(format!("expected one of {}", known.join(", "))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -617,18 +557,5 @@ mod tests {
         assert!(Cli::try_parse_from(["octoflow", "run", "-f", "w.yaml", "-p", "a=b=c"]).is_ok());
         assert!(Cli::try_parse_from(["octoflow", "run", "w.yaml", "-p", "=c"]).is_err());
         assert!(Cli::try_parse_from(["octoflow", "run", "w.yaml", "--parallelism", "0"]).is_err());
-    }
-
-    #[test]
-    fn kinds_are_taken_in_any_case_and_number() {
-        assert_eq!(kind("workflows"), Ok("Workflow"));
-        assert_eq!(kind("CronWorkflow"), Ok("CronWorkflow"));
-        assert!(kind("pods").unwrap_err().contains("Workflow, WorkflowTemplate"));
-    }
-
-    #[test]
-    fn phases_are_taken_in_any_case() {
-        assert_eq!(phase("failed").as_deref(), Ok("Failed"));
-        assert!(phase("broken").unwrap_err().contains("Pending, Running"));
     }
 }

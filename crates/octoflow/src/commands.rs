@@ -1,24 +1,41 @@
-//! One file a command. Each takes its arguments, asks the data directory, and hands the result to `output`.
+//! One file a command. Each takes its arguments, asks the data directory or a server, and hands the result to `output`.
 
+mod archive;
 mod completion;
+mod configure;
+mod cp;
+mod cron;
 mod delete;
 mod describe;
+mod diff;
 mod doctor;
 mod explain;
+mod export;
 mod get;
+mod kept;
 mod kubeconfig;
 mod lint;
 mod list;
 mod logs;
 mod metrics;
+mod node_set;
+mod observe;
+mod open;
 mod plan;
+mod resubmit;
+mod retry;
 mod run;
 mod schema;
 mod server;
 mod steer;
+mod submit;
 mod test;
+mod token;
 mod version;
+mod wait;
+mod watch;
 
+pub(crate) use export::FORMAT as EXPORT_FORMAT;
 pub(crate) use test::Tried;
 
 use std::path::PathBuf;
@@ -26,11 +43,14 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use crate::{
-    cli::{Cli, Command, Target},
+    cli::{Cli, Command, KeptCommand, NodeCommand, Reach},
+    client::{self, Client, Endpoint, Found},
     config,
     exit::Exit,
     output::Output,
     remote::Request,
+    settings::{self, Settings},
+    source::{Here, Server, Source},
 };
 
 /// What every command has at hand.
@@ -38,49 +58,115 @@ use crate::{
 pub(crate) struct Context {
     pub output: Output,
     pub data_dir: PathBuf,
+    pub reach: Reach,
+}
+
+impl Context {
+    /// Where runs are: the server that was named or that holds the data directory, else the directory itself.
+    pub(crate) fn source(&self) -> Result<Box<dyn Source>> {
+        Ok(match self.found()? {
+            Found::Named(endpoint) | Found::Holder(endpoint) => {
+                self.output.detail(&format!("server: {}", endpoint.url));
+                Box::new(Server::new(Client::new(endpoint)?, self.output))
+            }
+            Found::Assumed(_) => Box::new(Here::open(self.data_dir.clone(), self.output)?),
+        })
+    }
+
+    /// The server if one was named or holds the data directory.
+    pub(crate) fn named_server(&self) -> Result<Option<Client>> {
+        match self.found()? {
+            Found::Named(endpoint) | Found::Holder(endpoint) => Client::new(endpoint).map(Some),
+            Found::Assumed(_) => Ok(None),
+        }
+    }
+
+    /// The server as a source, for commands that need one.
+    pub(crate) fn source_of_server(&self) -> Result<Box<dyn Source>> {
+        Ok(Box::new(Server::new(self.client()?, self.output)))
+    }
+
+    /// How a thread of its own gets the server as a source of its own.
+    pub(crate) fn server_elsewhere(&self) -> impl FnOnce() -> Result<Box<dyn Source>> + Send + use<> {
+        let (output, data_dir, reach) = (self.output, self.data_dir.clone(), self.reach.clone());
+        move || Self { output, data_dir, reach }.source_of_server()
+    }
+
+    /// How the server is reached.
+    pub(crate) fn endpoint(&self) -> Result<Endpoint> {
+        self.found().map(Found::endpoint)
+    }
+
+    /// The server, for commands that need one.
+    pub(crate) fn client(&self) -> Result<Client> {
+        let endpoint = self.found()?.endpoint();
+        self.output.detail(&format!("server: {}", endpoint.url));
+        Client::new(endpoint)
+    }
+
+    fn found(&self) -> Result<Found> {
+        let settings = settings::path().map(|path| Settings::load(&path)).transpose()?.unwrap_or_default();
+        client::find(&self.reach, &settings, &self.data_dir)
+    }
 }
 
 /// Does what was asked for.
 pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
     let command = match cli.command {
         Command::Completion(args) => return completion::completion(&args, &output),
-        Command::Kubeconfig(args) => return kubeconfig::kubeconfig(&args, &output),
         Command::Lint(args) => return lint::lint(&args, &output),
         Command::Schema(args) => return schema::schema(&args, &output),
         Command::Test(args) => return test::test(&args, &output),
-        Command::Version(args) => return version::version(&args, &output),
+        Command::Config(args) => return configure::configure(&args, &output),
         command => command,
     };
-    let context = Context { output, data_dir: config::data_dir(cli.global.data_dir)? };
+    let context = Context { output, data_dir: config::data_dir(cli.global.data_dir)?, reach: cli.global.reach };
     context.output.detail(&format!("data directory: {}", context.data_dir.display()));
     match command {
         Command::Run(args) => run::run(&args, &context),
+        Command::Submit(args) => submit::submit(&args, &context),
         Command::Server(args) => server::server(&args, &context),
         Command::Plan(args) => plan::plan(&args, &context),
         Command::List(args) => list::list(&args, &context),
         Command::Get(args) => get::get(&args, &context),
         Command::Describe(args) => describe::describe(&args, &context),
+        Command::Watch(args) => watch::watch(&args, &context),
+        Command::Wait(args) => wait::wait(&args, &context),
         Command::Logs(args) => logs::logs(&args, &context),
         Command::Explain(args) => explain::explain(&args, &context),
+        Command::Cron(command) => cron::cron(&command, &context),
         Command::Metrics => metrics::metrics(&context),
         Command::Delete(args) => delete::delete(&args, &context),
-        Command::Stop(target) => steer(&target, &Request::Stop, &context),
-        Command::Terminate(target) => steer(&target, &Request::Terminate, &context),
-        Command::Suspend(target) => steer(&target, &Request::Suspend, &context),
+        Command::Stop(args) => {
+            let request = Request::Stop { selector: args.node_field_selector, message: args.message };
+            steer::steer(&args.target, &request, &context)
+        }
+        Command::Terminate(target) => steer::steer(&target, &Request::Terminate, &context),
+        Command::Suspend(target) => steer::steer(&target, &Request::Suspend, &context),
         Command::Resume(args) => {
             let supplied = args.output_parameters.iter().cloned().collect();
-            steer(&args.target, &Request::Resume { selector: args.node_field_selector, supplied }, &context)
+            steer::steer(&args.target, &Request::Resume { selector: args.node_field_selector, supplied }, &context)
         }
+        Command::Retry(args) => retry::retry(&args, &context),
+        Command::Resubmit(args) => resubmit::resubmit(&args, &context),
+        Command::Node(NodeCommand::Set(args)) => node_set::node_set(&args, &context),
+        Command::Cp(args) => cp::cp(&args, &context),
+        Command::Diff(args) => diff::diff(&args, &context),
+        Command::Export(args) => export::export(&args, &context),
+        Command::Open(args) => open::open(&args, &context),
+        Command::Template(command) => kept(command, "WorkflowTemplate", &context),
+        Command::ClusterTemplate(command) => kept(command, "ClusterWorkflowTemplate", &context),
+        Command::Archive(command) => archive::archive(&command, &context),
+        Command::Token(command) => token::token(&command, &context),
+        Command::Version(args) => version::version(&args, &context),
+        Command::Kubeconfig(args) => kubeconfig::kubeconfig(&args, &context),
         Command::Doctor(args) => doctor::doctor(&args, &context),
-        Command::Completion(_)
-        | Command::Kubeconfig(_)
-        | Command::Lint(_)
-        | Command::Schema(_)
-        | Command::Test(_)
-        | Command::Version(_) => unreachable!("these need no data directory and are done above"),
+        Command::Completion(_) | Command::Lint(_) | Command::Schema(_) | Command::Test(_) | Command::Config(_) => {
+            unreachable!("these need no data directory and are done above")
+        }
     }
 }
 
-fn steer(target: &Target, request: &Request, context: &Context) -> Result<Exit> {
-    steer::steer(target, request, context)
+fn kept(command: KeptCommand, kind: &str, context: &Context) -> Result<Exit> {
+    kept::kept(&command, kind, context)
 }

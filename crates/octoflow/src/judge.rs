@@ -46,13 +46,21 @@ pub(crate) fn judge(one: &Loaded, around: &Around<'_>) -> Problems {
     Problems(found.into_iter().map(|problem| one.locate(problem)).collect())
 }
 
+/// Problems and warnings of an object.
+type Examine = fn(&Value, &dyn Surroundings) -> (Vec<Problem>, Vec<Problem>);
+
 /// How an object is judged that a server keeps and that makes workflows.
-fn kept(kind: &str) -> Option<fn(&Value, &dyn Surroundings) -> (Vec<Problem>, Vec<Problem>)> {
+fn kept(kind: &str) -> Option<Examine> {
     match kind {
         "CronWorkflow" => Some(examine_cron),
         "WorkflowEventBinding" => Some(examine_binding),
         _ => None,
     }
+}
+
+/// Whether objects of this kind are kept by a server and make workflows there.
+pub(crate) fn is_kept(kind: &str) -> bool {
+    kept(kind).is_some()
 }
 
 /// Whether objects of this kind only stand beside workflows.
@@ -94,11 +102,33 @@ pub(crate) fn nameless(workflow: &Value) -> Option<Problem> {
 /// What workflows may refer to: the objects of the files, and those of earlier runs.
 pub(crate) struct Around<'a> {
     objects: BTreeMap<(&'a str, &'a str, &'a str), &'a Value>,
-    stored: Option<Reader>,
+    stored: Option<Box<dyn Shelf>>,
+}
+
+/// Objects that are kept somewhere and may be referred to.
+pub(crate) trait Shelf {
+    fn object(&self, kind: &str, namespace: &str, name: &str) -> Option<Value>;
+    fn names(&self, kind: &str, namespace: &str) -> Vec<String>;
+    /// Whether it is there, also where nobody may look into it.
+    fn has(&self, kind: &str, namespace: &str, name: &str) -> bool {
+        self.object(kind, namespace, name).is_some()
+    }
+}
+
+impl Shelf for Reader {
+    fn object(&self, kind: &str, namespace: &str, name: &str) -> Option<Value> {
+        let object = Self::object(self, kind, namespace, name).ok()??;
+        serde_json::from_slice(&object.body).ok()
+    }
+
+    fn names(&self, kind: &str, namespace: &str) -> Vec<String> {
+        let objects = self.objects(kind, Some(namespace)).unwrap_or_default();
+        objects.into_iter().map(|object| object.name).collect()
+    }
 }
 
 impl<'a> Around<'a> {
-    pub(crate) fn new(objects: impl IntoIterator<Item = &'a Value>, stored: Option<Reader>) -> Self {
+    pub(crate) fn new(objects: impl IntoIterator<Item = &'a Value>, stored: Option<Box<dyn Shelf>>) -> Self {
         let objects = objects
             .into_iter()
             .map(|object| {
@@ -112,7 +142,7 @@ impl<'a> Around<'a> {
 
     fn has(&self, kind: &str, namespace: &str, name: &str) -> bool {
         self.objects.contains_key(&(kind, namespace, name))
-            || self.stored.as_ref().is_some_and(|reader| matches!(reader.object(kind, namespace, name), Ok(Some(_))))
+            || self.stored.as_ref().is_some_and(|shelf| shelf.has(kind, namespace, name))
     }
 }
 
@@ -149,8 +179,7 @@ impl Surroundings for Around<'_> {
         if let Some(object) = self.objects.get(&("ConfigMap", namespace, name)) {
             return Some((*object).clone());
         }
-        let object = self.stored.as_ref()?.object("ConfigMap", namespace, name).ok()??;
-        serde_json::from_slice(&object.body).ok()
+        self.stored.as_ref()?.object("ConfigMap", namespace, name)
     }
 
     fn template(&self, reach: Reach, namespace: &str, name: &str) -> Option<Value> {
@@ -158,16 +187,15 @@ impl Surroundings for Around<'_> {
         if let Some(object) = self.objects.get(&(reach.kind(), namespace, name)) {
             return Some((*object).clone());
         }
-        let object = self.stored.as_ref()?.object(reach.kind(), namespace, name).ok()??;
-        serde_json::from_slice(&object.body).ok()
+        self.stored.as_ref()?.object(reach.kind(), namespace, name)
     }
 
     fn template_names(&self, reach: Reach, namespace: &str) -> Vec<String> {
         let namespace = shelf(reach, namespace);
-        let stored = self.stored.as_ref().and_then(|reader| reader.objects(reach.kind(), Some(namespace)).ok());
+        let stored = self.stored.as_ref().map(|shelf| shelf.names(reach.kind(), namespace));
         let given = self.objects.keys().filter(|(kind, space, _)| (*kind, *space) == (reach.kind(), namespace));
         let given = given.map(|(_, _, name)| (*name).to_owned());
-        let names: BTreeSet<String> = given.chain(stored.into_iter().flatten().map(|object| object.name)).collect();
+        let names: BTreeSet<String> = given.chain(stored.into_iter().flatten()).collect();
         names.into_iter().collect()
     }
 }

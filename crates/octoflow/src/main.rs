@@ -3,6 +3,7 @@
 
 mod adjust;
 mod cli;
+mod client;
 mod commands;
 mod config;
 mod exit;
@@ -15,8 +16,11 @@ mod names;
 mod node;
 mod output;
 mod pages;
+mod redact;
 mod remote;
 mod selector;
+mod settings;
+mod source;
 mod span;
 mod system;
 mod workflow;

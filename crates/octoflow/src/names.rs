@@ -19,6 +19,13 @@ pub(crate) fn generate(prefix: &str) -> Result<String> {
     Ok(with_suffix(prefix, bytes))
 }
 
+/// A word nobody else has drawn: what makes a creation one, however often it is sent.
+pub(crate) fn key() -> Result<String> {
+    let mut bytes = [0_u8; 16];
+    File::open("/dev/urandom").and_then(|mut chance| chance.read_exact(&mut bytes)).context("cannot draw a key")?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 fn with_suffix(prefix: &str, bytes: [u8; 5]) -> String {
     let mut name: String = prefix.chars().take(LONGEST - bytes.len()).collect();
     name.extend(bytes.iter().map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()])));

@@ -8,6 +8,7 @@ pub(crate) mod findings;
 pub(crate) mod header;
 pub(crate) mod json;
 pub(crate) mod live;
+pub(crate) mod news;
 pub(crate) mod nodes;
 pub(crate) mod outlook;
 pub(crate) mod table;

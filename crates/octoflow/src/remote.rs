@@ -35,7 +35,11 @@ const LONGEST_PATH: usize = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
-    Stop,
+    /// The whole run, or only waiting nodes the selector picks; with a word why.
+    Stop {
+        selector: Option<String>,
+        message: Option<String>,
+    },
     Terminate,
     Suspend,
     /// Only nodes the selector picks, or all; with values for outputs they wait for.
@@ -48,7 +52,7 @@ pub(crate) enum Request {
 impl Request {
     pub(crate) fn verb(&self) -> &'static str {
         match self {
-            Self::Stop => "stop",
+            Self::Stop { .. } => "stop",
             Self::Terminate => "terminate",
             Self::Suspend => "suspend",
             Self::Resume { .. } => "resume",
@@ -67,9 +71,16 @@ pub(crate) struct Message {
 impl Message {
     fn to_json(&self) -> Value {
         let mut message = json!({"command": self.request.verb(), "namespace": self.namespace, "run": self.run});
-        if let Request::Resume { selector, supplied } = &self.request {
-            message["selector"] = json!(selector);
-            message["supplied"] = json!(supplied);
+        match &self.request {
+            Request::Resume { selector, supplied } => {
+                message["selector"] = json!(selector);
+                message["supplied"] = json!(supplied);
+            }
+            Request::Stop { selector, message: why } => {
+                message["selector"] = json!(selector);
+                message["message"] = json!(why);
+            }
+            Request::Terminate | Request::Suspend => {}
         }
         message
     }
@@ -77,7 +88,7 @@ impl Message {
     fn from_json(value: &Value) -> Option<Self> {
         let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
         let request = match value.get("command")?.as_str()? {
-            "stop" => Request::Stop,
+            "stop" => Request::Stop { selector: text("selector"), message: text("message") },
             "terminate" => Request::Terminate,
             "suspend" => Request::Suspend,
             "resume" => {
@@ -198,6 +209,8 @@ mod tests {
 
     use super::*;
 
+    const STOP: Request = Request::Stop { selector: None, message: None };
+
     fn message(request: Request) -> Message {
         Message { namespace: "default".to_owned(), run: "w".to_owned(), request }
     }
@@ -205,7 +218,8 @@ mod tests {
     #[test]
     fn requests_survive_the_wire() {
         let all = [
-            Request::Stop,
+            STOP,
+            Request::Stop { selector: Some("displayName=x".to_owned()), message: Some("why".to_owned()) },
             Request::Terminate,
             Request::Suspend,
             Request::Resume { selector: None, supplied: BTreeMap::new() },
@@ -225,14 +239,14 @@ mod tests {
     fn a_request_is_answered_by_the_listener() {
         let dir = tempdir().unwrap();
         let listener = Listener::start(dir.path(), |message| match message.request {
-            Request::Stop => Ok(()),
+            Request::Stop { .. } => Ok(()),
             other => Err(format!("no {other:?}")),
         })
         .unwrap();
-        assert_eq!(ask(dir.path(), &message(Request::Stop)).unwrap(), Some(Ok(())));
+        assert_eq!(ask(dir.path(), &message(STOP)).unwrap(), Some(Ok(())));
         assert_eq!(ask(dir.path(), &message(Request::Suspend)).unwrap(), Some(Err("no Suspend".to_owned())));
         drop(listener);
-        assert_eq!(ask(dir.path(), &message(Request::Stop)).unwrap(), None, "nobody listens any more");
+        assert_eq!(ask(dir.path(), &message(STOP)).unwrap(), None, "nobody listens any more");
     }
 
     #[test]
@@ -241,7 +255,7 @@ mod tests {
         let deep = dir.path().join("d".repeat(120)).join("e".repeat(120));
         fs::create_dir_all(&deep).unwrap();
         let _listener = Listener::start(&deep, |_| Ok(())).unwrap();
-        assert_eq!(ask(&deep, &message(Request::Stop)).unwrap(), Some(Ok(())));
+        assert_eq!(ask(&deep, &message(STOP)).unwrap(), Some(Ok(())));
     }
 
     #[test]

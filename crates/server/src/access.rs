@@ -1,46 +1,164 @@
-//! Who may do what: a token stands for a caller, a caller has privileges, a route needs one of them.
+//! Who may do what: a token stands for a caller, a caller has privileges, a route needs some of them.
+//! Whatever cannot be told to be allowed is denied, and guessing is slowed down.
+
+use std::net::IpAddr;
 
 use axum::http::{HeaderMap, header};
-use sha2::{Digest, Sha256};
+use octoflow_control::registry::Registry;
+
+mod book;
+mod brake;
+mod password;
+mod privilege;
+mod secret;
+
+pub(crate) use book::{Book, Entry, Opening, Wish};
+use brake::Brake;
+pub(crate) use privilege::Privileges;
+pub(crate) use secret::digest;
 
 use crate::{fault::Fault, route::Need};
 
 /// Whoever made the request, once the token was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
+    /// The id of the token; `admin` for the admin.
+    pub id: String,
+    /// Whose token it is.
     pub name: String,
+    pub privileges: Privileges,
 }
 
-/// The admin's token, hashed. Comparing hashes of fixed length tells nothing about the token through time.
+impl Caller {
+    /// Comes without a token, to where none is needed.
+    pub(crate) fn anonymous() -> Self {
+        Self { id: String::new(), name: "anonymous".to_owned(), privileges: Privileges::NONE }
+    }
+
+    fn admin() -> Self {
+        Self { id: book::ADMIN.to_owned(), name: book::ADMIN.to_owned(), privileges: Privileges::ALL }
+    }
+}
+
 pub(crate) struct Access {
-    admin: [u8; 32],
+    pub book: Book,
+    brake: Brake,
+}
+
+/// Why somebody does not get in, and who it was as far as that is known.
+pub(crate) struct Denied {
+    pub fault: Fault,
+    pub caller: Option<Caller>,
 }
 
 impl Access {
-    pub(crate) fn new(admin: &str) -> Self {
-        Self { admin: hash(admin) }
+    pub(crate) fn open(registry: Registry, opening: &Opening) -> Result<Self, octoflow_control::registry::Fault> {
+        Ok(Self { book: Book::open(registry, opening)?, brake: Brake::default() })
     }
 
-    pub(crate) fn check(&self, headers: &HeaderMap, need: Need) -> Result<Caller, Fault> {
+    /// Lets the caller in, or says why not.
+    pub(crate) async fn admit(&self, headers: &HeaderMap, peer: IpAddr, need: Need) -> Result<Caller, Denied> {
         if need == Need::Nothing {
-            return Ok(Caller { name: "anonymous".to_owned() });
+            return Ok(Caller::anonymous());
         }
+        let unknown = |fault| Denied { fault, caller: None };
         let Some(token) = token(headers) else {
-            return Err(Fault::unauthorized("no token: send it as `Authorization: Bearer TOKEN` or as header `token`"));
+            let text = "no token: send it as `Authorization: Bearer TOKEN` or as header `token`";
+            return Err(unknown(Fault::unauthorized(text)));
         };
-        if hash(token) != self.admin {
-            return Err(Fault::unauthorized("the token is not valid"));
+        let caller = self.recognise(token, peer).await.map_err(unknown)?;
+        match need.missing(caller.privileges) {
+            None => Ok(caller),
+            Some(missing) => {
+                let fault = Fault::forbidden(format!("the token of `{}` lacks the privilege {missing}", caller.name));
+                Err(Denied { fault, caller: Some(caller) })
+            }
         }
-        Ok(Caller { name: "admin".to_owned() })
+    }
+
+    /// A token that is known is never held up by those who guess, wherever they are.
+    async fn recognise(&self, token: &str, peer: IpAddr) -> Result<Caller, Fault> {
+        if let Some(known) = self.book.known(token) {
+            return known;
+        }
+        if let Some(seconds) = self.brake.holds(peer) {
+            return Err(Fault::too_many("too many wrong tokens came from your address; wait a little", seconds));
+        }
+        if self.book.is_admins(token).await? {
+            return Ok(Caller::admin());
+        }
+        self.brake.failed(peer);
+        Err(Fault::unauthorized("the token is not valid"))
     }
 }
 
-fn token(headers: &HeaderMap) -> Option<&str> {
-    let own = headers.get("token").and_then(|value| value.to_str().ok());
-    let usual = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    own.or_else(|| usual.map(|value| value.strip_prefix("Bearer ").unwrap_or(value)))
+impl Need {
+    /// What a caller with these privileges still needs, in words.
+    pub(crate) fn missing(self, has: Privileges) -> Option<&'static str> {
+        let (needed, word) = match self {
+            Self::Nothing | Self::Token => return None,
+            Self::ReadJob => (Privileges::READ_JOB, "read_job"),
+            Self::WriteJob => (Privileges::WRITE_JOB, "write_job"),
+            Self::ReadFeature => (Privileges::READ_FEATURE, "read_feature"),
+            Self::WriteFeature => (Privileges::WRITE_FEATURE, "write_feature"),
+            Self::ReadToken => (Privileges::READ_TOKEN, "read_token"),
+            Self::WriteToken => (Privileges::WRITE_TOKEN, "write_token"),
+            Self::Admin => (Privileges::ALL, "admin"),
+        };
+        (!has.include(needed)).then_some(word)
+    }
 }
 
-fn hash(token: &str) -> [u8; 32] {
-    Sha256::digest(token.as_bytes()).into()
+/// The token of a request: our own header, the usual one with and without its scheme, or the cookie of a browser.
+fn token(headers: &HeaderMap) -> Option<&str> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty());
+    let usual = || text(header::AUTHORIZATION.as_str()).map(bare);
+    let cookie = || {
+        let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let mut pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        pairs.find(|(name, _)| *name == "authorization").map(|(_, value)| bare(value.trim_matches('"')))
+    };
+    text("token").or_else(usual).or_else(cookie).filter(|token| !token.is_empty())
+}
+
+fn bare(value: &str) -> &str {
+    let value = value.trim();
+    // The scheme is a word that may be written in any case, and a cookie may not hold a blank.
+    let rest = value.get(..6).filter(|scheme| scheme.eq_ignore_ascii_case("bearer")).map(|_| &value[6..]);
+    match rest {
+        Some(rest) if rest.starts_with(' ') => rest.trim_start(),
+        Some(rest) if rest.starts_with("%20") => rest[3..].trim_start(),
+        _ => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{HeaderMap, HeaderValue};
+
+    use super::*;
+
+    #[test]
+    fn a_token_may_come_in_every_way_that_clients_send_it() {
+        let ways = [
+            ("token", "t1"),
+            ("authorization", "Bearer t1"),
+            ("authorization", "bearer   t1"),
+            ("authorization", "t1"),
+            ("cookie", "theme=dark; authorization=Bearer t1; x=y"),
+            ("cookie", "authorization=Bearer%20t1"),
+            ("cookie", "authorization=\"Bearer t1\""),
+        ];
+        for (name, value) in ways {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, HeaderValue::from_static(value));
+            assert_eq!(token(&headers), Some("t1"), "{name}: {value}");
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert("token", HeaderValue::from_static(""));
+        headers.insert("cookie", HeaderValue::from_static("other=1"));
+        assert_eq!(token(&headers), None);
+        headers.insert("authorization", HeaderValue::from_static("Bearer "));
+        assert_ne!(token(&headers), Some(""));
+    }
 }

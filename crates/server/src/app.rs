@@ -1,13 +1,17 @@
 //! What every request can reach. Cheap to clone; it holds handles, never state of its own.
 
-use std::{ops::Deref, sync::Arc, time::Instant};
+use std::{
+    ops::Deref,
+    sync::{Arc, Mutex},
+    time::Instant,
+};
 
 use octoflow_control::registry::Registry;
 use octoflow_model::Revision;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::access::Access;
+use crate::{access::Access, audit::Audit, config::Limits, meter::Meter, streams::Streams};
 
 #[derive(Clone)]
 pub(crate) struct App(Arc<Inner>, watch::Receiver<Revision>);
@@ -16,9 +20,16 @@ pub(crate) struct Inner {
     pub registry: Registry,
     pub access: Access,
     pub longest_body: usize,
+    pub limits: Limits,
     /// Watches and followed logs end when this is cancelled.
     pub closing: CancellationToken,
     pub started: Instant,
+    pub streams: Arc<Streams>,
+    pub meter: Meter,
+    pub audit: Audit,
+    pub metrics_open: bool,
+    /// When writing last succeeded.
+    pub ready: Mutex<Option<Instant>>,
 }
 
 impl App {

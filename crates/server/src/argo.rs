@@ -28,7 +28,7 @@ mod sync;
 mod watch;
 mod workflow;
 
-pub(crate) use refused::REFUSED;
+pub(crate) use refused::{REFUSED, refused};
 
 const WORKFLOWS: &str = "/api/v1/workflows";
 

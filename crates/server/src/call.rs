@@ -8,10 +8,20 @@ use axum::{
     http::{HeaderMap, Method, Uri},
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use octoflow_control::registry::Registry;
+use octoflow_control::{Claim, registry::Registry};
 use serde_json::Value;
+use tokio::time::timeout;
 
-use crate::{access::Caller, app::App, fault::Fault, query::Query};
+use crate::{
+    access::{Caller, digest},
+    app::App,
+    fault::Fault,
+    query::Query,
+};
+
+/// The header that carries a key chosen by the caller.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+const LONGEST_KEY: usize = 255;
 
 /// The named parts of the path, decoded.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +35,8 @@ pub(crate) struct Call {
     pub headers: HeaderMap,
     pub query: Query,
     params: Params,
+    /// What is asked for, as a hash; known once the body was read, if the caller sent a key with it.
+    print: Option<[u8; 32]>,
     /// Behind a lock only because a body cannot be looked at from two threads; nobody ever waits for it.
     body: Mutex<Body>,
 }
@@ -41,6 +53,7 @@ impl Call {
             headers: parts.headers,
             query,
             params,
+            print: None,
             body: Mutex::new(body),
         }
     }
@@ -69,11 +82,43 @@ impl Call {
             return Err(too_large());
         }
         let body = std::mem::take(self.body.get_mut().unwrap_or_else(PoisonError::into_inner));
-        match Limited::new(body, most).collect().await {
-            Ok(bytes) => Ok(bytes.to_bytes().into()),
-            Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
-            Err(error) => Err(Fault::bad_request(format!("the body could not be read: {error}"))),
+        let mut body = Limited::new(body, most);
+        let mut bytes = Vec::with_capacity(announced.unwrap_or_default());
+        let pause = self.app.limits.stalled_after;
+        loop {
+            let Ok(frame) = timeout(pause, body.frame()).await else {
+                let text = format!("nothing of the body came for {} seconds", pause.as_secs());
+                return Err(Fault::too_slow(text));
+            };
+            match frame {
+                None => break,
+                Some(Ok(frame)) => bytes.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data)),
+                Some(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
+                Some(Err(error)) => return Err(Fault::bad_request(format!("the body could not be read: {error}"))),
+            }
         }
+        if self.headers.contains_key(IDEMPOTENCY_KEY) {
+            let asked = [self.method.as_str().as_bytes(), self.uri.path().as_bytes(), &bytes].join(&b'\n');
+            self.print = Some(digest(&asked));
+        }
+        Ok(bytes)
+    }
+
+    /// The key that makes asking twice make once, if the caller sent one. To be asked after the body was read; what it
+    /// gives belongs into the options of whatever creates a run.
+    pub(crate) fn claim(&self) -> Result<Option<Claim>, Fault> {
+        let Some(key) = self.headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+        let key = key.to_str().ok().map(str::trim).filter(|key| (1..=LONGEST_KEY).contains(&key.len()));
+        let Some(key) = key else {
+            let text = format!("{IDEMPOTENCY_KEY} is 1 to {LONGEST_KEY} plain characters");
+            return Err(Fault::bad_request(text));
+        };
+        let print = self.print.unwrap_or_else(|| {
+            let asked = [self.method.as_str().as_bytes(), self.uri.path().as_bytes(), b""].join(&b'\n');
+            digest(&asked)
+        });
+        let scope = format!("http/{}", self.caller.id);
+        Ok(Some(Claim { scope, key: key.to_owned(), print: print.to_vec() }))
     }
 
     /// The body as JSON; an empty body is `null`.
@@ -99,6 +144,7 @@ impl Call {
         match tokio::task::spawn_blocking(move || work(&app.registry)).await {
             Ok(outcome) => outcome.map_err(Into::into),
             Err(error) => {
+                tracing::error!(%error, path = self.uri.path(), "a handler broke off");
                 Err(Fault::internal(format!("this is a bug of ours: the request was not dealt with: {error}")))
             }
         }

@@ -1,14 +1,86 @@
 //! What a server is started with. Reading flags and files into it is the command's business.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use octoflow_control::expire::RetentionPolicy;
 
 pub struct Config {
     pub listen: SocketAddr,
     pub house: octoflow_control::Config,
     /// Bytes of a request's body; more is refused.
     pub longest_body: usize,
+    pub limits: Limits,
+    pub tls: Option<Tls>,
+    /// The file whose first line is the admin's token, and the only one.
+    pub admin_token_file: Option<PathBuf>,
+    /// Listens beyond this machine without TLS or with the password everybody knows.
+    pub insecure: bool,
+    /// Lets everybody read the metrics.
+    pub metrics_open: bool,
+    /// What becomes of finished runs.
+    pub retention: RetentionPolicy,
+}
+
+/// Where the certificate comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tls {
+    Given {
+        certificate: PathBuf,
+        key: PathBuf,
+    },
+    /// Made at the first start and kept in the data directory.
+    Generated,
+}
+
+/// How much one server takes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub connections: usize,
+    /// Watches and followed logs, of everybody together.
+    pub streams: usize,
+    pub streams_per_token: usize,
+    /// Bytes of all headers of a request.
+    pub longest_headers: usize,
+    /// Bytes of a path with its query.
+    pub longest_url: usize,
+    /// How long a request may take; what is streamed may take longer.
+    pub request_within: Duration,
+    /// How long the next piece of a body may take to arrive, and the next piece of an answer to be taken.
+    pub stalled_after: Duration,
+    /// How long requests under way may take once the server closes.
+    pub patience: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 4096,
+            streams: 2048,
+            streams_per_token: 1024,
+            longest_headers: 64 * 1024,
+            longest_url: 16 * 1024,
+            request_within: Duration::from_secs(60),
+            stalled_after: Duration::from_secs(30),
+            patience: Duration::from_secs(10),
+        }
+    }
 }
 
 impl Config {
     pub const LONGEST_BODY: usize = 16 * 1024 * 1024;
+
+    /// A server for this machine only, with everything as it is by default.
+    pub fn new(listen: SocketAddr, house: octoflow_control::Config) -> Self {
+        Self {
+            listen,
+            house,
+            longest_body: Self::LONGEST_BODY,
+            limits: Limits::default(),
+            tls: None,
+            admin_token_file: None,
+            insecure: false,
+            metrics_open: false,
+            retention: RetentionPolicy::default(),
+        }
+    }
 }

@@ -5,18 +5,34 @@ mod access;
 mod answer;
 mod app;
 mod argo;
+mod audit;
 mod basic;
+mod beacon;
 mod call;
 mod config;
 mod error;
+mod expose;
 mod fault;
+mod gate;
 mod kube;
 mod listen;
+mod log;
+mod meter;
 mod own;
+mod patient;
 mod query;
 mod route;
+mod rules;
 mod server;
+mod space;
+mod streams;
+mod tls;
 
-pub use config::Config;
+pub use beacon::Beacon;
+pub use config::{Config, Limits, Tls};
 pub use error::Error;
-pub use server::serve;
+pub use log::{Format as LogFormat, start as start_log};
+pub use server::{Started, serve};
+
+#[cfg(test)]
+mod tests;

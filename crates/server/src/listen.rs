@@ -1,28 +1,63 @@
-//! Accepts connections and lets them go: new ones are refused once closing begins, open ones may finish what they do.
+//! Accepts connections and lets them go: no more than allowed at a time, new ones are refused once closing begins, open
+//! ones may finish what they do.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::Router;
+use hyper::{Request, body::Incoming, service::Service};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::{conn::auto::Builder, graceful::GracefulShutdown},
+    server::{
+        conn::auto::Builder,
+        graceful::{GracefulShutdown, Watcher},
+    },
     service::TowerToHyperService,
 };
-use tokio::net::TcpListener;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-/// How long requests under way may take once the server closes.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// A client that has not finished its headers by then is let go.
-const HEADERS_WITHIN: Duration = Duration::from_secs(20);
+use crate::{app::App, patient::Patient};
 
-pub(crate) async fn accept(listener: TcpListener, router: Router, closing: CancellationToken) {
-    let mut server = Builder::new(TokioExecutor::new());
-    server.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS_WITHIN);
-    server.http2().timer(TokioTimer::new());
+/// A client that has not finished its headers, or its handshake, by then is let go; so is one that asks nothing more.
+const HEADERS_WITHIN: Duration = Duration::from_secs(30);
+/// What may be buffered before a request's head is complete; our own limits are below it and answer in words.
+const LONGEST_HEAD: usize = 400 * 1024;
+const MOST_HEADERS: usize = 256;
+/// Requests at once on one connection of HTTP/2.
+const MOST_STREAMS: u32 = 250;
+/// Streams that were opened and reset without an answer; whoever has more only wants to make us work.
+const MOST_RESETS: usize = 100;
+/// How often a silent connection of HTTP/2 is asked whether anybody is there.
+const ASKED_EVERY: Duration = Duration::from_secs(60);
+
+/// Where a request comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub IpAddr);
+
+pub(crate) struct Door {
+    pub listener: TcpListener,
+    pub tls: Option<TlsAcceptor>,
+    pub router: Router,
+    pub app: App,
+}
+
+pub(crate) async fn accept(door: Door, closing: CancellationToken) {
+    let Door { listener, tls, router, app } = door;
+    let server = Arc::new(builder(&app));
     let open = GracefulShutdown::new();
+    let room = Arc::new(Semaphore::new(app.limits.connections));
     loop {
-        let (stream, _peer): (_, SocketAddr) = tokio::select! {
+        let (stream, peer): (TcpStream, SocketAddr) = tokio::select! {
             () = closing.cancelled() => break,
             accepted = listener.accept() => match accepted {
                 Ok(accepted) => accepted,
@@ -34,16 +69,83 @@ pub(crate) async fn accept(listener: TcpListener, router: Router, closing: Cance
                 }
             },
         };
+        let Ok(permit) = room.clone().try_acquire_owned() else {
+            app.meter.turned_away();
+            tokio::spawn(turn_away(stream, tls.is_some()));
+            continue;
+        };
         let _ = stream.set_nodelay(true);
-        let service = TowerToHyperService::new(router.clone());
-        let connection = open.watch(server.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned());
-        tokio::spawn(async move {
-            // A client that goes away in the middle is its own business.
-            let _ = connection.await;
-        });
+        let guest = Guest { server: server.clone(), router: router.clone(), watcher: open.watcher(), app: app.clone() };
+        let peer = peer.ip().to_canonical();
+        match tls.clone() {
+            None => drop(tokio::spawn(guest.serve(stream, peer, permit))),
+            Some(tls) => drop(tokio::spawn(async move {
+                // Whoever fails to shake hands is gone without a word: there is no common language yet.
+                if let Ok(Ok(stream)) = timeout(HEADERS_WITHIN, tls.accept(stream)).await {
+                    guest.serve(stream, peer, permit).await;
+                }
+            })),
+        }
     }
     drop(listener);
-    if tokio::time::timeout(PATIENCE, open.shutdown()).await.is_err() {
+    if timeout(app.limits.patience, open.shutdown()).await.is_err() {
         tracing::warn!("some clients did not let go in time");
+    }
+}
+
+fn builder(app: &App) -> Builder<TokioExecutor> {
+    let mut server = Builder::new(TokioExecutor::new());
+    server
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS_WITHIN)
+        .max_headers(MOST_HEADERS)
+        .max_buf_size(LONGEST_HEAD);
+    let longest = u32::try_from(app.limits.longest_headers + app.limits.longest_url).unwrap_or(u32::MAX);
+    server
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MOST_STREAMS)
+        .max_pending_accept_reset_streams(MOST_RESETS)
+        .max_local_error_reset_streams(MOST_RESETS)
+        .max_header_list_size(longest)
+        .keep_alive_interval(ASKED_EVERY)
+        .keep_alive_timeout(HEADERS_WITHIN);
+    server
+}
+
+/// One connection that was let in.
+struct Guest {
+    server: Arc<Builder<TokioExecutor>>,
+    router: Router,
+    watcher: Watcher,
+    app: App,
+}
+
+impl Guest {
+    async fn serve<S>(self, stream: S, peer: IpAddr, _permit: OwnedSemaphorePermit)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let _counted = self.app.meter.connected();
+        let inner = TowerToHyperService::new(self.router);
+        let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(Peer(peer));
+            inner.call(request)
+        });
+        let stream = TokioIo::new(Patient::new(stream, self.app.limits.stalled_after));
+        let connection = self.server.serve_connection_with_upgrades(stream, service).into_owned();
+        // A client that goes away in the middle is its own business.
+        let _ = self.watcher.watch(connection).await;
+    }
+}
+
+/// There is no room. Said in the shortest way, to those who understand it.
+async fn turn_away(mut stream: TcpStream, tls: bool) {
+    const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\
+        content-type: text/plain\r\ncontent-length: 42\r\n\r\ntoo many connections; try again in a while";
+    if !tls {
+        let _ = timeout(Duration::from_secs(1), stream.write_all(FULL)).await;
+        let _ = timeout(Duration::from_secs(1), stream.shutdown()).await;
     }
 }

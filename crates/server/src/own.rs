@@ -1,4 +1,13 @@
-//! Our own routes: whether the server lives, and what it is.
+//! Our own routes: whether the server lives, what it is and does, and who may come in.
+
+use std::{
+    sync::PoisonError,
+    time::{Duration, Instant},
+};
+
+mod lines;
+mod retry;
+mod runs;
 
 use octoflow_control::registry::Registry;
 use serde_json::json;
@@ -10,11 +19,29 @@ use crate::{
     route::{Face, Need, Table},
 };
 
+mod audit;
+mod health;
+pub(crate) mod metrics;
+mod tokens;
+
+/// Where the routes that are nobody else's begin.
+const ROOT: &str = "/api/octoflow/v1";
+
+/// A write that succeeded says this long that others will.
+const STAYS_READY: Duration = Duration::from_secs(5);
+
 pub(crate) fn routes() -> Table {
     let mut table = Table::new(Face::Own);
     table.get("/livez", Need::Nothing, live);
     table.get("/readyz", Need::Nothing, ready);
     table.get("/version", Need::Nothing, version);
+    runs::add_to(&mut table);
+    lines::add_to(&mut table);
+    retry::add_to(&mut table);
+    metrics::routes(&mut table);
+    health::routes(&mut table);
+    tokens::routes(&mut table);
+    audit::routes(&mut table);
     table
 }
 
@@ -22,9 +49,21 @@ async fn live(_: Call) -> Result<Answer, Fault> {
     Ok(answer::text("ok"))
 }
 
-/// Ready is whoever can still decide and read.
+/// Ready is whoever can still decide and write, and does not close.
 async fn ready(call: Call) -> Result<Answer, Fault> {
-    call.work(Registry::probe).await?;
+    if call.app.closing.is_cancelled() {
+        return Err(Fault::closing());
+    }
+    let last = *call.app.ready.lock().unwrap_or_else(PoisonError::into_inner);
+    if last.is_none_or(|last| last.elapsed() > STAYS_READY) {
+        let probed = call.work(Registry::probe).await;
+        if let Err(fault) = probed {
+            *call.app.ready.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            let status = axum::http::StatusCode::SERVICE_UNAVAILABLE;
+            return Err(Fault::new(status, "ServiceUnavailable", format!("not ready: {}", fault.message)));
+        }
+        *call.app.ready.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
     Ok(answer::text("ok"))
 }
 

@@ -1,59 +1,165 @@
 //! One server from start to end: the house is opened, everything unfinished is taken up, requests are answered until a
 //! signal comes, and the house is closed so that running tasks can be adopted by the next one.
 
-use std::{net::SocketAddr, time::Instant};
+use std::{fs, net::SocketAddr, path::Path, sync::Mutex, time::Instant};
 
-use octoflow_control::{House, registry::Registry};
+use octoflow_control::{House, new_uid, registry::Registry};
 use tokio::{
     net::TcpListener,
     runtime::Builder,
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Config, Error,
-    access::Access,
+    Beacon, Config, Error,
+    access::{Access, Opening, digest},
     app::{App, Inner},
-    listen, route,
+    audit::Audit,
+    listen::{self, Door},
+    meter::Meter,
+    route, rules, space,
+    streams::Streams,
+    tls,
 };
 
-/// Runs until SIGINT or SIGTERM. `ready` hears the address and the notices for people once requests are answered.
-pub fn serve(config: Config, ready: impl FnOnce(SocketAddr, &[String])) -> Result<(), Error> {
-    let runtime = Builder::new_multi_thread().enable_all().thread_name("http").build().map_err(Error::Threads)?;
-    runtime.block_on(async {
-        let address = config.listen;
-        let listener = TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })?;
-        let address = listener.local_addr().map_err(|source| Error::Listen { address, source })?;
-        let (house, mut notices) = House::open(config.house)?;
-        let registry = Registry::new(house)?;
-        notices.extend(registry.take_up_all()?);
-        let closing = CancellationToken::new();
-        let app = App::new(Inner {
-            registry: registry.clone(),
-            access: Access::new("admin"),
-            longest_body: config.longest_body,
-            closing: closing.clone(),
-            started: Instant::now(),
-        });
-        let router = route::router(&app);
-        let signals = wait_for_signal(closing.clone()).map_err(Error::Threads)?;
-        ready(address, &notices);
-        listen::accept(listener, router, closing).await;
-        signals.abort();
-        drop(app);
-        tokio::task::spawn_blocking(move || registry.close()).await.unwrap_or(Ok(())).map_err(Error::from)
-    })
+/// Files that are open besides connections: the database, logs, tasks.
+const FILES_OF_OUR_OWN: u64 = 256;
+
+/// What can be told once requests are answered.
+#[derive(Debug)]
+pub struct Started<'a> {
+    pub address: SocketAddr,
+    pub url: &'a str,
+    /// Of the certificate, as SHA-256 in hex.
+    pub fingerprint: Option<&'a str>,
+    /// For people, e.g. about what the machine cannot do.
+    pub notices: &'a [String],
 }
 
-fn wait_for_signal(closing: CancellationToken) -> std::io::Result<tokio::task::JoinHandle<()>> {
+/// Runs until SIGINT or SIGTERM; a second one ends the process at once. `ready` hears when requests are answered.
+pub fn serve(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Error> {
+    let runtime = Builder::new_multi_thread().enable_all().thread_name("http").build().map_err(Error::Threads)?;
+    let served = runtime.block_on(run(config, ready));
+    // Whatever still waits for a client waits in vain; everything acknowledged is on disk.
+    runtime.shutdown_background();
+    served
+}
+
+async fn run(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Error> {
+    let (listen, data_dir) = (config.listen, config.house.data_dir.clone());
+    let files = space::open_files();
+    let opening = config.admin_token_file.as_deref().map_or(Ok(Opening::House), of_file)?;
+    let listener = TcpListener::bind(listen).await.map_err(|source| Error::Listen { address: listen, source })?;
+    let address = listener.local_addr().map_err(|source| Error::Listen { address: listen, source })?;
+    let (house, mut notices) = House::open(config.house)?;
+    let registry = Registry::new(house)?;
+    let prepared = prepare(&registry, &opening, address, config.insecure).and_then(|access| {
+        let tls = config.tls.as_ref().map(|tls| tls::ready(tls, &data_dir, address.ip())).transpose()?;
+        let path = data_dir.join("audit");
+        let audit = Audit::open(&data_dir).map_err(|source| Error::File { doing: "open", path, source })?;
+        rules::check(address, access.book.has_default(), tls.is_some(), config.insecure)?;
+        Ok((access, tls, audit))
+    });
+    let (access, tls, audit) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            // Nothing was taken up, so there is nothing to lose.
+            let _ = registry.close();
+            return Err(error);
+        }
+    };
+    if access.book.has_default() {
+        notices.push(if config.insecure {
+            "the admin's password is `admin` and everybody who reaches this address may do everything".to_owned()
+        } else {
+            "the admin's token is `admin`, which works on this machine only; change it with `octoflow token set-admin`"
+                .to_owned()
+        });
+    }
+    let wanted = config.limits.connections as u64 + FILES_OF_OUR_OWN;
+    if let Some(files) = files.filter(|files| *files < wanted) {
+        notices.push(format!(
+            "this process may open {files} files, which is too few for {} connections; raise the limit (ulimit -n)",
+            config.limits.connections
+        ));
+    }
+    notices.extend(registry.take_up_all()?);
+    registry.attend(config.retention)?;
+    let closing = CancellationToken::new();
+    let app = App::new(Inner {
+        registry: registry.clone(),
+        access,
+        longest_body: config.longest_body,
+        limits: config.limits,
+        closing: closing.clone(),
+        started: Instant::now(),
+        streams: Streams::new(config.limits.streams, config.limits.streams_per_token),
+        meter: Meter::new(new_uid()?.chars().take(8).collect()),
+        audit,
+        metrics_open: config.metrics_open,
+        ready: Mutex::new(None),
+    });
+    let (acceptor, fingerprint, made) =
+        tls.map_or((None, None, None), |tls| (Some(tls.acceptor), Some(tls.fingerprint), tls.made));
+    let url = format!("{}://{address}", if acceptor.is_some() { "https" } else { "http" });
+    let certificate = fingerprint.clone().map(|print| (print, made));
+    let lit = Beacon::light(&data_dir, url.clone(), address.to_string(), certificate)?;
+    let signals = wait_for_signals(closing.clone(), lit.path()).map_err(Error::Threads)?;
+    let router = route::router(&app);
+    tracing::info!(%address, tls = acceptor.is_some(), "listening");
+    ready(Started { address, url: &url, fingerprint: fingerprint.as_deref(), notices: &notices });
+    listen::accept(Door { listener, tls: acceptor, router, app: app.clone() }, closing).await;
+    tracing::info!("closing");
+    drop(app);
+    let closed = tokio::task::spawn_blocking(move || registry.close()).await.unwrap_or(Ok(()));
+    drop(lit);
+    signals.abort();
+    closed.map_err(Error::from)
+}
+
+fn prepare(registry: &Registry, opening: &Opening, address: SocketAddr, insecure: bool) -> Result<Access, Error> {
+    let access = Access::open(registry.clone(), opening)?;
+    // The password is looked at first: it is the worse mistake.
+    rules::check(address, access.book.has_default(), true, insecure)?;
+    Ok(access)
+}
+
+/// The first line of the file is the admin's token.
+fn of_file(path: &Path) -> Result<Opening, Error> {
+    const SHORTEST: usize = 8;
+    let source = |source| Error::File { doing: "read", path: path.to_owned(), source };
+    let text = fs::read_to_string(path).map_err(source)?;
+    let token = text.lines().next().unwrap_or_default().trim();
+    if token.len() < SHORTEST || !token.is_ascii() {
+        let why = format!("its first line is to be the admin's token, at least {SHORTEST} ASCII characters");
+        return Err(Error::Unusable { path: path.to_owned(), why });
+    }
+    Ok(Opening::File(digest(token.as_bytes())))
+}
+
+fn wait_for_signals(closing: CancellationToken, beacon: &Path) -> std::io::Result<tokio::task::JoinHandle<()>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    Ok(tokio::spawn(async move {
+    let beacon = beacon.to_owned();
+    async fn either(interrupt: &mut Signal, terminate: &mut Signal) {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
+    }
+    Ok(tokio::spawn(async move {
+        either(&mut interrupt, &mut terminate).await;
         closing.cancel();
+        either(&mut interrupt, &mut terminate).await;
+        tracing::warn!("ending at once");
+        let _ = fs::remove_file(beacon);
+        end_now();
     }))
+}
+
+/// Everything acknowledged is on disk and tasks can be adopted, as after a crash.
+#[expect(clippy::exit, reason = "whoever asks twice does not want to wait for anything to be unwound")]
+fn end_now() -> ! {
+    std::process::exit(130)
 }

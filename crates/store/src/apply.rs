@@ -13,6 +13,7 @@ use crate::{
     row::{signed, unsigned},
 };
 
+mod access;
 mod facts;
 mod objects;
 mod runs;
@@ -185,6 +186,7 @@ impl Journal {
                     runs.delete(*old)?;
                     facts.drop_run(&self.conn, *old)?;
                 }
+                ticks::expire(&self.conn, *old, None)?;
                 self.tails.remove(old);
                 runs.insert(row)?;
                 runs.adopt(*old, row.run)?;
@@ -222,6 +224,11 @@ impl Journal {
                 self.tails.remove(run);
                 facts.drop_run(&self.conn, *run)
             }
+            Change::Claim { claim, now } => access::claim(&self.conn, claim, *now),
+            Change::PutToken(token) => access::put_token(&self.conn, token),
+            Change::DeleteToken { id } => access::delete_token(&self.conn, id),
+            Change::PutPassword(password) => access::put_password(&self.conn, password),
+            Change::Mark { name, at } => access::mark(&self.conn, name, *at),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use octoflow_model::{Revision, RunId, Time};
 
-use crate::{Archive, RunRow, RunUpdate, Tick};
+use crate::{Archive, Claim, Password, RunRow, RunUpdate, Tick, Token};
 
 /// Changes that become durable together, applied in order.
 #[derive(Debug, Default)]
@@ -95,6 +95,22 @@ pub enum Change {
     DeleteRun {
         run: RunId,
     },
+    /// Remembers what was made for a key; what has expired by `now` is forgotten.
+    Claim {
+        claim: Box<Claim>,
+        now: Time,
+    },
+    /// Creates the token or replaces the one with its id.
+    PutToken(Box<Token>),
+    /// Deleting what is not there is no error.
+    DeleteToken {
+        id: String,
+    },
+    PutPassword(Box<Password>),
+    Mark {
+        name: String,
+        at: Time,
+    },
 }
 
 impl Batch {
@@ -122,7 +138,12 @@ impl Batch {
             | Change::UpdateRun { .. }
             | Change::Finish { .. }
             | Change::Rewrite { .. }
-            | Change::DeleteRun { .. } => {}
+            | Change::DeleteRun { .. }
+            | Change::Claim { .. }
+            | Change::PutToken(_)
+            | Change::DeleteToken { .. }
+            | Change::PutPassword(_)
+            | Change::Mark { .. } => {}
         }
         self.bytes += change.weight();
         self.changes.push(change);
@@ -169,6 +190,11 @@ impl Change {
             | Self::DeleteRun { .. } => 0,
             Self::Tick(tick) => tick.outcome.len(),
             Self::DropTicks { .. } | Self::Expire { .. } => 0,
+            Self::Claim { .. }
+            | Self::PutToken(_)
+            | Self::DeleteToken { .. }
+            | Self::PutPassword(_)
+            | Self::Mark { .. } => 0,
         };
         payload + 256
     }

@@ -5,6 +5,7 @@ mod apply;
 mod archive;
 mod batch;
 mod checkpoint;
+mod claim;
 mod connect;
 mod error;
 mod list;
@@ -15,19 +16,24 @@ mod queue;
 mod reader;
 mod row;
 mod schema;
+mod stats;
 mod tick;
 mod ties;
+mod token;
 mod writer;
 
 pub use archive::Archive;
 pub use batch::{Batch, Change};
+pub use claim::Claim;
 pub use error::Error;
 pub use list::{BadCursor, Cursor, Filter, LabelTest, MAX_PAGE, Page};
 pub use note::{Note, Observer, What};
 pub use reader::{FactRows, Reader};
 pub use row::{Object, RunRow, RunUpdate};
+pub use stats::{Stats, Tally};
 pub use tick::Tick;
 pub use ties::Name;
+pub use token::{Password, Token};
 pub use writer::Store;
 
 #[cfg(test)]

@@ -78,6 +78,10 @@ impl Queue {
         self.room.notify_all();
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.lock().jobs.len()
+    }
+
     pub(crate) fn ended(&self) -> Option<Error> {
         self.lock().ended.clone()
     }

@@ -13,6 +13,8 @@ use crate::{
     row::{RUN_COLUMNS, RawRun, read_object, signed, unsigned},
 };
 
+mod access;
+
 /// A view of the committed state. Each call sees the newest commit; `snapshot` makes several calls see the same one.
 pub struct Reader {
     pub(crate) conn: Connection,

@@ -11,5 +11,6 @@ pub(crate) const FILE: &str = "octoflow.db";
 pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { format: 1, apply: |conn| conn.execute_batch(include_str!("schema/0001.sql")) },
     Migration { format: 2, apply: |conn| conn.execute_batch(include_str!("schema/0002.sql")) },
-    Migration { format: 3, apply: |conn| conn.execute_batch(include_str!("schema/0004.sql")) },
+    Migration { format: 3, apply: |conn| conn.execute_batch(include_str!("schema/0003.sql")) },
+    Migration { format: 4, apply: |conn| conn.execute_batch(include_str!("schema/0004.sql")) },
 ];

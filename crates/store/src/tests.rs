@@ -13,6 +13,7 @@ use crate::{
     Archive, Batch, Change, Error, Filter, LabelTest, Object, Page, Reader, RunRow, RunUpdate, Store, writer::Faults,
 };
 
+mod access;
 mod faults;
 mod opening;
 mod ticks;

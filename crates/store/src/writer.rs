@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, mpsc},
     thread::{self, JoinHandle, ThreadId},
+    time::Instant,
 };
 
 use octoflow_model::Revision;
@@ -20,6 +21,7 @@ use crate::{
     lock::Lock,
     note::{Ears, Observer},
     queue::{Job, Queue, Then},
+    stats::Stats,
 };
 
 /// The right to write to a data directory. Clones share it; it ends with `close` or with the last clone.
@@ -32,6 +34,7 @@ struct Inner {
     data_dir: PathBuf,
     queue: Arc<Queue>,
     ears: Ears,
+    stats: Arc<Stats>,
     writer: ThreadId,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Held here as well as by the writer: a poisoned writer ends, but until its owner lets go nobody else may write.
@@ -63,8 +66,15 @@ impl Store {
         let journal = Journal::new(conn)?;
         let queue = Arc::new(Queue::default());
         let ears = Ears::default();
-        let writer =
-            Writer { queue: Arc::clone(&queue), ears: ears.clone(), checkpointer, journal, _lock: Arc::clone(&lock) };
+        let stats = Arc::new(Stats::default());
+        let writer = Writer {
+            queue: Arc::clone(&queue),
+            ears: ears.clone(),
+            stats: Arc::clone(&stats),
+            checkpointer,
+            journal,
+            _lock: Arc::clone(&lock),
+        };
         let thread = thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || writer.run())
@@ -74,6 +84,7 @@ impl Store {
                 data_dir: data_dir.to_owned(),
                 queue,
                 ears,
+                stats,
                 writer: thread.thread().id(),
                 thread: Mutex::new(Some(thread)),
                 lock: Mutex::new(Some(lock)),
@@ -108,6 +119,16 @@ impl Store {
 
     pub fn reader(&self) -> Result<Reader, Error> {
         Reader::open(&self.inner.data_dir)
+    }
+
+    /// What has been written so far.
+    pub fn stats(&self) -> &Stats {
+        &self.inner.stats
+    }
+
+    /// How many batches wait to be written.
+    pub fn queued(&self) -> usize {
+        self.inner.queue.len()
     }
 
     pub fn data_dir(&self) -> &Path {
@@ -157,6 +178,7 @@ impl Drop for Inner {
 struct Writer {
     queue: Arc<Queue>,
     ears: Ears,
+    stats: Arc<Stats>,
     checkpointer: Checkpointer,
     journal: Journal,
     _lock: Arc<Lock>,
@@ -171,7 +193,14 @@ impl Writer {
                 return;
             }
             let batches: Vec<&Batch> = jobs.iter().map(|job| &job.batch).collect();
-            match self.journal.write(&batches) {
+            let began = Instant::now();
+            let written = self.journal.write(&batches);
+            let full = batches.iter().filter(|batch| !batch.is_empty());
+            let (count, bytes) = full.fold((0, 0), |(count, bytes), batch| (count + 1, bytes + batch.bytes));
+            if count > 0 {
+                self.stats.wrote(count, bytes, began.elapsed());
+            }
+            match written {
                 Ok(outcomes) => {
                     let notes = self.journal.take_notes();
                     if let (Some(observer), false) = (self.ears.0.get(), notes.is_empty()) {

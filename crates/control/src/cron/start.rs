@@ -38,6 +38,7 @@ impl Timekeeper {
             name: name.clone(),
             manifest: admitted.manifest().clone(),
             stored: admitted.stored().clone(),
+            claim: None,
         };
         let tick = Tick { uid: entry.uid.clone(), nominal, at: now, run: None, outcome: "started".to_owned() };
         let beside = |run| vec![Change::Tick(Box::new(Tick { run: Some(run), ..tick }))];

@@ -16,7 +16,7 @@ use octoflow_store::{Reader, RunRow};
 use serde_json::Value;
 
 use super::House;
-use crate::{Error, clock, known, name_suffix, new_uid, read, sweep};
+use crate::{Claim, Error, clock, known, name_suffix, new_uid, read, sweep};
 
 /// How often another name is drawn when one is taken.
 const DRAWS: usize = 8;
@@ -62,11 +62,21 @@ impl House {
             known,
             before: Some(Box::new(plan.before(read::numbers(&reader, run)?))),
         };
-        self.desk.hand_in(submission, Some(run), watcher, |_| Vec::new())
+        self.desk.hand_in(submission, Some(run), None, watcher, |_| Vec::new())
     }
 
     /// Makes a new run from an old one, open or finished. The answer is its number.
     pub fn resubmit(&self, run: RunId, options: &ResubmitOptions) -> Result<RunId, Error> {
+        self.resubmit_once(run, options, None)
+    }
+
+    /// The same, but asking twice with one key makes one run.
+    pub fn resubmit_once(&self, run: RunId, options: &ResubmitOptions, claim: Option<&Claim>) -> Result<RunId, Error> {
+        if let Some(claim) = claim
+            && let Some(made) = claim.made(&self.desk.store.reader()?)?
+        {
+            return Ok(made);
+        }
         let (object, row) = self.settled(run)?;
         let reader = self.desk.store.reader()?;
         let now = clock::now();
@@ -89,16 +99,15 @@ impl House {
         };
         for _ in 1..DRAWS {
             let name = format!("{}{}", fresh.generate_name, name_suffix()?);
-            match self
-                .desk
-                .hand_in(Submission { name, uid: new_uid()?, ..submission.clone() }, None, None, |_| Vec::new())
-            {
+            let submission = Submission { name, uid: new_uid()?, ..submission.clone() };
+            match self.desk.hand_in(submission, None, claim.cloned(), None, |_| Vec::new()) {
                 Err(Error::NameTaken { .. }) => {}
                 answer => return answer,
             }
         }
         let name = format!("{}{}", fresh.generate_name, name_suffix()?);
-        self.desk.hand_in(Submission { name, uid: new_uid()?, ..submission }, None, None, |_| Vec::new())
+        let submission = Submission { name, uid: new_uid()?, ..submission };
+        self.desk.hand_in(submission, None, claim.cloned(), None, |_| Vec::new())
     }
 
     /// The run as it stands. When it is over, that is on disk by now.

@@ -11,9 +11,9 @@ use octoflow_model::{AttemptId, Fact, RunId, fact::Submission, mark::Ties, meta:
 use octoflow_store::{Batch, Change, Filter, Page, RunRow, Store};
 use serde_json::Value;
 
-use super::{Bell, Message, Submit, Watcher};
+use super::{Bell, Message, Submit, Terms, Watcher};
 use crate::{
-    Error, clock, keyed, known,
+    Claim, Error, clock, keyed, known,
     objects::{Errand, Key},
     read, registry,
 };
@@ -126,6 +126,7 @@ impl Desk {
         watcher: Option<Sender<Vec<Fact>>>,
         beside: impl FnOnce(RunId) -> Vec<Change>,
     ) -> Result<RunId, Error> {
+        let claim = submit.claim;
         let namespace = if submit.namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { submit.namespace };
         let known = known::known(&self.store, &namespace, &submit.manifest, self.host.as_deref())?;
         let submission = Submission {
@@ -139,7 +140,7 @@ impl Desk {
             parent,
             before: None,
         };
-        self.hand_in(submission, None, watcher, beside)
+        self.hand_in(submission, None, claim, watcher, beside)
     }
 
     /// Hands a submission to the pump, and with it the run whose place it takes.
@@ -147,6 +148,7 @@ impl Desk {
         &self,
         submission: Submission,
         replaces: Option<RunId>,
+        claim: Option<Claim>,
         watcher: Option<Sender<Vec<Fact>>>,
         beside: impl FnOnce(RunId) -> Vec<Change>,
     ) -> Result<RunId, Error> {
@@ -156,9 +158,11 @@ impl Desk {
             RunId(*next - 1)
         };
         let watcher = watcher.map(Watcher::Facts);
-        let (submission, beside) = (Box::new(submission), beside(run));
-        self.ask(|reply| Message::Submit { run, submission, replaces, beside, watcher, reply })?;
-        Ok(run)
+        let terms = Terms { claim, replaces, beside: beside(run) };
+        match self.ask(|reply| Message::Submit { run, submission: Box::new(submission), terms, watcher, reply }) {
+            Err(Error::Made { run }) => Ok(run),
+            entered => entered.map(|()| run),
+        }
     }
 
     pub(crate) fn take_up(&self, run: RunId) -> Result<Receiver<Vec<Fact>>, Error> {

@@ -8,21 +8,27 @@ use std::{
         Arc, Mutex, PoisonError,
         mpsc::{Receiver, RecvTimeoutError, Sender},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use octoflow_engine::{
     Command, Input, Refusal,
-    argo::{Run, again, garbage, lifetime, mark, status},
+    argo::{again, garbage, lifetime, status},
     engine::Keyed,
 };
 use octoflow_model::{AttemptId, Fact, Report, RunId, Task, Time, argo::GcStrategy, fact::Submission};
-use octoflow_store::{Archive, Batch, Change, RunRow, RunUpdate, Store};
-use serde_json::{Value, json};
+use octoflow_store::{Batch, Change, Store};
+use serde_json::Value;
 
-use super::{SharedRuntime, Watcher, Watchers};
+use super::{
+    SharedRuntime, Watcher, Watchers,
+    claims::Claims,
+    row::{KIND, new_row, packed, tie, update},
+    tally,
+};
 use crate::{
-    Cut, Error, Explanation, Pump, archive, cache, clock,
+    Claim, Cut, Error, Explanation, Pump, cache, clock,
+    gauge::{Gauges, TURNS, Tally},
     keyed::KeyedObject,
     meters, read,
     sweep::{Doomed, Mission, Sweeper},
@@ -40,10 +46,7 @@ pub(crate) enum Message {
     Submit {
         run: RunId,
         submission: Box<Submission>,
-        /// The finished run whose place it takes.
-        replaces: Option<RunId>,
-        /// Kept with the run, or neither is.
-        beside: Vec<Change>,
+        terms: Terms,
         watcher: Option<Watcher>,
         reply: Sender<Result<(), Error>>,
     },
@@ -105,14 +108,27 @@ pub(crate) enum Message {
     Metrics {
         reply: Sender<Result<String, Error>>,
     },
+    Gauges {
+        reply: Sender<Result<Gauges, Error>>,
+    },
     Reports(Vec<Report>),
     /// A commit failed: nothing more can be kept.
     Failed(octoflow_store::Error),
     Close,
 }
 
+/// What goes with a run that is handed in.
+pub(crate) struct Terms {
+    /// Makes handing it in twice make one run.
+    pub claim: Option<Claim>,
+    /// The finished run whose place it takes.
+    pub replaces: Option<RunId>,
+    /// Kept with the run, or neither is.
+    pub beside: Vec<Change>,
+}
+
 pub(super) struct Worker {
-    pump: Pump,
+    pub(super) pump: Pump,
     store: Store,
     runtime: SharedRuntime,
     inbox: Receiver<Message>,
@@ -132,6 +148,10 @@ pub(super) struct Worker {
     adopted: bool,
     /// Names given out by this process; the store may not have them yet.
     names: HashSet<(String, String)>,
+    claims: Claims,
+    /// How many runs entered a phase here, by namespace and phase.
+    pub(super) entered: BTreeMap<(String, String), u64>,
+    pub(super) turns: Tally,
     /// By new run: the one whose place it takes with its first commit.
     replaces: BTreeMap<RunId, RunId>,
     /// Runs whose place was taken; the store may not know yet.
@@ -181,6 +201,9 @@ impl Worker {
             held_since: None,
             adopted: false,
             names: HashSet::new(),
+            claims: Claims::default(),
+            entered: BTreeMap::new(),
+            turns: Tally::new(TURNS),
             replaces: BTreeMap::new(),
             replaced: HashSet::new(),
             beside: BTreeMap::new(),
@@ -195,6 +218,7 @@ impl Worker {
                 Some(message) => Ok(message),
                 None => self.inbox.recv_timeout(self.patience()),
             };
+            let began = Instant::now();
             let next = match first {
                 Ok(message) => self.sweep(message)?,
                 Err(RecvTimeoutError::Timeout) => Next::GoOn,
@@ -211,6 +235,7 @@ impl Worker {
             }
             self.forget_leaving()?;
             self.held_since = if self.pump.holds() { self.held_since.or(Some(now)) } else { None };
+            self.turns.add(began.elapsed().as_secs_f64());
             if let Next::Close = next {
                 return Ok(());
             }
@@ -254,11 +279,12 @@ impl Worker {
         match message {
             Message::Reports(reports) => {
                 for report in reports {
+                    tally::say(&report);
                     self.input(Input::Report(report), now).ok();
                 }
             }
-            Message::Submit { run, submission, replaces, beside, watcher, reply } => {
-                let answer = self.submit(run, submission, replaces, beside, watcher, now);
+            Message::Submit { run, submission, terms, watcher, reply } => {
+                let answer = self.submit(run, submission, terms, watcher, now);
                 self.waiting.push((reply, answer));
             }
             Message::Command { run, command, reply } => {
@@ -321,6 +347,9 @@ impl Worker {
                 let engine = &self.pump.engine;
                 let _ = reply.send(Ok(engine.meters().render(&engine.live_meters(now))));
             }
+            Message::Gauges { reply } => {
+                let _ = reply.send(Ok(self.gauges()));
+            }
             Message::Failed(_) | Message::Close => unreachable!("the sweep ends with these"),
         }
     }
@@ -339,11 +368,16 @@ impl Worker {
         &mut self,
         run: RunId,
         submission: Box<Submission>,
-        replaces: Option<RunId>,
-        beside: Vec<Change>,
+        terms: Terms,
         watcher: Option<Watcher>,
         now: Time,
     ) -> Result<(), Error> {
+        let Terms { claim, replaces, beside } = terms;
+        if let Some(claim) = &claim
+            && let Some(run) = self.claims.made(claim, &self.store)?
+        {
+            return Err(Error::Made { run });
+        }
         let (namespace, name) = (submission.namespace.clone(), submission.name.clone());
         let holder = self.store.reader()?.run_by_name(&namespace, Some(KIND), &name)?;
         match replaces {
@@ -376,6 +410,9 @@ impl Worker {
             self.beside.insert(run, beside);
         }
         self.names.insert((namespace, name));
+        if let Some(claim) = claim {
+            self.claims.hold(run, claim);
+        }
         Ok(())
     }
 
@@ -437,9 +474,11 @@ impl Worker {
     fn commit(&mut self) -> Result<(), Error> {
         let cut = self.pump.cut();
         let mut batch = self.batch(&cut)?;
+        let claimed = self.claims.put(&cut.submitted, &mut batch);
         batch.extend(self.pump.engine.meters_mut().take_touched().iter().map(meters::put));
         self.replaces.retain(|run, _| !cut.submitted.contains(run));
         let missions = self.doom(&cut);
+        self.count(&cut);
         for run in &cut.ended {
             self.pump.forget(*run);
             self.watched.remove(run);
@@ -466,6 +505,7 @@ impl Worker {
             for (reply, answer) in waiting {
                 let _ = reply.send(answer);
             }
+            claimed.settle();
             shown.into_iter().for_each(|show| show(Ok(())));
             let mut watchers = watchers.lock().unwrap_or_else(PoisonError::into_inner);
             for (run, facts) in watched {
@@ -546,59 +586,4 @@ impl Worker {
         }
         Ok(batch)
     }
-}
-
-/// The kind of the runs this house has.
-const KIND: &str = "Workflow";
-
-/// Who the run belongs to, and whether it is on its way out.
-fn tie(run: &Run) -> Change {
-    let ties = mark::marks(run).ties;
-    Change::Tie {
-        kind: KIND.to_owned(),
-        namespace: run.state.namespace.to_string(),
-        name: run.state.name.to_string(),
-        owners: ties.owner_uids(),
-        leaving: ties.deleted.is_some(),
-    }
-}
-
-fn new_row(run: &Run) -> RunRow {
-    let state = &run.state;
-    let parameters = &run.program.workflow.spec.arguments.parameters;
-    let parameters: BTreeMap<&str, &str> = parameters
-        .iter()
-        .filter_map(|parameter| Some((parameter.name.as_str(), parameter.value.as_ref()?.0.as_str())))
-        .collect();
-    RunRow {
-        phase: state.phase.word().to_owned(),
-        started: state.began,
-        labels: status::labels(run),
-        progress: progress(run),
-        priority: i64::from(run.program.workflow.spec.priority.unwrap_or(0)),
-        parameters: json!(parameters).to_string(),
-        parent: state.parent,
-        ..RunRow::new(run.id, &state.namespace, KIND, &state.name, &state.uid, state.created)
-    }
-}
-
-fn update(run: &Run) -> RunUpdate {
-    let state = &run.state;
-    RunUpdate {
-        phase: Some(state.phase.word().to_owned()),
-        message: Some(state.message.clone()),
-        started: state.began,
-        finished: state.ended,
-        labels: Some(status::labels(run)),
-        progress: Some(progress(run)),
-        priority: None,
-    }
-}
-
-fn progress(run: &Run) -> String {
-    format!("{}/{}", run.state.progress.0, run.state.progress.1)
-}
-
-fn packed(run: &Run) -> Archive {
-    Archive::pack_with(|to| archive::write_record(run, to))
 }

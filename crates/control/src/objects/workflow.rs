@@ -110,6 +110,7 @@ impl Clerk {
                 name: name.clone(),
                 manifest: admitted.manifest().clone(),
                 stored: admitted.stored().clone(),
+                claim: None,
             };
             match self.desk.enter(submit, uid.clone(), Some(order.attempt.run), None) {
                 Ok(run) => {

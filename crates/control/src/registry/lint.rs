@@ -1,6 +1,9 @@
 //! Whether an object would be accepted, without storing it and without caring whether its name is free.
 
-use octoflow_engine::argo::admit::admit;
+use octoflow_engine::{
+    Problem, Problems,
+    argo::admit::{Surroundings, admit, examine_binding, examine_cron, examine_template},
+};
 use serde_json::{Value, json};
 
 use super::{Fault, Keeping, Kind, Registry, shelf};
@@ -31,8 +34,29 @@ impl Registry {
                 let around = Around(self.desk().store.reader()?);
                 admit(&named, &around).map_err(|problems| Fault::problems(kind, &name, &problems))?;
             }
-            Keeping::Shelf => shelf::check(kind, &named)?,
+            Keeping::Shelf => {
+                shelf::check(kind, &named)?;
+                if let Some(examine) = examiner(kind) {
+                    let around = Around(self.desk().store.reader()?);
+                    let (problems, _warnings) = examine(&named, &around);
+                    if !problems.is_empty() {
+                        return Err(Fault::problems(kind, &name, &Problems(problems)));
+                    }
+                }
+            }
         }
         Ok(object)
+    }
+}
+
+type Examine = fn(&Value, &dyn Surroundings) -> (Vec<Problem>, Vec<Problem>);
+
+/// Who judges kinds that workflows are made from, with everything they refer to.
+fn examiner(kind: &Kind) -> Option<Examine> {
+    match kind.name {
+        "WorkflowTemplate" | "ClusterWorkflowTemplate" => Some(examine_template),
+        "CronWorkflow" => Some(examine_cron),
+        "WorkflowEventBinding" => Some(examine_binding),
+        _ => None,
     }
 }

@@ -60,6 +60,8 @@ impl Registry {
             kind: Some(kind.name.to_owned()),
             namespace: options.namespace.clone().or_else(|| filter.namespace.clone()),
             labels: filter.labels.iter().chain(&options.selection.labels.0).cloned().collect(),
+            // The index knows names; everything else of the fields is looked at row by row.
+            name_prefix: filter.name_prefix.clone().or_else(|| options.selection.fields.name().map(str::to_owned)),
             ..filter.clone()
         };
         let mut after: Option<Cursor> = match options.after.as_deref() {

@@ -6,7 +6,7 @@ use octoflow_store::RunRow;
 use serde_json::{Value, json};
 
 use super::{Cause, Fault, Kind, Registry, WriteOptions, find, meta};
-use crate::{Error, house::Submit, name_suffix, new_uid, objects::Around};
+use crate::{Claim, Error, house::Submit, name_suffix, new_uid, objects::Around};
 
 /// How often a drawn name that is taken is drawn again.
 const DRAWS: usize = 8;
@@ -57,7 +57,13 @@ impl Registry {
     /// The run as people see it, with the revision it is at least of.
     pub fn run_object(&self, row: &RunRow) -> Result<Value, Fault> {
         let revision = self.run_revision(row)?;
-        let mut object = match self.desk().object(row.run) {
+        let object = if row.archived {
+            // What is over does not change, so nobody who works need be asked.
+            self.read(|reader| Ok(crate::read::object(reader, row.run)))?
+        } else {
+            self.desk().object(row.run)
+        };
+        let mut object = match object {
             Err(Error::UnknownRun(_)) => return Err(Fault::NotFound { kind: workflow(), name: row.name.clone() }),
             object => object?,
         };
@@ -90,7 +96,14 @@ impl Registry {
             let cause = Cause::required("metadata.name", "name or generateName is required");
             return Err(Fault::Invalid { kind, name: String::new(), causes: vec![cause] });
         }
+        let claim = options.claim.as_ref().filter(|_| !options.dry_run);
         for _ in 0..DRAWS {
+            // Asked first: what was made before has the name that was asked for.
+            if let Some(claim) = claim
+                && let Some(run) = self.read(|reader| Ok(claim.made(reader)?))?
+            {
+                return self.made(run, &claim.key);
+            }
             let name = match given {
                 "" => format!("{prefix}{}", name_suffix()?),
                 name => name.to_owned(),
@@ -109,7 +122,7 @@ impl Registry {
             let around = Around(self.desk().store.reader()?);
             let admitted = admit(&manifest, &around).map_err(|problems| Fault::problems(kind, &name, &problems))?;
             if self.row(kind, namespace, &name)?.is_some() {
-                if given.is_empty() {
+                if given.is_empty() || self.just_made(claim)? {
                     continue;
                 }
                 return Err(Fault::Exists { kind, name });
@@ -122,6 +135,7 @@ impl Registry {
                 name: name.clone(),
                 manifest: admitted.manifest().clone(),
                 stored: admitted.stored().clone(),
+                claim: claim.cloned(),
             };
             match self.desk().enter(submit, new_uid()?, None, None) {
                 Ok(run) => {
@@ -136,6 +150,20 @@ impl Registry {
             }
         }
         Err(Fault::Conflict { kind, name: prefix.to_owned(), why: "every name that was drawn is taken".to_owned() })
+    }
+
+    /// The one who asked at the same time with the same key was faster.
+    fn just_made(&self, claim: Option<&Claim>) -> Result<bool, Fault> {
+        claim.map_or(Ok(false), |claim| self.read(|reader| Ok(claim.made(reader)?.is_some())))
+    }
+
+    fn made(&self, run: RunId, key: &str) -> Result<Value, Fault> {
+        let row = self.read(|reader| Ok(reader.run(run)?))?.ok_or_else(|| Fault::Conflict {
+            kind: workflow(),
+            name: key.to_owned(),
+            why: "the workflow that was made for this idempotency key has been deleted".to_owned(),
+        })?;
+        self.run_object(&row)
     }
 
     /// Tells a run to do something.

@@ -40,6 +40,9 @@ pub struct Event {
     pub object: Value,
 }
 
+/// So many events are made at once.
+const SOME: usize = 200;
+
 /// One watch. It is asked for what is new; a bell (see [`Registry::on_change`]) tells when asking is worth it.
 pub struct Watch {
     registry: Registry,
@@ -50,6 +53,8 @@ pub struct Watch {
     /// The uids that were told and match the selection, when there is one: leaving it is told as an end.
     seen: HashSet<String>,
     backlog: Vec<Event>,
+    /// Where the rest of what was there begins, while it has not been told.
+    rest: Option<Option<String>>,
     /// What was told of kinds nobody keeps.
     told: Told,
     /// The namespaces that were told.
@@ -67,8 +72,9 @@ impl Registry {
         let ListOptions { namespace, selection, .. } = options;
         let (cursor, seen, backlog) = (Revision(0), HashSet::new(), Vec::new());
         let told = Told::default();
-        let mut watch =
-            Watch { registry: self.clone(), kind, namespace, selection, cursor, seen, backlog, told, homes: None };
+        let registry = self.clone();
+        let homes = None;
+        let mut watch = Watch { registry, kind, namespace, selection, cursor, seen, backlog, rest: None, told, homes };
         match since {
             Some(since) => {
                 let since = since.min(self.0.feed.latest());
@@ -92,14 +98,7 @@ impl Registry {
             None => {
                 // What happens between the two is told twice rather than not at all.
                 watch.cursor = self.0.feed.latest();
-                let options = ListOptions {
-                    namespace: watch.namespace.clone(),
-                    selection: watch.selection.clone(),
-                    ..ListOptions::default()
-                };
-                for object in self.list(kind, &options)?.items {
-                    watch.tell(Change::Added, object);
-                }
+                watch.rest = Some(None);
             }
         }
         Ok(watch)
@@ -114,13 +113,54 @@ impl Watch {
 
     /// What is new, in order; empty when nothing is.
     pub fn poll(&mut self) -> Result<Vec<Event>, Fault> {
+        let mut all = Vec::new();
+        loop {
+            let (events, more) = self.poll_some()?;
+            all.extend(events);
+            if !more {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Some of what is new, in order, and whether there is more already. However much there is, only this much of it is
+    /// held in memory.
+    pub fn poll_some(&mut self) -> Result<(Vec<Event>, bool), Fault> {
+        if let Some(after) = self.rest.take() {
+            let (namespace, selection) = (self.namespace.clone(), self.selection.clone());
+            let options = ListOptions { namespace, selection, limit: Some(SOME), after };
+            let listing = self.registry.list(self.kind, &options)?;
+            listing.items.into_iter().for_each(|object| self.tell(Change::Added, object));
+            self.rest = listing.next.map(Some);
+            // Even the last page may leave something to be told that happened meanwhile.
+            return Ok((std::mem::take(&mut self.backlog), true));
+        }
         let feed = self.registry.0.feed.clone();
         let (notes, latest) = feed.since(self.cursor, |what| concerns(self.kind, what)).map_err(|_| Fault::Expired)?;
         for note in notes {
+            // What was committed together is told together, or a watch that begins in between would miss some.
+            if self.backlog.len() >= SOME && note.revision > self.cursor {
+                return Ok((std::mem::take(&mut self.backlog), true));
+            }
             self.take(note.what, note.revision)?;
+            self.cursor = note.revision;
         }
         self.cursor = latest;
-        Ok(std::mem::take(&mut self.backlog))
+        Ok((std::mem::take(&mut self.backlog), false))
+    }
+
+    /// Nothing that this watch is about has happened. It costs no look at the disk.
+    pub fn is_quiet(&mut self) -> bool {
+        if self.rest.is_some() || !self.backlog.is_empty() {
+            return false;
+        }
+        match self.registry.0.feed.since(self.cursor, |what| concerns(self.kind, what)) {
+            Ok((notes, latest)) if notes.is_empty() => {
+                self.cursor = latest;
+                true
+            }
+            Ok(_) | Err(_) => false,
+        }
     }
 
     fn take(&mut self, what: What, revision: Revision) -> Result<(), Fault> {

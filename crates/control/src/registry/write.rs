@@ -12,7 +12,7 @@ use super::{
     shelf,
     steer::Steering,
 };
-use crate::{clock, name_suffix, new_uid};
+use crate::{Claim, clock, name_suffix, new_uid};
 
 /// How often a change is tried again on what somebody else left.
 const TRIES: usize = 8;
@@ -23,6 +23,8 @@ pub struct WriteOptions {
     pub dry_run: bool,
     /// Who writes, for the ownership of fields.
     pub manager: String,
+    /// Makes asking twice make one run.
+    pub claim: Option<Claim>,
 }
 
 #[derive(Clone, Debug, Default)]

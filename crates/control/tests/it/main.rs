@@ -10,6 +10,7 @@ mod logs;
 mod meters;
 mod model;
 mod registry;
+mod steward;
 
 use std::path::Path;
 
@@ -25,7 +26,7 @@ fn open(dir: &Path) -> House {
 }
 
 fn submit(name: &str, manifest: Value) -> Submit {
-    Submit { namespace: "default".to_owned(), name: name.to_owned(), manifest, stored: Stored::default() }
+    Submit { namespace: "default".to_owned(), name: name.to_owned(), manifest, stored: Stored::default(), claim: None }
 }
 
 fn container() -> Value {

@@ -1,18 +1,18 @@
 //! `octoflow describe NAME`: what `get` shows, then every node with inputs, outputs and the place of its log.
 
-use std::fmt::Write;
+use std::{collections::HashMap, fmt::Write};
 
 use anyhow::Result;
 use jiff::tz::TimeZone;
 use octoflow_model::Time;
+use serde_json::Value;
 
 use super::Context;
 use crate::{
     cli::Describe,
     exit::Exit,
-    local::Local,
     output::{
-        clock,
+        Output, clock,
         colour::{Paint, icon, one_line},
         header,
         nodes::{self, Columns},
@@ -22,17 +22,22 @@ use crate::{
 };
 
 pub(crate) fn describe(args: &Describe, context: &Context) -> Result<Exit> {
-    let (local, row) = Local::find_in(&context.data_dir, args.namespace.or_default(), &args.name)?;
-    let object = local.object(&row)?;
-    let attempts = local.attempts(&row)?;
-    let logs = local.logs();
-    let log = |node: Node<'_>| {
-        let path = attempts.get(node.id()).map(|attempt| logs.path(*attempt))?;
-        path.exists().then(|| path.display().to_string())
-    };
-    let now = clock::now();
-    context.output.data(&text(Workflow::new(&object), now, &TimeZone::system(), context.output.paint(), log))?;
+    let source = context.source()?;
+    for (at, name) in args.names.iter().enumerate() {
+        if at > 0 {
+            context.output.line("")?;
+        }
+        let row = source.find(args.namespace.or_default(), name)?;
+        print(&source.object(&row)?, &source.log_files(&row)?, &context.output)?;
+    }
     Ok(Exit::Succeeded)
+}
+
+/// Prints a run as `describe` does, wherever it comes from.
+pub(crate) fn print(object: &Value, logs: &HashMap<String, String>, output: &Output) -> Result<()> {
+    let log = |node: Node<'_>| logs.get(node.id()).cloned();
+    let shown = text(Workflow::new(object), clock::now(), &TimeZone::system(), output.paint(), log);
+    Ok(output.data(&shown)?)
 }
 
 fn text<'a>(

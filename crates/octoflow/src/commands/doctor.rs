@@ -1,4 +1,6 @@
-//! `octoflow doctor`: whether this machine has what runs need, and what to do where it has not.
+//! `octoflow doctor`: whether this machine, or a server that is named, has what runs need, and what to do where it has not.
+
+mod server;
 
 use std::{
     env, fs,
@@ -79,7 +81,16 @@ impl Finding {
 
 pub(crate) fn doctor(args: &Doctor, context: &Context) -> Result<Exit> {
     let dir = &context.data_dir;
-    let findings = [writable(dir), space(dir), database(dir), lock(dir), isolation(), shell(), python(), kernel()];
+    // Whoever names a server wants to know about that one; otherwise this machine comes first.
+    let mut findings = match &context.reach.server {
+        Some(_) => Vec::new(),
+        None => {
+            vec![writable(dir), space(dir), database(dir), lock(dir), isolation(), shell(), python(), kernel()]
+        }
+    };
+    if let Some(client) = context.named_server()? {
+        findings.extend(server::findings(&client));
+    }
     let failed = findings.iter().any(|finding| finding.verdict == Verdict::Fail);
     show(&findings, args, &context.output)?;
     Ok(if failed { Exit::Failed } else { Exit::Succeeded })

@@ -5,17 +5,17 @@ use serde_json::{Value, json};
 
 use super::Context;
 use crate::{
-    cli::Explain,
+    cli::{Explain, Format},
     exit::{Exit, Failure},
-    local::Local,
     names,
     output::{
-        clock,
+        Output, clock,
         colour::phase_colour,
         json::objects,
         table::{Cell, Table},
     },
     pages,
+    source::Waiting,
     workflow::{Node, Workflow},
 };
 
@@ -23,13 +23,24 @@ pub(crate) fn explain(args: &Explain, context: &Context) -> Result<Exit> {
     if pages::is_code(&args.what) {
         return page(&args.what, context);
     }
-    let (local, row) = Local::find_in(&context.data_dir, args.namespace.or_default(), &args.what)?;
-    let object = local.object(&row)?;
-    let workflow = Workflow::new(&object);
-    let waiting = if row.archived { Vec::new() } else { local.waiting(&row)? };
-    let found = reasons(workflow, &waiting, args.node.as_deref())?;
-    if let Some(text) = args.output.as_ref().and_then(|format| objects(format, &as_json(&found), true)) {
-        context.output.data(&text)?;
+    let source = context.source()?;
+    let row = source.find(args.namespace.or_default(), &args.what)?;
+    let object = source.object(&row)?;
+    print(&object, &source.waiting(&row)?, args.node.as_deref(), args.output.as_ref(), &context.output)
+}
+
+/// Explains a run, wherever it comes from.
+pub(crate) fn print(
+    object: &Value,
+    waiting: &[Waiting],
+    node: Option<&str>,
+    format: Option<&Format>,
+    output: &Output,
+) -> Result<Exit> {
+    let workflow = Workflow::new(object);
+    let found = reasons(workflow, waiting, node)?;
+    if let Some(text) = format.and_then(|format| objects(format, &as_json(&found), true)) {
+        output.data(&text)?;
         return Ok(Exit::Succeeded);
     }
     let message = if workflow.message().is_empty() {
@@ -37,7 +48,7 @@ pub(crate) fn explain(args: &Explain, context: &Context) -> Result<Exit> {
     } else {
         format!(": {}", workflow.readable(workflow.message()))
     };
-    context.output.line(&format!("workflow {} is {}{message}", workflow.name(), workflow.phase_in_words()))?;
+    output.line(&format!("workflow {} is {}{message}", workflow.name(), workflow.phase_in_words()))?;
     if !found.is_empty() {
         let mut table = Table::new(&["NODE", "PHASE", "WHY"]);
         for one in &found {
@@ -47,7 +58,7 @@ pub(crate) fn explain(args: &Explain, context: &Context) -> Result<Exit> {
                 Cell::new(&one.why),
             ]);
         }
-        context.output.data(&table.render(context.output.paint()))?;
+        output.data(&table.render(output.paint()))?;
     }
     Ok(Exit::Succeeded)
 }
@@ -73,13 +84,13 @@ struct Reason {
 }
 
 /// What waits comes first, then what went another way than well. One node that is asked for is told of in any case.
-fn reasons(workflow: Workflow<'_>, waiting: &[(String, String, String)], wanted: Option<&str>) -> Result<Vec<Reason>> {
+fn reasons(workflow: Workflow<'_>, waiting: &[Waiting], wanted: Option<&str>) -> Result<Vec<Reason>> {
     let nodes = workflow.nodes();
     let is_meant = |names: &[&str]| wanted.is_none_or(|wanted| names.contains(&wanted));
     let mut found: Vec<Reason> = waiting
         .iter()
-        .filter(|(node, _, _)| is_meant(&[node]))
-        .map(|(node, phase, why)| Reason { node: node.clone(), phase: phase.clone(), why: why.clone() })
+        .filter(|one| is_meant(&[&one.node]))
+        .map(|one| Reason { node: one.node.clone(), phase: one.phase.clone(), why: one.why.clone() })
         .collect();
     let mut over: Vec<&Node<'_>> = nodes
         .iter()
@@ -93,7 +104,7 @@ fn reasons(workflow: Workflow<'_>, waiting: &[(String, String, String)], wanted:
     match wanted {
         Some(wanted) if found.is_empty() => {
             let failure = Failure::not_found(format!("workflow `{}` has no node `{wanted}`", workflow.name()));
-            let known = nodes.iter().map(|node| node.display()).chain(waiting.iter().map(|(node, _, _)| node.as_str()));
+            let known = nodes.iter().map(|node| node.display()).chain(waiting.iter().map(|one| one.node.as_str()));
             let help = names::suggestion(wanted, known);
             Err(failure
                 .help(help.unwrap_or_else(|| format!("see its nodes with: octoflow get {}", workflow.name())))
@@ -145,7 +156,7 @@ mod tests {
     #[test]
     fn what_waits_and_what_went_wrong_is_told() {
         let object = object();
-        let waiting = [("d".to_owned(), "Pending".to_owned(), "waits for b, c".to_owned())];
+        let waiting = [Waiting { node: "d".to_owned(), phase: "Pending".to_owned(), why: "waits for b, c".to_owned() }];
         let found = reasons(Workflow::new(&object), &waiting, None).unwrap();
         let lines: Vec<(&str, &str)> = found.iter().map(|one| (one.node.as_str(), one.why.as_str())).collect();
         let expected = [

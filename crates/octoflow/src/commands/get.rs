@@ -8,9 +8,8 @@ use super::Context;
 use crate::{
     cli::{Format, Get},
     exit::Exit,
-    local::Local,
     output::{
-        clock, header,
+        Output, clock, header,
         json::objects,
         nodes::{self, Columns},
     },
@@ -19,34 +18,45 @@ use crate::{
 };
 
 pub(crate) fn get(args: &Get, context: &Context) -> Result<Exit> {
+    let source = context.source()?;
     let mut found = Vec::new();
     for name in &args.names {
-        let (local, row) = Local::find_in(&context.data_dir, args.namespace.or_default(), name)?;
-        found.push(local.object(&row)?);
+        found.push(source.object(&source.find(args.namespace.or_default(), name)?)?);
     }
-    let text = match &args.output {
-        Some(format) => objects(format, &found, false),
-        None => None,
-    };
-    let text = match text {
+    let nodes = args.node_field_selector.clone().or_else(|| args.status.as_deref().map(Fields::phase));
+    let view = View { output: args.output.as_ref(), nodes, no_headers: args.no_headers };
+    print(&found, &view, &context.output)
+}
+
+/// How runs are shown.
+#[derive(Debug, Default)]
+pub(crate) struct View<'a> {
+    pub output: Option<&'a Format>,
+    /// Only these nodes.
+    pub nodes: Option<Fields>,
+    pub no_headers: bool,
+}
+
+/// Prints runs as `get` does, wherever they come from.
+pub(crate) fn print(found: &[Value], view: &View<'_>, output: &Output) -> Result<Exit> {
+    let text = match view.output.and_then(|format| objects(format, found, false)) {
         Some(text) => text,
-        None => found.iter().map(|object| shown(object, args, context)).collect::<Vec<_>>().join("\n"),
+        None => found.iter().map(|object| shown(object, view, output)).collect::<Vec<_>>().join("\n"),
     };
-    context.output.data(&text)?;
+    output.data(&text)?;
     Ok(Exit::Succeeded)
 }
 
-fn shown(object: &Value, args: &Get, context: &Context) -> String {
+fn shown(object: &Value, view: &View<'_>, output: &Output) -> String {
     let workflow = Workflow::new(object);
-    let selector = args.node_field_selector.clone().or_else(|| args.status.as_deref().map(Fields::phase));
-    let columns = match &args.output {
+    let columns = match view.output {
         Some(Format::Wide) => Columns::Wide,
         Some(Format::Short) => Columns::Short,
         _ => Columns::Usual,
     };
-    let (now, paint) = (clock::now(), context.output.paint());
-    let wanted = |node: &crate::workflow::Node<'_>| selector.as_ref().is_none_or(|selector| selector.matches(*node));
-    let tree = nodes::render(workflow, columns, !args.no_headers, wanted, now, paint);
+    let (now, paint) = (clock::now(), output.paint());
+    let wanted = |node: &crate::workflow::Node<'_>| view.nodes.as_ref().is_none_or(|selector| selector.matches(*node));
+    let tree = nodes::render(workflow, columns, !view.no_headers, wanted, now, paint);
     if columns == Columns::Short {
         return tree;
     }

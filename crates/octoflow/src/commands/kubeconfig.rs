@@ -1,33 +1,39 @@
 //! `octoflow kubeconfig`: prints what kubectl needs to talk to a server of ours.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use serde_json::json;
 
-use crate::{cli::Kubeconfig, exit::Exit, output::Output};
+use super::Context;
+use crate::{
+    cli::Kubeconfig,
+    exit::{Exit, Failure},
+};
 
-pub(crate) fn kubeconfig(args: &Kubeconfig, output: &Output) -> Result<Exit> {
-    let address = args.server.trim_end_matches('/');
-    let (scheme, host) = match address.split_once("://") {
-        Some((scheme @ ("http" | "https"), host)) => (scheme, host),
-        Some((other, _)) => bail!("the server speaks http or https, not {other}"),
-        None => ("http", address),
-    };
-    if host.is_empty() || host.contains(['@', '/', '?', '#', ' ']) {
-        bail!("`{}` is no address of a server; write http://HOST:PORT or https://HOST:PORT", args.server);
+pub(crate) fn kubeconfig(args: &Kubeconfig, context: &Context) -> Result<Exit> {
+    let endpoint = context.endpoint()?;
+    let (scheme, host) = endpoint.url.split_once("://").unwrap_or(("http", &endpoint.url));
+    if host.is_empty() || host.ends_with(':') || host.contains(['@', '/', '?', '#', ' ']) {
+        let text =
+            format!("`{}` is no address kubectl can use; write http://HOST:PORT or https://HOST:PORT", endpoint.url);
+        return Err(Failure::usage(text).into());
     }
+    let Some(token) = endpoint.token.as_deref().filter(|token| !token.is_empty()) else {
+        let text = format!("say with --token or OCTOFLOW_TOKEN who kubectl is to be at {}", endpoint.url);
+        return Err(Failure::usage(text).into());
+    };
     let mut cluster = json!({});
     let mut user = json!({});
     if scheme == "http" {
         // Over plain HTTP kubectl leaves tokens out, but sends what stands before the @.
-        cluster["server"] = json!(format!("http://octoflow:{}@{host}", escaped(&args.token)));
+        cluster["server"] = json!(format!("http://octoflow:{}@{host}", escaped(token)));
     } else {
         cluster["server"] = json!(format!("https://{host}"));
-        user["token"] = json!(args.token);
+        user["token"] = json!(token);
     }
-    if let Some(file) = &args.ca_file {
+    if let Some(file) = &endpoint.ca_file {
         let path = std::path::absolute(file)?;
         cluster["certificate-authority"] = json!(path);
-    } else if args.insecure_skip_verify {
+    } else if endpoint.skip_verify {
         cluster["insecure-skip-tls-verify"] = json!(true);
     }
     let name = "octoflow";
@@ -39,7 +45,7 @@ pub(crate) fn kubeconfig(args: &Kubeconfig, output: &Output) -> Result<Exit> {
             "cluster": name, "user": name, "namespace": args.namespace.or_default(),
         }}],
     });
-    output.data(&octoflow_manifest::to_yaml(&config))?;
+    context.output.data(&octoflow_manifest::to_yaml(&config))?;
     Ok(Exit::Succeeded)
 }
 

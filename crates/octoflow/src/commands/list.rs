@@ -9,7 +9,6 @@ use super::Context;
 use crate::{
     cli::{Format, List, Which},
     exit::Exit,
-    local::Local,
     output::{
         clock,
         colour::phase_colour,
@@ -22,30 +21,23 @@ use crate::{
 pub(crate) fn list(args: &List, context: &Context) -> Result<Exit> {
     let now = clock::now();
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
-    let mut rows = Vec::new();
-    let local = Local::open(&context.data_dir)?;
-    if let Some(local) = &local {
-        let (found, more) = local.list(&filter(args, now), limit)?;
-        rows = found;
-        if more {
-            context.output.talk(&format!("only the newest {limit} are shown; more with --limit"));
-        }
+    let source = context.source()?;
+    let (rows, more) = source.list(&filter(args, now), limit)?;
+    if more {
+        context.output.talk(&format!("only the newest {limit} are shown; more with --limit"));
     }
-    let whole = |local: &Option<Local>| -> Result<Vec<Value>> {
-        let Some(local) = local else { return Ok(Vec::new()) };
-        rows.iter().map(|row| local.object(row)).collect()
-    };
+    let whole = || -> Result<Vec<Value>> { rows.iter().map(|row| source.object(row)).collect() };
     match &args.output {
         Some(Format::Name) => {
             let names: String = rows.iter().map(|row| format!("{}\n", row.name)).collect();
             context.output.data(&names)?;
         }
         Some(Format::Wide) if !rows.is_empty() => {
-            let objects = whole(&local)?;
+            let objects = whole()?;
             context.output.data(&table(&rows, Some(&objects), args, now).render(context.output.paint()))?;
         }
         Some(format @ (Format::Json | Format::Yaml | Format::JsonPath(_))) => {
-            context.output.data(&objects(format, &whole(&local)?, true).unwrap_or_default())?;
+            context.output.data(&objects(format, &whole()?, true).unwrap_or_default())?;
         }
         _ if rows.is_empty() => context.output.line("No workflows found")?,
         _ => context.output.data(&table(&rows, None, args, now).render(context.output.paint()))?,

@@ -3,208 +3,192 @@
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
     thread,
-    time::Duration,
 };
 
 use anyhow::{Context as _, Result};
-use octoflow_control::lines::{Line, Merged, Source};
+use octoflow_control::{
+    lines::{Line, Source as Lines},
+    read::lines::{MAIN, Stream},
+};
 use octoflow_model::{AttemptId, Time};
-use octoflow_runtime::logs::{Frame, Logs as Files, Stream};
-use octoflow_store::RunRow;
-use regex::bytes::Regex;
-use serde_json::Value;
+use octoflow_runtime::logs::Logs as Files;
+use octoflow_store::{Filter, RunRow};
 
 use super::Context;
 use crate::{
     cli::Logs,
     exit::{Exit, Failure},
-    local::Local,
     names,
     output::{
         Output, clock,
         colour::{Colour, stable},
     },
+    source::{LogQuery, Source},
     workflow::{Node, Workflow},
 };
-
-/// How often a log that is being followed is looked at.
-const LOOK: Duration = Duration::from_millis(100);
-
-/// What a step's own container is called.
-const MAIN: &str = "main";
 
 /// The type of a node that is one container of a set.
 const CONTAINER: &str = "Container";
 
-/// A pattern may take this much memory when compiled.
-const LARGEST_PATTERN: usize = 1 << 20;
-
 pub(crate) fn logs(args: &Logs, context: &Context) -> Result<Exit> {
-    let (local, row) = Local::find_in(&context.data_dir, args.namespace.or_default(), &args.name)?;
-    if args.output.is_some() {
-        return raw(args, context, &local, &row);
+    let source = context.source()?;
+    let namespace = args.namespace.or_default();
+    let Some(labels) = &args.selector else {
+        let row = source.find(namespace, args.name.as_deref().unwrap_or_default())?;
+        if args.output.is_some() {
+            return raw(args, context, &*source, &row);
+        }
+        print(&*source, &row, &Telling::of(args, None), &context.output)?;
+        return Ok(Exit::Succeeded);
+    };
+    let labels = labels.0.clone();
+    let filter = Filter { namespace: Some(namespace.to_owned()), labels, ..Filter::default() };
+    let (mut rows, _) = source.list(&filter, usize::MAX)?;
+    if rows.is_empty() {
+        return Err(Failure::not_found("no run has these labels").help("see all with: octoflow list -A").into());
     }
-    let mut printer = Printer::new(args, context.output)?;
-    if args.follow {
-        follow(args, &local, row, &mut printer)?
-    } else {
-        print(args, &local, &row, &mut printer)?
+    rows.reverse();
+    let telling = |row: &RunRow| Telling::of(args, (rows.len() > 1).then(|| row.name.clone()));
+    if !args.follow || rows.len() == 1 {
+        rows.iter().try_for_each(|row| print(&*source, row, &telling(row), &context.output))?;
+        return Ok(Exit::Succeeded);
     }
-    printer.container_was_there()?;
+    // Each goes on by itself, so each asks by itself.
+    thread::scope(|scope| {
+        let one = |row| move || print(&*context.source()?, row, &telling(row), &context.output);
+        let threads: Vec<_> = rows.iter().map(|row| scope.spawn(one(row))).collect();
+        let ended = threads.into_iter().map(|thread| thread.join().expect("printing lines does not panic"));
+        ended.collect::<Vec<_>>().into_iter().collect::<Result<Vec<()>>>()
+    })?;
     Ok(Exit::Succeeded)
 }
 
-fn print(args: &Logs, local: &Local, row: &RunRow, printer: &mut Printer) -> Result<()> {
-    let object = local.object(row)?;
-    let steps = steps(args, local, row, &object)?;
-    printer.know(&steps);
-    printer.narrow(Workflow::new(&object), args.node.as_deref());
-    let files = local.logs();
-    if let Some(tail) = args.tail {
-        let mut kept = Vec::new();
-        for (number, step) in steps.iter().enumerate() {
-            let mut lines = Source::open(number, &files, step.attempt).finish()?;
-            lines.retain(|line| printer.wants(line));
-            kept.extend(last(lines.into_iter(), tail));
-        }
-        kept.sort_by_key(|line| line.at);
-        return kept.iter().try_for_each(|line| printer.print(line));
-    }
-    let sources: Vec<(Time, AttemptId)> = steps.iter().map(|step| (step.began, step.attempt)).collect();
-    let mut merged = Merged::new(&files, &sources);
-    while let Some(line) = merged.next_line()? {
-        if printer.wants(&line) {
-            printer.print(&line)?;
-        }
-    }
-    Ok(())
+/// Which lines, and how they look.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Telling {
+    /// The run's name before each line.
+    pub owner: Option<String>,
+    pub node: Option<String>,
+    pub query: LogQuery,
+    pub timestamps: bool,
+    pub no_prefix: bool,
+    /// Beside an object standard output is taken.
+    pub to_stderr: bool,
 }
 
-fn last(lines: impl Iterator<Item = Line>, count: usize) -> VecDeque<Line> {
-    let mut kept = VecDeque::new();
-    for line in lines {
-        kept.push_back(line);
-        if kept.len() > count {
-            kept.pop_front();
-        }
-    }
-    kept
-}
-
-/// Goes on until the run is over and everything it wrote has been seen.
-fn follow(args: &Logs, local: &Local, mut row: RunRow, printer: &mut Printer) -> Result<()> {
-    let files = local.logs();
-    let mut sources: HashMap<AttemptId, Source> = HashMap::new();
-    let mut known: Vec<Step> = Vec::new();
-    let mut first = true;
-    loop {
-        // Asked before reading: whatever was written before the end is then seen by this look.
-        let over = row.archived;
-        let object = local.object(&row)?;
-        // A node may not exist yet; that is no mistake while the run goes on.
-        let now = match steps(args, local, &row, &object) {
-            Err(error) if !over && crate::exit::of(&error) == Exit::NotFound => Vec::new(),
-            other => other?,
+impl Telling {
+    fn of(args: &Logs, owner: Option<String>) -> Self {
+        let since = args
+            .since
+            .map(|span| Time(clock::now().0.saturating_sub(i64::try_from(span.as_micros()).unwrap_or(i64::MAX))));
+        let query = LogQuery {
+            names: Vec::new(),
+            container: args.container.clone(),
+            since,
+            grep: args.grep.clone(),
+            tail: args.tail,
+            follow: args.follow,
         };
-        for step in now {
-            if !known.iter().any(|old| old.attempt == step.attempt) {
-                sources.insert(step.attempt, Source::open(known.len(), &files, step.attempt));
-                known.push(step);
-            }
-        }
-        printer.know(&known);
-        printer.narrow(Workflow::new(&object), args.node.as_deref());
-        let mut lines = Vec::new();
-        for source in sources.values_mut() {
-            lines.extend(source.look()?);
-        }
-        if over {
-            for (_, source) in sources.drain() {
-                lines.extend(source.finish()?);
-            }
-        }
-        lines.retain(|line| printer.wants(line));
-        lines.sort_by_key(|line| line.at);
-        if let Some(tail) = args.tail.filter(|_| first) {
-            lines = last(lines.into_iter(), tail).into();
-        }
-        first = false;
-        lines.iter().try_for_each(|line| printer.print(line))?;
-        if over {
-            return Ok(());
-        }
-        thread::sleep(LOOK);
-        row = local.find(&row.namespace, &row.name)?;
+        let (node, timestamps, no_prefix) = (args.node.clone(), args.timestamps, args.no_prefix);
+        Self { owner, node, query, timestamps, no_prefix, to_stderr: false }
     }
 }
 
-/// Every byte of one node: standard output there, standard error there.
-fn raw(args: &Logs, context: &Context, local: &Local, row: &RunRow) -> Result<Exit> {
-    let object = local.object(row)?;
-    let steps = steps(args, local, row, &object)?;
-    let [step] = steps.as_slice() else {
-        let names: Vec<&str> = steps.iter().take(10).map(|step| step.label.as_str()).collect();
-        let text = format!("-o raw prints one node, and there are {}", steps.len());
-        return Err(Failure::usage(text).help(format!("name one of them: {}", names.join(", "))).into());
+/// Prints what a run wrote, wherever it is.
+pub(crate) fn print(source: &dyn Source, row: &RunRow, telling: &Telling, output: &Output) -> Result<()> {
+    let object = source.object(row)?;
+    let workflow = Workflow::new(&object);
+    let node = telling.node.as_deref();
+    let mut labels = match Labels::of(workflow, node) {
+        // A node may not exist yet; that is no mistake while the run goes on.
+        Err(error) if telling.query.follow && !row.archived && crate::exit::of(&error) == Exit::NotFound => {
+            Labels::default()
+        }
+        labels => labels?,
     };
-    let files = local.logs();
-    let mut reader = files.read(step.attempt);
-    let narrowed = container_named(Workflow::new(&object), args.node.as_deref());
-    let wanted = args.container.clone().or(narrowed);
-    let wanted = wanted.as_deref().filter(|name| *name != MAIN);
-    let mut found = false;
-    let print = |frame: Frame| match frame.stream {
-        Stream::Stdout | Stream::Stderr if frame.container.as_deref() != wanted => Ok(()),
-        Stream::Stdout => context.output.bytes(&frame.bytes),
-        Stream::Stderr => context.output.error_bytes(&frame.bytes),
-        Stream::Note => {
-            context.output.warn(String::from_utf8_lossy(&frame.bytes).trim_end());
-            Ok(())
+    let container = telling.query.container.clone().or_else(|| container_named(workflow, node));
+    let query = LogQuery { names: labels.names.clone(), container: container.clone(), ..telling.query.clone() };
+    let heard = source.lines(row, &query, &mut |id, _, line| {
+        if !labels.known.contains_key(id) {
+            labels = Labels::of(Workflow::new(&source.object(row)?), node).unwrap_or_default();
         }
-    };
-    loop {
-        let over = !args.follow || local.find(&row.namespace, &row.name)?.archived;
-        while let Some(frame) = reader.next_frame()? {
-            found |= frame.container.as_deref() == wanted;
-            print(frame)?;
-        }
-        if over {
-            return match wanted {
-                Some(name) if !found => Err(no_container(name, &BTreeSet::new())),
-                _ => Ok(Exit::Succeeded),
-            };
-        }
-        thread::sleep(LOOK);
+        // What is not known even now is a node of a kind that nobody asked for.
+        let Some(label) = labels.known.entry(id.to_owned()).or_default() else { return Ok(()) };
+        let label = match &telling.owner {
+            Some(owner) => format!("{owner}/{label}"),
+            None => label.clone(),
+        };
+        let paint = if telling.to_stderr { output.talk_paint() } else { output.paint() };
+        let bytes = rendered(line, &label, !telling.no_prefix, telling.timestamps, paint);
+        let printed = if telling.to_stderr { output.error_bytes(&bytes) } else { output.bytes(&bytes) };
+        printed.context("cannot print")
+    })?;
+    match container.as_deref().filter(|name| *name != MAIN && !heard.contains(*name)) {
+        Some(name) => Err(no_container(name, &heard)),
+        None => Ok(()),
     }
 }
 
-/// A node that has a log, and what its lines begin with.
-#[derive(Clone, Debug)]
-struct Step {
-    label: String,
-    attempt: AttemptId,
-    began: Time,
+/// What the lines of each node begin with.
+#[derive(Debug, Default)]
+struct Labels {
+    /// By id; none for a node that is not asked for.
+    known: HashMap<String, Option<String>>,
+    /// The full names of the nodes that are asked for; empty means all.
+    names: Vec<String>,
 }
 
-fn steps(args: &Logs, local: &Local, row: &RunRow, object: &Value) -> Result<Vec<Step>> {
-    let workflow = Workflow::new(object);
-    let attempts = local.attempts(row)?;
-    let picked = pick(workflow, args.node.as_deref())?;
-    let mut seen: HashMap<&str, usize> = HashMap::new();
-    for node in &picked {
-        *seen.entry(node.display()).or_default() += 1;
-    }
-    let mut steps: Vec<Step> = picked
-        .iter()
-        .filter_map(|node| {
-            let attempt = *attempts.get(node.id())?;
+impl Labels {
+    fn of(workflow: Workflow<'_>, wanted: Option<&str>) -> Result<Self> {
+        let picked = pick(workflow, wanted)?;
+        let mut seen: HashMap<&str, usize> = HashMap::new();
+        for node in &picked {
+            *seen.entry(node.display()).or_default() += 1;
+        }
+        let mut known: HashMap<String, Option<String>> =
+            workflow.nodes().iter().map(|node| (node.id().to_owned(), None)).collect();
+        for node in &picked {
             // Two nodes of one display name are told apart by their full names.
             let label = if seen[node.display()] == 1 { node.display() } else { node.name() };
-            Some(Step { label: label.to_owned(), attempt, began: node.started().unwrap_or(Time(0)) })
-        })
-        .collect();
-    steps.sort_by_key(|step| (step.began, step.attempt));
-    Ok(steps)
+            known.insert(node.id().to_owned(), Some(label.to_owned()));
+        }
+        let names = if wanted.is_some() { picked.iter().map(|node| node.name().to_owned()).collect() } else { vec![] };
+        Ok(Self { known, names: if names.len() > MOST_NAMES { Vec::new() } else { names } })
+    }
+}
+
+/// Beyond this many names all lines are asked for and the rest is left out here.
+const MOST_NAMES: usize = 50;
+
+/// Every byte of one node: standard output there, standard error there.
+fn raw(args: &Logs, context: &Context, source: &dyn Source, row: &RunRow) -> Result<Exit> {
+    let object = source.object(row)?;
+    let workflow = Workflow::new(&object);
+    let picked = pick(workflow, args.node.as_deref())?;
+    let [node] = picked.as_slice() else {
+        let names: Vec<&str> = picked.iter().take(10).map(|node| node.display()).collect();
+        let text = format!("-o raw prints one node, and there are {}", picked.len());
+        return Err(Failure::usage(text).help(format!("name one of them: {}", names.join(", "))).into());
+    };
+    let wanted = args.container.clone().or_else(|| container_named(workflow, args.node.as_deref()));
+    let wanted = wanted.as_deref().filter(|name| *name != MAIN);
+    let mut found = false;
+    source.frames(row, node.id(), args.follow, &mut |frame| {
+        found |= frame.container.as_deref() == wanted;
+        match frame.stream {
+            Stream::Stdout | Stream::Stderr if frame.container.as_deref() != wanted => Ok(()),
+            Stream::Stdout => Ok(context.output.bytes(&frame.bytes)?),
+            Stream::Stderr => Ok(context.output.error_bytes(&frame.bytes)?),
+            Stream::Note => {
+                context.output.warn(String::from_utf8_lossy(&frame.bytes).trim_end());
+                Ok(())
+            }
+        }
+    })?;
+    match wanted {
+        Some(name) if !found => Err(no_container(name, &BTreeSet::new())),
+        _ => Ok(Exit::Succeeded),
+    }
 }
 
 /// The pods that are meant: all, one, or all below a node.
@@ -258,79 +242,6 @@ fn no_container(name: &str, heard: &BTreeSet<String>) -> anyhow::Error {
     failure.help(help).into()
 }
 
-/// Turns lines into what is asked for.
-struct Printer {
-    output: Output,
-    labels: Vec<String>,
-    since: Option<Time>,
-    grep: Option<Regex>,
-    timestamps: bool,
-    prefix: bool,
-    /// Only what this container wrote.
-    container: Option<String>,
-    /// The containers that wrote something.
-    heard: BTreeSet<String>,
-}
-
-impl Printer {
-    fn new(args: &Logs, output: Output) -> Result<Self> {
-        let grep = args.grep.as_deref().map(|pattern| {
-            regex::bytes::RegexBuilder::new(pattern)
-                .size_limit(LARGEST_PATTERN)
-                .build()
-                .map_err(|error| Failure::usage(format!("--grep: {error}")))
-        });
-        let since = args
-            .since
-            .map(|span| Time(clock::now().0.saturating_sub(i64::try_from(span.as_micros()).unwrap_or(i64::MAX))));
-        Ok(Self {
-            output,
-            labels: Vec::new(),
-            since,
-            grep: grep.transpose()?,
-            timestamps: args.timestamps,
-            prefix: !args.no_prefix,
-            container: args.container.clone(),
-            heard: BTreeSet::new(),
-        })
-    }
-
-    fn know(&mut self, steps: &[Step]) {
-        self.labels = steps.iter().map(|step| step.label.clone()).collect();
-    }
-
-    /// Naming a container as a node asks for its output alone.
-    fn narrow(&mut self, workflow: Workflow<'_>, node: Option<&str>) {
-        if self.container.is_none() {
-            self.container = container_named(workflow, node);
-        }
-    }
-
-    fn wants(&mut self, line: &Line) -> bool {
-        let container = line.container.as_deref().unwrap_or(MAIN);
-        if !self.heard.contains(container) {
-            self.heard.insert(container.to_owned());
-        }
-        self.container.as_deref().is_none_or(|wanted| wanted == container)
-            && self.since.is_none_or(|since| line.at >= since)
-            && self.grep.as_ref().is_none_or(|grep| grep.is_match(&line.bytes))
-    }
-
-    /// A container that was asked for and that nobody has heard of is a mistake.
-    fn container_was_there(&self) -> Result<()> {
-        match self.container.as_deref().filter(|name| *name != MAIN && !self.heard.contains(*name)) {
-            Some(name) => Err(no_container(name, &self.heard)),
-            None => Ok(()),
-        }
-    }
-
-    fn print(&self, line: &Line) -> Result<()> {
-        let label = self.labels.get(line.source).map_or("", String::as_str);
-        let bytes = rendered(line, label, self.prefix, self.timestamps, self.output.paint());
-        self.output.bytes(&bytes).context("cannot print")
-    }
-}
-
 /// One line as people read it. The bytes of the workload are left as they are.
 pub(crate) fn rendered(
     line: &Line,
@@ -357,8 +268,14 @@ pub(crate) fn rendered(
 
 /// The last lines of an attempt, for whoever shows a failure.
 pub(crate) fn tail(files: &Files, attempt: AttemptId, count: usize) -> Result<Vec<String>> {
-    let lines = last(Source::open(0, files, attempt).finish()?.into_iter(), count);
+    let lines = last(Lines::open(0, files, attempt).finish()?, count);
     Ok(lines.into_iter().map(|line| String::from_utf8_lossy(&line.bytes).into_owned()).collect())
+}
+
+fn last(lines: Vec<Line>, count: usize) -> VecDeque<Line> {
+    let mut kept = VecDeque::from(lines);
+    kept.drain(..kept.len().saturating_sub(count));
+    kept
 }
 
 #[cfg(test)]

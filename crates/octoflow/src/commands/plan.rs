@@ -7,26 +7,23 @@ use anyhow::Result;
 use octoflow_engine::argo::outlook::{Bounds, longest, outlook};
 use serde_json::Value;
 
-use super::{Context, run::prepare::prepare_with};
+use super::{
+    Context,
+    run::prepare::{kept_here, prepare_with},
+};
 use crate::{
-    adjust::Wishes,
     cli::{Plan, PlanFormat},
     exit::{Exit, Failure},
     load,
-    local::Local,
     output::{json::pretty, outlook as show},
     span,
     workflow::Workflow,
 };
 
 pub(crate) fn plan(args: &Plan, context: &Context) -> Result<Exit> {
-    let wishes = Wishes {
-        parameters: args.parameters.clone(),
-        entrypoint: args.entrypoint.clone(),
-        namespace: args.namespace.namespace.clone(),
-        ..Wishes::default()
-    };
-    let prepared = prepare_with(&args.manifests, wishes, args.parameter_file.as_deref(), context)?;
+    let wishes = args.wished.wishes(args.namespace.namespace.as_deref());
+    let file = args.wished.parameter_file.as_deref();
+    let prepared = prepare_with(&args.manifests, wishes, file, kept_here(context), false, context)?;
     let Some(prepared) = prepared else { return Ok(Exit::InvalidManifest) };
     let took =
         args.durations.as_deref().map(|source| durations(source, args, context)).transpose()?.unwrap_or_default();
@@ -67,8 +64,8 @@ fn durations(source: &str, args: &Plan, context: &Context) -> Result<BTreeMap<St
         };
         return listed.into_iter().map(read).collect();
     }
-    let (local, row) = Local::find_in(&context.data_dir, args.namespace.or_default(), source)?;
-    let object = local.object(&row)?;
+    let runs = context.source()?;
+    let object = runs.object(&runs.find(args.namespace.or_default(), source)?)?;
     let mut sums: BTreeMap<String, (Duration, u32)> = BTreeMap::new();
     for node in Workflow::new(&object).nodes().into_iter().filter(|node| node.kind() == "Pod") {
         if let (Some(began), Some(ended)) = (node.started(), node.finished()) {

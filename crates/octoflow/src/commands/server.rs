@@ -1,25 +1,41 @@
 //! `octoflow server`: keeps the house open and answers requests until it is told to stop.
 
 use anyhow::Result;
-use octoflow_server::{Config, Error, serve};
+use octoflow_server::{Config, Error, serve, start_log};
 
 use super::Context;
-use crate::{cli::Server, config, exit::Exit, local, node};
+use crate::{
+    cli::Server,
+    config,
+    exit::{Exit, Failure},
+    local, node,
+};
 
 pub(crate) fn server(args: &Server, context: &Context) -> Result<Exit> {
     super::run::refuse_missing_runtimes(args.runtime)?;
+    start_log(args.log_format.into(), &args.log_filter).map_err(|error| Failure::usage(error.to_string()))?;
+    let house = node::config(args.isolation, args.parallelism, config::egress()?, context)?;
     let config = Config {
-        listen: args.listen,
-        house: node::config(args.isolation, args.parallelism, config::egress()?, context)?,
-        longest_body: Config::LONGEST_BODY,
+        longest_body: args.max_body,
+        limits: args.limits(),
+        tls: args.tls(),
+        admin_token_file: args.admin_token_file.clone(),
+        insecure: args.insecure,
+        metrics_open: args.metrics_open,
+        retention: config::retention()?,
+        ..Config::new(args.listen, house)
     };
-    let served = serve(config, |address, notices| {
-        notices.iter().for_each(|notice| context.output.talk(notice));
-        context.output.talk(&format!("octoflow listens on http://{address}"));
+    let served = serve(config, |started| {
+        started.notices.iter().for_each(|notice| context.output.talk(notice));
+        if let Some(fingerprint) = started.fingerprint {
+            context.output.talk(&format!("the certificate has the SHA-256 fingerprint {fingerprint}"));
+        }
+        context.output.talk(&format!("octoflow listens on {}", started.url));
     });
     match served {
         Ok(()) => Ok(Exit::Succeeded),
         Err(Error::House(octoflow_control::Error::Store(error))) => Err(local::explained(error)),
+        Err(error @ Error::Unsafe { .. }) => Err(Failure::usage(error.to_string()).into()),
         Err(error) => Err(error.into()),
     }
 }

@@ -1,23 +1,42 @@
-//! `octoflow stop|terminate|suspend|resume NAME…`: tells the process that runs a workflow what to do with it.
+//! `octoflow stop|terminate|suspend|resume NAME…`: tells whoever runs a workflow what to do with it.
 
 use anyhow::Result;
-use octoflow_store::RunRow;
+use octoflow_store::{Filter, RunRow};
 
 use super::Context;
-use crate::{
-    cli::Target,
-    exit::{Exit, Failure},
-    local::Local,
-    output::Output,
-    remote::{self, Message, Request},
-};
+use crate::{cli::Target, exit::Exit, remote::Request, source::Source};
 
 pub(crate) fn steer(target: &Target, request: &Request, context: &Context) -> Result<Exit> {
+    let source = context.source()?;
+    each(target, &*source, context, |row| {
+        match source.steer(row, request) {
+            // Of many, some end by themselves in this very moment.
+            Err(error) if target.selector.is_some() && crate::exit::of(&error) == Exit::Conflict => {
+                context.output.talk(&format!("workflow {} is left as it is: {error:#}", row.name));
+                return Ok(());
+            }
+            done => done?,
+        }
+        Ok(context.output.line(&format!("workflow {} {}", row.name, done(request)))?)
+    })
+}
+
+/// Does the same to every run that is meant. When there are several, one failure does not keep the others from it.
+pub(crate) fn each(
+    target: &Target,
+    source: &dyn Source,
+    context: &Context,
+    mut act: impl FnMut(&RunRow) -> Result<()>,
+) -> Result<Exit> {
+    let namespace = target.namespace.or_default();
+    if let Some(labels) = &target.selector {
+        let open = ["", "Pending", "Running"].map(str::to_owned).to_vec();
+        return selected(namespace, labels.0.clone(), open, source, context, act);
+    }
     let mut exit = Exit::Succeeded;
     for name in &target.names {
-        let outcome = one(target.namespace.or_default(), name, request, context);
-        match outcome {
-            Ok(name) => context.output.line(&format!("workflow {name} {}", done(request)))?,
+        match source.find(namespace, name).and_then(|row| act(&row)) {
+            Ok(()) => {}
             Err(error) if target.names.len() == 1 => return Err(error),
             Err(error) => {
                 context.output.error(&error);
@@ -28,31 +47,34 @@ pub(crate) fn steer(target: &Target, request: &Request, context: &Context) -> Re
     Ok(exit)
 }
 
-fn one(namespace: &str, name: &str, request: &Request, context: &Context) -> Result<String> {
-    let (_, row) = Local::find_in(&context.data_dir, namespace, name)?;
-    if row.archived {
-        let text = format!("cannot {} run `{}`: it is over ({})", request.verb(), row.name, row.phase);
-        return Err(Failure::conflict(text).into());
+/// The same for runs chosen by their labels, in any of these phases.
+pub(crate) fn selected(
+    namespace: &str,
+    labels: Vec<octoflow_store::LabelTest>,
+    phases: Vec<String>,
+    source: &dyn Source,
+    context: &Context,
+    mut act: impl FnMut(&RunRow) -> Result<()>,
+) -> Result<Exit> {
+    let filter = Filter { namespace: Some(namespace.to_owned()), labels, phases, ..Filter::default() };
+    let (rows, _) = source.list(&filter, usize::MAX)?;
+    if rows.is_empty() {
+        context.output.line("No workflows found")?;
     }
-    let message = Message { namespace: row.namespace.clone(), run: row.name.clone(), request: request.clone() };
-    match remote::ask(&context.data_dir, &message)? {
-        Some(Ok(())) => Ok(row.name),
-        Some(Err(refusal)) => Err(Failure::conflict(refusal).into()),
-        None => Err(nobody(&row, &context.output).into()),
+    let mut exit = Exit::Succeeded;
+    for row in &rows {
+        if let Err(error) = act(row) {
+            context.output.error(&error);
+            exit = exit.worse(crate::exit::of(&error));
+        }
     }
-}
-
-fn nobody(row: &RunRow, output: &Output) -> Failure {
-    output.detail("nobody listens on the data directory's socket");
-    Failure::conflict(format!("run `{}` was interrupted, no process is running it", row.name)).help(format!(
-        "take it up again with: octoflow run --resume {0}, or delete it with: octoflow delete --force {0}",
-        row.name
-    ))
+    Ok(exit)
 }
 
 fn done(request: &Request) -> &'static str {
     match request {
-        Request::Stop => "is being stopped",
+        Request::Stop { selector: Some(_), .. } => "has the chosen nodes ended",
+        Request::Stop { .. } => "is being stopped",
         Request::Terminate => "is being terminated",
         Request::Suspend => "suspended",
         Request::Resume { .. } => "resumed",

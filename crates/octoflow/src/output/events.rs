@@ -69,7 +69,7 @@ fn ending(seen: &Seen, at: Time) -> String {
     }
 }
 
-fn verb(phase: &str) -> &'static str {
+pub(crate) fn verb(phase: &str) -> &'static str {
     match phase {
         "Succeeded" => "succeeded",
         "Failed" => "failed",
@@ -81,7 +81,7 @@ fn verb(phase: &str) -> &'static str {
     }
 }
 
-fn reason(message: &str) -> String {
+pub(crate) fn reason(message: &str) -> String {
     if message.is_empty() { String::new() } else { format!(": {}", one_line(message)) }
 }
 

@@ -53,14 +53,31 @@ impl Live {
         let size = terminal_size::terminal_size_of(std::io::stderr());
         let (columns, rows) = size.map_or((80, 24), |(columns, rows)| (usize::from(columns.0), usize::from(rows.0)));
         let lines = picture(runs, rows.saturating_sub(1).max(2), now, output.talk_paint());
+        self.replace(output, &lines, columns);
+        self.dirty = false;
+        self.next = Some(begin + PACE.max(begin.elapsed() * SHARE));
+    }
+
+    /// Draws other lines where the last ones were; those that do not fit on the screen are left out.
+    pub(crate) fn show(&mut self, output: &Output, mut lines: Vec<String>) {
+        let size = terminal_size::terminal_size_of(std::io::stderr());
+        let (columns, rows) = size.map_or((80, 24), |(columns, rows)| (usize::from(columns.0), usize::from(rows.0)));
+        let room = rows.saturating_sub(1).max(2);
+        if lines.len() > room {
+            let left = lines.len() - (room - 1);
+            lines.truncate(room - 1);
+            lines.push(format!("… {left} more lines"));
+        }
+        self.replace(output, &lines, columns);
+    }
+
+    fn replace(&mut self, output: &Output, lines: &[String], columns: usize) {
         let mut text = self.erasure();
-        for line in &lines {
+        for line in lines {
             writeln!(text, "{}", clip(line, columns)).expect("writing to memory does not fail");
         }
         let _ = output.error_bytes(text.as_bytes());
         self.drawn = lines.len();
-        self.dirty = false;
-        self.next = Some(begin + PACE.max(begin.elapsed() * SHARE));
     }
 
     /// Takes the tree off the screen, so that something else can be printed.

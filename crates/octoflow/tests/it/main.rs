@@ -17,6 +17,7 @@ mod pods;
 mod referred;
 mod resources;
 mod run;
+mod server;
 mod stage;
 mod standin;
 mod surface;

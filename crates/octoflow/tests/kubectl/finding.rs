@@ -37,7 +37,7 @@ fn kubectl_is_told_what_is_wrong_with_a_file() {
     let lost = rig.file("lost.yaml", &sound.replace("entrypoint: main", "entrypoint: elsewhere"));
     shows(&rig.bad(&["create", "-f", &lost]), &["invalid", "elsewhere"]);
     let broken =
-        rig.file("broken.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: Not_A_Name}, data: {a: '1'}}");
+        rig.file("broken.yaml", r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "Not_A_Name"}}"#);
     shows(&rig.bad(&["create", "-f", &broken]), &["invalid", "metadata.name"]);
     // Whoever insists is told what was left out.
     let extra = rig.file("extra.yaml", &sound.replace("entrypoint: main", "entrypoint: main\n  colour: red"));

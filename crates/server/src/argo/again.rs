@@ -1,10 +1,7 @@
 //! Finished workflows done again: retried in their place, or resubmitted beside it; by name, or by uid of the archive.
 
 use axum::http::Method;
-use octoflow_control::{
-    AgainOptions, ResubmitOptions,
-    registry::{Fault as RegistryFault, Named, Registry},
-};
+use octoflow_control::{AgainOptions, ResubmitOptions, registry::Registry};
 use octoflow_model::RunId;
 use serde_json::Value;
 
@@ -45,7 +42,14 @@ async fn resubmit(mut call: Call) -> Result<Answer, Fault> {
         memoized: message.flag("memoized")?,
         parameters: pairs("parameters", &message.texts("parameters")?)?,
     };
-    again(call, message, move |registry, run| registry.house().resubmit(run, &options)).await
+    let claim = call.claim()?;
+    again(call, message, move |registry, run| registry.house().resubmit_once(run, &options, claim.as_ref())).await
+}
+
+/// How the workflow is named.
+enum Place {
+    Named(String, String),
+    Archived(Which),
 }
 
 /// Finds the workflow, does it again, and answers what there is now.
@@ -54,19 +58,16 @@ async fn again(
     mut message: Message,
     act: impl FnOnce(&Registry, RunId) -> Result<RunId, octoflow_control::Error> + Send + 'static,
 ) -> Result<Answer, Fault> {
-    let find: Box<dyn FnOnce(&Registry) -> Result<Named, RegistryFault> + Send> = match call.maybe("name") {
-        Some(name) => {
-            let (namespace, name) = (namespace(&call)?.unwrap_or_default(), name.to_owned());
-            Box::new(move |registry| registry.find_run(&namespace, &name))
-        }
-        None => {
-            let which = Which::of(&call).or_named(message.text("namespace")?, message.text("name")?);
-            Box::new(move |registry| which.find(registry))
-        }
+    let place = match call.maybe("name") {
+        Some(name) => Place::Named(namespace(&call)?.unwrap_or_default(), name.to_owned()),
+        None => Place::Archived(Which::of(&call).or_named(message.text("namespace")?, message.text("name")?)),
     };
     let object = call
         .work(move |registry| -> Result<Value, Fault> {
-            let found = find(registry)?;
+            let found = match &place {
+                Place::Named(namespace, name) => registry.find_run(namespace, name),
+                Place::Archived(which) => which.find(registry),
+            }?;
             let run = act(registry, found.run).map_err(|error| refused(error.into()))?;
             Ok(registry.run_by_number(run)?)
         })

@@ -1,6 +1,15 @@
 //! Lists of workflows, running and archived alike, newest first; and what clients may ask of a list.
 
-use octoflow_control::registry::{FieldSelector, LabelSelector, NameTest, Selection, Wanted};
+use std::{collections::VecDeque, io};
+
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderValue, Response, header},
+};
+use futures_util::stream;
+use octoflow_control::registry::{
+    Fault as RegistryFault, FieldSelector, LabelSelector, NameTest, Registry, RunRow, Selection, Wanted,
+};
 use octoflow_model::{Revision, Time};
 use serde_json::{Value, json};
 
@@ -17,27 +26,97 @@ pub(super) async fn list(call: Call) -> Result<Answer, Fault> {
     answer(&call, wanted).await
 }
 
-/// The whole list of what is wanted.
+/// The whole list of what is wanted. A long one is put together while the client reads it.
 pub(super) async fn answer(call: &Call, wanted: Wanted) -> Result<Answer, Fault> {
-    let mut list = call
-        .work(move |registry| {
-            let workflow = kind("Workflow");
-            let history = registry.history(workflow, &wanted)?;
-            let mut items = Vec::with_capacity(history.rows.len());
-            for row in &history.rows {
-                match registry.run_object(row) {
-                    Ok(object) => items.push(object),
-                    // It was deleted meanwhile.
-                    Err(octoflow_control::registry::Fault::NotFound { .. }) => {}
-                    Err(fault) => return Err(fault),
+    let mask = Mask::of(&call.query);
+    let skip = wanted.skip;
+    let history = call.work(move |registry| registry.history(kind("Workflow"), &wanted)).await?;
+    let next = history.more.then(|| (skip + history.rows.len()).to_string());
+    let head = written("WorkflowList", Vec::new(), history.revision, next);
+    if history.rows.len() <= PIECE {
+        let items = call.work(move |registry| objects(registry, &history.rows)).await?;
+        let mut list = head;
+        if !items.is_empty() {
+            list["items"] = Value::Array(items);
+        }
+        mask.apply(&mut list);
+        return Ok(answer::json(&list));
+    }
+    let long = Long { registry: call.app.registry.clone(), rows: history.rows.into(), mask, at: At::Head(head) };
+    let mut answer = Response::new(Body::from_stream(stream::try_unfold(long, Long::next)));
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(answer)
+}
+
+/// So many workflows are held at a time.
+const PIECE: usize = 50;
+
+fn objects(registry: &Registry, rows: &[RunRow]) -> Result<Vec<Value>, RegistryFault> {
+    let mut items = Vec::with_capacity(rows.len());
+    for row in rows {
+        match registry.run_object(row) {
+            Ok(object) => items.push(object),
+            // It was deleted meanwhile.
+            Err(RegistryFault::NotFound { .. }) => {}
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(items)
+}
+
+/// A list that is told piece by piece.
+struct Long {
+    registry: Registry,
+    rows: VecDeque<RunRow>,
+    mask: Mask,
+    at: At,
+}
+
+enum At {
+    Head(Value),
+    /// Whether an item was told already.
+    Items(bool),
+    Over,
+}
+
+impl Long {
+    async fn next(mut self) -> io::Result<Option<(Bytes, Self)>> {
+        match std::mem::replace(&mut self.at, At::Over) {
+            At::Head(mut head) => {
+                // The mask may take away the items altogether; then there is nothing more to tell.
+                head["items"] = json!([]);
+                self.mask.apply(&mut head);
+                let more = head.as_object_mut().and_then(|fields| fields.remove("items")).is_some();
+                let mut text = head.to_string();
+                if more {
+                    text.pop();
+                    text.push_str(if text.len() > 1 { ",\"items\":[" } else { "\"items\":[" });
+                    self.at = At::Items(false);
                 }
+                Ok(Some((text.into(), self)))
             }
-            let next = history.more.then(|| (wanted.skip + history.rows.len()).to_string());
-            Ok(written("WorkflowList", items, history.revision, next))
-        })
-        .await?;
-    Mask::of(&call.query).apply(&mut list);
-    Ok(answer::json(&list))
+            At::Items(_) if self.rows.is_empty() => Ok(Some((Bytes::from_static(b"]}"), self))),
+            At::Items(mut told) => {
+                let count = self.rows.len().min(PIECE);
+                let rows: Vec<RunRow> = self.rows.drain(..count).collect();
+                let registry = self.registry.clone();
+                let look = tokio::task::spawn_blocking(move || objects(&registry, &rows));
+                let items =
+                    look.await.map_err(io::Error::other)?.map_err(|fault| io::Error::other(fault.to_string()))?;
+                let mut text = String::new();
+                for item in items {
+                    let mut list = json!({"items": [item]});
+                    self.mask.apply(&mut list);
+                    text.push_str(if told { "," } else { "" });
+                    text.push_str(&list["items"][0].to_string());
+                    told = true;
+                }
+                self.at = At::Items(told);
+                Ok(Some((text.into(), self)))
+            }
+            At::Over => Ok(None),
+        }
+    }
 }
 
 /// Clients expect an empty list to be nothing.

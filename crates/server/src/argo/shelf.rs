@@ -120,7 +120,13 @@ async fn create(mut call: Call, shelf: &'static Shelf) -> Result<Answer, Fault> 
     let mut object = Message::of(&mut call).await?.object(shelf.field)?;
     let space = shelf.space(&call, Some(&object))?;
     sign(&mut object, &call.caller.name);
-    let made = call.work(move |registry| registry.create(kind(shelf.kind), &space, object, &writer())).await?;
+    let made = call
+        .work(move |registry| {
+            // What would make no workflow is told now and not when somebody waits for one.
+            let object = registry.lint(kind(shelf.kind), &space, object)?;
+            registry.create(kind(shelf.kind), &space, object, &writer())
+        })
+        .await?;
     Ok(answer::json(&made))
 }
 
@@ -141,7 +147,12 @@ async fn get(call: Call, shelf: &'static Shelf) -> Result<Answer, Fault> {
 async fn update(mut call: Call, shelf: &'static Shelf) -> Result<Answer, Fault> {
     let object = Message::of(&mut call).await?.object(shelf.field)?;
     let (space, name) = (shelf.space(&call, Some(&object))?, name(&call));
-    let kept = call.work(move |registry| registry.replace(kind(shelf.kind), &space, &name, object, &writer())).await?;
+    let kept = call
+        .work(move |registry| {
+            let object = registry.lint(kind(shelf.kind), &space, object)?;
+            registry.replace(kind(shelf.kind), &space, &name, object, &writer())
+        })
+        .await?;
     Ok(answer::json(&kept))
 }
 

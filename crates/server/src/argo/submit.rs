@@ -25,12 +25,13 @@ pub(super) async fn submit(mut call: Call) -> Result<Answer, Fault> {
     let name = message.text("resourceName")?.ok_or_else(|| Fault::bad_request("resourceName is not specified"))?;
     let wishes = Wishes::read(message.part("submitOptions")?)?;
     let caller = call.caller.name.clone();
+    let claim = call.claim()?;
     let made = call
         .work(move |registry| -> Result<Value, Fault> {
             let mut workflow = origin.workflow(registry, &namespace, &name)?;
             wishes.grant(&mut workflow);
             sign(&mut workflow, &caller);
-            let options = WriteOptions { dry_run: wishes.dry_run, ..writer() };
+            let options = WriteOptions { dry_run: wishes.dry_run, claim, ..writer() };
             Ok(registry.create(kind("Workflow"), &namespace, workflow, &options)?)
         })
         .await?;

@@ -79,10 +79,13 @@ enum At {
     Idle(Box<Watch>),
     /// Something happened.
     Due(Box<Watch>),
-    Looking(JoinHandle<(Box<Watch>, Result<Vec<Event>, RegistryFault>)>),
+    Looking(JoinHandle<Look>),
     /// Only seen while changing from one to the other, or after a bug.
     Lost,
 }
+
+/// The watch, what it found, and whether there is more.
+type Look = (Box<Watch>, Result<(Vec<Event>, bool), RegistryFault>);
 
 impl Source for Watching {
     async fn next(&mut self) -> Result<Option<Vec<Value>>, Fault> {
@@ -92,8 +95,9 @@ impl Source for Watching {
                     if self.changes.changed().await.is_err() {
                         return Ok(None);
                     }
-                    let At::Idle(watch) = std::mem::replace(&mut self.at, At::Lost) else { continue };
-                    self.at = At::Due(watch);
+                    let At::Idle(mut watch) = std::mem::replace(&mut self.at, At::Lost) else { continue };
+                    // Most commits are about something else, and looking further would cost a thread.
+                    self.at = if watch.is_quiet() { At::Idle(watch) } else { At::Due(watch) };
                 }
                 At::Due(_) => {
                     sleep_until(self.looked + GATHER).await;
@@ -101,14 +105,19 @@ impl Source for Watching {
                     self.looked = Instant::now();
                     self.changes.mark_unchanged();
                     self.at = At::Looking(tokio::task::spawn_blocking(move || {
-                        let found = watch.poll();
+                        let found = watch.poll_some();
                         (watch, found)
                     }));
                 }
                 At::Looking(look) => {
                     let (watch, found) = look.await.map_err(|error| Fault::internal(error.to_string()))?;
-                    self.at = At::Idle(watch);
-                    let found = found?;
+                    self.at = At::Lost;
+                    let (found, more) = found?;
+                    if more {
+                        // The rest is ready; there is nothing to gather.
+                        self.looked -= GATHER;
+                    }
+                    self.at = if more { At::Due(watch) } else { At::Idle(watch) };
                     if !found.is_empty() {
                         return Ok(Some(found.into_iter().map(|event| self.dress(event)).collect()));
                     }

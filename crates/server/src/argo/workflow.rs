@@ -18,7 +18,7 @@ pub(super) async fn create(mut call: Call) -> Result<Answer, Fault> {
     let dry_run = message.flag("serverDryRun")? || !message.part("createOptions")?.texts("dryRun")?.is_empty();
     let namespace = namespace.unwrap_or_else(|| space_of(&workflow));
     sign(&mut workflow, &call.caller.name);
-    let options = WriteOptions { dry_run, ..writer() };
+    let options = WriteOptions { dry_run, claim: call.claim()?, ..writer() };
     let made = call.work(move |registry| registry.create(kind("Workflow"), &namespace, workflow, &options)).await?;
     Ok(answer::json(&made))
 }

@@ -1,7 +1,7 @@
 //! Deleting objects, one by its name or all that are selected.
 
 use axum::http::StatusCode;
-use octoflow_control::registry::{DeleteOptions, Deleted, Fault as Trouble, Kind, ListOptions, Propagation};
+use octoflow_control::registry::{DeleteOptions, Deleted, Fault as Trouble, Kind, Propagation};
 use octoflow_model::Revision;
 use serde_json::{Value, json};
 
@@ -11,9 +11,6 @@ use crate::{
     call::Call,
     fault::Fault,
 };
-
-/// So many objects are looked up at once when all of them are to go.
-const PAGE: usize = 200;
 
 pub(super) async fn one(mut call: Call, kind: &'static Kind) -> Result<Answer, Fault> {
     let target = Target::of(&call, kind)?;
@@ -33,28 +30,14 @@ pub(super) async fn collection(mut call: Call, kind: &'static Kind) -> Result<An
     let selected = options::list(&call, &target)?;
     let options = read(&mut call).await?;
     let deleted = call.work(move |registry| {
-        let mut deleted = Vec::new();
-        let mut after = None;
-        loop {
-            let page = ListOptions { limit: Some(PAGE), after, ..selected.clone() };
-            let listing = registry.list(kind, &page)?;
-            for object in &listing.items {
-                let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
-                // The one that was selected, not another that got its name meanwhile.
-                let options = DeleteOptions { uid: Some(text("uid").to_owned()), ..options.clone() };
-                match registry.delete(kind, text("namespace"), text("name"), &options) {
-                    Ok(Deleted::Gone(object) | Deleted::Going(object)) => deleted.push(object),
-                    Err(Trouble::NotFound { .. } | Trouble::Conflict { .. }) => {}
-                    Err(trouble) => return Err(trouble),
-                }
-            }
-            after = listing.next;
-            if after.is_none() {
-                return Ok((deleted, registry.revision()?));
-            }
-        }
+        let deleted = registry.delete_many(kind, &selected, &options)?;
+        Ok::<_, Trouble>((deleted, registry.revision()?))
     });
     let (deleted, revision) = deleted.await?;
+    let was = |deleted| match deleted {
+        Deleted::Gone(object) | Deleted::Going(object) => object,
+    };
+    let deleted = deleted.into_iter().map(was).collect();
     let metadata = json!({"resourceVersion": revision.to_string()});
     Ok(answer::json(&form::list(form, Include::of(&call.query), kind, metadata, deleted)))
 }
@@ -114,5 +97,5 @@ async fn read(call: &mut Call) -> Result<DeleteOptions, Fault> {
         }
         None => None,
     };
-    Ok(DeleteOptions { dry_run, propagation, uid, revision, ..DeleteOptions::default() })
+    Ok(DeleteOptions { dry_run, propagation, uid, revision })
 }

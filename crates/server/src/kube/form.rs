@@ -45,25 +45,17 @@ pub(super) fn list(form: Form, include: Include, kind: &Kind, metadata: Value, i
     }
 }
 
-/// Runs of a list that needs no more than their rows.
-pub(super) fn rows(form: Form, include: Include, kind: &Kind, metadata: Value, rows: &[RunRow]) -> Value {
-    match form {
-        Form::Table(version) => {
-            let rows = rows.iter().map(|row| table::run(kind, row, include, version)).collect();
-            table::table(version, Some(table::heads(kind)), metadata, rows)
-        }
-        Form::Metadata(version) => {
-            partials(version, metadata, rows.iter().map(|row| partial_of_run(row, version)).collect())
-        }
-        Form::Whole => unreachable!("whole objects are not made from rows"),
-    }
+/// A table of runs, which needs no more than their rows.
+pub(super) fn rows(version: &str, include: Include, kind: &Kind, metadata: Value, rows: &[RunRow]) -> Value {
+    let rows = rows.iter().map(|row| table::run(row, include, version)).collect();
+    table::table(version, Some(table::heads(kind)), metadata, rows)
 }
 
 pub(super) fn partial(object: &Value, version: &str) -> Value {
     partial_with(object["metadata"].clone(), version)
 }
 
-/// What a run's row knows of its metadata.
+/// What a run's row knows of its metadata: enough to know which run it is.
 pub(super) fn partial_of_run(row: &RunRow, version: &str) -> Value {
     let mut metadata = Map::new();
     for (field, text) in [("name", &row.name), ("namespace", &row.namespace), ("uid", &row.uid)] {

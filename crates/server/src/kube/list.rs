@@ -45,15 +45,18 @@ pub(super) async fn collection(call: Call, kind: &'static Kind) -> Result<Answer
     let wanted = Wanted::of(&call, begun.is_some())?;
     let body = call.work(move |registry| {
         wanted.check(registry.revision()?)?;
-        let from_rows = kind.keeping == Keeping::Run && form != Form::Whole && include != Include::Object;
-        let value = if from_rows {
-            let rows = registry.list_runs(kind, &options, &Filter::default())?;
-            let metadata = metadata(begun.unwrap_or(rows.revision), rows.next);
-            form::rows(form, include, kind, metadata, &rows.items)
-        } else {
-            let listing = registry.list(kind, &options)?;
-            let metadata = metadata(begun.unwrap_or(listing.revision), listing.next);
-            form::list(form, include, kind, metadata, listing.items)
+        let value = match (kind.keeping, form) {
+            // A table tells no more of a run than its row knows, unless the whole is to stand beside it.
+            (Keeping::Run, Form::Table(version)) if include != Include::Object => {
+                let rows = registry.list_runs(kind, &options, &Filter::default())?;
+                let metadata = metadata(begun.unwrap_or(rows.revision), rows.next);
+                form::rows(version, include, kind, metadata, &rows.items)
+            }
+            _ => {
+                let listing = registry.list(kind, &options)?;
+                let metadata = metadata(begun.unwrap_or(listing.revision), listing.next);
+                form::list(form, include, kind, metadata, listing.items)
+            }
         };
         serde_json::to_vec(&value).map_err(|error| Trouble::BadRequest(format!("the list cannot be told: {error}")))
     });

@@ -1,7 +1,7 @@
 //! Changing objects: JSON patch, merge patch, strategic merge patch, and server-side apply.
 
 use axum::http::StatusCode;
-use octoflow_control::registry::{Cause, Fault as Trouble, Kind, patch};
+use octoflow_control::registry::{ApplyOptions, Cause, Fault as Trouble, Kind, patch};
 use serde_json::Value;
 
 use super::{
@@ -102,6 +102,19 @@ fn change(
     Ok((after, warnings))
 }
 
-async fn apply(_call: Call, _target: Target, _validation: Validation) -> Result<Answer, Fault> {
-    Err(Fault::not_implemented("server-side apply"))
+/// What somebody wants of an object, whoever else wants something of it.
+async fn apply(mut call: Call, target: Target, validation: Validation) -> Result<Answer, Fault> {
+    let kind = target.kind;
+    let form = accept::form(&call)?;
+    let write = options::write(&call)?;
+    if call.query.get("fieldManager").is_none() {
+        return Err(Fault::bad_request("fieldManager is required for apply patch"));
+    }
+    let options = ApplyOptions { manager: write.manager, force: call.query.flag("force"), dry_run: write.dry_run };
+    let mut wanted = body::yaml(&mut call).await?;
+    let warnings = strict::settle(kind, &mut wanted, validation)?;
+    let (space, name) = (target.space(), target.name());
+    let applied = call.work(move |registry| registry.apply(kind, &space, &name, wanted, &options)).await?;
+    let status = if applied.created { StatusCode::CREATED } else { StatusCode::OK };
+    Ok(warn(form::answer(status, form, kind, applied.object, &call.query), &warnings))
 }

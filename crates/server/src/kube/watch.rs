@@ -13,7 +13,10 @@ use futures_util::stream;
 use octoflow_control::registry::{Event, Kind, Watch};
 use octoflow_model::Revision;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, sleep, sleep_until},
+};
 
 use super::{
     accept::{self, Form},
@@ -34,6 +37,8 @@ const BOOKMARKS: Duration = Duration::from_secs(60);
 const REST_PER_WATCH: Duration = Duration::from_micros(10);
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
+/// So many watches look things up at one time: one change may concern thousands, and each look takes a thread.
+static LOOKS: Semaphore = Semaphore::const_new(8);
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
 /// Counted while it lives.
@@ -198,16 +203,24 @@ impl Lines {
     async fn look(&mut self) {
         self.changes.mark_unchanged();
         let Some(mut watch) = self.watch.take() else { return };
+        // Most of what happens is nothing to most watches.
+        if !self.initial_end && watch.is_quiet() {
+            self.watch = Some(watch);
+            return;
+        }
         let mut writer = self.writer;
+        let _turn = LOOKS.acquire().await;
         let looked = tokio::task::spawn_blocking(move || {
-            let events = watch.poll();
-            let lines = events.map(|events| events.into_iter().map(|event| writer.event(event)).collect());
+            let some = watch.poll_some();
+            let lines = some.map(|(events, more)| {
+                (events.into_iter().map(|event| writer.event(event)).collect::<VecDeque<_>>(), more)
+            });
             (watch, writer, lines)
         });
         match looked.await {
-            Ok((watch, writer, Ok(lines))) => {
-                (self.watch, self.writer, self.ready) = (Some(watch), writer, lines);
-                if std::mem::take(&mut self.initial_end) {
+            Ok((watch, writer, Ok((lines, more)))) => {
+                (self.watch, self.writer, self.ready, self.look) = (Some(watch), writer, lines, more);
+                if !more && std::mem::take(&mut self.initial_end) {
                     self.bookmark(true);
                 }
             }

@@ -8,8 +8,10 @@ use crate::{answer::Answer, call::Call, fault::Fault};
 
 pub(super) async fn create(mut call: Call, kind: &'static Kind) -> Result<Answer, Fault> {
     let target = Target::of(&call, kind)?;
-    let (form, options, validation) = (accept::form(&call)?, options::write(&call)?, options::validation(&call.query)?);
+    let (form, mut options, validation) =
+        (accept::form(&call)?, options::write(&call)?, options::validation(&call.query)?);
     let mut object = body::object(&mut call).await?;
+    options.claim = call.claim()?;
     let warnings = strict::settle(kind, &mut object, validation)?;
     let space = target.space();
     let created = call.work(move |registry| registry.create(kind, &space, object, &options)).await?;

@@ -75,6 +75,11 @@ pub(super) fn touched(conn: &Connection, change: &Change) -> Result<Option<What>
         }
         Change::Expect { .. } | Change::ExpectRun { .. } | Change::Tie { .. } => None,
         Change::Tick(_) | Change::DropTicks { .. } | Change::Expire { .. } => None,
+        Change::Claim { .. }
+        | Change::PutToken(_)
+        | Change::DeleteToken { .. }
+        | Change::PutPassword(_)
+        | Change::Mark { .. } => None,
     })
 }
 

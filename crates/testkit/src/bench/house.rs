@@ -43,6 +43,7 @@ fn to_the_end(house: &House, name: &str, manifest: Value) -> Outcome<()> {
         name: name.to_owned(),
         manifest,
         stored: Stored::default(),
+        claim: None,
     })?;
     let watch = house.watch(run);
     let last = watch.into_iter().flatten().filter(|fact| matches!(fact, Fact::Ended { .. })).last();

@@ -39,7 +39,7 @@ impl House {
     /// `None` when the name is taken.
     pub(crate) fn submit(&self, name: &str, ready: &Ready) -> Result<Option<(RunId, Facts)>> {
         let Ready { namespace, manifest, stored } = ready.clone();
-        let submit = Submit { namespace, name: name.to_owned(), manifest, stored };
+        let submit = Submit { namespace, name: name.to_owned(), manifest, stored, claim: None };
         match self.inner.submit_watched(submit) {
             Ok(watched) => Ok(Some(watched)),
             Err(Error::NameTaken { .. }) => Ok(None),

@@ -21,13 +21,13 @@ use crate::{
     adjust::{self, Wishes},
     cli::Run,
     exit::Failure,
-    judge::{self, Around},
+    judge::{self, Around, Shelf},
     load::{self, Loaded},
 };
 
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    /// ConfigMaps, Secrets, claims and templates.
+    /// ConfigMaps, Secrets, claims and templates; with a server also what makes workflows there.
     pub objects: Vec<Value>,
     pub workflows: Vec<Ready>,
 }
@@ -45,20 +45,26 @@ pub(crate) struct Ready {
 pub(crate) fn prepare(args: &Run, context: &Context) -> Result<Option<Prepared>> {
     let places: Vec<_> = args.manifests.iter().chain(&args.files).cloned().collect();
     let wishes = Wishes {
-        parameters: args.parameters.clone(),
-        entrypoint: args.entrypoint.clone(),
-        name: args.name.clone(),
-        generate_name: args.generate_name.clone(),
-        namespace: args.namespace.namespace.clone(),
+        name: args.naming.name.clone(),
+        generate_name: args.naming.generate_name.clone(),
+        ..args.wished.wishes(args.namespace.namespace.as_deref())
     };
-    prepare_with(&places, wishes, args.parameter_file.as_deref(), context)
+    prepare_with(&places, wishes, args.wished.parameter_file.as_deref(), kept_here(context), false, context)
 }
 
-/// The same for whoever only wants to know what would be submitted.
+/// What earlier runs left in the data directory. One that cannot be read is told when it is opened.
+pub(crate) fn kept_here(context: &Context) -> Option<Box<dyn Shelf>> {
+    Reader::open(&context.data_dir).ok().map(|reader| Box::new(reader) as Box<dyn Shelf>)
+}
+
+/// The same for whoever does not run it here; what is not in the files is looked for on the shelf. A server also `keeps`
+/// what makes workflows.
 pub(crate) fn prepare_with(
     places: &[PathBuf],
     mut wishes: Wishes,
     parameter_file: Option<&FilePath>,
+    shelf: Option<Box<dyn Shelf>>,
+    keeps: bool,
     context: &Context,
 ) -> Result<Option<Prepared>> {
     let loaded = match load::load(places)? {
@@ -73,6 +79,8 @@ pub(crate) fn prepare_with(
         }
     }
 
+    let (kept, loaded): (Vec<Loaded>, Vec<Loaded>) =
+        loaded.into_iter().partition(|one| keeps && judge::is_kept(one.kind()));
     let (beside, workflows): (Vec<Loaded>, Vec<Loaded>) =
         loaded.into_iter().partition(|one| judge::is_beside(one.kind()));
     if workflows.is_empty() {
@@ -88,13 +96,15 @@ pub(crate) fn prepare_with(
         let text = format!("--name can name one workflow, and there are {}", workflows.len());
         return Err(Failure::usage(text).help("use --generate-name, or run them one by one").into());
     }
-    admit_all(beside, workflows, &wishes, context)
+    admit_all(beside, kept, workflows, &wishes, shelf, context)
 }
 
 fn admit_all(
     beside: Vec<Loaded>,
+    kept: Vec<Loaded>,
     workflows: Vec<Loaded>,
     wishes: &Wishes,
+    shelf: Option<Box<dyn Shelf>>,
     context: &Context,
 ) -> Result<Option<Prepared>> {
     let mut told = Told::new(context);
@@ -121,8 +131,13 @@ fn admit_all(
         found.1.into_iter().for_each(|warning| told.warning(&one.locate(warning)));
         objects.push(one.value);
     }
-    // A directory that cannot be read is told when it is opened.
-    let surroundings = Around::new(objects.iter().chain(&unusable), Reader::open(&context.data_dir).ok());
+    let surroundings = Around::new(objects.iter().chain(&unusable), shelf);
+    let mut makers = Vec::new();
+    for mut one in kept {
+        adjust::adjust_namespace(&mut one.value, wishes.namespace.as_deref());
+        problems.extend(judge::judge(&one, &surroundings));
+        makers.push(one.value);
+    }
     let mut ready = Vec::new();
     for mut one in workflows {
         for warning in adjust::adjust(&mut one.value, wishes) {
@@ -145,6 +160,7 @@ fn admit_all(
     if problems.has_errors() {
         return tell_all(&problems, context);
     }
+    objects.extend(makers);
     Ok(Some(Prepared { objects, workflows: ready }))
 }
 

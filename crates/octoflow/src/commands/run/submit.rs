@@ -4,7 +4,13 @@ use anyhow::Result;
 use octoflow_model::RunId;
 
 use super::{Context, House, house::Facts, prepare::Prepared};
-use crate::{adjust, cli::Run, exit::Failure, local::Local, workflow::text};
+use crate::{
+    adjust,
+    cli::Run,
+    exit::Failure,
+    source::{Here, Source},
+    workflow::text,
+};
 
 /// A drawn name that is taken is drawn again this often.
 const DRAWS: usize = 8;
@@ -51,7 +57,7 @@ fn taken(namespace: &str, name: &str) -> Failure {
 
 /// Goes on with a run whose process was interrupted.
 pub(crate) fn take_up(name: &str, args: &Run, house: &House, context: &Context) -> Result<Submitted> {
-    let (_, row) = Local::find_in(&context.data_dir, args.namespace.or_default(), name)?;
+    let row = Here::open(context.data_dir.clone(), context.output)?.find(args.namespace.or_default(), name)?;
     if row.archived {
         let text = format!("run `{}` is over ({}), there is nothing to take up", row.name, row.phase);
         return Err(Failure::conflict(text).help(format!("look at it with: octoflow get {}", row.name)).into());

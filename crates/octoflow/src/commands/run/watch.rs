@@ -247,7 +247,10 @@ impl Watch<'_> {
             return Err(format!("the process that holds the data directory is not running `{}`", message.run));
         };
         let command = match &message.request {
-            Request::Stop => Command::Stop,
+            Request::Stop { selector: None, .. } => Command::Stop,
+            Request::Stop { selector: Some(selector), message } => {
+                Command::StopNodes { selector: selector.clone(), message: message.clone().unwrap_or_default() }
+            }
             Request::Terminate => Command::Terminate,
             Request::Suspend => Command::Suspend,
             Request::Resume { selector, supplied } => {

@@ -1,0 +1,60 @@
+//! How much is going on, in numbers: what the pump has in hand, and what the store has done. Told on request.
+
+use octoflow_model::RunId;
+use octoflow_store::{Change, Filter};
+
+pub use octoflow_store::{Stats, Tally};
+
+use crate::{
+    Error, clock,
+    house::Message,
+    registry::{Fault, Registry},
+};
+
+/// What the pump has in hand at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Gauges {
+    pub runs_open: usize,
+    pub slots: usize,
+    pub slots_used: usize,
+    /// Tasks that wait for room.
+    pub tasks_waiting: usize,
+    pub locks_held: usize,
+    pub lock_waiters: usize,
+    /// How many runs entered a phase since the house was opened, by namespace and phase.
+    pub entered: Vec<((String, String), u64)>,
+    /// How long turns took: bounds in seconds with how many turns were not longer, and all of them together.
+    pub turns: Vec<(f64, u64)>,
+    pub turns_seconds: f64,
+}
+
+/// From a tenth of a millisecond to a second, which is far too long.
+pub(crate) const TURNS: &[f64] = &[0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0];
+
+/// The phases of a workflow, as they are counted.
+pub const PHASES: [&str; 5] = ["Pending", "Running", "Succeeded", "Failed", "Error"];
+
+impl Registry {
+    pub fn gauges(&self) -> Result<Gauges, Fault> {
+        Ok(self.desk().ask(|reply| Message::Gauges { reply })?)
+    }
+
+    /// How many runs are in each phase, open and finished.
+    pub fn runs_by_phase(&self) -> Result<Vec<(&'static str, u64)>, Fault> {
+        self.read(|reader| {
+            let count = |phase: &'static str| -> Result<_, Fault> {
+                let filter = Filter { phases: vec![phase.to_owned()], ..Filter::default() };
+                Ok((phase, reader.count(&filter)?))
+            };
+            PHASES.into_iter().map(count).collect()
+        })
+    }
+
+    /// Whether decisions are still made and can still be kept: the pump answers, and something is really written.
+    pub fn probe(&self) -> Result<(), Fault> {
+        self.desk().object_at_work(RunId(0))?;
+        let mark = Change::Mark { name: "ready".to_owned(), at: clock::now() };
+        self.house().store().commit_wait(mark.into()).map_err(Error::from)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,59 @@
+//! How much goes on, counted while the pump works: runs by the phase they enter, and what is in hand right now.
+//! It is told to whoever asks, and said in the log.
+
+use std::collections::BTreeSet;
+
+use octoflow_model::{AttemptId, Report, RunId};
+
+use super::work::Worker;
+use crate::{Cut, gauge::Gauges};
+
+impl Worker {
+    pub(super) fn gauges(&self) -> Gauges {
+        let engine = &self.pump.engine;
+        let scheduler = engine.scheduler();
+        let locks = engine.locks().all();
+        let (locks_held, lock_waiters) = locks
+            .fold((0, 0), |(held, waiting), (_, holders, waiters)| (held + holders.len(), waiting + waiters.len()));
+        Gauges {
+            runs_open: self.pump.open(),
+            slots: scheduler.capacity().slots,
+            slots_used: scheduler.running(),
+            tasks_waiting: scheduler.waiting(),
+            locks_held,
+            lock_waiters,
+            entered: self.entered.iter().map(|(key, count)| (key.clone(), *count)).collect(),
+            turns: self.turns.below(),
+            turns_seconds: self.turns.sum(),
+        }
+    }
+
+    /// Notes which runs enter a phase now, and says so.
+    pub(super) fn count(&mut self, cut: &Cut) {
+        let entering: BTreeSet<RunId> = cut.submitted.iter().chain(&cut.changed).chain(&cut.ended).copied().collect();
+        for run in entering.into_iter().filter_map(|run| self.pump.engine.run(run)) {
+            let state = &run.state;
+            let phase = state.phase.word();
+            let (namespace, name) = (state.namespace.to_string(), state.name.to_string());
+            tracing::info!(run = run.id.0, uid = %state.uid, namespace, name, phase, "workflow");
+            *self.entered.entry((namespace, phase.to_owned())).or_default() += 1;
+        }
+    }
+}
+
+/// A line for those who follow single tasks.
+pub(super) fn say(report: &Report) {
+    let AttemptId { run, task, attempt } = report.attempt();
+    tracing::debug!(run = run.0, node = task.0, attempt, what = word(report), "report");
+}
+
+fn word(report: &Report) -> &'static str {
+    match report {
+        Report::Started { .. } => "started",
+        Report::Ended { .. } => "ended",
+        Report::Answered { .. } => "answered",
+        Report::Lost { .. } => "lost",
+        Report::Container { .. } => "container",
+        Report::Progress { .. } => "progress",
+    }
+}

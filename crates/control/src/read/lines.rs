@@ -1,0 +1,262 @@
+//! What the tasks of a run wrote, as lines in order of time, also while they are being written.
+//! Which nodes have logs is read from the run; what a line looks like is the listener's business.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    ops::ControlFlow,
+    time::{Duration, Instant},
+};
+
+use octoflow_model::{AttemptId, RunId, Time};
+pub use octoflow_runtime::logs::{Frame, Logs, Stream};
+use octoflow_store::Reader;
+use regex::bytes::{Regex, RegexBuilder};
+use serde_json::Value;
+
+pub use crate::lines::Line;
+use crate::{
+    Error,
+    lines::{Merged, Source},
+};
+
+/// What a task's own container is called.
+pub const MAIN: &str = "main";
+
+/// A pattern may take this much memory when compiled.
+const LARGEST_PATTERN: usize = 1 << 20;
+
+/// Looking at a run that grows may take this share of the time at most.
+const SHARE: u32 = 10;
+
+/// Whose lines are wanted.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Nodes of these names and whatever belongs to them; empty means all.
+    pub names: Vec<String>,
+    /// Only the last so many of each node.
+    pub tail: Option<usize>,
+    /// Go on until the run is over.
+    pub follow: bool,
+}
+
+/// Whoever reads along.
+pub trait Listener {
+    /// Whether it wants this line; those it does not want do not count.
+    fn wants(&mut self, line: &Line) -> bool;
+    /// A line of a node, by its id, and which of its lines it is, from 0: the same line has the same number however often
+    /// a log is read.
+    fn hear(&mut self, node: &str, number: u64, line: &Line) -> ControlFlow<()>;
+    /// Nothing is new. It waits a moment, or leaves.
+    fn pause(&mut self) -> ControlFlow<()>;
+}
+
+/// Which lines somebody wants, and which containers were heard on the way.
+#[derive(Debug, Default)]
+pub struct Sieve {
+    pub container: Option<String>,
+    /// Not written before this.
+    pub since: Option<Time>,
+    grep: Option<Regex>,
+    heard: BTreeSet<String>,
+}
+
+impl Sieve {
+    /// The text says what is wrong with the pattern.
+    pub fn new(container: Option<String>, since: Option<Time>, grep: Option<&str>) -> Result<Self, String> {
+        let compiled = grep.map(|pattern| RegexBuilder::new(pattern).size_limit(LARGEST_PATTERN).build());
+        let grep = compiled.transpose().map_err(|error| error.to_string())?;
+        Ok(Self { container, since, grep, heard: BTreeSet::new() })
+    }
+
+    pub fn wants(&mut self, line: &Line) -> bool {
+        let container = line.container.as_deref().unwrap_or(MAIN);
+        if !self.heard.contains(container) {
+            self.heard.insert(container.to_owned());
+        }
+        self.container.as_deref().is_none_or(|wanted| wanted == container)
+            && self.since.is_none_or(|since| line.at >= since)
+            && self.grep.as_ref().is_none_or(|grep| grep.is_match(&line.bytes))
+    }
+
+    /// The containers that wrote something, whether it was wanted or not.
+    pub fn heard(&self) -> &BTreeSet<String> {
+        &self.heard
+    }
+}
+
+/// A node that has a log.
+#[derive(Clone, Debug)]
+struct Step {
+    id: String,
+    attempt: AttemptId,
+    began: Time,
+}
+
+pub fn lines(
+    reader: &Reader,
+    logs: &Logs,
+    run: RunId,
+    wanted: &Wanted,
+    listener: &mut dyn Listener,
+) -> Result<(), Error> {
+    if wanted.follow && !is_over(reader, run)? {
+        return follow(reader, logs, run, wanted, listener);
+    }
+    let steps = steps(reader, run, wanted)?;
+    if let Some(tail) = wanted.tail {
+        let mut kept = Vec::new();
+        for (number, step) in steps.iter().enumerate() {
+            let lines = Source::open(number, logs, step.attempt).finish()?.into_iter().zip(0..);
+            let mut lines: Vec<(Line, u64)> = lines.filter(|(line, _)| listener.wants(line)).collect();
+            cut(&mut lines, Some(tail));
+            kept.extend(lines);
+        }
+        kept.sort_by_key(|(line, _)| line.at);
+        for (line, number) in &kept {
+            if listener.hear(&steps[line.source].id, *number, line).is_break() {
+                return Ok(());
+            }
+        }
+        return Ok(());
+    }
+    let sources: Vec<(Time, AttemptId)> = steps.iter().map(|step| (step.began, step.attempt)).collect();
+    let mut merged = Merged::new(logs, &sources);
+    let mut counts = vec![0_u64; steps.len()];
+    while let Some(line) = merged.next_line()? {
+        let number = counts[line.source];
+        counts[line.source] += 1;
+        if listener.wants(&line) && listener.hear(&steps[line.source].id, number, &line).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The frames of one node's log as they were written. `pause` is asked when there are no more and the run is not over.
+pub fn frames(
+    reader: &Reader,
+    logs: &Logs,
+    run: RunId,
+    node: &str,
+    follow: bool,
+    hear: &mut dyn FnMut(Option<Frame>) -> ControlFlow<()>,
+) -> Result<(), Error> {
+    let attempt = super::attempts(reader, run)?.into_iter().find(|(id, _)| id == node);
+    let Some((_, attempt)) = attempt else { return Ok(()) };
+    let mut frames = logs.read(attempt);
+    loop {
+        let over = !follow || is_over(reader, run)?;
+        while let Some(frame) = frames.next_frame()? {
+            if hear(Some(frame)).is_break() {
+                return Ok(());
+            }
+        }
+        if over || hear(None).is_break() {
+            return Ok(());
+        }
+    }
+}
+
+/// Goes on until the run is over and everything it wrote has been told.
+fn follow(reader: &Reader, logs: &Logs, run: RunId, wanted: &Wanted, listener: &mut dyn Listener) -> Result<(), Error> {
+    let mut sources: HashMap<usize, (Source, u64)> = HashMap::new();
+    let mut known: Vec<Step> = Vec::new();
+    let mut seen = None;
+    let mut next_look = Instant::now();
+    let mut first = true;
+    loop {
+        // Asked before reading: whatever was written before the end is then seen by this look.
+        let over = is_over(reader, run)?;
+        let revision = reader.run_revision(run)?;
+        if over || (revision != seen && Instant::now() >= next_look) {
+            let begin = Instant::now();
+            for step in steps(reader, run, wanted)? {
+                if !known.iter().any(|old| old.attempt == step.attempt) {
+                    sources.insert(known.len(), (Source::open(known.len(), logs, step.attempt), 0));
+                    known.push(step);
+                }
+            }
+            seen = revision;
+            next_look = begin + begin.elapsed() * SHARE;
+        }
+        let mut news = Vec::new();
+        for (source, count) in sources.values_mut() {
+            let lines = numbered(source.look()?, count);
+            let mut lines: Vec<(Line, u64)> = lines.filter(|(line, _)| listener.wants(line)).collect();
+            cut(&mut lines, wanted.tail.filter(|_| first));
+            news.extend(lines);
+        }
+        if over {
+            for (_, (source, mut count)) in sources.drain() {
+                news.extend(numbered(source.finish()?, &mut count).filter(|(line, _)| listener.wants(line)));
+            }
+        }
+        first = false;
+        news.sort_by_key(|(line, number)| (line.at, line.source, *number));
+        for (line, number) in &news {
+            if listener.hear(&known[line.source].id, *number, line).is_break() {
+                return Ok(());
+            }
+        }
+        if over || listener.pause().is_break() {
+            return Ok(());
+        }
+    }
+}
+
+/// With the numbers that follow what was counted so far.
+fn numbered(lines: Vec<Line>, count: &mut u64) -> impl Iterator<Item = (Line, u64)> + use<> {
+    let first = *count;
+    *count += lines.len() as u64;
+    lines.into_iter().zip(first..)
+}
+
+fn cut(lines: &mut Vec<(Line, u64)>, tail: Option<usize>) {
+    if let Some(tail) = tail {
+        lines.drain(..lines.len().saturating_sub(tail));
+    }
+}
+
+/// A run that was deleted meanwhile is over too.
+fn is_over(reader: &Reader, run: RunId) -> Result<bool, Error> {
+    Ok(reader.run(run)?.is_none_or(|row| row.archived))
+}
+
+fn steps(reader: &Reader, run: RunId, wanted: &Wanted) -> Result<Vec<Step>, Error> {
+    let attempts: HashMap<String, AttemptId> = super::attempts(reader, run)?.into_iter().collect();
+    let object = super::object(reader, run)?;
+    let nodes = object["status"]["nodes"].as_object().into_iter().flatten();
+    let mut steps: Vec<Step> = nodes
+        .filter(|(_, node)| is_wanted(node["name"].as_str().unwrap_or_default(), &wanted.names))
+        .filter_map(|(id, node)| Some(Step { id: id.clone(), attempt: *attempts.get(id)?, began: began(node) }))
+        .collect();
+    steps.sort_by_key(|step| (step.began, step.attempt));
+    Ok(steps)
+}
+
+fn is_wanted(name: &str, names: &[String]) -> bool {
+    let belongs = |rest: &str| rest.is_empty() || rest.starts_with(['.', '[', '(']);
+    names.is_empty() || names.iter().any(|wanted| name.strip_prefix(wanted.as_str()).is_some_and(belongs))
+}
+
+/// The time before which a node cannot have written anything.
+fn began(node: &Value) -> Time {
+    let stamp = node["startedAt"].as_str().and_then(|text| text.parse::<jiff::Timestamp>().ok());
+    stamp.map_or(Time(0), |stamp| Time(stamp.as_microsecond()))
+}
+
+/// How long a listener that has nothing better to wait for waits.
+pub const MOMENT: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_stands_for_what_belongs_to_it_and_for_nothing_else() {
+        let names = ["w.a".to_owned()];
+        assert!(is_wanted("w.a", &names) && is_wanted("w.a(0)", &names) && is_wanted("w.a[0].x", &names));
+        assert!(!is_wanted("w.ab", &names) && !is_wanted("w", &names));
+        assert!(is_wanted("w.anything", &[]));
+    }
+}

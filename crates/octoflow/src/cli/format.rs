@@ -1,0 +1,124 @@
+//! Words that arguments are made of: formats, pairs, phases, kinds. Parsing only.
+
+use std::str::FromStr;
+
+use octoflow_engine::{
+    argo::fields::{KINDS, OTHER_KINDS},
+    jsonpath::Template,
+};
+
+/// How a result is printed.
+#[derive(Clone, Debug)]
+pub(crate) enum Format {
+    Wide,
+    Short,
+    Name,
+    Json,
+    Yaml,
+    Raw,
+    JsonPath(Template),
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix("jsonpath=") {
+            return Template::parse(path).map(Self::JsonPath).map_err(|wrong| wrong.to_string());
+        }
+        match text {
+            "wide" => Ok(Self::Wide),
+            "short" => Ok(Self::Short),
+            "name" => Ok(Self::Name),
+            "json" => Ok(Self::Json),
+            "yaml" => Ok(Self::Yaml),
+            "raw" => Ok(Self::Raw),
+            "jsonpath" => Err("say which path, like jsonpath='{.status.phase}'".to_owned()),
+            _ => Err("unknown format".to_owned()),
+        }
+    }
+}
+
+/// The formats a command knows.
+pub(super) trait Formats {
+    const WORDS: &'static [&'static str];
+}
+
+macro_rules! formats {
+    ($($name:ident: $($word:literal)*;)*) => {$(
+        pub(super) struct $name;
+        impl Formats for $name {
+            const WORDS: &'static [&'static str] = &[$($word),*];
+        }
+    )*};
+}
+formats! {
+    RunFormats: "json" "yaml" "name" "wide";
+    ListFormats: "wide" "name" "json" "yaml" "jsonpath";
+    GetFormats: "wide" "short" "name" "json" "yaml" "jsonpath";
+    LogFormats: "raw";
+    ObjectFormats: "json" "yaml";
+    KeptFormats: "wide" "name" "json" "yaml" "jsonpath";
+}
+
+pub(super) fn one_of<F: Formats>(text: &str) -> Result<Format, String> {
+    let word = text.split('=').next().unwrap_or_default();
+    if F::WORDS.contains(&word) {
+        return text.parse();
+    }
+    let words: Vec<String> = F::WORDS
+        .iter()
+        .map(|word| if *word == "jsonpath" { "jsonpath=…".to_owned() } else { (*word).to_owned() })
+        .collect();
+    Err(format!("expected {}", words.join(", ")))
+}
+
+/// A kind by its name in any case, also in the plural.
+pub(super) fn kind(text: &str) -> Result<&'static str, String> {
+    let known = || KINDS.iter().map(|kind| kind.name).chain(OTHER_KINDS.iter().copied());
+    let is_meant = |name: &&'static str| {
+        text.eq_ignore_ascii_case(name)
+            || text.strip_suffix(['s', 'S']).is_some_and(|one| one.eq_ignore_ascii_case(name))
+    };
+    known().find(is_meant).ok_or_else(|| format!("expected some of {}", known().collect::<Vec<_>>().join(", ")))
+}
+
+pub(super) fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write it as name=value".to_owned()),
+    }
+}
+
+pub(super) fn phase(text: &str) -> Result<String, String> {
+    known_phase(text, &["Pending", "Running", "Succeeded", "Failed", "Error"])
+}
+
+pub(super) fn node_phase(text: &str) -> Result<String, String> {
+    known_phase(text, &["Pending", "Running", "Succeeded", "Skipped", "Failed", "Error", "Omitted"])
+}
+
+fn known_phase(text: &str, known: &[&str]) -> Result<String, String> {
+    match known.iter().find(|phase| phase.eq_ignore_ascii_case(text)) {
+        Some(phase) => Ok((*phase).to_owned()),
+        None => Err(format!("expected one of {}", known.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_taken_in_any_case_and_number() {
+        assert_eq!(kind("workflows"), Ok("Workflow"));
+        assert_eq!(kind("CronWorkflow"), Ok("CronWorkflow"));
+        assert!(kind("pods").unwrap_err().contains("Workflow, WorkflowTemplate"));
+    }
+
+    #[test]
+    fn phases_are_taken_in_any_case() {
+        assert_eq!(phase("failed").as_deref(), Ok("Failed"));
+        assert!(phase("broken").unwrap_err().contains("Pending, Running"));
+    }
+}

@@ -1,0 +1,98 @@
+//! Arguments of `octoflow server`: where it listens, who may come in, and how much it takes on.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::{Args, ValueEnum};
+use octoflow_server::{Config, Limits, LogFormat, Tls};
+
+use super::{Isolation, Runtime};
+use crate::span;
+
+#[derive(Debug, Args)]
+pub(crate) struct Server {
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:2746")]
+    pub listen: SocketAddr,
+    /// Where the steps run
+    #[arg(long, value_enum, default_value_t = Runtime::Process)]
+    pub runtime: Runtime,
+    /// How many steps may run at the same time [default: as many as the machine's cores allow]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub parallelism: Option<u32>,
+    /// How steps are kept apart: `overlay` gives each its own view of the file system
+    #[arg(long, value_enum, default_value_t = Isolation::Overlay)]
+    pub isolation: Isolation,
+    /// A file whose first line is the admin's token; nothing else lets the admin in
+    #[arg(long, value_name = "FILE", env = "OCTOFLOW_ADMIN_TOKEN_FILE")]
+    pub admin_token_file: Option<PathBuf>,
+    /// Speak TLS with a certificate that is made here and kept in the data directory
+    #[arg(long, conflicts_with_all = ["tls_cert", "tls_key"])]
+    pub tls: bool,
+    /// Speak TLS with this certificate, and those that vouch for it
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// The key of the certificate
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Let others reach this server without TLS or with the password everybody knows
+    #[arg(long)]
+    pub insecure: bool,
+    /// Let everybody read /metrics
+    #[arg(long)]
+    pub metrics_open: bool,
+    /// Connections at the same time
+    #[arg(long, value_name = "N", default_value_t = Limits::default().connections)]
+    pub max_connections: usize,
+    /// Watches and followed logs at the same time
+    #[arg(long, value_name = "N", default_value_t = Limits::default().streams)]
+    pub max_watches: usize,
+    /// The same, of one token
+    #[arg(long, value_name = "N", default_value_t = Limits::default().streams_per_token)]
+    pub max_watches_per_token: usize,
+    /// Bytes of a request's body
+    #[arg(long, value_name = "BYTES", default_value_t = Config::LONGEST_BODY)]
+    pub max_body: usize,
+    /// How long a request may take that is not a watch
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span::parse)]
+    pub request_timeout: Duration,
+    /// How lines about the server's own work are written to standard error
+    #[arg(long, value_enum, default_value_t = Lines::Text)]
+    pub log_format: Lines,
+    /// Which of them, such as debug or octoflow_server=debug,info
+    #[arg(long, value_name = "FILTER", env = "OCTOFLOW_LOG", default_value = "info")]
+    pub log_filter: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Lines {
+    Text,
+    Json,
+}
+
+impl Server {
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            connections: self.max_connections,
+            streams: self.max_watches,
+            streams_per_token: self.max_watches_per_token,
+            request_within: self.request_timeout,
+            ..Limits::default()
+        }
+    }
+
+    pub(crate) fn tls(&self) -> Option<Tls> {
+        match (&self.tls_cert, &self.tls_key) {
+            (Some(certificate), Some(key)) => Some(Tls::Given { certificate: certificate.clone(), key: key.clone() }),
+            _ => self.tls.then_some(Tls::Generated),
+        }
+    }
+}
+
+impl From<Lines> for LogFormat {
+    fn from(lines: Lines) -> Self {
+        match lines {
+            Lines::Text => Self::Text,
+            Lines::Json => Self::Json,
+        }
+    }
+}

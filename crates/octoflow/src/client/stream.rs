@@ -1,0 +1,71 @@
+//! A stream of server-sent events as JSON values. Lines that carry no data are the server's way to say that it lives.
+
+use std::io::{self, BufRead, BufReader, Read};
+
+use serde_json::Value;
+
+/// A line that is longer than this is nobody's event.
+const LONGEST: u64 = 1 << 30;
+
+pub(crate) struct Events {
+    lines: BufReader<Box<dyn Read>>,
+}
+
+/// How a stream goes on.
+#[derive(Debug)]
+pub(crate) enum Next {
+    Event(Value),
+    /// The server closed it, or the connection is gone: whoever wants more asks again.
+    End,
+    /// Nothing was heard for as long as the caller is patient.
+    Silence,
+}
+
+impl Events {
+    pub(super) fn new(body: impl Read + 'static) -> Self {
+        Self { lines: BufReader::new(Box::new(body)) }
+    }
+
+    pub(crate) fn next(&mut self) -> Next {
+        loop {
+            let mut line = Vec::new();
+            match self.lines.by_ref().take(LONGEST).read_until(b'\n', &mut line) {
+                Ok(0) => return Next::End,
+                Ok(_) => {}
+                Err(error) if is_silence(&error) => return Next::Silence,
+                Err(_) => return Next::End,
+            }
+            // Newlines-delimited JSON comes without the word before it.
+            let data = line.strip_prefix(b"data:").unwrap_or(&line);
+            if let Ok(value @ Value::Object(_)) = serde_json::from_slice(data) {
+                return Next::Event(value);
+            }
+        }
+    }
+}
+
+fn is_silence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)
+        || matches!(
+            error.get_ref().and_then(|inner| inner.downcast_ref::<ureq::Error>()),
+            Some(ureq::Error::Timeout(_))
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn signs_of_life_and_other_fields_are_passed_over() {
+        let text = ":\nevent: x\ndata: {\"a\":1}\n\n:\n{\"b\":2}\ndata:{\"c\":3}";
+        let mut events = Events::new(text.as_bytes());
+        let mut seen = Vec::new();
+        while let Next::Event(value) = events.next() {
+            seen.push(value);
+        }
+        assert_eq!(seen, [json!({"a": 1}), json!({"b": 2}), json!({"c": 3})]);
+    }
+}

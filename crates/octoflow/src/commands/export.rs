@@ -1,0 +1,74 @@
+//! `octoflow export NAME`: everything about a run in one file that may be given away: the object, why it stands where it
+//! stands, and the logs, one JSON value a line. Secrets are taken out on the way.
+
+use std::{
+    fs::File,
+    io::{BufWriter, Write},
+    path::PathBuf,
+};
+
+use anyhow::{Context as _, Result};
+use octoflow_control::read::lines::{Line, Stream};
+use serde_json::{Value, json};
+
+use super::Context;
+use crate::{
+    cli::Export,
+    exit::Exit,
+    output::clock,
+    redact::Redactor,
+    source::{LogQuery, Source},
+};
+
+/// What a file says of itself in its first line.
+pub(crate) const FORMAT: u64 = 1;
+
+pub(crate) fn export(args: &Export, context: &Context) -> Result<Exit> {
+    let source = context.source()?;
+    let row = source.find(args.namespace.or_default(), &args.name)?;
+    let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.octoflow", row.name)));
+    if path.as_os_str() == "-" {
+        let mut lines = Vec::new();
+        write(&*source, &row, args.tail, &mut lines)?;
+        context.output.bytes(&lines)?;
+        return Ok(Exit::Succeeded);
+    }
+    let told = || format!("cannot write `{}`", path.display());
+    let mut file = BufWriter::new(File::create(&path).with_context(told)?);
+    write(&*source, &row, args.tail, &mut file)?;
+    file.flush().with_context(told)?;
+    context.output.line(&path.display().to_string())?;
+    Ok(Exit::Succeeded)
+}
+
+fn write(source: &dyn Source, row: &octoflow_store::RunRow, tail: Option<usize>, out: &mut dyn Write) -> Result<()> {
+    let object = source.object(row)?;
+    let redactor = Redactor::of(&object);
+    let mut put = |value: &Value| writeln!(out, "{value}").context("cannot write the export");
+    put(&json!({"octoflow": {
+        "export": FORMAT, "version": env!("CARGO_PKG_VERSION"), "at": clock::now().to_string(),
+        "namespace": row.namespace, "name": row.name, "uid": row.uid, "archived": row.archived,
+    }}))?;
+    put(&json!({"object": redactor.object(&object)}))?;
+    for one in source.waiting(row)? {
+        put(&json!({"waiting": {"node": one.node, "phase": one.phase, "why": redactor.text(&one.why)}}))?;
+    }
+    if tail == Some(0) {
+        return Ok(());
+    }
+    let query = LogQuery { tail, ..LogQuery::default() };
+    source.lines(row, &query, &mut |node, number, line| put(&json!({"line": told(node, number, line, &redactor)})))?;
+    Ok(())
+}
+
+fn told(node: &str, number: u64, line: &Line, redactor: &Redactor) -> Value {
+    json!({
+        "node": node, "number": number, "at": line.at.0, "container": line.container.as_deref(),
+        "stream": match line.stream {
+            Stream::Stdout => "stdout",
+            Stream::Stderr => "stderr",
+            Stream::Note => "note",
+        },
+        "text": redactor.text(&String::from_utf8_lossy(&line.bytes)),
+    })
+}

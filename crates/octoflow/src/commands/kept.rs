@@ -1,0 +1,205 @@
+//! `octoflow template|cluster-template|cron …`: objects a server keeps, made, read, changed and deleted.
+//! All kinds go the same way; what a list of them shows is said in `columns`.
+
+mod columns;
+
+use anyhow::Result;
+use octoflow_control::registry;
+use octoflow_manifest::{Problems, Severity};
+use serde_json::{Value, json};
+
+use super::{Context, submit::OfServer};
+use crate::{
+    adjust,
+    cli::{Format, KeptCommand, KeptDelete, KeptFiles, KeptList, KeptNames},
+    client::{Address, Client, selector},
+    exit::{self, Exit, Failure},
+    judge::{Around, judge},
+    load::{self, Loaded},
+    output::json::objects,
+    workflow::{list, text},
+};
+
+pub(crate) fn kept(command: &KeptCommand, kind: &str, context: &Context) -> Result<Exit> {
+    match command {
+        KeptCommand::Create(args) => files(args, kind, Verb::Create, context),
+        KeptCommand::Update(args) => files(args, kind, Verb::Update, context),
+        KeptCommand::Lint(args) => files(args, kind, Verb::Lint, context),
+        KeptCommand::Get(args) => get(args, kind, context),
+        KeptCommand::List(args) => list_all(args, kind, context),
+        KeptCommand::Delete(args) => delete(args, kind, context),
+    }
+}
+
+/// Where the Kubernetes-style face keeps objects of a kind: all of them, those of a namespace, or one.
+pub(crate) fn address(kind: &str, namespace: Option<&str>, name: Option<&str>) -> Address {
+    let kind = registry::find(kind).unwrap_or_else(|| unreachable!("the table of kinds has no `{kind}`"));
+    let mut parts: Vec<&str> =
+        if kind.group.is_empty() { vec!["api", kind.version] } else { vec!["apis", kind.group, kind.version] };
+    if let Some(namespace) = namespace.filter(|_| kind.namespaced) {
+        parts.extend(["namespaces", namespace]);
+    }
+    parts.push(kind.plural);
+    parts.extend(name);
+    Address::of(&parts)
+}
+
+/// Makes the object, or puts it in the place of the one that is there.
+pub(crate) fn put(client: &Client, object: &Value, dry_run: bool) -> Result<Value> {
+    match send(client, object, Verb::Create, dry_run) {
+        Err(error) if exit::of(&error) == Exit::Conflict => send(client, object, Verb::Update, dry_run),
+        done => done,
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verb {
+    Create,
+    Update,
+    Lint,
+}
+
+fn send(client: &Client, object: &Value, verb: Verb, dry_run: bool) -> Result<Value> {
+    let (kind, name) = (text(object, "kind"), text(&object["metadata"], "name"));
+    let namespace = Some(adjust::namespace(object));
+    let dry = |address: Address| if dry_run { address.with("dryRun", "All") } else { address };
+    match verb {
+        Verb::Create | Verb::Lint => client.post(&dry(address(kind, namespace, None)), object),
+        Verb::Update => client.put(&dry(address(kind, namespace, Some(name))), object),
+    }
+}
+
+pub(super) fn files(args: &KeptFiles, kind: &str, verb: Verb, context: &Context) -> Result<Exit> {
+    let client = context.client()?;
+    let loaded = match load::load(&args.manifests)? {
+        Ok(loaded) => loaded,
+        Err(problems) => return Ok(refuse(&problems, context)),
+    };
+    let (mut ours, others): (Vec<Loaded>, Vec<Loaded>) = loaded.into_iter().partition(|one| one.kind() == kind);
+    for other in &others {
+        context.output.warn(&format!("{}: a {} is no {kind}, it is left alone", other.place(), other.kind()));
+    }
+    if ours.is_empty() {
+        let text = format!("there is no {kind} in what was given");
+        return Err(Failure::new(Exit::InvalidManifest, text).into());
+    }
+    if registry::find(kind).is_some_and(|kind| kind.namespaced) {
+        ours.iter_mut().for_each(|one| adjust::adjust_namespace(&mut one.value, args.namespace.namespace.as_deref()));
+    }
+    let around = Around::new(ours.iter().map(|one| &one.value), Some(Box::new(OfServer(client.clone()))));
+    let problems = Problems(ours.iter().flat_map(|one| judge(one, &around).0).collect());
+    if problems.has_errors() {
+        return Ok(refuse(&problems, context));
+    }
+    for warning in problems.iter().filter(|problem| problem.severity == Severity::Warning) {
+        context.output.talk(warning.render(context.output.talk_paint().is_on()).trim_end());
+    }
+    if verb == Verb::Lint {
+        context.output.line("no linting errors found!")?;
+        return Ok(Exit::Succeeded);
+    }
+    let mut made = Vec::new();
+    for one in &ours {
+        let done = send(&client, &one.value, verb, false)?;
+        if args.output.is_none() {
+            let word = if verb == Verb::Create { "created" } else { "updated" };
+            context.output.line(&format!("{kind} '{}' {word}", text(&done["metadata"], "name")))?;
+        }
+        made.push(done);
+    }
+    if let Some(format) = &args.output {
+        context.output.data(&objects(format, &made, false).unwrap_or_default())?;
+    }
+    Ok(Exit::Succeeded)
+}
+
+fn refuse(problems: &Problems, context: &Context) -> Exit {
+    context.output.talk(problems.render(context.output.talk_paint().is_on()).trim_end());
+    let count = problems.len();
+    context
+        .output
+        .talk(&format!("\n{count} {} found; nothing was sent", if count == 1 { "problem" } else { "problems" }));
+    Exit::InvalidManifest
+}
+
+pub(super) fn get(args: &KeptNames, kind: &str, context: &Context) -> Result<Exit> {
+    let client = context.client()?;
+    let one = |name: &String| find(&client, kind, args.namespace.or_default(), name);
+    let found: Vec<Value> = args.names.iter().map(one).collect::<Result<_>>()?;
+    let text = match &args.output {
+        Some(format) => objects(format, &found, false).unwrap_or_default(),
+        None => columns::described(kind, &found),
+    };
+    context.output.data(&text)?;
+    Ok(Exit::Succeeded)
+}
+
+/// The object, or a word about names that are near.
+pub(super) fn find(client: &Client, kind: &str, namespace: &str, name: &str) -> Result<Value> {
+    if let Some(found) = client.find(&address(kind, Some(namespace), Some(name)))? {
+        return Ok(found);
+    }
+    let all = client.get(&address(kind, Some(namespace), None)).unwrap_or_default();
+    let known = list(&all["items"]).iter().map(|object| text(&object["metadata"], "name"));
+    let failure = Failure::not_found(format!("there is no {kind} `{name}`"));
+    Err(match crate::names::suggestion(name, known) {
+        Some(help) => failure.help(help).into(),
+        None => failure.into(),
+    })
+}
+
+pub(super) fn list_all(args: &KeptList, kind: &str, context: &Context) -> Result<Exit> {
+    let client = context.client()?;
+    let namespace = if args.all_namespaces { None } else { Some(args.namespace.or_default()) };
+    let labels = args.selector.as_ref().map(|labels| selector(&labels.0));
+    let answer = client.get(&address(kind, namespace, None).with_some("labelSelector", labels))?;
+    let found = dressed(kind, list(&answer["items"]));
+    match &args.output {
+        Some(format @ (Format::Json | Format::Yaml | Format::Name | Format::JsonPath(_))) => {
+            context.output.data(&objects(format, &found, true).unwrap_or_default())?;
+        }
+        _ if found.is_empty() => context.output.line(&format!("No {} found", columns::plural(kind)))?,
+        _ => {
+            let table = columns::table(kind, &found, args.all_namespaces, args.no_headers);
+            context.output.data(&table.render(context.output.paint()))?;
+        }
+    }
+    Ok(Exit::Succeeded)
+}
+
+/// Items of a list come without what the list has said already.
+fn dressed(kind: &str, items: &[Value]) -> Vec<Value> {
+    let known = registry::find(kind).unwrap_or_else(|| unreachable!("the table of kinds has no `{kind}`"));
+    let mut items = items.to_vec();
+    for item in &mut items {
+        item["apiVersion"] = json!(known.api_version());
+        item["kind"] = json!(known.name);
+    }
+    items
+}
+
+pub(super) fn delete(args: &KeptDelete, kind: &str, context: &Context) -> Result<Exit> {
+    let client = context.client()?;
+    let namespace = args.namespace.or_default();
+    let mut names = args.names.clone();
+    if names.is_empty() {
+        let labels = args.selector.as_ref().map(|labels| selector(&labels.0));
+        let answer = client.get(&address(kind, Some(namespace), None).with_some("labelSelector", labels))?;
+        names = list(&answer["items"]).iter().map(|object| text(&object["metadata"], "name").to_owned()).collect();
+        if names.is_empty() {
+            context.output.line(&format!("No {} found", columns::plural(kind)))?;
+        }
+    }
+    let mut exit = Exit::Succeeded;
+    for name in &names {
+        match client.delete(&address(kind, Some(namespace), Some(name))) {
+            Ok(_) => context.output.line(&format!("{kind} '{name}' deleted"))?,
+            Err(error) if exit::of(&error) == Exit::NotFound => {
+                context.output.error(&Failure::not_found(format!("there is no {kind} `{name}`")).into());
+                exit = exit.worse(Exit::NotFound);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(exit)
+}

@@ -1,0 +1,92 @@
+//! `octoflow retry NAME…`: does what failed again, on a server. With `--dry-run` it only says what that would be, and why.
+
+use anyhow::Result;
+use octoflow_store::RunRow;
+use serde_json::{Value, json};
+
+use super::{Context, observe::handed_over, steer};
+use crate::{
+    cli::Retry,
+    client::{Address, Client},
+    exit::Exit,
+    output::{
+        json::objects,
+        table::{Cell, Table},
+    },
+    workflow::{Workflow, list, text},
+};
+
+pub(crate) fn retry(args: &Retry, context: &Context) -> Result<Exit> {
+    let client = context.client()?;
+    let source = context.source_of_server()?;
+    let mut done = Vec::new();
+    let act = |row: &RunRow| -> Result<()> {
+        done.push((row.clone(), ask(&client, row, args)?));
+        Ok(())
+    };
+    let exit = match &args.target.selector {
+        Some(labels) => {
+            let failed = ["Failed", "Error"].map(str::to_owned).to_vec();
+            let namespace = args.target.namespace.or_default();
+            steer::selected(namespace, labels.0.clone(), failed, &*source, context, act)?
+        }
+        None => steer::each(&args.target, &*source, context, act)?,
+    };
+    if args.dry_run {
+        for (row, plan) in &done {
+            tell(row, plan, &source.object(row)?, args, context)?;
+        }
+        return Ok(exit);
+    }
+    let made: Vec<Value> = done.into_iter().map(|(_, object)| object).collect();
+    if made.is_empty() {
+        return Ok(exit);
+    }
+    Ok(exit.worse(handed_over(&made, "is being retried", &args.after, args.output.as_ref(), context)?))
+}
+
+/// The plan of a dry run, or the run that goes on.
+fn ask(client: &Client, row: &RunRow, args: &Retry) -> Result<Value> {
+    let parameters: Vec<String> = args.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let body = json!({
+        "nodes": args.nodes, "from": args.from, "failed": args.failed, "parameters": parameters,
+        "restartSuccessful": args.restart_successful, "nodeFieldSelector": args.node_field_selector,
+        "dryRun": args.dry_run,
+    });
+    client.post(&Address::of(&["api", "octoflow", "v1", "runs", &row.namespace, &row.name, "retry"]), &body)
+}
+
+fn tell(row: &RunRow, plan: &Value, object: &Value, args: &Retry, context: &Context) -> Result<()> {
+    if let Some(shown) = args.output.as_ref().and_then(|format| objects(format, std::slice::from_ref(plan), false)) {
+        return Ok(context.output.data(&shown)?);
+    }
+    let again = in_order(list(&plan["rerun"]), Workflow::new(object));
+    let kept = list(&plan["reuse"]).len();
+    let words = if kept == 1 { "1 result stays".to_owned() } else { format!("{kept} results stay") };
+    context.output.line(&format!("workflow {}: {} to run again, {words}", row.name, counted(again.len())))?;
+    if again.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new(&["NODE", "WHY"]);
+    for one in again {
+        table.push(vec![Cell::new(text(one, "display")), Cell::new(text(one, "why"))]);
+    }
+    Ok(context.output.data(&table.render(context.output.paint()))?)
+}
+
+/// As they ended before; what never had its turn comes last.
+fn in_order<'a>(again: &'a [Value], workflow: Workflow<'_>) -> Vec<&'a Value> {
+    let nodes = workflow.nodes();
+    let mut sorted: Vec<&Value> = again.iter().collect();
+    sorted.sort_by_key(|one| {
+        let name = text(one, "node");
+        let node = nodes.iter().find(|node| [node.name(), node.id()].contains(&name));
+        let had_turn = node.is_some_and(|node| !matches!(node.phase(), "Omitted" | "Skipped"));
+        (!had_turn, node.and_then(|node| node.finished()), name.to_owned())
+    });
+    sorted
+}
+
+fn counted(nodes: usize) -> String {
+    if nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") }
+}

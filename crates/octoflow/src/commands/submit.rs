@@ -1,0 +1,119 @@
+//! `octoflow submit FILE…`: hands manifests to a server. Everything is read and judged here first, against what the server
+//! has, so that problems are told with their place in the file; the server judges again.
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::{
+    Context,
+    kept::{address, put},
+    observe::handed_over,
+    run::prepare::prepare_with,
+};
+use crate::{
+    adjust::{self, Wishes},
+    cli::{Format, Submit},
+    client::{Address, Client},
+    exit::{Exit, Failure},
+    judge::Shelf,
+    load, names,
+    output::json::objects,
+    source::without_nulls,
+    workflow::{list, text},
+};
+
+pub(crate) fn submit(args: &Submit, context: &Context) -> Result<Exit> {
+    let client = context.client()?;
+    let made = match &args.from {
+        Some(from) => vec![made_from(from, args, &client)?],
+        None => match from_files(args, &client, context)? {
+            Some(made) => made,
+            None => return Ok(Exit::InvalidManifest),
+        },
+    };
+    if args.dry_run || args.server_dry_run {
+        let format = args.output.as_ref().unwrap_or(&Format::Yaml);
+        context.output.data(&objects(format, &made, false).unwrap_or_default())?;
+        return Ok(Exit::Succeeded);
+    }
+    handed_over(&made, "submitted", &args.after, args.output.as_ref(), context)
+}
+
+/// `None` when something is wrong with the manifests; it has been told then.
+fn from_files(args: &Submit, client: &Client, context: &Context) -> Result<Option<Vec<Value>>> {
+    let places: Vec<_> = args.manifests.iter().chain(&args.files).cloned().collect();
+    let wishes = Wishes {
+        name: args.naming.name.clone(),
+        generate_name: args.naming.generate_name.clone(),
+        labels: args.labels.clone(),
+        ..args.wished.wishes(args.namespace.namespace.as_deref())
+    };
+    let shelf = Box::new(OfServer(client.clone()));
+    let prepared = prepare_with(&places, wishes, args.wished.parameter_file.as_deref(), Some(shelf), true, context)?;
+    let Some(prepared) = prepared else { return Ok(None) };
+    let workflows = prepared.workflows.into_iter().map(|ready| ready.manifest);
+    if args.dry_run {
+        return Ok(Some(workflows.collect()));
+    }
+    for object in &prepared.objects {
+        let (kind, name) = (text(object, "kind"), text(&object["metadata"], "name"));
+        put(client, object, args.server_dry_run)?;
+        context.output.detail(&format!("{kind} {name} is on the server"));
+    }
+    let send = |workflow: Value| {
+        let mut address = address("Workflow", Some(adjust::namespace(&workflow)), None);
+        if args.server_dry_run {
+            address = address.with("dryRun", "All");
+        }
+        client.create(&address, &workflow, &names::key()?)
+    };
+    workflows.map(send).collect::<Result<Vec<_>>>().map(Some)
+}
+
+/// From a template or a schedule the server keeps.
+fn made_from(from: &str, args: &Submit, client: &Client) -> Result<Value> {
+    let (kind, name) =
+        from.split_once('/').filter(|(kind, name)| !kind.is_empty() && !name.is_empty()).ok_or_else(|| {
+            Failure::usage(format!("`{from}` is not KIND/NAME")).help("for example: --from workflowtemplate/build")
+        })?;
+    let mut parameters = match &args.wished.parameter_file {
+        None => Vec::new(),
+        Some(file) => {
+            load::parameters(file)?.map_err(|problems| Failure::new(Exit::InvalidManifest, problems.to_string()))?
+        }
+    };
+    parameters.extend(args.wished.parameters.iter().cloned());
+    let pairs = |pairs: &[(String, String)]| -> Vec<String> {
+        pairs.iter().map(|(name, value)| format!("{name}={value}")).collect()
+    };
+    let labels = pairs(&args.labels).join(",");
+    let options = without_nulls(json!({
+        "name": args.naming.name, "generateName": args.naming.generate_name, "entryPoint": args.wished.entrypoint,
+        "parameters": pairs(&parameters), "labels": (!labels.is_empty()).then_some(labels),
+        "serverDryRun": (args.dry_run || args.server_dry_run).then_some(true),
+    }));
+    let namespace = args.namespace.or_default();
+    let body = json!({
+        "namespace": namespace, "resourceKind": kind, "resourceName": name, "submitOptions": options,
+    });
+    client.create(&Address::of(&["api", "v1", "workflows", namespace, "submit"]), &body, &names::key()?)
+}
+
+/// What the server keeps, for judging manifests that refer to it.
+pub(crate) struct OfServer(pub Client);
+
+impl Shelf for OfServer {
+    fn object(&self, kind: &str, namespace: &str, name: &str) -> Option<Value> {
+        self.0.find(&address(kind, Some(namespace), Some(name))).ok()?
+    }
+
+    fn names(&self, kind: &str, namespace: &str) -> Vec<String> {
+        let found = self.0.get(&address(kind, Some(namespace), None)).unwrap_or_default();
+        list(&found["items"]).iter().map(|object| text(&object["metadata"], "name").to_owned()).collect()
+    }
+
+    /// Whoever may not look is believed: the server itself will say so if it is not there.
+    fn has(&self, kind: &str, namespace: &str, name: &str) -> bool {
+        !matches!(self.0.find(&address(kind, Some(namespace), Some(name))), Ok(None))
+    }
+}

@@ -1,0 +1,108 @@
+//! `octoflow token …`: who may use a server.
+
+use std::io::{self, Read};
+
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+
+use super::Context;
+use crate::{
+    cli::{TokenCommand, TokenCreate},
+    client::Address,
+    exit::{self, Exit, Failure},
+    output::{
+        json::objects,
+        table::{Cell, Table},
+    },
+    source::without_nulls,
+    workflow::{list, text},
+};
+
+/// A password that is longer than this is a mistake.
+const LONGEST: u64 = 4096;
+
+pub(crate) fn token(command: &TokenCommand, context: &Context) -> Result<Exit> {
+    let client = context.client()?;
+    let output = &context.output;
+    match command {
+        TokenCommand::List { output: format } => {
+            let answer = client.get(&place(&[]))?;
+            let found = list(&answer["items"]).to_vec();
+            if let Some(text) = format.as_ref().and_then(|format| objects(format, &found, true)) {
+                output.data(&text)?;
+                return Ok(Exit::Succeeded);
+            }
+            if found.is_empty() {
+                output.line("No tokens found")?;
+            } else {
+                output.data(&table(&found).render(output.paint()))?;
+            }
+        }
+        TokenCommand::Create(args) => return create(args, context),
+        TokenCommand::Delete { names } => {
+            let mut worst = Exit::Succeeded;
+            for name in names {
+                match client.delete(&place(&[name])) {
+                    Ok(_) => output.line(&format!("token '{name}' deleted"))?,
+                    Err(error) if names.len() == 1 => return Err(error),
+                    Err(error) => {
+                        output.error(&error);
+                        worst = worst.worse(exit::of(&error));
+                    }
+                }
+            }
+            return Ok(worst);
+        }
+        TokenCommand::SetAdmin { password } => {
+            client.put(&Address::of(&["api", "octoflow", "v1", "admin"]), &json!({"token": secret(password)?}))?;
+            output.line("the administrator has another password")?;
+        }
+    }
+    Ok(Exit::Succeeded)
+}
+
+fn place(more: &[&str]) -> Address {
+    Address::of(&[&["api", "octoflow", "v1", "tokens"], more].concat())
+}
+
+fn create(args: &TokenCreate, context: &Context) -> Result<Exit> {
+    let body = without_nulls(json!({
+        "name": args.name, "privileges": args.privileges, "note": args.note,
+        "expiresInSeconds": args.expires_in.map(|span| span.as_secs()),
+    }));
+    let made = context.client()?.post(&place(&[]), &body)?;
+    match args.output.as_ref().and_then(|format| objects(format, std::slice::from_ref(&made), false)) {
+        Some(text) => context.output.data(&text)?,
+        None => context.output.line(text(&made, "token"))?,
+    }
+    Ok(Exit::Succeeded)
+}
+
+/// What is typed on a command line is seen by others, so it may come from standard input.
+fn secret(given: &str) -> Result<String> {
+    if given != "-" {
+        return Ok(given.to_owned());
+    }
+    let mut text = String::new();
+    io::stdin().lock().take(LONGEST).read_to_string(&mut text).context("cannot read standard input")?;
+    match text.trim_end_matches(['\r', '\n']) {
+        "" => Err(Failure::usage("standard input holds no password").into()),
+        password => Ok(password.to_owned()),
+    }
+}
+
+fn table(found: &[Value]) -> Table {
+    let mut table = Table::new(&["ID", "NAME", "PRIVILEGES", "CREATED", "EXPIRES", "NOTE"]);
+    for one in found {
+        let privileges: Vec<&str> = list(&one["privileges"]).iter().filter_map(Value::as_str).collect();
+        table.push(vec![
+            Cell::new(text(one, "id")),
+            Cell::new(text(one, "name")),
+            Cell::new(privileges.join(",")),
+            Cell::new(text(one, "created")),
+            Cell::new(text(one, "expires")),
+            Cell::new(text(one, "note")),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,132 @@
+//! Where runs are looked at and steered: the data directory of this machine, or a server. Every command is written once
+//! against this; which of the two it is makes no difference to what is printed.
+
+mod file;
+mod here;
+mod server;
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    ops::ControlFlow,
+    time::Instant,
+};
+
+use anyhow::Result;
+use octoflow_control::read::lines::{Frame, Line};
+use octoflow_model::Time;
+use octoflow_store::{Filter, RunRow};
+use serde_json::Value;
+
+pub(crate) use file::Opened;
+pub(crate) use here::Here;
+pub(crate) use server::{Server, without_nulls, workflow};
+
+use crate::{exit::Failure, names, remote::Request};
+
+/// How many names are looked at for a suggestion.
+const SUGGEST_FROM: usize = 1000;
+
+/// Means the newest run of a namespace.
+pub(crate) const LATEST: &str = "@latest";
+
+/// Why a node that is not over is not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub node: String,
+    /// Empty for a task that is no node yet.
+    pub phase: String,
+    pub why: String,
+}
+
+/// Which lines of a run's log are wanted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LogQuery {
+    /// Full names of nodes; empty means all.
+    pub names: Vec<String>,
+    pub container: Option<String>,
+    pub since: Option<Time>,
+    pub grep: Option<String>,
+    pub tail: Option<usize>,
+    pub follow: bool,
+}
+
+/// A run that is over takes no commands.
+fn still_open(row: &RunRow, request: &Request) -> Result<()> {
+    if row.archived {
+        let text = format!("cannot {} run `{}`: it is over ({})", request.verb(), row.name, row.phase);
+        return Err(Failure::conflict(text).into());
+    }
+    Ok(())
+}
+
+pub(crate) trait Source {
+    /// Newest first, at most `limit`; whether there are more.
+    fn list(&self, filter: &Filter, limit: usize) -> Result<(Vec<RunRow>, bool)>;
+
+    /// By name, or the newest for `@latest`.
+    fn look_up(&self, namespace: &str, name: &str) -> Result<Option<RunRow>>;
+
+    /// The workflow with its status, as users see it.
+    fn object(&self, row: &RunRow) -> Result<Value>;
+
+    fn waiting(&self, row: &RunRow) -> Result<Vec<Waiting>>;
+
+    /// Lines with the id of their node and their number in it. The answer is which containers wrote something.
+    fn lines(
+        &self,
+        row: &RunRow,
+        query: &LogQuery,
+        hear: &mut dyn FnMut(&str, u64, &Line) -> Result<()>,
+    ) -> Result<BTreeSet<String>>;
+
+    /// What one node wrote, byte by byte.
+    fn frames(&self, row: &RunRow, node: &str, follow: bool, hear: &mut dyn FnMut(&Frame) -> Result<()>) -> Result<()>;
+
+    /// Where on this machine the log of each node is, by id.
+    fn log_files(&self, row: &RunRow) -> Result<HashMap<String, String>>;
+
+    fn steer(&self, row: &RunRow, request: &Request) -> Result<()>;
+
+    /// With the runs that belong to them, which are deleted with them.
+    fn with_owned(&self, rows: Vec<RunRow>) -> Result<Vec<RunRow>>;
+
+    /// Deletes runs, and tells of each that is gone.
+    fn delete(&self, rows: &[RunRow], gone: &mut dyn FnMut(&RunRow) -> Result<()>) -> Result<()>;
+
+    /// Shows the run whenever it has changed, until it is over, the time has come, or the viewer has seen enough.
+    fn watch(
+        &self,
+        row: &RunRow,
+        until: Option<Instant>,
+        see: &mut dyn FnMut(&Value) -> Result<ControlFlow<()>>,
+    ) -> Result<()>;
+
+    /// What to say when nothing is there at all.
+    fn empty(&self, _name: &str) -> Option<Failure> {
+        None
+    }
+
+    fn find(&self, namespace: &str, name: &str) -> Result<RunRow> {
+        match self.look_up(namespace, name)? {
+            Some(row) => Ok(row),
+            None => Err(self.missing(namespace, name)?.into()),
+        }
+    }
+
+    /// What to say about a name nobody has: the nearest one, or the namespace it is in.
+    fn missing(&self, namespace: &str, name: &str) -> Result<Failure> {
+        if let Some(failure) = self.empty(name) {
+            return Ok(failure);
+        }
+        if name == LATEST {
+            return Ok(Failure::not_found(format!("there are no runs in namespace `{namespace}` yet")));
+        }
+        let (rows, _) = self.list(&Filter::default(), SUGGEST_FROM)?;
+        let failure = Failure::not_found(format!("there is no run `{name}` in namespace `{namespace}`"));
+        if let Some(row) = rows.iter().find(|row| row.name == name) {
+            return Ok(failure.help(format!("there is one in namespace `{0}`: use -n {0}", row.namespace)));
+        }
+        let here = rows.iter().filter(|row| row.namespace == namespace).map(|row| row.name.as_str());
+        Ok(failure.help(names::suggestion(name, here).unwrap_or_else(|| "see all with: octoflow list -A".to_owned())))
+    }
+}

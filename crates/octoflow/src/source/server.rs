@@ -1,0 +1,350 @@
+//! A server as a source: the same questions over HTTP. Streams that break off are taken up where they were.
+
+use std::{
+    cell::Cell,
+    collections::{BTreeMap, BTreeSet, HashMap},
+    ops::ControlFlow,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+use octoflow_control::read::lines::{Frame, Line, Stream};
+use octoflow_model::{RunId, Time};
+use octoflow_store::{Filter, RunRow};
+use serde_json::{Value, json};
+
+use super::{LogQuery, Source, Waiting, still_open};
+use crate::{
+    client::{Address, Client, Next, selector},
+    exit::{self, Exit, Failure},
+    output::Output,
+    remote::Request,
+    workflow::{Workflow, list, text},
+};
+
+/// A server that says nothing for this long is asked anew; it says that it lives more often.
+const SILENCE: Duration = Duration::from_secs(45);
+
+/// A server that is gone is waited for this long before a stream is given up.
+const RETURN: Duration = Duration::from_secs(60);
+
+/// How long to wait before asking again.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// How long a deletion is waited for, and how often it is looked at.
+const GOING: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(50);
+
+/// One page of a list.
+const PAGE: usize = 500;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Server {
+    client: Client,
+    output: Output,
+    /// It has answered once, so it is worth waiting for.
+    was_there: Cell<bool>,
+}
+
+impl Server {
+    pub(crate) fn new(client: Client, output: Output) -> Self {
+        Self { client, output, was_there: Cell::new(false) }
+    }
+
+    fn run(&self, row: &RunRow, more: &[&str]) -> Address {
+        let parts = ["api", "octoflow", "v1", "runs", &row.namespace, &row.name];
+        Address::of(&[&parts, more].concat())
+    }
+
+    /// What is under way is ended before it is deleted, which takes a moment.
+    fn until_gone(&self, row: &RunRow) -> Result<()> {
+        let give_up = Instant::now() + GOING;
+        while !row.archived && self.look_up(&row.namespace, &row.name)?.is_some_and(|found| found.uid == row.uid) {
+            if Instant::now() >= give_up {
+                self.output.talk(&format!("workflow {} is still being ended and deleted", row.name));
+                return Ok(());
+            }
+            thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    /// Takes a stream up again and again until `take` has heard its end.
+    fn stream(
+        &self,
+        address: impl Fn(bool) -> Address,
+        until: Option<Instant>,
+        mut take: impl FnMut(Value) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let mut again = false;
+        let mut gone_since: Option<Instant> = None;
+        loop {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(());
+            }
+            let patience = left.map_or(SILENCE, |left| left.min(SILENCE)).max(Duration::from_millis(10));
+            match self.client.events(&address(again), patience) {
+                Ok(mut events) => {
+                    self.output.detail("the stream is open");
+                    gone_since = None;
+                    again = true;
+                    while let Next::Event(event) = events.next() {
+                        if let Some(message) = event.get("error").map(|error| text(error, "message")) {
+                            return Err(Failure::new(Exit::House, message).into());
+                        }
+                        if take(event)?.is_break() {
+                            return Ok(());
+                        }
+                    }
+                    self.output.detail("the stream broke off; it is taken up again");
+                }
+                // A server that is being restarted comes back; the first time it must be there.
+                Err(error) if self.was_there.get() && exit::of(&error) == Exit::House => {
+                    let since = *gone_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() > RETURN {
+                        return Err(error);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+            thread::sleep(left.map_or(PAUSE, |left| left.min(PAUSE)));
+        }
+    }
+}
+
+impl Source for Server {
+    fn list(&self, filter: &Filter, limit: usize) -> Result<(Vec<RunRow>, bool)> {
+        let mut rows = Vec::new();
+        let mut after: Option<String> = None;
+        loop {
+            let mut address = Address::of(&["api", "octoflow", "v1", "runs"])
+                .with("limit", (limit - rows.len()).min(PAGE))
+                .with_some("namespace", filter.namespace.as_ref())
+                .with_some("prefix", filter.name_prefix.as_ref())
+                .with_some("since", filter.since.map(|time| time.0))
+                .with_some("until", filter.until.map(|time| time.0))
+                .with_some("continue", after.as_ref());
+            if !filter.labels.is_empty() {
+                address = address.with("labelSelector", selector(&filter.labels));
+            }
+            for phase in &filter.phases {
+                address = address.with("phase", phase);
+            }
+            let page = self.client.get(&address)?;
+            rows.extend(list(&page["items"]).iter().map(row_of));
+            match page["continue"].as_str() {
+                Some(_) if rows.len() >= limit => return Ok((rows, true)),
+                Some(next) => after = Some(next.to_owned()),
+                None => return Ok((rows, false)),
+            }
+        }
+    }
+
+    fn look_up(&self, namespace: &str, name: &str) -> Result<Option<RunRow>> {
+        let found = self.client.find(&Address::of(&["api", "octoflow", "v1", "runs", namespace, name]))?;
+        self.was_there.set(true);
+        Ok(found.as_ref().map(row_of))
+    }
+
+    fn object(&self, row: &RunRow) -> Result<Value> {
+        self.client.get(&workflow(row, &[]))
+    }
+
+    fn waiting(&self, row: &RunRow) -> Result<Vec<Waiting>> {
+        if row.archived {
+            return Ok(Vec::new());
+        }
+        let found = self.client.get(&self.run(row, &["explain"]))?;
+        let told = |one: &Value| Waiting {
+            node: text(one, "node").to_owned(),
+            phase: text(one, "phase").to_owned(),
+            why: text(one, "reason").to_owned(),
+        };
+        Ok(list(&found["items"]).iter().map(told).collect())
+    }
+
+    fn lines(
+        &self,
+        row: &RunRow,
+        query: &LogQuery,
+        hear: &mut dyn FnMut(&str, u64, &Line) -> Result<()>,
+    ) -> Result<BTreeSet<String>> {
+        let address = |again: bool| {
+            let mut address = self
+                .run(row, &["lines"])
+                .with("follow", query.follow)
+                // Once lines have come, all that follow are wanted; their numbers say which are new.
+                .with_some("tail", query.tail.filter(|_| !again))
+                .with_some("container", query.container.as_ref())
+                .with_some("grep", query.grep.as_ref())
+                .with_some("since", query.since.map(|time| time.0));
+            for name in &query.names {
+                address = address.with("node", name);
+            }
+            address
+        };
+        let mut told: HashMap<String, u64> = HashMap::new();
+        let mut heard = BTreeSet::new();
+        self.stream(address, None, |event| {
+            if let Some(end) = event.get("end") {
+                heard = list(&end["containers"]).iter().filter_map(Value::as_str).map(str::to_owned).collect();
+                return Ok(ControlFlow::Break(()));
+            }
+            let Some(event) = event.get("line") else { return Ok(ControlFlow::Continue(())) };
+            let (node, number) = (text(event, "node"), number_of(event));
+            if told.get(node).is_none_or(|last| number > *last) {
+                told.insert(node.to_owned(), number);
+                hear(node, number, &line_of(event))?;
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(heard)
+    }
+
+    fn frames(&self, row: &RunRow, node: &str, follow: bool, hear: &mut dyn FnMut(&Frame) -> Result<()>) -> Result<()> {
+        let address = |_| self.run(row, &["lines"]).with("raw", node).with("follow", follow);
+        let mut told = None;
+        self.stream(address, None, |event| {
+            if event.get("end").is_some() {
+                return Ok(ControlFlow::Break(()));
+            }
+            let Some(event) = event.get("line") else { return Ok(ControlFlow::Continue(())) };
+            let number = number_of(event);
+            let Line { stream, at, container, bytes, .. } = line_of(event);
+            if told.is_none_or(|last| number > last) {
+                told = Some(number);
+                hear(&Frame { stream, at, container, bytes })?;
+            }
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+
+    fn log_files(&self, _: &RunRow) -> Result<HashMap<String, String>> {
+        Ok(HashMap::new())
+    }
+
+    fn steer(&self, row: &RunRow, request: &Request) -> Result<()> {
+        still_open(row, request)?;
+        let (verb, body) = match request {
+            Request::Stop { selector, message } => ("stop", json!({"nodeFieldSelector": selector, "message": message})),
+            Request::Terminate => ("terminate", json!({})),
+            Request::Suspend => ("suspend", json!({})),
+            Request::Resume { selector, supplied } => {
+                if !supplied.is_empty() {
+                    let outputs = serde_json::to_string(supplied)?;
+                    let chosen = selector.clone().unwrap_or_else(|| "phase=Running".to_owned());
+                    let values = json!({"nodeFieldSelector": chosen, "outputParameters": outputs});
+                    self.client.put(&workflow(row, &["set"]), &values)?;
+                }
+                ("resume", json!({"nodeFieldSelector": selector}))
+            }
+        };
+        self.client.put(&workflow(row, &[verb]), &without_nulls(body)).map(drop)
+    }
+
+    fn with_owned(&self, rows: Vec<RunRow>) -> Result<Vec<RunRow>> {
+        // The server knows what belongs to whom.
+        Ok(rows)
+    }
+
+    fn delete(&self, rows: &[RunRow], gone: &mut dyn FnMut(&RunRow) -> Result<()>) -> Result<()> {
+        for row in rows {
+            match self.client.delete(&workflow(row, &[]).with("force", true)) {
+                // It belonged to another of them and is gone with it, or somebody else was faster.
+                Err(error) if exit::of(&error) != Exit::NotFound => return Err(error),
+                _ => {
+                    self.until_gone(row)?;
+                    gone(row)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn watch(
+        &self,
+        row: &RunRow,
+        until: Option<Instant>,
+        see: &mut dyn FnMut(&Value) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let address = |_| {
+            Address::of(&["api", "v1", "workflow-events", &row.namespace])
+                .with("listOptions.fieldSelector", format!("metadata.name={}", row.name))
+                .with("listOptions.resourceVersion", 0)
+        };
+        self.stream(address, until, |event| {
+            let result = event.get("result").unwrap_or(&event);
+            let object = &result["object"];
+            if text(&object["metadata"], "uid") != row.uid {
+                // Another run of that name, or no run at all.
+                return Ok(ControlFlow::Continue(()));
+            }
+            if text(result, "type") == "DELETED" {
+                return Err(Failure::not_found(format!("run `{}` was deleted meanwhile", row.name)).into());
+            }
+            let over = Workflow::new(object).finished().is_some();
+            Ok(if see(object)?.is_break() || over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })
+    }
+}
+
+/// Where Argo's face keeps a workflow.
+pub(crate) fn workflow(row: &RunRow, more: &[&str]) -> Address {
+    Address::of(&[&["api", "v1", "workflows", &row.namespace, &row.name], more].concat())
+}
+
+/// What nobody said is left out.
+pub(crate) fn without_nulls(mut value: Value) -> Value {
+    if let Some(fields) = value.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+    value
+}
+
+fn row_of(value: &Value) -> RunRow {
+    let word = |key: &str| text(value, key).to_owned();
+    let time = |key: &str| value[key].as_i64().map(Time);
+    let run = RunId(value["run"].as_u64().unwrap_or_default());
+    let mut row = RunRow::new(
+        run,
+        text(value, "namespace"),
+        text(value, "kind"),
+        text(value, "name"),
+        text(value, "uid"),
+        time("created").unwrap_or(Time(0)),
+    );
+    (row.phase, row.message, row.progress) = (word("phase"), word("message"), word("progress"));
+    (row.started, row.finished) = (time("started"), time("finished"));
+    row.priority = value["priority"].as_i64().unwrap_or_default();
+    row.archived = value["archived"].as_bool().unwrap_or_default();
+    let labels = value["labels"].as_object().into_iter().flatten();
+    row.labels = labels
+        .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
+        .collect::<BTreeMap<_, _>>();
+    row
+}
+
+fn number_of(event: &Value) -> u64 {
+    event["number"].as_u64().unwrap_or_default()
+}
+
+/// A line as streams and exports write it.
+pub(super) fn line_of(event: &Value) -> Line {
+    let bytes = match event.get("bytes").and_then(Value::as_array) {
+        Some(numbers) => numbers.iter().filter_map(Value::as_u64).filter_map(|byte| u8::try_from(byte).ok()).collect(),
+        None => text(event, "text").as_bytes().to_vec(),
+    };
+    Line {
+        at: Time(event["at"].as_i64().unwrap_or_default()),
+        source: 0,
+        stream: match text(event, "stream") {
+            "stderr" => Stream::Stderr,
+            "note" => Stream::Note,
+            _ => Stream::Stdout,
+        },
+        container: event["container"].as_str().map(Box::from),
+        bytes,
+    }
+}

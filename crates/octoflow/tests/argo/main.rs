@@ -1,0 +1,13 @@
+//! The real server, asked in Argo Server's shapes: by hand over HTTP, and by Hera.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod artifacts;
+mod errors;
+mod hera;
+mod host;
+mod http;
+mod objects;
+mod steering;
+mod streams;
+mod workflows;

@@ -1,0 +1,14 @@
+//! The real binary as server and as client, on a free port of this machine: every client command with its good case and
+//! its main failure.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod again;
+mod carrying;
+mod kept;
+mod looking;
+mod place;
+mod reaching;
+mod steering;
+mod streams;
+mod submitting;

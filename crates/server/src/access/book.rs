@@ -1,0 +1,274 @@
+//! The tokens there are and the admin's password: kept as hashes in the store, looked up in memory.
+//! A change is on disk before it counts, and counts for the very next request.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use octoflow_control::{
+    access::{Password, Token},
+    new_uid, now,
+    registry::{self, Registry},
+};
+use octoflow_model::Time;
+use tokio::sync::Semaphore;
+
+use super::{
+    Caller, Privileges, password,
+    secret::{self, Hash, digest, same},
+};
+use crate::fault::Fault;
+
+pub(crate) const ADMIN: &str = "admin";
+
+/// The password a new house has. Everybody knows it.
+pub(crate) const DEFAULT: &str = "admin";
+
+/// More tokens than any team needs; all of them are in memory.
+const MOST: usize = 10_000;
+const LONGEST_NAME: usize = 253;
+const LONGEST_NOTE: usize = 1024;
+
+/// With what the admin comes in at this start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// With the password of the house.
+    House,
+    /// With what a file says, and with nothing else.
+    File(Hash),
+}
+
+pub(crate) struct Book {
+    registry: Registry,
+    tokens: RwLock<HashMap<Hash, Arc<Entry>>>,
+    admin: RwLock<Admin>,
+    /// One slow hash at a time: guessing may cost one core, not the house.
+    slow: Semaphore,
+}
+
+/// A token without the token.
+pub(crate) struct Entry {
+    pub token: Token,
+    pub privileges: Privileges,
+}
+
+#[derive(Clone)]
+enum Admin {
+    /// Nobody has chosen a password.
+    Default,
+    File(Hash),
+    /// With what was found to fit it, so that the slow hash is done once.
+    Chosen(Arc<Password>, Option<Hash>),
+}
+
+/// What a new token is to be.
+pub(crate) struct Wish {
+    pub who: String,
+    pub note: String,
+    pub privileges: Privileges,
+    pub expires: Option<Time>,
+}
+
+impl Book {
+    pub(super) fn open(registry: Registry, opening: &Opening) -> Result<Self, registry::Fault> {
+        let mut tokens = HashMap::new();
+        for token in registry.tokens()? {
+            let hash: Result<Hash, _> = token.hash.as_slice().try_into();
+            let privileges = Privileges::read(token.privileges.split(',').filter(|word| !word.is_empty()));
+            // What cannot be understood lets nobody in.
+            let (Ok(hash), Ok(privileges)) = (hash, privileges) else {
+                tracing::warn!(token = token.id, "a token cannot be understood and is not accepted");
+                continue;
+            };
+            tokens.insert(hash, Arc::new(Entry { token, privileges }));
+        }
+        let admin = match opening {
+            Opening::File(hash) => Admin::File(*hash),
+            Opening::House => match registry.password(ADMIN)? {
+                Some(password) => Admin::Chosen(Arc::new(password), None),
+                None => Admin::Default,
+            },
+        };
+        Ok(Self { registry, tokens: RwLock::new(tokens), admin: RwLock::new(admin), slow: Semaphore::new(1) })
+    }
+
+    /// Whether the admin still comes in with the password everybody knows.
+    pub(crate) fn has_default(&self) -> bool {
+        matches!(*self.admin.read().unwrap_or_else(PoisonError::into_inner), Admin::Default)
+    }
+
+    /// Who this is, if that can be told without a slow hash; an expired token is known and refused.
+    pub(super) fn known(&self, text: &str) -> Option<Result<Caller, Fault>> {
+        let hash = digest(text.as_bytes());
+        let found = self.tokens.read().unwrap_or_else(PoisonError::into_inner).get(&hash).cloned();
+        if let Some(entry) = found {
+            if entry.token.expires.is_some_and(|at| at <= now()) {
+                return Some(Err(Fault::unauthorized("the token has expired")));
+            }
+            let (id, name) = (entry.token.id.clone(), entry.token.who.clone());
+            return Some(Ok(Caller { id, name, privileges: entry.privileges }));
+        }
+        let fits = match &*self.admin.read().unwrap_or_else(PoisonError::into_inner) {
+            Admin::Default => same(&hash, &digest(DEFAULT.as_bytes())),
+            Admin::File(of_file) => same(&hash, of_file),
+            Admin::Chosen(_, verified) => verified.is_some_and(|verified| same(&hash, &verified)),
+        };
+        fits.then(|| Ok(Caller::admin()))
+    }
+
+    /// Whether this is the password that the admin chose.
+    pub(super) async fn is_admins(&self, text: &str) -> Result<bool, Fault> {
+        let chosen = match &*self.admin.read().unwrap_or_else(PoisonError::into_inner) {
+            Admin::Chosen(password, _) => password.clone(),
+            Admin::Default | Admin::File(_) => return Ok(false),
+        };
+        let (tried, against) = (text.to_owned(), chosen.clone());
+        let turn = self.slow.acquire().await.map_err(|error| Fault::internal(error.to_string()))?;
+        let fits = tokio::task::spawn_blocking(move || password::fits(&against, &tried)).await;
+        drop(turn);
+        if !fits.map_err(|error| Fault::internal(format!("a password could not be checked: {error}")))? {
+            return Ok(false);
+        }
+        let mut admin = self.admin.write().unwrap_or_else(PoisonError::into_inner);
+        match &mut *admin {
+            // It may have been changed while we computed.
+            Admin::Chosen(password, verified) if **password == *chosen => {
+                *verified = Some(digest(text.as_bytes()));
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// All tokens, oldest first.
+    pub(crate) fn all(&self) -> Vec<Arc<Entry>> {
+        let mut all: Vec<_> = self.tokens.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        all.sort_by(|one, other| (one.token.created, &one.token.id).cmp(&(other.token.created, &other.token.id)));
+        all
+    }
+
+    /// A token by its id, or by the name it is for if there is only one of that name.
+    pub(crate) fn get(&self, id: &str) -> Result<Arc<Entry>, Fault> {
+        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = tokens.values().find(|entry| entry.token.id == id) {
+            return Ok(entry.clone());
+        }
+        let mut named = tokens.values().filter(|entry| entry.token.who == id);
+        match (named.next(), named.count()) {
+            (None, _) => Err(Fault::not_found(format!("there is no token `{id}`"))),
+            (Some(entry), 0) => Ok(entry.clone()),
+            (Some(_), more) => {
+                let text = format!("`{id}` has {} tokens; name the one you mean by its id", more + 1);
+                Err(Fault::conflict(text))
+            }
+        }
+    }
+
+    /// Makes a token; its text is told once and never again. Waits for the disk.
+    pub(crate) fn create(&self, wish: Wish, by: &Caller) -> Result<(Arc<Entry>, String), Fault> {
+        let Wish { who, note, privileges, expires } = wish;
+        if who.is_empty() || who.len() > LONGEST_NAME || who.chars().any(char::is_control) {
+            let text = format!("`forwho` names whom the token is for, in 1 to {LONGEST_NAME} plain characters");
+            return Err(Fault::bad_request(text));
+        }
+        if who == ADMIN {
+            return Err(Fault::bad_request("there is one admin; give a token all privileges under another name"));
+        }
+        if note.len() > LONGEST_NOTE {
+            return Err(Fault::bad_request(format!("`note` may have {LONGEST_NOTE} bytes at most")));
+        }
+        if expires.is_some_and(|at| at <= now()) {
+            return Err(Fault::bad_request("`expires` is in the past"));
+        }
+        allowed(privileges, by)?;
+        if self.tokens.read().unwrap_or_else(PoisonError::into_inner).len() >= MOST {
+            return Err(Fault::conflict(format!("there are {MOST} tokens already; delete some that are not in use")));
+        }
+        let text = secret::draw()?;
+        let hash = digest(text.as_bytes());
+        let token = Token {
+            id: new_uid()?,
+            hash: hash.to_vec(),
+            who,
+            note,
+            privileges: privileges.to_string(),
+            created: now(),
+            expires,
+        };
+        Ok((self.keep(hash, token, privileges)?, text))
+    }
+
+    /// Gives a token other privileges. Waits for the disk.
+    pub(crate) fn change(&self, id: &str, privileges: Privileges, by: &Caller) -> Result<Arc<Entry>, Fault> {
+        let entry = self.get(id)?;
+        outranked(&entry, by)?;
+        allowed(privileges, by)?;
+        let hash: Hash = entry.token.hash.as_slice().try_into().expect("only hashes of this length are in the book");
+        let token = Token { privileges: privileges.to_string(), ..entry.token.clone() };
+        self.keep(hash, token, privileges)
+    }
+
+    fn keep(&self, hash: Hash, token: Token, privileges: Privileges) -> Result<Arc<Entry>, Fault> {
+        let entry = Arc::new(Entry { token, privileges });
+        // The lock is held across the write, so that what is in memory is always what is on disk.
+        let mut tokens = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
+        self.registry.put_token(&entry.token)?;
+        tokens.insert(hash, entry.clone());
+        Ok(entry)
+    }
+
+    /// Waits for the disk. The very next request with that token is refused.
+    pub(crate) fn delete(&self, id: &str, by: &Caller) -> Result<Arc<Entry>, Fault> {
+        let entry = self.get(id)?;
+        outranked(&entry, by)?;
+        let mut tokens = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
+        self.registry.delete_token(&entry.token.id)?;
+        tokens.retain(|_, known| known.token.id != entry.token.id);
+        Ok(entry)
+    }
+
+    /// Changes the admin's password; the old one is refused from the next request on. Waits for the disk, and computes.
+    pub(crate) fn set_admin(&self, text: &str) -> Result<(), Fault> {
+        if text.is_empty() || text.len() > LONGEST_NOTE || text.chars().any(char::is_control) {
+            return Err(Fault::bad_request("`token` is the new password, in 1 to 1024 plain characters"));
+        }
+        if text == DEFAULT {
+            return Err(Fault::bad_request("everybody knows this password; choose another one"));
+        }
+        if text.trim() != text || !text.is_ascii() {
+            let why = "the password travels in a header: only ASCII, and no blanks at its ends";
+            return Err(Fault::bad_request(why));
+        }
+        if matches!(*self.admin.read().unwrap_or_else(PoisonError::into_inner), Admin::File(_)) {
+            let why = "the server was started with --admin-token-file: change that file and start again";
+            return Err(Fault::conflict(why));
+        }
+        let password = password::hashed(ADMIN, text)?;
+        let mut admin = self.admin.write().unwrap_or_else(PoisonError::into_inner);
+        self.registry.put_password(&password)?;
+        *admin = Admin::Chosen(Arc::new(password), Some(digest(text.as_bytes())));
+        Ok(())
+    }
+}
+
+/// Nobody gives what they do not have.
+fn allowed(privileges: Privileges, by: &Caller) -> Result<(), Fault> {
+    if privileges.is_empty() {
+        return Err(Fault::bad_request("`privileges` names at least one privilege"));
+    }
+    if !by.privileges.include(privileges) {
+        let text = format!("`{}` has only {}, so it cannot give {privileges}", by.name, by.privileges);
+        return Err(Fault::forbidden(text));
+    }
+    Ok(())
+}
+
+/// Nobody takes away from those who may more.
+fn outranked(entry: &Entry, by: &Caller) -> Result<(), Fault> {
+    if by.privileges.include(entry.privileges) {
+        return Ok(());
+    }
+    let text = format!("the token of `{}` allows more than the token of `{}`", entry.token.who, by.name);
+    Err(Fault::forbidden(text))
+}

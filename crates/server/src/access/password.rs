@@ -1,0 +1,37 @@
+//! Passwords that people choose are hashed slowly and with salt, so that whoever gets at the database has to try long.
+
+use std::num::NonZeroU32;
+
+use octoflow_control::access::Password;
+use ring::pbkdf2::{self, PBKDF2_HMAC_SHA256};
+
+use super::secret;
+use crate::fault::Fault;
+
+/// About a fifth of a second on a machine of today; what is advised for this hash.
+const ROUNDS: NonZeroU32 = NonZeroU32::new(600_000).expect("the number is not zero");
+
+pub(super) fn hashed(who: &str, text: &str) -> Result<Password, Fault> {
+    let salt = secret::random::<16>()?;
+    let mut hash = [0; 32];
+    pbkdf2::derive(PBKDF2_HMAC_SHA256, ROUNDS, &salt, text.as_bytes(), &mut hash);
+    let changed = octoflow_control::now();
+    Ok(Password { who: who.to_owned(), salt: salt.to_vec(), rounds: ROUNDS.get(), hash: hash.to_vec(), changed })
+}
+
+pub(super) fn fits(password: &Password, text: &str) -> bool {
+    let Some(rounds) = NonZeroU32::new(password.rounds) else { return false };
+    pbkdf2::verify(PBKDF2_HMAC_SHA256, rounds, &password.salt, text.as_bytes(), &password.hash).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_same_password_fits_and_no_two_hashes_are_alike() {
+        let (one, other) = (hashed("admin", "x1").unwrap(), hashed("admin", "x1").unwrap());
+        assert_ne!(one.hash, other.hash);
+        assert!(fits(&one, "x1") && !fits(&one, "x2"));
+    }
+}

@@ -1,0 +1,313 @@
+//! The audit log: who changed what, or was not allowed to, as JSON lines in the data directory.
+//! It never holds a token, a body or a query; it is cut into files of bounded size, and the oldest go.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, BufRead, BufReader, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    sync::mpsc::{self, Receiver, Sender},
+    thread::JoinHandle,
+};
+
+use axum::{
+    body::{Body, Bytes, HttpBody},
+    http::{Method, StatusCode},
+};
+use http_body_util::BodyExt;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{answer::Answer, call::Params};
+
+/// A file this long is put aside.
+const LONGEST: u64 = 16 * 1024 * 1024;
+/// So many files put aside are kept.
+const KEPT: usize = 8;
+const FOLDER: &str = "audit";
+
+pub(crate) struct Audit {
+    folder: PathBuf,
+    entries: Sender<Message>,
+    writer: Option<JoinHandle<()>>,
+}
+
+enum Message {
+    Entry(Box<Entry>),
+    /// Answered once everything before it is in the file.
+    Flush(Sender<()>),
+}
+
+pub(crate) struct Entry {
+    pub request: String,
+    pub peer: String,
+    /// The name and the id of the token.
+    pub who: Option<(String, String)>,
+    pub method: String,
+    pub path: String,
+    pub status: u16,
+    /// What the path is about.
+    pub object: Option<String>,
+    /// The answer, of which only the name of what was made is taken.
+    pub made: Option<Bytes>,
+    pub dry_run: bool,
+}
+
+/// What of the log somebody wants to see, newest first.
+#[derive(Default)]
+pub(crate) struct Question {
+    pub limit: usize,
+    /// Only what came before this number.
+    pub before: Option<u64>,
+    pub who: Option<String>,
+    /// Only paths that begin so.
+    pub path: Option<String>,
+}
+
+impl Audit {
+    pub(crate) fn open(data_dir: &Path) -> io::Result<Self> {
+        let folder = data_dir.join(FOLDER);
+        fs::create_dir_all(&folder)?;
+        let next = last_number(&folder)?.map_or(1, |last| last + 1);
+        let log = Log { file: open(&folder)?, folder: folder.clone(), next };
+        let (entries, inbox) = mpsc::channel();
+        let writer = std::thread::Builder::new().name("audit".to_owned()).spawn(move || log.work(&inbox))?;
+        Ok(Self { folder, entries, writer: Some(writer) })
+    }
+
+    pub(crate) fn write(&self, entry: Entry) {
+        // The writer ends only after the last sender.
+        let _ = self.entries.send(Message::Entry(Box::new(entry)));
+    }
+
+    /// The newest that fit, and the number to go on before if there may be more. Reads files: not for the threads that
+    /// answer requests.
+    pub(crate) fn find(&self, question: &Question) -> io::Result<(Vec<Value>, Option<u64>)> {
+        let (done, flushed) = mpsc::channel();
+        let _ = self.entries.send(Message::Flush(done));
+        let _ = flushed.recv();
+        let mut found = Vec::new();
+        for at in 0..=KEPT {
+            let lines = match File::open(file(&self.folder, at)) {
+                Ok(file) => BufReader::new(file).lines().collect::<io::Result<Vec<_>>>()?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+                Err(error) => return Err(error),
+            };
+            for line in lines.iter().rev() {
+                // A crash may have left half a line.
+                let Ok(entry) = serde_json::from_str::<Value>(line) else { continue };
+                if !question.wants(&entry) {
+                    continue;
+                }
+                if found.len() == question.limit {
+                    let next = found.last().and_then(|last: &Value| last["seq"].as_u64());
+                    return Ok((found, next));
+                }
+                found.push(entry);
+            }
+        }
+        Ok((found, None))
+    }
+}
+
+impl Drop for Audit {
+    fn drop(&mut self) {
+        let (none, _) = mpsc::channel();
+        self.entries = none;
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Question {
+    fn wants(&self, entry: &Value) -> bool {
+        let before = self.before.is_none_or(|before| entry["seq"].as_u64().is_some_and(|seq| seq < before));
+        let who = self.who.as_ref().is_none_or(|who| entry["who"] == who.as_str());
+        let path = self.path.as_ref();
+        before && who && path.is_none_or(|start| entry["path"].as_str().is_some_and(|path| path.starts_with(start)))
+    }
+}
+
+/// What the writer's thread owns.
+struct Log {
+    folder: PathBuf,
+    file: File,
+    next: u64,
+}
+
+impl Log {
+    fn work(mut self, inbox: &Receiver<Message>) {
+        let mut lines = Vec::new();
+        while let Ok(first) = inbox.recv() {
+            let mut waiting = Vec::new();
+            for message in std::iter::once(first).chain(inbox.try_iter().take(1024)) {
+                match message {
+                    Message::Entry(entry) => self.line(*entry, &mut lines),
+                    Message::Flush(done) => waiting.push(done),
+                }
+            }
+            if let Err(error) = self.file.write_all(&lines).and_then(|()| self.rotate()) {
+                tracing::error!(%error, "the audit log cannot be written");
+            }
+            lines.clear();
+            for done in waiting {
+                let _ = done.send(());
+            }
+        }
+    }
+
+    fn line(&mut self, entry: Entry, to: &mut Vec<u8>) {
+        let (who, token) = entry.who.map_or((Value::Null, Value::Null), |(who, id)| (json!(who), json!(id)));
+        let mut object = entry.object;
+        if let Some(name) = entry.made.as_deref().and_then(name_of) {
+            object = Some(name);
+        }
+        let line = json!({
+            "seq": self.next, "time": octoflow_control::now().timestamp().to_string(), "request": entry.request,
+            "peer": entry.peer, "who": who, "token": token, "method": entry.method, "path": entry.path,
+            "status": entry.status, "object": object, "dryRun": entry.dry_run,
+        });
+        self.next += 1;
+        to.extend_from_slice(line.to_string().as_bytes());
+        to.push(b'\n');
+    }
+
+    fn rotate(&mut self) -> io::Result<()> {
+        if self.file.metadata()?.len() < LONGEST {
+            return Ok(());
+        }
+        for at in (0..KEPT).rev() {
+            match fs::rename(file(&self.folder, at), file(&self.folder, at + 1)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        self.file = open(&self.folder)?;
+        Ok(())
+    }
+}
+
+/// Whether a request is written down: everything that may change something, and everything that was denied. Those who
+/// are turned away because they were wrong too often are not, or they could push everything else out.
+pub(crate) fn matters(method: &Method, status: StatusCode) -> bool {
+    let denied = status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN;
+    denied || *method != Method::GET && *method != Method::HEAD && status != StatusCode::TOO_MANY_REQUESTS
+}
+
+/// What a path is about, as far as its named parts tell.
+pub(crate) fn object(params: &Params) -> Option<String> {
+    let parts: Vec<&str> = params.0.iter().map(|(_, value)| value.as_str()).collect();
+    (!parts.is_empty()).then(|| parts.join("/"))
+}
+
+/// The bytes of an answer that is there as a whole, and the answer again.
+pub(crate) async fn peek(answer: Answer) -> (Answer, Option<Bytes>) {
+    let whole = HttpBody::size_hint(answer.body()).exact().is_some();
+    if !whole {
+        return (answer, None);
+    }
+    let (head, body) = answer.into_parts();
+    match body.collect().await {
+        Ok(body) => {
+            let bytes = body.to_bytes();
+            (Answer::from_parts(head, Body::from(bytes.clone())), Some(bytes))
+        }
+        Err(_) => (Answer::from_parts(head, Body::empty()), None),
+    }
+}
+
+/// The name of the object in an answer, with its namespace. Nothing else of it is read.
+fn name_of(bytes: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Named {
+        #[serde(default)]
+        kind: String,
+        metadata: Metadata,
+    }
+    #[derive(Deserialize)]
+    struct Metadata {
+        #[serde(default)]
+        namespace: String,
+        name: String,
+    }
+    let named: Named = serde_json::from_slice(bytes).ok()?;
+    let parts = [named.kind, named.metadata.namespace, named.metadata.name];
+    Some(parts.iter().filter(|part| !part.is_empty()).map(String::as_str).collect::<Vec<_>>().join("/"))
+}
+
+fn file(folder: &Path, at: usize) -> PathBuf {
+    folder.join(if at == 0 { "audit.jsonl".to_owned() } else { format!("audit.{at}.jsonl") })
+}
+
+fn open(folder: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).mode(0o600).open(file(folder, 0))
+}
+
+fn last_number(folder: &Path) -> io::Result<Option<u64>> {
+    for at in 0..=KEPT {
+        let text = match fs::read(file(folder, at)) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        let lines = text.split(|byte| *byte == b'\n').rev();
+        let last = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok()?["seq"].as_u64()).next();
+        if last.is_some() {
+            return Ok(last);
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(path: &str, made: Option<&str>) -> Entry {
+        Entry {
+            request: "r".to_owned(),
+            peer: "127.0.0.1".to_owned(),
+            who: Some(("ann".to_owned(), "id".to_owned())),
+            method: "POST".to_owned(),
+            path: path.to_owned(),
+            status: 201,
+            object: Some("default".to_owned()),
+            made: made.map(|text| Bytes::copy_from_slice(text.as_bytes())),
+            dry_run: false,
+        }
+    }
+
+    #[test]
+    fn entries_are_numbered_across_restarts_and_found_newest_first_in_pages() {
+        let dir = tempfile::tempdir().unwrap();
+        let audit = Audit::open(dir.path()).unwrap();
+        audit.write(entry("/a", Some(r#"{"kind":"Workflow","metadata":{"namespace":"n","name":"w"},"spec":{}}"#)));
+        audit.write(entry("/b", None));
+        drop(audit);
+        let audit = Audit::open(dir.path()).unwrap();
+        audit.write(entry("/c", None));
+        let (first, next) = audit.find(&Question { limit: 2, ..Question::default() }).unwrap();
+        assert_eq!(first.iter().map(|entry| entry["path"].as_str().unwrap()).collect::<Vec<_>>(), ["/c", "/b"]);
+        let (rest, end) = audit.find(&Question { limit: 2, before: next, ..Question::default() }).unwrap();
+        assert_eq!((rest.len(), end), (1, None));
+        assert_eq!((&rest[0]["seq"], &rest[0]["object"]), (&json!(1), &json!("Workflow/n/w")));
+        let nobody = Question { limit: 9, who: Some("bob".to_owned()), ..Question::default() };
+        assert!(audit.find(&nobody).unwrap().0.is_empty());
+    }
+
+    #[test]
+    fn a_long_file_is_put_aside_and_still_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let audit = Audit::open(dir.path()).unwrap();
+        let long = "x".repeat(1024 * 1024);
+        for _ in 0..20 {
+            audit.write(entry(&format!("/{long}"), None));
+        }
+        audit.write(entry("/last", None));
+        let (found, _) = audit.find(&Question { limit: 100, ..Question::default() }).unwrap();
+        assert_eq!(found.len(), 21);
+        assert!(dir.path().join("audit/audit.1.jsonl").exists());
+        assert!(fs::metadata(dir.path().join("audit/audit.jsonl")).unwrap().len() < LONGEST);
+    }
+}

@@ -1,0 +1,131 @@
+//! Everything that is counted, written as Prometheus reads it. Names are stable; Argo's where the meaning is the same.
+
+use std::fmt::Write;
+
+use octoflow_control::gauge::{Gauges, Tally};
+use octoflow_model::Revision;
+
+use crate::app::App;
+
+/// What was asked of the house for one page.
+pub(crate) struct Seen {
+    pub gauges: Gauges,
+    pub phases: Vec<(&'static str, u64)>,
+    pub revision: Revision,
+    /// The metrics that runs define, as text already.
+    pub custom: String,
+}
+
+pub(crate) fn text(app: &App, seen: &Seen) -> String {
+    let mut page = Page::default();
+    of_runs(&mut page, seen);
+    of_store(&mut page, app, seen);
+    of_server(&mut page, app);
+    page.0.push_str(&seen.custom);
+    page.0
+}
+
+fn of_runs(page: &mut Page, seen: &Seen) {
+    let gauges = &seen.gauges;
+    page.head("argo_workflows_gauge", "gauge", "Workflows by the phase they are in.");
+    for (phase, count) in &seen.phases {
+        page.row("argo_workflows_gauge", &[("phase", phase)], *count as f64);
+    }
+    page.head("argo_workflows_total_count", "counter", "Workflows that entered a phase since the server started.");
+    for ((namespace, phase), count) in &gauges.entered {
+        page.row("argo_workflows_total_count", &[("namespace", namespace), ("phase", phase)], *count as f64);
+    }
+    page.head("argo_workflows_pods_gauge", "gauge", "Tasks that have a place, and tasks that wait for one.");
+    page.row("argo_workflows_pods_gauge", &[("phase", "Running")], gauges.slots_used as f64);
+    page.row("argo_workflows_pods_gauge", &[("phase", "Pending")], gauges.tasks_waiting as f64);
+    let duration = "argo_workflows_operation_duration_seconds";
+    page.head(duration, "histogram", "How long one turn of the engine took, with handing over what it decided.");
+    page.buckets(duration, &[], &gauges.turns, gauges.turns_seconds);
+    page.one("argo_workflows_is_leader", "gauge", "This server decides.", 1.0);
+    page.one("octoflow_runs_open", "gauge", "Runs that are not over.", gauges.runs_open as f64);
+    page.one("octoflow_slots", "gauge", "Tasks that may run at the same time.", gauges.slots as f64);
+    page.one("octoflow_slots_used", "gauge", "Tasks that run.", gauges.slots_used as f64);
+    let free = gauges.slots.saturating_sub(gauges.slots_used);
+    page.one("octoflow_slots_free", "gauge", "Room for further tasks.", free as f64);
+    page.one("octoflow_locks_held", "gauge", "Mutexes and semaphores in use, by holder.", gauges.locks_held as f64);
+    page.one("octoflow_lock_waiters", "gauge", "Those who wait for a lock.", gauges.lock_waiters as f64);
+}
+
+fn of_store(page: &mut Page, app: &App, seen: &Seen) {
+    let store = app.registry.house().store();
+    let stats = store.stats();
+    let depth = "argo_workflows_queue_depth_gauge";
+    page.head(depth, "gauge", "What waits: tasks for room, decisions for the disk.");
+    page.row(depth, &[("queue_name", "task_queue")], seen.gauges.tasks_waiting as f64);
+    page.row(depth, &[("queue_name", "store_queue")], store.queued() as f64);
+    let seconds = "octoflow_store_commit_seconds";
+    page.head(seconds, "histogram", "How long a transaction took, with its sync.");
+    page.tally(seconds, &[], &stats.seconds);
+    let batches = "octoflow_store_commit_batches";
+    page.head(batches, "histogram", "How many decisions went into one transaction.");
+    page.tally(batches, &[], &stats.batches);
+    let bytes = stats.bytes.load(std::sync::atomic::Ordering::Relaxed);
+    page.one("octoflow_store_bytes_total", "counter", "Bytes handed to the store.", bytes as f64);
+    page.one("octoflow_journal_revision", "gauge", "The last commit.", seen.revision.0 as f64);
+}
+
+fn of_server(page: &mut Page, app: &App) {
+    let requests = "octoflow_http_requests_total";
+    page.head(requests, "counter", "Requests by face, method and status.");
+    for ((face, method, status), count) in app.meter.requests() {
+        page.row(requests, &[("face", face), ("method", method), ("code", &status.to_string())], count as f64);
+    }
+    let seconds = "octoflow_http_request_seconds";
+    page.head(seconds, "histogram", "How long until an answer began, by face.");
+    for (face, tally) in app.meter.seconds() {
+        page.tally(seconds, &[("face", face)], tally);
+    }
+    page.one("octoflow_http_connections", "gauge", "Open connections.", app.meter.connections() as f64);
+    let away = app.meter.all_turned_away() as f64;
+    page.one("octoflow_http_connections_refused_total", "counter", "Connections there was no room for.", away);
+    page.one("octoflow_watches", "gauge", "Open watches and followed logs.", app.streams.open() as f64);
+    let up = app.started.elapsed().as_secs_f64();
+    page.one("octoflow_uptime_seconds", "gauge", "Since the server started.", up);
+    page.head("octoflow_build_info", "gauge", "The version of this server.");
+    page.row("octoflow_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
+}
+
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn one(&mut self, name: &str, kind: &str, help: &str, value: f64) {
+        self.head(name, kind, help);
+        self.row(name, &[], value);
+    }
+
+    fn row(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
+        let inside: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+        let labels = if inside.is_empty() { String::new() } else { format!("{{{}}}", inside.join(",")) };
+        let _ = writeln!(self.0, "{name}{labels} {value}");
+    }
+
+    fn tally(&mut self, name: &str, labels: &[(&str, &str)], tally: &Tally) {
+        self.buckets(name, labels, &tally.below(), tally.sum());
+    }
+
+    fn buckets(&mut self, name: &str, labels: &[(&str, &str)], below: &[(f64, u64)], sum: f64) {
+        let mut count = 0;
+        for (bound, total) in below {
+            let bound = if bound.is_finite() { bound.to_string() } else { "+Inf".to_owned() };
+            let labels: Vec<_> = labels.iter().copied().chain([("le", bound.as_str())]).collect();
+            self.row(&format!("{name}_bucket"), &labels, *total as f64);
+            count = *total;
+        }
+        self.row(&format!("{name}_sum"), labels, sum);
+        self.row(&format!("{name}_count"), labels, count as f64);
+    }
+}
+
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}

@@ -1,0 +1,176 @@
+//! What every request passes on its way to its handler and back, whatever the face: limits, access, time, panics, and
+//! what is written down about it. Handlers never see a request that is not allowed.
+
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    panic::AssertUnwindSafe,
+    time::Instant,
+};
+
+use axum::{
+    body::HttpBody,
+    extract::Request,
+    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri},
+};
+use futures_util::FutureExt;
+use tokio::time::timeout;
+
+use crate::{
+    access::Caller,
+    answer::{self, Answer},
+    app::App,
+    audit, basic,
+    call::{Call, Params},
+    fault::Fault,
+    listen::Peer,
+    query::Query,
+    route::{Face, Need, Route},
+    streams::Streamed,
+};
+
+/// Carries the number of a request, both ways.
+const REQUEST_ID: &str = "x-request-id";
+
+/// What is known about a request before anybody looks at it.
+struct Visit {
+    began: Instant,
+    id: String,
+    peer: IpAddr,
+    method: Method,
+    uri: Uri,
+    face: Face,
+}
+
+/// A request for a path of the table.
+pub(crate) async fn pass(app: App, route: Route, params: Params, mut request: Request) -> Answer {
+    basic::as_bearer(request.headers_mut());
+    let visit = Visit::new(&app, route.face, &request);
+    let object = audit::object(&params);
+    let (answer, caller) = visit.handle(&app, &route, params, request).await;
+    visit.leave(&app, answer, caller, object).await
+}
+
+/// A request for something that is not in the table.
+pub(crate) async fn refuse(app: App, face: Face, fault: Fault, request: Request) -> Answer {
+    let visit = Visit::new(&app, face, &request);
+    let fault = visit.within(&app, request.headers()).err().unwrap_or(fault);
+    visit.leave(&app, answer::fault(face, &fault), None, None).await
+}
+
+impl Visit {
+    fn new(app: &App, face: Face, request: &Request) -> Self {
+        let peer = request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
+        let sent = request.headers().get(REQUEST_ID).and_then(|value| value.to_str().ok()).filter(|id| plain(id));
+        Self {
+            began: Instant::now(),
+            id: sent.map_or_else(|| app.meter.next_id(), str::to_owned),
+            peer,
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            face,
+        }
+    }
+
+    async fn handle(&self, app: &App, route: &Route, params: Params, request: Request) -> (Answer, Option<Caller>) {
+        let refused = |fault| answer::fault(self.face, &fault);
+        if let Err(fault) = self.within(app, request.headers()) {
+            return (refused(fault), None);
+        }
+        let need = route.need(app);
+        if app.closing.is_cancelled() && need != Need::Nothing {
+            return (refused(Fault::closing()), None);
+        }
+        let caller = match app.access.admit(request.headers(), self.peer, need).await {
+            Ok(caller) => caller,
+            Err(denied) => return (refused(denied.fault), denied.caller),
+        };
+        let call = Call::new(app.clone(), caller.clone(), params, request);
+        let work = AssertUnwindSafe((route.handler)(call)).catch_unwind();
+        let outcome = match timeout(app.limits.request_within, work).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(panic)) => {
+                let text = words(panic.as_ref());
+                tracing::error!(request = self.id, path = self.uri.path(), panic = text, "a handler broke off");
+                Err(Fault::internal(format!("this is a bug of ours (request {}): {text}", self.id)))
+            }
+            Err(_) => {
+                let within = app.limits.request_within.as_secs();
+                Err(Fault::timed_out(format!("the request was not done within {within} seconds")))
+            }
+        };
+        let answer = outcome.and_then(|answer| hold(app, &caller, answer)).unwrap_or_else(refused);
+        (answer, Some(caller))
+    }
+
+    /// Whether the request is as long as it may be.
+    fn within(&self, app: &App, headers: &HeaderMap) -> Result<(), Fault> {
+        let url = self.uri.path().len() + self.uri.query().map_or(0, |query| query.len() + 1);
+        if url > app.limits.longest_url {
+            let text = format!("path and query may have {} bytes at most, not {url}", app.limits.longest_url);
+            return Err(Fault::new(StatusCode::URI_TOO_LONG, "RequestURITooLong", text));
+        }
+        let length: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+        if length > app.limits.longest_headers {
+            let text = format!("the headers may have {} bytes at most, not {length}", app.limits.longest_headers);
+            let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            return Err(Fault::new(status, "RequestHeaderFieldsTooLarge", text));
+        }
+        Ok(())
+    }
+
+    /// Everything that is written down about a request.
+    async fn leave(self, app: &App, mut answer: Answer, caller: Option<Caller>, object: Option<String>) -> Answer {
+        if let Ok(id) = HeaderValue::from_str(&self.id) {
+            answer.headers_mut().insert(REQUEST_ID, id);
+        }
+        if self.face == Face::Argo {
+            crate::argo::sign(&mut answer);
+        }
+        let status = answer.status();
+        let took = self.began.elapsed();
+        app.meter.answered(self.face, &self.method, status, took);
+        let path = self.uri.path();
+        let who = caller.as_ref().map_or("", |caller| caller.name.as_str());
+        let millis = took.as_millis() as u64;
+        let (request, method, code) = (self.id.as_str(), self.method.as_str(), status.as_u16());
+        if status.is_server_error() {
+            tracing::warn!(request, peer = %self.peer, who, method, path, status = code, millis, "request failed");
+        } else {
+            tracing::debug!(request, peer = %self.peer, who, method, path, status = code, millis, "request");
+        }
+        if !audit::matters(&self.method, status) {
+            return answer;
+        }
+        let (answer, made) = if status.is_success() { audit::peek(answer).await } else { (answer, None) };
+        app.audit.write(audit::Entry {
+            request: self.id,
+            peer: self.peer.to_string(),
+            who: caller.map(|caller| (caller.name, caller.id)),
+            method: self.method.to_string(),
+            path: path.to_owned(),
+            status: code,
+            object,
+            made,
+            dry_run: Query::parse(self.uri.query().unwrap_or_default()).flag("dryRun"),
+        });
+        answer
+    }
+}
+
+/// An answer whose length is not known goes on for long, and only so many may.
+fn hold(app: &App, caller: &Caller, answer: Answer) -> Result<Answer, Fault> {
+    if HttpBody::size_hint(answer.body()).exact().is_some() {
+        return Ok(answer);
+    }
+    let permit = app.streams.enter(caller)?;
+    Ok(answer.map(|body| Streamed::body(body, permit)))
+}
+
+fn plain(id: &str) -> bool {
+    (1..=64).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte))
+}
+
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no words were left".to_owned())
+}

@@ -1,0 +1,41 @@
+//! The audit log over HTTP, newest first, in pages.
+
+use serde_json::json;
+
+use super::ROOT;
+use crate::{
+    answer::{self, Answer},
+    audit::Question,
+    call::Call,
+    fault::Fault,
+    route::{Need, Table},
+};
+
+/// So many entries a page may have.
+const LONGEST_PAGE: usize = 1000;
+const USUAL_PAGE: usize = 100;
+
+pub(super) fn routes(table: &mut Table) {
+    table.get(format!("{ROOT}/audit"), Need::Admin, list);
+}
+
+async fn list(call: Call) -> Result<Answer, Fault> {
+    let number = |name: &str| {
+        let text = call.query.get(name);
+        let number = text.map(|text| text.parse::<u64>()).transpose();
+        number.map_err(|_| Fault::bad_request(format!("{name} is a number, not `{}`", text.unwrap_or_default())))
+    };
+    let limit = number("limit")?.map_or(USUAL_PAGE, |limit| usize::try_from(limit).unwrap_or(LONGEST_PAGE));
+    let question = Question {
+        limit: limit.clamp(1, LONGEST_PAGE),
+        before: number("continue")?,
+        who: call.query.get("who").map(str::to_owned),
+        path: call.query.get("path").map(str::to_owned),
+    };
+    let app = call.app.clone();
+    let found = call.work(move |_| {
+        app.audit.find(&question).map_err(|error| Fault::internal(format!("the audit log cannot be read: {error}")))
+    });
+    let (items, next) = found.await?;
+    Ok(answer::json(&json!({"items": items, "continue": next.map(|next| next.to_string())})))
+}

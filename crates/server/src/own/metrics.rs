@@ -1,0 +1,34 @@
+//! The metrics, in the text that Prometheus reads.
+
+use octoflow_control::registry::Fault as Reason;
+
+use crate::{
+    answer::{self, Answer},
+    call::Call,
+    expose::{self, Seen},
+    fault::Fault,
+    route::{Need, Table},
+};
+
+/// The one route that configuration may open to everybody.
+pub(crate) const PATH: &str = "/metrics";
+
+pub(super) fn routes(table: &mut Table) {
+    table.get(PATH, Need::Token, metrics);
+}
+
+async fn metrics(call: Call) -> Result<Answer, Fault> {
+    let app = call.app.clone();
+    let text = call
+        .work(move |registry| {
+            let seen = Seen {
+                gauges: registry.gauges()?,
+                phases: registry.runs_by_phase()?,
+                revision: registry.revision()?,
+                custom: registry.house().metrics()?,
+            };
+            Ok::<_, Reason>(expose::text(&app, &seen))
+        })
+        .await?;
+    Ok(answer::bytes_as(axum::http::StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text.into_bytes()))
+}

@@ -1,0 +1,75 @@
+//! Retries as our own client asks for them: every choice the engine has, and a plan that is only told.
+
+use axum::http::Method;
+use octoflow_control::{Again, AgainOptions};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::runs::named;
+use crate::{
+    answer::{self, Answer},
+    call::Call,
+    fault::Fault,
+    route::{Need, Table},
+};
+
+pub(super) fn add_to(table: &mut Table) {
+    table.add(Method::POST, "/api/octoflow/v1/runs/{namespace}/{name}/retry", Need::WriteJob, retry);
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+struct Wanted {
+    nodes: Vec<String>,
+    from: Vec<String>,
+    failed: bool,
+    restart_successful: bool,
+    node_field_selector: Option<String>,
+    /// `name=value`
+    parameters: Vec<String>,
+    /// Only say what would be done.
+    dry_run: bool,
+}
+
+async fn retry(mut call: Call) -> Result<Answer, Fault> {
+    let body = call.json().await?;
+    let body = if body.is_null() { json!({}) } else { body };
+    let wanted: Wanted = serde_json::from_value(body)
+        .map_err(|error| Fault::bad_request(format!("the body is not what is expected here: {error}")))?;
+    let parameters = wanted.parameters.iter().map(|pair| {
+        let (name, value) = pair
+            .split_once('=')
+            .filter(|(name, _)| !name.is_empty())
+            .ok_or_else(|| Fault::bad_request(format!("parameters: `{pair}` is not name=value")))?;
+        Ok((name.to_owned(), value.to_owned()))
+    });
+    let options = AgainOptions {
+        restart_successful: wanted.restart_successful,
+        selector: wanted.node_field_selector,
+        nodes: wanted.nodes,
+        from: wanted.from,
+        failed: wanted.failed,
+        parameters: parameters.collect::<Result<_, Fault>>()?,
+    };
+    let found = named(&call).await?;
+    let answer = call
+        .work(move |registry| -> Result<Value, Fault> {
+            let refused = |error: octoflow_control::Error| crate::argo::refused(error.into());
+            if wanted.dry_run {
+                return Ok(told(&registry.house().again_plan(found.run, &options).map_err(refused)?));
+            }
+            let run = registry.house().retry(found.run, &options).map_err(refused)?;
+            Ok(registry.run_by_number(run)?)
+        })
+        .await?;
+    Ok(answer::json(&answer))
+}
+
+fn told(plan: &Again) -> Value {
+    let rerun: Vec<Value> = plan
+        .rerun
+        .iter()
+        .map(|one| json!({"node": one.node, "display": one.display, "why": one.why.to_string()}))
+        .collect();
+    json!({"rerun": rerun, "reuse": plan.reuse.keys().collect::<Vec<_>>()})
+}

@@ -1,0 +1,85 @@
+//! Runs as our own client asks for them: narrow rows for lists, and why a run stands where it stands.
+
+use octoflow_control::registry::{Filter, LabelSelector, ListOptions, MAX_PAGE, Named, RunRow, Selection, find};
+use octoflow_model::Time;
+use serde_json::{Value, json};
+
+use crate::{
+    answer::{self, Answer},
+    call::Call,
+    fault::Fault,
+    query::Query,
+    route::{Need, Table},
+};
+
+const RUNS: &str = "/api/octoflow/v1/runs";
+
+pub(super) fn add_to(table: &mut Table) {
+    table.get(RUNS, Need::ReadJob, list);
+    table.get(format!("{RUNS}/{{namespace}}/{{name}}"), Need::ReadJob, row);
+    table.get(format!("{RUNS}/{{namespace}}/{{name}}/explain"), Need::ReadJob, explain);
+}
+
+/// `namespace`, `phase` (repeatable), `prefix`, `labelSelector`, `since` and `until` in microseconds, `limit`, `continue`.
+async fn list(call: Call) -> Result<Answer, Fault> {
+    let kind = find("Workflow").expect("the table has workflows");
+    let query = &call.query;
+    let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or_default()).map_err(Fault::bad_request)?;
+    let options = ListOptions {
+        namespace: query.get("namespace").map(str::to_owned),
+        selection: Selection { labels, ..Selection::default() },
+        limit: Some(number(query, "limit")?.unwrap_or(MAX_PAGE).clamp(1, MAX_PAGE)),
+        after: query.get("continue").map(str::to_owned),
+    };
+    let filter = Filter {
+        // A run nobody has looked at yet has an empty phase, and an empty value is how to ask for it.
+        phases: query.all("phase").map(str::to_owned).collect(),
+        name_prefix: query.get("prefix").map(str::to_owned),
+        since: number(query, "since")?.map(Time),
+        until: number(query, "until")?.map(Time),
+        ..Filter::default()
+    };
+    let found = call.work(move |registry| registry.list_runs(kind, &options, &filter)).await?;
+    Ok(answer::json(&json!({
+        "items": found.items.iter().map(told).collect::<Vec<_>>(),
+        "continue": found.next,
+    })))
+}
+
+async fn row(call: Call) -> Result<Answer, Fault> {
+    let found = named(&call).await?;
+    Ok(answer::json(&told(&found.row)))
+}
+
+async fn explain(call: Call) -> Result<Answer, Fault> {
+    let found = named(&call).await?;
+    let reasons = call.work(move |registry| registry.house().explain(found.run)).await?;
+    let items: Vec<Value> = reasons
+        .iter()
+        .map(|one| {
+            json!({"node": one.node, "phase": one.phase, "reason": one.reason, "since": one.since.map(|since| since.0)})
+        })
+        .collect();
+    Ok(answer::json(&json!({"name": found.row.name, "archived": found.row.archived, "items": items})))
+}
+
+/// The run the path names, also as `@latest`.
+pub(super) async fn named(call: &Call) -> Result<Named, Fault> {
+    let (namespace, name) = (call.param("namespace").to_owned(), call.param("name").to_owned());
+    call.work(move |registry| registry.find_run(&namespace, &name)).await
+}
+
+pub(super) fn number<T: std::str::FromStr>(query: &Query, name: &str) -> Result<Option<T>, Fault> {
+    let wrong = |text: &str| Fault::bad_request(format!("`{name}` must be a number, not `{text}`"));
+    query.get(name).map(|text| text.parse().map_err(|_| wrong(text))).transpose()
+}
+
+/// Times are in microseconds.
+fn told(row: &RunRow) -> Value {
+    json!({
+        "run": row.run.0, "namespace": row.namespace, "kind": row.kind, "name": row.name, "uid": row.uid,
+        "phase": row.phase, "message": row.message, "progress": row.progress, "priority": row.priority,
+        "labels": row.labels, "created": row.created.0, "started": row.started.map(|time| time.0),
+        "finished": row.finished.map(|time| time.0), "archived": row.archived,
+    })
+}

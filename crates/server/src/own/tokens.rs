@@ -1,0 +1,144 @@
+//! Tokens over HTTP: who has one, making and deleting them, and the admin's password.
+
+use axum::http::{Method, StatusCode};
+use octoflow_control::now;
+use octoflow_model::Time;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::ROOT;
+use crate::{
+    access::{Entry, Privileges, Wish},
+    answer::{self, Answer},
+    call::Call,
+    fault::Fault,
+    route::{Need, Table},
+};
+
+pub(super) fn routes(table: &mut Table) {
+    let (all, one, admin) = (format!("{ROOT}/tokens"), format!("{ROOT}/tokens/{{id}}"), format!("{ROOT}/tokens/admin"));
+    table.get(&all, Need::ReadToken, list);
+    table.add(Method::POST, &all, Need::WriteToken, create);
+    table.get(&one, Need::ReadToken, get);
+    table.add(Method::PUT, &one, Need::WriteToken, change);
+    table.add(Method::DELETE, &one, Need::WriteToken, delete);
+    table.get(&admin, Need::ReadToken, get_admin);
+    table.add(Method::PUT, &admin, Need::Admin, set_admin);
+    table.add(Method::DELETE, &admin, Need::WriteToken, keep_admin);
+    table.add(Method::PUT, format!("{ROOT}/admin"), Need::Admin, set_admin);
+}
+
+/// What a new token is to be. The names are those the submission pipeline uses.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    #[serde(alias = "name", alias = "who")]
+    forwho: String,
+    privileges: Vec<String>,
+    #[serde(default)]
+    note: String,
+    /// As RFC 3339.
+    expires: Option<String>,
+    /// Or so many seconds from now.
+    #[serde(rename = "expiresInSeconds")]
+    expires_in: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Changed {
+    privileges: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Chosen {
+    token: String,
+}
+
+async fn list(call: Call) -> Result<Answer, Fault> {
+    let items: Vec<Value> = call.app.access.book.all().iter().map(|entry| shown(entry)).collect();
+    Ok(answer::json(&json!({"items": items})))
+}
+
+async fn get(call: Call) -> Result<Answer, Fault> {
+    Ok(answer::json(&shown(&*call.app.access.book.get(call.param("id"))?)))
+}
+
+async fn create(mut call: Call) -> Result<Answer, Fault> {
+    let wanted: Wanted = read(&mut call).await?;
+    let expires =
+        match (&wanted.expires, wanted.expires_in) {
+            (None, None) => None,
+            (Some(text), None) => Some(Time::parse(text).ok_or_else(|| {
+                Fault::bad_request(format!("expires: `{text}` is no time such as 2030-01-31T12:00:00Z"))
+            })?),
+            (None, Some(seconds)) => Some(now().saturating_add(std::time::Duration::from_secs(seconds))),
+            (Some(_), Some(_)) => return Err(Fault::bad_request("give expires or expiresInSeconds, not both")),
+        };
+    let privileges = privileges(&wanted.privileges)?;
+    let wish = Wish { who: wanted.forwho, note: wanted.note, privileges, expires };
+    let (app, caller) = (call.app.clone(), call.caller.clone());
+    let (entry, text) = call.work(move |_| app.access.book.create(wish, &caller)).await?;
+    let mut body = shown(&entry);
+    body["token"] = json!(text);
+    Ok(answer::with_status(StatusCode::CREATED, &body))
+}
+
+async fn change(mut call: Call) -> Result<Answer, Fault> {
+    let changed: Changed = read(&mut call).await?;
+    let privileges = privileges(&changed.privileges)?;
+    let (app, caller, id) = (call.app.clone(), call.caller.clone(), call.param("id").to_owned());
+    let entry = call.work(move |_| app.access.book.change(&id, privileges, &caller)).await?;
+    Ok(answer::json(&shown(&entry)))
+}
+
+async fn delete(call: Call) -> Result<Answer, Fault> {
+    let (app, caller, id) = (call.app.clone(), call.caller.clone(), call.param("id").to_owned());
+    let entry = call.work(move |_| app.access.book.delete(&id, &caller)).await?;
+    Ok(answer::json(&shown(&entry)))
+}
+
+async fn get_admin(call: Call) -> Result<Answer, Fault> {
+    let default = call.app.access.book.has_default();
+    let words = Privileges::ALL.words();
+    Ok(answer::json(&json!({"id": "admin", "name": "admin", "privileges": words, "defaultPassword": default})))
+}
+
+async fn set_admin(mut call: Call) -> Result<Answer, Fault> {
+    let chosen: Chosen = read(&mut call).await?;
+    let app = call.app.clone();
+    call.work(move |_| app.access.book.set_admin(&chosen.token)).await?;
+    Ok(answer::json(&json!({"id": "admin", "name": "admin", "defaultPassword": false})))
+}
+
+async fn keep_admin(_: Call) -> Result<Answer, Fault> {
+    Err(Fault::conflict("the admin's token cannot be deleted, only changed (PUT)"))
+}
+
+/// A body that must be just this. What is wrong with it is told without repeating it: it may hold a secret.
+async fn read<T: for<'de> Deserialize<'de>>(call: &mut Call) -> Result<T, Fault> {
+    let value = call.json().await?;
+    serde_json::from_value(value).map_err(|error| {
+        let text = error.to_string();
+        let known = ["missing field", "unknown field"].iter().any(|start| text.starts_with(start));
+        let why =
+            if known { text.split(", expected").next().unwrap_or_default() } else { "a value has the wrong type" };
+        Fault::bad_request(format!("the body is not what is expected here: {why}"))
+    })
+}
+
+fn privileges(words: &[String]) -> Result<Privileges, Fault> {
+    Privileges::read(words.iter().map(String::as_str)).map_err(|word| {
+        let known = Privileges::ALL.words().join(", ");
+        Fault::bad_request(format!("`{word}` is no privilege; there are {known}, and admin for all of them"))
+    })
+}
+
+fn shown(entry: &Entry) -> Value {
+    let token = &entry.token;
+    json!({
+        "id": token.id, "name": token.who, "note": token.note, "privileges": entry.privileges.words(),
+        "created": token.created.to_string(), "expires": token.expires.map(|at| at.to_string()),
+    })
+}

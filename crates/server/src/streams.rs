@@ -1,0 +1,116 @@
+//! Answers that go on for long: watches and followed logs. They are counted and bounded, they end when the server does,
+//! and a panic in one ends that one.
+
+use std::{
+    collections::HashMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll, ready},
+};
+
+use axum::body::{Body, Bytes, HttpBody};
+use hyper::body::{Frame, SizeHint};
+
+use crate::{access::Caller, fault::Fault};
+
+pub(crate) struct Streams {
+    most: usize,
+    most_each: usize,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    all: usize,
+    by_token: HashMap<String, usize>,
+}
+
+/// One open stream. Given back when dropped.
+pub(crate) struct Permit {
+    streams: Arc<Streams>,
+    token: String,
+}
+
+impl Streams {
+    pub(crate) fn new(most: usize, most_each: usize) -> Arc<Self> {
+        Arc::new(Self { most, most_each, open: Mutex::default() })
+    }
+
+    pub(crate) fn enter(self: &Arc<Self>, caller: &Caller) -> Result<Permit, Fault> {
+        const LATER: u32 = 5;
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.all >= self.most {
+            let text = format!("{} watches are open, and no more are allowed (--max-watches)", open.all);
+            return Err(Fault::too_many(text, LATER));
+        }
+        let own = open.by_token.entry(caller.id.clone()).or_default();
+        if *own >= self.most_each {
+            let text = format!("this token has {own} watches open, and no more are allowed (--max-watches-per-token)");
+            return Err(Fault::too_many(text, LATER));
+        }
+        *own += 1;
+        open.all += 1;
+        Ok(Permit { streams: self.clone(), token: caller.id.clone() })
+    }
+
+    pub(crate) fn open(&self) -> usize {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).all
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut open = self.streams.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.all -= 1;
+        if let Some(own) = open.by_token.get_mut(&self.token) {
+            *own -= 1;
+            if *own == 0 {
+                open.by_token.remove(&self.token);
+            }
+        }
+    }
+}
+
+/// The body of a stream, with its permit.
+pub(crate) struct Streamed {
+    /// Nothing once it is over.
+    body: Option<Body>,
+    _permit: Permit,
+}
+
+impl Streamed {
+    pub(crate) fn body(body: Body, permit: Permit) -> Body {
+        Body::new(Self { body: Some(body), _permit: permit })
+    }
+}
+
+impl HttpBody for Streamed {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let Some(body) = self.body.as_mut() else { return Poll::Ready(None) };
+        // After a panic the body is not polled again, so nobody meets it half done.
+        let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(body).poll_frame(cx)));
+        let frame = match polled {
+            Ok(polled) => ready!(polled),
+            Err(_) => {
+                tracing::error!("a stream broke off: this is a bug of ours");
+                Some(Err(axum::Error::new("the stream broke off")))
+            }
+        };
+        if !matches!(frame, Some(Ok(_))) {
+            self.body = None;
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map_or_else(SizeHint::new, HttpBody::size_hint)
+    }
+}

@@ -1,0 +1,8 @@
+//! The server as its clients meet it: every route with every kind of caller, limits, TLS, and what is written down.
+
+mod door;
+mod gate;
+mod keys;
+mod stage;
+mod tokens;
+mod walk;

@@ -1,0 +1,143 @@
+//! What the tests share: a house in which every task succeeds at once, and requests to it without a network.
+
+use std::{
+    net::IpAddr,
+    sync::{
+        Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Instant,
+};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::Request,
+    http::{HeaderMap, Method},
+};
+use http_body_util::BodyExt;
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
+use octoflow_control::{Capacity, Config, House, Place, registry::Registry};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Limits,
+    access::{Access, Opening},
+    answer::Answer,
+    app::{App, Inner},
+    audit::Audit,
+    listen::Peer,
+    meter::Meter,
+    route,
+    streams::Streams,
+};
+
+pub(super) struct Stage {
+    pub dir: TempDir,
+    pub app: App,
+    pub router: Router,
+}
+
+/// What came back.
+pub(super) struct Heard {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub text: String,
+}
+
+impl Heard {
+    pub(super) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
+    }
+
+    pub(super) async fn of(answer: Answer) -> Self {
+        let (head, body) = answer.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        Self { status: head.status.as_u16(), headers: head.headers, text }
+    }
+}
+
+pub(super) fn house(dir: &TempDir) -> Config {
+    let capacity = Capacity { slots: 4, cpu_milli: 4000, memory_bytes: 1 << 30 };
+    Config { data_dir: dir.path().to_owned(), capacity, place: Place::Nowhere }
+}
+
+impl Stage {
+    pub(super) fn new() -> Self {
+        Self::with(Limits::default(), Opening::House)
+    }
+
+    pub(super) fn with(limits: Limits, opening: Opening) -> Self {
+        Self::again(tempfile::tempdir().unwrap(), limits, opening)
+    }
+
+    /// As a server that is started in this directory.
+    pub(super) fn again(dir: TempDir, limits: Limits, opening: Opening) -> Self {
+        let (house, _) = House::open(house(&dir)).unwrap();
+        let registry = Registry::new(house).unwrap();
+        let app = App::new(Inner {
+            registry: registry.clone(),
+            access: Access::open(registry, &opening).unwrap(),
+            longest_body: 1 << 20,
+            limits,
+            closing: CancellationToken::new(),
+            started: Instant::now(),
+            streams: Streams::new(limits.streams, limits.streams_per_token),
+            meter: Meter::new("test".to_owned()),
+            audit: Audit::open(dir.path()).unwrap(),
+            metrics_open: false,
+            ready: Mutex::new(None),
+        });
+        let router = route::router(&app);
+        Self { dir, app, router }
+    }
+
+    /// Ends this server; the directory stays.
+    pub(super) fn close(self) -> TempDir {
+        self.app.registry.close().unwrap();
+        self.dir
+    }
+
+    /// The head of an answer; its body may go on for ever.
+    pub(super) async fn answer(&self, request: Request) -> Answer {
+        TowerToHyperService::new(self.router.clone()).call(request).await.unwrap()
+    }
+
+    pub(super) async fn send(&self, request: Request) -> Heard {
+        Heard::of(self.answer(request).await).await
+    }
+
+    pub(super) async fn get(&self, path: &str, token: &str) -> Heard {
+        self.send(request(Method::GET, path, Some(token), None)).await
+    }
+
+    pub(super) async fn ask(&self, method: Method, path: &str, token: &str, body: &Value) -> Heard {
+        self.send(request(method, path, Some(token), Some(body))).await
+    }
+}
+
+/// From an address nobody else has, so that no test slows down another.
+pub(super) fn request(method: Method, path: &str, token: Option<&str>, body: Option<&Value>) -> Request {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    let [_, b, c, d] = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+    request_from(IpAddr::from([10, b, c, d]), method, path, token, body)
+}
+
+pub(super) fn request_from(
+    peer: IpAddr,
+    method: Method,
+    path: &str,
+    token: Option<&str>,
+    body: Option<&Value>,
+) -> Request {
+    let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+    let mut request = Request::builder().method(method).uri(path).extension(Peer(peer));
+    if let Some(token) = token {
+        request = request.header("authorization", format!("Bearer {token}"));
+    }
+    request.body(body).unwrap()
+}
