@@ -156,7 +156,10 @@ fn a_long_list_is_whole_and_masked_as_a_short_one() {
     };
     let whole = host.get(HERE);
     assert_eq!(listed(&whole), names);
-    assert_eq!((&whole["kind"], &whole["items"][119]["status"]["phase"]), (&json!("WorkflowList"), &json!("Succeeded")));
+    assert_eq!(
+        (&whole["kind"], &whole["items"][119]["status"]["phase"]),
+        (&json!("WorkflowList"), &json!("Succeeded"))
+    );
     let masked = host.get(&format!("{HERE}?fields=items.metadata.name"));
     assert_eq!(listed(&masked), names);
     assert_eq!(masked["items"][0], json!({"metadata": {"name": names[0]}}));

@@ -101,7 +101,8 @@ impl Long {
                 let rows: Vec<RunRow> = self.rows.drain(..count).collect();
                 let registry = self.registry.clone();
                 let look = tokio::task::spawn_blocking(move || objects(&registry, &rows));
-                let items = look.await.map_err(io::Error::other)?.map_err(|fault| io::Error::other(fault.to_string()))?;
+                let items =
+                    look.await.map_err(io::Error::other)?.map_err(|fault| io::Error::other(fault.to_string()))?;
                 let mut text = String::new();
                 for item in items {
                     let mut list = json!({"items": [item]});
