@@ -44,8 +44,8 @@ mod work;
 pub use desk::owned;
 pub(crate) use desk::{Desk, owned_namespace};
 pub(crate) use watcher::{Bell, Watcher};
+pub(crate) use work::{Entered, Message, Terms};
 use work::{Keeper, Worker};
-pub(crate) use work::{Message, Terms};
 
 pub struct Config {
     pub data_dir: PathBuf,

@@ -56,7 +56,7 @@ impl Pump {
         watched: impl Fn(RunId) -> bool,
     ) -> Result<Vec<(AttemptId, Box<Task>)>, String> {
         self.restore(run, facts)?;
-        Ok(self.go_on(run, now, watched))
+        Ok(self.go_on(&[run], now, watched))
     }
 
     /// Reads a run back from the journal; it does nothing yet.
@@ -67,9 +67,9 @@ impl Pump {
         Ok(())
     }
 
-    /// A restored run goes on.
-    pub fn go_on(&mut self, run: RunId, now: Time, watched: impl Fn(RunId) -> bool) -> Vec<(AttemptId, Box<Task>)> {
-        let (believed, outcome) = self.engine.take_up(run, now);
+    /// Restored runs go on, all of them before the first is given room.
+    pub fn go_on(&mut self, runs: &[RunId], now: Time, watched: impl Fn(RunId) -> bool) -> Vec<(AttemptId, Box<Task>)> {
+        let (believed, outcome) = self.engine.take_up_all(runs, now);
         let refused = self.hold(outcome, watched);
         debug_assert!(refused.is_ok(), "going on is never refused");
         believed

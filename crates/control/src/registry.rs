@@ -15,6 +15,7 @@ mod collect;
 mod fault;
 mod feed;
 mod fields;
+mod glance;
 mod history;
 mod kind;
 mod lint;
@@ -54,6 +55,7 @@ pub use write::{DeleteOptions, Deleted, Propagation, WriteOptions};
 
 use collect::Collector;
 use feed::Feed;
+use glance::Glances;
 
 /// A handle to everything that is kept and runs here. Clones share it.
 #[derive(Clone)]
@@ -63,16 +65,12 @@ struct Inner {
     house: House,
     desk: Desk,
     feed: Arc<Feed>,
-    /// Connections that are not in use: opening one costs more than most questions.
-    readers: Mutex<Vec<Reader>>,
+    glances: Glances,
     /// Who does what falls due, once somebody asked for it.
     steward: Mutex<Option<Steward>>,
     /// Who brings deletions to their end.
     collector: Collector,
 }
-
-/// Idle connections beyond this many are closed.
-const READERS: usize = 16;
 
 impl Registry {
     pub fn new(house: House) -> Result<Self, Error> {
@@ -81,8 +79,8 @@ impl Registry {
         let ears = feed.clone();
         store.observe(Arc::new(move |notes| ears.publish(notes)));
         let desk = house.desk().clone();
-        let (readers, steward, collector) = (Mutex::default(), Mutex::new(None), Collector::new());
-        let registry = Self(Arc::new(Inner { house, desk, feed, readers, steward, collector }));
+        let (glances, steward, collector) = (Glances::default(), Mutex::new(None), Collector::new());
+        let registry = Self(Arc::new(Inner { house, desk, feed, glances, steward, collector }));
         registry.0.collector.start(&registry)?;
         Ok(registry)
     }
@@ -136,21 +134,10 @@ impl Registry {
             steward.finish();
         }
         self.0.collector.finish();
-        self.0.readers.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.0.house.close()
     }
 
     pub(crate) fn read<T>(&self, ask: impl FnOnce(&Reader) -> Result<T, Fault>) -> Result<T, Fault> {
-        let idle = self.0.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let reader = match idle {
-            Some(reader) => reader,
-            None => self.0.desk.store.reader()?,
-        };
-        let answer = ask(&reader);
-        let mut readers = self.0.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        if readers.len() < READERS {
-            readers.push(reader);
-        }
-        answer
+        ask(&self.0.desk.store.reader()?)
     }
 }

@@ -232,6 +232,13 @@ impl Engine {
             for (node, waiter) in run.waiters() {
                 self.locks.enqueue(Holder { run: id, node }, waiter);
             }
+            // What is with a runtime has its place before the first run goes on, so that nobody is given it twice.
+            let placed = run.open_leaves().filter(|(node, leaf)| {
+                !matches!(leaf, Leaf::Barred | Leaf::Queued) && !run.asks(*node) && !run.state.node(*node).daemoned
+            });
+            for (node, _) in placed {
+                self.scheduler.adopt(TaskRef { run: id, node }, run.resources(node));
+            }
             self.runs.insert(id, run);
         }
         Ok(())
@@ -255,7 +262,19 @@ impl Engine {
 
     /// A restored run goes on: what is believed to be with a runtime is told, everything open is looked at once.
     pub fn take_up(&mut self, id: RunId, now: Time) -> (Vec<(AttemptId, Box<Task>)>, Outcome) {
+        self.take_up_all(&[id], now)
+    }
+
+    /// Restored runs go on together: all that waits is in its queue before the first is given room.
+    pub fn take_up_all(&mut self, runs: &[RunId], now: Time) -> (Vec<(AttemptId, Box<Task>)>, Outcome) {
         let mut outcome = Outcome::default();
+        let believed = runs.iter().flat_map(|run| self.rejoin(*run, now, &mut outcome)).collect();
+        self.schedule(now, &mut outcome);
+        self.prune();
+        (believed, outcome)
+    }
+
+    fn rejoin(&mut self, id: RunId, now: Time, outcome: &mut Outcome) -> Vec<(AttemptId, Box<Task>)> {
         let (mut believed, mut gone) = (Vec::new(), Vec::new());
         if let Some(run) = self.runs.get_mut(&id) {
             run.reopen();
@@ -269,9 +288,6 @@ impl Engine {
                     enqueue(&mut self.scheduler, run, task);
                     continue;
                 }
-                if !run.asks(node) && !run.state.node(node).daemoned {
-                    self.scheduler.adopt(task, run.resources(node));
-                }
                 let mut turn = Turn::new(run, now, &self.world);
                 match turn.build_task(node) {
                     Ok((task, _)) => believed.push((turn.attempt_id(node), Box::new(task))),
@@ -283,16 +299,14 @@ impl Engine {
                 }
             }
         }
-        self.turn(id, now, &mut outcome, |turn| {
+        self.turn(id, now, outcome, |turn| {
             // What cannot be described cannot be asked for: it is ended, and counts as lost.
             for (attempt, why) in gone {
                 turn.orders.push(Order::Kill { attempt });
                 turn.report(Report::Lost { attempt, at: now, why });
             }
         });
-        self.schedule(now, &mut outcome);
-        self.prune();
-        (believed, outcome)
+        believed
     }
 
     /// Lets one run decide everything that follows from a change, and takes over what comes of it.

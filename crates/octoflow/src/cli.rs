@@ -2,6 +2,7 @@
 //! Types only; what a command does is in `commands`.
 
 mod client;
+mod cron;
 mod format;
 mod kept;
 mod kubeconfig;
@@ -14,6 +15,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValuesParser};
 use octoflow_engine::argo::fields::KINDS;
 
 pub(crate) use client::*;
+pub(crate) use cron::{CronCommand, Preview};
 pub(crate) use format::Format;
 use format::{
     GetFormats, ListFormats, LogFormats, ObjectFormats, RunFormats, key_value, kind, node_phase, one_of, phase,

@@ -4,6 +4,7 @@ mod archive;
 mod completion;
 mod configure;
 mod cp;
+mod cron;
 mod delete;
 mod describe;
 mod diff;
@@ -133,6 +134,7 @@ pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
         Command::Wait(args) => wait::wait(&args, &context),
         Command::Logs(args) => logs::logs(&args, &context),
         Command::Explain(args) => explain::explain(&args, &context),
+        Command::Cron(command) => cron::cron(&command, &context),
         Command::Metrics => metrics::metrics(&context),
         Command::Delete(args) => delete::delete(&args, &context),
         Command::Stop(args) => {
@@ -154,7 +156,6 @@ pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
         Command::Open(args) => open::open(&args, &context),
         Command::Template(command) => kept(command, "WorkflowTemplate", &context),
         Command::ClusterTemplate(command) => kept(command, "ClusterWorkflowTemplate", &context),
-        Command::Cron(command) => kept::cron(&command, &context),
         Command::Archive(command) => archive::archive(&command, &context),
         Command::Token(command) => token::token(&command, &context),
         Command::Version(args) => version::version(&args, &context),

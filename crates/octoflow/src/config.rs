@@ -4,6 +4,7 @@
 use std::{env, ffi::OsString, path::PathBuf};
 
 use anyhow::Result;
+use octoflow_control::expire::RetentionPolicy;
 use octoflow_runtime::egress::Policy;
 
 use crate::exit::Failure;
@@ -23,6 +24,12 @@ pub(crate) fn data_dir(flag: Option<PathBuf>) -> Result<PathBuf> {
 /// Where requests and artifacts may go to and come from: `OCTOFLOW_EGRESS`, else what suits the user's own machine.
 pub(crate) fn egress() -> Result<Policy> {
     allowed(env::var("OCTOFLOW_EGRESS").ok().as_deref())
+}
+
+/// How many finished runs a server keeps, and for how long: `OCTOFLOW_RETENTION`, else all of them for ever.
+pub(crate) fn retention() -> Result<RetentionPolicy> {
+    let text = env::var("OCTOFLOW_RETENTION").unwrap_or_default();
+    text.parse().map_err(|error| Failure::usage(format!("OCTOFLOW_RETENTION cannot be read: {error}")).into())
 }
 
 fn allowed(text: Option<&str>) -> Result<Policy> {

@@ -46,8 +46,11 @@ pub(crate) fn judge(one: &Loaded, around: &Around<'_>) -> Problems {
     Problems(found.into_iter().map(|problem| one.locate(problem)).collect())
 }
 
+/// Problems and warnings of an object.
+type Examine = fn(&Value, &dyn Surroundings) -> (Vec<Problem>, Vec<Problem>);
+
 /// How an object is judged that a server keeps and that makes workflows.
-fn kept(kind: &str) -> Option<fn(&Value, &dyn Surroundings) -> (Vec<Problem>, Vec<Problem>)> {
+fn kept(kind: &str) -> Option<Examine> {
     match kind {
         "CronWorkflow" => Some(examine_cron),
         "WorkflowEventBinding" => Some(examine_binding),

@@ -2,6 +2,8 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
+use octoflow_control::expire::RetentionPolicy;
+
 pub struct Config {
     pub listen: SocketAddr,
     pub house: octoflow_control::Config,
@@ -15,6 +17,8 @@ pub struct Config {
     pub insecure: bool,
     /// Lets everybody read the metrics.
     pub metrics_open: bool,
+    /// What becomes of finished runs.
+    pub retention: RetentionPolicy,
 }
 
 /// Where the certificate comes from.
@@ -76,6 +80,7 @@ impl Config {
             admin_token_file: None,
             insecure: false,
             metrics_open: false,
+            retention: RetentionPolicy::default(),
         }
     }
 }

@@ -85,6 +85,7 @@ async fn run(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Erro
         ));
     }
     notices.extend(registry.take_up_all()?);
+    registry.attend(config.retention)?;
     let closing = CancellationToken::new();
     let app = App::new(Inner {
         registry: registry.clone(),

@@ -186,6 +186,7 @@ impl Journal {
                     runs.delete(*old)?;
                     facts.drop_run(&self.conn, *old)?;
                 }
+                ticks::expire(&self.conn, *old, None)?;
                 self.tails.remove(old);
                 runs.insert(row)?;
                 runs.adopt(*old, row.run)?;

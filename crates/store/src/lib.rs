@@ -16,6 +16,7 @@ mod queue;
 mod reader;
 mod row;
 mod schema;
+mod shelf;
 mod stats;
 mod tick;
 mod ties;

@@ -4,20 +4,21 @@
 use std::{fmt, path::Path};
 
 use octoflow_model::{Revision, RunId};
-use rusqlite::{Connection, OptionalExtension, Params};
+use rusqlite::{OptionalExtension, Params};
 
 use crate::{
-    Archive, Cursor, Error, Filter, Object, Page, RunRow, connect,
+    Archive, Cursor, Error, Filter, Object, Page, RunRow,
     error::Doing,
     list,
     row::{RUN_COLUMNS, RawRun, read_object, signed, unsigned},
+    shelf::Lent,
 };
 
 mod access;
 
 /// A view of the committed state. Each call sees the newest commit; `snapshot` makes several calls see the same one.
 pub struct Reader {
-    pub(crate) conn: Connection,
+    pub(crate) conn: Lent,
 }
 
 /// The facts of one run from one commit: `count` lines of JSON, numbered from `first`.
@@ -32,7 +33,11 @@ pub struct FactRows<'a> {
 impl Reader {
     /// `Error::Missing` when nothing was ever stored there.
     pub fn open(data_dir: &Path) -> Result<Self, Error> {
-        Ok(Self { conn: connect::reader(data_dir)? })
+        Lent::own(data_dir).map(Self::on)
+    }
+
+    pub(crate) fn on(conn: Lent) -> Self {
+        Self { conn }
     }
 
     /// Everything `read` asks comes from one state, however much is committed meanwhile. A snapshot that is held long

@@ -21,6 +21,7 @@ use crate::{
     lock::Lock,
     note::{Ears, Observer},
     queue::{Job, Queue, Then},
+    shelf::Shelf,
     stats::Stats,
 };
 
@@ -34,6 +35,7 @@ struct Inner {
     data_dir: PathBuf,
     queue: Arc<Queue>,
     ears: Ears,
+    readers: Shelf,
     stats: Arc<Stats>,
     writer: ThreadId,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -84,6 +86,7 @@ impl Store {
                 data_dir: data_dir.to_owned(),
                 queue,
                 ears,
+                readers: Shelf::default(),
                 stats,
                 writer: thread.thread().id(),
                 thread: Mutex::new(Some(thread)),
@@ -117,8 +120,9 @@ impl Store {
         assert!(set.is_ok(), "a store has one observer");
     }
 
+    /// A reader of what is committed, one that is idle if there is one.
     pub fn reader(&self) -> Result<Reader, Error> {
-        Reader::open(&self.inner.data_dir)
+        Ok(Reader::on(self.inner.readers.lend(&self.inner.data_dir)?))
     }
 
     /// What has been written so far.
@@ -154,6 +158,7 @@ impl fmt::Debug for Store {
 
 impl Inner {
     fn stop(&self) {
+        self.readers.close();
         self.queue.end(Error::Closed);
         let thread = self.thread.lock().expect("nothing panics while it holds the thread").take();
         // The last clone may die inside a callback; a thread cannot wait for itself, and it is about to end anyway.

@@ -1,15 +1,21 @@
 //! Benchmarks: what the house costs, told as ratios against yardsticks measured in the same run.
 //! Everything is measured in processes of its own, so that no row pays for another.
 
+mod flood;
 mod house;
 mod measure;
+mod oneshot;
 mod os;
 mod role;
 mod row;
 mod rows;
+mod serve;
 mod shape;
 mod spawn;
+mod submits;
+mod swarm;
 mod table;
+mod wire;
 
 pub use measure::Tools;
 pub use role::{ROLE_ARGUMENT, play};

@@ -2,7 +2,7 @@
 
 use octoflow_engine::cron::{LABEL, Timetable};
 use octoflow_model::RunId;
-use octoflow_store::{Filter, LabelTest, Page, RunRow};
+use octoflow_store::{Filter, LabelTest, Page};
 
 use super::{Entry, Status, Timekeeper};
 use crate::registry::Fault;
@@ -62,12 +62,8 @@ impl Timekeeper {
             Ok(reader.list(&filter, Page { limit: MOST, after: None })?.0)
         })?;
         let mut surplus: Vec<RunId> = Vec::new();
-        let limits: [(usize, fn(&RunRow) -> bool); 2] = [
-            (timetable.keep_succeeded, |row| row.phase == "Succeeded"),
-            (timetable.keep_failed, |row| row.phase != "Succeeded"),
-        ];
-        for (limit, counts) in limits {
-            let finished = rows.iter().filter(|row| row.archived && counts(row));
+        for (limit, good) in [(timetable.keep_succeeded, true), (timetable.keep_failed, false)] {
+            let finished = rows.iter().filter(|row| row.archived && (row.phase == "Succeeded") == good);
             surplus.extend(finished.skip(limit).map(|row| row.run));
         }
         for run in surplus {

@@ -11,7 +11,7 @@ use octoflow_model::{AttemptId, Fact, RunId, fact::Submission, mark::Ties, meta:
 use octoflow_store::{Batch, Change, Filter, Page, RunRow, Store};
 use serde_json::Value;
 
-use super::{Bell, Message, Submit, Terms, Watcher};
+use super::{Bell, Entered, Message, Submit, Terms, Watcher};
 use crate::{
     Claim, Error, clock, keyed, known,
     objects::{Errand, Key},
@@ -114,7 +114,12 @@ impl Desk {
         parent: Option<RunId>,
         watcher: Option<Sender<Vec<Fact>>>,
     ) -> Result<RunId, Error> {
-        self.enter_with(submit, uid, parent, watcher, |_| Vec::new())
+        Ok(self.enter_and(submit, uid, parent, watcher, false, |_| Vec::new())?.run)
+    }
+
+    /// The same, and shows the run as it stood when it was accepted.
+    pub(crate) fn enter_shown(&self, submit: Submit, uid: String) -> Result<Entered, Error> {
+        self.enter_and(submit, uid, None, None, true, |_| Vec::new())
     }
 
     /// The same, together with other changes: all of it is kept, or none.
@@ -126,6 +131,18 @@ impl Desk {
         watcher: Option<Sender<Vec<Fact>>>,
         beside: impl FnOnce(RunId) -> Vec<Change>,
     ) -> Result<RunId, Error> {
+        Ok(self.enter_and(submit, uid, parent, watcher, false, beside)?.run)
+    }
+
+    fn enter_and(
+        &self,
+        submit: Submit,
+        uid: String,
+        parent: Option<RunId>,
+        watcher: Option<Sender<Vec<Fact>>>,
+        show: bool,
+        beside: impl FnOnce(RunId) -> Vec<Change>,
+    ) -> Result<Entered, Error> {
         let claim = submit.claim;
         let namespace = if submit.namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { submit.namespace };
         let known = known::known(&self.store, &namespace, &submit.manifest, self.host.as_deref())?;
@@ -140,7 +157,7 @@ impl Desk {
             parent,
             before: None,
         };
-        self.hand_in(submission, None, claim, watcher, beside)
+        self.hand(submission, watcher, show, |run| Terms { claim, replaces: None, beside: beside(run) })
     }
 
     /// Hands a submission to the pump, and with it the run whose place it takes.
@@ -152,16 +169,27 @@ impl Desk {
         watcher: Option<Sender<Vec<Fact>>>,
         beside: impl FnOnce(RunId) -> Vec<Change>,
     ) -> Result<RunId, Error> {
+        let terms = |run| Terms { claim, replaces, beside: beside(run) };
+        Ok(self.hand(submission, watcher, false, terms)?.run)
+    }
+
+    fn hand(
+        &self,
+        submission: Submission,
+        watcher: Option<Sender<Vec<Fact>>>,
+        show: bool,
+        terms: impl FnOnce(RunId) -> Terms,
+    ) -> Result<Entered, Error> {
         let run = {
             let mut next = self.next_run.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             *next += 1;
             RunId(*next - 1)
         };
         let watcher = watcher.map(Watcher::Facts);
-        let terms = Terms { claim, replaces, beside: beside(run) };
-        match self.ask(|reply| Message::Submit { run, submission: Box::new(submission), terms, watcher, reply }) {
-            Err(Error::Made { run }) => Ok(run),
-            entered => entered.map(|()| run),
+        let (submission, terms) = (Box::new(submission), terms(run));
+        match self.ask(|reply| Message::Submit { run, submission, terms, watcher, show, reply }) {
+            Err(Error::Made { run }) => Ok(Entered { run, shown: None }),
+            entered => entered,
         }
     }
 

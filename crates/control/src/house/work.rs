@@ -16,7 +16,7 @@ use octoflow_engine::{
     argo::{again, garbage, lifetime, status},
     engine::Keyed,
 };
-use octoflow_model::{AttemptId, Fact, Report, RunId, Task, Time, argo::GcStrategy, fact::Submission};
+use octoflow_model::{AttemptId, Fact, Report, Revision, RunId, Task, Time, argo::GcStrategy, fact::Submission};
 use octoflow_store::{Batch, Change, Store};
 use serde_json::Value;
 
@@ -45,7 +45,9 @@ pub(crate) enum Message {
         submission: Box<Submission>,
         terms: Terms,
         watcher: Option<Watcher>,
-        reply: Sender<Result<(), Error>>,
+        /// Whoever submits wants to see it too.
+        show: bool,
+        reply: Sender<Result<Entered, Error>>,
     },
     TakeUp {
         run: RunId,
@@ -124,6 +126,13 @@ pub(crate) struct Terms {
     pub beside: Vec<Change>,
 }
 
+/// A run that was accepted.
+pub(crate) struct Entered {
+    pub run: RunId,
+    /// As it stood when it was, and the commit that was part of, for those who asked.
+    pub shown: Option<(Revision, Value)>,
+}
+
 pub(super) struct Worker {
     pub(super) pump: Pump,
     store: Store,
@@ -134,17 +143,17 @@ pub(super) struct Worker {
     own: Sender<Message>,
     watchers: Watchers,
     watched: HashSet<RunId>,
-    /// Callers to be answered once what was decided for them is on disk.
-    waiting: Vec<(Reply, Result<(), Error>)>,
-    /// What was asked for and may be shown once what was decided so far is on disk.
-    shown: Vec<Show>,
+    /// Callers to be answered once what was decided for them, or is shown to them, is on disk.
+    waiting: Vec<Answer>,
     /// Runs that were read back and wait to go on.
     restored: Vec<RunId>,
     held_since: Option<Time>,
     /// The runtime has been told what is ours and what is not.
     adopted: bool,
-    /// Names given out by this process; the store may not have them yet.
-    names: HashSet<(String, String)>,
+    /// Names given out that the store may not have yet.
+    names: Arc<Mutex<HashSet<Name>>>,
+    /// Those of them that the next commit brings there.
+    named: Vec<Name>,
     claims: Claims,
     /// How many runs entered a phase here, by namespace and phase.
     pub(super) entered: BTreeMap<(String, String), u64>,
@@ -156,7 +165,7 @@ pub(super) struct Worker {
     /// What is kept in the commit of a run's first facts.
     beside: BTreeMap<RunId, Vec<Change>>,
     /// Runs to forget, once what was decided about them is on its way to the disk.
-    leaving: Vec<(RunId, Reply)>,
+    leaving: Vec<(RunId, Sender<Result<(), Error>>)>,
     keeper: Keeper,
 }
 
@@ -166,8 +175,10 @@ pub(super) struct Keeper {
     pub(super) sweeper: Arc<Mutex<Sweeper>>,
 }
 
-type Show = Box<dyn FnOnce(Result<(), Error>) + Send>;
-type Reply = Sender<Result<(), Error>>;
+/// Namespace and name of a run.
+type Name = (String, String);
+/// Hears which commit it is that everything decided so far is part of, once that is on disk.
+type Answer = Box<dyn FnOnce(Result<Revision, Error>) + Send>;
 
 enum Next {
     GoOn,
@@ -193,11 +204,11 @@ impl Worker {
             watchers: Watchers::default(),
             watched: HashSet::new(),
             waiting: Vec::new(),
-            shown: Vec::new(),
             restored: Vec::new(),
             held_since: None,
             adopted: false,
-            names: HashSet::new(),
+            names: Arc::default(),
+            named: Vec::new(),
             claims: Claims::default(),
             entered: BTreeMap::new(),
             turns: Tally::new(TURNS),
@@ -226,8 +237,7 @@ impl Worker {
                 self.input(Input::Tick, now).ok();
             }
             let lingered = matches!(next, Next::Close) || self.lingered() >= LINGER;
-            if self.pump.urgent() || !self.waiting.is_empty() || !self.shown.is_empty() || self.pump.holds() && lingered
-            {
+            if self.pump.urgent() || !self.waiting.is_empty() || self.pump.holds() && lingered {
                 self.commit()?;
             }
             self.forget_leaving()?;
@@ -280,18 +290,20 @@ impl Worker {
                     self.input(Input::Report(report), now).ok();
                 }
             }
-            Message::Submit { run, submission, terms, watcher, reply } => {
+            Message::Submit { run, submission, terms, watcher, show, reply } => {
                 let answer = self.submit(run, submission, terms, watcher, now);
-                self.waiting.push((reply, answer));
+                let object = self.pump.engine.run(run).filter(|_| show).map(status::object);
+                let entered = move |revision| Entered { run, shown: object.map(|object| (revision, object)) };
+                self.answer(reply, answer.map(|()| entered));
             }
             Message::Command { run, command, reply } => {
                 let answer = self.input(Input::Command { run, command }, now).map_err(Error::from);
-                self.waiting.push((reply, answer));
+                self.answer(reply, answer.map(|()| |_| ()));
             }
             Message::TakeUp { run, past, watcher, reply } => {
                 self.watch(run, watcher);
                 let answer = self.take_up(run, past, now);
-                self.waiting.push((reply, answer));
+                self.answer(reply, answer.map(|()| |_| ()));
             }
             Message::Restore { run, past, reply } => {
                 let restored = self.pump.restore(run, past).map_err(|why| Error::Journal { run, why });
@@ -300,7 +312,7 @@ impl Worker {
             }
             Message::GoOn { reply } => {
                 let answer = self.go_on(now);
-                self.waiting.push((reply, answer));
+                self.answer(reply, answer.map(|()| |_| ()));
             }
             Message::Keyed { object, reply } => {
                 self.pump.engine.put_keyed(object.kind, &object.namespace, &object.name, object.data);
@@ -314,7 +326,7 @@ impl Worker {
                 let _ = reply.send(Ok(()));
             }
             Message::Forget { run, namespace, name, reply } => {
-                self.names.remove(&(namespace, name));
+                self.names.lock().unwrap_or_else(PoisonError::into_inner).remove(&(namespace, name));
                 self.leaving.push((run, reply));
             }
             Message::Watch { run, watcher } => {
@@ -328,7 +340,7 @@ impl Worker {
             Message::Object { run, reply } => {
                 // Told once it is on disk: what is shown must not be taken back by a crash.
                 let object = self.pump.engine.run(run).map(status::object);
-                self.shown.push(Box::new(move |kept| drop(reply.send(kept.map(|()| object)))));
+                self.answer(reply, Ok(|_| object));
             }
             Message::Tasks { run, reply } => {
                 let _ = reply.send(Ok(self.pump.engine.run(run).map(read::tasks)));
@@ -349,6 +361,16 @@ impl Worker {
             }
             Message::Failed(_) | Message::Close => unreachable!("the sweep ends with these"),
         }
+    }
+
+    /// Tells the outcome once what was decided so far is on disk.
+    fn answer<T: Send + 'static>(
+        &mut self,
+        reply: Sender<Result<T, Error>>,
+        outcome: Result<impl FnOnce(Revision) -> T + Send + 'static, Error>,
+    ) {
+        // Nobody has to listen any more.
+        self.waiting.push(Box::new(move |kept| drop(reply.send(kept.and_then(|revision| Ok(outcome?(revision)))))));
     }
 
     fn input(&mut self, input: Input, now: Time) -> Result<(), Refusal> {
@@ -375,8 +397,10 @@ impl Worker {
         {
             return Err(Error::Made { run });
         }
-        let (namespace, name) = (submission.namespace.clone(), submission.name.clone());
-        let holder = self.store.reader()?.run_by_name(&namespace, Some(KIND), &name)?;
+        let name: Name = (submission.namespace.clone(), submission.name.clone());
+        // In this order: a name leaves the set when the store has it.
+        let pending = self.names.lock().unwrap_or_else(PoisonError::into_inner).contains(&name);
+        let holder = self.store.reader()?.run_by_name(&name.0, Some(KIND), &name.1)?;
         match replaces {
             // Somebody may have retried it, or deleted it, at the same time.
             Some(old) if self.replaced.contains(&old) => {
@@ -386,7 +410,8 @@ impl Worker {
                 return Err(Error::UnknownRun(old));
             }
             Some(_) => {}
-            None if holder.is_some() || self.names.contains(&(namespace.clone(), name.clone())) => {
+            None if pending || holder.is_some() => {
+                let (namespace, name) = name;
                 return Err(Error::NameTaken { namespace, name });
             }
             None => {}
@@ -406,7 +431,8 @@ impl Worker {
         if !beside.is_empty() {
             self.beside.insert(run, beside);
         }
-        self.names.insert((namespace, name));
+        self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
+        self.named.push(name);
         if let Some(claim) = claim {
             self.claims.hold(run, claim);
         }
@@ -448,11 +474,9 @@ impl Worker {
     }
 
     fn go_on(&mut self, now: Time) -> Result<(), Error> {
-        let mut believed = Vec::new();
-        for run in std::mem::take(&mut self.restored) {
-            let watched = &self.watched;
-            believed.extend(self.pump.go_on(run, now, |run| watched.contains(&run)));
-        }
+        let restored = std::mem::take(&mut self.restored);
+        let watched = &self.watched;
+        let believed = self.pump.go_on(&restored, now, |run| watched.contains(&run));
         self.adopt(believed)
     }
 
@@ -483,27 +507,30 @@ impl Worker {
         let Cut { watched, orders, ended, .. } = cut;
         let (runtime, watchers, own) = (self.runtime.clone(), self.watchers.clone(), self.own.clone());
         let waiting = std::mem::take(&mut self.waiting);
-        let shown = std::mem::take(&mut self.shown);
+        let (names, named) = (self.names.clone(), std::mem::take(&mut self.named));
         let sweeper = self.keeper.sweeper.clone();
         self.store.commit(batch, move |kept| {
-            if let Err(error) = kept {
-                for (reply, _) in waiting {
-                    let _ = reply.send(Err(error.clone().into()));
+            let revision = match kept {
+                Ok(revision) => revision,
+                Err(error) => {
+                    waiting.into_iter().for_each(|answer| answer(Err(error.clone().into())));
+                    let _ = own.send(Message::Failed(error));
+                    return;
                 }
-                shown.into_iter().for_each(|show| show(Err(error.clone().into())));
-                let _ = own.send(Message::Failed(error));
-                return;
+            };
+            if !named.is_empty() {
+                let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
+                for name in &named {
+                    names.remove(name);
+                }
             }
             if let (false, Some(runtime)) =
                 (orders.is_empty(), runtime.lock().unwrap_or_else(PoisonError::into_inner).as_mut())
             {
                 runtime.send(orders);
             }
-            for (reply, answer) in waiting {
-                let _ = reply.send(answer);
-            }
+            waiting.into_iter().for_each(|answer| answer(Ok(revision)));
             claimed.settle();
-            shown.into_iter().for_each(|show| show(Ok(())));
             let mut watchers = watchers.lock().unwrap_or_else(PoisonError::into_inner);
             for (run, facts) in watched {
                 if let Some(list) = watchers.get_mut(&run) {

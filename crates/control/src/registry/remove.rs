@@ -81,7 +81,10 @@ impl Registry {
         name: &str,
         options: &DeleteOptions,
     ) -> Result<Result<Deleted, Fault>, Fault> {
-        let found = self.find(kind, namespace, name)?.ok_or_else(|| Fault::NotFound { kind, name: name.to_owned() })?;
+        let found = match self.find(kind, namespace, name) {
+            Err(conflict @ Fault::Conflict { .. }) => return Ok(Err(conflict)),
+            found => found?.ok_or_else(|| Fault::NotFound { kind, name: name.to_owned() })?,
+        };
         let before = found.object();
         preconditions(kind, name, before, options)?;
         let mut ties = Ties::of(&before["metadata"]);
@@ -199,7 +202,7 @@ impl Registry {
             Keeping::View => Ok(None),
             Keeping::Shelf => Ok(self.shelved(kind, namespace, name)?.map(Found::Kept)),
             Keeping::Run => match self.row(kind, namespace, name)? {
-                Some(row) => match self.run_object(&row) {
+                Some(row) => match self.exact_run_object(&row) {
                     Ok(object) => Ok(Some(Found::Run { row: Box::new(row), object })),
                     Err(Fault::NotFound { .. }) => Ok(None),
                     Err(fault) => Err(fault),

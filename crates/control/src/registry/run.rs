@@ -6,10 +6,18 @@ use octoflow_store::RunRow;
 use serde_json::{Value, json};
 
 use super::{Cause, Fault, Kind, Registry, WriteOptions, find, meta};
-use crate::{Claim, Error, house::Submit, name_suffix, new_uid, objects::Around};
+use crate::{
+    Claim, Error,
+    house::{Entered, Submit},
+    name_suffix, new_uid,
+    objects::Around,
+};
 
 /// How often a drawn name that is taken is drawn again.
 const DRAWS: usize = 8;
+
+/// How often a run that changes while it is looked at is looked at again.
+const LOOKS: usize = 16;
 
 /// Means the newest run of a namespace.
 const LATEST: &str = "@latest";
@@ -61,11 +69,34 @@ impl Registry {
             self.desk().object(row.run)
         };
         let mut object = match object {
-            Err(Error::UnknownRun(_)) => return Err(Fault::NotFound { kind: workflow(), name: row.name.clone() }),
+            Err(Error::UnknownRun(_)) => {
+                return match self.successor(row)? {
+                    Some(next) => self.run_object(&next),
+                    None => Err(Fault::NotFound { kind: workflow(), name: row.name.clone() }),
+                };
+            }
             object => object?,
         };
         object["metadata"]["resourceVersion"] = json!(revision.to_string());
         Ok(object)
+    }
+
+    /// The run with exactly the revision it is of, for whoever compares it. One that changes all the time is a conflict.
+    pub(super) fn exact_run_object(&self, row: &RunRow) -> Result<Value, Fault> {
+        for _ in 0..LOOKS {
+            let object = self.run_object(row)?;
+            // Nothing was committed between the two looks at the revision, so the object is what that commit left.
+            if object["metadata"]["resourceVersion"] == self.run_revision(row)?.to_string() {
+                return Ok(object);
+            }
+        }
+        Err(Fault::stale(workflow(), &row.name))
+    }
+
+    /// Who took the place of a run that is gone: a retry is another run under the same uid.
+    pub(super) fn successor(&self, row: &RunRow) -> Result<Option<RunRow>, Fault> {
+        let found = self.read(|reader| Ok(reader.run_by_uid(&row.uid)?))?;
+        Ok(found.filter(|next| next.run != row.run))
     }
 
     pub(super) fn run_revision(&self, row: &RunRow) -> Result<Revision, Fault> {
@@ -106,31 +137,34 @@ impl Registry {
             }
             let around = Around(self.desk().store.reader()?);
             let admitted = admit(&manifest, &around).map_err(|problems| Fault::problems(kind, &name, &problems))?;
-            if self.row(kind, namespace, &name)?.is_some() {
-                if given.is_empty() || self.just_made(claim)? {
+            if options.dry_run {
+                if self.row(kind, namespace, &name)?.is_none() {
+                    return Ok(admitted.into_parts().0);
+                }
+                if given.is_empty() {
                     continue;
                 }
                 return Err(Fault::Exists { kind, name });
             }
-            if options.dry_run {
-                return Ok(admitted.manifest().clone());
-            }
-            let submit = Submit {
-                namespace: namespace.to_owned(),
-                name: name.clone(),
-                manifest: admitted.manifest().clone(),
-                stored: admitted.stored().clone(),
-                claim: claim.cloned(),
-            };
-            match self.desk().enter(submit, new_uid()?, None, None) {
-                Ok(run) => {
+            let (manifest, stored) = admitted.into_parts();
+            let submit =
+                Submit { namespace: namespace.to_owned(), name: name.clone(), manifest, stored, claim: claim.cloned() };
+            match self.desk().enter_shown(submit, new_uid()?) {
+                Ok(Entered { shown: Some((revision, mut object)), .. }) => {
+                    object["metadata"]["resourceVersion"] = json!(revision.to_string());
+                    return Ok(object);
+                }
+                Ok(Entered { run, shown: None }) => {
                     let row = self.read(|reader| Ok(reader.run(run)?))?;
                     // It may have ended and been cleaned away in this very moment.
                     let row = row.ok_or(Fault::NotFound { kind, name })?;
                     return self.run_object(&row);
                 }
-                Err(Error::NameTaken { .. }) if given.is_empty() => {}
-                Err(Error::NameTaken { .. }) => return Err(Fault::Exists { kind, name }),
+                Err(Error::NameTaken { .. }) => {
+                    if !given.is_empty() && !self.just_made(claim)? {
+                        return Err(Fault::Exists { kind, name });
+                    }
+                }
                 Err(error) => return Err(error.into()),
             }
         }

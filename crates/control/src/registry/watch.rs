@@ -1,7 +1,7 @@
 //! Watching: what happened to objects of one kind since a revision, as events in order. Whoever reads slowly gets fewer
 //! events, each with the latest state; nobody is made to wait for it.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use octoflow_model::Revision;
 use octoflow_store::{RunRow, What};
@@ -92,6 +92,12 @@ impl Registry {
     }
 }
 
+impl Event {
+    fn stamp(&mut self, revision: Revision) {
+        self.object["metadata"]["resourceVersion"] = json!(revision.to_string());
+    }
+}
+
 impl Watch {
     /// Everything up to here has been told.
     pub fn revision(&self) -> Revision {
@@ -119,6 +125,12 @@ impl Watch {
             let listing = self.registry.list(self.kind, &options)?;
             listing.items.into_iter().for_each(|object| self.tell(Change::Added, object));
             self.rest = listing.next.map(Some);
+            // Those that changed since the watch began are told again; until then nobody may go on after them.
+            let cursor = self.cursor;
+            for event in &mut self.backlog {
+                let own = event.object["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok());
+                event.stamp(own.map_or(cursor, |own| cursor.min(Revision(own))));
+            }
             // Even the last page may leave something to be told that happened meanwhile.
             return Ok((std::mem::take(&mut self.backlog), true));
         }
@@ -129,7 +141,11 @@ impl Watch {
             if self.backlog.len() >= SOME && note.revision > self.cursor {
                 return Ok((std::mem::take(&mut self.backlog), true));
             }
+            let told = self.backlog.len();
             self.take(note.what, note.revision)?;
+            // The object may be newer than the note. It says up to where everything was told, so that whoever goes on
+            // from there misses nothing.
+            self.backlog[told..].iter_mut().for_each(|event| event.stamp(note.revision));
             self.cursor = note.revision;
         }
         self.cursor = latest;
@@ -166,8 +182,8 @@ impl Watch {
                 self.tell(Change::Deleted, last);
             }
             What::NewRun { run, .. } | What::Run(run) if self.kind.keeping == Keeping::View => self.look_at(run)?,
-            What::NewRun { run, .. } => self.run(run, Change::Added)?,
-            What::Run(run) => self.run(run, Change::Modified)?,
+            What::NewRun { run, .. } => self.run(run, Change::Added, revision)?,
+            What::Run(run) => self.run(run, Change::Modified, revision)?,
             What::DeletedRun(row) if self.kind.keeping == Keeping::View => {
                 let gone = self.told.gone(row.run, self.kind.name, &row.namespace, &revision.to_string());
                 gone.into_iter().for_each(|event| self.tell(event.change, event.object));
@@ -181,16 +197,14 @@ impl Watch {
         Ok(())
     }
 
-    fn run(&mut self, run: octoflow_model::RunId, change: Change) -> Result<(), Fault> {
-        let Some(row) = self.registry.read(|reader| Ok(reader.run(run)?))? else { return Ok(()) };
+    fn run(&mut self, run: octoflow_model::RunId, change: Change, revision: Revision) -> Result<(), Fault> {
+        let Some(row) = self.registry.identity(run)? else { return Ok(()) };
         let named = self.selection.fields.name().is_none_or(|name| name == row.name);
         if row.kind != self.kind.name || !self.in_scope(&row.namespace) || !named {
             return Ok(());
         }
-        match self.registry.run_object(&row) {
-            Ok(object) => self.tell(change, object),
-            Err(Fault::NotFound { .. }) => {}
-            Err(fault) => return Err(fault),
+        if let Some(object) = self.registry.glance(run, revision)? {
+            self.tell(change, Arc::unwrap_or_clone(object));
         }
         Ok(())
     }

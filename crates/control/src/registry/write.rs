@@ -208,7 +208,10 @@ impl Registry {
             Keeping::View => Err(Fault::ReadOnly { kind }),
             Keeping::Run => {
                 let row = self.row(kind, namespace, name)?.ok_or_else(not_found)?;
-                let before = self.run_object(&row)?;
+                let before = match self.exact_run_object(&row) {
+                    Err(conflict @ Fault::Conflict { .. }) => return Ok(Err(conflict)),
+                    before => before?,
+                };
                 let mut after = change(&before)?;
                 let steering = Steering::between(kind, &before, &after)?;
                 if steering.is_nothing() {

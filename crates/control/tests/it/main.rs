@@ -10,13 +10,14 @@ mod logs;
 mod meters;
 mod model;
 mod registry;
+mod steward;
 
 use std::path::Path;
 
 use octoflow_control::{Capacity, Config, Error, House, Place, Submit, read};
 use octoflow_engine::Command;
 use octoflow_model::{Fact, fact::Stored};
-use octoflow_store::Reader;
+use octoflow_store::{Batch, Change, Reader};
 use serde_json::{Value, json};
 
 fn open(dir: &Path) -> House {
@@ -205,4 +206,27 @@ fn h09_what_a_run_memoized_is_found_by_a_later_one_after_a_restart() {
     let body: Value = serde_json::from_slice(&cache.body).unwrap();
     assert!(body["data"]["k"].is_string() && body["data"]["l"].is_string(), "{body}");
     assert_eq!(body["metadata"]["annotations"]["a"], "b");
+}
+
+#[test]
+fn the_name_of_a_deleted_run_can_be_given_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let house = open(dir.path());
+    let run = house.submit(submit("w", steps(1))).unwrap();
+    finish(&house, run);
+    house.store().commit_wait(Batch::from(Change::DeleteRun { run })).unwrap();
+    let again = house.submit(submit("w", steps(1))).unwrap();
+    assert_eq!(finish(&house, again)["status"]["phase"], "Succeeded");
+}
+
+#[test]
+fn of_many_who_want_one_name_at_once_one_gets_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let house = open(dir.path());
+    let given: usize = std::thread::scope(|scope| {
+        let callers: Vec<_> =
+            (0..16).map(|_| scope.spawn(|| usize::from(house.submit(submit("w", waiting())).is_ok()))).collect();
+        callers.into_iter().map(|caller| caller.join().unwrap()).sum()
+    });
+    assert_eq!(given, 1);
 }

@@ -89,6 +89,11 @@ impl Admitted {
     pub fn warnings(&self) -> &[Problem] {
         &self.warnings
     }
+
+    /// The manifest and the copies, for whoever submits them.
+    pub fn into_parts(self) -> (Value, Stored) {
+        (self.manifest, self.stored)
+    }
 }
 
 /// What else is there. A missing ConfigMap, Secret or claim is only warned of: it may be optional, or arrive later.

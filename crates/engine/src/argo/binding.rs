@@ -208,7 +208,7 @@ mod tests {
         let submit = json!({"workflowTemplateRef": {"name": "t"}});
         for (binding, part) in [
             (binding("garbage!!!!!!", submit.clone()), "the selector cannot be evaluated"),
-            (binding("'garbage'", submit.clone()), "the selector must give true or false, not \"garbage\""),
+            (binding("'garbage'", submit), "the selector must give true or false, not \"garbage\""),
             (binding("true", json!({})), "workflowTemplateRef.name is required"),
             (
                 binding("true", json!({"workflowTemplateRef": {"name": "t"}, "metadata": {"name": "1"}})),

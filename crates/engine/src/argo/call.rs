@@ -232,7 +232,7 @@ impl Turn<'_> {
         if !matches!(birth.role, Role::Attempt(_)) && self.run.program.retry(&recipe.template).is_some() {
             let mut added = self.added(birth, NodeKind::Retry, Phase::Running, Some(recipe), inputs);
             // What will only look at old attempts needs no locks.
-            if !self.run.was_done(&format!("{}(0)", added.name)) {
+            if !self.run.resumes || !self.run.was_done(&format!("{}(0)", added.name)) {
                 bar(&mut added, recipe);
             }
             return self.born_asking(added, recipe);

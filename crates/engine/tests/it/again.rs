@@ -1,6 +1,9 @@
 //! J: doing a run again: what is kept, what runs again and why.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use octoflow_engine::{
     Command,
@@ -31,7 +34,7 @@ fn planned(done: &Done, options: &AgainOptions) -> Again {
 fn around(done: &Done) -> Around {
     let names = done.starts.iter().enumerate();
     let attempts = names.map(|(at, (_, name))| {
-        let id = done.node(name)["id"].as_str().unwrap().to_owned();
+        let id = done.node(name)["id"].as_str().expect("a node has an id").to_owned();
         (id, AttemptId { run: RunId(1), task: NodeIx(at as u32), attempt: 0 })
     });
     Around { attempts: attempts.collect(), ..Around::default() }
@@ -54,7 +57,7 @@ fn reasons(done: &Done, options: &AgainOptions) -> Vec<(String, String)> {
 
 /// A node as it was shown, without what depends on its surroundings.
 fn shown(done: &Done, name: &str) -> BTreeMap<String, Value> {
-    let node = done.node(name).as_object().unwrap().clone();
+    let node = done.node(name).as_object().expect("a node is an object").clone();
     node.into_iter().filter(|(field, _)| !matches!(field.as_str(), "children" | "estimatedDuration")).collect()
 }
 
@@ -474,13 +477,13 @@ fn random(plan: &Plan) -> Done {
     Play::prepared(complete(plan.spec()), Script::by(move |node| answers.answer(node)), ROOMY, &[]).finish()
 }
 
-/// The leaves of a plan that are kept, by full name.
-fn kept(before: &Before) -> Vec<String> {
+/// What is kept, by full name.
+fn kept(before: &Before) -> BTreeSet<String> {
     before.results.keys().map(|suffix| format!("w{suffix}")).collect()
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_retry_never_starts_what_is_kept_and_loses_nothing_that_succeeded(seed in any::<u64>(), size in 1..6_usize) {
@@ -488,12 +491,13 @@ proptest! {
         let first = random(&plan);
         prop_assume!(first.phase() != "Succeeded");
         let before = planned(&first, &options()).before(Vec::new());
+        let kept = kept(&before);
         let told = reasons(&first, &options());
         // Only what comes after a failure that counts, and what goes with it, may have succeeded for nothing.
         let after = |name: &str| told.iter().any(|(node, why)| name.starts_with(node.as_str()) && (why.contains("comes after") || why.contains("handler")));
         for (name, what) in first.phases() {
             if what == "Pod Succeeded" && !after(&name) {
-                prop_assert!(kept(&before).contains(&name), "{name} is lost: {told:?}");
+                prop_assert!(kept.contains(&name), "{name} is lost: {told:?}");
             }
         }
         let mut dice = Dice(seed);
@@ -507,8 +511,8 @@ proptest! {
             }
         }
         let second = play.done();
-        for name in kept(&before) {
-            prop_assert!(!second.started().contains(&name.as_str()), "{name} ran again");
+        for name in second.started() {
+            prop_assert!(!kept.contains(name), "{name} ran again");
         }
     }
 

@@ -1,8 +1,10 @@
 //! Several runs in one engine: they share the machine, and nothing else.
 
+use std::collections::BTreeMap;
+
 use octoflow_engine::{Command, Engine, Input, Outcome, Refusal, schedule::Capacity};
 use octoflow_model::{
-    AttemptId, Order, Report, RunId, Time,
+    AttemptId, Fact, Order, Report, RunId, Time,
     fact::{Stored, Submission},
     order::{Collected, End, Exit},
 };
@@ -103,4 +105,43 @@ fn a_manifest_that_cannot_be_read_is_refused_and_leaves_nothing() {
         outcome.refusal
     );
     assert!(outcome.facts.is_empty() && engine.run(RunId(1)).is_none());
+}
+
+#[test]
+fn after_a_restart_nobody_gets_the_place_of_a_task_that_still_runs() {
+    let capacity = Capacity { slots: 1, ..ROOMY };
+    let mut engine = Engine::new(capacity);
+    let mut journals: BTreeMap<RunId, Vec<Fact>> = BTreeMap::new();
+    let mut keep = |outcome: &Outcome| {
+        for (run, facts) in &outcome.facts {
+            journals.entry(*run).or_default().extend(facts.iter().cloned());
+        }
+    };
+    let outcome = submit(&mut engine, 1, LOOP);
+    let first = starts(&outcome)[0];
+    keep(&outcome);
+    keep(&submit(&mut engine, 2, &format!("{{priority: 5, {}}}", LOOP.trim_start())));
+    let outcome = end(&mut engine, first);
+    let running = starts(&outcome)[0];
+    keep(&outcome);
+    assert_eq!(running.run, RunId(2), "the second run has the one place, and the first waits for it");
+
+    let read_back = || {
+        let mut engine = Engine::new(capacity);
+        for (run, facts) in &journals {
+            engine.restore(*run, facts.iter().cloned()).unwrap();
+        }
+        engine
+    };
+    let mut apart = read_back();
+    let outcomes = [1, 2].map(|run| apart.take_up(RunId(run), DAWN).1);
+    assert_eq!(outcomes.each_ref().map(|outcome| starts(outcome).len()), [0, 0]);
+    assert_eq!((apart.scheduler().running(), apart.scheduler().waiting()), (1, 2));
+
+    let mut together = read_back();
+    let (believed, outcome) = together.take_up_all(&[RunId(1), RunId(2)], DAWN);
+    assert_eq!(believed.iter().map(|(attempt, _)| *attempt).collect::<Vec<_>>(), [running]);
+    assert_eq!(starts(&outcome), []);
+    let next = starts(&end(&mut together, running));
+    assert_eq!(next.iter().map(|attempt| attempt.run).collect::<Vec<_>>(), [RunId(2)], "priority holds as before");
 }

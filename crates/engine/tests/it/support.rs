@@ -30,26 +30,33 @@ fn every_field_is_documented_as_it_is_supported() {
 
 fn list() -> String {
     let mut text = String::new();
+    let mut places = HashMap::new();
     for kind in &KINDS {
         let _ = write!(text, "\n### {}\n\n| Field | Support | What it is |\n| --- | --- | --- |\n", kind.name);
-        let mut places = HashMap::new();
-        rows(kind.shape, "", &mut places, &mut text);
+        rows(kind.name, kind.shape, "", &mut places, &mut text);
     }
     text
 }
 
+/// The kind and the path under which an object was listed.
+type Places = HashMap<*const Shape, (&'static str, String)>;
+
 /// The fields of an object and of those in it. One that was listed already, such as a template in a template, is
 /// referred to by where that was.
-fn rows(shape: &'static Shape, place: &str, places: &mut HashMap<*const Shape, String>, text: &mut String) {
+fn rows(kind: &'static str, shape: &'static Shape, place: &str, places: &mut Places, text: &mut String) {
     for field in shape.fields() {
         let path = if place.is_empty() { field.name.to_owned() } else { format!("{place}.{}", field.name) };
         let (inner, below) = object_in(field.shape, path.clone());
         let listed = places.get(&std::ptr::from_ref(inner)).cloned();
-        let alike = listed.as_ref().map_or(String::new(), |listed| format!(" (its fields: see `{listed}`)"));
+        let alike = match &listed {
+            Some((of, listed)) if *of == kind => format!(" (its fields: see `{listed}`)"),
+            Some((of, listed)) => format!(" (its fields: see `{listed}` of {of})"),
+            None => String::new(),
+        };
         let _ = writeln!(text, "| `{path}` | {} | {}{alike} |", word(field), told(field).replace('|', "\\|"));
         if listed.is_none() && inner.fields().next().is_some() {
-            places.insert(std::ptr::from_ref(inner), below.clone());
-            rows(inner, &below, places, text);
+            places.insert(std::ptr::from_ref(inner), (kind, below.clone()));
+            rows(kind, inner, &below, places, text);
         }
     }
 }

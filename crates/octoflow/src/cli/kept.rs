@@ -1,7 +1,7 @@
 //! Arguments of the commands about what a server keeps: templates, cron workflows, finished runs, tokens, and the file
 //! that says which server.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
 
@@ -10,6 +10,7 @@ use super::{
     format::{Format, GetFormats, KeptFormats, ObjectFormats, RunFormats, key_value, one_of},
     label_selector,
 };
+use crate::span;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeptCommand {
@@ -27,28 +28,6 @@ pub(crate) enum KeptCommand {
     Delete(KeptDelete),
     /// Check files against what the server has
     Lint(KeptFiles),
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum CronCommand {
-    /// Make new ones from files
-    Create(KeptFiles),
-    /// Put other versions in the place of those that are there
-    Update(KeptFiles),
-    /// Print some by name
-    Get(KeptNames),
-    /// List them
-    #[command(visible_alias = "ls")]
-    List(KeptList),
-    /// Delete some
-    #[command(visible_alias = "rm")]
-    Delete(KeptDelete),
-    /// Check files against what the server has
-    Lint(KeptFiles),
-    /// Start nothing more until they are resumed
-    Suspend(KeptNames),
-    /// Let them go on
-    Resume(KeptNames),
 }
 
 #[derive(Debug, Args)]
@@ -196,8 +175,8 @@ pub(crate) enum TokenCommand {
     /// Take tokens away
     #[command(visible_alias = "rm")]
     Delete {
-        /// Names of tokens
-        #[arg(value_name = "NAME", required = true)]
+        /// Ids of tokens, or names that one token has
+        #[arg(value_name = "ID|NAME", required = true)]
         names: Vec<String>,
     },
     /// Choose another password of the administrator; `-` reads it from standard input
@@ -214,6 +193,12 @@ pub(crate) struct TokenCreate {
     /// What it may do: read_job, write_job, read_feature, write_feature, read_token, write_token, admin
     #[arg(long = "privilege", value_name = "PRIVILEGE", value_delimiter = ',', required = true)]
     pub privileges: Vec<String>,
+    /// What it is for
+    #[arg(long, value_name = "TEXT")]
+    pub note: Option<String>,
+    /// Not valid any more after this long
+    #[arg(long, value_parser = span::parse, value_name = "SPAN")]
+    pub expires_in: Option<Duration>,
     #[arg(short, long, value_parser = one_of::<ObjectFormats>, value_name = "json|yaml")]
     pub output: Option<Format>,
 }

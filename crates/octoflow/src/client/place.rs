@@ -2,24 +2,20 @@
 //! directory. Nothing is connected here.
 
 use std::{
-    fs,
     net::IpAddr,
     path::{Path, PathBuf},
 };
 
 use anyhow::Result;
-use serde_json::Value;
+use octoflow_server::Beacon;
 
-use crate::{cli::Reach, exit::Failure, local, settings::Settings, workflow::text};
+use crate::{cli::Reach, exit::Failure, settings::Settings};
 
 /// What is meant when a command needs a server and nobody named one.
 const ASSUMED: &str = "http://127.0.0.1:2746";
 
 /// The token of a server nobody has configured; it is valid on this machine only.
 const FIRST_TOKEN: &str = "admin";
-
-/// Where the server that holds a data directory writes how it is reached.
-const NOTE: &str = "server.json";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
@@ -51,9 +47,12 @@ impl Found {
 }
 
 pub(crate) fn find(reach: &Reach, settings: &Settings, data_dir: &Path) -> Result<Found> {
-    let named = reach.server.as_deref().or(settings.get("server")).map(normal).transpose()?;
+    // An empty word in the environment says nothing.
+    let said = |word: &Option<String>| word.clone().filter(|word| !word.trim().is_empty());
+    let named = said(&reach.server).or_else(|| settings.get("server").map(str::to_owned));
+    let named = named.as_deref().map(normal).transpose()?;
     let of = |url: String, assumed: bool, ca: Option<PathBuf>| {
-        let token = reach.token.clone().or_else(|| settings.get("token").map(str::to_owned));
+        let token = said(&reach.token).or_else(|| settings.get("token").map(str::to_owned));
         Endpoint {
             token: token.or_else(|| is_loopback(&url).then(|| FIRST_TOKEN.to_owned())),
             ca_file: reach.ca_file.clone().or_else(|| settings.get("ca-file").map(PathBuf::from)).or(ca),
@@ -65,23 +64,10 @@ pub(crate) fn find(reach: &Reach, settings: &Settings, data_dir: &Path) -> Resul
     if let Some(url) = named {
         return Ok(Found::Named(of(url, false, None)));
     }
-    Ok(match holder(data_dir) {
-        Some((url, ca)) => Found::Holder(of(url, false, ca)),
+    Ok(match Beacon::find(data_dir) {
+        Some(beacon) => Found::Holder(of(normal(&beacon.url)?, false, beacon.ca_file)),
         None => Found::Assumed(of(ASSUMED.to_owned(), true, None)),
     })
-}
-
-/// The server that has the data directory open now, and the certificate it made for itself. A note that was left behind
-/// by a server that is gone is not believed.
-fn holder(data_dir: &Path) -> Option<(String, Option<PathBuf>)> {
-    let note: Value = serde_json::from_slice(&fs::read(data_dir.join(NOTE)).ok()?).ok()?;
-    let alive = local::holder(data_dir)?;
-    if note.get("pid").and_then(Value::as_u64).is_some_and(|pid| pid != u64::from(alive)) {
-        return None;
-    }
-    let url = ["url", "address", "server"].iter().map(|key| text(&note, key)).find(|url| !url.is_empty())?;
-    let ca = ["caFile", "ca_file", "ca"].iter().map(|key| text(&note, key)).find(|path| !path.is_empty());
-    Some((normal(url).ok()?, ca.map(|path| data_dir.join(path))))
 }
 
 /// With a scheme, without a slash at the end.
@@ -96,7 +82,7 @@ fn normal(url: &str) -> Result<String> {
     Ok(full)
 }
 
-fn is_loopback(url: &str) -> bool {
+pub(super) fn is_loopback(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split('/').next().unwrap_or_default();
     let host = match authority.strip_prefix('[') {
@@ -136,16 +122,5 @@ mod tests {
             is_loopback("http://127.0.0.1:2746") && is_loopback("http://[::1]:1/x") && is_loopback("http://localhost")
         );
         assert!(!is_loopback("http://10.0.0.1") && !is_loopback("http://127.0.0.1.example.org"));
-    }
-
-    #[test]
-    fn a_note_of_a_server_that_is_gone_is_not_believed() {
-        let dir = tempdir().unwrap();
-        let note = r#"{"url": "http://127.0.0.1:9", "pid": 1}"#;
-        fs::write(dir.path().join(NOTE), note).unwrap();
-        assert!(matches!(find(&reach(None), &Settings::default(), dir.path()).unwrap(), Found::Assumed(_)));
-        fs::write(dir.path().join("lock"), "1").unwrap();
-        let found = find(&reach(None), &Settings::default(), dir.path()).unwrap();
-        assert!(matches!(&found, Found::Holder(endpoint) if endpoint.url == "http://127.0.0.1:9"), "{found:?}");
     }
 }

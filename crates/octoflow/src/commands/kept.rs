@@ -6,13 +6,12 @@ mod columns;
 use anyhow::Result;
 use octoflow_control::registry;
 use octoflow_manifest::{Problems, Severity};
-use octoflow_model::meta::DEFAULT_NAMESPACE;
 use serde_json::{Value, json};
 
 use super::{Context, submit::OfServer};
 use crate::{
     adjust,
-    cli::{CronCommand, Format, KeptCommand, KeptDelete, KeptFiles, KeptList, KeptNames},
+    cli::{Format, KeptCommand, KeptDelete, KeptFiles, KeptList, KeptNames},
     client::{Address, Client, selector},
     exit::{self, Exit, Failure},
     judge::{Around, judge},
@@ -29,20 +28,6 @@ pub(crate) fn kept(command: &KeptCommand, kind: &str, context: &Context) -> Resu
         KeptCommand::Get(args) => get(args, kind, context),
         KeptCommand::List(args) => list_all(args, kind, context),
         KeptCommand::Delete(args) => delete(args, kind, context),
-    }
-}
-
-pub(crate) fn cron(command: &CronCommand, context: &Context) -> Result<Exit> {
-    let kind = "CronWorkflow";
-    match command {
-        CronCommand::Create(args) => files(args, kind, Verb::Create, context),
-        CronCommand::Update(args) => files(args, kind, Verb::Update, context),
-        CronCommand::Lint(args) => files(args, kind, Verb::Lint, context),
-        CronCommand::Get(args) => get(args, kind, context),
-        CronCommand::List(args) => list_all(args, kind, context),
-        CronCommand::Delete(args) => delete(args, kind, context),
-        CronCommand::Suspend(args) => hold(args, "suspend", "suspended", context),
-        CronCommand::Resume(args) => hold(args, "resume", "resumed", context),
     }
 }
 
@@ -68,7 +53,7 @@ pub(crate) fn put(client: &Client, object: &Value, dry_run: bool) -> Result<Valu
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verb {
+pub(super) enum Verb {
     Create,
     Update,
     Lint,
@@ -84,7 +69,7 @@ fn send(client: &Client, object: &Value, verb: Verb, dry_run: bool) -> Result<Va
     }
 }
 
-fn files(args: &KeptFiles, kind: &str, verb: Verb, context: &Context) -> Result<Exit> {
+pub(super) fn files(args: &KeptFiles, kind: &str, verb: Verb, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     let loaded = match load::load(&args.manifests)? {
         Ok(loaded) => loaded,
@@ -137,7 +122,7 @@ fn refuse(problems: &Problems, context: &Context) -> Exit {
     Exit::InvalidManifest
 }
 
-fn get(args: &KeptNames, kind: &str, context: &Context) -> Result<Exit> {
+pub(super) fn get(args: &KeptNames, kind: &str, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     let one = |name: &String| find(&client, kind, args.namespace.or_default(), name);
     let found: Vec<Value> = args.names.iter().map(one).collect::<Result<_>>()?;
@@ -150,7 +135,7 @@ fn get(args: &KeptNames, kind: &str, context: &Context) -> Result<Exit> {
 }
 
 /// The object, or a word about names that are near.
-fn find(client: &Client, kind: &str, namespace: &str, name: &str) -> Result<Value> {
+pub(super) fn find(client: &Client, kind: &str, namespace: &str, name: &str) -> Result<Value> {
     if let Some(found) = client.find(&address(kind, Some(namespace), Some(name)))? {
         return Ok(found);
     }
@@ -163,7 +148,7 @@ fn find(client: &Client, kind: &str, namespace: &str, name: &str) -> Result<Valu
     })
 }
 
-fn list_all(args: &KeptList, kind: &str, context: &Context) -> Result<Exit> {
+pub(super) fn list_all(args: &KeptList, kind: &str, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     let namespace = if args.all_namespaces { None } else { Some(args.namespace.or_default()) };
     let labels = args.selector.as_ref().map(|labels| selector(&labels.0));
@@ -193,7 +178,7 @@ fn dressed(kind: &str, items: &[Value]) -> Vec<Value> {
     items
 }
 
-fn delete(args: &KeptDelete, kind: &str, context: &Context) -> Result<Exit> {
+pub(super) fn delete(args: &KeptDelete, kind: &str, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     let namespace = args.namespace.or_default();
     let mut names = args.names.clone();
@@ -214,24 +199,6 @@ fn delete(args: &KeptDelete, kind: &str, context: &Context) -> Result<Exit> {
                 exit = exit.worse(Exit::NotFound);
             }
             Err(error) => return Err(error),
-        }
-    }
-    Ok(exit)
-}
-
-fn hold(args: &KeptNames, verb: &str, done: &str, context: &Context) -> Result<Exit> {
-    let client = context.client()?;
-    let namespace = args.namespace.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
-    let mut exit = Exit::Succeeded;
-    for name in &args.names {
-        let place = Address::of(&["api", "v1", "cron-workflows", namespace, name, verb]);
-        match client.put(&place, &json!({"name": name, "namespace": namespace})) {
-            Ok(_) => context.output.line(&format!("CronWorkflow '{name}' {done}"))?,
-            Err(error) if args.names.len() == 1 => return Err(error),
-            Err(error) => {
-                context.output.error(&error);
-                exit = exit.worse(exit::of(&error));
-            }
         }
     }
     Ok(exit)

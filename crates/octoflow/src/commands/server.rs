@@ -22,6 +22,7 @@ pub(crate) fn server(args: &Server, context: &Context) -> Result<Exit> {
         admin_token_file: args.admin_token_file.clone(),
         insecure: args.insecure,
         metrics_open: args.metrics_open,
+        retention: config::retention()?,
         ..Config::new(args.listen, house)
     };
     let served = serve(config, |started| {

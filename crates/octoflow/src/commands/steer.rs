@@ -9,7 +9,14 @@ use crate::{cli::Target, exit::Exit, remote::Request, source::Source};
 pub(crate) fn steer(target: &Target, request: &Request, context: &Context) -> Result<Exit> {
     let source = context.source()?;
     each(target, &*source, context, |row| {
-        source.steer(row, request)?;
+        match source.steer(row, request) {
+            // Of many, some end by themselves in this very moment.
+            Err(error) if target.selector.is_some() && crate::exit::of(&error) == Exit::Conflict => {
+                context.output.talk(&format!("workflow {} is left as it is: {error:#}", row.name));
+                return Ok(());
+            }
+            done => done?,
+        }
         Ok(context.output.line(&format!("workflow {} {}", row.name, done(request)))?)
     })
 }

@@ -14,6 +14,7 @@ use crate::{
         json::objects,
         table::{Cell, Table},
     },
+    source::without_nulls,
     workflow::{list, text},
 };
 
@@ -31,7 +32,11 @@ pub(crate) fn token(command: &TokenCommand, context: &Context) -> Result<Exit> {
                 output.data(&text)?;
                 return Ok(Exit::Succeeded);
             }
-            output.data(&table(&found).render(output.paint()))?;
+            if found.is_empty() {
+                output.line("No tokens found")?;
+            } else {
+                output.data(&table(&found).render(output.paint()))?;
+            }
         }
         TokenCommand::Create(args) => return create(args, context),
         TokenCommand::Delete { names } => {
@@ -61,7 +66,10 @@ fn place(more: &[&str]) -> Address {
 }
 
 fn create(args: &TokenCreate, context: &Context) -> Result<Exit> {
-    let body = json!({"name": args.name, "privileges": args.privileges});
+    let body = without_nulls(json!({
+        "name": args.name, "privileges": args.privileges, "note": args.note,
+        "expiresInSeconds": args.expires_in.map(|span| span.as_secs()),
+    }));
     let made = context.client()?.post(&place(&[]), &body)?;
     match args.output.as_ref().and_then(|format| objects(format, std::slice::from_ref(&made), false)) {
         Some(text) => context.output.data(&text)?,
@@ -84,13 +92,16 @@ fn secret(given: &str) -> Result<String> {
 }
 
 fn table(found: &[Value]) -> Table {
-    let mut table = Table::new(&["NAME", "PRIVILEGES", "CREATED"]);
+    let mut table = Table::new(&["ID", "NAME", "PRIVILEGES", "CREATED", "EXPIRES", "NOTE"]);
     for one in found {
         let privileges: Vec<&str> = list(&one["privileges"]).iter().filter_map(Value::as_str).collect();
         table.push(vec![
+            Cell::new(text(one, "id")),
             Cell::new(text(one, "name")),
             Cell::new(privileges.join(",")),
             Cell::new(text(one, "created")),
+            Cell::new(text(one, "expires")),
+            Cell::new(text(one, "note")),
         ]);
     }
     table

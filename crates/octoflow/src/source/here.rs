@@ -182,11 +182,9 @@ impl Source for Here {
             // Asked before looking, so that the last look sees the end.
             let over = reader.run(row.run).map_err(explained)?.is_none_or(|row| row.archived);
             let revision = reader.run_revision(row.run).map_err(explained)?;
-            if (over || revision != seen) && see(&local.object(row)?)?.is_break() || over {
-                return Ok(());
-            }
+            let enough = (over || revision != seen) && see(&local.object(row)?)?.is_break();
             seen = revision;
-            if until.is_some_and(|until| Instant::now() >= until) {
+            if over || enough || until.is_some_and(|until| Instant::now() >= until) {
                 return Ok(());
             }
             thread::sleep(LOOK);

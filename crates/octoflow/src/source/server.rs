@@ -32,6 +32,10 @@ const RETURN: Duration = Duration::from_secs(60);
 /// How long to wait before asking again.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// How long a deletion is waited for, and how often it is looked at.
+const GOING: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(50);
+
 /// One page of a list.
 const PAGE: usize = 500;
 
@@ -51,6 +55,19 @@ impl Server {
     fn run(&self, row: &RunRow, more: &[&str]) -> Address {
         let parts = ["api", "octoflow", "v1", "runs", &row.namespace, &row.name];
         Address::of(&[&parts, more].concat())
+    }
+
+    /// What is under way is ended before it is deleted, which takes a moment.
+    fn until_gone(&self, row: &RunRow) -> Result<()> {
+        let give_up = Instant::now() + GOING;
+        while !row.archived && self.look_up(&row.namespace, &row.name)?.is_some_and(|found| found.uid == row.uid) {
+            if Instant::now() >= give_up {
+                self.output.talk(&format!("workflow {} is still being ended and deleted", row.name));
+                return Ok(());
+            }
+            thread::sleep(LOOK);
+        }
+        Ok(())
     }
 
     /// Takes a stream up again and again until `take` has heard its end.
@@ -237,7 +254,10 @@ impl Source for Server {
             match self.client.delete(&workflow(row, &[]).with("force", true)) {
                 // It belonged to another of them and is gone with it, or somebody else was faster.
                 Err(error) if exit::of(&error) != Exit::NotFound => return Err(error),
-                _ => gone(row)?,
+                _ => {
+                    self.until_gone(row)?;
+                    gone(row)?;
+                }
             }
         }
         Ok(())

@@ -30,8 +30,12 @@ pub(crate) struct Said {
 
 impl Place {
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    pub(crate) fn start_with(more: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let (server, address) = serve(&dir.path().join("data"), "127.0.0.1:0");
+        let (server, address) = serve(&dir.path().join("data"), "127.0.0.1:0", more);
         Self { dir, server, address }
     }
 
@@ -103,7 +107,7 @@ impl Place {
 
     /// Another server where the last one was.
     pub(crate) fn start_server(&mut self) {
-        (self.server, self.address) = serve(&self.path("data"), &self.address);
+        (self.server, self.address) = serve(&self.path("data"), &self.address, &[]);
     }
 }
 
@@ -116,18 +120,20 @@ impl Drop for Place {
     }
 }
 
-fn serve(data: &Path, listen: &str) -> (Child, String) {
+fn serve(data: &Path, listen: &str, more: &[&str]) -> (Child, String) {
     let mut server = Command::new(env!("CARGO_BIN_EXE_octoflow"))
         // Steps of these tests see files that the tests make.
         .args(["server", "--isolation", "none", "--listen", listen, "--data-dir"])
         .arg(data)
+        .args(more)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(server.stderr.take().unwrap()).lines().map_while(Result::ok);
-    let address = lines.find_map(|line| line.split_once("listens on http://").map(|(_, rest)| rest.to_owned()));
+    let address =
+        lines.find_map(|line| line.contains("listens on ").then(|| line.rsplit("://").next().unwrap().to_owned()));
     let address = address.expect("the server says where it listens");
     // Somebody has to take what it says from now on, or it would wait for that.
     thread::spawn(move || lines.for_each(drop));

@@ -55,3 +55,66 @@ fn what_needs_a_server_says_how_to_get_one() {
         shows(&said.err, &["no server answers"]);
     }
 }
+
+#[test]
+fn the_server_that_holds_the_data_directory_is_found_and_tokens_open_doors() {
+    let mut place = Place::start();
+    let data = place.path("data");
+    let here = |words: &[&str]| {
+        let mut command = place.bare(words);
+        command.env("OCTOFLOW_DATA_DIR", &data);
+        run(command)
+    };
+    let url = format!("http://{}", place.address);
+    shows(&here(&["version"]).out, &["server ", &url]);
+    let file = place.file("w.yaml", &crate::place::one_step("w", "true"));
+    assert_eq!(here(&["submit", &file, "--wait"]).code, 0);
+    assert_eq!(here(&["list", "-o", "name"]).out, "w\n");
+
+    assert_eq!(place.good(&["token", "list"]), "No tokens found\n");
+    let token = place.good(&["token", "create", "reader", "--privilege", "read_job", "--note", "looks only"]);
+    let token = token.trim();
+    shows(&place.good(&["token", "list"]), &["ID", "NAME", "PRIVILEGES", "reader", "read_job", "looks only"]);
+    assert_eq!(place.good(&["list", "-o", "name", "--token", token]), "w\n");
+    shows(&place.ends(4, &["delete", "w", "--token", token]).err, &["may not do that"]);
+    place.ends(4, &["token", "list", "--token", token]);
+    shows(&place.ends(2, &["token", "create", "x", "--privilege", "everything"]).err, &["no privilege"]);
+    assert_eq!(place.good(&["token", "delete", "reader"]), "token 'reader' deleted\n");
+    place.ends(3, &["token", "delete", "reader"]);
+    place.ends(4, &["list", "--token", token]);
+    place.good(&["token", "set-admin", "another-password"]);
+    place.ends(4, &["list"]);
+    place.good(&["list", "--token", "another-password"]);
+
+    // Once it is gone the directory is read directly.
+    place.stop_server();
+    let mut command = place.bare(&["get", "w", "-o", "jsonpath={.status.phase}"]);
+    command.env("OCTOFLOW_DATA_DIR", place.path("data"));
+    assert_eq!(run(command).out, "Succeeded");
+}
+
+#[test]
+fn a_certificate_is_checked_unless_somebody_says_otherwise() {
+    let place = Place::start_with(&["--tls"]);
+    let url = format!("https://{}", place.address);
+    let asked = |more: &[&str]| run(place.bare(&[&["list", "--server", &url], more].concat()));
+
+    let said = asked(&[]);
+    assert_eq!(said.code, 5, "{said}");
+    shows(&said.err, &["cannot be trusted", "--ca-file"]);
+    assert_eq!(asked(&["--insecure-skip-verify"]).out, "No workflows found\n");
+
+    // Whoever has the data directory has the certificate that was made there.
+    let mut command = place.bare(&["list"]);
+    command.env("OCTOFLOW_DATA_DIR", place.path("data"));
+    let said = run(command);
+    assert_eq!((said.code, said.out.as_str()), (0, "No workflows found\n"), "{said}");
+    let note = std::fs::read_to_string(place.path("data").join("server.json")).unwrap();
+    let note: serde_json::Value = serde_json::from_str(&note).unwrap();
+    let said = asked(&["--ca-file", note["caFile"].as_str().unwrap()]);
+    assert_eq!(said.out, "No workflows found\n", "{said}");
+
+    // Plain words to a server that speaks in secret get no answer that makes sense.
+    let said = run(place.bare(&["list", "--server", &format!("http://{}", place.address)]));
+    assert_eq!(said.code, 5, "{said}");
+}

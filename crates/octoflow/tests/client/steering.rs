@@ -17,8 +17,9 @@ fn runs_are_steered_by_name_and_by_labels() {
     shows(&place.ends(7, &["stop", "one"]).err, &["one"]);
     let said = place.ends(3, &["terminate", "two", "nobody"]);
     assert_eq!(said.out, "workflow two is being terminated\n");
+    place.ends(1, &["wait", "two"]);
     assert_eq!(place.good(&["terminate", "-l", "app=slow"]), "workflow three is being terminated\n");
-    place.ends(1, &["wait", "two", "three"]);
+    place.ends(1, &["wait", "three"]);
     assert_eq!(place.good(&["suspend", "-l", "app=slow"]), "No workflows found\n");
 }
 

@@ -1,14 +1,24 @@
-//! The conformance corpus through the real command: every row of its table ends in its phase.
-//! A row that is judged otherwise says why.
+//! The conformance corpus through the real command, run here and handed to a server: every row of its table ends in its
+//! phase, whichever way it goes.
 
 #![expect(clippy::print_stderr, reason = "a skipped corpus is told loudly")]
+
+#[allow(dead_code, reason = "tests of the server share it, and none uses all of it")]
+#[path = "../wire/http.rs"]
+mod http;
+#[allow(dead_code, reason = "tests of the server share it, and none uses all of it")]
+#[path = "../wire/server.rs"]
+mod server;
+
+mod served;
+mod table;
 
 use std::{
     collections::BTreeMap,
     fs,
     os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
+    path::Path,
+    process::{Command, Output, Stdio},
     sync::{
         Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -18,77 +28,19 @@ use std::{
 
 use serde_json::Value;
 
+use crate::table::{AT_LEAST, Case, Ending, TRIES, cases, corpus, draws};
+
 /// Most cases sleep rather than work, so more of them than cores run at once.
 const AT_ONCE: usize = 8;
 /// No case takes this long unless it hangs.
 const PATIENCE: &str = "300s";
-/// The table has so many rows at least; a shorter one would not have been read whole.
-const AT_LEAST: usize = 198;
 
-const STEP_IN_ERROR: &str =
-    "the step ends in Error for its missing output, and a group with such a step has failed, and so has the run";
-
-/// Rows whose phase was assumed or read off the file rather than seen, and what they end in instead, with the reason.
-const JUDGED: [(&str, &str, &str); 8] = [
-    (
-        "e2e/testdata/parameters-workflow.yaml",
-        "rejected",
-        "its parameter has no value; it is meant to be given with -p",
-    ),
-    ("e2e/testdata/progress-workflow.yaml", "Failed", "it calls /argosay, a file of its image; a process has no image"),
-    (
-        "examples/loops-arbitrary-sequential-steps.yaml",
-        "Failed",
-        "the fourth item exits with 1 to show that the loop stops there",
-    ),
-    ("e2e/functional/workflow_level_host_aliases.yaml", "Failed", "it asks a name server with nslookup"),
-    ("e2e/functional/workflow_template_level_host_aliases.yaml", "Failed", "it asks a name server with nslookup"),
-    (
-        "e2e/testdata/artifactgc/artgc-from-ref-template-plugin.yaml",
-        "rejected",
-        "its template calls one of another WorkflowTemplate, which the row does not load",
-    ),
-    ("e2e/testdata/artifactgc/artgc-non-optional-artifact-not-written.yaml", "Failed", STEP_IN_ERROR),
-    ("e2e/testdata/artifactgc/artgc-non-optional-artifact-not-written-plugin.yaml", "Failed", STEP_IN_ERROR),
-];
 /// Stands in for the `nc` of an image: two daemons of one row listen on one port, which one machine has only once.
 const NC: &str = "#!/bin/sh\nexec sleep 3600\n";
 
-/// Cases that sleep for minutes; they begin first so that the others run meanwhile.
-const SLOW: [&str; 2] =
-    ["examples/synchronization-db-mutex-tmpl-level.yaml", "examples/parallelism-nested-workflow.yaml"];
-
-/// The ConfigMaps with the limits of semaphores that the cases say their cluster has.
-const LIMITS: &str = r#"
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: my-config}
-data: {workflow: "1", template: "3"}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: template-config}
-data: {template: "1"}
-"#;
-
-#[derive(Debug)]
-struct Case {
-    file: String,
-    expected: String,
-    load_first: Vec<String>,
-    /// It refers to ConfigMaps that a cluster is expected to have.
-    needs_config_maps: bool,
-}
-
-#[derive(Debug, PartialEq)]
-enum Ending {
-    Phase(String),
-    Rejected,
-    Broken(String),
-}
-
+/// One test for both ways: each sleeps most of the time, and together they take hardly longer than one.
 #[test]
-fn every_row_ends_in_its_phase() {
+fn every_row_ends_in_its_phase_run_here_and_through_a_server() {
     let Some(corpus) = corpus() else { return };
     let cases = cases(&corpus);
     let scratch = tempfile::tempdir().expect("a scratch directory can be made");
@@ -99,103 +51,76 @@ fn every_row_ends_in_its_phase() {
     fs::set_permissions(&nc, fs::Permissions::from_mode(0o755)).expect("a file can be made a program");
     let path = std::env::var("PATH").unwrap_or_default();
     let path = format!("{}:{}:{path}", programs.path().display(), corpus.join("bin").display());
+    let (here, there) = thread::scope(|scope| {
+        let served = scope.spawn(|| served::endings(&corpus, &cases, scratch.path(), &path));
+        let here = endings(&corpus, &cases, AT_ONCE, |case, at, again| {
+            run(&corpus, case, &scratch.path().join(format!("{at}_{again}")), &path)
+        });
+        (here, served.join().expect("the rows of the server were tried"))
+    });
+    let mut wrong = judged("run here", &cases, &here);
+    wrong.extend(judged("through a server", &cases, &there));
+    assert!(wrong.is_empty(), "{} cases ended wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(cases.len() >= AT_LEAST, "the table has only {} rows, where it had {AT_LEAST}", cases.len());
+}
+
+/// What the cases end in, so many at a time; those that draw lots may draw again.
+fn endings(
+    corpus: &Path,
+    cases: &[Case],
+    at_once: usize,
+    attempt: impl Fn(&Case, usize, u32) -> Ending + Sync,
+) -> BTreeMap<usize, Ending> {
     let next = AtomicUsize::new(0);
     let endings = Mutex::new(BTreeMap::new());
     thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
+        for _ in 0..at_once {
             scope.spawn(|| {
-                while let Some((at, case)) =
-                    cases.get(next.fetch_add(1, Ordering::Relaxed)).map(|case| (case.file.clone(), case))
-                {
-                    let tries = if draws(&corpus, case) { TRIES } else { 1 };
-                    let mut ending = None;
-                    for again in 0..tries {
-                        let data_dir = scratch.path().join(format!("{}_{again}", at.replace('/', "_")));
-                        let ended = run(&corpus, case, &data_dir, &path);
-                        let right = ended == Ending::Phase(case.expected.clone());
-                        ending = Some(ended);
-                        if right {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(case) = cases.get(at) else { return };
+                    let tries = if draws(corpus, case) { TRIES } else { 1 };
+                    let mut ending = attempt(case, at, 0);
+                    for again in 1..tries {
+                        if case.is_met_by(&ending) {
                             break;
                         }
+                        ending = attempt(case, at, again);
                     }
-                    let ending = ending.expect("every case is tried at least once");
-                    endings.lock().unwrap().insert(at, ending);
+                    endings.lock().expect("nothing panics while it holds the endings").insert(at, ending);
                 }
             });
         }
     });
-    let endings = endings.into_inner().unwrap();
-    let mut wrong = Vec::new();
-    let mut right = 0;
-    for case in &cases {
-        let ending = &endings[&case.file];
-        match ending {
-            Ending::Rejected if case.expected == "rejected" => right += 1,
-            Ending::Phase(phase) if *phase == case.expected => right += 1,
-            other => wrong.push(format!("{}: expected {}, got {other:?}", case.file, case.expected)),
-        }
-    }
-    println!("{right} right, {} wrong", wrong.len());
-    assert!(wrong.is_empty(), "{} cases ended wrong:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(right >= AT_LEAST, "the table has only {right} rows, where it had {AT_LEAST}");
+    endings.into_inner().expect("nothing panics while it holds the endings")
 }
 
-/// A case that draws lots may be out of luck: one that fails two times of three and may be tried eleven times ends badly
-/// once in ninety runs, on any engine.
-const TRIES: u32 = 4;
-
-fn draws(corpus: &Path, case: &Case) -> bool {
-    fs::read_to_string(corpus.join("argo").join(&case.file)).is_ok_and(|text| text.contains("random."))
-}
-
-fn corpus() -> Option<PathBuf> {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
-    if corpus.is_dir() {
-        return Some(corpus.canonicalize().expect("the corpus folder has a path"));
-    }
-    assert!(std::env::var_os("CI").is_none(), "the corpus is required in CI: {} is missing", corpus.display());
-    eprintln!("SKIPPED: the conformance corpus is not at {}", corpus.display());
-    None
-}
-
-fn cases(corpus: &Path) -> Vec<Case> {
-    let table = fs::read_to_string(corpus.join("argo/cases.tsv")).expect("the corpus has its table");
-    let rows = table.lines().skip(1).filter(|line| !line.trim().is_empty());
-    let mut cases: Vec<Case> = rows
-        .map(|line| {
-            let mut columns = line.split('\t').map(str::to_owned);
-            let (file, expected) = (columns.next().unwrap_or_default(), columns.next().unwrap_or_default());
-            let load_first = columns
-                .next()
-                .unwrap_or_default()
-                .split(',')
-                .filter(|file| !file.is_empty())
-                .map(str::to_owned)
-                .collect();
-            let expected = JUDGED.iter().find(|judged| judged.0 == file).map_or(expected, |judged| judged.1.to_owned());
-            let needs_config_maps = columns.next().unwrap_or_default().split(',').any(|need| need == "local-configmap");
-            Case { file, expected, load_first, needs_config_maps }
-        })
+/// Everything that ended otherwise than it should.
+fn judged(way: &str, cases: &[Case], endings: &BTreeMap<usize, Ending>) -> Vec<String> {
+    let wrong: Vec<String> = cases
+        .iter()
+        .enumerate()
+        .filter(|(at, case)| !case.is_met_by(&endings[at]))
+        .map(|(at, case)| format!("{} ({way}): expected {}, got {:?}", case.file, case.expected, endings[&at]))
         .collect();
-    cases.sort_by_key(|case| !SLOW.contains(&case.file.as_str()));
-    cases
+    println!("{way}: {} right, {} wrong", cases.len() - wrong.len(), wrong.len());
+    wrong
 }
 
 fn run(corpus: &Path, case: &Case, data_dir: &Path, path: &str) -> Ending {
-    let files = case.load_first.iter().chain([&case.file]).map(|file| corpus.join("argo").join(file));
-    let limits = data_dir.with_extension("limits.yaml");
-    if case.needs_config_maps {
-        fs::write(&limits, LIMITS).expect("the scratch directory takes a file");
-    }
-    let files = case.needs_config_maps.then_some(limits).into_iter().chain(files);
     let output = Command::new(env!("CARGO_BIN_EXE_octoflow"))
         .args(["run", "-o", "json", "--quiet", "--timeout", PATIENCE, "--data-dir"])
         .arg(data_dir)
-        .args(files)
+        .args(case.files(corpus, &data_dir.with_extension("limits.yaml")))
         .env("PATH", path)
         .stdin(Stdio::null())
         .output()
         .expect("the command can be started");
+    ending(&output)
+}
+
+/// What a command said about the end.
+fn ending(output: &Output) -> Ending {
     let said = String::from_utf8_lossy(&output.stderr);
     if output.status.code() == Some(6) {
         return Ending::Rejected;

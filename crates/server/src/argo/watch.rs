@@ -20,8 +20,10 @@ use super::{
 };
 use crate::{answer::Answer, call::Call, fault::Fault};
 
-/// Commits come in flocks; so long the rest of one is waited for.
+/// Commits come in flocks. Who has looked often lately waits so long for the rest of one; who has not looks at once.
 const GATHER: Duration = Duration::from_millis(20);
+/// So many looks are made without waiting, and one more for each time that could have been waited.
+const BURST: u32 = 8;
 
 /// The name that means the newest workflow.
 const LATEST: &str = "@latest";
@@ -51,7 +53,7 @@ async fn watch(call: Call, name: &'static str, typed: bool) -> Result<Answer, Fa
         })
         .await?;
     let mask = Mask::of(&call.query).always("result.type");
-    let source = Watching { at: At::Due(Box::new(watch)), changes, looked: Instant::now(), mask, typed };
+    let source = Watching { at: At::Due(Box::new(watch)), changes, pace: Pace::new(), mask, typed };
     Ok(stream(&call, source))
 }
 
@@ -68,7 +70,7 @@ fn since(call: &Call) -> Result<Option<Revision>, Fault> {
 struct Watching {
     at: At,
     changes: Receiver<Revision>,
-    looked: Instant,
+    pace: Pace,
     mask: Mask,
     typed: bool,
 }
@@ -100,9 +102,9 @@ impl Source for Watching {
                     self.at = if watch.is_quiet() { At::Idle(watch) } else { At::Due(watch) };
                 }
                 At::Due(_) => {
-                    sleep_until(self.looked + GATHER).await;
+                    sleep_until(self.pace.next()).await;
                     let At::Due(mut watch) = std::mem::replace(&mut self.at, At::Lost) else { continue };
-                    self.looked = Instant::now();
+                    self.pace.looked();
                     self.changes.mark_unchanged();
                     self.at = At::Looking(tokio::task::spawn_blocking(move || {
                         let found = watch.poll_some();
@@ -115,7 +117,7 @@ impl Source for Watching {
                     let (found, more) = found?;
                     if more {
                         // The rest is ready; there is nothing to gather.
-                        self.looked -= GATHER;
+                        self.pace.go_on();
                     }
                     self.at = if more { At::Due(watch) } else { At::Idle(watch) };
                     if !found.is_empty() {
@@ -128,6 +130,30 @@ impl Source for Watching {
     }
 }
 
+/// When the next look may be made. As if looks were made every [`GATHER`], and some were still owed.
+struct Pace {
+    made_until: Instant,
+}
+
+impl Pace {
+    fn new() -> Self {
+        Self { made_until: Instant::now() }
+    }
+
+    fn next(&self) -> Instant {
+        self.made_until.checked_sub(GATHER * BURST).unwrap_or(self.made_until)
+    }
+
+    fn looked(&mut self) {
+        self.made_until = self.made_until.max(Instant::now()) + GATHER;
+    }
+
+    /// The last look goes on: it counts once.
+    fn go_on(&mut self) {
+        self.made_until = self.made_until.checked_sub(GATHER).unwrap_or(self.made_until);
+    }
+}
+
 impl Watching {
     fn dress(&self, event: Event) -> Value {
         let mut value = match self.typed {
@@ -136,5 +162,24 @@ impl Watching {
         };
         self.mask.apply(&mut value);
         value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_looks_are_made_at_once_and_many_are_spread() {
+        let began = Instant::now();
+        let mut pace = Pace::new();
+        for _ in 0..BURST {
+            assert!(pace.next() <= Instant::now(), "nobody who looks seldom waits");
+            pace.looked();
+        }
+        for _ in 0..10 {
+            pace.looked();
+        }
+        assert!(pace.next() >= began + GATHER * 10);
     }
 }

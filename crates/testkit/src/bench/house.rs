@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{measure::Outcome, shape};
 
 /// Room for everything: what is measured is never the limit.
-const ROOM: Capacity = Capacity { slots: 1 << 20, cpu_milli: 1 << 40, memory_bytes: 1 << 60 };
+pub(super) const ROOM: Capacity = Capacity { slots: 1 << 20, cpu_milli: 1 << 40, memory_bytes: 1 << 60 };
 
 pub(super) fn null(groups: u32, steps: u32, dir: &Path) -> Outcome<()> {
     let (house, _) = House::open(Config { data_dir: dir.to_owned(), capacity: ROOM, place: Place::Nowhere })?;

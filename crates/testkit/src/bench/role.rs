@@ -8,7 +8,7 @@ use std::{
 use super::{
     house,
     measure::{Outcome, watch},
-    spawn,
+    spawn, submits, wire,
 };
 
 /// The hidden first argument: what follows is a role and its words.
@@ -24,6 +24,12 @@ pub(super) enum Role {
     Null { groups: u32, steps: u32, dir: PathBuf },
     /// A house with a chain of so many processes. Says how long it took from submission to end.
     Chain { count: u32, isolated: bool, dir: PathBuf, octoflow: PathBuf },
+    /// So many submissions to a registry whose tasks run nowhere. Says how long it took.
+    Submits { count: u32, threads: u32, dir: PathBuf },
+    /// So many records in a store, many to a commit. Says how long it took.
+    Records { count: u32, dir: PathBuf },
+    /// So many requests to the smallest server there can be. Says how long it took.
+    Hello { count: u32, connections: u32 },
 }
 
 impl Role {
@@ -37,6 +43,13 @@ impl Role {
             }
             Self::Chain { count, isolated, dir, octoflow } => {
                 vec!["chain".to_owned(), count.to_string(), isolated.to_string(), path(dir), path(octoflow)]
+            }
+            Self::Submits { count, threads, dir } => {
+                vec!["submits".to_owned(), count.to_string(), threads.to_string(), path(dir)]
+            }
+            Self::Records { count, dir } => vec!["records".to_owned(), count.to_string(), path(dir)],
+            Self::Hello { count, connections } => {
+                vec!["hello".to_owned(), count.to_string(), connections.to_string()]
             }
         }
     }
@@ -57,6 +70,13 @@ impl Role {
                 dir: dir.into(),
                 octoflow: octoflow.into(),
             },
+            ["submits", count, threads, dir] => {
+                Self::Submits { count: count.parse().ok()?, threads: threads.parse().ok()?, dir: dir.into() }
+            }
+            ["records", count, dir] => Self::Records { count: count.parse().ok()?, dir: dir.into() },
+            ["hello", count, connections] => {
+                Self::Hello { count: count.parse().ok()?, connections: connections.parse().ok()? }
+            }
             _ => return None,
         })
     }
@@ -75,6 +95,9 @@ pub fn play(words: &[String]) -> Result<String, Box<dyn std::error::Error + Send
         Role::Hops { count, dir } => spawn::hops(count, &dir).map(told),
         Role::Null { groups, steps, dir } => house::null(groups, steps, &dir).map(|()| String::new()),
         Role::Chain { count, isolated, dir, octoflow } => house::chain(count, isolated, &dir, &octoflow).map(told),
+        Role::Submits { count, threads, dir } => submits::submits(count, threads, &dir).map(told),
+        Role::Records { count, dir } => submits::records(count, &dir).map(told),
+        Role::Hello { count, connections } => wire::hello(count, connections).map(told),
     }
 }
 
@@ -98,6 +121,9 @@ mod tests {
             Role::Hops { count: 3, dir: "/d".into() },
             Role::Null { groups: 1, steps: 2, dir: "/d".into() },
             Role::Chain { count: 5, isolated: true, dir: "/d".into(), octoflow: "/o".into() },
+            Role::Submits { count: 5, threads: 2, dir: "/d".into() },
+            Role::Records { count: 5, dir: "/d".into() },
+            Role::Hello { count: 5, connections: 2 },
         ];
         for role in roles {
             assert_eq!(Role::read(&role.words()), Some(role));

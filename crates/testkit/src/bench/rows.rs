@@ -3,15 +3,19 @@
 use std::path::Path;
 
 use super::{
+    flood,
     measure::{Outcome, Taken, Tools},
+    oneshot,
     role::{Role, heard},
     row::{Goal, Line, median, seconds},
     shape,
     spawn::TRUE,
+    submits, swarm,
 };
 
 /// Rows by the names they can be asked for.
-pub const NAMES: [&str; 5] = ["proc-10k", "null-100k", "chain", "flat", "hello"];
+pub const NAMES: [&str; 11] =
+    ["proc-10k", "null-100k", "chain", "flat", "hello", "submit", "swarm", "one-shot", "idle", "logs", "watchers"];
 
 /// How large the rows are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +26,7 @@ pub enum Size {
 }
 
 impl Size {
-    fn of(self, full: u32, quick: u32) -> u32 {
+    pub(super) fn of(self, full: u32, quick: u32) -> u32 {
         match self {
             Self::Full => full,
             Self::Quick => quick,
@@ -44,6 +48,12 @@ pub fn run(name: &str, size: Size, tools: &Tools) -> Result<Vec<Line>, Box<dyn s
         "chain" => chains(size, tools),
         "flat" => flat(size, tools),
         "hello" => hello(size, tools),
+        "submit" => submits::submit(size, tools),
+        "swarm" => swarm::swarm(size, tools),
+        "one-shot" => oneshot::one_shot(size, tools),
+        "idle" => oneshot::idle(size, tools),
+        "logs" => flood::logs(size, tools),
+        "watchers" => flood::watchers(size, tools),
         _ => Err(format!("there is no row `{name}`; choose from: {}", NAMES.join(", ")).into()),
     }
 }

@@ -41,3 +41,27 @@ pub(super) fn hello() -> Value {
         },
     })
 }
+
+/// Three containers, one after another, under a name that is drawn.
+pub(super) fn three_steps() -> Value {
+    let step = |name: &str| json!([{"name": name, "template": "work"}]);
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Workflow",
+        "metadata": {"generateName": "swarm-"},
+        "spec": {
+            "entrypoint": "main",
+            "templates": [
+                {"name": "main", "steps": [step("one"), step("two"), step("three")]},
+                {"name": "work", "container": {"image": "busybox", "command": ["true"]}},
+            ],
+        },
+    })
+}
+
+/// One shell script.
+pub(super) fn shell(script: &str) -> Value {
+    let mut workflow = hello();
+    workflow["spec"]["templates"][0]["container"]["command"] = json!(["sh", "-c", script]);
+    workflow
+}

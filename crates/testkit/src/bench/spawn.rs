@@ -15,7 +15,7 @@ use super::measure::Outcome;
 pub(super) const TRUE: &str = "/bin/true";
 
 /// Both outputs are piped and read to their end, then the process is waited for: all on `posix_spawn`.
-fn once() -> Outcome<()> {
+pub(super) fn once() -> Outcome<()> {
     let output = Command::new(TRUE).stdin(Stdio::null()).output()?;
     if output.status.success() { Ok(()) } else { Err(format!("{TRUE} failed").into()) }
 }

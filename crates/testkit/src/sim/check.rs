@@ -46,6 +46,11 @@ pub(super) fn grown(run: &Run, fact: &Fact) -> Result<(), Broken> {
             let name = &run.state.node(*node).name;
             return broken(Guarantee::Twice, format!("{name} found its outputs and starts a task"));
         }
+        // Nor is what was done before.
+        Fact::Launched { node, .. } if run.state.node(*node).reused() => {
+            let name = &run.state.node(*node).name;
+            return broken(Guarantee::Twice, format!("{name} was done before and starts a task"));
+        }
         _ => return Ok(()),
     };
     once(run, added)?;

@@ -24,6 +24,8 @@ use super::{
     world::{Crashes, Deed, Flavour, World, resume},
 };
 
+mod again;
+
 /// A story longer than this goes in circles.
 const MOST_STEPS: u64 = 20_000;
 /// Crashes of one story that crashes now and then.
@@ -348,7 +350,11 @@ impl<'w> Sim<'w> {
                 let kept = match command {
                     Command::Stop => run.state.shutdown.is_some(),
                     Command::Terminate => run.state.shutdown == Some(Shutdown::Terminate),
-                    Command::Suspend | Command::Resume { .. } => true,
+                    Command::Suspend
+                    | Command::Resume { .. }
+                    | Command::StopNodes { .. }
+                    | Command::Set { .. }
+                    | Command::Mark { .. } => true,
                 };
                 if !kept {
                     return broken(
@@ -365,7 +371,7 @@ impl<'w> Sim<'w> {
     fn rest(&mut self) -> Result<bool, Broken> {
         let open = self.disk.open_runs();
         if open.is_empty() {
-            return Ok(true);
+            return Ok(!self.retry()?);
         }
         let Some(life) = &mut self.life else {
             return broken(Guarantee::Owned, "the house is down and nobody brings it up");

@@ -4,8 +4,10 @@ use octoflow_model::fact::Stored;
 use serde_json::{Map, Value, json};
 
 /// Labels that say how the old run stood and who made it.
-const DROPPED_LABELS: [&str; 5] = [
+const DROPPED_LABELS: [&str; 7] = [
     "workflows.argoproj.io/creator",
+    "workflows.argoproj.io/creator-email",
+    "workflows.argoproj.io/creator-preferred-username",
     "workflows.argoproj.io/phase",
     "workflows.argoproj.io/completed",
     "workflows.argoproj.io/workflow-archiving-status",

@@ -1,0 +1,50 @@
+//! `octoflow cron …`: schedules of a server, and when they are due.
+
+mod preview;
+
+use anyhow::Result;
+use serde_json::json;
+
+use super::{
+    Context,
+    kept::{self, Verb},
+};
+use crate::{
+    cli::{CronCommand, KeptNames},
+    client::Address,
+    exit::{self, Exit},
+};
+
+const KIND: &str = "CronWorkflow";
+
+pub(crate) fn cron(command: &CronCommand, context: &Context) -> Result<Exit> {
+    match command {
+        CronCommand::Create(args) => kept::files(args, KIND, Verb::Create, context),
+        CronCommand::Update(args) => kept::files(args, KIND, Verb::Update, context),
+        CronCommand::Lint(args) => kept::files(args, KIND, Verb::Lint, context),
+        CronCommand::Get(args) => kept::get(args, KIND, context),
+        CronCommand::List(args) => kept::list_all(args, KIND, context),
+        CronCommand::Delete(args) => kept::delete(args, KIND, context),
+        CronCommand::Suspend(args) => hold(args, "suspend", "suspended", context),
+        CronCommand::Resume(args) => hold(args, "resume", "resumed", context),
+        CronCommand::Preview(args) => preview::preview(args, context),
+    }
+}
+
+fn hold(args: &KeptNames, verb: &str, done: &str, context: &Context) -> Result<Exit> {
+    let client = context.client()?;
+    let namespace = args.namespace.or_default();
+    let mut exit = Exit::Succeeded;
+    for name in &args.names {
+        let place = Address::of(&["api", "v1", "cron-workflows", namespace, name, verb]);
+        match client.put(&place, &json!({"name": name, "namespace": namespace})) {
+            Ok(_) => context.output.line(&format!("CronWorkflow '{name}' {done}"))?,
+            Err(error) if args.names.len() == 1 => return Err(error),
+            Err(error) => {
+                context.output.error(&error);
+                exit = exit.worse(exit::of(&error));
+            }
+        }
+    }
+    Ok(exit)
+}

@@ -1,0 +1,134 @@
+//! The promises, checked against what the API says, what the store holds, and what the steps left behind.
+
+use std::{collections::BTreeMap, fs, net::SocketAddr, path::Path};
+
+use octoflow_store::Reader;
+use serde_json::Value;
+
+use crate::{
+    http::call,
+    load::{Ledger, RUNS, TEMPLATES, Word},
+    witness::{Seen, terminal},
+};
+
+/// All workflows there are, by name.
+pub(crate) fn listed(server: SocketAddr) -> BTreeMap<String, Value> {
+    let answer = call(server, "GET", RUNS, None).expect("the server answers");
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let items = answer.body["items"].as_array().cloned().unwrap_or_default();
+    items.into_iter().map(|item| (item["metadata"]["name"].as_str().unwrap_or_default().to_owned(), item)).collect()
+}
+
+/// What was acknowledged is there, what was deleted is not, and what ended ended as it should.
+pub(crate) fn promises(ledger: &Ledger, listed: &BTreeMap<String, Value>) -> Vec<String> {
+    let mut broken = Vec::new();
+    for (name, entry) in &ledger.runs {
+        let found = listed.get(name);
+        match (entry.made, entry.deleted, found) {
+            (Word::Yes, Word::No, None) => broken.push(format!("{name} was acknowledged and is lost: {entry:?}")),
+            (_, Word::Yes, Some(_)) => broken.push(format!("{name} was deleted and is there: {entry:?}")),
+            _ => {}
+        }
+        let Some(object) = found else { continue };
+        if entry.uid.as_deref().is_some_and(|uid| object["metadata"]["uid"] != uid) {
+            broken.push(format!("{name} is another one than was acknowledged"));
+        }
+        let phase = object["status"]["phase"].as_str().unwrap_or_default();
+        if !entry.touched() && phase != entry.shape.phase() {
+            broken.push(format!("{name} ({:?}) ended {phase}: {}", entry.shape, object["status"]["message"]));
+        }
+    }
+    let unknown = listed.keys().filter(|name| !ledger.runs.contains_key(*name));
+    broken.extend(unknown.map(|name| format!("{name} is there and nobody made it")));
+    broken
+}
+
+/// Objects are what the last acknowledged change made of them, or what a change without an answer would have.
+pub(crate) fn objects(ledger: &Ledger, server: SocketAddr) -> Vec<String> {
+    let mut broken = Vec::new();
+    for (name, kept) in &ledger.objects {
+        let answer = call(server, "GET", &format!("{TEMPLATES}/{name}"), None).expect("the server answers");
+        let found = match answer.status {
+            200 => answer.body["metadata"]["annotations"]["version"].as_str().and_then(|text| text.parse().ok()),
+            _ => None,
+        };
+        if !kept.may_be.contains(&found) {
+            broken.push(format!("template {name} is {found:?}, which is none of {:?}", kept.may_be));
+        }
+    }
+    broken
+}
+
+/// No step ran twice, and in runs that nobody touched every step ran.
+pub(crate) fn marks(ledger: &Ledger, listed: &BTreeMap<String, Value>, host: &Path) -> Vec<String> {
+    let mut marks: BTreeMap<String, usize> = BTreeMap::new();
+    for line in fs::read_to_string(host.join("marks")).unwrap_or_default().lines() {
+        *marks.entry(line.to_owned()).or_insert(0) += 1;
+    }
+    let tries = |mark: &str| {
+        let name = mark.split(' ').next().unwrap_or_default();
+        1 + ledger.runs.get(name).map_or(0, |entry| entry.retries)
+    };
+    let mut broken: Vec<String> = marks
+        .iter()
+        .filter(|(mark, count)| **count > tries(mark))
+        .map(|(mark, count)| format!("the step `{mark}` ran {count} times"))
+        .collect();
+    for (name, entry) in &ledger.runs {
+        if !listed.contains_key(name) || entry.touched() {
+            continue;
+        }
+        let missing = entry.shape.marks(name).into_iter().filter(|mark| !marks.contains_key(mark));
+        broken.extend(missing.map(|mark| format!("{name} ended and its step `{mark}` never ran")));
+    }
+    broken
+}
+
+/// Whoever watched knows how it ended.
+pub(crate) fn watched(seen: &Seen, listed: &BTreeMap<String, Value>, ledger: &Ledger) -> Vec<String> {
+    let retried = |name: &str| ledger.runs.get(name).is_some_and(|entry| entry.retries > 0);
+    let reopened = seen.reopened.iter().filter(|(name, _)| !retried(name));
+    let mut broken: Vec<String> = seen.violations.iter().chain(reopened).map(|(_, text)| text.clone()).collect();
+    let by_uid: BTreeMap<&str, (&String, &str)> = listed
+        .iter()
+        .map(|(name, object)| {
+            let text = |value: &'static str, part: &'static str| object[value][part].as_str().unwrap_or_default();
+            (text("metadata", "uid"), (name, text("status", "phase")))
+        })
+        .collect();
+    for (uid, (name, phase)) in &by_uid {
+        match seen.runs.get(*uid) {
+            None => broken.push(format!("who watched never heard of {name}")),
+            Some(heard) if heard.phase != *phase || heard.gone.is_some() => {
+                let (heard, gone) = (&heard.phase, &heard.gone);
+                broken.push(format!("who watched thinks that {name} is {heard}, gone: {gone:?}; it is {phase}"));
+            }
+            Some(_) => {}
+        }
+    }
+    for (uid, heard) in &seen.runs {
+        if heard.gone.is_none() && !by_uid.contains_key(uid.as_str()) {
+            broken.push(format!("who watched thinks that {} is there, and it is deleted", heard.name));
+        }
+    }
+    broken
+}
+
+/// The store says the same as the API did, and holds nothing back.
+pub(crate) fn stored(data_dir: &Path, listed: &BTreeMap<String, Value>) -> Vec<String> {
+    let reader = Reader::open(data_dir).expect("the store can be read without a server");
+    let mut broken: Vec<String> = reader
+        .unfinished()
+        .expect("the store can be read")
+        .into_iter()
+        .map(|row| format!("{} is open in the store", row.name))
+        .collect();
+    for (name, object) in listed {
+        let row = reader.run_by_name("default", None, name).expect("the store can be read");
+        let phase = row.map(|row| row.phase).unwrap_or_default();
+        if object["status"]["phase"] != phase.as_str() || !terminal(&phase) {
+            broken.push(format!("{name} is {phase:?} in the store and {} by the API", object["status"]["phase"]));
+        }
+    }
+    broken
+}

@@ -1,0 +1,124 @@
+//! The workflows of the load. Every step leaves one line outside its own view: run, step and try.
+
+use std::{collections::BTreeSet, path::Path};
+
+use serde_json::{Value, json};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Chain,
+    Diamond,
+    Fan,
+    /// Fails once and is tried again.
+    Stumble,
+    /// Waits for somebody to let it go on.
+    Gate,
+    /// One of them at a time.
+    Turns,
+    /// Takes so long that somebody may want to end it.
+    Long,
+    /// Fails, and something is done about it at the end.
+    Fails,
+}
+
+pub(crate) const SHAPES: [Shape; 8] =
+    [Shape::Chain, Shape::Diamond, Shape::Fan, Shape::Stumble, Shape::Gate, Shape::Turns, Shape::Long, Shape::Fails];
+
+impl Shape {
+    /// The phase it ends in when nobody interferes.
+    pub(crate) fn phase(self) -> &'static str {
+        if self == Self::Fails { "Failed" } else { "Succeeded" }
+    }
+
+    /// The lines it leaves, each once, when nobody interferes.
+    pub(crate) fn marks(self, name: &str) -> BTreeSet<String> {
+        let marks: &[&str] = match self {
+            Self::Chain => &["a 0", "b 0", "c 0"],
+            Self::Diamond => &["a 0", "b 0", "c 0", "d 0"],
+            Self::Fan => &["i0 0", "i1 0", "i2 0", "i3 0", "last 0"],
+            Self::Stumble => &["s 0", "s 1", "b 0"],
+            Self::Gate => &["a 0", "b 0"],
+            Self::Turns => &["a 0", "b 0"],
+            Self::Long => &["l 0"],
+            Self::Fails => &["f 0", "exit 0"],
+        };
+        marks.iter().map(|mark| format!("{name} {mark}")).collect()
+    }
+
+    pub(crate) fn manifest(self, name: &str, host: &Path) -> Value {
+        let step = |name: &str, template: &str| json!({"name": name, "template": template, "arguments": {"parameters": [{"name": "who", "value": name}]}});
+        let after = |mut task: Value, before: &[&str]| {
+            task["dependencies"] = json!(before);
+            task
+        };
+        let mut spec = json!({
+            "entrypoint": "main",
+            "volumes": [{"name": "out", "hostPath": {"path": host}}],
+        });
+        let main = match self {
+            Self::Chain => json!({"steps": [[step("a", "mark")], [step("b", "mark")], [step("c", "mark")]]}),
+            Self::Diamond => json!({"dag": {"tasks": [step("a", "mark"), after(step("b", "mark"), &["a"]),
+                after(step("c", "mark"), &["a"]), after(step("d", "mark"), &["b", "c"])]}}),
+            Self::Fan => {
+                let mut fan = step("i{{item}}", "mark");
+                fan["name"] = json!("fan");
+                fan["withSequence"] = json!({"count": "4"});
+                json!({"steps": [[fan], [step("last", "mark")]]})
+            }
+            Self::Stumble => json!({"steps": [[step("s", "stumble")], [step("b", "mark")]]}),
+            Self::Gate => {
+                json!({"steps": [[step("a", "mark")], [{"name": "gate", "template": "gate"}], [step("b", "mark")]]})
+            }
+            Self::Turns => {
+                spec["synchronization"] = json!({"mutexes": [{"name": "turns"}]});
+                json!({"steps": [[step("a", "mark")], [step("b", "mark")]]})
+            }
+            Self::Long => json!({"steps": [[step("l", "long")]]}),
+            Self::Fails => {
+                spec["onExit"] = json!("bye");
+                json!({"steps": [[step("f", "fail")]]})
+            }
+        };
+        let mut main = main;
+        main["name"] = json!("main");
+        spec["templates"] = json!([
+            main,
+            leaf("mark", "sleep 0.02"),
+            leaf("long", "sleep 1.5"),
+            leaf("fail", "exit 3"),
+            retried(leaf("stumble", "[ {{retries}} = 1 ]")),
+            {"name": "gate", "suspend": {}},
+            {"name": "bye", "steps": [[step("exit", "mark")]]},
+        ]);
+        json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow",
+            "metadata": {"name": name, "labels": {"shape": format!("{self:?}")}},
+            "spec": spec,
+        })
+    }
+}
+
+/// A template that nothing runs; it is only put and taken away.
+pub(crate) fn template(name: &str, version: u64) -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "WorkflowTemplate",
+        "metadata": {"name": name, "annotations": {"version": version.to_string()}},
+        "spec": {"templates": [{"name": "main", "container": {"image": "busybox", "command": ["true"]}}]},
+    })
+}
+
+fn leaf(name: &str, then: &str) -> Value {
+    let tries = if name == "stumble" { "{{retries}}" } else { "0" };
+    let script = format!("echo {{{{workflow.name}}}} {{{{inputs.parameters.who}}}} {tries} >> /out/marks; {then}");
+    json!({
+        "name": name,
+        "inputs": {"parameters": [{"name": "who"}]},
+        "container": {"image": "bash", "command": ["bash", "-c"], "args": [script],
+            "volumeMounts": [{"name": "out", "mountPath": "/out"}]},
+    })
+}
+
+fn retried(mut template: Value) -> Value {
+    template["retryStrategy"] = json!({"limit": "3", "retryPolicy": "Always"});
+    template
+}
