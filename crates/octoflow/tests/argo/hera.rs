@@ -20,6 +20,7 @@ fn hera_submits_waits_reads_and_steers() {
 }
 
 /// A Python that has Hera. Outside of CI its absence is told and the test passes.
+#[expect(clippy::print_stderr, reason = "whoever runs the tests should see what they did not do")]
 fn python() -> Option<PathBuf> {
     let var = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = var("OCTOFLOW_CI_CACHE")

@@ -108,10 +108,24 @@ fn schedules_are_kept_held_and_submitted_at_once() {
 #[test]
 fn an_event_becomes_a_workflow_where_a_binding_takes_it() {
     let host = Host::start();
-    assert!(host.get("/api/v1/workflow-event-bindings/default")["items"].is_null());
-    for path in ["/api/v1/events/default/", "/api/v1/events/default/any", "/api/v1/events/default"] {
+    let bindings = "/api/v1/workflow-event-bindings/default";
+    assert!(host.get(bindings)["items"].is_null());
+    host.good("POST", "/api/v1/workflow-templates/default", &json!({"template": template("WorkflowTemplate", "tmpl")}));
+    let binding = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "WorkflowEventBinding", "metadata": {"name": "b"},
+        "spec": {"event": {"selector": "payload.hello == \"world\" && discriminator == \"any\""}, "submit": {
+            "workflowTemplateRef": {"name": "tmpl"},
+            "arguments": {"parameters": [{"name": "x", "valueFrom": {"event": "payload.hello"}}]}}}});
+    let made = host.ask("POST", "/apis/argoproj.io/v1alpha1/namespaces/default/workfloweventbindings", &binding);
+    assert_eq!(made.status, 201, "{}", made.text());
+    assert_eq!(host.get(bindings)["items"][0]["metadata"]["name"], "b");
+    for path in ["/api/v1/events/default/", "/api/v1/events/default"] {
         assert_eq!(host.good("POST", path, &json!({"hello": "world"})), json!({}));
     }
+    assert_eq!(host.good("POST", "/api/v1/events/default/any", &json!({"hello": "moon"})), json!({}));
+    assert!(host.get("/api/v1/workflows/default")["items"].is_null(), "none of these is for the binding");
+    assert_eq!(host.good("POST", "/api/v1/events/default/any", &json!({"hello": "world"})), json!({}));
+    let latest = host.get("/api/v1/workflows/default/@latest");
+    assert_eq!(latest["spec"]["arguments"]["parameters"][0], json!({"name": "x", "value": "world"}));
 }
 
 #[test]

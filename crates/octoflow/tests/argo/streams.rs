@@ -1,5 +1,7 @@
 //! Streams: their form, what comes first, and when they end.
 
+use std::collections::VecDeque;
+
 use serde_json::Value;
 
 use crate::{host::Host, http::Coming};
@@ -8,15 +10,28 @@ const EVENTS: &str = "/api/v1/workflow-events/default";
 const SSE: (&str, &str) = ("Accept", "text/event-stream");
 
 /// What clients make of a stream: they skip short lines and cut six letters off all others.
-fn next(stream: &mut Coming) -> Option<Value> {
-    loop {
-        let piece = String::from_utf8(stream.piece()?).unwrap();
-        for line in piece.lines() {
-            assert!(line.len() <= 5 || line.starts_with("data: "), "a line that clients would break at: {line:?}");
-            if line.len() > 6 {
-                return Some(serde_json::from_str(&line[6..]).unwrap());
+struct Client {
+    stream: Coming,
+    ready: VecDeque<Value>,
+}
+
+impl Client {
+    fn new(stream: Coming) -> Self {
+        Self { stream, ready: VecDeque::new() }
+    }
+
+    fn next(&mut self) -> Option<Value> {
+        while self.ready.is_empty() {
+            let piece = String::from_utf8(self.stream.piece()?).unwrap();
+            assert!(piece.ends_with('\n'), "pieces are whole lines: {piece:?}");
+            for line in piece.lines() {
+                assert!(line.len() <= 5 || line.starts_with("data: "), "a line that clients would break at: {line:?}");
+                if line.len() > 6 {
+                    self.ready.push_back(serde_json::from_str(&line[6..]).unwrap());
+                }
             }
         }
+        self.ready.pop_front()
     }
 }
 
@@ -25,21 +40,22 @@ fn a_watch_of_one_workflow_begins_with_how_it_stands_and_tells_its_end() {
     let host = Host::start();
     let name = host.submit("w-", "sleep 1");
     let query = format!("listOptions.fieldSelector=metadata.name%3D{name}&listOptions.resourceVersion=0");
-    let mut stream = host.open(&format!("{EVENTS}?{query}"), &[SSE]);
+    let stream = host.open(&format!("{EVENTS}?{query}"), &[SSE]);
     assert_eq!(stream.reply.status, 200);
     assert_eq!(stream.reply.header("content-type"), Some("text/event-stream"));
-    let first = next(&mut stream).unwrap();
+    let mut client = Client::new(stream);
+    let first = client.next().unwrap();
     assert_eq!(first["result"]["type"], "ADDED");
     assert_eq!(first["result"]["object"]["metadata"]["name"], name.as_str());
     loop {
-        let event = next(&mut stream).unwrap();
+        let event = client.next().unwrap();
         assert_eq!(event["result"]["object"]["metadata"]["name"], name.as_str());
         if event["result"]["object"]["status"]["finishedAt"].is_string() {
             break;
         }
     }
     host.good("DELETE", &format!("/api/v1/workflows/default/{name}"), &Value::Null);
-    assert_eq!(next(&mut stream).unwrap()["result"]["type"], "DELETED");
+    assert_eq!(client.next().unwrap()["result"]["type"], "DELETED");
 }
 
 #[test]
@@ -73,9 +89,9 @@ fn a_watch_from_a_revision_tells_only_what_came_after() {
     let old = host.submit("old-", "true");
     host.finished(&old);
     let revision = host.get("/api/v1/workflows/default")["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
-    let mut stream = host.open(&format!("{EVENTS}?listOptions.resourceVersion={revision}"), &[SSE]);
+    let mut client = Client::new(host.open(&format!("{EVENTS}?listOptions.resourceVersion={revision}"), &[SSE]));
     let new = host.submit("new-", "true");
-    assert_eq!(next(&mut stream).unwrap()["result"]["object"]["metadata"]["name"], new.as_str());
+    assert_eq!(client.next().unwrap()["result"]["object"]["metadata"]["name"], new.as_str());
     host.bad("GET", &format!("{EVENTS}?listOptions.resourceVersion=x"), &Value::Null, 400, 3);
 }
 
@@ -84,9 +100,9 @@ fn logs_are_followed_to_the_end_and_filtered() {
     let host = Host::start();
     let name = host.submit("w-", "echo one; echo two; sleep 1; echo three");
     let log = format!("/api/v1/workflows/default/{name}/log");
-    let mut stream = host.open(&format!("{log}?logOptions.follow=true&logOptions.container=main"), &[SSE]);
+    let mut client = Client::new(host.open(&format!("{log}?logOptions.follow=true&logOptions.container=main"), &[SSE]));
     let mut lines = Vec::new();
-    while let Some(entry) = next(&mut stream) {
+    while let Some(entry) = client.next() {
         assert!(entry["result"]["podName"].as_str().unwrap().starts_with(&name));
         lines.push(entry["result"]["content"].as_str().unwrap().to_owned());
     }

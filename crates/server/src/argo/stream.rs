@@ -21,6 +21,9 @@ use crate::{
 /// A connection that is silent longer is taken for dead by what is in between.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
+/// What is ready is sent together up to about this many bytes.
+const PIECE: usize = 32 * 1024;
+
 /// Where the values of a stream come from.
 pub(crate) trait Source: Send + 'static {
     /// Waits for what comes next; `None` at the end. It may be given up at any time and asked again.
@@ -48,12 +51,14 @@ impl Dress {
     }
 
     /// Clients cut six letters off every line that has more, so a line is data or nothing.
-    fn line(self, value: &Value) -> Bytes {
-        match self {
-            Self::Events => format!("data: {value}\n\n"),
-            Self::Lines => format!("{value}\n"),
-        }
-        .into()
+    fn write(self, value: &Value, to: &mut Vec<u8>) {
+        let (before, after): (&[u8], &[u8]) = match self {
+            Self::Events => (b"data: ", b"\n\n"),
+            Self::Lines => (b"", b"\n"),
+        };
+        to.extend_from_slice(before);
+        serde_json::to_writer(&mut *to, value).expect("a value can always be written to memory");
+        to.extend_from_slice(after);
     }
 
     fn beat(self) -> Bytes {
@@ -93,8 +98,14 @@ impl<S: Source> State<S> {
     async fn next(&mut self) -> Option<Bytes> {
         let beat = Instant::now() + KEEP_ALIVE;
         loop {
-            if let Some(value) = self.ready.pop_front() {
-                return Some(self.dress.line(&value));
+            let mut piece = Vec::new();
+            while piece.len() < PIECE
+                && let Some(value) = self.ready.pop_front()
+            {
+                self.dress.write(&value, &mut piece);
+            }
+            if !piece.is_empty() {
+                return Some(piece.into());
             }
             if self.over {
                 return None;
@@ -107,7 +118,7 @@ impl<S: Source> State<S> {
                     Ok(None) => self.over = true,
                     Err(fault) => {
                         self.over = true;
-                        return Some(self.dress.line(&broken(&fault)));
+                        self.ready.push_back(broken(&fault));
                     }
                 },
                 () = sleep_until(beat) => return Some(self.dress.beat()),
@@ -132,8 +143,13 @@ mod tests {
     #[test]
     fn every_line_is_data_or_too_short_to_be_cut() {
         let value = json!({"result": {"content": "a\nb"}});
-        assert_eq!(Dress::Events.line(&value), "data: {\"result\":{\"content\":\"a\\nb\"}}\n\n");
-        assert_eq!(Dress::Lines.line(&value), "{\"result\":{\"content\":\"a\\nb\"}}\n");
+        let written = |dress: Dress| {
+            let mut bytes = Vec::new();
+            dress.write(&value, &mut bytes);
+            String::from_utf8(bytes).unwrap()
+        };
+        assert_eq!(written(Dress::Events), "data: {\"result\":{\"content\":\"a\\nb\"}}\n\n");
+        assert_eq!(written(Dress::Lines), "{\"result\":{\"content\":\"a\\nb\"}}\n");
         assert_eq!(Dress::Events.beat(), ":\n");
     }
 
