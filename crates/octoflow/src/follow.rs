@@ -142,11 +142,6 @@ impl Followed {
                 }
                 (seen.kind == NodeKind::Suspend).then_some((*at, Event::Waits(*node)))
             }
-            Fact::Supplied { node, message, .. } => {
-                let seen = self.nodes.get_mut(node.at()).filter(|_| !message.is_empty())?;
-                message.clone_into(&mut seen.message);
-                None
-            }
             Fact::Finished(end) => {
                 let message = self.readable(&end.message);
                 let seen = self.nodes.get_mut(end.node.at()).filter(|seen| seen.finished.is_none())?;

@@ -152,16 +152,6 @@ impl Desk {
         watcher: Option<Sender<Vec<Fact>>>,
         beside: impl FnOnce(RunId) -> Vec<Change>,
     ) -> Result<RunId, Error> {
-        self.hand_in_with(submission, replaces, watcher, |_| Vec::new())
-    }
-
-    fn hand_in_with(
-        &self,
-        submission: Submission,
-        replaces: Option<RunId>,
-        watcher: Option<Sender<Vec<Fact>>>,
-        beside: impl FnOnce(RunId) -> Vec<Change>,
-    ) -> Result<RunId, Error> {
         let run = {
             let mut next = self.next_run.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             *next += 1;
