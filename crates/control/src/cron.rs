@@ -52,6 +52,8 @@ struct Entry {
     active: Vec<RunId>,
     /// Something happened to it or to its runs.
     dirty: bool,
+    /// When its next time comes, as far as was known when it was looked at last.
+    wake: Option<Time>,
 }
 
 impl Timekeeper {
@@ -164,8 +166,10 @@ impl Timekeeper {
             timetable: Timetable::read(&body),
             object: body,
             looked,
+            // Of a schedule that changed it is found out anew, because that is looked at in any case.
+            wake: before.as_ref().and_then(|before| before.wake),
             active: before.map(|before| before.active).unwrap_or_default(),
-            dirty,
+            dirty: dirty || looked.is_none(),
         };
         // The same name under another uid is another schedule.
         let (namespace, name) = (&entry.namespace, &entry.name);
@@ -183,6 +187,10 @@ impl Timekeeper {
 
     /// Looks at one schedule.
     fn tend(&self, entry: &mut Entry, now: Time) -> Result<Option<Time>, Fault> {
+        let early = entry.wake.is_none_or(|wake| now < wake);
+        if !entry.dirty && early && entry.looked.is_some_and(|looked| looked <= now) {
+            return Ok(entry.wake);
+        }
         let mut status = Status::read(&entry.object);
         let was_dirty = std::mem::take(&mut entry.dirty);
         if was_dirty {
@@ -196,7 +204,7 @@ impl Timekeeper {
             }
             Err(_) => None,
         };
-        entry.looked = Some(now);
+        (entry.looked, entry.wake) = (Some(now), wake);
         self.write(entry, &status)?;
         if was_dirty && let Ok(timetable) = &entry.timetable {
             self.trim(entry, timetable)?;
@@ -211,21 +219,22 @@ impl Timekeeper {
         status: &mut Status,
         now: Time,
     ) -> Result<Option<Time>, Fault> {
-        let books = Books::new(self.registry.house().store().reader()?, &entry.uid);
-        let (looked, active) = (entry.looked, entry.active.clone());
-        let around = Circumstances {
-            now,
-            looked,
-            ledger: &books,
-            active: &active,
-            succeeded: status.succeeded,
-            failed: status.failed,
-            last: status.last,
-            stopped: status.stopped,
-        };
-        let acts = decide(timetable, &entry.object, &around);
-        books.trouble()?;
-        let wake = wake_at(timetable, &around);
+        let (acts, wake) = self.registry.read(|reader| {
+            let books = Books::new(reader, &entry.uid);
+            let around = Circumstances {
+                now,
+                looked: entry.looked,
+                ledger: &books,
+                active: &entry.active,
+                succeeded: status.succeeded,
+                failed: status.failed,
+                last: status.last,
+                stopped: status.stopped,
+            };
+            let decided = (decide(timetable, &entry.object, &around), wake_at(timetable, &around));
+            books.trouble()?;
+            Ok(decided)
+        })?;
         for act in acts {
             match act {
                 Act::Stop => status.stopped = true,

@@ -7,13 +7,13 @@ use octoflow_model::Time;
 use octoflow_store::{Error, Reader};
 
 pub(super) struct Books<'a> {
-    reader: Reader,
+    reader: &'a Reader,
     uid: &'a str,
     trouble: RefCell<Option<Error>>,
 }
 
 impl<'a> Books<'a> {
-    pub(super) fn new(reader: Reader, uid: &'a str) -> Self {
+    pub(super) fn new(reader: &'a Reader, uid: &'a str) -> Self {
         Self { reader, uid, trouble: RefCell::new(None) }
     }
 

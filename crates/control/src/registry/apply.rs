@@ -62,8 +62,8 @@ impl Registry {
             }
             let now = clock::now().to_string();
             let managed = Managed::made(&wanted, &options.manager, Way::Apply, &now);
-            let write =
-                WriteOptions { dry_run: options.dry_run, manager: options.manager.clone(), ..WriteOptions::default() };
+            let (dry_run, manager) = (options.dry_run, options.manager.clone());
+            let write = WriteOptions { dry_run, manager, ..WriteOptions::default() };
             match self.create_by(kind, namespace, wanted.clone(), &write, Writer::Known(managed)) {
                 Err(Fault::Exists { .. }) => {}
                 done => return done.map(|object| Applied { object, created: true }),

@@ -11,6 +11,9 @@ use crate::shape::short;
 /// How many missed times are caught up when nobody says.
 pub const CAUGHT_UP: usize = 10;
 
+/// More schedules would make every look at them slow, and nobody could read them.
+pub const MOST_SCHEDULES: usize = 100;
+
 /// More at once would be a flood, not a catching up.
 pub const MOST_CAUGHT_UP: usize = 1000;
 
@@ -68,7 +71,10 @@ impl Timetable {
         if written.is_empty() {
             wrong.push("cron workflow must have at least one schedule".to_owned());
         }
-        for schedule in written {
+        if written.len() > MOST_SCHEDULES {
+            wrong.push(format!("a CronWorkflow has at most {MOST_SCHEDULES} schedules, not {}", written.len()));
+        }
+        for schedule in written.into_iter().take(MOST_SCHEDULES) {
             match Schedule::parse(schedule, zoned, created.unwrap_or_default()) {
                 Ok(schedule) => schedules.push(schedule),
                 Err(why) => wrong.push(why),

@@ -12,12 +12,15 @@ use crate::{
 pub(crate) fn kubeconfig(args: &Kubeconfig, context: &Context) -> Result<Exit> {
     let endpoint = context.endpoint()?;
     let (scheme, host) = endpoint.url.split_once("://").unwrap_or(("http", &endpoint.url));
-    if host.is_empty() || host.contains(['@', '/', '?', '#', ' ']) {
+    if host.is_empty() || host.ends_with(':') || host.contains(['@', '/', '?', '#', ' ']) {
         let text =
             format!("`{}` is no address kubectl can use; write http://HOST:PORT or https://HOST:PORT", endpoint.url);
         return Err(Failure::usage(text).into());
     }
-    let token = endpoint.token.as_deref().unwrap_or_default();
+    let Some(token) = endpoint.token.as_deref().filter(|token| !token.is_empty()) else {
+        let text = format!("say with --token or OCTOFLOW_TOKEN who kubectl is to be at {}", endpoint.url);
+        return Err(Failure::usage(text).into());
+    };
     let mut cluster = json!({});
     let mut user = json!({});
     if scheme == "http" {

@@ -77,7 +77,7 @@ fn a_configuration_for_kubectl_holds_the_token_where_it_is_sent_from() {
     shows(&plain.out, &["server:", "http://octoflow:a%2Fb%20c@10.0.0.1:80", "\n"]);
     let safe = rig.octoflow(&["kubeconfig", "--server", "https://flows.example", "--token", "t", "-n", "mine"]);
     shows(&safe.out, &["server: https://flows.example\n", "namespace: mine", "token: t"]);
-    for wrong in ["ftp://x", "http://", "http://a@b", "http://a/b"] {
+    for wrong in ["ftp://x", "http://", "http://a@b", "http://a/b", "http://nobody.knows.me"] {
         let said = rig.octoflow(&["kubeconfig", "--server", wrong]);
         assert_ne!(said.code, 0, "{said}");
         assert_eq!(said.out, "");

@@ -1,5 +1,7 @@
 //! The Kubernetes-style face as its users meet it: the real binary, the real kubectl, and requests no good client sends.
 
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on should stop and say so")]
+
 mod bad_input;
 mod finding;
 mod forms;

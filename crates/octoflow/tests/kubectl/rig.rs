@@ -53,7 +53,7 @@ impl Rig {
             return None;
         }
         let rig = Self::start();
-        let config = rig.octoflow(&["kubeconfig", "--server", &format!("http://{}", rig.address)]);
+        let config = rig.octoflow(&["kubeconfig", "--server", &format!("http://{}", rig.address), "--token", "admin"]);
         assert_eq!(config.code, 0, "{config}");
         fs::write(rig.path("kubeconfig"), config.out).unwrap();
         Some(rig)
@@ -85,7 +85,7 @@ impl Rig {
     pub(crate) fn octoflow(&self, words: &[&str]) -> Said {
         let mut command = Command::new(env!("CARGO_BIN_EXE_octoflow"));
         command.args(words).env("OCTOFLOW_DATA_DIR", self.path("elsewhere")).stdin(Stdio::null());
-        command.env_remove("OCTOFLOW_SERVER").env_remove("OCTOFLOW_TOKEN");
+        command.env_remove("OCTOFLOW_SERVER").env_remove("OCTOFLOW_TOKEN").env("HOME", self.dir.path());
         command.output().unwrap().into()
     }
 

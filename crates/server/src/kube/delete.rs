@@ -97,5 +97,5 @@ async fn read(call: &mut Call) -> Result<DeleteOptions, Fault> {
         }
         None => None,
     };
-    Ok(DeleteOptions { dry_run, propagation, uid, revision, ..DeleteOptions::default() })
+    Ok(DeleteOptions { dry_run, propagation, uid, revision })
 }

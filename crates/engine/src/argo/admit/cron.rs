@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     argo::fields::{API_VERSION, CRON_WORKFLOW},
-    cron::{LONGEST_NAME, Schedule, child::child_name, schedule},
+    cron::{LONGEST_NAME, Schedule, child::child_name, schedule, timetable::MOST_SCHEDULES},
     expr::lang,
     shape,
 };
@@ -75,6 +75,12 @@ fn schedules(spec: &Value, at: &At<'_>, report: &mut Report) {
     if let Some(why) = lost {
         report.error(&at.key("timezone"), code::SCHEDULE, || why);
     }
+    let written = spec["schedules"].as_array().map_or(0, Vec::len);
+    if written > MOST_SCHEDULES {
+        report.error(&at.key("schedules"), code::SCHEDULE, || {
+            format!("a CronWorkflow has at most {MOST_SCHEDULES} schedules, not {written}")
+        });
+    }
     let mut any = false;
     let mut judge = |at: &At<'_>, text: &str| {
         any = true;
@@ -82,7 +88,7 @@ fn schedules(spec: &Value, at: &At<'_>, report: &mut Report) {
             report.error(at, code::SCHEDULE, || why);
         }
     };
-    for (index, text) in spec["schedules"].as_array().into_iter().flatten().enumerate() {
+    for (index, text) in spec["schedules"].as_array().into_iter().flatten().take(MOST_SCHEDULES).enumerate() {
         judge(&at.key("schedules").index(index), text.as_str().unwrap_or_default());
     }
     if let Some(text) = spec["schedule"].as_str().filter(|text| !text.is_empty()) {

@@ -174,6 +174,8 @@ fn j09_what_cannot_be_read_is_told_all_at_once() {
         "concurrencyPolicy": "Maybe", "catchUp": {"policy": "some"}}}))
     .unwrap_err();
     assert_eq!(wrong.len(), 4, "{wrong:?}");
+    let many = Timetable::read(&json!({"spec": {"schedules": vec!["* * * * *"; 101]}})).unwrap_err();
+    assert_eq!(many, ["a CronWorkflow has at most 100 schedules, not 101"]);
     let none = Timetable::read(&json!({"spec": {"schedules": [], "timezone": "Nowhere"}})).unwrap_err();
     assert_eq!(none.len(), 2, "{none:?}");
 }

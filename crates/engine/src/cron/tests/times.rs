@@ -123,6 +123,15 @@ const ZONES: [&str; 6] =
 
 proptest! {
     #[test]
+    fn no_text_makes_it_panic_or_linger(text in "[-*/,0-9 @LW#?+A-Za-z=_é]{0,40}", zone in "[A-Za-z/_.]{0,20}") {
+        if let Ok(schedule) = Schedule::parse(&text, Some(&zone), Time(0)) {
+            prop_assert!(schedule.next_after(Time(0)).is_some());
+        }
+        let _ = Schedule::parse(&format!("{text} * * * *"), None, Time(i64::MAX));
+        let _ = Schedule::parse(&format!("* * {text} * *"), None, Time(i64::MIN));
+    }
+
+    #[test]
     fn looking_back_finds_the_times_that_looking_forward_found(
         text in 0..TEXTS.len(), zone in 0..ZONES.len(), start in 1_767_225_600_i64..1_830_297_600
     ) {
