@@ -8,7 +8,7 @@ use super::{Context, observe::handed_over, steer};
 use crate::{
     cli::Retry,
     client::{Address, Client},
-    exit::Exit,
+    exit::{self, Exit, Failure},
     output::{
         json::objects,
         table::{Cell, Table},
@@ -53,7 +53,16 @@ fn ask(client: &Client, row: &RunRow, args: &Retry) -> Result<Value> {
         "restartSuccessful": args.restart_successful, "nodeFieldSelector": args.node_field_selector,
         "dryRun": args.dry_run,
     });
-    client.post(&Address::of(&["api", "octoflow", "v1", "runs", &row.namespace, &row.name, "retry"]), &body)
+    let place = Address::of(&["api", "octoflow", "v1", "runs", &row.namespace, &row.name, "retry"]);
+    client.post(&place, &body).map_err(|error| {
+        if row.phase != "Succeeded" || exit::of(&error) != Exit::Conflict {
+            return error;
+        }
+        let text = format!("run `{}` succeeded, so nothing of it has to be done again", row.name);
+        Failure::conflict(text)
+            .help("name what to do again all the same: --node NODE, or --from NODE with everything after it")
+            .into()
+    })
 }
 
 fn tell(row: &RunRow, plan: &Value, object: &Value, args: &Retry, context: &Context) -> Result<()> {
