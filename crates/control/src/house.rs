@@ -36,6 +36,7 @@ use crate::{
 mod again;
 mod claims;
 mod desk;
+mod message;
 mod row;
 mod tally;
 mod watcher;
@@ -43,8 +44,8 @@ mod work;
 
 pub use desk::owned;
 pub(crate) use desk::{Desk, owned_namespace};
+pub(crate) use message::{Entered, Message, Terms};
 pub(crate) use watcher::{Bell, Watcher};
-pub(crate) use work::{Entered, Message, Terms};
 use work::{Keeper, Worker};
 
 pub struct Config {
