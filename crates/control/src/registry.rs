@@ -17,6 +17,7 @@ mod feed;
 mod fields;
 mod glance;
 mod history;
+mod homes;
 mod kind;
 mod lint;
 mod list;

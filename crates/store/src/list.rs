@@ -202,7 +202,7 @@ impl LabelTest {
 }
 
 /// Jumps from kind to kind in the index instead of reading all rows.
-fn kinds(conn: &Connection) -> rusqlite::Result<Vec<String>> {
+pub(crate) fn kinds(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut next = conn.prepare_cached(query::NEXT_KIND)?;
     let mut kinds: Vec<String> = Vec::new();
     while let Some(kind) = next.query_row([kinds.last()], |row| row.get::<_, Option<String>>(0))? {

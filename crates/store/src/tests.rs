@@ -17,6 +17,7 @@ mod access;
 mod faults;
 mod opening;
 mod ticks;
+mod ties;
 
 fn store() -> (TempDir, Store) {
     let dir = tempfile::tempdir().unwrap();

@@ -1,8 +1,6 @@
 //! Reads who belongs to whom, what is being deleted, and what a namespace holds: names only, of objects and of runs.
 
-use crate::{Reader, error::Doing};
-
-use crate::Error;
+use crate::{Error, Filter, Page, Reader, error::Doing, list};
 
 /// What one object or run is called among all of them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,47 +35,43 @@ impl Reader {
         Ok(!found.is_empty())
     }
 
-    /// Some of what is in a namespace: objects first, then runs.
-    pub fn contents(&self, namespace: &str, limit: usize) -> Result<Vec<Name>, Error> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let sql =
-            "SELECT kind, namespace, name FROM objects INDEXED BY objects_namespace WHERE namespace = ?1 LIMIT ?2";
-        let mut found = self.names(sql, (namespace, limit), "list a namespace")?;
-        let rest = limit - i64::try_from(found.len()).unwrap_or(i64::MAX);
-        if rest > 0 {
-            let filter = crate::Filter { namespace: Some(namespace.to_owned()), ..crate::Filter::default() };
-            let limit = usize::try_from(rest).unwrap_or(usize::MAX);
-            let (rows, _) = self.list(&filter, crate::Page { limit, after: None })?;
+    /// Some of what is in a namespace: objects of these kinds first, then runs.
+    pub fn contents(&self, namespace: &str, kinds: &[&str], limit: usize) -> Result<Vec<Name>, Error> {
+        let mut found = Vec::new();
+        let sql = "SELECT kind, namespace, name FROM objects INDEXED BY objects_name
+                   WHERE kind = ?1 AND namespace = ?2 ORDER BY name LIMIT ?3";
+        for kind in kinds {
+            let rest = i64::try_from(limit - found.len()).unwrap_or(i64::MAX);
+            found.extend(self.names(sql, (kind, namespace, rest), "list a namespace")?);
+        }
+        if found.len() < limit {
+            let filter = Filter { namespace: Some(namespace.to_owned()), ..Filter::default() };
+            let (rows, _) = self.list(&filter, Page { limit: limit - found.len(), after: None })?;
             found.extend(rows.into_iter().map(|row| Name { kind: row.kind, namespace: row.namespace, name: row.name }));
         }
         Ok(found)
     }
 
-    /// The namespaces that have anything in them.
-    pub fn namespaces(&self) -> Result<Vec<String>, Error> {
+    /// The namespaces that have a run in them, or an object of these kinds.
+    pub fn namespaces(&self, kinds: &[&str]) -> Result<Vec<String>, Error> {
         // Each jump lands on the next namespace, so the cost follows their number and not that of what is in them.
-        let objects = "WITH RECURSIVE found (namespace) AS (
-                SELECT min(namespace) FROM objects WHERE namespace > ''
-                UNION ALL
-                SELECT (SELECT min(namespace) FROM objects WHERE namespace > found.namespace) FROM found
-                WHERE found.namespace IS NOT NULL
-            ) SELECT namespace FROM found WHERE namespace IS NOT NULL";
-        let runs = "WITH RECURSIVE found (kind, namespace) AS (
-                SELECT kind, namespace FROM (SELECT kind, namespace FROM runs INDEXED BY runs_namespace
-                    WHERE kind > '' ORDER BY kind, namespace LIMIT 1)
-                UNION ALL
-                SELECT next.kind, next.namespace FROM found, runs AS next WHERE next.run = (
-                    SELECT run FROM runs INDEXED BY runs_namespace
-                    WHERE (kind, namespace) > (found.kind, found.namespace) ORDER BY kind, namespace LIMIT 1)
-            ) SELECT DISTINCT namespace FROM found";
+        let objects = "SELECT min(namespace) FROM objects INDEXED BY objects_name WHERE kind = ?1 AND namespace > ?2";
+        let runs = "SELECT min(namespace) FROM runs INDEXED BY runs_namespace WHERE kind = ?1 AND namespace > ?2";
         let mut all = std::collections::BTreeSet::new();
-        for sql in [objects, runs] {
-            let found: Vec<String> = self
-                .conn
-                .prepare_cached(sql)
-                .and_then(|mut find| find.query_map([], |row| row.get(0))?.collect())
-                .doing("list namespaces")?;
-            all.extend(found);
+        let of_runs = list::kinds(&self.conn).doing("list kinds")?;
+        let ways = kinds.iter().map(|kind| (objects, *kind));
+        for (sql, kind) in ways.chain(of_runs.iter().map(|kind| (runs, kind.as_str()))) {
+            let mut last = String::new();
+            loop {
+                let next: Option<String> = self
+                    .conn
+                    .prepare_cached(sql)
+                    .and_then(|mut find| find.query_row((kind, &last), |row| row.get(0)))
+                    .doing("list namespaces")?;
+                let Some(next) = next else { break };
+                all.insert(next.clone());
+                last = next;
+            }
         }
         Ok(all.into_iter().collect())
     }

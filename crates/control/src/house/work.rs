@@ -39,6 +39,9 @@ const LINGER: Duration = Duration::from_millis(100);
 /// How many messages are taken before decisions are handed on; bounds how long the first of them waits.
 const SWEEP: usize = 512;
 
+/// By node id, the attempt that is its task.
+type Attempts = Vec<(String, AttemptId)>;
+
 pub(crate) enum Message {
     Submit {
         run: RunId,
@@ -98,7 +101,7 @@ pub(crate) enum Message {
     /// Which task each node of an open run that has one is.
     Tasks {
         run: RunId,
-        reply: Sender<Result<Option<Vec<(String, AttemptId)>>, Error>>,
+        reply: Sender<Result<Option<Attempts>, Error>>,
     },
     Explain {
         run: RunId,

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::{
     DeleteOptions, Deleted, Fault, Inner, Keeping, Kind, Propagation, Registry, find, meta,
+    namespace::dwellers,
     remove::{FOREGROUND, Found, ORPHAN},
 };
 use crate::Error;
@@ -450,7 +451,7 @@ fn empty(
 ) -> Result<Progress, Fault> {
     loop {
         // What is held back stays in front, so more than that must be looked at.
-        let inside = registry.read(|reader| Ok(reader.contents(&name.name, HANDFUL + going)?))?;
+        let inside = registry.read(|reader| Ok(reader.contents(&name.name, &dwellers(), HANDFUL + going)?))?;
         if inside.is_empty() {
             registry.erase(kind, found)?;
             return Ok(Progress::Gone);

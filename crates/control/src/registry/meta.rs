@@ -283,8 +283,8 @@ mod tests {
             assert_eq!(wrong(kind, &object).len(), 1, "{name:?}");
         }
         assert!(dns_name("a.b-c.d0").is_ok() && label_name("a-0").is_ok() && label_name("a.b").is_err());
-        let drawn = json!({"metadata": {"generateName": "../", "namespace": "default"}});
-        assert!(fresh(kind, &mut drawn.clone()).is_err());
+        let mut drawn = json!({"metadata": {"generateName": "../", "namespace": "default"}});
+        assert!(fresh(kind, &mut drawn).is_err());
     }
 
     #[test]

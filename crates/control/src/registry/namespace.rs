@@ -7,7 +7,7 @@ use octoflow_model::{Time, mark::Ties, meta::DEFAULT_NAMESPACE};
 use serde_json::{Value, json};
 
 use super::{
-    DeleteOptions, Deleted, Fault, Kind, ListOptions, Listing, Registry, WriteOptions, find,
+    DeleteOptions, Deleted, Fault, KINDS, Keeping, Kind, ListOptions, Listing, Registry, WriteOptions, find,
     list::page,
     meta,
     remove::preconditions,
@@ -21,7 +21,7 @@ impl Registry {
     pub(super) fn namespace(&self, kind: &'static Kind, name: &str) -> Result<Option<Value>, Fault> {
         let kept = self.shelved(kind, "", name)?;
         if kept.is_none() && name != DEFAULT_NAMESPACE {
-            let inside = self.read(|reader| Ok(reader.contents(name, 1)?))?;
+            let inside = self.read(|reader| Ok(reader.contents(name, &dwellers(), 1)?))?;
             if inside.is_empty() {
                 return Ok(None);
             }
@@ -43,7 +43,7 @@ impl Registry {
     pub(super) fn list_namespaces(&self, kind: &'static Kind, options: &ListOptions) -> Result<Listing, Fault> {
         let (revision, kept, used) = self.read(|reader| {
             reader.snapshot(|reader| {
-                Ok::<_, Fault>((reader.revision()?, reader.objects(kind.name, None)?, reader.namespaces()?))
+                Ok::<_, Fault>((reader.revision()?, reader.objects(kind.name, None)?, reader.namespaces(&dwellers())?))
             })
         })?;
         let mut all: BTreeMap<String, Option<Kept>> = used.into_iter().map(|name| (name, None)).collect();
@@ -117,6 +117,12 @@ impl Registry {
             }
         }
     }
+}
+
+/// The kinds that live in namespaces. The store has others for itself.
+pub(super) fn dwellers() -> Vec<&'static str> {
+    let kept = KINDS.iter().filter(|kind| kind.namespaced && kind.keeping == Keeping::Shelf);
+    kept.map(|kind| kind.name).collect()
 }
 
 fn is_going(object: &Value) -> bool {

@@ -163,7 +163,7 @@ impl Walk {
                 (Some(namespace), Only::Item(name)) => registry.candidates(kind, namespace, &name)?,
                 (None, Only::Run(name) | Only::Item(name)) => {
                     let name_prefix = Some(name.get(..name.len().min(LONG)).unwrap_or(&name).to_owned());
-                    let filter = Filter { name_prefix: name_prefix.clone(), ..walk.filter.clone() };
+                    let filter = Filter { name_prefix, ..walk.filter.clone() };
                     let rows =
                         registry.read(|reader| Ok(reader.list(&filter, Page { limit: NEWEST, after: None })?.0))?;
                     if rows.is_empty() {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{
     Fault, Keeping, Kind, ListOptions, Registry, Selection,
+    homes::Homes,
     shelf::dress,
     view::{Told, may_want},
 };
@@ -56,6 +57,8 @@ pub struct Watch {
     rest: Option<Option<String>>,
     /// What was told of kinds nobody keeps.
     told: Told,
+    /// The namespaces that were told.
+    homes: Option<Homes>,
 }
 
 impl Registry {
@@ -70,17 +73,27 @@ impl Registry {
         let (cursor, seen, backlog) = (Revision(0), HashSet::new(), Vec::new());
         let told = Told::default();
         let registry = self.clone();
-        let mut watch = Watch { registry, kind, namespace, selection, cursor, seen, backlog, rest: None, told };
+        let homes = None;
+        let mut watch = Watch { registry, kind, namespace, selection, cursor, seen, backlog, rest: None, told, homes };
         match since {
             Some(since) => {
                 let since = since.min(self.0.feed.latest());
                 self.0.feed.since(since, |_| false).map_err(|_| Fault::Expired)?;
                 watch.cursor = since;
                 watch.recall(since)?;
+                if kind.name == "Namespace" {
+                    watch.homes = Some(Homes::since(self, kind, since)?);
+                }
             }
             None if kind.keeping == Keeping::View => {
                 watch.cursor = self.0.feed.latest();
                 watch.look_around()?;
+            }
+            None if kind.name == "Namespace" => {
+                watch.cursor = self.0.feed.latest();
+                let (homes, all) = Homes::now(self, kind)?;
+                watch.homes = Some(homes);
+                all.into_iter().for_each(|object| watch.tell(Change::Added, object));
             }
             None => {
                 // What happens between the two is told twice rather than not at all.
@@ -167,6 +180,11 @@ impl Watch {
     }
 
     fn take(&mut self, what: What, revision: Revision) -> Result<(), Fault> {
+        if let Some(homes) = &mut self.homes {
+            let event = homes.hear(&self.registry, self.kind, &what, revision)?;
+            event.into_iter().for_each(|event| self.tell(event.change, event.object));
+            return Ok(());
+        }
         match what {
             What::Put { namespace, name, new, .. } => {
                 let change = if new { Change::Added } else { Change::Modified };
@@ -297,6 +315,9 @@ impl Watch {
 }
 
 fn concerns(kind: &Kind, what: &What) -> bool {
+    if kind.name == "Namespace" {
+        return !matches!(what, What::Run(_));
+    }
     if kind.keeping == Keeping::View {
         return kind.name != "Node" && matches!(what, What::NewRun { .. } | What::Run(_) | What::DeletedRun(_));
     }

@@ -3,8 +3,8 @@
 use std::{path::Path, time::Duration};
 
 use octoflow_control::registry::{
-    Change, DeleteOptions, Deleted, Fault, FieldSelector, Kind, LabelSelector, ListOptions, Propagation, Registry,
-    Selection, WriteOptions, find,
+    Change, DeleteOptions, Deleted, Event, Fault, FieldSelector, Kind, LabelSelector, ListOptions, Propagation,
+    Registry, Selection, WriteOptions, find,
 };
 use octoflow_engine::Command;
 use serde_json::{Value, json};
@@ -210,7 +210,7 @@ fn what_is_written_on_a_run_changes_open_and_over_and_survives_a_restart() {
     assert_eq!(same["metadata"]["resourceVersion"], after["metadata"]["resourceVersion"], "nothing changed");
     registry.close().unwrap();
 
-    let registry = self::registry(dir.path());
+    let registry = super::registry::registry(dir.path());
     let again = get(&registry, "Workflow", "w").unwrap();
     assert_eq!(again["metadata"]["annotations"]["note"], "a");
     let stale = registry.replace(kind("Workflow"), "default", "w", before, &WriteOptions::default());
@@ -283,7 +283,7 @@ fn finalizers_hold_back_runs_and_objects_also_across_a_restart() {
     }
     over(&registry, "w");
     registry.close().unwrap();
-    let registry = self::registry(dir.path());
+    let registry = super::registry::registry(dir.path());
     for (of, name) in [("ConfigMap", "c"), ("Workflow", "w")] {
         let object = get(&registry, of, name).unwrap();
         assert!(object["metadata"]["deletionTimestamp"].is_string());
@@ -353,6 +353,9 @@ fn a_namespace_is_there_while_anything_is_in_it_and_takes_everything_with_it() {
         items.iter().map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(names(), ["default"]);
+    let mut watch = registry.watch(kind("Namespace"), ListOptions::default(), None).unwrap();
+    assert_eq!(watch.poll().unwrap().len(), 1);
+    let early = registry.revision().unwrap();
     let at = |mut object: Value| {
         object["metadata"]["namespace"] = json!("team");
         object
@@ -361,14 +364,24 @@ fn a_namespace_is_there_while_anything_is_in_it_and_takes_everything_with_it() {
     create(&registry, "Workflow", at(held("w"))).unwrap();
     create(&registry, "Namespace", json!({"metadata": {"name": "empty"}})).unwrap();
     assert_eq!(names(), ["default", "empty", "team"]);
+    let told: Vec<(Change, String)> = watch.poll().unwrap().into_iter().map(called).collect();
+    assert_eq!(told, [(Change::Added, "team".to_owned()), (Change::Added, "empty".to_owned())]);
+    let mut late = registry.watch(kind("Namespace"), ListOptions::default(), Some(early)).unwrap();
+    assert_eq!(late.poll().unwrap().into_iter().map(called).collect::<Vec<_>>(), told);
     let options = DeleteOptions::default();
     let gone = registry.delete(kind("Namespace"), "", "team", &options).unwrap();
     assert!(matches!(gone, Deleted::Going(object) if object["status"]["phase"] == "Terminating"));
     until(&registry, || names() == ["default", "empty"]);
+    let told = watch.poll().unwrap().into_iter().map(called).last();
+    assert_eq!(told, Some((Change::Deleted, "team".to_owned())));
     assert!(registry.find_run("team", "w").is_err());
     assert!(matches!(registry.delete(kind("Namespace"), "", "default", &options), Err(Fault::Forbidden { .. })));
     registry.delete(kind("Namespace"), "", "empty", &options).unwrap();
     until(&registry, || names() == ["default"]);
+}
+
+fn called(event: Event) -> (Change, String) {
+    (event.change, event.object["metadata"]["name"].as_str().unwrap().to_owned())
 }
 
 #[test]

@@ -21,6 +21,3 @@ INSERT OR IGNORE INTO owners (owner, kind, namespace, name)
 SELECT json_extract(reference.value, '$.uid'), objects.kind, objects.namespace, objects.name
 FROM objects, json_each(CAST(objects.body AS TEXT), '$.metadata.ownerReferences') AS reference
 WHERE json_valid(CAST(objects.body AS TEXT)) AND json_extract(reference.value, '$.uid') IS NOT NULL;
-
--- Names of objects are asked for by namespace when a namespace is deleted.
-CREATE INDEX objects_namespace ON objects (namespace, kind, name);

@@ -76,7 +76,7 @@ enum Flow {
 
 impl LogReader {
     pub(super) fn open(registry: &Registry, query: LogQuery) -> Result<Self, Fault> {
-        Ok(Self::over(Scope::open(registry, query)?)?)
+        Self::over(Scope::open(registry, query)?)
     }
 
     pub(super) fn over(scope: Scope) -> Result<Self, Fault> {
