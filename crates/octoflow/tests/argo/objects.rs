@@ -98,7 +98,7 @@ fn schedules_are_kept_held_and_submitted_at_once() {
     assert_eq!(made["metadata"]["labels"]["team"], "red");
     assert_eq!(made["metadata"]["ownerReferences"][0]["kind"], "CronWorkflow");
     host.finished(made["metadata"]["name"].as_str().unwrap());
-    let mut wrong = schedule.clone();
+    let mut wrong = schedule;
     wrong["spec"]["schedules"] = json!(["every now and then"]);
     host.bad("POST", &format!("{base}/lint"), &json!({"cronWorkflow": wrong}), 400, 3);
     assert_eq!(host.good("DELETE", &format!("{base}/yearly"), &Value::Null), json!({}));

@@ -41,7 +41,7 @@ fn every_example_runs_to_its_end() {
 
 /// Schedules and bindings do not run by themselves.
 fn is_kept_by_a_server(file: &Path) -> bool {
-    let text = fs::read_to_string(file).unwrap();
+    let text = fs::read_to_string(file).expect("an example can be read");
     text.contains("kind: CronWorkflow") || text.contains("kind: WorkflowEventBinding")
 }
 
