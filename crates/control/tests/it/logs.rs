@@ -94,7 +94,7 @@ fn lines_of_all_pods_come_in_order_of_time_and_are_chosen() {
     let batch = registry.logs(of("w")).unwrap().read(1).unwrap();
     let pod = batch.lines[0].pod.to_string();
     assert!(pod.starts_with("w-leaf-") && &*batch.lines[0].container == "main");
-    let one = LogQuery { pod: Some(pod.clone()), ..of("w") };
+    let one = LogQuery { pod: Some(pod), ..of("w") };
     assert_eq!(logs(one.clone()), ["a1", "a2", "a3"]);
     // A pod's name alone is enough, and its bytes are what it wrote.
     let alone = LogQuery { workflow: None, ..one };

@@ -372,7 +372,7 @@ fn a_namespace_is_there_while_anything_is_in_it_and_takes_everything_with_it() {
     let gone = registry.delete(kind("Namespace"), "", "team", &options).unwrap();
     assert!(matches!(gone, Deleted::Going(object) if object["status"]["phase"] == "Terminating"));
     until(&registry, || names() == ["default", "empty"]);
-    let told = watch.poll().unwrap().into_iter().map(called).last();
+    let told = watch.poll().unwrap().into_iter().map(called).next_back();
     assert_eq!(told, Some((Change::Deleted, "team".to_owned())));
     assert!(registry.find_run("team", "w").is_err());
     assert!(matches!(registry.delete(kind("Namespace"), "", "default", &options), Err(Fault::Forbidden { .. })));
