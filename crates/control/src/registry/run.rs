@@ -1,6 +1,9 @@
 //! Runs as objects: found by name, read wherever they stand, submitted, and steered by changes of their object.
 
-use octoflow_engine::{Command, argo::admit::admit};
+use octoflow_engine::{
+    Command,
+    argo::admit::{LONGEST_WORKFLOW_NAME, admit},
+};
 use octoflow_model::{Revision, RunId};
 use octoflow_store::RunRow;
 use serde_json::{Value, json};
@@ -121,7 +124,7 @@ impl Registry {
                 return self.made(run, &claim.key);
             }
             let name = match given {
-                "" => format!("{prefix}{}", name_suffix()?),
+                "" => drawn(prefix)?,
                 name => name.to_owned(),
             };
             let mut manifest = object.clone();
@@ -189,6 +192,13 @@ impl Registry {
     pub fn command(&self, run: RunId, command: Command) -> Result<(), Fault> {
         Ok(self.desk().command(run, command)?)
     }
+}
+
+/// The prefix with a few letters of chance, not longer than a name may be.
+fn drawn(prefix: &str) -> Result<String, Error> {
+    let suffix = name_suffix()?;
+    let kept: String = prefix.chars().take(LONGEST_WORKFLOW_NAME - suffix.len()).collect();
+    Ok(format!("{kept}{suffix}"))
 }
 
 pub(crate) fn workflow() -> &'static Kind {

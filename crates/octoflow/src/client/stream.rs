@@ -1,6 +1,9 @@
 //! A stream of server-sent events as JSON values. Lines that carry no data are the server's way to say that it lives.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::{
+    io::{self, BufRead, BufReader, Read},
+    time::Instant,
+};
 
 use serde_json::Value;
 
@@ -9,6 +12,7 @@ const LONGEST: u64 = 1 << 30;
 
 pub(crate) struct Events {
     lines: BufReader<Box<dyn Read>>,
+    until: Option<Instant>,
 }
 
 /// How a stream goes on.
@@ -23,7 +27,12 @@ pub(crate) enum Next {
 
 impl Events {
     pub(super) fn new(body: impl Read + 'static) -> Self {
-        Self { lines: BufReader::new(Box::new(body)) }
+        Self { lines: BufReader::new(Box::new(body)), until: None }
+    }
+
+    /// Signs of life do not count as events: after this moment they are silence too.
+    pub(crate) fn until(self, until: Option<Instant>) -> Self {
+        Self { until, ..self }
     }
 
     pub(crate) fn next(&mut self) -> Next {
@@ -39,6 +48,9 @@ impl Events {
             let data = line.strip_prefix(b"data:").unwrap_or(&line);
             if let Ok(value @ Value::Object(_)) = serde_json::from_slice(data) {
                 return Next::Event(value);
+            }
+            if self.until.is_some_and(|until| Instant::now() >= until) {
+                return Next::Silence;
             }
         }
     }
@@ -57,6 +69,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn signs_of_life_do_not_keep_anybody_beyond_his_time() {
+        let mut events = Events::new(&b":\n:\n:\ndata: {}\n"[..]).until(Some(Instant::now()));
+        assert!(matches!(events.next(), Next::Silence));
+    }
 
     #[test]
     fn signs_of_life_and_other_fields_are_passed_over() {

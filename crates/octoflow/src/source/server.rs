@@ -86,7 +86,8 @@ impl Server {
             }
             let patience = left.map_or(SILENCE, |left| left.min(SILENCE)).max(Duration::from_millis(10));
             match self.client.events(&address(again), patience) {
-                Ok(mut events) => {
+                Ok(events) => {
+                    let mut events = events.until(until);
                     self.output.detail("the stream is open");
                     gone_since = None;
                     again = true;

@@ -8,13 +8,13 @@ use std::{
 };
 
 use octoflow_manifest::{Limits, read};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
-    PATIENCE, ending,
+    PATIENCE, SHORT_PATIENCE, ending,
     http::{TOKEN, call},
     server::{Server, left_behind},
-    table::{Case, Ending},
+    table::{Case, Ending, WAITING},
 };
 
 /// The server does the work of all; a row here is only somebody who waits.
@@ -26,9 +26,12 @@ pub(crate) fn endings(corpus: &Path, cases: &[Case], scratch: &Path, path: &str)
     let found = crate::endings(corpus, cases, AT_ONCE, |case, at, again| {
         let namespace = format!("row-{at}-{again}");
         let limits = scratch.join(format!("{namespace}.limits.yaml"));
-        match (submit(&server, &case.files(corpus, &limits), &namespace), case.expected.as_str()) {
+        let files = case.files(corpus, &limits);
+        let waits = WAITING.contains(&case.file.as_str());
+        match (submit(&server, &files, &namespace, waits), case.expected.as_str()) {
             // The command judges before it sends anything; the server must come to the same end by itself.
-            (Ending::Rejected, "rejected") => refused(&server, &corpus.join("argo").join(&case.file), &namespace),
+            (Ending::Rejected, "rejected") => refused(&server, &files, &namespace),
+            (Ending::Phase(phase), _) if waits && phase == "Running" => stopped(&server, &namespace),
             (ended, _) => ended,
         }
     });
@@ -38,9 +41,10 @@ pub(crate) fn endings(corpus: &Path, cases: &[Case], scratch: &Path, path: &str)
     found
 }
 
-fn submit(server: &Server, files: &[PathBuf], namespace: &str) -> Ending {
+fn submit(server: &Server, files: &[PathBuf], namespace: &str, waits: bool) -> Ending {
+    let patience = if waits { SHORT_PATIENCE } else { PATIENCE };
     let output = Command::new(env!("CARGO_BIN_EXE_octoflow"))
-        .args(["submit", "--wait", "-o", "json", "--quiet", "--timeout", PATIENCE, "--namespace", namespace])
+        .args(["submit", "--wait", "-o", "json", "--timeout", patience, "--namespace", namespace])
         .args(files)
         .env("OCTOFLOW_SERVER", format!("http://{}", server.address))
         .env("OCTOFLOW_TOKEN", TOKEN)
@@ -50,23 +54,47 @@ fn submit(server: &Server, files: &[PathBuf], namespace: &str) -> Ending {
     ending(&output)
 }
 
-/// Sends every workflow of the file as it is; the server must refuse at least one, and in its words.
-fn refused(server: &Server, file: &Path, namespace: &str) -> Ending {
-    let text = fs::read(file).expect("the corpus has its files");
-    // What is no YAML cannot be sent as JSON either.
-    let Ok(documents) = read(&file.to_string_lossy(), &text, &Limits::default()) else { return Ending::Rejected };
-    let workflows: Vec<Value> =
-        documents.into_iter().map(|document| document.value).filter(|value| value["kind"] == "Workflow").collect();
-    let answers = workflows.iter().map(|workflow| {
-        let mut workflow = workflow.clone();
-        workflow["metadata"]["namespace"] = json!(namespace);
-        let path = format!("/api/v1/workflows/{namespace}");
-        let answer = call(server.address, "POST", &path, Some(&json!({"workflow": workflow})));
-        answer.expect("the server answers")
-    });
-    let answers: Vec<(u16, Value)> = answers.map(|answer| (answer.status, answer.body)).collect();
-    match answers.iter().any(|(status, body)| matches!(status, 400 | 422) && body["message"].is_string()) {
-        true => Ending::Rejected,
-        false => Ending::Broken(format!("the command refuses it, and the server answers {answers:?}")),
+/// Somebody ends the one workflow of the namespace, as its timeout would have ended it here.
+fn stopped(server: &Server, namespace: &str) -> Ending {
+    let output = Command::new(env!("CARGO_BIN_EXE_octoflow"))
+        .args(["terminate", "@latest", "--namespace", namespace])
+        .env("OCTOFLOW_SERVER", format!("http://{}", server.address))
+        .env("OCTOFLOW_TOKEN", TOKEN)
+        .output()
+        .expect("the command can be started");
+    let found = call(server.address, "GET", &format!("/api/v1/workflows/{namespace}/@latest"), None);
+    let found = found.expect("the server answers").body;
+    match found["status"]["phase"].as_str() {
+        Some(phase) => Ending::Phase(phase.to_owned()),
+        None => Ending::Broken(format!("{}: {found}", output.status)),
     }
+}
+
+/// Sends every document of the files as it is; the server must refuse one of them, and in its words.
+fn refused(server: &Server, files: &[PathBuf], namespace: &str) -> Ending {
+    let mut answers = Vec::new();
+    for file in files {
+        let text = fs::read(file).expect("the corpus has its files");
+        // What is no YAML cannot be sent as JSON either.
+        let Ok(documents) = read(&file.to_string_lossy(), &text, &Limits::default()) else { return Ending::Rejected };
+        for document in documents {
+            let mut object = document.value;
+            let (path, key) = match object["kind"].as_str().unwrap_or_default() {
+                "Workflow" => (format!("/api/v1/workflows/{namespace}"), "workflow"),
+                "WorkflowTemplate" => (format!("/api/v1/workflow-templates/{namespace}"), "template"),
+                "ClusterWorkflowTemplate" => ("/api/v1/cluster-workflow-templates".to_owned(), "template"),
+                "CronWorkflow" => (format!("/api/v1/cron-workflows/{namespace}"), "cronWorkflow"),
+                _ => continue,
+            };
+            if key != "template" || path.ends_with(namespace) {
+                object["metadata"]["namespace"] = json!(namespace);
+            }
+            let answer = call(server.address, "POST", &path, Some(&json!({key: object}))).expect("the server answers");
+            if matches!(answer.status, 400 | 422) && answer.body["message"].is_string() {
+                return Ending::Rejected;
+            }
+            answers.push((answer.status, answer.body));
+        }
+    }
+    Ending::Broken(format!("the command refuses it, and the server answers {answers:?}"))
 }
