@@ -32,7 +32,8 @@ impl Server {
         loop {
             let mut line = String::new();
             if talk.read_line(&mut line).unwrap_or(0) == 0 {
-                panic!("the server ended before it answered:\n{heard}");
+                let ended = child.wait();
+                panic!("the server ended before it answered: {ended:?}\n{heard}");
             }
             if let Some((_, address)) = line.trim().rsplit_once("listens on http://") {
                 let address = address.parse().expect("the server names its address");
