@@ -25,9 +25,13 @@ pub(crate) struct Answer {
 
 /// Sends a request and reads its answer to the end.
 pub(crate) fn call(to: SocketAddr, method: &str, path: &str, body: Option<&Value>) -> io::Result<Answer> {
-    let (status, length, mut rest) = send(to, "1.1", method, path, body)?;
-    let mut bytes = vec![0; length.ok_or_else(|| broken("the answer has no length"))?];
+    // The older version has no chunks. What has no length ends with the connection, and half a text is no JSON.
+    let (status, length, mut rest) = send(to, "1.0", method, path, body)?;
+    let mut bytes = vec![0; length.unwrap_or(0)];
     rest.read_exact(&mut bytes)?;
+    if length.is_none() {
+        rest.read_to_end(&mut bytes)?;
+    }
     let body = serde_json::from_slice(&bytes).map_err(|error| broken(&error.to_string()))?;
     Ok(Answer { status, body })
 }
