@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 use octoflow_engine::{Command, engine::Keyed};
-use octoflow_model::{AttemptId, Fact, RunId, fact::Submission, mark::Ties, meta::DEFAULT_NAMESPACE};
+use octoflow_model::{AttemptId, Fact, Revision, RunId, fact::Submission, mark::Ties, meta::DEFAULT_NAMESPACE};
 use octoflow_store::{Batch, Change, Filter, Page, RunRow, Store};
 use serde_json::Value;
 
@@ -26,6 +26,8 @@ pub(crate) struct Desk {
     pub messages: Sender<Message>,
     pub store: Store,
     next_run: Arc<Mutex<u64>>,
+    /// Held by whoever stores values that the engine knows, until it knows them.
+    values: Arc<Mutex<()>>,
     /// Who waits for objects to change.
     errands: Sender<Errand>,
     /// The name of this machine.
@@ -34,15 +36,16 @@ pub(crate) struct Desk {
 
 impl Desk {
     pub(crate) fn new(messages: Sender<Message>, store: Store, next_run: u64, errands: Sender<Errand>) -> Self {
-        Self { messages, store, next_run: Arc::new(Mutex::new(next_run)), errands, host: known::host().map(Into::into) }
+        let (next_run, values) = (Arc::new(Mutex::new(next_run)), Arc::default());
+        Self { messages, store, next_run, values, errands, host: known::host().map(Into::into) }
     }
 
     pub(crate) fn put_object(&self, object: &Value, uid: String) -> Result<(), Error> {
-        self.put_object_with(object, uid, Batch::new())
+        self.put_object_with(object, uid, Batch::new()).map(drop)
     }
 
     /// Stores the object together with what is in the batch, before it; if that is refused, so is the object.
-    pub(crate) fn put_object_with(&self, object: &Value, uid: String, mut batch: Batch) -> Result<(), Error> {
+    pub(crate) fn put_object_with(&self, object: &Value, uid: String, mut batch: Batch) -> Result<Revision, Error> {
         let kind = object["kind"].as_str().unwrap_or_default();
         let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
         let name = text("name")
@@ -68,12 +71,15 @@ impl Desk {
             owners: ties.owner_uids(),
             leaving: ties.deleted.is_some(),
         });
-        self.store.commit_wait(batch)?;
+        // The engine must hear of values in the order in which they were stored.
+        let turn = keyed.is_some().then(|| self.values.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        let revision = self.store.commit_wait(batch)?;
         if let Some(parsed) = keyed {
             self.ask(|reply| Message::Keyed { object: Box::new(parsed), reply })?;
         }
+        drop(turn);
         self.changed(Key::new(kind, namespace, name));
-        Ok(())
+        Ok(revision)
     }
 
     pub(crate) fn delete_object(&self, key: &Key) -> Result<(), Error> {
@@ -87,16 +93,18 @@ impl Desk {
             namespace: key.namespace.clone(),
             name: key.name.clone(),
         });
-        self.store.commit_wait(batch)?;
         let kind = match key.kind.as_str() {
             "ConfigMap" => Some(Keyed::ConfigMap),
             "Secret" => Some(Keyed::Secret),
             _ => None,
         };
+        let turn = kind.is_some().then(|| self.values.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        self.store.commit_wait(batch)?;
         if let Some(kind) = kind {
             let (namespace, name) = (key.namespace.clone(), key.name.clone());
             self.ask(|reply| Message::Unkeyed { kind, namespace, name, reply })?;
         }
+        drop(turn);
         self.changed(key.clone());
         Ok(())
     }

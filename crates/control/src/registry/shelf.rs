@@ -39,31 +39,35 @@ impl Registry {
         let expect =
             Change::Expect { kind: kind_name, namespace: namespace.clone(), name: name.clone(), revision: expected };
         match self.desk().put_object_with(object, uid.to_owned(), Batch::from(expect)) {
-            Ok(()) => {}
+            // Not looked up again: it may be gone in the next moment, and was stored all the same.
+            Ok(revision) => Ok(dressed(kind, object.clone(), &namespace, uid, revision)),
             Err(Error::Store(octoflow_store::Error::Stale { .. })) if expected.is_none() => {
-                return Err(Fault::Exists { kind, name });
+                Err(Fault::Exists { kind, name })
             }
-            Err(Error::Store(octoflow_store::Error::Stale { .. })) => return Err(Fault::stale(kind, &name)),
-            Err(error) => return Err(error.into()),
+            Err(Error::Store(octoflow_store::Error::Stale { .. })) => Err(Fault::stale(kind, &name)),
+            Err(error) => Err(error.into()),
         }
-        let kept = self.shelved(kind, &namespace, &name)?;
-        kept.map(|kept| kept.object).ok_or(Fault::NotFound { kind, name })
     }
 }
 
 /// The object with the identity the store gave it.
 pub(super) fn dress(kind: &Kind, kept: &Object) -> Result<Kept, Fault> {
-    let mut object: Value = serde_json::from_slice(&kept.body).map_err(|error| {
+    let object: Value = serde_json::from_slice(&kept.body).map_err(|error| {
         Fault::House(Error::Object { what: format!("{} `{}`", kind.name, kept.name), why: error.to_string() })
     })?;
+    let object = dressed(kind, object, &kept.namespace, &kept.uid, kept.revision);
+    Ok(Kept { object, uid: kept.uid.clone(), revision: kept.revision })
+}
+
+fn dressed(kind: &Kind, mut object: Value, namespace: &str, uid: &str, revision: Revision) -> Value {
     object["apiVersion"] = json!(kind.api_version());
     object["kind"] = json!(kind.name);
-    object["metadata"]["uid"] = json!(kept.uid);
-    object["metadata"]["resourceVersion"] = json!(kept.revision.to_string());
+    object["metadata"]["uid"] = json!(uid);
+    object["metadata"]["resourceVersion"] = json!(revision.to_string());
     if kind.namespaced {
-        object["metadata"]["namespace"] = json!(kept.namespace);
+        object["metadata"]["namespace"] = json!(namespace);
     }
-    Ok(Kept { object, uid: kept.uid.clone(), revision: kept.revision })
+    object
 }
 
 /// What people may write in more than one way is kept in one: a secret's texts are its data.
