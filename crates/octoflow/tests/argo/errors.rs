@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::{
-    host::{Host, TOKEN, one_step},
-    http::begin,
+    host::{Host, UNNAMED, one_step},
+    wire::http::ask,
 };
 
 const HERE: &str = "/api/v1/workflows/default";
@@ -12,13 +12,13 @@ const HERE: &str = "/api/v1/workflows/default";
 #[test]
 fn who_has_no_token_learns_nothing_but_that() {
     let host = Host::start();
-    for headers in [&[][..], &[("Authorization", "Bearer wrong")]] {
-        let reply = begin(&host.address, "GET", HERE, headers, b"").whole();
+    for token in ["", "Bearer wrong"] {
+        let reply = ask(host.server.address, "GET", HERE, &[("authorization", token)], b"");
         assert_eq!((reply.status, &reply.json()["code"]), (401, &json!(16)));
         assert!(reply.json()["message"].is_string());
         assert_eq!(reply.header("grpc-metadata-argo-version"), None);
     }
-    let reply = begin(&host.address, "GET", HERE, &[("Authorization", "admin")], b"").whole();
+    let reply = ask(host.server.address, "GET", HERE, &[("authorization", "admin")], b"");
     assert_eq!(reply.status, 200, "some clients send their token as it is");
 }
 
@@ -26,7 +26,7 @@ fn who_has_no_token_learns_nothing_but_that() {
 fn bodies_that_make_no_sense_are_told_what_is_wrong() {
     let host = Host::start();
     let post = |body: &str| {
-        let reply = begin(&host.address, "POST", HERE, &[TOKEN], body.as_bytes()).whole();
+        let reply = ask(host.server.address, "POST", HERE, &[UNNAMED], body.as_bytes());
         assert_eq!((reply.status, &reply.json()["code"]), (400, &json!(3)), "{body}: {}", reply.text());
         reply.json()["message"].as_str().unwrap().to_owned()
     };
@@ -72,8 +72,8 @@ fn names_that_lead_elsewhere_are_no_names() {
 #[test]
 fn a_body_of_a_hundred_megabytes_is_refused_before_it_is_read() {
     let host = Host::start();
-    let length = ("Content-Length", "104857600");
-    let reply = begin(&host.address, "POST", HERE, &[TOKEN, length], b"{").whole();
+    let length = ("content-length", "104857600");
+    let reply = ask(host.server.address, "POST", HERE, &[UNNAMED, length], b"{");
     assert_eq!((reply.status, &reply.json()["code"]), (413, &json!(8)), "{}", reply.text());
     host.get(HERE);
 }

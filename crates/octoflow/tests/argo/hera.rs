@@ -11,7 +11,7 @@ fn hera_submits_waits_reads_and_steers() {
     let said = Command::new(python)
         .arg("-u")
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/argo/drive.py"))
-        .arg(format!("http://{}", host.address))
+        .arg(format!("http://{}", host.server.address))
         .output()
         .unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -2,11 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+#[path = "../wire/wire.rs"]
+mod wire;
+
 mod artifacts;
 mod errors;
 mod hera;
 mod host;
-mod http;
 mod objects;
 mod steering;
 mod streams;

@@ -64,7 +64,7 @@ fn a_workflow_is_submitted_from_a_template_with_wishes() {
     assert_eq!(made["metadata"]["annotations"]["note"], "yes");
     assert_eq!((&made["spec"]["priority"], &made["spec"]["serviceAccountName"]), (&json!(5), &json!("robot")));
     assert_eq!(host.finished(name)["status"]["phase"], "Succeeded");
-    let log = host.open(&format!("/api/v1/workflows/default/{name}/log"), &[]).whole();
+    let log = host.open(&format!("/api/v1/workflows/default/{name}/log"), &[]).whole().unwrap();
     assert!(log.text().contains("a=b"), "{}", log.text());
     let body = json!({"resourceKind": "cwft", "resourceName": "big", "submitOptions": {"name": "exact"}});
     let made = host.good("POST", submit, &body);

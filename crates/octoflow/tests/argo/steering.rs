@@ -61,7 +61,7 @@ fn a_node_that_waits_is_given_values_and_let_go() {
     host.good("PUT", &format!("{HERE}/{name}/resume"), &json!({"nodeFieldSelector": "displayName=ask"}));
     let over = host.finished(name);
     assert_eq!(over["status"]["phase"], "Succeeded", "{over}");
-    let log = host.open(&format!("{HERE}/{name}/log"), &[]).whole();
+    let log = host.open(&format!("{HERE}/{name}/log"), &[]).whole().unwrap();
     assert!(log.text().contains("\"content\":\"given\""), "{}", log.text());
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use crate::{host::Host, http::Coming};
+use crate::{host::Host, wire::http::Coming};
 
 const EVENTS: &str = "/api/v1/workflow-events/default";
 const SSE: (&str, &str) = ("Accept", "text/event-stream");
@@ -22,7 +22,7 @@ impl Client {
 
     fn next(&mut self) -> Option<Value> {
         while self.ready.is_empty() {
-            let piece = String::from_utf8(self.stream.piece()?).unwrap();
+            let piece = String::from_utf8(self.stream.piece().unwrap()?).unwrap();
             assert!(piece.ends_with('\n'), "pieces are whole lines: {piece:?}");
             for line in piece.lines() {
                 assert!(line.len() <= 5 || line.starts_with("data: "), "a line that clients would break at: {line:?}");
@@ -60,15 +60,15 @@ fn a_watch_of_one_workflow_begins_with_how_it_stands_and_tells_its_end() {
 
 #[test]
 fn a_watch_that_has_nothing_to_tell_has_begun_already_and_ends_with_the_server() {
-    let host = Host::start();
+    let mut host = Host::start();
     let streams: Vec<Coming> =
         [&[SSE][..], &[]].iter().map(|headers| host.open("/api/v1/workflow-events/", headers)).collect();
     assert!(streams.iter().all(|stream| stream.reply.status == 200));
-    host.signal("TERM");
+    host.server.signal("TERM");
     for stream in streams {
-        assert!(stream.whole().bytes.iter().all(u8::is_ascii_whitespace));
+        assert!(stream.whole().unwrap().bytes.iter().all(u8::is_ascii_whitespace));
     }
-    assert_eq!(host.gone(), 0);
+    assert_eq!(host.server.ended().code, 0);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn without_the_wish_for_events_a_stream_is_lines_of_json_with_the_fields_that_ar
     let query = "listOptions.fieldSelector=metadata.name%3D@latest&fields=result.object.status.phase";
     let mut stream = host.open(&format!("{EVENTS}?{query}"), &[]);
     assert_eq!(stream.reply.header("content-type"), Some("application/json"));
-    let line = String::from_utf8(stream.piece().unwrap()).unwrap();
+    let line = String::from_utf8(stream.piece().unwrap().unwrap()).unwrap();
     assert_eq!(line, "{\"result\":{\"object\":{\"status\":{\"phase\":\"Succeeded\"}},\"type\":\"ADDED\"}}\n");
 }
 
@@ -108,14 +108,14 @@ fn logs_are_followed_to_the_end_and_filtered() {
     }
     assert_eq!(lines, ["one", "two", "three"]);
     let said = |query: &str| -> Vec<String> {
-        let whole = host.open(&format!("{log}?{query}"), &[]).whole();
+        let whole = host.open(&format!("{log}?{query}"), &[]).whole().unwrap();
         let lines = whole.text().lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect::<Vec<_>>();
         lines.iter().map(|line| line["result"]["content"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(said("grep=t"), ["two", "three"]);
     assert_eq!(said("logOptions.tailLines=1"), ["three"]);
     let pod = host.finished(&name)["status"]["nodes"][&name]["id"].as_str().unwrap().to_owned();
-    let by_path = host.open(&format!("/api/v1/workflows/default/{name}/{pod}/log"), &[]).whole();
+    let by_path = host.open(&format!("/api/v1/workflows/default/{name}/{pod}/log"), &[]).whole().unwrap();
     assert_eq!(by_path.text().lines().count(), 3);
     host.bad("GET", "/api/v1/workflows/default/none/log", &Value::Null, 404, 5);
     host.bad("GET", &format!("{log}?grep=("), &Value::Null, 400, 3);
@@ -125,5 +125,5 @@ fn logs_are_followed_to_the_end_and_filtered() {
 fn a_silent_stream_shows_that_it_lives_in_two_bytes() {
     let host = Host::start();
     let mut stream = host.open(EVENTS, &[SSE]);
-    assert_eq!(stream.piece().unwrap(), b":\n");
+    assert_eq!(stream.piece().unwrap().unwrap(), b":\n");
 }

@@ -3,6 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+#[path = "../wire/wire.rs"]
+mod wire;
+
 mod again;
 mod carrying;
 mod kept;

@@ -1,31 +1,23 @@
 //! A server of ours in a place of its own, and the command beside it.
 
 use std::{
-    fmt, fs,
-    io::{BufRead, BufReader},
+    fs,
     path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
-    thread,
-    time::{Duration, Instant},
+    process::{Command, Stdio},
 };
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A test that waits longer than this has hung.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::wire::server::{ANYWHERE, Server};
+pub(crate) use crate::wire::{
+    said::{Said, shows},
+    waiting::eventually,
+};
 
 pub(crate) struct Place {
+    pub(crate) server: Server,
     dir: TempDir,
-    server: Child,
-    pub(crate) address: String,
-}
-
-/// What a command left behind.
-pub(crate) struct Said {
-    pub(crate) code: i32,
-    pub(crate) out: String,
-    pub(crate) err: String,
 }
 
 impl Place {
@@ -35,8 +27,7 @@ impl Place {
 
     pub(crate) fn start_with(more: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let (server, address) = serve(&dir.path().join("data"), "127.0.0.1:0", more);
-        Self { dir, server, address }
+        Self { server: serve(ANYWHERE, &dir.path().join("data"), more), dir }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -53,7 +44,7 @@ impl Place {
     /// The command with the server in its environment, and nothing else of this machine.
     pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = self.bare(words);
-        command.env("OCTOFLOW_SERVER", format!("http://{}", self.address));
+        command.env("OCTOFLOW_SERVER", format!("http://{}", self.server.address));
         command
     }
 
@@ -100,82 +91,15 @@ impl Place {
         self.good(&["get", name, "-o", "jsonpath={.status.phase}"])
     }
 
-    pub(crate) fn stop_server(&mut self) {
-        signal(&self.server, "TERM");
-        self.server.wait().unwrap();
-    }
-
     /// Another server where the last one was.
     pub(crate) fn start_server(&mut self) {
-        (self.server, self.address) = serve(&self.path("data"), &self.address, &[]);
+        self.server = serve(&self.server.address.to_string(), &self.path("data"), &[]);
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        if self.server.try_wait().is_ok_and(|ended| ended.is_none()) {
-            signal(&self.server, "TERM");
-            let _ = self.server.wait();
-        }
-    }
-}
-
-fn serve(data: &Path, listen: &str, more: &[&str]) -> (Child, String) {
-    let mut server = Command::new(env!("CARGO_BIN_EXE_octoflow"))
-        // Steps of these tests see files that the tests make.
-        .args(["server", "--isolation", "none", "--listen", listen, "--data-dir"])
-        .arg(data)
-        .args(more)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(server.stderr.take().unwrap()).lines().map_while(Result::ok);
-    let address =
-        lines.find_map(|line| line.contains("listens on ").then(|| line.rsplit("://").next().unwrap().to_owned()));
-    let address = address.expect("the server says where it listens");
-    // Somebody has to take what it says from now on, or it would wait for that.
-    thread::spawn(move || lines.for_each(drop));
-    (server, address.trim().to_owned())
-}
-
-impl From<Output> for Said {
-    fn from(output: Output) -> Self {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Self { code: output.status.code().unwrap_or(-1), out: text(&output.stdout), err: text(&output.stderr) }
-    }
-}
-
-impl fmt::Display for Said {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "exit code {}\n--- stdout\n{}\n--- stderr\n{}", self.code, self.out, self.err)
-    }
-}
-
-/// Waits for something the outside world does; fails the test when it never happens.
-#[track_caller]
-pub(crate) fn eventually(what: &str, mut happened: impl FnMut() -> bool) {
-    let give_up = Instant::now() + PATIENCE;
-    while !happened() {
-        assert!(Instant::now() < give_up, "waited in vain until {what}");
-        thread::sleep(Duration::from_millis(10));
-    }
-}
-
-fn signal(child: &Child, name: &str) {
-    let status = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
-    assert!(status.success());
-}
-
-/// Texts contain these words in this order.
-#[track_caller]
-pub(crate) fn shows(text: &str, words: &[&str]) {
-    let mut rest = text;
-    for word in words {
-        let at = rest.find(word).unwrap_or_else(|| panic!("`{word}` is missing, or not where it belongs, in\n{text}"));
-        rest = &rest[at + word.len()..];
-    }
+fn serve(listen: &str, data: &Path, more: &[&str]) -> Server {
+    // Steps of these tests see files that the tests make.
+    Server::launch(Server::command(listen, data, &["--isolation", "none"]).args(more))
 }
 
 /// A workflow with one step that runs a shell command.

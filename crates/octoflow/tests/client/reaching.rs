@@ -11,7 +11,7 @@ fn run(mut command: Command) -> Said {
 #[test]
 fn the_server_comes_from_the_flag_the_environment_or_the_settings() {
     let place = Place::start();
-    let url = format!("http://{}", place.address);
+    let url = format!("http://{}", place.server.address);
 
     // The flag is above the environment.
     let said = place.ends(5, &["list", "--server", "http://127.0.0.1:1"]);
@@ -65,7 +65,7 @@ fn the_server_that_holds_the_data_directory_is_found_and_tokens_open_doors() {
         command.env("OCTOFLOW_DATA_DIR", &data);
         run(command)
     };
-    let url = format!("http://{}", place.address);
+    let url = format!("http://{}", place.server.address);
     shows(&here(&["version"]).out, &["server ", &url]);
     let file = place.file("w.yaml", &crate::place::one_step("w", "true"));
     assert_eq!(here(&["submit", &file, "--wait"]).code, 0);
@@ -87,7 +87,7 @@ fn the_server_that_holds_the_data_directory_is_found_and_tokens_open_doors() {
     place.good(&["list", "--token", "another-password"]);
 
     // Once it is gone the directory is read directly.
-    place.stop_server();
+    place.server.stop();
     let mut command = place.bare(&["get", "w", "-o", "jsonpath={.status.phase}"]);
     command.env("OCTOFLOW_DATA_DIR", place.path("data"));
     assert_eq!(run(command).out, "Succeeded");
@@ -96,7 +96,7 @@ fn the_server_that_holds_the_data_directory_is_found_and_tokens_open_doors() {
 #[test]
 fn a_certificate_is_checked_unless_somebody_says_otherwise() {
     let place = Place::start_with(&["--tls"]);
-    let url = format!("https://{}", place.address);
+    let url = format!("https://{}", place.server.address);
     let asked = |more: &[&str]| run(place.bare(&[&["list", "--server", &url], more].concat()));
 
     let said = asked(&[]);
@@ -115,6 +115,6 @@ fn a_certificate_is_checked_unless_somebody_says_otherwise() {
     assert_eq!(said.out, "No workflows found\n", "{said}");
 
     // Plain words to a server that speaks in secret get no answer that makes sense.
-    let said = run(place.bare(&["list", "--server", &format!("http://{}", place.address)]));
+    let said = run(place.bare(&["list", "--server", &format!("http://{}", place.server.address)]));
     assert_eq!(said.code, 5, "{said}");
 }

@@ -28,7 +28,7 @@ fn whoever_follows_a_run_outlives_the_server() {
     eventually("it has begun", || place.good(&["logs", "long"]).contains("before"));
     let [wait, logs, watch] = [&["wait", "long", "-v"][..], &["logs", "-f", "long", "-v"], &["watch", "long", "-v"]]
         .map(|words| following(place.command(words)));
-    place.stop_server();
+    place.server.stop();
     place.start_server();
     place.file("flag", "");
     let said: Said = wait.wait_with_output().unwrap().into();

@@ -3,12 +3,8 @@
 
 #![expect(clippy::print_stderr, reason = "a skipped corpus is told loudly")]
 
-#[allow(dead_code, reason = "tests of the server share it, and none uses all of it")]
-#[path = "../wire/http.rs"]
-mod http;
-#[allow(dead_code, reason = "tests of the server share it, and none uses all of it")]
-#[path = "../wire/server.rs"]
-mod server;
+#[path = "../wire/wire.rs"]
+mod wire;
 
 mod served;
 mod table;

@@ -12,9 +12,11 @@ use serde_json::json;
 
 use crate::{
     PATIENCE, SHORT_PATIENCE, ending,
-    http::{TOKEN, call},
-    server::{Server, left_behind},
     table::{Case, Ending, WAITING},
+    wire::{
+        http::{TOKEN, call},
+        server::{ANYWHERE, Server, left_behind},
+    },
 };
 
 /// The server does the work of all; a row here is only somebody who waits.
@@ -22,7 +24,8 @@ const AT_ONCE: usize = 24;
 
 pub(crate) fn endings(corpus: &Path, cases: &[Case], scratch: &Path, path: &str) -> BTreeMap<usize, Ending> {
     let data_dir = scratch.join("server");
-    let server = Server::start(&data_dir, &["--parallelism", "64"], Some(path));
+    let mut command = Server::command(ANYWHERE, &data_dir, &["--parallelism", "64"]);
+    let mut server = Server::launch(command.env("PATH", path));
     let found = crate::endings(corpus, cases, AT_ONCE, |case, at, again| {
         let namespace = format!("row-{at}-{again}");
         let limits = scratch.join(format!("{namespace}.limits.yaml"));

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+#[path = "../wire/wire.rs"]
+mod wire;
+
 mod artifacts;
 mod bad_input;
 mod calls;

@@ -1,49 +1,28 @@
 //! The server as a process: where it refuses to start, how it ends, and that what it ran goes on after any end.
 
-use std::{
-    fs,
-    io::{Read, Write},
-    net::TcpStream,
-    process::Child,
-    time::Duration,
-};
+use std::{fs, io::Write, net::TcpStream};
 
 use serde_json::Value;
 
-use crate::stage::{Said, Stage, eventually, signal};
+use crate::{
+    stage::{Said, Stage, eventually, signal},
+    wire::{
+        http::{Reply, ask},
+        server::Server,
+    },
+};
 
-/// Starts a server and waits until it says where it is.
-fn serve(stage: &Stage, words: &[&str]) -> Child {
-    let beacon = stage.data_dir().join("server.json");
-    let mut child = stage.start(&[&["server", "--listen", "127.0.0.1:0"], words].concat());
-    let pid = child.id();
-    eventually("the server answers", || {
-        assert!(child.try_wait().unwrap().is_none(), "the server ended");
-        fs::read(&beacon).is_ok_and(|text| serde_json::from_slice::<Value>(&text).unwrap()["pid"] == pid)
-    });
-    child
+fn serve(stage: &Stage, words: &[&str]) -> Server {
+    Server::start(&stage.data_dir(), words)
 }
 
 fn beacon(stage: &Stage) -> Value {
     serde_json::from_slice(&fs::read(stage.data_dir().join("server.json")).unwrap()).unwrap()
 }
 
-fn connect(stage: &Stage) -> TcpStream {
-    let stream = TcpStream::connect(beacon(stage)["address"].as_str().unwrap()).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    stream
-}
-
-fn get(stage: &Stage, path: &str) -> String {
-    let mut stream = connect(stage);
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\ntoken: admin\r\nconnection: close\r\n\r\n").unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    text
-}
-
-fn ended(child: Child) -> Said {
-    child.wait_with_output().unwrap().into()
+/// Some clients name their token in a header of its own.
+fn get(server: &Server, path: &str) -> Reply {
+    ask(server.address, "GET", path, &[("authorization", ""), ("token", "admin")], b"")
 }
 
 /// Three steps, each of which notes that it runs and then waits until it may end.
@@ -89,28 +68,24 @@ fn a_run_goes_on_after_kill_9_and_after_sigterm_and_every_step_runs_once() {
     let run = stage.start(&["run", &stage.file("w.yaml", three(&stage))]);
     began("one");
     signal(&run, "KILL");
-    ended(run);
+    run.wait_with_output().unwrap();
 
-    let server = serve(&stage, &[]);
+    let mut server = serve(&stage, &[]);
     go("one");
     began("two");
-    signal(&server, "KILL");
-    ended(server);
+    server.kill();
     assert!(stage.data_dir().join("server.json").exists(), "nobody could put it away");
 
-    let server = serve(&stage, &[]);
+    let mut server = serve(&stage, &[]);
     go("two");
     began("three");
-    signal(&server, "TERM");
-    let said = ended(server);
-    assert_eq!(said.code, 0, "{said}");
+    server.stop();
     assert!(!stage.data_dir().join("server.json").exists());
 
-    let server = serve(&stage, &[]);
+    let mut server = serve(&stage, &[]);
     go("three");
     eventually("the run is over", || stage.good(&["get", "w", "-o", "jsonpath={.status.phase}"]).out == "Succeeded");
-    signal(&server, "TERM");
-    assert_eq!(ended(server).code, 0);
+    server.stop();
     for name in ["one", "two", "three"] {
         assert_eq!(fs::read_to_string(stage.path(&format!("ran-{name}"))).unwrap(), "ran\n", "{name} ran once");
     }
@@ -119,20 +94,20 @@ fn a_run_goes_on_after_kill_9_and_after_sigterm_and_every_step_runs_once() {
 #[test]
 fn a_second_signal_ends_the_server_at_once() {
     let stage = Stage::new();
-    let server = serve(&stage, &[]);
-    let mut stuck = connect(&stage);
+    let mut server = serve(&stage, &[]);
+    let mut stuck = TcpStream::connect(server.address).unwrap();
     stuck
         .write_all(b"POST /api/octoflow/v1/tokens HTTP/1.1\r\nhost: x\r\ntoken: admin\r\ncontent-length: 99\r\n\r\n{")
         .unwrap();
     // Answered on another connection, so the first request has been taken up by now or soon.
-    assert!(get(&stage, "/readyz").starts_with("HTTP/1.1 200"));
-    let metrics = || get(&stage, "/metrics");
+    assert_eq!(get(&server, "/readyz").status, 200);
+    let metrics = || get(&server, "/metrics").text();
     eventually("the request is open", || metrics().contains("octoflow_http_connections 2"));
-    signal(&server, "TERM");
-    let address = beacon(&stage)["address"].as_str().unwrap().to_owned();
-    eventually("nobody else is let in", || TcpStream::connect(&address).is_err());
-    signal(&server, "INT");
-    assert_eq!(ended(server).code, 130);
+    assert_eq!(beacon(&stage)["address"], server.address.to_string());
+    server.signal("TERM");
+    eventually("nobody else is let in", || TcpStream::connect(server.address).is_err());
+    server.signal("INT");
+    assert_eq!(server.ended().code, 130);
     assert!(!stage.data_dir().join("server.json").exists());
 }
 
@@ -165,17 +140,16 @@ fn beyond_this_machine_it_listens_only_with_a_password_of_its_own_and_tls() {
     assert!(told["url"].as_str().unwrap().starts_with("https://"), "{told}");
     assert_eq!(told["fingerprint"].as_str().unwrap().len(), 64);
     signal(&child, "TERM");
-    let said = ended(child);
+    let said: Said = child.wait_with_output().unwrap().into();
     assert!(said.code == 0 && said.err.contains("fingerprint"), "{said}");
 }
 
 #[test]
 fn the_log_of_a_server_is_json_if_asked_for_and_names_requests() {
     let stage = Stage::new();
-    let server = serve(&stage, &["--log-format", "json", "--log-filter", "debug", "--metrics-open"]);
-    assert!(get(&stage, "/api/octoflow/v1/whoami").contains("\"admin\""));
-    signal(&server, "TERM");
-    let said = ended(server);
+    let mut server = serve(&stage, &["--log-format", "json", "--log-filter", "debug", "--metrics-open"]);
+    assert!(get(&server, "/api/octoflow/v1/whoami").text().contains("\"admin\""));
+    let said = server.stop();
     let lines: Vec<Value> = said.err.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let request = lines.iter().find(|line| line["path"] == "/api/octoflow/v1/whoami");
     let request = request.unwrap_or_else(|| panic!("no line tells of the request: {said}"));
@@ -186,7 +160,7 @@ fn the_log_of_a_server_is_json_if_asked_for_and_names_requests() {
 #[test]
 fn the_doctor_tells_how_a_server_is_and_what_keeps_us_out() {
     let stage = Stage::new();
-    let server = serve(&stage, &[]);
+    let mut server = serve(&stage, &[]);
     let url = beacon(&stage)["url"].as_str().unwrap().to_owned();
     let found = stage.json(&["doctor", "--server", &url, "-o", "json"]);
     let verdict = |check: &str| {
@@ -199,8 +173,7 @@ fn the_doctor_tells_how_a_server_is_and_what_keeps_us_out() {
     assert_eq!(verdict("token"), "warn", "the first password is still there");
     let said = stage.octoflow(&["doctor", "--server", &url, "--token", "nobody"]);
     assert!(said.code == 1 && said.out.contains("does not let us in"), "{said}");
-    signal(&server, "TERM");
-    assert_eq!(ended(server).code, 0);
+    server.stop();
     let said = stage.octoflow(&["doctor", "--server", &url]);
     assert!(said.code == 1 && said.out.contains("fail"), "{said}");
 }
@@ -208,7 +181,7 @@ fn the_doctor_tells_how_a_server_is_and_what_keeps_us_out() {
 #[test]
 fn tokens_are_made_listed_and_taken_away_from_the_command_line() {
     let stage = Stage::new();
-    let server = serve(&stage, &[]);
+    let mut server = serve(&stage, &[]);
     let url = beacon(&stage)["url"].as_str().unwrap().to_owned();
     let made = stage.good(&["token", "create", "ann", "--privilege", "read_job", "--server", &url]);
     let token = made.out.trim();
@@ -223,6 +196,5 @@ fn tokens_are_made_listed_and_taken_away_from_the_command_line() {
     stage.good(&["token", "set-admin", "x1-for-tests", "--server", &url]);
     assert_eq!(stage.octoflow(&["token", "list", "--server", &url]).code, 4, "the first password is gone");
     stage.good(&["token", "list", "--server", &url, "--token", "x1-for-tests"]);
-    signal(&server, "TERM");
-    assert_eq!(ended(server).code, 0);
+    server.stop();
 }

@@ -3,25 +3,16 @@
 use std::{
     fs,
     path::PathBuf,
-    process::{Child, Command, Output, Stdio},
-    time::{Duration, Instant},
+    process::{Child, Command, Stdio},
 };
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A test that waits longer than this has hung.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) use crate::wire::{said::Said, server::signal, waiting::eventually};
 
 pub(crate) struct Stage {
     dir: TempDir,
-}
-
-/// What a command left behind.
-pub(crate) struct Said {
-    pub(crate) code: i32,
-    pub(crate) out: String,
-    pub(crate) err: String,
 }
 
 impl Stage {
@@ -70,34 +61,6 @@ impl Stage {
         let said = self.good(words);
         serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}\n{said}"))
     }
-}
-
-impl From<Output> for Said {
-    fn from(output: Output) -> Self {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Self { code: output.status.code().unwrap_or(-1), out: text(&output.stdout), err: text(&output.stderr) }
-    }
-}
-
-impl std::fmt::Display for Said {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "exit code {}\n--- stdout\n{}\n--- stderr\n{}", self.code, self.out, self.err)
-    }
-}
-
-/// Waits for something the outside world does; fails the test when it never happens.
-pub(crate) fn eventually(what: &str, mut happened: impl FnMut() -> bool) {
-    let give_up = Instant::now() + PATIENCE;
-    while !happened() {
-        assert!(Instant::now() < give_up, "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// Sends a signal to a process this test started.
-pub(crate) fn signal(child: &Child, name: &str) {
-    let status = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
-    assert!(status.success());
 }
 
 /// A workflow with one step that runs a shell command.

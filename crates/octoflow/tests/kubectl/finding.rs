@@ -54,6 +54,6 @@ impl Rig {
         let path = "/apis/argoproj.io/v1alpha1/namespaces/default/workflows?fieldValidation=Warn";
         let reply = self.ask("POST", path, &[("content-type", "application/yaml")], manifest.as_bytes());
         assert_eq!(reply.status, 201, "{}", reply.text());
-        reply.headers["warning"].clone()
+        reply.header("warning").unwrap().to_owned()
     }
 }

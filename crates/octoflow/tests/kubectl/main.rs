@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on should stop and say so")]
 
+#[path = "../wire/wire.rs"]
+mod wire;
+
 mod bad_input;
 mod finding;
 mod forms;

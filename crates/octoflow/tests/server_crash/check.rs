@@ -6,8 +6,8 @@ use octoflow_store::Reader;
 use serde_json::Value;
 
 use crate::{
-    http::call,
     load::{Ledger, RUNS, TEMPLATES, Word},
+    wire::http::call,
     witness::{Seen, terminal},
 };
 

@@ -16,8 +16,8 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    http::call,
     shape::{SHAPES, Shape, template},
+    wire::http::call,
 };
 
 /// Runs of one client that are open at a time.

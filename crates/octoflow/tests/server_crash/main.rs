@@ -3,12 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop, and says what it saw")]
 
-#[allow(dead_code, reason = "tests of the server share it, and none uses all of it")]
-#[path = "../wire/http.rs"]
-mod http;
-#[allow(dead_code, reason = "tests of the server share it, and none uses all of it")]
-#[path = "../wire/server.rs"]
-mod server;
+#[path = "../wire/wire.rs"]
+mod wire;
 
 mod check;
 mod load;
@@ -28,9 +24,12 @@ use std::{
 use serde_json::json;
 
 use crate::{
-    http::call,
     load::{Dice, Ledger, RUNS, Town, client},
-    server::{Server, left_behind},
+    wire::{
+        http::call,
+        server::{Server, left_behind},
+        waiting::within,
+    },
     witness::{Seen, terminal},
 };
 
@@ -40,7 +39,7 @@ const CLIENTS: u64 = 4;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn start(data_dir: &Path) -> Server {
-    Server::start(data_dir, &["--parallelism", "8"], None)
+    Server::start(data_dir, &["--parallelism", "8"])
 }
 
 #[test]
@@ -53,7 +52,7 @@ fn a_server_killed_twenty_times_keeps_every_promise() {
     let (over, unwatched) = (AtomicBool::new(false), AtomicBool::new(false));
     let (ledger, seen) = (Mutex::new(Ledger::default()), Mutex::new(Seen::default()));
     let town = Town { address: &address, over: &over, host: &host, ledger: &ledger };
-    let (server, runs) = thread::scope(|scope| {
+    let (mut server, runs) = thread::scope(|scope| {
         let _end = OnDrop(&[&over, &unwatched]);
         let clients: Vec<_> = (0..CLIENTS)
             .map(|number| {
@@ -73,7 +72,8 @@ fn a_server_killed_twenty_times_keeps_every_promise() {
         over.store(true, Ordering::Relaxed);
         clients.into_iter().for_each(|client| client.join().unwrap());
         let runs = until_all_are_over(&server);
-        until("whoever watches has heard of every end", || {
+        // Whoever watches hears of every end soon or never; the check below says what was missing.
+        within(Duration::from_secs(10), || {
             check::watched(&seen.lock().unwrap(), &runs, &ledger.lock().unwrap()).is_empty()
         });
         unwatched.store(true, Ordering::Relaxed);
@@ -125,14 +125,6 @@ fn until_all_are_over(server: &Server) -> std::collections::BTreeMap<String, ser
             open.iter().map(|name| runs[*name].to_string()).collect::<Vec<_>>().join("\n")
         );
         thread::sleep(Duration::from_millis(100));
-    }
-}
-
-/// Waits for what comes true soon or never; whoever checks afterwards says what was wrong.
-fn until(_: &str, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while !holds() && Instant::now() < deadline {
-        thread::sleep(Duration::from_millis(20));
     }
 }
 

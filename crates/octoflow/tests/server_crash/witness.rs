@@ -15,8 +15,8 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    http::{call, follow},
     load::RUNS,
+    wire::http::{call, follow},
 };
 
 #[derive(Default)]

@@ -1,4 +1,5 @@
-//! The real server as a child process, and the processes that belong to its data directory.
+//! The real server as a child process, and the processes that belong to its data directory. Whoever drops a server ends
+//! it.
 
 use std::{
     fs,
@@ -6,77 +7,106 @@ use std::{
     net::SocketAddr,
     path::Path,
     process::{Child, Command, Stdio},
-    time::{Duration, Instant},
+    thread::{self, JoinHandle},
 };
 
-/// How long what was told to end may take to do so.
-const PATIENCE: Duration = Duration::from_secs(60);
+use super::{
+    said::Said,
+    waiting::{PATIENCE, eventually, within},
+};
+
+/// A port that nobody else has.
+pub(crate) const ANYWHERE: &str = "127.0.0.1:0";
 
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: SocketAddr,
+    /// Somebody must go on listening, or it would stumble over its own words.
+    talk: Option<JoinHandle<String>>,
 }
 
 impl Server {
     /// Starts it on a free port and waits until it answers.
-    pub(crate) fn start(data_dir: &Path, more: &[&str], path: Option<&str>) -> Self {
+    pub(crate) fn start(data_dir: &Path, more: &[&str]) -> Self {
+        Self::launch(&mut Self::command(ANYWHERE, data_dir, more))
+    }
+
+    pub(crate) fn command(listen: &str, data_dir: &Path, more: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_octoflow"));
-        command.args(["server", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data_dir).args(more);
-        if let Some(path) = path {
-            command.env("PATH", path);
-        }
+        command.args(["server", "--listen", listen, "--data-dir"]).arg(data_dir).args(more);
+        command
+    }
+
+    /// Starts it as it is told to and waits until it answers.
+    pub(crate) fn launch(command: &mut Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the server starts");
-        let mut talk = BufReader::new(child.stderr.take().expect("its talk is piped"));
+        let mut lines = BufReader::new(child.stderr.take().expect("its talk is piped")).lines().map_while(Result::ok);
         let mut heard = String::new();
-        loop {
-            let mut line = String::new();
-            if talk.read_line(&mut line).unwrap_or(0) == 0 {
-                let ended = child.wait();
-                panic!("the server ended before it answered: {ended:?}\n{heard}");
-            }
-            if let Some((_, address)) = line.trim().rsplit_once("listens on http://") {
-                let address = address.parse().expect("the server names its address");
-                // Somebody must go on listening, or it would stumble over its own words.
-                std::thread::spawn(move || talk.lines().map_while(Result::ok).for_each(drop));
-                return Self { child, address };
-            }
+        let address = lines.by_ref().find_map(|line| {
             heard.push_str(&line);
-        }
+            heard.push('\n');
+            let (_, url) = line.split_once("listens on ")?;
+            url.trim().rsplit("://").next().map(|address| address.parse().expect("the server names its address"))
+        });
+        let Some(address) = address else { panic!("the server ended before it answered: {:?}\n{heard}", child.wait()) };
+        let talk = thread::spawn(move || lines.fold(heard, |heard, line| heard + &line + "\n"));
+        Self { child, address, talk: Some(talk) }
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        signal(&self.child, name);
     }
 
     /// From one moment to the next, as a power cut would.
-    pub(crate) fn kill(mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it can be waited for");
     }
 
     /// Politely; it must end well, and in time.
-    pub(crate) fn stop(mut self) {
-        let number = i32::try_from(self.child.id()).expect("numbers of processes are small");
-        let told = Command::new("kill").arg("-TERM").arg(number.to_string()).status().expect("kill can be started");
-        assert!(told.success(), "the server was gone already");
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            if let Some(status) = self.child.try_wait().expect("it can be waited for") {
-                return assert!(status.success(), "the server ended with {status}");
-            }
-            assert!(Instant::now() < deadline, "the server does not end");
-            std::thread::sleep(Duration::from_millis(20));
+    pub(crate) fn stop(&mut self) -> Said {
+        self.signal("TERM");
+        let said = self.ended();
+        assert_eq!(said.code, 0, "the server ended badly\n{said}");
+        said
+    }
+
+    /// Waits until it has ended by itself, and tells with which words.
+    pub(crate) fn ended(&mut self) -> Said {
+        eventually("the server ends", || self.child.try_wait().expect("it can be waited for").is_some());
+        let status = self.child.wait().expect("it can be waited for");
+        let talk = self.talk.take().expect("it ends once").join();
+        Said { code: status.code().unwrap_or(-1), out: String::new(), err: talk.expect("listening cannot fail") }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+            within(PATIENCE, || !matches!(self.child.try_wait(), Ok(None)));
+            let _ = self.child.kill();
+            let _ = self.child.wait();
         }
     }
 }
 
+/// Sends a signal to a process this test started.
+pub(crate) fn signal(child: &Child, name: &str) {
+    let told = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
+    assert!(told.expect("kill can be started").success(), "the process was gone already");
+}
+
 /// Processes that still have something to do with the data directory. They get a moment to go.
 pub(crate) fn left_behind(data_dir: &Path) -> Vec<String> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let found = naming(&data_dir.display().to_string());
-        if found.is_empty() || Instant::now() > deadline {
-            return found;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    let needle = data_dir.display().to_string();
+    let mut found = Vec::new();
+    within(PATIENCE, || {
+        found = naming(&needle);
+        found.is_empty()
+    });
+    found
 }
 
 fn naming(needle: &str) -> Vec<String> {

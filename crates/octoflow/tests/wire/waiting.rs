@@ -1,0 +1,27 @@
+//! Waiting for something the outside world does. It never waits for ever.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+/// A test that waits longer than this has hung.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Fails the test when it never happens.
+#[track_caller]
+pub(crate) fn eventually(what: &str, happened: impl FnMut() -> bool) {
+    assert!(within(PATIENCE, happened), "waited in vain until {what}");
+}
+
+/// Whether it happens in this time.
+pub(crate) fn within(patience: Duration, mut happened: impl FnMut() -> bool) -> bool {
+    let give_up = Instant::now() + patience;
+    while !happened() {
+        if Instant::now() > give_up {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    true
+}
