@@ -38,13 +38,15 @@ mod claims;
 mod desk;
 mod row;
 mod tally;
+mod terms;
 mod watcher;
 mod work;
 
 pub use desk::owned;
 pub(crate) use desk::{Desk, owned_namespace};
+pub(crate) use terms::{Entered, Terms};
 pub(crate) use watcher::{Bell, Watcher};
-pub(crate) use work::{Entered, Message, Terms};
+pub(crate) use work::Message;
 use work::{Keeper, Worker};
 
 pub struct Config {

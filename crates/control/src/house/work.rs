@@ -21,13 +21,13 @@ use octoflow_store::{Batch, Change, Store};
 use serde_json::Value;
 
 use super::{
-    SharedRuntime, Watcher, Watchers,
+    Entered, SharedRuntime, Terms, Watcher, Watchers,
     claims::Claims,
     row::{KIND, new_row, packed, tie, update},
     tally,
 };
 use crate::{
-    Claim, Cut, Error, Explanation, Pump, cache, clock,
+    Cut, Error, Explanation, Pump, cache, clock,
     gauge::{Gauges, TURNS, Tally},
     keyed::KeyedObject,
     meters, read,
@@ -114,23 +114,6 @@ pub(crate) enum Message {
     /// A commit failed: nothing more can be kept.
     Failed(octoflow_store::Error),
     Close,
-}
-
-/// What goes with a run that is handed in.
-pub(crate) struct Terms {
-    /// Makes handing it in twice make one run.
-    pub claim: Option<Claim>,
-    /// The finished run whose place it takes.
-    pub replaces: Option<RunId>,
-    /// Kept with the run, or neither is.
-    pub beside: Vec<Change>,
-}
-
-/// A run that was accepted.
-pub(crate) struct Entered {
-    pub run: RunId,
-    /// As it stood when it was, and the commit that was part of, for those who asked.
-    pub shown: Option<(Revision, Value)>,
 }
 
 pub(super) struct Worker {
