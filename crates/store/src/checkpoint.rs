@@ -15,6 +15,10 @@ use crate::{Error, error::Doing};
 /// own for it was measured to gain nothing.
 const MOVE_AT_PAGES: u32 = 240;
 
+/// The same while others wait to commit: 16 MiB. A busy house fills a megabyte within a few commits, and moving it that
+/// often makes everybody wait for two more syncs.
+const MOVE_AT_LAST: u32 = 4096;
+
 pub(crate) struct Checkpointer {
     pages: Arc<AtomicU32>,
     next_at: u32,
@@ -33,9 +37,12 @@ impl Checkpointer {
         Ok(Self { pages, next_at: MOVE_AT_PAGES })
     }
 
-    /// To be called after each commit, when everybody who waited for it was told.
-    pub(crate) fn committed(&mut self, writer: &Connection) {
+    /// To be called after each commit, when everybody who waited for it was told. `busy`: others wait already.
+    pub(crate) fn committed(&mut self, writer: &Connection, busy: bool) {
         let pages = self.pages.load(Ordering::Relaxed);
+        if busy && pages < MOVE_AT_LAST {
+            return;
+        }
         if pages < MOVE_AT_PAGES {
             self.next_at = MOVE_AT_PAGES;
         } else if pages >= self.next_at {

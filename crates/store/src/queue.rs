@@ -53,6 +53,11 @@ impl Queue {
         self.work.notify_one();
     }
 
+    /// Somebody waits.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.lock().jobs.is_empty()
+    }
+
     /// Everything that waits, in order; an empty group means that the queue has ended and nothing is left.
     pub(crate) fn take(&self) -> Vec<Job> {
         let mut state = self.lock();

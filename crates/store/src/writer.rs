@@ -212,7 +212,7 @@ impl Writer {
                         observer(notes);
                     }
                     tell(jobs.into_iter().map(|job| job.then).zip(outcomes));
-                    self.checkpointer.committed(self.journal.connection());
+                    self.checkpointer.committed(self.journal.connection(), self.queue.is_busy());
                 }
                 Err(error) => {
                     let poisoned = Error::Poisoned { cause: error.chain() };
