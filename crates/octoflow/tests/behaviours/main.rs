@@ -8,6 +8,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+#[path = "../wire/wire.rs"]
+mod wire;
+
 mod coverage;
 mod real;
 mod scenario;

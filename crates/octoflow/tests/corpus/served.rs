@@ -15,7 +15,8 @@ use crate::{
     table::{Case, Ending, WAITING},
     wire::{
         http::{TOKEN, call},
-        server::{ANYWHERE, Server, left_behind},
+        processes::left_behind,
+        server::{ANYWHERE, Server},
     },
 };
 

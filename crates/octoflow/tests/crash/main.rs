@@ -1,7 +1,8 @@
 //! Kill -9 of the real command in the middle of its work, taken up again each time: nothing acknowledged is lost, nothing
 //! that finished runs again, the tree is the same, no process stays behind.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop, and says what it saw")]
+#[path = "../wire/wire.rs"]
+mod wire;
 
 use std::{
     collections::BTreeMap,
@@ -9,10 +10,14 @@ use std::{
     io::{BufRead, BufReader},
     path::Path,
     process::{Child, Command, Stdio},
-    time::{Duration, Instant},
 };
 
 use serde_json::Value;
+
+use crate::wire::{
+    processes::{left_behind, naming},
+    waiting::eventually,
+};
 
 const GROUPS: usize = 10;
 const ITEMS: usize = 100;
@@ -111,14 +116,6 @@ fn with_daemon(host: &Path) -> String {
     )
 }
 
-fn until(what: &str, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < deadline, "this never came true: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 #[test]
 fn a_daemon_survives_the_command_and_not_the_run() {
     let place = tempfile::tempdir().unwrap();
@@ -132,10 +129,10 @@ fn a_daemon_survives_the_command_and_not_the_run() {
         .stderr(Stdio::null())
         .spawn()
         .expect("the command starts");
-    until("the client runs", || place.path().join("client").exists());
+    eventually("the client runs", || place.path().join("client").exists());
     child.kill().expect("it can be killed");
     child.wait().expect("it can be waited for");
-    assert!(!processes_naming(&serving).is_empty(), "the daemon is up though nobody watches the run");
+    assert!(!naming(&serving).is_empty(), "the daemon is up though nobody watches the run");
 
     fs::write(place.path().join("go"), "").unwrap();
     let output = octoflow(&data_dir).args(["run", "--resume", "served", "-o", "json", "--quiet"]).output().unwrap();
@@ -143,34 +140,6 @@ fn a_daemon_survives_the_command_and_not_the_run() {
     let object: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(tree(&object)["served[0].server"], "Pod Succeeded");
     assert_eq!(fs::read_to_string(place.path().join("begun")).unwrap(), "up\n", "the daemon was started once");
-    assert_eq!(processes_naming(&serving), Vec::<String>::new(), "a run that is over leaves no daemon");
+    assert_eq!(naming(&serving), Vec::<String>::new(), "a run that is over leaves no daemon");
     assert_eq!(left_behind(&data_dir), Vec::<String>::new());
-}
-
-/// Processes that still have something to do with the data directory. They get a moment to go.
-fn left_behind(data_dir: &Path) -> Vec<String> {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    let needle = data_dir.display().to_string();
-    loop {
-        let found = processes_naming(&needle);
-        if found.is_empty() || Instant::now() > deadline {
-            return found;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-fn processes_naming(needle: &str) -> Vec<String> {
-    let numbers = fs::read_dir("/proc")
-        .unwrap()
-        .flatten()
-        .filter_map(|entry| entry.file_name().into_string().ok()?.parse::<u32>().ok());
-    let told = numbers.filter(|number| *number != std::process::id()).filter_map(|number| {
-        let read = |file: &str| {
-            fs::read(format!("/proc/{number}/{file}")).map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', " "))
-        };
-        let text = format!("{} {}", read("cmdline").ok()?, read("environ").unwrap_or_default());
-        text.contains(needle).then(|| format!("{number}: {}", &text[..text.len().min(200)]))
-    });
-    told.collect()
 }

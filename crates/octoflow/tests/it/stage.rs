@@ -9,7 +9,7 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-pub(crate) use crate::wire::{said::Said, server::signal, waiting::eventually};
+pub(crate) use crate::wire::{processes::signal, said::Said, waiting::eventually};
 
 pub(crate) struct Stage {
     dir: TempDir,

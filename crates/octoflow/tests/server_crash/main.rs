@@ -25,11 +25,7 @@ use serde_json::json;
 
 use crate::{
     load::{Dice, Ledger, RUNS, Town, client},
-    wire::{
-        http::call,
-        server::{Server, left_behind},
-        waiting::within,
-    },
+    wire::{http::call, processes::left_behind, server::Server, waiting::within},
     witness::{Seen, terminal},
 };
 

@@ -1,8 +1,6 @@
-//! The real server as a child process, and the processes that belong to its data directory. Whoever drops a server ends
-//! it.
+//! The real server as a child process. It never outlives the test that started it: whoever drops a server ends it.
 
 use std::{
-    fs,
     io::{BufRead, BufReader},
     net::SocketAddr,
     path::Path,
@@ -11,6 +9,7 @@ use std::{
 };
 
 use super::{
+    processes::signal,
     said::Said,
     waiting::{PATIENCE, eventually, within},
 };
@@ -90,36 +89,4 @@ impl Drop for Server {
             let _ = self.child.wait();
         }
     }
-}
-
-/// Sends a signal to a process this test started.
-pub(crate) fn signal(child: &Child, name: &str) {
-    let told = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
-    assert!(told.expect("kill can be started").success(), "the process was gone already");
-}
-
-/// Processes that still have something to do with the data directory. They get a moment to go.
-pub(crate) fn left_behind(data_dir: &Path) -> Vec<String> {
-    let needle = data_dir.display().to_string();
-    let mut found = Vec::new();
-    within(PATIENCE, || {
-        found = naming(&needle);
-        found.is_empty()
-    });
-    found
-}
-
-fn naming(needle: &str) -> Vec<String> {
-    let numbers = fs::read_dir("/proc")
-        .expect("this is Linux")
-        .flatten()
-        .filter_map(|entry| entry.file_name().into_string().ok()?.parse::<u32>().ok());
-    let told = numbers.filter(|number| *number != std::process::id()).filter_map(|number| {
-        let read = |file: &str| {
-            fs::read(format!("/proc/{number}/{file}")).map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', " "))
-        };
-        let text = format!("{} {}", read("cmdline").ok()?, read("environ").unwrap_or_default());
-        text.contains(needle).then(|| format!("{number}: {}", text.chars().take(200).collect::<String>()))
-    });
-    told.collect()
 }

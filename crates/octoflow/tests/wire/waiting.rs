@@ -18,7 +18,7 @@ pub(crate) fn eventually(what: &str, happened: impl FnMut() -> bool) {
 pub(crate) fn within(patience: Duration, mut happened: impl FnMut() -> bool) -> bool {
     let give_up = Instant::now() + patience;
     while !happened() {
-        if Instant::now() > give_up {
+        if Instant::now() >= give_up {
             return false;
         }
         thread::sleep(Duration::from_millis(10));

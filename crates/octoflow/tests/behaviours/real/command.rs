@@ -1,23 +1,23 @@
 //! Command lines one after another: their exit codes and what they say.
 
-use std::{
-    process::{Child, Command},
-    thread,
-    time::{Duration, Instant},
-};
+use std::{process::Child, time::Duration};
 
 use octoflow_manifest::Path;
 use serde_json::Value;
 
 use super::stage::Stage;
-use crate::scenario::{Misses, Scenario};
+use crate::{
+    scenario::{Misses, Scenario},
+    wire::{
+        processes::signal,
+        said::Said,
+        waiting::{PATIENCE, within},
+    },
+};
 
 /// What may stand in one of the commands.
 const WORDS: [&str; 11] =
     ["run", "stdin", "exit", "stdout", "stderr", "object", "background", "eventually", "signal", "wait", "write"];
-
-/// What takes longer than this will never happen.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// `files` by name are laid down; then each of `commands` is run in turn, its words after `octoflow` in `run`, and
 /// compared by `exit`, `stdout`, `stderr` and, where the output is JSON, `object`. One with `background` goes on while
@@ -38,26 +38,22 @@ pub(crate) fn commands(scenario: &Scenario) -> Misses {
         scenario.knows(&place, &WORDS);
         let is = |key: &str| command[key].as_bool() == Some(true);
         let (words, stdin) = (words(&command["run"]), command["stdin"].as_str().unwrap_or_default());
-        if let Some(signal) = command["signal"].as_str() {
-            behind.signal(signal);
+        if let Some(name) = command["signal"].as_str() {
+            signal(behind.0.as_ref().expect("something was left running before `signal`"), name);
         } else if let Some(name) = command["write"].as_str() {
             stage.file(name, &Value::from(""));
         } else if is("wait") {
             let child = behind.0.take().expect("something was left running before `wait`");
-            super::stage::Said::from(child.wait_with_output().unwrap()).compare(command, &place, &mut found);
+            Said::from(child.wait_with_output().unwrap()).compare(command, &place, &mut found);
         } else if is("background") {
             behind.0 = Some(stage.start(&words, stdin));
         } else {
-            let give_up = Instant::now() + PATIENCE;
-            loop {
-                let mut misses = Misses::new();
-                stage.octoflow(&words, stdin).compare(command, &place, &mut misses);
-                if misses.is_empty() || !is("eventually") || Instant::now() > give_up {
-                    found.extend(misses);
-                    break;
-                }
-                thread::sleep(Duration::from_millis(10));
-            }
+            let patience = if is("eventually") { PATIENCE } else { Duration::ZERO };
+            within(patience, || {
+                found.clear();
+                stage.octoflow(&words, stdin).compare(command, &place, &mut found);
+                found.is_empty()
+            });
         }
         // What comes after a surprise only confuses.
         if !found.is_empty() {
@@ -69,14 +65,6 @@ pub(crate) fn commands(scenario: &Scenario) -> Misses {
 
 /// The command in the background, which does not outlive its scenario.
 struct Behind(Option<Child>);
-
-impl Behind {
-    fn signal(&self, name: &str) {
-        let child = self.0.as_ref().expect("something was left running before `signal`");
-        let status = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
-        assert!(status.success());
-    }
-}
 
 impl Drop for Behind {
     fn drop(&mut self) {

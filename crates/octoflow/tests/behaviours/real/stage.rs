@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::PathBuf,
-    process::{Child, Command, Output, Stdio},
+    process::{Child, Command, Stdio},
 };
 
 use octoflow_manifest::{Path, to_yaml};
@@ -11,17 +11,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::server;
-use crate::scenario::{Misses, differences, texts};
+use crate::{
+    scenario::{Misses, differences, texts},
+    wire::said::Said,
+};
 
 pub(super) struct Stage {
     dir: TempDir,
-}
-
-/// What a command left behind.
-pub(super) struct Said {
-    code: i32,
-    pub(super) out: String,
-    pub(super) err: String,
 }
 
 impl Stage {
@@ -57,13 +53,6 @@ impl Stage {
         fs::write(self.path(".stdin"), stdin).unwrap();
         command.stdin(Stdio::from(fs::File::open(self.path(".stdin")).unwrap()));
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-    }
-}
-
-impl From<Output> for Said {
-    fn from(output: Output) -> Self {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Self { code: output.status.code().unwrap_or(-1), out: text(&output.stdout), err: text(&output.stderr) }
     }
 }
 
