@@ -1,7 +1,11 @@
 //! The conformance corpus through the real command, run here and handed to a server: every row of its table ends in its
 //! phase, whichever way it goes.
 
-#![expect(clippy::print_stderr, reason = "a skipped corpus is told loudly")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a skipped corpus is told loudly, and so is how many were right"
+)]
 
 #[allow(dead_code, reason = "tests of the server share it, and none uses all of it")]
 #[path = "../wire/http.rs"]

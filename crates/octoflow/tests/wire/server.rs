@@ -26,8 +26,9 @@ impl Server {
             command.env("PATH", path);
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the server starts");
-        let mut talk = BufReader::new(child.stderr.take().expect("its talk is piped"));
+        let child = command.spawn().expect("the server starts");
+        let mut server = Self { child, address: SocketAddr::from(([127, 0, 0, 1], 0)) };
+        let mut talk = BufReader::new(server.child.stderr.take().expect("its talk is piped"));
         let mut heard = String::new();
         loop {
             let mut line = String::new();
@@ -35,10 +36,10 @@ impl Server {
                 panic!("the server ended before it answered:\n{heard}");
             }
             if let Some((_, address)) = line.trim().rsplit_once("listens on http://") {
-                let address = address.parse().expect("the server names its address");
+                server.address = address.parse().expect("the server names its address");
                 // Somebody must go on listening, or it would stumble over its own words.
                 std::thread::spawn(move || talk.lines().map_while(Result::ok).for_each(drop));
-                return Self { child, address };
+                return server;
             }
             heard.push_str(&line);
         }
@@ -63,6 +64,14 @@ impl Server {
             assert!(Instant::now() < deadline, "the server does not end");
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+}
+
+impl Drop for Server {
+    /// A test that fails leaves no server behind; one that was stopped is gone already.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
