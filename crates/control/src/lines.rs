@@ -1,20 +1,15 @@
 //! From the frames of attempts' logs to lines of text in order of time.
 //! Memory is bounded: long logs are read as they are needed, and only small ones are held whole.
 
-use std::{
-    cmp::Reverse,
-    collections::{BinaryHeap, VecDeque},
-    fs,
-};
-
 use octoflow_model::{AttemptId, Time};
 use octoflow_runtime::logs::{Error, Frame, Logs, Reader, Stream};
 
+mod merged;
+
+pub(crate) use merged::{Found, Merged};
+
 /// A line without an end is cut here.
 const LONGEST_LINE: usize = 1 << 20;
-
-/// Logs up to this size are read at once, so that thousands of short ones do not need thousands of open files.
-const SMALL: u64 = 64 * 1024;
 
 /// One line of one source, without its line break.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,84 +137,10 @@ impl Source {
     }
 }
 
-/// Where the lines of a source come from next.
-enum Flow {
-    Held(VecDeque<Line>),
-    Read(Box<Source>),
-}
-
-impl Flow {
-    fn open(number: usize, logs: &Logs, attempt: AttemptId) -> Result<Self, Error> {
-        let size = fs::metadata(logs.path(attempt)).map_or(0, |about| about.len());
-        let source = Source::open(number, logs, attempt);
-        if size <= SMALL { Ok(Self::Held(source.finish()?.into())) } else { Ok(Self::Read(Box::new(source))) }
-    }
-
-    fn next(&mut self) -> Result<Option<Line>, Error> {
-        match self {
-            Self::Held(lines) => Ok(lines.pop_front()),
-            Self::Read(source) => source.next(true),
-        }
-    }
-}
-
-/// All lines of all sources in order of time. A source is opened when its time has come, and closed at its end.
-pub struct Merged<'a> {
-    logs: &'a Logs,
-    /// Not yet opened: when each began at the earliest, its number and attempt; the first to begin is last.
-    waiting: Vec<(Time, usize, AttemptId)>,
-    open: Vec<Option<Flow>>,
-    /// The next line of each open source. Equal times keep the order of the sources.
-    heads: BinaryHeap<Reverse<(Time, usize)>>,
-    next: Vec<Option<Line>>,
-}
-
-impl<'a> Merged<'a> {
-    /// Sources with the time before which they cannot have written anything.
-    pub fn new(logs: &'a Logs, sources: &[(Time, AttemptId)]) -> Self {
-        let mut waiting: Vec<_> =
-            sources.iter().enumerate().map(|(number, (began, attempt))| (*began, number, *attempt)).collect();
-        waiting.sort_by_key(|(began, number, _)| Reverse((*began, *number)));
-        Self {
-            logs,
-            waiting,
-            open: sources.iter().map(|_| None).collect(),
-            heads: BinaryHeap::new(),
-            next: sources.iter().map(|_| None).collect(),
-        }
-    }
-
-    pub fn next_line(&mut self) -> Result<Option<Line>, Error> {
-        while let Some((began, number, attempt)) = self.waiting.last().copied() {
-            if self.heads.peek().is_some_and(|Reverse((at, _))| *at < began) {
-                break;
-            }
-            self.waiting.pop();
-            self.open[number] = Some(Flow::open(number, self.logs, attempt)?);
-            self.advance(number)?;
-        }
-        let Some(Reverse((_, number))) = self.heads.pop() else { return Ok(None) };
-        let line = self.next[number].take();
-        self.advance(number)?;
-        Ok(line)
-    }
-
-    fn advance(&mut self, number: usize) -> Result<(), Error> {
-        let line = match &mut self.open[number] {
-            Some(flow) => flow.next()?,
-            None => None,
-        };
-        match &line {
-            Some(line) => self.heads.push(Reverse((line.at, number))),
-            None => self.open[number] = None,
-        }
-        self.next[number] = line;
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use octoflow_model::{NodeIx, RunId};
     use tempfile::tempdir;
 
@@ -243,12 +164,45 @@ mod tests {
         fs::write(path, bytes).unwrap();
     }
 
-    fn all(merged: &mut Merged<'_>) -> Vec<(usize, String)> {
+    fn all(logs: &Logs, sources: &[(Time, AttemptId)]) -> Vec<(usize, String)> {
+        let mut merged = Merged::new(logs.clone(), None);
+        let found = |(began, attempt): &(Time, AttemptId)| Found { attempt: *attempt, began: *began, over: true };
+        merged.find(&sources.iter().map(found).collect::<Vec<_>>(), true, &mut |_| true).unwrap();
+        let lines = told(&mut merged).into_iter().map(|(source, _, text)| (source, text)).collect();
+        assert!(merged.is_over());
+        lines
+    }
+
+    /// The source of each line, its number and its text.
+    fn told(merged: &mut Merged) -> Vec<(usize, u64, String)> {
         let mut lines = Vec::new();
-        while let Some(line) = merged.next_line().unwrap() {
-            lines.push((line.source, String::from_utf8_lossy(&line.bytes).into_owned()));
+        while let Some((number, line)) = merged.next_line(&mut |line| line.bytes != b"-").unwrap() {
+            lines.push((line.source, number, String::from_utf8_lossy(&line.bytes).into_owned()));
         }
         lines
+    }
+
+    #[test]
+    fn a_tail_counts_what_is_wanted_and_leaves_nothing_out_of_what_comes_up_later() {
+        let dir = tempdir().unwrap();
+        let logs = Logs::new(dir.path());
+        let mut merged = Merged::new(logs.clone(), Some(1));
+        let find = |merged: &mut Merged, tasks: &[u32], settled: bool| {
+            let found = |task: &u32| Found { attempt: attempt(*task), began: Time(0), over: false };
+            let found: Vec<Found> = tasks.iter().map(found).collect();
+            merged.find(&found, settled, &mut |line| line.bytes != b"-").unwrap();
+        };
+        let line = |source: usize, number: u64, text: &str| (source, number, text.to_owned());
+        write(&logs, 0, &[(1, 1, b"a\nb\n-\n")]);
+        find(&mut merged, &[0], false);
+        assert_eq!(told(&mut merged), [line(0, 1, "b")]);
+        assert!(merged.is_dry() && !merged.is_over());
+        write(&logs, 0, &[(1, 1, b"a\nb\n-\n"), (1, 5, b"c\nd\n"), (1, 6, b"e")]);
+        write(&logs, 1, &[(1, 4, b"x\ny\n")]);
+        find(&mut merged, &[0, 1], false);
+        assert_eq!(told(&mut merged), [line(1, 0, "x"), line(1, 1, "y"), line(0, 3, "c"), line(0, 4, "d")]);
+        find(&mut merged, &[0, 1], true);
+        assert_eq!((told(&mut merged), merged.is_over()), (vec![line(0, 5, "e")], true));
     }
 
     #[test]
@@ -258,7 +212,7 @@ mod tests {
         write(&logs, 0, &[(1, 10, b"a1\na2\n"), (1, 40, b"a3")]);
         write(&logs, 1, &[(2, 20, b"b1\n"), (1, 30, b"b2\r\n")]);
         let sources = [(Time(0), attempt(0)), (Time(0), attempt(1)), (Time(0), attempt(2))];
-        let lines = all(&mut Merged::new(&logs, &sources));
+        let lines = all(&logs, &sources);
         let expected = [(0, "a1"), (0, "a2"), (1, "b1"), (1, "b2"), (0, "a3")];
         assert_eq!(lines, expected.map(|(source, text)| (source, text.to_owned())));
     }
@@ -306,7 +260,7 @@ mod tests {
         let long = b"0123456789abcdef\n".repeat(10_000);
         write(&logs, 0, &[(1, 1, &long)]);
         write(&logs, 1, &[(1, 2, b"after\n")]);
-        let lines = all(&mut Merged::new(&logs, &[(Time(0), attempt(0)), (Time(2), attempt(1))]));
+        let lines = all(&logs, &[(Time(0), attempt(0)), (Time(2), attempt(1))]);
         assert_eq!(lines.len(), 10_001);
         assert_eq!(lines.last(), Some(&(1, "after".to_owned())));
     }

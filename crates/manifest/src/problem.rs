@@ -41,6 +41,9 @@ pub struct Problem {
     pub severity: Severity,
     pub message: String,
     pub help: Option<String>,
+    /// The help is to put the value in quotes. Where the text is known, it says the value as it is written there: a bare
+    /// `on` is a boolean, but whoever wrote it meant `"on"`.
+    pub quote: bool,
     pub path: Option<Path>,
     /// The part of the value at the path that it is about, as it is written there.
     pub within: Option<String>,
@@ -58,7 +61,7 @@ impl Problem {
     }
 
     fn new(code: &'static str, severity: Severity, message: String) -> Self {
-        Self { code, severity, message, help: None, path: None, within: None, span: None, source: None }
+        Self { code, severity, message, help: None, quote: false, path: None, within: None, span: None, source: None }
     }
 
     /// Adds what to do about it.
@@ -66,6 +69,13 @@ impl Problem {
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
+    }
+
+    /// Adds that the value must be written in quotes.
+    #[must_use]
+    pub fn help_quoting(mut self, value: &str) -> Self {
+        self.quote = true;
+        self.help(format!("write it in quotes: \"{value}\""))
     }
 
     /// Points at a value of a document, or its nearest ancestor.
@@ -78,7 +88,11 @@ impl Problem {
         self.span = Some(found.map_or(span, |(at, length)| document.source.span(span.offset + at, length)));
         self.source = Some(Arc::clone(&document.source));
         self.path = Some(path.clone());
-        self
+        let bare = |text: &&str| text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'));
+        match document.text(path).filter(bare) {
+            Some(text) if self.quote => self.help_quoting(text),
+            _ => self,
+        }
     }
 
     /// Points at the key of a value of a document, or of its nearest ancestor.

@@ -96,7 +96,7 @@ mod tests {
         let lit = Beacon::light(dir.path(), "http://127.0.0.1:1".to_owned(), "127.0.0.1:1".to_owned(), None).unwrap();
         let found = Beacon::find(dir.path()).unwrap();
         assert_eq!((found.pid, found.url.as_str()), (std::process::id(), "http://127.0.0.1:1"));
-        let stale = Beacon { started: found.started + 1, ..found.clone() };
+        let stale = Beacon { started: found.started + 1, ..found };
         fs::write(lit.path(), serde_json::to_vec(&stale).unwrap()).unwrap();
         assert_eq!(Beacon::find(dir.path()), None, "another process with the same number");
         drop(lit);

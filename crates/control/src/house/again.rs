@@ -78,6 +78,7 @@ impl House {
             return Ok(made);
         }
         let (object, row) = self.settled(run)?;
+        again::allows(&object, &options.parameters)?;
         let reader = self.desk.store.reader()?;
         let now = clock::now();
         let before = match options.memoized {

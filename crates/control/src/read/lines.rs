@@ -16,7 +16,7 @@ use serde_json::Value;
 pub use crate::lines::Line;
 use crate::{
     Error,
-    lines::{Merged, Source},
+    lines::{Found, Merged},
 };
 
 /// What a task's own container is called.
@@ -73,8 +73,12 @@ impl Sieve {
         if !self.heard.contains(container) {
             self.heard.insert(container.to_owned());
         }
-        self.container.as_deref().is_none_or(|wanted| wanted == container)
-            && self.since.is_none_or(|since| line.at >= since)
+        self.container.as_deref().is_none_or(|wanted| wanted == container) && self.passes(line)
+    }
+
+    /// Whether it is wanted if its container is.
+    pub(crate) fn passes(&self, line: &Line) -> bool {
+        self.since.is_none_or(|since| line.at >= since)
             && self.grep.as_ref().is_none_or(|grep| grep.is_match(&line.bytes))
     }
 
@@ -84,14 +88,6 @@ impl Sieve {
     }
 }
 
-/// A node that has a log.
-#[derive(Clone, Debug)]
-struct Step {
-    id: String,
-    attempt: AttemptId,
-    began: Time,
-}
-
 pub fn lines(
     reader: &Reader,
     logs: &Logs,
@@ -99,37 +95,38 @@ pub fn lines(
     wanted: &Wanted,
     listener: &mut dyn Listener,
 ) -> Result<(), Error> {
-    if wanted.follow && !is_over(reader, run)? {
-        return follow(reader, logs, run, wanted, listener);
-    }
-    let steps = steps(reader, run, wanted)?;
-    if let Some(tail) = wanted.tail {
-        let mut kept = Vec::new();
-        for (number, step) in steps.iter().enumerate() {
-            let lines = Source::open(number, logs, step.attempt).finish()?.into_iter().zip(0..);
-            let mut lines: Vec<(Line, u64)> = lines.filter(|(line, _)| listener.wants(line)).collect();
-            cut(&mut lines, Some(tail));
-            kept.extend(lines);
+    let mut merged = Merged::new(logs.clone(), wanted.tail);
+    let mut ids: HashMap<AttemptId, String> = HashMap::new();
+    let mut order: Vec<AttemptId> = Vec::new();
+    let mut found: Vec<Found> = Vec::new();
+    let mut seen = None;
+    let mut next_look = Instant::now();
+    loop {
+        // Asked before reading: whatever was written before the end is then seen by this look.
+        let settled = !wanted.follow || is_over(reader, run)?;
+        let revision = reader.run_revision(run)?;
+        if settled || (revision != seen && Instant::now() >= next_look) {
+            let begin = Instant::now();
+            found.clear();
+            for (id, one) in steps(reader, run, wanted)? {
+                if ids.insert(one.attempt, id).is_none() {
+                    order.push(one.attempt);
+                }
+                found.push(one);
+            }
+            seen = revision;
+            next_look = begin + begin.elapsed() * SHARE;
         }
-        kept.sort_by_key(|(line, _)| line.at);
-        for (line, number) in &kept {
-            if listener.hear(&steps[line.source].id, *number, line).is_break() {
+        merged.find(&found, settled, &mut |line| listener.wants(line))?;
+        while let Some((number, line)) = merged.next_line(&mut |line| listener.wants(line))? {
+            if listener.hear(&ids[&order[line.source]], number, &line).is_break() {
                 return Ok(());
             }
         }
-        return Ok(());
-    }
-    let sources: Vec<(Time, AttemptId)> = steps.iter().map(|step| (step.began, step.attempt)).collect();
-    let mut merged = Merged::new(logs, &sources);
-    let mut counts = vec![0_u64; steps.len()];
-    while let Some(line) = merged.next_line()? {
-        let number = counts[line.source];
-        counts[line.source] += 1;
-        if listener.wants(&line) && listener.hear(&steps[line.source].id, number, &line).is_break() {
-            break;
+        if merged.is_over() || listener.pause().is_break() {
+            return Ok(());
         }
     }
-    Ok(())
 }
 
 /// The frames of one node's log as they were written. `pause` is asked when there are no more and the run is not over.
@@ -157,80 +154,23 @@ pub fn frames(
     }
 }
 
-/// Goes on until the run is over and everything it wrote has been told.
-fn follow(reader: &Reader, logs: &Logs, run: RunId, wanted: &Wanted, listener: &mut dyn Listener) -> Result<(), Error> {
-    let mut sources: HashMap<usize, (Source, u64)> = HashMap::new();
-    let mut known: Vec<Step> = Vec::new();
-    let mut seen = None;
-    let mut next_look = Instant::now();
-    let mut first = true;
-    loop {
-        // Asked before reading: whatever was written before the end is then seen by this look.
-        let over = is_over(reader, run)?;
-        let revision = reader.run_revision(run)?;
-        if over || (revision != seen && Instant::now() >= next_look) {
-            let begin = Instant::now();
-            for step in steps(reader, run, wanted)? {
-                if !known.iter().any(|old| old.attempt == step.attempt) {
-                    sources.insert(known.len(), (Source::open(known.len(), logs, step.attempt), 0));
-                    known.push(step);
-                }
-            }
-            seen = revision;
-            next_look = begin + begin.elapsed() * SHARE;
-        }
-        let mut news = Vec::new();
-        for (source, count) in sources.values_mut() {
-            let lines = numbered(source.look()?, count);
-            let mut lines: Vec<(Line, u64)> = lines.filter(|(line, _)| listener.wants(line)).collect();
-            cut(&mut lines, wanted.tail.filter(|_| first));
-            news.extend(lines);
-        }
-        if over {
-            for (_, (source, mut count)) in sources.drain() {
-                news.extend(numbered(source.finish()?, &mut count).filter(|(line, _)| listener.wants(line)));
-            }
-        }
-        first = false;
-        news.sort_by_key(|(line, number)| (line.at, line.source, *number));
-        for (line, number) in &news {
-            if listener.hear(&known[line.source].id, *number, line).is_break() {
-                return Ok(());
-            }
-        }
-        if over || listener.pause().is_break() {
-            return Ok(());
-        }
-    }
-}
-
-/// With the numbers that follow what was counted so far.
-fn numbered(lines: Vec<Line>, count: &mut u64) -> impl Iterator<Item = (Line, u64)> + use<> {
-    let first = *count;
-    *count += lines.len() as u64;
-    lines.into_iter().zip(first..)
-}
-
-fn cut(lines: &mut Vec<(Line, u64)>, tail: Option<usize>) {
-    if let Some(tail) = tail {
-        lines.drain(..lines.len().saturating_sub(tail));
-    }
-}
-
 /// A run that was deleted meanwhile is over too.
 fn is_over(reader: &Reader, run: RunId) -> Result<bool, Error> {
     Ok(reader.run(run)?.is_none_or(|row| row.archived))
 }
 
-fn steps(reader: &Reader, run: RunId, wanted: &Wanted) -> Result<Vec<Step>, Error> {
+/// The nodes that have logs, by their ids.
+fn steps(reader: &Reader, run: RunId, wanted: &Wanted) -> Result<Vec<(String, Found)>, Error> {
     let attempts: HashMap<String, AttemptId> = super::attempts(reader, run)?.into_iter().collect();
     let object = super::object(reader, run)?;
     let nodes = object["status"]["nodes"].as_object().into_iter().flatten();
-    let mut steps: Vec<Step> = nodes
+    let mut steps: Vec<(String, Found)> = nodes
         .filter(|(_, node)| is_wanted(node["name"].as_str().unwrap_or_default(), &wanted.names))
-        .filter_map(|(id, node)| Some(Step { id: id.clone(), attempt: *attempts.get(id)?, began: began(node) }))
+        .filter_map(|(id, node)| {
+            Some((id.clone(), Found { attempt: *attempts.get(id)?, began: began(node), over: false }))
+        })
         .collect();
-    steps.sort_by_key(|step| (step.began, step.attempt));
+    steps.sort_by_key(|(_, step)| (step.began, step.attempt));
     Ok(steps)
 }
 

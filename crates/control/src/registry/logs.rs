@@ -5,10 +5,10 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use octoflow_model::{AttemptId, RunId, Time};
 use octoflow_runtime::logs::Logs;
-use regex::bytes::{Regex, RegexBuilder};
 use serde_json::Value;
 
 use super::{Fault, LabelSelector, Registry, find, podded, view};
+use crate::read::lines::{MOMENT, Sieve};
 
 mod bytes;
 mod merge;
@@ -17,10 +17,7 @@ pub use bytes::{LogBytes, LogChunk};
 pub use merge::{LogBatch, LogLine, LogReader};
 
 /// How long to wait before asking a followed log again that had nothing new.
-pub const LOOK_AGAIN: Duration = Duration::from_millis(100);
-
-/// A pattern may take this much memory when compiled.
-const LARGEST_PATTERN: usize = 1 << 20;
+pub const LOOK_AGAIN: Duration = MOMENT;
 
 /// What somebody wants to read.
 #[derive(Clone, Debug, Default)]
@@ -138,10 +135,9 @@ impl Scope {
         Ok(Look { pods, over: row.archived })
     }
 
-    fn grep(&self) -> Result<Option<Regex>, Fault> {
-        let Some(pattern) = &self.query.grep else { return Ok(None) };
-        let built = RegexBuilder::new(pattern).size_limit(LARGEST_PATTERN).build();
-        built.map(Some).map_err(|error| Fault::BadRequest(format!("grep: {error}")))
+    fn sieve(&self) -> Result<Sieve, Fault> {
+        let sieve = Sieve::new(None, self.query.since, self.query.grep.as_deref());
+        sieve.map_err(|error| Fault::BadRequest(format!("grep: {error}")))
     }
 
     /// The container that is meant; `None` for all of them.

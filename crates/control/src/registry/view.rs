@@ -1,11 +1,13 @@
 //! Kinds nobody keeps: pods and events are other ways to look at runs, nodes at this machine. Lists show the newest runs
 //! and every open one, so that the work of a list is bounded however many runs there were.
 
+use octoflow_model::Time;
 use octoflow_store::{Cursor, Filter, LabelTest, Page, RunRow};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{Fault, Kind, ListOptions, Listing, Registry, Selection, list::page, podded};
+use crate::clock;
 
 mod event;
 mod node;
@@ -26,6 +28,15 @@ const OPEN: [&str; 2] = ["Pending", "Running"];
 
 /// The label that says which run a pod belongs to.
 const OF_RUN: &str = "workflows.argoproj.io/workflow";
+
+/// How a run looks at some time.
+#[derive(Default)]
+pub(super) struct Sight {
+    /// Each with the key that gives their order.
+    pub items: Vec<(String, Value)>,
+    /// Something of it goes at this time though nothing happens to the run.
+    pub until: Option<Time>,
+}
 
 impl Registry {
     pub(super) fn view(&self, kind: &'static Kind, namespace: &str, name: &str) -> Result<Option<Value>, Fault> {
@@ -82,20 +93,25 @@ impl Registry {
         Ok(self.list_view(kind, &ListOptions::default())?.items)
     }
 
-    /// How a run looks as objects of this kind, each with the key that gives their order.
-    pub(super) fn views_of(&self, kind: &Kind, row: &RunRow) -> Result<Vec<(String, Value)>, Fault> {
+    /// How a run looks now as objects of this kind, each with the key that gives their order.
+    fn views_of(&self, kind: &Kind, row: &RunRow) -> Result<Vec<(String, Value)>, Fault> {
+        Ok(self.sight_of(kind, row, clock::now())?.items)
+    }
+
+    /// How a run as it is now looks to somebody who takes it to be this time.
+    pub(super) fn sight_of(&self, kind: &Kind, row: &RunRow, now: Time) -> Result<Sight, Fault> {
         let object = match self.run_object(row) {
             // It was deleted meanwhile.
-            Err(Fault::NotFound { .. }) => return Ok(Vec::new()),
+            Err(Fault::NotFound { .. }) => return Ok(Sight::default()),
             object => object?,
         };
-        let mut items = match kind.name {
-            "Pod" => pod::all(&object),
-            "Event" => event::all(&object),
+        let mut sight = match kind.name {
+            "Pod" => pod::all(&object, now),
+            "Event" => Sight { items: event::all(&object), until: None },
             other => unreachable!("{other} is no way to look at a run"),
         };
-        items.sort_by(|one, other| one.0.cmp(&other.0));
-        Ok(items)
+        sight.items.sort_by(|one, other| one.0.cmp(&other.0));
+        Ok(sight)
     }
 
     /// The run a pod belongs to.

@@ -1,9 +1,9 @@
 //! Watching: what happened to objects of one kind since a revision, as events in order. Whoever reads slowly gets fewer
 //! events, each with the latest state; nobody is made to wait for it.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use octoflow_model::Revision;
+use octoflow_model::{Revision, Time};
 use octoflow_store::{RunRow, What};
 use serde_json::{Value, json};
 
@@ -13,9 +13,13 @@ use super::{
     shelf::dress,
     view::{Told, may_want},
 };
+use crate::clock;
 
 /// So many open runs are looked at when somebody watches views from a revision on; others are told when they change.
 const RECALLED: usize = 200;
+
+/// Whoever watches from a revision on has listed not longer ago than this, or hears nothing of pods that went since.
+const SINCE_LISTED: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -162,12 +166,26 @@ impl Watch {
             self.cursor = note.revision;
         }
         self.cursor = latest;
-        Ok((std::mem::take(&mut self.backlog), false))
+        let told = self.backlog.len();
+        let now = clock::now();
+        while self.backlog.len() < SOME
+            && let Some(run) = self.told.due(now)
+        {
+            self.look_at(run, now)?;
+        }
+        self.backlog[told..].iter_mut().for_each(|event| event.stamp(latest));
+        let more = self.told.due(now).is_some();
+        Ok((std::mem::take(&mut self.backlog), more))
+    }
+
+    /// After this time there is something to tell even if nothing happens until then.
+    pub fn due_in(&self) -> Option<Duration> {
+        self.told.next_due().map(|due| due.since(clock::now()))
     }
 
     /// Nothing that this watch is about has happened. It costs no look at the disk.
     pub fn is_quiet(&mut self) -> bool {
-        if self.rest.is_some() || !self.backlog.is_empty() {
+        if self.rest.is_some() || !self.backlog.is_empty() || self.told.due(clock::now()).is_some() {
             return false;
         }
         match self.registry.0.feed.since(self.cursor, |what| concerns(self.kind, what)) {
@@ -199,11 +217,13 @@ impl Watch {
                 last["metadata"]["resourceVersion"] = json!(revision.to_string());
                 self.tell(Change::Deleted, last);
             }
-            What::NewRun { run, .. } | What::Run(run) if self.kind.keeping == Keeping::View => self.look_at(run)?,
+            What::NewRun { run, .. } | What::Run(run) if self.kind.keeping == Keeping::View => {
+                self.look_at(run, clock::now())?;
+            }
             What::NewRun { run, .. } => self.run(run, Change::Added, revision)?,
             What::Run(run) => self.run(run, Change::Modified, revision)?,
             What::DeletedRun(row) if self.kind.keeping == Keeping::View => {
-                let gone = self.told.gone(row.run, self.kind.name, &row.namespace, &revision.to_string());
+                let gone = self.told.gone(row.run, self.kind.name, &row.namespace);
                 gone.into_iter().for_each(|event| self.tell(event.change, event.object));
             }
             What::DeletedRun(row) if self.in_scope(&row.namespace) => {
@@ -228,11 +248,15 @@ impl Watch {
     }
 
     /// Tells what changed in how a run looks.
-    fn look_at(&mut self, run: octoflow_model::RunId) -> Result<(), Fault> {
-        let Some(row) = self.registry.read(|reader| Ok(reader.run(run)?))? else { return Ok(()) };
+    fn look_at(&mut self, run: octoflow_model::RunId, now: Time) -> Result<(), Fault> {
+        let Some(row) = self.registry.read(|reader| Ok(reader.run(run)?))? else {
+            // Its deletion is told by the note about it; until then nothing of it is due.
+            self.told.rest(run);
+            return Ok(());
+        };
         if self.in_scope(&row.namespace) && may_want(self.kind, &self.selection, &row) {
-            let items = self.registry.views_of(self.kind, &row)?;
-            let events = self.told.changes(run, items);
+            let sight = self.registry.sight_of(self.kind, &row, now)?;
+            let events = self.told.changes(run, sight, self.kind.name, &row.namespace);
             events.into_iter().for_each(|event| self.tell(event.change, event.object));
         }
         Ok(())
@@ -251,12 +275,13 @@ impl Watch {
             ..ListOptions::default()
         };
         for row in self.registry.runs_in_view(self.kind, &options)? {
-            self.look_at(row.run)?;
+            self.look_at(row.run, clock::now())?;
         }
         Ok(())
     }
 
-    /// Whoever has listed before knows how open runs look that were not touched since; they are not told again.
+    /// Whoever has listed before knows how open runs look that were not touched since; they are not told again. Runs that
+    /// are over count too while they have pods that will go.
     fn recall(&mut self, since: Revision) -> Result<(), Fault> {
         if self.kind.keeping != Keeping::View || self.kind.name == "Node" {
             return Ok(());
@@ -266,15 +291,27 @@ impl Watch {
             self.namespace.as_deref().is_none_or(|wanted| wanted == row.namespace)
                 && may_want(self.kind, &self.selection, row)
         });
-        for row in open.take(RECALLED).collect::<Vec<_>>() {
+        let mut rows: Vec<RunRow> = open.take(RECALLED).collect();
+        if self.kind.name == "Pod" {
+            let (namespace, selection) = (self.namespace.clone(), self.selection.clone());
+            let options = ListOptions { namespace, selection, ..ListOptions::default() };
+            let all = self.registry.runs_in_view(self.kind, &options)?.into_iter();
+            let over = all.filter(|row| row.archived && may_want(self.kind, &self.selection, row));
+            rows.extend(over.take(RECALLED));
+        }
+        let then = Time(clock::now().0.saturating_sub_unsigned(SINCE_LISTED.as_micros() as u64));
+        for row in rows {
             if self.registry.run_revision(&row)? <= since {
-                let items = self.registry.views_of(self.kind, &row)?;
-                for (_, item) in &items {
+                let sight = self.registry.sight_of(self.kind, &row, then)?;
+                if row.archived && sight.until.is_none() {
+                    continue;
+                }
+                for (_, item) in &sight.items {
                     if self.selection.matches(item) {
                         self.seen.insert(item["metadata"]["uid"].as_str().unwrap_or_default().to_owned());
                     }
                 }
-                drop(self.told.changes(row.run, items));
+                drop(self.told.changes(row.run, sight, self.kind.name, &row.namespace));
             }
         }
         Ok(())

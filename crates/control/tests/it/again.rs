@@ -172,6 +172,33 @@ fn j13_a_memoized_resubmit_stands_beside_the_old_run() {
 }
 
 #[test]
+fn an_argument_that_its_enum_does_not_list_is_refused_and_nothing_is_touched() {
+    let dir = tempfile::tempdir().unwrap();
+    let house = open(dir.path());
+    let mut manifest = gated();
+    manifest["spec"]["arguments"]["parameters"][0]["enum"] = json!(["1", "2"]);
+    let run = house.submit(submit("w", manifest)).unwrap();
+    at_the_gate(&house, run);
+    failed(&house, run);
+    let given = |value: &str| vec![("p".to_owned(), value.to_owned())];
+    let retried = |value: &str| AgainOptions { parameters: given(value), ..AgainOptions::default() };
+    let resubmitted = |value: &str| ResubmitOptions { parameters: given(value), ..ResubmitOptions::default() };
+    let refused = [
+        house.again_plan(run, &retried("3")).map(drop),
+        house.retry(run, &retried("3")).map(drop),
+        house.resubmit(run, &resubmitted("3")).map(drop),
+    ];
+    for refused in refused {
+        let Err(Error::Again(refusal)) = refused else { panic!("{refused:?}") };
+        assert_eq!(refusal.to_string(), "the parameter 'p' cannot be '3'; its enum allows: '1', '2'");
+    }
+    let beside = house.resubmit(run, &resubmitted("2")).unwrap();
+    assert_eq!(house.object(beside).unwrap()["spec"]["arguments"]["parameters"][0]["value"], "2");
+    let again = house.retry(run, &retried("2")).unwrap();
+    assert_eq!(house.object(again).unwrap()["spec"]["arguments"]["parameters"][0]["value"], "2");
+}
+
+#[test]
 fn a_retry_of_a_run_that_was_deleted_meanwhile_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let house = open(dir.path());

@@ -3,10 +3,10 @@
 use std::{path::Path, time::Duration};
 
 use octoflow_control::registry::{
-    Change, DeleteOptions, Deleted, Event, Fault, FieldSelector, Kind, LabelSelector, ListOptions, Propagation,
-    Registry, Selection, WriteOptions, find,
+    Change, DeleteOptions, Deleted, Event, Fault, FieldSelector, Kind, LabelSelector, ListOptions, LogQuery,
+    Propagation, Registry, Selection, WriteOptions, find,
 };
-use octoflow_engine::Command;
+use octoflow_engine::{Command, argo::ident};
 use serde_json::{Value, json};
 
 use super::open;
@@ -182,6 +182,82 @@ fn a_watch_of_pods_tells_what_changed() {
     delete(&registry, "Workflow", "w", Propagation::Background);
     let events = watch.poll().unwrap();
     assert_eq!(events.iter().map(|event| event.change).collect::<Vec<_>>(), [Change::Deleted]);
+}
+
+fn pod_name(run: &str, node: &Value) -> String {
+    ident::pod_name(run, node["name"].as_str().unwrap(), node["templateName"].as_str().unwrap())
+}
+
+#[test]
+fn pods_that_pod_gc_removed_are_not_seen_and_their_logs_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = registry(dir.path());
+    let at_once = |more: Value| {
+        let mut policy = json!({"deleteDelayDuration": "0s"});
+        policy.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        policy
+    };
+    let team = |value: &str| json!({"matchLabels": {"team": value}});
+    let cases = [
+        ("none", json!({}), 1),
+        ("done", at_once(json!({"strategy": "OnPodCompletion"})), 0),
+        ("well", at_once(json!({"strategy": "OnPodSuccess"})), 0),
+        ("over", at_once(json!({"strategy": "OnWorkflowCompletion"})), 0),
+        ("ours", at_once(json!({"strategy": "OnWorkflowCompletion", "labelSelector": team("a")})), 0),
+        ("theirs", at_once(json!({"strategy": "OnWorkflowCompletion", "labelSelector": team("b")})), 1),
+        ("later", json!({"strategy": "OnPodCompletion", "deleteDelayDuration": "1h"}), 1),
+    ];
+    for (name, policy, seen) in cases {
+        let mut workflow = quick(name);
+        workflow["spec"]["podGC"] = policy;
+        workflow["spec"]["templates"][1]["metadata"] = json!({"labels": {"team": "a"}});
+        create(&registry, "Workflow", workflow).unwrap();
+        over(&registry, name);
+        let label = format!("workflows.argoproj.io/workflow={name}");
+        let selection = Selection { labels: LabelSelector::parse(&label).unwrap(), ..Selection::default() };
+        let options = ListOptions { selection, ..ListOptions::default() };
+        // A stamp knows only whole seconds, so that a pod may be over a moment after its end.
+        let list = || registry.list(kind("Pod"), &options).unwrap().items;
+        until(&registry, || list().len() == seen);
+        let object = get(&registry, "Workflow", name).unwrap();
+        let nodes = object["status"]["nodes"].as_object().unwrap();
+        let pods: Vec<String> =
+            nodes.values().filter(|node| node["type"] == "Pod").map(|node| pod_name(name, node)).collect();
+        assert_eq!(get(&registry, "Pod", &pods[0]).is_some(), seen == 1, "{name}");
+        let log = LogQuery { namespace: "default".to_owned(), pod: Some(pods[0].clone()), ..LogQuery::default() };
+        let of_run = LogQuery { workflow: Some(name.to_owned()), ..log.clone() };
+        assert!(registry.logs(of_run).is_ok() && registry.pod_log_bytes(log).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn a_watch_tells_that_pod_gc_removed_a_pod_though_nothing_happens_to_the_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = registry(dir.path());
+    let mut workflow = held("w");
+    let steps = json!([[{"name": "first", "template": "leaf"}], [{"name": "gate", "template": "gate"}]]);
+    workflow["spec"]["templates"][0]["steps"] = steps;
+    workflow["spec"]["podGC"] = json!({"strategy": "OnWorkflowCompletion", "deleteDelayDuration": "1s"});
+    create(&registry, "Workflow", workflow).unwrap();
+    let mut whole = registry.watch(kind("Pod"), ListOptions::default(), None).unwrap();
+    until(&registry, || whole.poll().unwrap().iter().any(|event| event.object["status"]["phase"] == "Succeeded"));
+    let run = registry.find_run("default", "w").unwrap().run;
+    let resume = || registry.command(run, Command::Resume { selector: None, supplied: Default::default() }).is_ok();
+    until(&registry, resume);
+    over(&registry, "w");
+    let mut later = registry.watch(kind("Pod"), ListOptions::default(), Some(registry.revision().unwrap())).unwrap();
+    for (watch, what) in [(&mut whole, "from the start"), (&mut later, "from a revision on")] {
+        let mut changes = Vec::new();
+        until(&registry, || {
+            let quiet = watch.is_quiet();
+            let events = watch.poll().unwrap();
+            assert!(!quiet || events.is_empty(), "{what}");
+            changes.extend(events.into_iter().map(|event| event.change));
+            changes.last() == Some(&Change::Deleted)
+        });
+        assert_eq!(watch.due_in(), None, "{what}");
+        assert_eq!(changes.iter().filter(|change| **change == Change::Deleted).count(), 1, "{what}");
+    }
 }
 
 #[test]

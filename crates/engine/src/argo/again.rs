@@ -17,11 +17,13 @@ use thiserror::Error;
 mod choose;
 mod graph;
 mod manifest;
+mod parameter;
 mod result;
 
 use choose::Choice;
 use graph::Graph;
 pub use manifest::{Fresh, renewed, resubmitted};
+pub use parameter::allows;
 
 /// What somebody wants of a retry. What kept the run from succeeding is always run again; the rest adds to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,6 +75,16 @@ pub enum Refusal {
     NoMatch { selector: String },
     #[error("the workflow has no node '{node}'; give its name, id or display name")]
     NoNode { node: String },
+    #[error("the parameter '{name}' cannot be '{value}'; its enum allows: {}", listed(choices))]
+    NotAllowed { name: String, value: String, choices: Vec<String> },
+}
+
+/// A long list is told in part.
+fn listed(choices: &[String]) -> String {
+    const MOST: usize = 20;
+    let told: Vec<String> = choices.iter().take(MOST).map(|choice| format!("'{choice}'")).collect();
+    let more = if choices.len() > MOST { ", …" } else { "" };
+    told.join(", ") + more
 }
 
 /// What is known of a run beside its object.
@@ -155,6 +167,7 @@ pub fn plan(object: &Value, around: &Around, options: &AgainOptions) -> Result<A
             return Err(Refusal::Open { phase: phase.to_owned() });
         }
     }
+    allows(object, &options.parameters)?;
     let graph = Graph::of(object);
     let choice = Choice::make(&graph, around, options)?;
     Ok(Again { reuse: kept(&graph, &choice, around), rerun: choice.told(&graph) })

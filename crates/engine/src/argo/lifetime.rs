@@ -30,9 +30,14 @@ fn kept_for(strategy: &TtlStrategy, phase: RunPhase) -> Option<Duration> {
     special.or(strategy.seconds_after_completion).map(Duration::from_secs)
 }
 
-/// Whether the pod of a node is still shown. `object` is the run as people see it, `node` one of its `status.nodes`,
-/// `labels` those of the pod.
+/// Whether the pod of a node is still shown, see [`pod_goes`].
 pub fn pod_is_kept(object: &Value, node: &Value, labels: &BTreeMap<String, String>, now: Time) -> bool {
+    pod_goes(object, node, labels).is_none_or(|goes| goes > now)
+}
+
+/// From when on the pod of a node is no longer shown, as far as this can be told by now. `object` is the run as people
+/// see it, `node` one of its `status.nodes`, `labels` those of the pod.
+pub fn pod_goes(object: &Value, node: &Value, labels: &BTreeMap<String, String>) -> Option<Time> {
     let status = &object["status"];
     let policy = match &status["storedWorkflowTemplateSpec"]["podGC"] {
         Value::Null => &object["spec"]["podGC"],
@@ -47,9 +52,9 @@ pub fn pod_is_kept(object: &Value, node: &Value, labels: &BTreeMap<String, Strin
         Some("OnWorkflowSuccess") => ended(status).filter(|_| run_phase == "Succeeded"),
         _ => None,
     };
-    let Some(gone_from) = gone_from else { return true };
+    let gone_from = gone_from.filter(|_| selects(&policy["labelSelector"], labels))?;
     let delay = policy["deleteDelayDuration"].as_str().and_then(duration::parse).unwrap_or(POD_DELAY);
-    gone_from.saturating_add(delay) > now || !selects(&policy["labelSelector"], labels)
+    Some(gone_from.saturating_add(delay))
 }
 
 /// Whether a label selector takes these labels. One that says nothing takes all.

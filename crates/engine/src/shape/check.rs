@@ -168,15 +168,18 @@ impl Checker {
     }
 
     fn mistyped(&mut self, value: &Value, shape: &Shape) -> Option<Value> {
+        let quote = matches!(shape, Shape::Text | Shape::Word(_)) && (value.is_number() || value.is_boolean());
         let help = match (shape, value) {
-            (Shape::Text | Shape::Word(_), Value::Number(_) | Value::Bool(_)) => {
-                Some(format!("write it in quotes: \"{value}\""))
-            }
             (Shape::List(_), Value::Object(_)) => Some("start each entry with a dash".to_owned()),
             (Shape::Int { .. } | Shape::Bool, Value::String(_)) => Some("write it without quotes".to_owned()),
             _ => None,
         };
-        self.wrong(code::WRONG_TYPE, || format!("expected {}, found {}", shape.noun(), found(value)), help);
+        let message = || format!("expected {}, found {}", shape.noun(), found(value));
+        if quote {
+            self.push(|path| Problem::error(code::WRONG_TYPE, message()).path(path).help_quoting(&value.to_string()));
+        } else {
+            self.wrong(code::WRONG_TYPE, message, help);
+        }
         self.broken()
     }
 
@@ -206,12 +209,16 @@ impl Checker {
     }
 
     fn wrong(&mut self, code: &'static str, message: impl FnOnce() -> String, help: Option<String>) {
-        if self.checked.problems.len() == MOST_PROBLEMS {
-            return;
+        self.push(|path| {
+            let problem = Problem::error(code, message()).path(path);
+            Problem { help, ..problem }
+        });
+    }
+
+    fn push(&mut self, problem: impl FnOnce(Path) -> Problem) {
+        if self.checked.problems.len() < MOST_PROBLEMS {
+            self.checked.problems.push(problem(self.path.clone()));
         }
-        let mut problem = Problem::error(code, message()).path(self.path.clone());
-        problem.help = help;
-        self.checked.problems.push(problem);
     }
 }
 

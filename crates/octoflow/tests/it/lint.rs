@@ -80,6 +80,23 @@ fn j27_unknown_fields_wrong_types_and_undefined_entrypoints_are_rejected() {
 }
 
 #[test]
+fn what_yaml_takes_for_something_else_is_to_be_quoted_as_it_is_written() {
+    let stage = Stage::new();
+    for word in ["y", "n", "N", "yes", "on", "Off", "True", "1.10", "0x1F", "1_000", "~1"] {
+        let text = one_step("w", "true").replace("entrypoint: main", &format!("entrypoint: {word} # a name"));
+        let said = linted(&stage, &[&stage.file("w.yaml", text)]);
+        assert_eq!(said.code, 6, "{said}");
+        let helped = said.out.contains(&format!("write it in quotes: \"{word}\"\n"));
+        assert_eq!(helped, word != "~1", "{word}\n{said}");
+    }
+    // A value that comes from elsewhere in the text is told as it stands there.
+    let text = one_step("w", "true").replace("  entrypoint: main", "  serviceAccountName: &a no\n  entrypoint: *a");
+    let said = linted(&stage, &[&stage.file("w.yaml", text)]);
+    assert_eq!(said.code, 6, "{said}");
+    assert!(said.out.contains("write it in quotes: \"no\"") && !said.out.contains("\"false\""), "{said}");
+}
+
+#[test]
 fn all_problems_of_all_files_come_at_once_whatever_their_order() {
     let stage = Stage::new();
     std::fs::create_dir_all(stage.path("tree/deep/.hidden")).unwrap();

@@ -172,6 +172,7 @@ impl Lines {
             }
             let far = Instant::now() + BOOKMARKS;
             let closing = self.app.closing.clone();
+            let due = self.watch.as_ref().and_then(Watch::due_in);
             tokio::select! {
                 biased;
                 () = closing.cancelled() => self.over = true,
@@ -185,6 +186,7 @@ impl Lines {
                     self.bookmarks = Some(far);
                     self.bookmark(false);
                 }
+                () = sleep(due.unwrap_or(BOOKMARKS)), if due.is_some() => self.look = true,
                 changed = self.changes.changed() => match changed {
                     Ok(()) => {
                         let rest = REST_PER_WATCH * u32::try_from(OPEN.load(Ordering::Relaxed)).unwrap_or(u32::MAX);

@@ -1,25 +1,16 @@
-//! Lines of several pods in order of time, read as they are asked for. A pod's log is opened when its time has come and
-//! closed at its end; short ones are held whole so that thousands of them do not need thousands of open files.
+//! The lines of pods as a face tells them: in batches, marked and limited as the query wants.
 
-use std::{
-    cmp::Reverse,
-    collections::{BinaryHeap, HashSet, VecDeque},
-    fs,
-    sync::Arc,
-};
+use std::{collections::HashSet, sync::Arc};
 
 use octoflow_model::{AttemptId, Time};
 use octoflow_runtime::logs::{Error as Damage, Stream};
-use regex::bytes::Regex;
 
 use super::{LogQuery, Scope, Written, podded};
 use crate::{
-    lines::{Line, Source},
+    lines::{Found, Line, Merged},
+    read::lines::Sieve,
     registry::{Fault, Registry},
 };
-
-/// Logs up to this size are read at once.
-const SMALL: u64 = 16 * 1024;
 
 /// A batch holds no more bytes than this, beside its last line.
 const BATCH: usize = 256 * 1024;
@@ -44,34 +35,14 @@ pub struct LogBatch {
 
 pub struct LogReader {
     scope: Scope,
-    grep: Option<Regex>,
+    sieve: Sieve,
+    merged: Merged,
     known: HashSet<AttemptId>,
-    pods: Vec<Pod>,
-    /// Not yet opened: when each began, and its number; the first to begin is last.
-    waiting: Vec<(Time, usize)>,
-    /// The next line of each open pod. Equal times keep the order of the pods.
-    heads: BinaryHeap<Reverse<(Time, usize)>>,
-    /// Open pods that had nothing more to tell when they were asked.
-    idle: Vec<usize>,
-    /// The pods were looked up for the last time.
-    settled: bool,
+    /// In the order in which they were found.
+    pods: Vec<Written>,
+    main: Arc<str>,
     finished: bool,
     sent: u64,
-}
-
-struct Pod {
-    written: Written,
-    main: Arc<str>,
-    flow: Flow,
-    head: Option<Line>,
-    /// So many of its lines are not told.
-    skip: usize,
-}
-
-enum Flow {
-    Closed,
-    Held(VecDeque<Line>),
-    Read(Box<Source>),
 }
 
 impl LogReader {
@@ -80,19 +51,10 @@ impl LogReader {
     }
 
     pub(super) fn over(scope: Scope) -> Result<Self, Fault> {
-        let grep = scope.grep()?;
-        Ok(Self {
-            scope,
-            grep,
-            known: HashSet::new(),
-            pods: Vec::new(),
-            waiting: Vec::new(),
-            heads: BinaryHeap::new(),
-            idle: Vec::new(),
-            settled: false,
-            finished: false,
-            sent: 0,
-        })
+        let sieve = scope.sieve()?;
+        let merged = Merged::new(scope.files.clone(), scope.query.tail);
+        let (known, pods, main) = (HashSet::new(), Vec::new(), podded::MAIN.into());
+        Ok(Self { scope, sieve, merged, known, pods, main, finished: false, sent: 0 })
     }
 
     /// At most `max` lines of what is there now.
@@ -102,12 +64,15 @@ impl LogReader {
             return Ok(batch);
         }
         // While lines that were found are still untold, looking for more would only cost.
-        if !self.settled && self.heads.is_empty() && self.waiting.is_empty() {
+        if self.merged.is_dry() {
             self.look()?;
         }
         let mut bytes = 0;
         while batch.lines.len() < max.max(1) && bytes < BATCH {
-            let Some(line) = self.next()? else { break };
+            let (scope, sieve, pods) = (&self.scope, &self.sieve, &self.pods);
+            let next = self.merged.next_line(&mut |line| wants(scope, sieve, pods, line)).map_err(damage)?;
+            let Some((_, line)) = next else { break };
+            let line = self.told(line);
             bytes += line.content.len() + 64;
             batch.lines.push(line);
             if self.scope.query.limit_bytes.is_some_and(|limit| self.sent >= limit) {
@@ -115,7 +80,7 @@ impl LogReader {
                 break;
             }
         }
-        self.finished |= self.settled && self.heads.is_empty() && self.waiting.is_empty() && self.idle.is_empty();
+        self.finished |= self.merged.is_over();
         batch.finished = self.finished;
         Ok(batch)
     }
@@ -125,45 +90,15 @@ impl LogReader {
         let look = self.scope.look()?;
         let follow = self.scope.query.follow;
         let one = self.scope.query.pod.is_some();
-        self.settled = !follow || look.over || one && !look.pods.is_empty() && look.pods.iter().all(|pod| pod.over);
-        for written in look.pods {
-            if !self.known.insert(written.attempt) {
-                if let Some(pod) = self.pods.iter_mut().find(|pod| pod.written.attempt == written.attempt) {
-                    pod.written.over = written.over;
-                }
-                continue;
-            }
-            self.waiting.push((written.began, self.pods.len()));
-            let main = podded::MAIN.into();
-            self.pods.push(Pod { written, main, flow: Flow::Closed, head: None, skip: 0 });
-        }
-        self.waiting.sort_by_key(|(began, number)| Reverse((*began, *number)));
-        for number in std::mem::take(&mut self.idle) {
-            if self.settled {
-                self.pods[number].written.over = true;
-            }
-            self.advance(number)?;
-        }
-        Ok(())
+        let settled = !follow || look.over || one && !look.pods.is_empty() && look.pods.iter().all(|pod| pod.over);
+        let found = |pod: &Written| Found { attempt: pod.attempt, began: pod.began, over: pod.over };
+        let found: Vec<Found> = look.pods.iter().map(found).collect();
+        self.pods.extend(look.pods.into_iter().filter(|pod| self.known.insert(pod.attempt)));
+        let (scope, sieve, pods) = (&self.scope, &self.sieve, &self.pods);
+        self.merged.find(&found, settled, &mut |line| wants(scope, sieve, pods, line)).map_err(damage)
     }
 
-    fn next(&mut self) -> Result<Option<LogLine>, Fault> {
-        while let Some((began, number)) = self.waiting.last().copied() {
-            if self.heads.peek().is_some_and(|Reverse((at, _))| *at < began) {
-                break;
-            }
-            self.waiting.pop();
-            self.start(number)?;
-            self.advance(number)?;
-        }
-        let Some(Reverse((_, number))) = self.heads.pop() else { return Ok(None) };
-        let line = self.pods[number].head.take().expect("a pod in the heap has its next line");
-        self.advance(number)?;
-        Ok(Some(self.told(number, line)))
-    }
-
-    fn told(&mut self, number: usize, line: Line) -> LogLine {
-        let pod = &self.pods[number];
+    fn told(&mut self, line: Line) -> LogLine {
         let mut content = line.bytes;
         if self.scope.query.timestamps {
             let stamp = line.at.timestamp().strftime("%Y-%m-%dT%H:%M:%S%.6fZ ").to_string();
@@ -174,74 +109,16 @@ impl LogReader {
             content.truncate(room);
         }
         self.sent += content.len() as u64 + 1;
-        let container = line.container.map_or_else(|| pod.main.clone(), Arc::from);
-        LogLine { pod: pod.written.pod.clone(), container, at: line.at, content }
+        let container = line.container.map_or_else(|| self.main.clone(), Arc::from);
+        LogLine { pod: self.pods[line.source].pod.clone(), container, at: line.at, content }
     }
+}
 
-    /// Opens a pod's log, and counts what a tail leaves out of it.
-    fn start(&mut self, number: usize) -> Result<(), Fault> {
-        let pod = &self.pods[number];
-        let (attempt, over) = (pod.written.attempt, pod.written.over || self.settled);
-        let files = &self.scope.files;
-        let size = fs::metadata(files.path(attempt)).map_or(0, |about| about.len());
-        let source = Source::open(number, files, attempt);
-        let mut skip = 0;
-        if let Some(tail) = self.scope.query.tail {
-            let mut first = Source::open(number, files, attempt);
-            let mut count = 0_usize;
-            while let Some(line) = first.next(over).map_err(damage)? {
-                count += usize::from(self.wants(number, &line));
-            }
-            skip = count.saturating_sub(tail);
-        }
-        let flow = if over && size <= SMALL {
-            Flow::Held(source.finish().map_err(damage)?.into())
-        } else {
-            Flow::Read(Box::new(source))
-        };
-        let pod = &mut self.pods[number];
-        (pod.flow, pod.skip) = (flow, skip);
-        Ok(())
-    }
-
-    /// Finds the next line of a pod that is to be told.
-    fn advance(&mut self, number: usize) -> Result<(), Fault> {
-        loop {
-            let pod = &mut self.pods[number];
-            let over = pod.written.over || self.settled;
-            let line = match &mut pod.flow {
-                Flow::Closed => None,
-                Flow::Held(lines) => lines.pop_front(),
-                Flow::Read(source) => source.next(over).map_err(damage)?,
-            };
-            match line {
-                Some(line) => {
-                    if !self.wants(number, &line) {
-                        continue;
-                    }
-                    let pod = &mut self.pods[number];
-                    if pod.skip > 0 {
-                        pod.skip -= 1;
-                        continue;
-                    }
-                    self.heads.push(Reverse((line.at, number)));
-                    pod.head = Some(line);
-                }
-                None if over => pod.flow = Flow::Closed,
-                None => self.idle.push(number),
-            }
-            return Ok(());
-        }
-    }
-
-    fn wants(&self, number: usize, line: &Line) -> bool {
-        let query = &self.scope.query;
-        let container = line.container.as_deref().unwrap_or(podded::MAIN);
-        let wanted = self.scope.container(&self.pods[number].written);
-        (line.stream == Stream::Note || wanted.is_none_or(|wanted| wanted == container))
-            && query.since.is_none_or(|since| line.at >= since)
-            && self.grep.as_ref().is_none_or(|grep| grep.is_match(&line.bytes))
-    }
+/// What the house itself notes in a log is told whichever container is meant.
+fn wants(scope: &Scope, sieve: &Sieve, pods: &[Written], line: &Line) -> bool {
+    let container = line.container.as_deref().unwrap_or(podded::MAIN);
+    let wanted = scope.container(&pods[line.source]);
+    (line.stream == Stream::Note || wanted.is_none_or(|wanted| wanted == container)) && sieve.passes(line)
 }
 
 /// A log that cannot be read is the house's trouble.

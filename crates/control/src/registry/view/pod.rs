@@ -1,26 +1,38 @@
-//! Pods: the tasks of a run as somebody sees them who knows Kubernetes. Read from the run's object, never kept.
+//! Pods: the tasks of a run as somebody sees them who knows Kubernetes. Read from the run's object, never kept. Those that
+//! `podGC` has removed are not seen; what they wrote stays with the run.
 
 use std::collections::BTreeMap;
 
+use octoflow_engine::argo::lifetime::{pod_goes, pod_is_kept};
+use octoflow_model::Time;
 use serde_json::{Map, Value, json};
 
-use super::{OF_RUN, owner, uid};
+use super::{OF_RUN, Sight, owner, uid};
 use crate::registry::podded::{self, MAIN, Podded};
 
-/// All pods of a run by their names.
-pub(super) fn all(run: &Value) -> Vec<(String, Value)> {
+/// The pods of a run that are there at this time, by their names.
+pub(super) fn all(run: &Value, now: Time) -> Sight {
     let mut containers: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for node in run["status"]["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values()) {
         if node["type"] == "Container" {
             containers.entry(node["boundaryID"].as_str().unwrap_or_default()).or_default().push(node);
         }
     }
-    podded::of(run)
-        .map(|pod| {
-            let set = containers.get(pod.text("id")).map_or(&[][..], Vec::as_slice);
-            (pod.name(), render(run, pod, set))
-        })
-        .collect()
+    let mut sight = Sight::default();
+    for pod in podded::of(run) {
+        let labels: BTreeMap<String, String> = labels(run, pod, template(run, pod))
+            .into_iter()
+            .filter_map(|(key, value)| Some((key, value.as_str()?.to_owned())))
+            .collect();
+        if !pod_is_kept(run, pod.node, &labels, now) {
+            continue;
+        }
+        let goes = pod_goes(run, pod.node, &labels);
+        sight.until = sight.until.into_iter().chain(goes).min();
+        let set = containers.get(pod.text("id")).map_or(&[][..], Vec::as_slice);
+        sight.items.push((pod.name(), render(run, pod, set)));
+    }
+    sight
 }
 
 /// Only its name and labels, for whoever selects by them.

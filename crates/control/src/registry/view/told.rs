@@ -2,13 +2,14 @@
 //! heard of for long it forgets what they looked like, and tells them anew if they change after all.
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque, hash_map::DefaultHasher},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque, hash_map::DefaultHasher},
     hash::{Hash, Hasher},
 };
 
-use octoflow_model::RunId;
+use octoflow_model::{RunId, Time};
 use serde_json::{Value, json};
 
+use super::Sight;
 use crate::registry::watch::{Change, Event};
 
 /// Of so many runs it is remembered what they looked like.
@@ -16,8 +17,16 @@ const RUNS: usize = 1000;
 
 #[derive(Default)]
 pub(in crate::registry) struct Told {
-    runs: HashMap<RunId, BTreeMap<String, Look>>,
+    runs: HashMap<RunId, Seen>,
     order: VecDeque<RunId>,
+    /// When which run looks otherwise though nothing happens to it.
+    due: BTreeSet<(Time, RunId)>,
+}
+
+#[derive(Default)]
+struct Seen {
+    looks: BTreeMap<String, Look>,
+    until: Option<Time>,
 }
 
 struct Look {
@@ -28,11 +37,11 @@ struct Look {
 
 impl Told {
     /// What is new about a run, given all there is to see of it.
-    pub(in crate::registry) fn changes(&mut self, run: RunId, items: Vec<(String, Value)>) -> Vec<Event> {
-        let mut before = self.runs.remove(&run).unwrap_or_default();
+    pub(in crate::registry) fn changes(&mut self, run: RunId, sight: Sight, kind: &str, namespace: &str) -> Vec<Event> {
+        let mut before = self.forget(run);
         let mut now = BTreeMap::new();
         let mut events = Vec::new();
-        for (_, object) in items {
+        for (_, object) in sight.items {
             let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             let look = Look::of(&object);
             let change = match before.remove(&name) {
@@ -43,35 +52,58 @@ impl Told {
             events.extend(change.map(|change| Event { change, object }));
             now.insert(name, look);
         }
-        if self.runs.insert(run, now).is_none() && !self.order.contains(&run) {
+        events.extend(before.into_iter().map(|(name, look)| look.last(&name, kind, namespace)));
+        self.due.extend(sight.until.map(|until| (until, run)));
+        self.runs.insert(run, Seen { looks: now, until: sight.until });
+        if !self.order.contains(&run) {
             self.order.push_back(run);
         }
         while self.order.len() > RUNS {
             let oldest = self.order.pop_front();
-            oldest.map(|run| self.runs.remove(&run));
+            oldest.map(|run| self.forget(run));
         }
         events
     }
 
+    /// When a run looks otherwise that nothing happens to.
+    pub(in crate::registry) fn next_due(&self) -> Option<Time> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// A run that looks otherwise by now.
+    pub(in crate::registry) fn due(&self, now: Time) -> Option<RunId> {
+        self.due.first().filter(|(at, _)| *at <= now).map(|(_, run)| *run)
+    }
+
     /// The run is gone, and everything that was seen of it.
-    pub(in crate::registry) fn gone(&mut self, run: RunId, kind: &str, namespace: &str, revision: &str) -> Vec<Event> {
+    pub(in crate::registry) fn gone(&mut self, run: RunId, kind: &str, namespace: &str) -> Vec<Event> {
         self.order.retain(|known| *known != run);
-        let items = self.runs.remove(&run).unwrap_or_default();
-        let last = |(name, look): (String, Look)| {
-            let object = json!({
-                "apiVersion": "v1", "kind": kind,
-                "metadata": {
-                    "name": name, "namespace": namespace, "uid": look.uid, "labels": look.labels,
-                    "resourceVersion": revision,
-                },
-            });
-            Event { change: Change::Deleted, object }
-        };
-        items.into_iter().map(last).collect()
+        self.forget(run).into_iter().map(|(name, look)| look.last(&name, kind, namespace)).collect()
+    }
+
+    /// Nothing of the run is due, whatever was expected.
+    pub(in crate::registry) fn rest(&mut self, run: RunId) {
+        if let Some(until) = self.runs.get_mut(&run).and_then(|seen| seen.until.take()) {
+            self.due.remove(&(until, run));
+        }
+    }
+
+    fn forget(&mut self, run: RunId) -> BTreeMap<String, Look> {
+        let seen = self.runs.remove(&run).unwrap_or_default();
+        if let Some(until) = seen.until {
+            self.due.remove(&(until, run));
+        }
+        seen.looks
     }
 }
 
 impl Look {
+    /// What is told of something that is not there any more; whoever tells it says at which revision.
+    fn last(self, name: &str, kind: &str, namespace: &str) -> Event {
+        let metadata = json!({"name": name, "namespace": namespace, "uid": self.uid, "labels": self.labels});
+        Event { change: Change::Deleted, object: json!({"apiVersion": "v1", "kind": kind, "metadata": metadata}) }
+    }
+
     fn of(object: &Value) -> Self {
         let metadata = &object["metadata"];
         let mut hasher = DefaultHasher::new();
@@ -98,6 +130,26 @@ mod tests {
         (name.to_owned(), object)
     }
 
+    fn changes(told: &mut Told, run: u64, items: Vec<(String, Value)>) -> Vec<Event> {
+        told.changes(RunId(run), Sight { items, until: None }, "Pod", "n")
+    }
+
+    #[test]
+    fn what_goes_by_itself_is_due_in_time_and_told_once() {
+        let mut told = Told::default();
+        let sight = |items, until: Option<i64>| Sight { items, until: until.map(Time) };
+        let both = vec![pod("a", "Succeeded", 1), pod("b", "Succeeded", 1)];
+        told.changes(RunId(2), sight(both, Some(20)), "Pod", "n");
+        told.changes(RunId(1), sight(vec![pod("c", "Succeeded", 1)], Some(10)), "Pod", "n");
+        assert_eq!((told.next_due(), told.due(Time(9)), told.due(Time(10))), (Some(Time(10)), None, Some(RunId(1))));
+        told.gone(RunId(1), "Pod", "n");
+        assert_eq!((told.next_due(), told.due(Time(20))), (Some(Time(20)), Some(RunId(2))));
+        let events = told.changes(RunId(2), sight(vec![pod("b", "Succeeded", 1)], None), "Pod", "n");
+        assert_eq!((events.len(), events[0].change), (1, Change::Deleted));
+        assert_eq!(events[0].object["metadata"]["name"], "a");
+        assert_eq!((told.next_due(), told.due(Time(99))), (None, None));
+    }
+
     #[test]
     fn only_what_changed_is_told_and_everything_goes_with_its_run() {
         let mut told = Told::default();
@@ -105,21 +157,21 @@ mod tests {
             let name = |event: Event| (event.change, event.object["metadata"]["name"].as_str().unwrap().to_owned());
             events.into_iter().map(name).collect()
         };
-        let first = told.changes(RunId(1), vec![pod("a", "Running", 1), pod("b", "Pending", 1)]);
+        let first = changes(&mut told, 1, vec![pod("a", "Running", 1), pod("b", "Pending", 1)]);
         assert_eq!(words(first), [(Change::Added, "a".to_owned()), (Change::Added, "b".to_owned())]);
-        let second = told.changes(RunId(1), vec![pod("a", "Running", 2), pod("b", "Running", 2)]);
+        let second = changes(&mut told, 1, vec![pod("a", "Running", 2), pod("b", "Running", 2)]);
         assert_eq!(words(second), [(Change::Modified, "b".to_owned())]);
-        assert!(told.changes(RunId(1), vec![pod("a", "Running", 3), pod("b", "Running", 3)]).is_empty());
-        let gone = told.gone(RunId(1), "Pod", "n", "9");
+        assert!(changes(&mut told, 1, vec![pod("a", "Running", 3), pod("b", "Running", 3)]).is_empty());
+        let gone = told.gone(RunId(1), "Pod", "n");
         assert_eq!(words(gone), [(Change::Deleted, "a".to_owned()), (Change::Deleted, "b".to_owned())]);
-        assert!(told.gone(RunId(1), "Pod", "n", "9").is_empty());
+        assert!(told.gone(RunId(1), "Pod", "n").is_empty());
     }
 
     #[test]
     fn it_remembers_so_many_runs_and_no_more() {
         let mut told = Told::default();
         for run in 0..RUNS as u64 + 10 {
-            told.changes(RunId(run), vec![pod("a", "Running", run)]);
+            changes(&mut told, run, vec![pod("a", "Running", run)]);
         }
         assert_eq!((told.runs.len(), told.order.len()), (RUNS, RUNS));
     }

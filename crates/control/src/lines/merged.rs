@@ -1,0 +1,182 @@
+//! Lines of several attempts in order of time, read as they are asked for, also while they are being written. A log is
+//! opened when its time has come and closed at its end; short ones are held whole so that thousands of them do not need
+//! thousands of open files. Which attempts there are, and what of them is wanted, others say.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap, VecDeque},
+    fs,
+};
+
+use octoflow_model::{AttemptId, Time};
+use octoflow_runtime::logs::{Error, Logs};
+
+use super::{Line, Source};
+
+/// Logs up to this size are read at once.
+const SMALL: u64 = 16 * 1024;
+
+/// An attempt that has a log, or will have one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    pub attempt: AttemptId,
+    /// It cannot have written anything before.
+    pub began: Time,
+    /// It writes nothing more.
+    pub over: bool,
+}
+
+/// Which lines count.
+pub(crate) type Wants<'w> = dyn FnMut(&Line) -> bool + 'w;
+
+pub(crate) struct Merged {
+    logs: Logs,
+    /// Only so many lines of each, its last that were there at the first look.
+    tail: Option<usize>,
+    looked: bool,
+    known: HashMap<AttemptId, usize>,
+    sources: Vec<Opened>,
+    /// Not yet opened: when each began, and its number; the first to begin is last.
+    waiting: Vec<(Time, usize)>,
+    /// The next line of each open source. Equal times keep the order of the sources.
+    heads: BinaryHeap<Reverse<(Time, usize)>>,
+    /// Open sources that had nothing more to tell when they were asked.
+    idle: Vec<usize>,
+    /// There will be no more than what was found.
+    settled: bool,
+}
+
+struct Opened {
+    attempt: AttemptId,
+    over: bool,
+    tail: Option<usize>,
+    flow: Flow,
+    head: Option<(Line, u64)>,
+    /// So many of its lines were read.
+    count: u64,
+    /// So many of those that count are not told.
+    skip: usize,
+}
+
+enum Flow {
+    Closed,
+    Held(VecDeque<Line>),
+    Read(Box<Source>),
+}
+
+impl Merged {
+    pub(crate) fn new(logs: Logs, tail: Option<usize>) -> Self {
+        Self {
+            logs,
+            tail,
+            looked: false,
+            known: HashMap::new(),
+            sources: Vec::new(),
+            waiting: Vec::new(),
+            heads: BinaryHeap::new(),
+            idle: Vec::new(),
+            settled: false,
+        }
+    }
+
+    /// Whether looking for more is worth it: all that was found has been told.
+    pub(crate) fn is_dry(&self) -> bool {
+        !self.settled && self.heads.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Everything has been told, and there will be nothing more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.settled && self.heads.is_empty() && self.waiting.is_empty() && self.idle.is_empty()
+    }
+
+    /// What a look found: attempts are numbered in the order in which they come up first. The ends told here were seen
+    /// before anything is read, so that everything written before them is read.
+    pub(crate) fn find(&mut self, found: &[Found], settled: bool, wants: &mut Wants<'_>) -> Result<(), Error> {
+        self.settled = settled;
+        for one in found {
+            if let Some(number) = self.known.get(&one.attempt) {
+                self.sources[*number].over = one.over;
+                continue;
+            }
+            let number = self.sources.len();
+            self.known.insert(one.attempt, number);
+            self.waiting.push((one.began, number));
+            let tail = self.tail.filter(|_| !self.looked);
+            let (attempt, over) = (one.attempt, one.over);
+            self.sources.push(Opened { attempt, over, tail, flow: Flow::Closed, head: None, count: 0, skip: 0 });
+        }
+        self.looked = true;
+        self.waiting.sort_by_key(|(began, number)| Reverse((*began, *number)));
+        for number in std::mem::take(&mut self.idle) {
+            self.advance(number, wants)?;
+        }
+        Ok(())
+    }
+
+    /// The next line that counts, and which of its source's lines it is, from 0.
+    pub(crate) fn next_line(&mut self, wants: &mut Wants<'_>) -> Result<Option<(u64, Line)>, Error> {
+        while let Some((began, number)) = self.waiting.last().copied() {
+            if self.heads.peek().is_some_and(|Reverse((at, _))| *at < began) {
+                break;
+            }
+            self.waiting.pop();
+            self.start(number, wants)?;
+            self.advance(number, wants)?;
+        }
+        let Some(Reverse((_, number))) = self.heads.pop() else { return Ok(None) };
+        let (line, place) = self.sources[number].head.take().expect("a source in the heap has its next line");
+        self.advance(number, wants)?;
+        Ok(Some((place, line)))
+    }
+
+    /// Opens a log, and counts what a tail leaves out of it.
+    fn start(&mut self, number: usize, wants: &mut Wants<'_>) -> Result<(), Error> {
+        let opened = &mut self.sources[number];
+        let over = opened.over || self.settled;
+        let size = fs::metadata(self.logs.path(opened.attempt)).map_or(0, |about| about.len());
+        let source = Source::open(number, &self.logs, opened.attempt);
+        if let Some(tail) = opened.tail {
+            let mut first = Source::open(number, &self.logs, opened.attempt);
+            let mut count = 0_usize;
+            while let Some(line) = first.next(over)? {
+                count += usize::from(wants(&line));
+            }
+            opened.skip = count.saturating_sub(tail);
+        }
+        opened.flow =
+            if over && size <= SMALL { Flow::Held(source.finish()?.into()) } else { Flow::Read(Box::new(source)) };
+        Ok(())
+    }
+
+    /// Finds the next line of a source that is to be told.
+    fn advance(&mut self, number: usize, wants: &mut Wants<'_>) -> Result<(), Error> {
+        let opened = &mut self.sources[number];
+        let over = opened.over || self.settled;
+        loop {
+            let line = match &mut opened.flow {
+                Flow::Closed => None,
+                Flow::Held(lines) => lines.pop_front(),
+                Flow::Read(source) => source.next(over)?,
+            };
+            let Some(line) = line else { break };
+            let place = opened.count;
+            opened.count += 1;
+            if !wants(&line) {
+                continue;
+            }
+            if opened.skip > 0 {
+                opened.skip -= 1;
+                continue;
+            }
+            self.heads.push(Reverse((line.at, number)));
+            opened.head = Some((line, place));
+            return Ok(());
+        }
+        if over {
+            opened.flow = Flow::Closed;
+        } else {
+            self.idle.push(number);
+        }
+        Ok(())
+    }
+}
