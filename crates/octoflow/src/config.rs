@@ -23,7 +23,12 @@ pub(crate) fn data_dir(flag: Option<PathBuf>) -> Result<PathBuf> {
 
 /// Where requests and artifacts may go to and come from: `OCTOFLOW_EGRESS`, else what suits the user's own machine.
 pub(crate) fn egress() -> Result<Policy> {
-    allowed(env::var("OCTOFLOW_EGRESS").ok().as_deref())
+    allowed(env::var("OCTOFLOW_EGRESS").ok().as_deref(), Policy::local)
+}
+
+/// The same for a server, which calls for others: nothing but public addresses, unless it is told otherwise.
+pub(crate) fn server_egress() -> Result<Policy> {
+    allowed(env::var("OCTOFLOW_EGRESS").ok().as_deref(), Policy::strict)
 }
 
 /// How many finished runs a server keeps, and for how long: `OCTOFLOW_RETENTION`, else all of them for ever.
@@ -32,8 +37,8 @@ pub(crate) fn retention() -> Result<RetentionPolicy> {
     text.parse().map_err(|error| Failure::usage(format!("OCTOFLOW_RETENTION cannot be read: {error}")).into())
 }
 
-fn allowed(text: Option<&str>) -> Result<Policy> {
-    let Some(text) = text.filter(|text| !text.trim().is_empty()) else { return Ok(Policy::local()) };
+fn allowed(text: Option<&str>, otherwise: fn() -> Policy) -> Result<Policy> {
+    let Some(text) = text.filter(|text| !text.trim().is_empty()) else { return Ok(otherwise()) };
     text.parse().map_err(|error| {
         Failure::usage(format!("OCTOFLOW_EGRESS cannot be read: {error}"))
             .help("for example: OCTOFLOW_EGRESS='strict, 10.1.0.0/16, minio.internal, *.corp.example'")
@@ -72,9 +77,12 @@ mod tests {
 
     #[test]
     fn what_may_be_reached_is_configured_or_refused() {
-        assert_eq!(allowed(None).unwrap(), Policy::local());
-        assert_eq!(allowed(Some(" ")).unwrap(), Policy::local());
-        assert_eq!(allowed(Some("strict")).unwrap(), Policy::strict());
-        assert!(allowed(Some("anything goes")).unwrap_err().to_string().contains("OCTOFLOW_EGRESS"));
+        let local = |text| allowed(text, Policy::local);
+        assert_eq!(local(None).unwrap(), Policy::local());
+        assert_eq!(local(Some(" ")).unwrap(), Policy::local());
+        assert_eq!(local(Some("strict")).unwrap(), Policy::strict());
+        assert_eq!(allowed(None, Policy::strict).unwrap(), Policy::strict());
+        assert_eq!(allowed(Some("local"), Policy::strict).unwrap(), Policy::local());
+        assert!(local(Some("anything goes")).unwrap_err().to_string().contains("OCTOFLOW_EGRESS"));
     }
 }

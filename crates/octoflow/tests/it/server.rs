@@ -25,6 +25,25 @@ fn get(server: &Server, path: &str) -> Reply {
     ask(server.address, "GET", path, &[("authorization", ""), ("token", "admin")], b"")
 }
 
+#[test]
+fn a_server_calls_nobody_of_its_own_network_for_others() {
+    let stage = Stage::new();
+    let file = stage.file(
+        "ask.yaml",
+        "apiVersion: argoproj.io/v1alpha1
+kind: Workflow
+metadata: {name: ask}
+spec: {entrypoint: ask, templates: [{name: ask, http: {url: 'http://127.0.0.1:9/'}}]}
+",
+    );
+    let mut server = serve(&stage, &[]);
+    let said: Said = stage.command(&["submit", &file, "--wait"]).output().unwrap().into();
+    assert_eq!(said.code, 1, "{said}");
+    let object = get(&server, "/api/v1/workflows/default/ask").text();
+    assert!(object.contains("not allowed"), "{object}");
+    server.stop();
+}
+
 /// Three steps, each of which notes that it runs and then waits until it may end.
 fn three(stage: &Stage) -> String {
     let step = |name: &str| {
