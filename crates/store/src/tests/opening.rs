@@ -136,17 +136,19 @@ fn a_file_that_is_no_database_is_left_alone() {
 }
 
 #[test]
-fn the_log_is_merged_again_and_again_and_does_not_grow_with_the_commits() {
+fn the_log_is_merged_again_and_again_and_stays_small_however_much_is_committed() {
     let (dir, store) = store();
     let log = dir.path().join("octoflow.db-wal");
     let size = || std::fs::metadata(&log).unwrap().len();
     let ready = size();
     assert_eq!(ready, 1 << 20);
     store.commit_wait(new_run(1, "one").into()).unwrap();
-    for first in 0..1000 {
-        store.commit_wait(append(1, first, &["x"]).into()).unwrap();
+    let much = "x".repeat(64 << 10);
+    for first in 0..700 {
+        store.commit_wait(append(1, first, &[&much]).into()).unwrap();
     }
-    assert_eq!(size(), ready);
+    // Somebody who commits one thing after another may look busy, so the larger bound is the one that must hold.
+    assert!(size() <= 17 << 20, "{} bytes", size());
     store.close().unwrap();
     assert!(!log.exists());
 }
