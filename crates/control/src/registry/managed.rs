@@ -5,26 +5,16 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::meta::OURS;
+
 /// A field by the names that lead to it.
 pub(super) type Path = Vec<String>;
 
 /// Stands for a map itself, whatever is in it.
 const ITSELF: &str = ".";
 
-/// Of metadata, what nobody owns because the path or the server says it.
-const NOBODYS: [&str; 11] = [
-    "name",
-    "generateName",
-    "namespace",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "selfLink",
-    "managedFields",
-];
+/// Of metadata, what nobody owns because the path says it. What the server says nobody owns either.
+const IDENTITY: [&str; 3] = ["name", "generateName", "namespace"];
 
 /// Whoever wrote an object before anybody was written down.
 const BEFORE: &str = "before-first-apply";
@@ -233,8 +223,9 @@ fn leaves(object: &Value) -> BTreeSet<Path> {
         match field.as_str() {
             "apiVersion" | "kind" | "status" => {}
             "metadata" => {
+                let nobodys = |name: &str| IDENTITY.contains(&name) || OURS.contains(&name);
                 let fields = value.as_object().into_iter().flatten();
-                for (name, value) in fields.filter(|(name, _)| !NOBODYS.contains(&name.as_str())) {
+                for (name, value) in fields.filter(|(name, _)| !nobodys(name)) {
                     gather(value, &mut vec![field.clone(), name.clone()], &mut found);
                 }
             }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Cause, Fault, Kind};
 
 /// What the server says and nobody else.
-const OURS: [&str; 8] = [
+pub(super) const OURS: [&str; 8] = [
     "uid",
     "resourceVersion",
     "generation",
