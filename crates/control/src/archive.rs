@@ -3,12 +3,35 @@
 
 use std::io::{self, Write};
 
-use octoflow_engine::argo::{Run, garbage, status};
+use octoflow_engine::{
+    Run,
+    argo::{self, garbage, status},
+    taskset,
+};
 use octoflow_model::NodeIx;
 
-/// `{"object": …, "tasks": {node id: index}, "elsewhere": {node id: attempt of another run}, "runs": [whose place it
+/// `{"object": …, "tasks": {node id: index}, "elsewhere": {node id or pod: its attempt}, "runs": [whose place it
 /// took], "garbage": [artifacts to be deleted]}`.
 pub fn write_record(run: &Run, to: &mut dyn Write) -> io::Result<()> {
+    match run {
+        Run::Argo(run) => write_workflow(run, to),
+        Run::TaskSet(run) => write_task_set(run, to),
+    }
+}
+
+/// Every pod is listed with its own attempt, since a replica has as many as it had tries.
+fn write_task_set(run: &taskset::Run, to: &mut dyn Write) -> io::Result<()> {
+    to.write_all(b"{\"object\":")?;
+    serde_json::to_writer(&mut *to, &taskset::status::object(run))?;
+    to.write_all(b",\"elsewhere\":{")?;
+    for (count, (pod, attempt)) in run.pods().into_iter().enumerate() {
+        let comma = if count == 0 { "" } else { "," };
+        write!(to, "{comma}{}:\"{attempt}\"", serde_json::to_string(&pod)?)?;
+    }
+    to.write_all(b"}}")
+}
+
+pub fn write_workflow(run: &argo::Run, to: &mut dyn Write) -> io::Result<()> {
     to.write_all(b"{\"object\":")?;
     status::write_object(run, to)?;
     to.write_all(b",\"tasks\":{")?;

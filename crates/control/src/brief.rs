@@ -22,7 +22,7 @@ pub(crate) struct Attempts {
     /// By node id: the number of its task.
     #[serde(default)]
     pub tasks: BTreeMap<String, u32>,
-    /// By node id: the attempt of another run whose result it has.
+    /// By node id: the attempt of another run whose result it has. By pod: its own attempt.
     #[serde(default)]
     pub elsewhere: BTreeMap<String, String>,
     /// The runs whose place it took.

@@ -45,8 +45,8 @@ impl House {
             if !row.archived {
                 self.end(row)?;
             }
-            let (namespace, name) = (row.namespace.clone(), row.name.clone());
-            self.desk().ask(|reply| Message::Forget { run: row.run, namespace, name, reply })?;
+            let name = (row.namespace.clone(), row.kind.clone(), row.name.clone());
+            self.desk().ask(|reply| Message::Forget { run: row.run, name, reply })?;
         }
         for row in &family {
             let row = &self.store().reader()?.run(row.run)?.unwrap_or_else(|| row.clone());

@@ -15,8 +15,8 @@ pub enum Error {
     #[error("no random numbers could be drawn from the system")]
     Chance(#[source] std::io::Error),
 
-    #[error("a workflow named `{name}` exists already in namespace `{namespace}`")]
-    NameTaken { namespace: String, name: String },
+    #[error("a {kind} named `{name}` exists already in namespace `{namespace}`")]
+    NameTaken { namespace: String, kind: String, name: String },
 
     #[error("the idempotency key `{key}` was used for something else; send another key for another request")]
     KeyTaken { key: String },

@@ -39,6 +39,7 @@ mod desk;
 mod message;
 mod row;
 mod tally;
+mod unit;
 mod watcher;
 mod work;
 

@@ -27,7 +27,7 @@ pub mod registry;
 mod steward;
 mod sweep;
 
-pub use archive::write_record;
+pub use archive::{write_record, write_workflow};
 pub use chance::{name_suffix, new_uid};
 pub use claim::{Claim, KEPT};
 pub use clock::now;

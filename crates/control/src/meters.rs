@@ -49,7 +49,7 @@ pub fn metrics(reader: &Reader, now: Time) -> Result<String, Error> {
             facts => facts?,
         };
         let run = fold(row.run, facts).map_err(|why| Error::Journal { run: row.run, why })?;
-        live.extend(run.live_meters(now));
+        live.extend(run.argo().into_iter().flat_map(|run| run.live_meters(now)));
     }
     let mut text = meters.render(&live);
     // A comment, which Prometheus passes over and people see.

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use octoflow_engine::{Engine, Input, Refusal};
-use octoflow_model::{AttemptId, Fact, Order, RunId, Task, Time};
+use octoflow_engine::{Engine, Input, Refusal, Run};
+use octoflow_model::{AttemptId, Fact, Order, RunId, Task, Time, taskset::SetFact};
 
 use crate::record::Record;
 
@@ -32,6 +32,8 @@ pub struct Cut {
     pub ended: BTreeSet<RunId>,
     /// Caches that were filled, by namespace and name. The engine has what is in them.
     pub caches: BTreeSet<(String, String)>,
+    /// Control units of TaskSets by run and attempt: whether they are there from now on.
+    pub units: BTreeMap<(RunId, u32), bool>,
     /// Somebody waits for this.
     pub urgent: bool,
 }
@@ -98,7 +100,22 @@ impl Pump {
                     }
                     Fact::Memoized { cache, .. } => {
                         if let Some(run) = self.engine.run(run) {
-                            self.held.caches.insert((run.state.namespace.to_string(), cache.clone()));
+                            self.held.caches.insert((run.namespace().to_owned(), cache.clone()));
+                        }
+                    }
+                    Fact::TaskSet(SetFact::Began { attempt, .. }) => {
+                        self.held.changed.insert(run);
+                        self.held.units.insert((run, *attempt), true);
+                    }
+                    Fact::TaskSet(SetFact::Over { attempt, .. }) => {
+                        self.held.changed.insert(run);
+                        self.held.units.insert((run, *attempt), false);
+                    }
+                    Fact::TaskSet(SetFact::Started { at, .. }) => {
+                        // The first of an attempt makes the whole run.
+                        let state = self.engine.run(run).and_then(Run::task_set).map(|run| run.state.transition);
+                        if state == Some(*at) {
+                            self.held.changed.insert(run);
                         }
                     }
                     _ => {}

@@ -1,12 +1,14 @@
 //! Looking at runs without running them: finished ones from the archive, open ones by folding their journal.
 
 use octoflow_engine::{
-    argo::{Run, explain, garbage, status},
+    Run,
+    argo::{explain, status},
     engine::fold,
     locks::Locks,
     schedule::Scheduler,
+    taskset,
 };
-use octoflow_model::{AttemptId, Fact, NodeIx, RunId, Time, argo::garbage::Garbage};
+use octoflow_model::{AttemptId, Fact, NodeIx, RunId, Time, argo::garbage::Garbage, taskset::KIND};
 use octoflow_store::Reader;
 use serde_json::Value;
 
@@ -28,7 +30,7 @@ pub struct Explanation {
 pub fn object(reader: &Reader, run: RunId) -> Result<Value, Error> {
     Ok(match kept(reader, run)? {
         Kept::Archived(mut record) => record["object"].take(),
-        Kept::Open(run) => status::object(&run),
+        Kept::Open(run) => run.object(),
     })
 }
 
@@ -36,7 +38,7 @@ pub fn object(reader: &Reader, run: RunId) -> Result<Value, Error> {
 pub fn garbage(reader: &Reader, run: RunId) -> Result<Vec<Garbage>, Error> {
     Ok(match kept(reader, run)? {
         Kept::Archived(mut record) => serde_json::from_value(record["garbage"].take()).unwrap_or_default(),
-        Kept::Open(run) => garbage::of(&run),
+        Kept::Open(run) => run.garbage(None),
     })
 }
 
@@ -65,13 +67,7 @@ pub fn attempts(reader: &Reader, run: RunId) -> Result<Vec<(String, AttemptId)>,
         Err(Error::UnknownRun(run)) if reader.archive(run)?.is_some() => return attempts(reader, run),
         found => found?,
     };
-    Ok(tasks(&run))
-}
-
-/// The same of a run in memory.
-pub(crate) fn tasks(run: &Run) -> Vec<(String, AttemptId)> {
-    let nodes = (0..run.state.nodes.len() as u32).map(NodeIx);
-    nodes.filter_map(|at| Some((run.state.id_of(at), run.attempt_of(at)?))).collect()
+    Ok(run.attempts())
 }
 
 /// All numbers a run has had, its own last: each retry gives it a new one. Its logs are under all of them.
@@ -89,6 +85,7 @@ pub fn numbers(reader: &Reader, run: RunId) -> Result<Vec<RunId>, Error> {
 
 pub fn explain(reader: &Reader, run: RunId) -> Result<Vec<Explanation>, Error> {
     Ok(match kept(reader, run)? {
+        Kept::Archived(record) if record["object"]["kind"] == KIND => replicas(&record["object"]),
         Kept::Archived(record) => failures(&record["object"]),
         Kept::Open(run) => of_open(&run, None, None),
     })
@@ -96,6 +93,18 @@ pub fn explain(reader: &Reader, run: RunId) -> Result<Vec<Explanation>, Error> {
 
 /// The reasons of an open run, beside what has already failed in it.
 pub fn of_open(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Locks>) -> Vec<Explanation> {
+    let run = match run {
+        Run::Argo(run) => run,
+        Run::TaskSet(run) => {
+            let told = |one: taskset::explain::Explanation| Explanation {
+                node: one.node,
+                phase: one.phase.to_owned(),
+                reason: one.reason,
+                since: one.since,
+            };
+            return taskset::explain::explain(run, scheduler).into_iter().map(told).collect();
+        }
+    };
     let mut found = failures(&status::object(run));
     found.extend(explain::explain_with(run, scheduler, locks).into_iter().map(|one| Explanation {
         node: one.node,
@@ -125,6 +134,33 @@ fn failures(object: &Value) -> Vec<Explanation> {
         .collect();
     found.sort_by(|one, other| one.0.cmp(&other.0));
     found.into_iter().map(|(_, explanation)| explanation).collect()
+}
+
+/// What became of a TaskSet, from its whole to its replicas.
+fn replicas(object: &Value) -> Vec<Explanation> {
+    let text = |of: &Value, field: &str| of[field].as_str().unwrap_or_default().to_owned();
+    let status = &object["status"];
+    let whole = (text(&object["metadata"], "name"), text(status, "state"), text(status, "stateMessage"));
+    let mut found = vec![Explanation { node: whole.0, phase: whole.1, reason: whole.2, since: None }];
+    for role in status["roleStatus"].as_array().into_iter().flatten() {
+        for replica in role["replicaStatus"].as_array().into_iter().flatten() {
+            let (info, reason) = (&replica["terminatedInfo"], text(replica, "podReason"));
+            if replica["stopped"] == true || info["exitCode"] == 0 && reason.is_empty() {
+                continue;
+            }
+            let node = format!("{}-{}", text(role, "name"), replica["index"]);
+            let end = match info["exitCode"].as_i64() {
+                Some(code) => format!("{} (exit code {code}): {}", text(info, "reason"), text(info, "exitMessage")),
+                None => String::new(),
+            };
+            let parts: Vec<&str> = [reason.trim(), end.trim_end_matches([':', ' ', '\n'])]
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .collect();
+            found.push(Explanation { node, phase: text(replica, "phase"), reason: parts.join("; "), since: None });
+        }
+    }
+    found
 }
 
 /// Where a run is found.

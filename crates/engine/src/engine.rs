@@ -8,10 +8,11 @@ use octoflow_model::{
 };
 
 use crate::{
-    argo::{Run, Turn, memo, node::Leaf},
+    argo::{self, memo},
     input::{Command, Input, Outcome, Refusal},
     locks::{Holder, Locks, Ready, Verdict},
     meters::{Live, Meters},
+    run::{Run, Stand, Turn, freed},
     schedule::{Capacity, Scheduler, TaskRef},
 };
 
@@ -39,8 +40,8 @@ impl Default for World {
         Self {
             keyed: BTreeMap::new(),
             meters: Meters::default(),
-            most_nodes: crate::argo::MOST_NODES,
-            most_bytes: crate::argo::MOST_BYTES,
+            most_nodes: argo::MOST_NODES,
+            most_bytes: argo::MOST_BYTES,
         }
     }
 }
@@ -93,8 +94,8 @@ impl Engine {
 
     /// Lets runs have fewer nodes, and fewer bytes of names and values, than they may have anyway.
     pub fn limit_runs(&mut self, nodes: usize, bytes: u64) {
-        self.world.most_nodes = nodes.min(crate::argo::MOST_NODES);
-        self.world.most_bytes = bytes.min(crate::argo::MOST_BYTES);
+        self.world.most_nodes = nodes.min(argo::MOST_NODES);
+        self.world.most_bytes = bytes.min(argo::MOST_BYTES);
     }
 
     pub fn put_keyed(&mut self, kind: Keyed, namespace: &str, name: &str, data: KeyedData) {
@@ -124,6 +125,11 @@ impl Engine {
         self.runs.get(&run)
     }
 
+    /// The run if it is a workflow.
+    pub fn workflow(&self, run: RunId) -> Option<&argo::Run> {
+        self.run(run)?.argo()
+    }
+
     /// The values of custom metrics. They are not part of any run: what runs gave stays when they are gone.
     pub fn meters(&self) -> &Meters {
         &self.world.meters
@@ -135,7 +141,7 @@ impl Engine {
 
     /// The gauges that follow open runs, as they stand now.
     pub fn live_meters(&self, now: Time) -> Vec<Live> {
-        self.runs.values().flat_map(|run| run.live_meters(now)).collect()
+        self.runs.values().filter_map(Run::argo).flat_map(|run| run.live_meters(now)).collect()
     }
 
     pub fn world(&self) -> &World {
@@ -159,6 +165,7 @@ impl Engine {
     pub fn forget(&mut self, run: RunId) {
         self.runs.remove(&run);
         self.locks.release_run(run);
+        self.scheduler.leave(run);
         self.wakes.retain(|(_, owner, _)| *owner != run);
     }
 
@@ -219,25 +226,28 @@ impl Engine {
             && at <= now
         {
             self.wakes.pop_first();
-            self.turn(run, now, outcome, |turn| turn.run.wake(node));
+            self.turn(run, now, outcome, |turn| turn.wake(node));
         }
     }
 
     /// Folds the facts of an open run back into memory. Its work goes on with [`Engine::take_up`].
     pub fn restore(&mut self, id: RunId, facts: impl IntoIterator<Item = Fact>) -> Result<(), String> {
         let run = fold(id, facts)?;
-        if !run.state.finished() {
+        if !run.finished() {
             self.adopt_locks(&run);
             // Those who wait are in their queues before the first run goes on, so that nobody overtakes them.
-            for (node, waiter) in run.waiters() {
-                self.locks.enqueue(Holder { run: id, node }, waiter);
+            if let Some(workflow) = run.argo() {
+                for (node, waiter) in workflow.waiters() {
+                    self.locks.enqueue(Holder { run: id, node }, waiter);
+                }
             }
             // What is with a runtime has its place before the first run goes on, so that nobody is given it twice.
-            let placed = run.open_leaves().filter(|(node, leaf)| {
-                !matches!(leaf, Leaf::Barred | Leaf::Queued) && !run.asks(*node) && !run.state.node(*node).daemoned
-            });
-            for (node, _) in placed {
-                self.scheduler.adopt(TaskRef { run: id, node }, run.resources(node));
+            let open = run.open_tasks();
+            for (node, _) in open.iter().filter(|(node, stand)| *stand != Stand::Queued && !run.is_weightless(*node)) {
+                self.scheduler.adopt(TaskRef { run: id, node: *node }, run.resources(*node));
+            }
+            for (node, gang) in run.joined() {
+                self.scheduler.join(TaskRef { run: id, node }, &gang);
             }
             self.runs.insert(id, run);
         }
@@ -255,7 +265,7 @@ impl Engine {
     }
 
     fn adopt_locks(&mut self, run: &Run) {
-        for (holder, claims, name) in run.held_locks() {
+        for (holder, claims, name) in run.argo().into_iter().flat_map(|run| run.held_locks()) {
             self.locks.adopt(holder, claims, &name);
         }
     }
@@ -278,31 +288,26 @@ impl Engine {
         let (mut believed, mut gone) = (Vec::new(), Vec::new());
         if let Some(run) = self.runs.get_mut(&id) {
             run.reopen();
-            let open: Vec<(NodeIx, Leaf)> = run.open_leaves().collect();
-            for (node, leaf) in open {
-                let task = TaskRef { run: id, node };
-                if leaf == Leaf::Barred {
-                    continue;
-                }
-                if leaf == Leaf::Queued {
-                    enqueue(&mut self.scheduler, run, task);
+            for (node, stand) in run.open_tasks() {
+                if stand == Stand::Queued {
+                    enqueue(&mut self.scheduler, run, TaskRef { run: id, node });
                     continue;
                 }
                 let mut turn = Turn::new(run, now, &self.world);
                 match turn.build_task(node) {
-                    Ok((task, _)) => believed.push((turn.attempt_id(node), Box::new(task))),
+                    Ok(task) => believed.push((turn.attempt_id(node), Box::new(task))),
                     Err(why) => gone.push((turn.attempt_id(node), why)),
                 }
-                if leaf == Leaf::Stopping {
+                if stand == Stand::Ending {
                     turn.press(node);
-                    outcome.orders.append(&mut turn.orders);
+                    outcome.orders.append(&mut turn.into_parts().1);
                 }
             }
         }
         self.turn(id, now, outcome, |turn| {
             // What cannot be described cannot be asked for: it is ended, and counts as lost.
             for (attempt, why) in gone {
-                turn.orders.push(Order::Kill { attempt });
+                turn.order(Order::Kill { attempt });
                 turn.report(Report::Lost { attempt, at: now, why });
             }
         });
@@ -315,22 +320,18 @@ impl Engine {
         let mut turn = Turn::new(run, now, &self.world);
         change(&mut turn);
         turn.settle();
-        let (facts, orders) = (turn.facts, turn.orders);
+        let (facts, orders) = turn.into_parts();
         for fact in &facts {
+            if let Some(node) = freed(fact) {
+                self.scheduler.release(TaskRef { run: id, node });
+                self.locks.look_at_passed();
+            }
             match fact {
-                Fact::Finished(finished) => {
-                    self.scheduler.release(TaskRef { run: id, node: finished.node });
-                    self.locks.release(Holder { run: id, node: Some(finished.node) });
-                    self.locks.look_at_passed();
-                }
+                Fact::Finished(finished) => self.locks.release(Holder { run: id, node: Some(finished.node) }),
                 Fact::Ended { .. } => self.locks.release_run(id),
                 Fact::Metered(metered) => self.world.meters.take(metered),
-                // It may stay for as long as the run does; its place is for those who end by themselves.
-                Fact::Daemoned { node } => {
-                    self.scheduler.release(TaskRef { run: id, node: *node });
-                    self.locks.look_at_passed();
-                }
                 Fact::Memoized { node, at, cache, key, outputs } => {
+                    let Some(Run::Argo(run)) = self.runs.get(&id) else { continue };
                     let state = &run.state;
                     let name = (Keyed::ConfigMap, state.namespace.to_string(), cache.clone());
                     // Somebody may have put a map of that name there meanwhile which is no cache.
@@ -342,9 +343,12 @@ impl Engine {
                 _ => {}
             }
         }
-        for node in run.take_wants() {
-            if let Some(waiter) = run.waiter(node) {
-                self.locks.enqueue(Holder { run: id, node }, waiter);
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        if let Run::Argo(run) = run {
+            for node in run.take_wants() {
+                if let Some(waiter) = run.waiter(node) {
+                    self.locks.enqueue(Holder { run: id, node }, waiter);
+                }
             }
         }
         for node in run.take_queued() {
@@ -361,17 +365,27 @@ impl Engine {
     fn grant(&mut self, now: Time, outcome: &mut Outcome) {
         loop {
             let (runs, world) = (&self.runs, &self.world);
-            let ready =
-                |holder: Holder| runs.get(&holder.run).map_or(Ready::Later, |run| run.ready_for_locks(holder.node));
+            let ready = |holder: Holder| {
+                let run = runs.get(&holder.run).and_then(Run::argo);
+                run.map_or(Ready::Later, |run| run.ready_for_locks(holder.node))
+            };
             match self.locks.next(|claim| world.limit(claim), ready) {
                 Some(Verdict::Take(holder)) => {
-                    self.turn(holder.run, now, outcome, |turn| turn.locked(holder.node));
+                    self.turn(holder.run, now, outcome, |turn| {
+                        turn.argo().into_iter().for_each(|turn| turn.locked(holder.node));
+                    });
                 }
                 Some(Verdict::Wait(holder, wait)) => {
-                    self.turn(holder.run, now, outcome, |turn| turn.wait_for(holder.node, wait));
+                    self.turn(holder.run, now, outcome, |turn| {
+                        if let Some(turn) = turn.argo() {
+                            turn.wait_for(holder.node, wait);
+                        }
+                    });
                 }
                 Some(Verdict::Wrong(holder, why)) => {
-                    self.turn(holder.run, now, outcome, |turn| turn.refuse_locks(holder.node, &why));
+                    self.turn(holder.run, now, outcome, |turn| {
+                        turn.argo().into_iter().for_each(|turn| turn.refuse_locks(holder.node, &why));
+                    });
                 }
                 None => return,
             }
@@ -395,7 +409,11 @@ fn enqueue(scheduler: &mut Scheduler, run: &Run, task: TaskRef) {
     if run.asks(task.node) {
         scheduler.enqueue_weightless(task);
     } else {
-        scheduler.enqueue(task, run.priority(task.node), run.resources(task.node));
+        let (priority, resources) = (run.priority(task.node), run.resources(task.node));
+        match run.gang(task.node) {
+            Some(gang) => scheduler.enqueue_member(task, priority, resources, &gang),
+            None => scheduler.enqueue(task, priority, resources),
+        }
     }
 }
 

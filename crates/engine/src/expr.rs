@@ -5,7 +5,7 @@
 mod calendar;
 pub mod chance;
 pub mod depends;
-mod digest;
+pub(crate) mod digest;
 pub(crate) mod encode;
 mod error;
 pub mod jq;

@@ -2,7 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use octoflow_model::{Fact, Marks, Order, Report, RunId, Time, argo::Phase, fact::Submission};
+use octoflow_model::{
+    Fact, Marks, Order, Report, RunId, Time,
+    argo::Phase,
+    fact::Submission,
+    taskset::{Closing, SetFact},
+};
 use thiserror::Error;
 
 /// Something happened.
@@ -32,6 +37,10 @@ pub enum Command {
     Resume { selector: Option<String>, supplied: BTreeMap<String, String> },
     /// Give the suspended nodes a selector chooses values for their outputs, a message, or an end.
     Set { selector: String, phase: Option<Phase>, message: String, outputs: BTreeMap<String, String> },
+    /// Let this pod go; whatever it worked on may try again with another.
+    Evict { pod: String, why: Closing },
+    /// Its control unit is gone: the attempt under way fails by it.
+    Disband { unit: String },
     /// Write this on the run, if what stands there is still what was read.
     Mark { read: Box<Marks>, write: Box<Marks> },
 }
@@ -43,6 +52,8 @@ impl Command {
             Self::Suspend => "suspend",
             Self::Resume { .. } => "resume",
             Self::Set { .. } => "set",
+            Self::Evict { .. } => "evict a pod of",
+            Self::Disband { .. } => "disband",
             Self::Mark { .. } => "change",
         }
     }
@@ -59,6 +70,8 @@ pub enum Refusal {
     Selector { text: String },
     #[error("currently, set only targets suspend nodes: no suspend nodes matching nodeFieldSelector: {selector}")]
     NoSuchNode { selector: String },
+    #[error("there is no pod {pod} that could go")]
+    NoSuchPod { pod: String },
     #[error("somebody else changed what is written on the workflow; look again")]
     Stale,
     #[error("{0}")]
@@ -77,7 +90,11 @@ impl Outcome {
     /// Somebody waits for these facts to be kept. Others may ride along with the next ones that are.
     pub fn urgent(&self) -> bool {
         !self.orders.is_empty()
-            || self.facts.iter().flat_map(|(_, facts)| facts).any(|fact| !matches!(fact, Fact::Started { .. }))
+            || self
+                .facts
+                .iter()
+                .flat_map(|(_, facts)| facts)
+                .any(|fact| !matches!(fact, Fact::Started { .. } | Fact::TaskSet(SetFact::Started { .. })))
     }
 }
 

@@ -2,18 +2,26 @@
 //! It never waits, reads a clock, draws a number or touches a file: time and randomness are handed in,
 //! facts and orders are handed out.
 
+pub mod admit;
 pub mod argo;
+pub mod code;
 pub mod cron;
 pub mod engine;
 pub mod expr;
 pub mod input;
 pub mod jsonpath;
+pub mod kinds;
 pub mod locks;
 pub mod meters;
+mod pod;
+mod report;
+mod run;
 pub mod schedule;
 pub mod shape;
+pub mod taskset;
 
 pub use engine::{Engine, Limits};
 pub use input::{Command, Input, Outcome, Refusal};
 /// What admission has to tell, for those who do not read texts themselves.
 pub use octoflow_manifest::{Problem, Problems, Severity};
+pub use run::Run;

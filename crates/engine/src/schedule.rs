@@ -1,9 +1,21 @@
-//! The scheduler's first form: which waiting task goes next, and whether there is room for it.
-//! It knows no dialect. Order is priority, then first come; the head is never overtaken, so nothing starves.
+//! Which waiting task goes next, and whether there is room for it. It knows no dialect.
+//! Order is priority, then first come; the head is never overtaken, so nothing starves. The members of a gang are one
+//! entry of the queue: all of them go, or none.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+mod gang;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    fmt,
+};
 
 use octoflow_model::{NodeIx, RunId, task::Resources};
+
+pub use gang::Gang;
+
+use gang::Gangs;
 
 /// A task by the run and node it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,7 +37,10 @@ pub struct Capacity {
 pub struct Scheduler {
     capacity: Capacity,
     used: Resources,
-    waiting: BTreeMap<Rank, (TaskRef, Resources)>,
+    waiting: BTreeMap<Rank, Entry>,
+    gangs: Gangs,
+    /// Members of a gang that was given room, each still to be handed out.
+    chosen: VecDeque<TaskRef>,
     running: HashMap<TaskRef, Resources>,
     /// Tasks that need nothing of the machine; they never wait behind one that does.
     weightless: VecDeque<TaskRef>,
@@ -36,6 +51,23 @@ pub struct Scheduler {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank(i64, u64);
 
+/// What goes together: a task alone, or a gang.
+#[derive(Debug)]
+struct Entry {
+    members: Vec<(TaskRef, Resources)>,
+}
+
+impl Entry {
+    fn wanted(&self) -> Resources {
+        let mut all = Resources::default();
+        for (_, own) in &self.members {
+            all.cpu_milli = all.cpu_milli.saturating_add(own.cpu_milli);
+            all.memory_bytes = all.memory_bytes.saturating_add(own.memory_bytes);
+        }
+        all
+    }
+}
+
 /// Why the head of the queue waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shortage {
@@ -44,12 +76,26 @@ pub enum Shortage {
     Memory { wanted_bytes: u64, free_bytes: u64 },
 }
 
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Slots { running, slots } => write!(f, "{running} of {slots} places are taken"),
+            Self::Cpu { wanted_milli, free_milli } => write!(f, "{wanted_milli}m of cpu wanted, {free_milli}m free"),
+            Self::Memory { wanted_bytes, free_bytes } => {
+                write!(f, "{wanted_bytes} bytes of memory wanted, {free_bytes} free")
+            }
+        }
+    }
+}
+
 impl Scheduler {
     pub fn new(capacity: Capacity) -> Self {
         Self {
             capacity,
             used: Resources::default(),
             waiting: BTreeMap::new(),
+            gangs: Gangs::default(),
+            chosen: VecDeque::new(),
             running: HashMap::new(),
             weightless: VecDeque::new(),
             arrivals: 0,
@@ -62,8 +108,19 @@ impl Scheduler {
 
     /// A task waits for its turn.
     pub fn enqueue(&mut self, task: TaskRef, priority: i32, resources: Resources) {
+        let members = vec![(task, self.fitted(resources))];
+        self.arrive(priority, Entry { members });
+    }
+
+    /// A task that starts with the other members of its gang, or not at all.
+    pub fn enqueue_member(&mut self, task: TaskRef, priority: i32, resources: Resources, gang: &Gang) {
+        let resources = self.fitted(resources);
+        self.gangs.gather(task, priority, resources, gang);
+    }
+
+    fn arrive(&mut self, priority: i32, entry: Entry) {
         self.arrivals += 1;
-        self.waiting.insert(Rank(-i64::from(priority), self.arrivals), (task, self.fitted(resources)));
+        self.waiting.insert(Rank(-i64::from(priority), self.arrivals), entry);
     }
 
     /// A task that needs nothing of the machine goes as soon as it is asked for, and never counts as running.
@@ -78,20 +135,43 @@ impl Scheduler {
                 return Some(task);
             }
         }
-        while let Some(entry) = self.waiting.first_entry() {
-            let (task, resources) = *entry.get();
-            if !still_waiting(task) {
+        if let Some(task) = self.chosen.pop_front() {
+            return Some(task);
+        }
+        while let Some((priority, members)) = self.gangs.ripe(&mut still_waiting) {
+            self.arrive(priority, Entry { members });
+        }
+        while let Some(mut entry) = self.waiting.first_entry() {
+            entry.get_mut().members.retain(|(task, _)| still_waiting(*task));
+            if entry.get().members.is_empty() {
                 entry.remove();
                 continue;
             }
-            if shortage(&self.capacity, &self.used, self.running.len(), resources).is_some() {
+            if shortage(&self.capacity, &self.used, self.running.len(), entry.get()).is_some() {
                 return None;
             }
-            entry.remove();
-            self.occupy(task, resources);
-            return Some(task);
+            for (task, resources) in entry.remove().members {
+                self.occupy(task, resources);
+                self.chosen.push_back(task);
+            }
+            return self.chosen.pop_front();
         }
         None
+    }
+
+    /// How many members of a task's gang are there, and how many it waits for; nothing when it waits for no gang.
+    pub fn gathering(&self, task: TaskRef) -> Option<(usize, u32)> {
+        self.gangs.waits(task)
+    }
+
+    /// A task that started with its gang, found again after a restart.
+    pub fn join(&mut self, task: TaskRef, gang: &Gang) {
+        self.gangs.join(task, gang);
+    }
+
+    /// A run is over: none of its tasks is anybody's member any more.
+    pub fn leave(&mut self, run: RunId) {
+        self.gangs.leave(run);
     }
 
     /// A task that runs already, found again after a restart.
@@ -112,19 +192,21 @@ impl Scheduler {
     }
 
     pub fn waiting(&self) -> usize {
-        self.waiting.len() + self.weightless.len()
+        let queued: usize = self.waiting.values().map(|entry| entry.members.len()).sum();
+        queued + self.gangs.waiting() + self.chosen.len() + self.weightless.len()
     }
 
     /// Why the head of the queue waits, and which task that is.
     pub fn head(&self) -> Option<(TaskRef, Option<Shortage>)> {
-        let (task, resources) = self.waiting.values().next()?;
-        Some((*task, shortage(&self.capacity, &self.used, self.running.len(), *resources)))
+        let entry = self.waiting.values().next()?;
+        let (task, _) = entry.members.first()?;
+        Some((*task, shortage(&self.capacity, &self.used, self.running.len(), entry)))
     }
 
     fn occupy(&mut self, task: TaskRef, resources: Resources) {
         if self.running.insert(task, resources).is_none() {
-            self.used.cpu_milli += resources.cpu_milli;
-            self.used.memory_bytes += resources.memory_bytes;
+            self.used.cpu_milli = self.used.cpu_milli.saturating_add(resources.cpu_milli);
+            self.used.memory_bytes = self.used.memory_bytes.saturating_add(resources.memory_bytes);
         }
     }
 
@@ -137,10 +219,14 @@ impl Scheduler {
     }
 }
 
-fn shortage(capacity: &Capacity, used: &Resources, running: usize, wanted: Resources) -> Option<Shortage> {
+/// What the entry lacks. One that is larger than the machine gets the whole of it, once nobody else has any.
+fn shortage(capacity: &Capacity, used: &Resources, running: usize, entry: &Entry) -> Option<Shortage> {
+    let (wanted, count) = (entry.wanted(), entry.members.len());
     let free_milli = capacity.cpu_milli.saturating_sub(used.cpu_milli);
     let free_bytes = capacity.memory_bytes.saturating_sub(used.memory_bytes);
-    if running >= capacity.slots {
+    if running == 0 && capacity.slots > 0 {
+        None
+    } else if running + count > capacity.slots {
         Some(Shortage::Slots { running, slots: capacity.slots })
     } else if wanted.cpu_milli > free_milli {
         Some(Shortage::Cpu { wanted_milli: wanted.cpu_milli, free_milli })
@@ -148,61 +234,5 @@ fn shortage(capacity: &Capacity, used: &Resources, running: usize, wanted: Resou
         Some(Shortage::Memory { wanted_bytes: wanted.memory_bytes, free_bytes })
     } else {
         None
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const CAPACITY: Capacity = Capacity { slots: 2, cpu_milli: 2000, memory_bytes: 1000 };
-
-    fn task(node: u32) -> TaskRef {
-        TaskRef { run: RunId(1), node: NodeIx(node) }
-    }
-
-    fn cpu(cpu_milli: u64) -> Resources {
-        Resources { cpu_milli, memory_bytes: 0 }
-    }
-
-    #[test]
-    fn priority_goes_first_and_equals_go_in_order() {
-        let mut scheduler = Scheduler::new(Capacity { slots: 9, ..CAPACITY });
-        for (node, priority) in [(1, 0), (2, 5), (3, 0), (4, 5)] {
-            scheduler.enqueue(task(node), priority, cpu(0));
-        }
-        let order: Vec<u32> = std::iter::from_fn(|| scheduler.pick(|_| true)).map(|task| task.node.0).collect();
-        assert_eq!(order, [2, 4, 1, 3]);
-    }
-
-    #[test]
-    fn slots_are_never_exceeded_and_come_back() {
-        let mut scheduler = Scheduler::new(CAPACITY);
-        (1..=3).for_each(|node| scheduler.enqueue(task(node), 0, cpu(0)));
-        assert!(scheduler.pick(|_| true).is_some() && scheduler.pick(|_| true).is_some());
-        assert_eq!(scheduler.pick(|_| true), None);
-        assert_eq!(scheduler.head(), Some((task(3), Some(Shortage::Slots { running: 2, slots: 2 }))));
-        scheduler.release(task(1));
-        assert_eq!(scheduler.pick(|_| true), Some(task(3)));
-    }
-
-    #[test]
-    fn a_task_bigger_than_the_machine_gets_the_whole_of_it() {
-        let mut scheduler = Scheduler::new(CAPACITY);
-        scheduler.enqueue(task(1), 0, cpu(64_000));
-        scheduler.enqueue(task(2), 0, cpu(1));
-        assert_eq!(scheduler.pick(|_| true), Some(task(1)));
-        assert_eq!(scheduler.pick(|_| true), None);
-        assert_eq!(scheduler.head(), Some((task(2), Some(Shortage::Cpu { wanted_milli: 1, free_milli: 0 }))));
-        scheduler.release(task(1));
-        assert_eq!(scheduler.pick(|_| true), Some(task(2)));
-    }
-
-    #[test]
-    fn tasks_that_no_longer_wait_are_dropped() {
-        let mut scheduler = Scheduler::new(CAPACITY);
-        scheduler.enqueue(task(1), 0, cpu(0));
-        scheduler.enqueue(task(2), 0, cpu(0));
-        assert_eq!(scheduler.pick(|waiting| waiting != task(1)), Some(task(2)));
     }
 }

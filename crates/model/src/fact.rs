@@ -16,6 +16,7 @@ use crate::{
     meter::Metered,
     order::Fetched,
     task::{Labels, StoredArtifact},
+    taskset::SetFact,
     time::Time,
 };
 
@@ -179,6 +180,8 @@ pub enum Fact {
         at: Time,
         marks: Box<Marks>,
     },
+    /// Something of a TaskSet.
+    TaskSet(SetFact),
     /// The run reached its final state. Nothing follows.
     Ended {
         phase: RunPhase,
@@ -247,6 +250,9 @@ pub struct Stored {
     /// The specification merged with that of its WorkflowTemplate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spec: Option<Value>,
+    /// How many members a PodGroup wants together, by its name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub groups: BTreeMap<String, u32>,
     /// Something it refers to cannot be read: the run can only end in error, with this message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flaw: Option<String>,
@@ -254,7 +260,7 @@ pub struct Stored {
 
 impl Stored {
     pub fn is_empty(&self) -> bool {
-        self.templates.is_empty() && self.spec.is_none() && self.flaw.is_none()
+        *self == Self::default()
     }
 }
 

@@ -14,6 +14,7 @@ pub mod order;
 pub mod pod;
 pub mod request;
 pub mod task;
+pub mod taskset;
 pub mod time;
 
 pub use fact::Fact;

@@ -12,7 +12,7 @@ mod wishes;
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValuesParser};
-use octoflow_engine::argo::fields::KINDS;
+use octoflow_engine::kinds::KINDS;
 
 pub(crate) use client::*;
 pub(crate) use cron::{CronCommand, Preview};

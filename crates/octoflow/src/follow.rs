@@ -166,6 +166,7 @@ impl Followed {
                 Some((*at, Event::Ended))
             }
             Fact::Submitted(_)
+            | Fact::TaskSet(_)
             | Fact::Wanted { .. }
             | Fact::Expanded { .. }
             | Fact::Launched { .. }

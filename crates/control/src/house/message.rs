@@ -57,8 +57,8 @@ pub(crate) enum Message {
     /// Nobody works on this run any more, and its name is free.
     Forget {
         run: RunId,
-        namespace: String,
-        name: String,
+        /// Namespace, kind and name.
+        name: (String, String, String),
         reply: Sender<Result<(), Error>>,
     },
     Watch {

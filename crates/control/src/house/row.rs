@@ -2,61 +2,53 @@
 
 use std::collections::BTreeMap;
 
-use octoflow_engine::argo::{Run, mark, status};
+use octoflow_engine::Run;
 use octoflow_store::{Archive, Change, RunRow, RunUpdate};
 use serde_json::json;
 
 use crate::archive;
 
-/// The kind of the runs this house has.
-pub(super) const KIND: &str = "Workflow";
-
 /// Who the run belongs to, and whether it is on its way out.
 pub(super) fn tie(run: &Run) -> Change {
-    let ties = mark::marks(run).ties;
+    let ties = run.marks().ties;
     Change::Tie {
-        kind: KIND.to_owned(),
-        namespace: run.state.namespace.to_string(),
-        name: run.state.name.to_string(),
+        kind: run.kind().to_owned(),
+        namespace: run.namespace().to_owned(),
+        name: run.name().to_owned(),
         owners: ties.owner_uids(),
         leaving: ties.deleted.is_some(),
     }
 }
 
 pub(super) fn new_row(run: &Run) -> RunRow {
-    let state = &run.state;
-    let parameters = &run.program.workflow.spec.arguments.parameters;
-    let parameters: BTreeMap<&str, &str> = parameters
-        .iter()
-        .filter_map(|parameter| Some((parameter.name.as_str(), parameter.value.as_ref()?.0.as_str())))
-        .collect();
+    let parameters: BTreeMap<&str, &str> = run.parameters().into_iter().collect();
     RunRow {
-        phase: state.phase.word().to_owned(),
-        started: state.began,
-        labels: status::labels(run),
+        phase: run.phase().to_owned(),
+        started: run.began(),
+        labels: run.labels(),
         progress: progress(run),
-        priority: i64::from(run.program.workflow.spec.priority.unwrap_or(0)),
+        priority: i64::from(run.importance()),
         parameters: json!(parameters).to_string(),
-        parent: state.parent,
-        ..RunRow::new(run.id, &state.namespace, KIND, &state.name, &state.uid, state.created)
+        parent: run.parent(),
+        ..RunRow::new(run.id(), run.namespace(), run.kind(), run.name(), run.uid(), run.created())
     }
 }
 
 pub(super) fn update(run: &Run) -> RunUpdate {
-    let state = &run.state;
     RunUpdate {
-        phase: Some(state.phase.word().to_owned()),
-        message: Some(state.message.clone()),
-        started: state.began,
-        finished: state.ended,
-        labels: Some(status::labels(run)),
+        phase: Some(run.phase().to_owned()),
+        message: Some(run.message().to_owned()),
+        started: run.began(),
+        finished: run.ended(),
+        labels: Some(run.labels()),
         progress: Some(progress(run)),
         priority: None,
     }
 }
 
 fn progress(run: &Run) -> String {
-    format!("{}/{}", run.state.progress.0, run.state.progress.1)
+    let (done, all) = run.progress();
+    format!("{done}/{all}")
 }
 
 pub(super) fn packed(run: &Run) -> Archive {

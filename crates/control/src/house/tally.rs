@@ -32,10 +32,9 @@ impl Worker {
     pub(super) fn count(&mut self, cut: &Cut) {
         let entering: BTreeSet<RunId> = cut.submitted.iter().chain(&cut.changed).chain(&cut.ended).copied().collect();
         for run in entering.into_iter().filter_map(|run| self.pump.engine.run(run)) {
-            let state = &run.state;
-            let phase = state.phase.word();
-            let (namespace, name) = (state.namespace.to_string(), state.name.to_string());
-            tracing::info!(run = run.id.0, uid = %state.uid, namespace, name, phase, "workflow");
+            let (kind, phase) = (run.kind(), run.phase());
+            let (namespace, name) = (run.namespace().to_owned(), run.name().to_owned());
+            tracing::info!(run = run.id().0, uid = run.uid(), namespace, name, phase, kind, "run");
             *self.entered.entry((namespace, phase.to_owned())).or_default() += 1;
         }
     }

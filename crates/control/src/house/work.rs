@@ -11,11 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use octoflow_engine::{
-    Input, Refusal,
-    argo::{again, garbage, lifetime, status},
-    engine::Keyed,
-};
+use octoflow_engine::{Input, Refusal, Run, argo::again, engine::Keyed};
 use octoflow_model::{AttemptId, Fact, Revision, RunId, Task, Time, argo::GcStrategy, fact::Submission};
 use octoflow_store::{Batch, Change, Store};
 
@@ -23,8 +19,8 @@ use super::{
     SharedRuntime, Watcher, Watchers,
     claims::Claims,
     message::{Entered, Message, Terms},
-    row::{KIND, new_row, packed, tie, update},
-    tally,
+    row::{new_row, packed, tie, update},
+    tally, unit,
 };
 use crate::{
     Cut, Error, Pump, cache, clock,
@@ -80,8 +76,8 @@ pub(super) struct Keeper {
     pub(super) sweeper: Arc<Mutex<Sweeper>>,
 }
 
-/// Namespace and name of a run.
-type Name = (String, String);
+/// Namespace, kind and name of a run.
+type Name = (String, String, String);
 /// Hears which commit it is that everything decided so far is part of, once that is on disk.
 type Answer = Box<dyn FnOnce(Result<Revision, Error>) + Send>;
 
@@ -197,7 +193,7 @@ impl Worker {
             }
             Message::Submit { run, submission, terms, watcher, show, reply } => {
                 let answer = self.submit(run, submission, terms, watcher, now);
-                let object = self.pump.engine.run(run).filter(|_| show).map(status::object);
+                let object = self.pump.engine.run(run).filter(|_| show).map(Run::object);
                 let entered = move |revision| Entered { run, shown: object.map(|object| (revision, object)) };
                 self.answer(reply, answer.map(|()| entered));
             }
@@ -230,8 +226,8 @@ impl Worker {
                 self.input(Input::Tick, now).ok();
                 let _ = reply.send(Ok(()));
             }
-            Message::Forget { run, namespace, name, reply } => {
-                self.names.lock().unwrap_or_else(PoisonError::into_inner).remove(&(namespace, name));
+            Message::Forget { run, name, reply } => {
+                self.names.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
                 self.leaving.push((run, reply));
             }
             Message::Watch { run, watcher } => {
@@ -244,11 +240,11 @@ impl Worker {
             }
             Message::Object { run, reply } => {
                 // Told once it is on disk: what is shown must not be taken back by a crash.
-                let object = self.pump.engine.run(run).map(status::object);
+                let object = self.pump.engine.run(run).map(Run::object);
                 self.answer(reply, Ok(|_| object));
             }
             Message::Tasks { run, reply } => {
-                let _ = reply.send(Ok(self.pump.engine.run(run).map(read::tasks)));
+                let _ = reply.send(Ok(self.pump.engine.run(run).map(Run::attempts)));
             }
             Message::Explain { run, reply } => {
                 let engine = &self.pump.engine;
@@ -302,10 +298,11 @@ impl Worker {
         {
             return Err(Error::Made { run });
         }
-        let name: Name = (submission.namespace.clone(), submission.name.clone());
+        let kind = submission.manifest["kind"].as_str().unwrap_or_default().to_owned();
+        let name: Name = (submission.namespace.clone(), kind, submission.name.clone());
         // In this order: a name leaves the set when the store has it.
         let pending = self.names.lock().unwrap_or_else(PoisonError::into_inner).contains(&name);
-        let holder = self.store.reader()?.run_by_name(&name.0, Some(KIND), &name.1)?;
+        let holder = self.store.reader()?.run_by_name(&name.0, Some(&name.1), &name.2)?;
         match replaces {
             // Somebody may have retried it, or deleted it, at the same time.
             Some(old) if self.replaced.contains(&old) => {
@@ -316,8 +313,8 @@ impl Worker {
             }
             Some(_) => {}
             None if pending || holder.is_some() => {
-                let (namespace, name) = name;
-                return Err(Error::NameTaken { namespace, name });
+                let (namespace, kind, name) = name;
+                return Err(Error::NameTaken { namespace, kind, name });
             }
             None => {}
         }
@@ -456,12 +453,11 @@ impl Worker {
     fn doom(&self, cut: &Cut) -> Vec<Mission> {
         let mut missions = Vec::new();
         for run in cut.ended.iter().filter_map(|run| self.pump.engine.run(*run)) {
-            let mut items = garbage::of(run);
-            items.retain(|item| item.strategy == GcStrategy::OnWorkflowCompletion);
+            let items = run.garbage(Some(GcStrategy::OnWorkflowCompletion));
             if items.is_empty() {
                 continue;
             }
-            let doomed = Doomed::new(run.id, &run.state.namespace, GcStrategy::OnWorkflowCompletion, items);
+            let doomed = Doomed::new(run.id(), run.namespace(), GcStrategy::OnWorkflowCompletion, items);
             // Not written down it is still done now; only a crash in between would leave the bytes behind.
             let _ = doomed.write(&self.keeper.data_dir);
             missions.push(doomed.mission(self.pump.engine.world()));
@@ -477,6 +473,11 @@ impl Worker {
                 batch.push(cache::put(&self.store, namespace, name, data)?);
             }
         }
+        for ((run, attempt), there) in &cut.units {
+            if let Some(set) = self.pump.engine.run(*run).and_then(Run::task_set) {
+                batch.extend(if *there { unit::put(set, *attempt) } else { unit::delete(set, *attempt) });
+            }
+        }
         for (id, record) in &cut.records {
             let run = self.pump.engine.run(*id).expect("a run stays in the engine until its last facts are cut off");
             if cut.submitted.contains(id) {
@@ -485,7 +486,7 @@ impl Worker {
                     Some(old) => Change::ReplaceRun { old: *old, row },
                     None => Change::NewRun(row),
                 });
-                if run.program.workflow.metadata.rest.contains_key("ownerReferences") {
+                if run.is_owned() {
                     batch.push(tie(run));
                 }
                 batch.extend(self.beside.remove(id).into_iter().flatten());
@@ -495,7 +496,7 @@ impl Worker {
                     batch.push(tie(run));
                 }
                 batch.push(Change::Finish { run: *id, archive: packed(run), row: update(run) });
-                if let due @ Some(_) = lifetime::expires(run) {
+                if let due @ Some(_) = run.expires() {
                     batch.push(Change::Expire { run: *id, due });
                 }
                 continue;

@@ -155,8 +155,8 @@ impl Clerk {
         if steer::hold_back(&self.desk, &row)? {
             return Ok(Vec::new());
         }
-        let (namespace, name) = (row.namespace.clone(), row.name.clone());
-        self.desk.ask(|reply| Message::Forget { run, namespace, name, reply })?;
+        let name = (row.namespace.clone(), row.kind.clone(), row.name.clone());
+        self.desk.ask(|reply| Message::Forget { run, name, reply })?;
         Ok(forget(&self.desk.store, &self.data_dir, &row)?.warnings)
     }
 }

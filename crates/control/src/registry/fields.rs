@@ -2,8 +2,8 @@
 //! It judges nothing else; whether an object makes sense is decided when it is admitted.
 
 use octoflow_engine::{
-    argo::fields::shape_of,
     expr::nearest,
+    kinds::shape_of,
     shape::{self, Shape, Support},
 };
 use serde_json::Value;

@@ -169,8 +169,8 @@ impl Registry {
         };
         match found {
             Found::Run { row, .. } => {
-                let (namespace, name) = (row.namespace.clone(), row.name.clone());
-                self.desk().ask(|reply| Message::Forget { run: row.run, namespace, name, reply })?;
+                let name = (row.namespace.clone(), row.kind.clone(), row.name.clone());
+                self.desk().ask(|reply| Message::Forget { run: row.run, name, reply })?;
                 // What is open is forgotten as it stands: nobody works on it, so nobody else changes it.
                 let expect = row.archived.then_some(Change::ExpectRun { run: row.run, revision: row.revision });
                 let (house, store) = (self.house(), &self.desk().store);

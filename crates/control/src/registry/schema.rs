@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use octoflow_engine::{
-    argo::fields::shape_of,
+    kinds::shape_of,
     shape::{Field, Shape, Support},
 };
 use serde_json::{Map, Value, json};

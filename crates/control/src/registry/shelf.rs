@@ -2,7 +2,8 @@
 
 use octoflow_engine::{
     Problems,
-    argo::{admit::admit_template, fields::shape_of, refer::Reach},
+    argo::{admit::admit_template, refer::Reach},
+    kinds::shape_of,
     shape,
 };
 use octoflow_model::Revision;

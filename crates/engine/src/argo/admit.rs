@@ -7,7 +7,6 @@ mod argument;
 mod binding;
 mod book;
 mod call;
-pub mod code;
 mod cron;
 mod cycle;
 mod dag;
@@ -16,14 +15,13 @@ mod expression;
 mod handed;
 mod hook;
 mod item;
-mod loaded;
+pub(crate) mod loaded;
 mod lock;
 mod memo;
 mod meter;
 mod name;
 mod output;
 mod pod;
-mod report;
 mod request;
 mod scope;
 mod spec;
@@ -50,11 +48,13 @@ use self::{
     report::{At, Report},
 };
 use super::{
-    fields::{API_VERSION, KINDS, OTHER_KINDS, WORKFLOW, WORKFLOW_TEMPLATE},
+    fields::{API_VERSION, OTHER_KINDS, WORKFLOW, WORKFLOW_TEMPLATE},
     merge,
     refer::{self, Gathered, Reach},
 };
-use crate::{expr::nearest, shape};
+use crate::{expr::nearest, kinds::KINDS, report, shape};
+
+pub use crate::code;
 
 pub use self::{
     alone::examine_template, binding::examine_binding, cron::examine_cron, item::MOST_ITEMS,
@@ -113,6 +113,11 @@ pub trait Surroundings {
     }
     /// The ConfigMap as it was given, where somebody can look inside.
     fn config_map(&self, namespace: &str, name: &str) -> Option<Value> {
+        let _ = (namespace, name);
+        None
+    }
+    /// The PodGroup of this name, as it was given.
+    fn pod_group(&self, namespace: &str, name: &str) -> Option<Value> {
         let _ = (namespace, name);
         None
     }

@@ -48,6 +48,10 @@ impl Turn<'_> {
                 }
             }
             Command::Mark { read, write } => self.mark(read, write)?,
+            Command::Evict { .. } | Command::Disband { .. } => {
+                let message = "the pods of a workflow do not go one by one; stop or terminate the workflow";
+                return Err(Refusal::Invalid(message.to_owned()));
+            }
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     locks::{Holder, Locks},
-    schedule::{Scheduler, Shortage},
+    schedule::Scheduler,
 };
 
 /// What keeps a node, or a call that is no node yet, from being over.
@@ -203,8 +203,11 @@ fn reason(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> Option<Reason
     Some(match (&node.body, node.kind) {
         (Body::Leaf(Leaf::Barred), _) => return None,
         (Body::Leaf(Leaf::Queued), _) => {
-            let shortage =
-                scheduler.and_then(Scheduler::head).and_then(|(_, shortage)| shortage).as_ref().map(shortage_words);
+            let shortage = scheduler
+                .and_then(Scheduler::head)
+                .and_then(|(_, shortage)| shortage)
+                .as_ref()
+                .map(ToString::to_string);
             Reason::Capacity { waiting: scheduler.map_or(0, Scheduler::waiting), shortage }
         }
         (Body::Leaf(Leaf::Launched), _) => Reason::Starting { since: node.started },
@@ -267,14 +270,4 @@ fn waiting(run: &Run, at: NodeIx, open: u32, still_to_start: usize) -> Reason {
     let whole =
         whole.map(|limit| Reason::Parallelism { limit, active: state.active_pods, whose: "the workflow".to_owned() });
     own.or(whole).unwrap_or(Reason::Children { open, still_to_start })
-}
-
-fn shortage_words(shortage: &Shortage) -> String {
-    match shortage {
-        Shortage::Slots { running, slots } => format!("{running} of {slots} places are taken"),
-        Shortage::Cpu { wanted_milli, free_milli } => format!("{wanted_milli}m of cpu wanted, {free_milli}m free"),
-        Shortage::Memory { wanted_bytes, free_bytes } => {
-            format!("{wanted_bytes} bytes of memory wanted, {free_bytes} free")
-        }
-    }
 }

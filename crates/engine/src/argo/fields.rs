@@ -14,50 +14,15 @@ mod metric;
 mod request;
 mod spec;
 mod template;
-mod volume;
 
 pub use binding::EVENT_BINDING;
 pub use cron::CRON_WORKFLOW;
 pub use loaded::{CLAIM, CONFIG_MAP, SECRET};
 pub use template::TEMPLATE;
 pub(crate) use template::TYPE_NAMES;
-pub(crate) use volume::SOURCES;
 
-use serde_json::Value;
-
-use crate::shape::{self, ANY, Field, Shape, TEXT, TEXT_MAP};
-
-/// A kind of object that can be loaded.
-#[derive(Debug)]
-pub struct Kind {
-    pub name: &'static str,
-    pub api_version: &'static str,
-    pub shape: &'static Shape,
-}
-
-impl Kind {
-    /// The closed JSON Schema of the kind.
-    pub fn schema(&self) -> Value {
-        shape::schema(self.name, self.shape, &[("apiVersion", self.api_version), ("kind", self.name)])
-    }
-}
-
-/// Every kind that can be loaded.
-pub static KINDS: [Kind; 8] = [
-    Kind { name: "Workflow", api_version: API_VERSION, shape: &WORKFLOW },
-    Kind { name: "WorkflowTemplate", api_version: API_VERSION, shape: &WORKFLOW_TEMPLATE },
-    Kind { name: "ClusterWorkflowTemplate", api_version: API_VERSION, shape: &WORKFLOW_TEMPLATE },
-    Kind { name: "CronWorkflow", api_version: API_VERSION, shape: &CRON_WORKFLOW },
-    Kind { name: "WorkflowEventBinding", api_version: API_VERSION, shape: &EVENT_BINDING },
-    Kind { name: "ConfigMap", api_version: "v1", shape: &CONFIG_MAP },
-    Kind { name: "Secret", api_version: "v1", shape: &SECRET },
-    Kind { name: "PersistentVolumeClaim", api_version: "v1", shape: &CLAIM },
-];
-
-/// The table of a kind that can be loaded.
-pub fn shape_of(kind: &str) -> Option<&'static Shape> {
-    KINDS.iter().find(|known| known.name == kind).map(|known| known.shape)
-}
+use crate::pod::fields::{NO_PODS, volume};
+use crate::shape::{ANY, Field, Shape, TEXT, TEXT_MAP};
 
 /// What an object of this dialect says in `apiVersion`.
 pub const API_VERSION: &str = "argoproj.io/v1alpha1";
@@ -66,8 +31,6 @@ pub const API_VERSION: &str = "argoproj.io/v1alpha1";
 pub const OTHER_KINDS: &[&str] = &["WorkflowTaskSet", "WorkflowTaskResult", "WorkflowArtifactGCTask"];
 
 const SERVER: &str = "the server sets it";
-/// Why fields that only place or shape pods do nothing.
-const NO_PODS: &str = "tasks run as processes here, not as pods";
 
 pub static WORKFLOW: Shape = Shape::Object(&[
     OBJECT,
@@ -86,7 +49,7 @@ pub static WORKFLOW_TEMPLATE: Shape = Shape::Object(&[
     ],
 ]);
 
-const OBJECT: &[Field] = &[
+pub(crate) const OBJECT: &[Field] = &[
     Field::yes("apiVersion", &TEXT, "The dialect and its version"),
     Field::yes("kind", &TEXT, "What kind of object this is"),
     Field::yes("metadata", &METADATA, "Its name and labels"),

@@ -82,7 +82,8 @@ impl Run {
     /// Folds one fact into the state.
     pub fn apply(&mut self, fact: &Fact) {
         match fact {
-            Fact::Submitted(_) => {}
+            // A TaskSet is never in the journal of a workflow.
+            Fact::Submitted(_) | Fact::TaskSet(_) => {}
             Fact::Added(added) => self.add(added),
             Fact::Wanted { .. } | Fact::Waiting { .. } | Fact::Locked { .. } => self.apply_to_lock(fact),
             Fact::Expanded { node, call, items } => {

@@ -13,7 +13,8 @@ use octoflow_model::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{task::keyed, turn::Turn};
+use super::turn::Turn;
+use crate::pod::keyed;
 use crate::{
     engine::Keyed,
     expr::{

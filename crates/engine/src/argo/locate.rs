@@ -14,8 +14,9 @@ use octoflow_model::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{standin, task::keyed};
+use super::standin;
 use crate::engine::{Keyed, World};
+use crate::pod::keyed;
 
 /// How keys are made where nobody says otherwise.
 pub(super) const KEY_FORMAT: &str = "{{workflow.name}}/{{pod.name}}";

@@ -5,21 +5,18 @@ use octoflow_model::{
     NodeIx, Task, Time,
     argo::{Artifact, Container, Template},
     fact::ArtifactValue,
-    task::{self, Archive, ArtifactInput, ArtifactOutput, ArtifactSource, File, Wanted},
+    task::{self, Archive, ArtifactInput, ArtifactOutput, ArtifactSource, EnvValue, File, Resources, Wanted},
 };
 
 use super::{ident, instance::Instance, turn::Turn};
+use crate::pod::{Around, GRACE_S, MAIN, together};
 
 mod destination;
-mod environment;
 mod patch;
 mod pod;
-mod quantity;
 mod volumes;
 
-pub(super) use environment::keyed;
 pub(super) use patch::flaw as patch_flaw;
-pub(super) use quantity::{resources, thousandths};
 
 /// The artifact a kept log becomes.
 pub(super) const MAIN_LOGS: &str = "main-logs";
@@ -27,8 +24,6 @@ pub(super) const MAIN_LOGS: &str = "main-logs";
 pub(crate) const SCRIPT_PATH: &str = "/argo/staging/script";
 /// The environment variable with the file in which a task may tell its progress.
 const PROGRESS_VARIABLE: &str = "ARGO_PROGRESS_FILE";
-/// How long a task gets to end after the polite signal, when its template does not say.
-const GRACE_S: u64 = 30;
 
 impl Turn<'_> {
     /// The task of a node, and when it must be over; the reason when there can be none.
@@ -75,23 +70,28 @@ impl Turn<'_> {
             grace: std::time::Duration::from_secs(template.termination_grace_period_seconds.unwrap_or(GRACE_S)),
             name,
             call: None,
+            hosts: None,
         };
         Ok((task, deadline))
     }
 
     fn main_container(&self, at: NodeIx, container: &Container, pod: &str) -> Result<task::Container, String> {
-        let env = self.environment(at, container, pod)?;
-        let expand = |text: &String| environment::expand(text, &env);
-        Ok(task::Container {
-            name: container.name.clone().unwrap_or_else(|| "main".to_owned()),
-            image: container.image.clone(),
-            command: container.command.iter().map(expand).collect(),
-            args: container.args.iter().map(expand).collect(),
-            working_dir: container.working_dir.clone().filter(|path| !path.is_empty()),
-            tty: container.tty,
-            memory_limit: quantity::memory_limit(container)?,
-            env,
-        })
+        let run = &self.run;
+        let field = |path: &str| match path {
+            "metadata.name" => Some(pod.to_owned()),
+            "metadata.uid" => Some(run.state.uid.to_string()),
+            "spec.serviceAccountName" => {
+                let named = run.program.workflow.spec.service_account_name.clone();
+                Some(named.unwrap_or_else(|| "default".to_owned()))
+            }
+            _ => None,
+        };
+        let name = container.name.clone().unwrap_or_else(|| MAIN.to_owned());
+        let first = vec![
+            ("ARGO_CONTAINER_NAME".to_owned(), EnvValue::Plain(name)),
+            ("ARGO_NODE_ID".to_owned(), EnvValue::Plain(run.state.id_of(at))),
+        ];
+        Around { world: self.world, namespace: &run.state.namespace, field: &field }.container(container, first)
     }
 
     fn input_artifacts(&self, at: NodeIx, template: &Template) -> Result<Vec<ArtifactInput>, String> {
@@ -177,6 +177,15 @@ impl Turn<'_> {
                 caller.results.contains(caller.call_name(place))
             })
     }
+}
+
+/// What a template's containers ask for.
+pub(super) fn resources(template: &Template) -> Resources {
+    let main = template.container.as_ref().or(template.script.as_ref().map(|script| &script.container));
+    let set = template.container_set.iter().flat_map(|set| &set.containers).map(|container| &container.container);
+    let beside = template.sidecars.iter().map(|sidecar| &sidecar.container);
+    let before = template.init_containers.iter().map(|init| &init.container);
+    together(before, main.into_iter().chain(set).chain(beside))
 }
 
 fn archive(artifact: &Artifact) -> Archive {

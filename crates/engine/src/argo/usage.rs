@@ -13,8 +13,8 @@ use super::{
     run::Run,
     scope::Scope,
     substitute::{Missing, fill},
-    task::thousandths,
 };
+use crate::pod::thousandths;
 
 /// What a container has that does not ask for anything, in thousandths: a tenth of a core, and 100Mi.
 const DEFAULTS: [(&str, u64); 2] = [("cpu", 100), ("memory", 100 * MEBIBYTE)];

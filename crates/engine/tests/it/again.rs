@@ -175,7 +175,7 @@ templates:
 #[test]
 fn j14_a_run_that_is_open_or_ended_well_is_not_retried_without_saying_what() {
     let mut play = Play::new("templates: [{name: main, suspend: {}}]");
-    let open = octoflow_engine::argo::status::object(play.engine.run(crate::play::RUN).unwrap());
+    let open = octoflow_engine::argo::status::object(play.engine.workflow(crate::play::RUN).unwrap());
     let refused = plan(&open, &Around::default(), &options()).unwrap_err();
     assert_eq!(refused.to_string(), "Cannot retry a workflow in phase Running");
     play.command(Command::Resume { selector: None, supplied: BTreeMap::new() }).unwrap();

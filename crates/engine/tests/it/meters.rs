@@ -4,7 +4,6 @@ use std::{collections::BTreeMap, time::Duration};
 
 use octoflow_engine::{
     Engine, Input,
-    argo::status,
     engine::fold,
     meters::{Meters, Series, SeriesLabels},
 };
@@ -361,7 +360,7 @@ templates:
     assert!(done.node("w").get("hostNodeName").is_none());
     assert_eq!(done.said("b"), "box");
     let again = fold(RunId(1), done.facts.clone()).unwrap();
-    assert_eq!(status::object(&again), done.object);
+    assert_eq!(again.object(), done.object);
 }
 
 fn keep(engine: &mut Engine, kept: &mut BTreeMap<(String, SeriesLabels), Series>) {

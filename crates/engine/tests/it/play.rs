@@ -214,7 +214,7 @@ impl Play {
         };
         let written: Vec<Fact> = self.facts.iter().map(again).collect();
         assert_eq!(written, self.facts, "a fact does not survive being written down");
-        let run = self.engine.run(RUN).expect("the run is kept until it is forgotten");
+        let run = self.engine.workflow(RUN).expect("the run is kept until it is forgotten");
         Done::new(run, self.facts, self.starts, self.crowd, self.tasks)
     }
 
@@ -230,7 +230,7 @@ impl Play {
     }
 
     pub(crate) fn over(&self) -> bool {
-        self.engine.run(RUN).is_none_or(|run| run.state.finished())
+        self.engine.workflow(RUN).is_none_or(|run| run.state.finished())
     }
 
     /// Plays everything that happens within this span.
@@ -246,7 +246,7 @@ impl Play {
     /// The next thing happens: a task ends, or a timer is due.
     pub(crate) fn step(&mut self) {
         let Some(at) = self.next_event() else {
-            let run = self.engine.run(RUN).expect("an open run is there");
+            let run = self.engine.workflow(RUN).expect("an open run is there");
             let waiting: Vec<String> = explain(run, Some(self.engine.scheduler()))
                 .iter()
                 .map(|why| format!("{}: {}", why.node, why.reason))
@@ -330,7 +330,7 @@ impl Play {
     }
 
     fn fly(&mut self, attempt: AttemptId, task: Box<Task>) {
-        let state = &self.engine.run(RUN).expect("a started task belongs to an open run").state;
+        let state = &self.engine.workflow(RUN).expect("a started task belongs to an open run").state;
         let node = state.node(attempt.task);
         let names = [state.display_of(attempt.task), &node.name, node.template.as_deref().unwrap_or_default()];
         let answer = self.script.answer(names);
@@ -347,7 +347,7 @@ impl Play {
     }
 
     fn is_daemon(&self, attempt: AttemptId) -> bool {
-        let run = self.engine.run(RUN).expect("a started task belongs to an open run");
+        let run = self.engine.workflow(RUN).expect("a started task belongs to an open run");
         let template = run.state.node(attempt.task).template.as_deref().and_then(|name| run.program.recipe(name));
         template.is_some_and(|recipe| recipe.template.daemon == Some(true))
     }
@@ -364,7 +364,7 @@ impl Play {
             }
         }
         engine.restore(RUN, self.facts.iter().cloned()).expect("an own journal can be read");
-        if engine.run(RUN).is_none() {
+        if engine.workflow(RUN).is_none() {
             return;
         }
         self.engine = engine;
@@ -387,18 +387,18 @@ impl Play {
     }
 
     fn check(&self) {
-        let Some(run) = self.engine.run(RUN).filter(|_| self.checked) else { return };
+        let Some(run) = self.engine.workflow(RUN).filter(|_| self.checked) else { return };
         self.check_owners();
         // Folding everything after every input would take the square of the run's length.
         if run.state.nodes.len() < 30 || self.facts.len().is_multiple_of(7) || run.state.finished() {
             let folded = fold(RUN, self.facts.iter().cloned()).expect("an own journal can be read");
-            assert_eq!(folded.state, run.state, "the fold of the facts is not the live state");
+            assert_eq!(folded.argo().unwrap().state, run.state, "the fold of the facts is not the live state");
         }
     }
 
     /// Every unfinished node has someone who will act on it: the scheduler, the runtime, a timer, or a person.
     fn check_owners(&self) {
-        let run = self.engine.run(RUN).expect("checked for an open run");
+        let run = self.engine.workflow(RUN).expect("checked for an open run");
         let state = &run.state;
         let queued = run.open_leaves().filter(|(_, leaf)| *leaf == Leaf::Queued).count();
         assert!(queued <= self.engine.scheduler().waiting(), "a queued task is not in the scheduler's queue");

@@ -63,7 +63,7 @@ fn higher_priority_goes_first_whoever_came_first() {
     }
     let runs: Vec<u64> = order.iter().map(|attempt| attempt.run.0).collect();
     assert_eq!(runs, [1, 2, 2, 1]);
-    assert!([1, 2].iter().all(|run| engine.run(RunId(*run)).is_some_and(|run| run.state.finished())));
+    assert!([1, 2].iter().all(|run| engine.workflow(RunId(*run)).is_some_and(|run| run.state.finished())));
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn stopping_one_run_gives_its_places_to_the_other() {
     let next = starts(&end(&mut engine, first));
     assert_eq!(next.len(), 1);
     assert_eq!(next[0].run, RunId(2));
-    assert!(engine.run(RunId(1)).is_some_and(|run| run.state.finished()));
+    assert!(engine.workflow(RunId(1)).is_some_and(|run| run.state.finished()));
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_manifest_that_cannot_be_read_is_refused_and_leaves_nothing() {
         "{:?}",
         outcome.refusal
     );
-    assert!(outcome.facts.is_empty() && engine.run(RunId(1)).is_none());
+    assert!(outcome.facts.is_empty() && engine.workflow(RunId(1)).is_none());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::{
 };
 
 use octoflow_engine::{
-    argo::fields::{KINDS, Kind},
+    kinds::{KINDS, Kind},
     shape::check,
 };
 use octoflow_manifest::{Limits, read};

@@ -4,34 +4,63 @@
 use std::{collections::HashMap, env, fmt::Write, fs, path::Path};
 
 use octoflow_engine::{
-    argo::fields::KINDS,
+    kinds::KINDS,
     shape::{Field, Shape, Support},
 };
 
-const BEGIN: &str = "<!-- fields: made from the table in crates/engine/src/argo/fields, do not edit -->";
+const BEGIN: &str = "<!-- fields: made from the table in crates/engine/src/";
+const MADE: &str = ", do not edit -->";
 const END: &str = "<!-- end of fields -->";
 const REFRESH: &str = "UPDATE=1 cargo nextest run -p octoflow-engine documented";
 
+/// The page of a dialect, where its table is, and which kinds it speaks of.
+const PAGES: [(&str, &str, &[&str]); 2] = [
+    (
+        "argo.md",
+        "argo/fields",
+        &[
+            "Workflow",
+            "WorkflowTemplate",
+            "ClusterWorkflowTemplate",
+            "CronWorkflow",
+            "WorkflowEventBinding",
+            "ConfigMap",
+            "Secret",
+            "PersistentVolumeClaim",
+        ],
+    ),
+    ("taskset.md", "taskset/fields.rs", &["TaskSet", "PodGroup"]),
+];
+
 #[test]
 fn every_field_is_documented_as_it_is_supported() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/dialects/argo.md");
-    let text = fs::read_to_string(&file).expect("the dialect has its page");
-    let (before, rest) = text.split_once(BEGIN).expect("the page says where the list begins");
-    let (_, after) = rest.split_once(END).expect("the page says where the list ends");
-    let fresh = format!("{before}{BEGIN}\n{}\n{END}{after}", list());
-    if env::var_os("UPDATE").is_some_and(|wish| wish == "1") {
-        fs::write(&file, fresh).expect("the page can be written");
-        return;
+    for (page, table, kinds) in PAGES {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/dialects").join(page);
+        let text = fs::read_to_string(&file).expect("the dialect has its page");
+        let begin = format!("{BEGIN}{table}{MADE}");
+        let (before, rest) = text.split_once(&begin).expect("the page says where the list begins");
+        let (_, after) = rest.split_once(END).expect("the page says where the list ends");
+        let fresh = format!("{before}{begin}\n{}\n{END}{after}", list(kinds));
+        if env::var_os("UPDATE").is_some_and(|wish| wish == "1") {
+            fs::write(&file, fresh).expect("the page can be written");
+            continue;
+        }
+        let line =
+            text.lines().zip(fresh.lines()).position(|(old, new)| old != new).map_or(text.lines().count(), |at| at + 1);
+        assert!(text == fresh, "docs/dialects/{page} is out of date from line {line} on; refresh it with: {REFRESH}");
     }
-    let line =
-        text.lines().zip(fresh.lines()).position(|(old, new)| old != new).map_or(text.lines().count(), |at| at + 1);
-    assert!(text == fresh, "docs/dialects/argo.md is out of date from line {line} on; refresh it with: {REFRESH}");
 }
 
-fn list() -> String {
+#[test]
+fn every_kind_is_on_a_page() {
+    let told: Vec<&str> = PAGES.iter().flat_map(|(_, _, kinds)| *kinds).copied().collect();
+    assert!(KINDS.iter().all(|kind| told.contains(&kind.name)) && told.len() == KINDS.len());
+}
+
+fn list(kinds: &[&str]) -> String {
     let mut text = String::new();
     let mut places = HashMap::new();
-    for kind in &KINDS {
+    for kind in KINDS.iter().filter(|kind| kinds.contains(&kind.name)) {
         let _ = write!(text, "\n### {}\n\n| Field | Support | What it is |\n| --- | --- | --- |\n", kind.name);
         rows(kind.name, kind.shape, "", &mut places, &mut text);
     }

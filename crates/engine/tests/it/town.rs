@@ -176,7 +176,7 @@ impl Town {
     }
 
     pub(crate) fn status(&self, run: u64) -> Value {
-        let run = self.engine().run(RunId(run)).expect("the run is there");
+        let run = self.engine().workflow(RunId(run)).expect("the run is there");
         status::object(run)["status"].take()
     }
 
@@ -197,7 +197,7 @@ impl Town {
 
     pub(crate) fn reasons(&self, run: u64) -> Vec<(String, Reason)> {
         let engine = self.engine();
-        let run = engine.run(RunId(run)).expect("the run is there");
+        let run = engine.workflow(RunId(run)).expect("the run is there");
         let all = explain_with(run, Some(engine.scheduler()), Some(engine.locks()));
         all.into_iter().map(|one| (one.node, one.reason)).collect()
     }

@@ -2,10 +2,7 @@
 
 use std::str::FromStr;
 
-use octoflow_engine::{
-    argo::fields::{KINDS, OTHER_KINDS},
-    jsonpath::Template,
-};
+use octoflow_engine::{argo::fields::OTHER_KINDS, jsonpath::Template, kinds::KINDS};
 
 /// How a result is printed.
 #[derive(Clone, Debug)]

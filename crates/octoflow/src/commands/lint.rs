@@ -4,9 +4,9 @@
 use std::collections::HashSet;
 
 use anyhow::Result;
-use octoflow_engine::argo::{
-    admit::unused,
-    fields::{KINDS, OTHER_KINDS},
+use octoflow_engine::{
+    argo::{admit::unused, fields::OTHER_KINDS},
+    kinds::KINDS,
 };
 use octoflow_manifest::{Problem, Problems, Severity};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! `octoflow schema [KIND]`: closed JSON Schemas for editors, made from the table that admission checks against.
 
 use anyhow::Result;
-use octoflow_engine::{argo::fields::KINDS, shape};
+use octoflow_engine::{kinds::KINDS, shape};
 
 use crate::{
     cli::Schema,

@@ -240,6 +240,7 @@ impl Answer {
             parameters: parameters.collect(),
             artifacts: artifacts.collect(),
             log: None,
+            message: None,
             fetched: Vec::new(),
         };
         End { exit, started, collected, log_truncated: false, members: Vec::new() }

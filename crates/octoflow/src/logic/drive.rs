@@ -210,7 +210,7 @@ impl<'a> Stage<'a> {
     }
 
     fn over(&self) -> bool {
-        (0..self.scene.entries.len()).all(|run| self.engine.run(id(run)).is_none_or(|run| run.state.finished()))
+        (0..self.scene.entries.len()).all(|run| self.engine.workflow(id(run)).is_none_or(|run| run.state.finished()))
     }
 
     fn next_event(&self) -> Option<Time> {
@@ -291,12 +291,12 @@ impl<'a> Stage<'a> {
     }
 
     fn look(&self, run: usize) -> Option<Snapshot> {
-        if let Some(run) = self.engine.run(id(run)) {
+        if let Some(run) = self.engine.workflow(id(run)) {
             return Some(Snapshot::take(run, &self.engine));
         }
         // Over before a restart: only its journal is left.
         let run = fold(id(run), self.facts[run].iter().cloned()).ok()?;
-        Some(Snapshot::take(&run, &self.engine))
+        Some(Snapshot::take(run.argo()?, &self.engine))
     }
 
     /// Why it was refused, if it was.

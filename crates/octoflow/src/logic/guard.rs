@@ -20,7 +20,7 @@ pub(super) fn is_settled(engine: &mut Engine, now: Time) {
 
 /// The state of a run is what its facts tell, and facts survive being written down.
 pub(super) fn is_told(engine: &Engine, run: RunId, facts: &[Fact]) {
-    let Some(live) = engine.run(run) else { return };
+    let Some(live) = engine.workflow(run) else { return };
     let looked_at = facts.len() <= FEW || facts.len() <= MANY && facts.len().is_multiple_of(SELDOM);
     if !looked_at && !live.state.finished() {
         return;
@@ -32,5 +32,6 @@ pub(super) fn is_told(engine: &Engine, run: RunId, facts: &[Fact]) {
         read
     });
     let folded = fold(run, written.collect::<Vec<_>>()).expect("an own journal can be read");
+    let folded = folded.argo().expect("a workflow stays one");
     assert_eq!(folded.state, live.state, "the fold of the facts is not the live state");
 }

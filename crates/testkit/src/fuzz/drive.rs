@@ -67,7 +67,7 @@ pub(super) fn run(manifest: &Value, stored: Stored) -> Result<Vec<String>, Strin
                 Order::Stop { .. } | Order::Kill { .. } | Order::Forget { .. } => {}
             }
         }
-        let Some(run) = engine.run(RUN) else { break };
+        let Some(run) = engine.workflow(RUN) else { break };
         if run.state.finished() || run.state.nodes.len() > MOST_NODES {
             break;
         }
@@ -87,8 +87,8 @@ pub(super) fn run(manifest: &Value, stored: Stored) -> Result<Vec<String>, Strin
         });
     }
     let folded = fold(RUN, facts).map_err(|why| format!("its own journal cannot be read: {why}"))?;
-    if let Some(run) = engine.run(RUN) {
-        if folded.state != run.state {
+    if let Some(run) = engine.workflow(RUN) {
+        if folded.argo().map(|folded| &folded.state) != Some(&run.state) {
             return Err("the fold of the facts is not the live state".to_owned());
         }
         status::status(run);

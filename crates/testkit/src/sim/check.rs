@@ -104,7 +104,7 @@ pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(),
         orders().filter(|order| matches!(order, Order::Stop { .. } | Order::Kill { .. })).map(Order::attempt).collect();
     let (mut queued, mut held) = (0, 0);
     for id in life.shadows.keys() {
-        let Some(run) = engine.run(*id) else {
+        let Some(run) = engine.workflow(*id) else {
             return broken(Guarantee::Acknowledged, format!("run {id} is open and not in the engine"));
         };
         let desk = Desk { run, now, wake_at: engine.wake_at(), busy: busy(&run.state) };
@@ -139,7 +139,7 @@ pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(),
 fn exclusive(life: &Life) -> Result<(), Broken> {
     let mut held: BTreeMap<&str, String> = BTreeMap::new();
     for id in life.shadows.keys() {
-        let Some(run) = life.pump.engine.run(*id) else { continue };
+        let Some(run) = life.pump.engine.workflow(*id) else { continue };
         let nodes = run.state.nodes.iter().filter_map(|node| Some((&*node.name, node.lock.as_deref()?)));
         let own = run.state.lock.as_deref().map(|lock| (&*run.state.name, lock));
         for (name, lock) in own.into_iter().chain(nodes).filter(|(_, lock)| lock.held) {
@@ -285,10 +285,10 @@ impl Desk<'_> {
 /// there only the states are compared.
 pub(super) fn twice(life: &Life, now: Time) -> Result<(), Broken> {
     for (id, shadow) in &life.shadows {
-        let Some(live) = life.pump.engine.run(*id) else { continue };
+        let Some(live) = life.pump.engine.workflow(*id) else { continue };
         let mut engine = Engine::new(Limits { slots: 0, cpu_milli: 0, memory_bytes: 0 });
         engine.restore(*id, shadow.facts.iter().cloned()).or_else(|why| broken(Guarantee::Fold, why))?;
-        if let Some(folded) = engine.run(*id) {
+        if let Some(folded) = engine.workflow(*id) {
             same_state(&live.state, &folded.state)?;
         }
         let (_, outcome) = engine.take_up(*id, now);

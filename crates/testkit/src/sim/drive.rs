@@ -354,6 +354,8 @@ impl<'w> Sim<'w> {
                     | Command::Resume { .. }
                     | Command::StopNodes { .. }
                     | Command::Set { .. }
+                    | Command::Evict { .. }
+                    | Command::Disband { .. }
                     | Command::Mark { .. } => true,
                 };
                 if !kept {
@@ -378,7 +380,7 @@ impl<'w> Sim<'w> {
         };
         let mut resumed = Vec::new();
         for id in open {
-            if let Some(command) = life.pump.engine.run(id).and_then(resumption) {
+            if let Some(command) = life.pump.engine.workflow(id).and_then(resumption) {
                 let answer = life.take(Input::Command { run: id, command }, self.now);
                 answer.or_else(|why| {
                     broken(Guarantee::Owned, format!("run {id} waits to be resumed, which is refused: {why}"))
@@ -397,7 +399,7 @@ impl<'w> Sim<'w> {
     fn stalled(&self) -> String {
         let mut reasons = Vec::new();
         for id in self.disk.open_runs() {
-            let live = self.life.as_ref().and_then(|life| life.pump.engine.run(id));
+            let live = self.life.as_ref().and_then(|life| life.pump.engine.workflow(id));
             let told = live.map(|run| explain::explain(run, None)).unwrap_or_default();
             reasons.extend(told.iter().map(|one| format!("{}: {}", one.node, one.reason)));
         }

@@ -78,6 +78,7 @@ impl Life {
     ) -> Result<Vec<(AttemptId, Box<Task>)>, Broken> {
         let unreadable = |why| broken(Guarantee::Acknowledged, format!("run {run} cannot be taken up: {why}"));
         let shadow = octoflow_engine::engine::fold(run, facts.iter().cloned()).or_else(unreadable)?;
+        let shadow = shadow.into_argo().expect("only workflows are simulated here");
         let believed = self
             .pump
             .take_up(run, facts.clone(), now, |_| false)
@@ -123,7 +124,7 @@ impl Life {
             self.follow(*run, *first, facts)?;
         }
         for run in ended {
-            let Some(live) = self.pump.engine.run(run) else {
+            let Some(live) = self.pump.engine.workflow(run) else {
                 return broken(
                     Guarantee::Fold,
                     format!("run {run} left the engine before its last facts were cut off"),
@@ -155,7 +156,7 @@ impl Life {
             check::grown(&shadow.run, fact)?;
             shadow.facts.push(fact.clone());
         }
-        match self.pump.engine.run(run) {
+        match self.pump.engine.workflow(run) {
             Some(live) => check::same_state(&live.state, &shadow.run.state),
             None => broken(Guarantee::Fold, format!("run {run} left the engine before its last facts were cut off")),
         }

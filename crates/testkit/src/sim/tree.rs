@@ -1,13 +1,13 @@
 //! What is left of a finished run when everything that depends on time is taken away, so that two can be compared.
 
-use octoflow_control::write_record;
+use octoflow_control::write_workflow;
 use octoflow_engine::argo::Run;
 use serde_json::{Map, Value, json};
 
 /// The final tree, from the record the house would archive.
 pub(super) fn tree(run: &Run) -> Result<Value, String> {
     let mut bytes = Vec::new();
-    write_record(run, &mut bytes).map_err(|error| error.to_string())?;
+    write_workflow(run, &mut bytes).map_err(|error| error.to_string())?;
     let record: Value = serde_json::from_slice(&bytes)
         .map_err(|error| format!("the archive of run {} is not JSON: {error}", run.id))?;
     let status = &record["object"]["status"];

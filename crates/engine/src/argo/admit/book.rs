@@ -9,6 +9,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{argument::Needs, name};
+pub(super) use crate::report::Spot;
+
 use crate::argo::{fields::TYPE_NAMES, refer};
 
 pub(super) struct Book<'a> {
@@ -75,13 +77,6 @@ pub(super) enum Callee {
     Entry(usize),
     /// Not known before it runs, or a mistake that is told elsewhere.
     Open,
-}
-
-/// The place of a call in its template.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Spot {
-    Step { group: usize, step: usize },
-    Task(usize),
 }
 
 impl<'a> Book<'a> {

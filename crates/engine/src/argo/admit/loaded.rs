@@ -16,12 +16,12 @@ use super::{
 use crate::{argo::lock::DATABASE_LIMITS, shape};
 
 /// The fields of a pod that every task has a value for.
-const TASK_FIELDS: [&str; 3] = ["metadata.name", "metadata.namespace", "metadata.uid"];
+const TASK_FIELDS: &[&str] = &["metadata.name", "metadata.namespace", "metadata.uid"];
 
 pub(super) fn check(subject: &Subject<'_>, others: &dyn Surroundings, report: &mut Report) {
     let workflow = subject.workflow;
     let namespace = workflow.metadata.namespace.as_deref().filter(|name| !name.is_empty()).unwrap_or(DEFAULT_NAMESPACE);
-    let mut look = Look { others, namespace, report, told: HashSet::new() };
+    let mut look = Look { others, namespace, report, fields: TASK_FIELDS, told: HashSet::new() };
     let place = Path::root().join("spec");
     let at = At::base(&place);
     let arguments = at.key("arguments");
@@ -53,12 +53,15 @@ pub(super) fn check(subject: &Subject<'_>, others: &dyn Surroundings, report: &m
     }
 }
 
-struct Look<'a> {
-    others: &'a dyn Surroundings,
-    namespace: &'a str,
-    report: &'a mut Report,
+/// Looks for what is referred to and not there.
+pub(crate) struct Look<'a> {
+    pub(crate) others: &'a dyn Surroundings,
+    pub(crate) namespace: &'a str,
+    pub(crate) report: &'a mut Report,
+    /// The fields of a pod that have a value.
+    pub(crate) fields: &'static [&'static str],
     /// What was warned of already.
-    told: HashSet<(&'static str, String)>,
+    pub(crate) told: HashSet<(&'static str, String)>,
 }
 
 impl Look<'_> {
@@ -75,7 +78,7 @@ impl Look<'_> {
         }
     }
 
-    fn volumes(&mut self, at: &At<'_>, volumes: &[Volume]) {
+    pub(crate) fn volumes(&mut self, at: &At<'_>, volumes: &[Volume]) {
         for (index, volume) in volumes.iter().enumerate() {
             let place = at.index(index);
             if let Some(map) = &volume.config_map {
@@ -96,7 +99,7 @@ impl Look<'_> {
         }
     }
 
-    fn container(&mut self, at: &At<'_>, container: &Container) {
+    pub(crate) fn container(&mut self, at: &At<'_>, container: &Container) {
         let list = at.key("env");
         for (index, variable) in container.env.iter().enumerate() {
             let Some(from) = &variable.value_from else { continue };
@@ -204,12 +207,12 @@ impl Look<'_> {
     }
 
     fn field(&mut self, at: &At<'_>, path: &str) {
-        if !TASK_FIELDS.contains(&path) && self.told.insert(("fieldRef", path.to_owned())) {
+        if !self.fields.contains(&path) && !path.contains("['") && self.told.insert(("fieldRef", path.to_owned())) {
             self.report.warn(at, shape::code::IGNORED, || {
                 format!(
                     "the pod field `{}` has no value here; known are: {}",
                     shape::short(path),
-                    TASK_FIELDS.join(", ")
+                    self.fields.join(", ")
                 )
             });
         }

@@ -3,6 +3,8 @@
 
 use std::collections::HashSet;
 
+pub(super) use crate::pod::check::has_variables;
+
 use super::{
     code,
     report::{At, Report},
@@ -95,11 +97,6 @@ pub(super) fn is_object_name(name: &str) -> bool {
 pub(super) fn is_label(word: &str) -> bool {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !word.is_empty() && word.chars().all(inner) && !word.starts_with('-') && !word.ends_with('-')
-}
-
-/// Some of it is only known when it runs.
-pub(super) fn has_variables(text: &str) -> bool {
-    text.contains("{{")
 }
 
 /// "did you mean …" among the first names of a list.

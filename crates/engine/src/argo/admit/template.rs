@@ -3,6 +3,8 @@
 
 use octoflow_model::argo::{IntOrText, RetryStrategy, template::Container};
 
+pub(super) use crate::pod::check::absolute;
+
 use super::{
     Subject, argument,
     book::{Entry, Kind},
@@ -129,23 +131,6 @@ pub(super) fn artifact_path(
         // Nothing is placed anywhere: a manifest may come from an input, and there are no files to leave.
         (Kind::Http | Kind::Resource | Kind::Data, _) => {}
         (Kind::Steps | Kind::Dag | Kind::Suspend, None) | (Kind::Unclear, _) => {}
-    }
-}
-
-/// A path that does not depend on where a process happens to stand, and does not climb out.
-pub(super) fn absolute(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, path: &str) {
-    if name::has_variables(path) {
-        return;
-    }
-    if !path.starts_with('/') {
-        report.error_with(at, code::PATH, || {
-            (
-                format!("{} '{}' must be an absolute path", of(), short(path)),
-                Some(format!("write `/tmp/{}`, for example", short(path.trim_start_matches("./")))),
-            )
-        });
-    } else if path.split('/').any(|part| part == "..") {
-        report.error(at, code::PATH, || format!("{} '{}' must not contain '..'", of(), short(path)));
     }
 }
 

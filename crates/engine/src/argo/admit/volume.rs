@@ -2,53 +2,17 @@
 
 use std::collections::{HashMap, HashSet};
 
-use octoflow_model::argo::{Volume, template::VolumeMount, workflow::ClaimTemplate};
-use serde_json::Value;
-
 use super::{
     Subject,
     book::Entry,
     code, name,
     report::{At, Report},
-    template,
+    template::absolute,
 };
-use crate::{argo::fields::SOURCES, shape::short};
+use crate::shape::short;
+use octoflow_model::argo::{template::VolumeMount, workflow::ClaimTemplate};
 
-pub(super) fn list(report: &mut Report, at: &At<'_>, volumes: &[Volume], raw: &Value) {
-    let mut seen = HashSet::new();
-    for (index, volume) in volumes.iter().enumerate() {
-        let place = at.index(index);
-        let name = volume.name.as_str();
-        if name.is_empty() {
-            report.error(&place, code::REQUIRED, || format!("volumes[{index}].name is required"));
-        } else if !name::has_variables(name) && !seen.insert(name) {
-            report.error(&place.key("name"), code::DUPLICATE_NAME, || {
-                format!("volumes[{index}].name '{name}' is not unique")
-            });
-        }
-        let fields = raw.get(index).and_then(Value::as_object);
-        let sources = fields.map_or(1, |fields| fields.keys().filter(|key| *key != "name").count());
-        if sources != 1 {
-            report.error(&place, code::VOLUME, || {
-                format!("volume '{}' must have exactly one source, one of: {}", short(name), SOURCES.join(", "))
-            });
-        }
-        if let Some(host) = &volume.host_path {
-            let place = place.key("hostPath");
-            template::absolute(report, &place.key("path"), &|| format!("volume '{name}' hostPath.path"), &host.path);
-        }
-        let claim = volume.persistent_volume_claim.as_ref().is_some_and(|claim| claim.claim_name.is_empty());
-        let secret = volume.secret.as_ref().is_some_and(|secret| secret.secret_name.is_empty());
-        let map = volume.config_map.as_ref().is_some_and(|map| map.name.is_empty());
-        for (nameless, field) in
-            [(claim, "persistentVolumeClaim.claimName"), (secret, "secret.secretName"), (map, "configMap.name")]
-        {
-            if nameless {
-                report.error(&place, code::REQUIRED, || format!("volume '{}' {field} is required", short(name)));
-            }
-        }
-    }
-}
+pub(super) use crate::pod::check::volumes as list;
 
 pub(super) fn claims(report: &mut Report, at: &At<'_>, claims: &[ClaimTemplate]) {
     let mut seen = HashSet::new();
@@ -103,7 +67,7 @@ pub(super) fn mounts(
                 )
             });
         }
-        template::absolute(report, &place.key("mountPath"), &|| format!("{}.mountPath", of()), &mount.mount_path);
+        absolute(report, &place.key("mountPath"), &|| format!("{}.mountPath", of()), &mount.mount_path);
         if mount
             .sub_path
             .as_deref()

@@ -67,7 +67,7 @@ fn taken(object: &Value, parameters: &[(String, String)]) -> Fresh {
     let mut stored = Stored {
         templates: templates.into_iter().collect(),
         spec: Some(status["storedWorkflowTemplateSpec"].clone()).filter(Value::is_object),
-        flaw: None,
+        ..Stored::default()
     };
     for spec in manifest.get_mut("spec").into_iter().chain(stored.spec.as_mut()) {
         if let Some(fields) = spec.as_object_mut() {

@@ -1,18 +1,27 @@
-//! The fields of containers and scripts, as Kubernetes names them.
+//! The containers of templates: plain ones, scripts, those beside the main one, and sets.
 
-use super::{NO_PODS, volume::VOLUME_MOUNTS};
-use crate::shape::{BOOL, Field, INT_OR_TEXT, QUANTITY_MAP, Shape, TEXT, TEXTS};
+use crate::{
+    pod::fields::{NO_PODS, container::FIELDS, volume::VOLUME_MOUNTS},
+    shape::{BOOL, Field, INT_OR_TEXT, Shape, TEXT, TEXTS},
+};
 
-const NO_PROBES: &str = "a daemon counts as ready once its process runs";
+pub(super) use crate::pod::fields::container::CONFIG_KEY;
 
-pub(super) static CONTAINER: Shape = Shape::Object(&[FIELDS]);
+/// Nobody reads what a container leaves as its last words.
+const LAST_WORDS: &[Field] = &[
+    Field::ignored("terminationMessagePath", NO_PODS, "Where it leaves a last message"),
+    Field::ignored("terminationMessagePolicy", NO_PODS, "Where its last message comes from"),
+];
 
-pub(super) static SCRIPT: Shape = Shape::Object(&[FIELDS, &[Field::yes("source", &TEXT, "The script")]]);
+pub(super) static CONTAINER: Shape = Shape::Object(&[FIELDS, LAST_WORDS]);
+
+pub(super) static SCRIPT: Shape = Shape::Object(&[FIELDS, LAST_WORDS, &[Field::yes("source", &TEXT, "The script")]]);
 
 /// Init containers and sidecars.
 pub(super) static USER_CONTAINERS: Shape = Shape::List(&USER_CONTAINER);
 static USER_CONTAINER: Shape = Shape::Object(&[
     FIELDS,
+    LAST_WORDS,
     &[Field::yes("mirrorVolumeMounts", &BOOL, "It sees the main container's volumes at the same paths")],
 ]);
 
@@ -25,83 +34,11 @@ pub(super) static CONTAINER_SET: Shape = Shape::Object(&[&[
 static SET_CONTAINERS: Shape = Shape::List(&SET_CONTAINER);
 static SET_CONTAINER: Shape = Shape::Object(&[
     FIELDS,
+    LAST_WORDS,
     &[Field::yes("dependencies", &TEXTS, "The containers that must have ended well before it starts")],
 ]);
 
 static SET_RETRY: Shape = Shape::Object(&[&[
     Field::yes("retries", &INT_OR_TEXT, "The most attempts after the first"),
     Field::yes("duration", &TEXT, "How long to wait before the next attempt"),
-]]);
-
-const FIELDS: &[Field] = &[
-    Field::yes("name", &TEXT, "The container's name in messages, `main` when left out"),
-    Field::yes("image", &TEXT, "The image; recorded, and used where no command is given"),
-    Field::yes("command", &TEXTS, "The program and its first arguments"),
-    Field::yes("args", &TEXTS, "Further arguments"),
-    Field::yes("env", &ENVS, "Environment variables"),
-    Field::yes("envFrom", &ENV_FROMS, "Environment variables from whole ConfigMaps and Secrets"),
-    Field::yes("workingDir", &TEXT, "The directory to run in"),
-    Field::yes("volumeMounts", &VOLUME_MOUNTS, "Which volumes it sees, and where"),
-    Field::yes("resources", &RESOURCES, "What it needs, and what it may use"),
-    Field::yes("tty", &BOOL, "Give it a terminal"),
-    Field::yes("stdin", &BOOL, "Keep its standard input open"),
-    Field::ignored("stdinOnce", NO_PODS, "Close its standard input after the first client"),
-    Field::ignored("imagePullPolicy", "no image is pulled here", "When its image is pulled"),
-    Field::ignored("lifecycle", NO_PODS, "Commands around its start and end"),
-    Field::ignored("livenessProbe", NO_PODS, "How to see that it is alive"),
-    Field::ignored("readinessProbe", NO_PROBES, "How to see that it is ready"),
-    Field::ignored("startupProbe", NO_PODS, "How to see that it has started"),
-    Field::ignored("ports", NO_PODS, "The ports it listens on"),
-    Field::ignored("resizePolicy", NO_PODS, "How its resources may change"),
-    Field::ignored("restartPolicy", NO_PODS, "When it is restarted"),
-    Field::ignored("restartPolicyRules", NO_PODS, "After which exit codes it is restarted"),
-    Field::ignored("securityContext", NO_PODS, "Its user and rights"),
-    Field::ignored("terminationMessagePath", NO_PODS, "Where it leaves a last message"),
-    Field::ignored("terminationMessagePolicy", NO_PODS, "Where its last message comes from"),
-    Field::refused("volumeDevices", "Give it block devices"),
-];
-
-static ENVS: Shape = Shape::List(&ENV);
-static ENV: Shape = Shape::Object(&[&[
-    Field::yes("name", &TEXT, "The variable"),
-    Field::yes("value", &TEXT, "Its value"),
-    Field::yes("valueFrom", &ENV_SOURCE, "Where its value comes from"),
-]]);
-
-static ENV_SOURCE: Shape = Shape::Object(&[&[
-    Field::yes("configMapKeyRef", &CONFIG_KEY, "A key of a ConfigMap"),
-    Field::yes("secretKeyRef", &CONFIG_KEY, "A key of a Secret"),
-    Field::yes("fieldRef", &FIELD_REF, "A field of the task: metadata.name, metadata.namespace or metadata.uid"),
-    Field::refused("resourceFieldRef", "Take it from the container's resources"),
-    Field::refused("fileKeyRef", "Take it from a file"),
-]]);
-
-static FIELD_REF: Shape = Shape::Object(&[&[
-    Field::yes("fieldPath", &TEXT, "The field"),
-    Field::yes("apiVersion", &TEXT, "The version its path is written for"),
-]]);
-
-/// One key of a ConfigMap or Secret.
-pub(super) static CONFIG_KEY: Shape = Shape::Object(&[&[
-    Field::yes("name", &TEXT, "The ConfigMap or Secret"),
-    Field::yes("key", &TEXT, "The key in it"),
-    Field::yes("optional", &BOOL, "It may be missing"),
-]]);
-
-static ENV_FROMS: Shape = Shape::List(&ENV_FROM);
-static ENV_FROM: Shape = Shape::Object(&[&[
-    Field::yes("prefix", &TEXT, "What each name begins with"),
-    Field::yes("configMapRef", &NAME_REF, "A ConfigMap"),
-    Field::yes("secretRef", &NAME_REF, "A Secret"),
-]]);
-
-static NAME_REF: Shape = Shape::Object(&[&[
-    Field::yes("name", &TEXT, "The ConfigMap or Secret"),
-    Field::yes("optional", &BOOL, "It may be missing"),
-]]);
-
-static RESOURCES: Shape = Shape::Object(&[&[
-    Field::yes("requests", &QUANTITY_MAP, "What must be free before it starts"),
-    Field::yes("limits", &QUANTITY_MAP, "What it may use at most; only memory is held to it"),
-    Field::ignored("claims", NO_PODS, "Devices it uses"),
 ]]);

@@ -7,7 +7,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::shape::{self, Support};
+use crate::{
+    pod::fields::volume::SOURCES,
+    shape::{self, Support},
+};
 
 /// Every shape that can be reached, each once.
 fn shapes() -> Vec<&'static Shape> {

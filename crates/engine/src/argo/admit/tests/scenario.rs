@@ -86,7 +86,7 @@ fn aw_23_cycles_and_unknown_tasks_and_templates_are_rejected_by_name() {
 #[test]
 fn every_code_of_admission_has_a_page() {
     let pages = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
-    let sources = [include_str!("../code.rs"), include_str!("../../../shape.rs")];
+    let sources = [include_str!("../../../code.rs"), include_str!("../../../shape.rs")];
     let codes: Vec<&str> =
         sources.iter().flat_map(|source| source.split('"')).filter(|text| text.starts_with("OF")).collect();
     assert!(codes.len() > 30, "only {codes:?} were found");

@@ -1,23 +1,18 @@
 //! Amounts of cpu and memory as manifests write them.
 
-use octoflow_model::{
-    argo::{Container, Template},
-    task::Resources,
-};
+use octoflow_model::{argo::Container, task::Resources};
 
-/// What a template's containers ask for: those that run side by side together, and at least what each that runs
-/// before them does.
-pub(crate) fn resources(template: &Template) -> Resources {
-    let main = template.container.as_ref().or(template.script.as_ref().map(|script| &script.container));
-    let set = template.container_set.iter().flat_map(|set| &set.containers).map(|container| &container.container);
-    let beside = template.sidecars.iter().map(|sidecar| &sidecar.container);
+/// What containers ask for: those that run side by side together, and at least what each that runs before them does.
+pub(crate) fn together<'c>(
+    before: impl Iterator<Item = &'c Container>,
+    beside: impl Iterator<Item = &'c Container>,
+) -> Resources {
     let mut all = Resources::default();
-    for container in main.into_iter().chain(set).chain(beside) {
-        let own = asked(container);
+    for own in beside.map(asked) {
         all.cpu_milli = all.cpu_milli.saturating_add(own.cpu_milli);
         all.memory_bytes = all.memory_bytes.saturating_add(own.memory_bytes);
     }
-    for own in template.init_containers.iter().map(|init| asked(&init.container)) {
+    for own in before.map(asked) {
         all.cpu_milli = all.cpu_milli.max(own.cpu_milli);
         all.memory_bytes = all.memory_bytes.max(own.memory_bytes);
     }

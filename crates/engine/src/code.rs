@@ -36,3 +36,5 @@ pub const UNUSED: &str = "OF1061";
 pub const METRIC: &str = "OF1065";
 pub const STAND_IN: &str = "OF1067";
 pub const SCHEDULE: &str = "OF1070";
+pub const POLICY: &str = "OF1080";
+pub const GANG: &str = "OF1081";

@@ -1,7 +1,6 @@
 //! A task's environment variables: literal, from ConfigMaps and Secrets, and from what the task is.
 
 use octoflow_model::{
-    NodeIx,
     argo::{
         Container,
         template::{EnvFrom, EnvValueFrom, KeyRef},
@@ -9,35 +8,24 @@ use octoflow_model::{
     task::EnvValue,
 };
 
-use crate::{
-    argo::turn::Turn,
-    engine::{Keyed, World},
-};
+use super::Around;
+use crate::engine::{Keyed, World};
 
-impl Turn<'_> {
+impl Around<'_> {
+    /// The variables of a container after `first`; a later one of the same name takes the place of an earlier one.
     pub(super) fn environment(
         &self,
-        at: NodeIx,
         container: &Container,
-        pod: &str,
+        first: Vec<(String, EnvValue)>,
     ) -> Result<Vec<(String, EnvValue)>, String> {
-        let namespace = &self.run.state.namespace;
-        let mut env: Vec<(String, EnvValue)> = vec![
-            (
-                "ARGO_CONTAINER_NAME".to_owned(),
-                EnvValue::Plain(container.name.clone().unwrap_or_else(|| "main".to_owned())),
-            ),
-            ("ARGO_NODE_ID".to_owned(), EnvValue::Plain(self.run.state.id_of(at))),
-        ];
+        let mut env = first;
         for source in &container.env_from {
-            add_all(self.world, namespace, source, &mut env)?;
+            add_all(self.world, self.namespace, source, &mut env)?;
         }
         for variable in &container.env {
             let value = match (&variable.value, &variable.value_from) {
                 (Some(text), _) => Some(EnvValue::Plain(expand(&text.0, &env))),
-                (None, Some(from)) => {
-                    self.value_of(from, pod).map_err(|why| format!("env {}: {why}", variable.name))?
-                }
+                (None, Some(from)) => self.value_of(from).map_err(|why| format!("env {}: {why}", variable.name))?,
                 (None, None) => Some(EnvValue::Plain(String::new())),
             };
             if let Some(value) = value {
@@ -48,37 +36,31 @@ impl Turn<'_> {
         Ok(env)
     }
 
-    fn value_of(&self, from: &EnvValueFrom, pod: &str) -> Result<Option<EnvValue>, String> {
-        let namespace = &self.run.state.namespace;
+    fn value_of(&self, from: &EnvValueFrom) -> Result<Option<EnvValue>, String> {
         if let Some(reference) = &from.config_map_key_ref {
-            return keyed(self.world, Keyed::ConfigMap, namespace, reference).map(|value| value.map(EnvValue::Plain));
+            let value = keyed(self.world, Keyed::ConfigMap, self.namespace, reference)?;
+            return Ok(value.map(EnvValue::Plain));
         }
         if let Some(reference) = &from.secret_key_ref {
-            return keyed(self.world, Keyed::Secret, namespace, reference).map(|value| value.map(EnvValue::Secret));
+            let value = keyed(self.world, Keyed::Secret, self.namespace, reference)?;
+            return Ok(value.map(EnvValue::Secret));
         }
         let Some(field) = &from.field_ref else { return Ok(Some(EnvValue::Plain(String::new()))) };
         let value = match field.field_path.as_str() {
-            "metadata.name" => pod.to_owned(),
-            "metadata.namespace" => namespace.to_string(),
-            "metadata.uid" => self.run.state.uid.to_string(),
-            "spec.serviceAccountName" => {
-                self.run.program.workflow.spec.service_account_name.clone().unwrap_or_else(|| "default".to_owned())
-            }
+            "metadata.namespace" => self.namespace.to_owned(),
             "spec.nodeName" => "localhost".to_owned(),
-            "status.podIP" | "status.hostIP" => "127.0.0.1".to_owned(),
-            other => return Err(format!("field '{other}' has no meaning here")),
+            path => match (self.field)(path) {
+                Some(value) => value,
+                None if matches!(path, "status.podIP" | "status.hostIP") => "127.0.0.1".to_owned(),
+                None => return Err(format!("field '{path}' has no meaning here")),
+            },
         };
         Ok(Some(EnvValue::Plain(value)))
     }
 }
 
 /// The value of one key, or why there is none; `None` when it may be missing and is.
-pub(in crate::argo) fn keyed(
-    world: &World,
-    kind: Keyed,
-    namespace: &str,
-    reference: &KeyRef,
-) -> Result<Option<String>, String> {
+pub(crate) fn keyed(world: &World, kind: Keyed, namespace: &str, reference: &KeyRef) -> Result<Option<String>, String> {
     let word = if kind == Keyed::Secret { "Secret" } else { "ConfigMap" };
     let found = world.keyed(kind, namespace, &reference.name).and_then(|data| data.entries.get(&reference.key));
     match found {
@@ -112,7 +94,7 @@ fn add_all(world: &World, namespace: &str, source: &EnvFrom, env: &mut Vec<(Stri
 }
 
 /// `$(NAME)` becomes the variable's value, `$$(NAME)` the literal `$(NAME)`; unknown names stay as they are.
-pub(crate) fn expand(text: &str, env: &[(String, EnvValue)]) -> String {
+pub(super) fn expand(text: &str, env: &[(String, EnvValue)]) -> String {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('$') {

@@ -3,12 +3,18 @@
 
 use octoflow_manifest::{Path, Problem, Problems, Segment};
 
-use super::{book::Spot, code};
-use crate::shape::MOST_PROBLEMS;
+use crate::{code, shape::MOST_PROBLEMS};
+
+/// The place of a call in its template.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Spot {
+    Step { group: usize, step: usize },
+    Task(usize),
+}
 
 /// Where in the manifest somebody is looking.
 #[derive(Clone, Copy)]
-pub(super) struct At<'a> {
+pub(crate) struct At<'a> {
     up: Option<&'a At<'a>>,
     step: Step<'a>,
 }
@@ -24,24 +30,24 @@ enum Step<'a> {
 }
 
 impl<'a> At<'a> {
-    pub(super) fn base(path: &'a Path) -> Self {
+    pub(crate) fn base(path: &'a Path) -> Self {
         Self { up: None, step: Step::Base(path) }
     }
 
-    pub(super) fn key<'b>(&'b self, key: &'b str) -> At<'b> {
+    pub(crate) fn key<'b>(&'b self, key: &'b str) -> At<'b> {
         At { up: Some(self), step: Step::Key(key) }
     }
 
-    pub(super) fn index(&self, index: usize) -> At<'_> {
+    pub(crate) fn index(&self, index: usize) -> At<'_> {
         At { up: Some(self), step: Step::Index(index) }
     }
 
-    pub(super) fn call(&self, spot: Spot) -> At<'_> {
+    pub(crate) fn call(&self, spot: Spot) -> At<'_> {
         At { up: Some(self), step: Step::Call(spot) }
     }
 
     /// A part of the text that stands at this place.
-    pub(super) fn part<'b>(&'b self, part: &'b str) -> At<'b> {
+    pub(crate) fn part<'b>(&'b self, part: &'b str) -> At<'b> {
         At { up: Some(self), step: Step::Part(part) }
     }
 
@@ -52,7 +58,7 @@ impl<'a> At<'a> {
         }
     }
 
-    pub(super) fn path(&self) -> Path {
+    pub(crate) fn path(&self) -> Path {
         let mut path = self.up.map(At::path).unwrap_or_default();
         match self.step {
             Step::Base(base) => path.0.extend(base.segments().iter().cloned()),
@@ -72,22 +78,22 @@ impl<'a> At<'a> {
 
 /// What was found so far.
 #[derive(Default)]
-pub(super) struct Report {
+pub(crate) struct Report {
     problems: Vec<Problem>,
     warnings: Vec<Problem>,
 }
 
 impl Report {
-    pub(super) fn new(problems: Vec<Problem>, warnings: Vec<Problem>) -> Self {
+    pub(crate) fn new(problems: Vec<Problem>, warnings: Vec<Problem>) -> Self {
         Self { problems, warnings }
     }
 
-    pub(super) fn error(&mut self, at: &At<'_>, code: &'static str, message: impl FnOnce() -> String) {
+    pub(crate) fn error(&mut self, at: &At<'_>, code: &'static str, message: impl FnOnce() -> String) {
         self.error_with(at, code, || (message(), None));
     }
 
     /// With what to do about it, if anything is known.
-    pub(super) fn error_with(
+    pub(crate) fn error_with(
         &mut self,
         at: &At<'_>,
         code: &'static str,
@@ -105,7 +111,7 @@ impl Report {
 
     /// Tells things where a person can see them: problems at places the rule knows better are moved there, and say
     /// where they come from.
-    pub(super) fn relocate(&mut self, rule: impl Fn(&Path) -> Option<(Path, String)>) {
+    pub(crate) fn relocate(&mut self, rule: impl Fn(&Path) -> Option<(Path, String)>) {
         for problem in self.problems.iter_mut().chain(&mut self.warnings) {
             // What belongs to the place itself is not from elsewhere.
             let moved = problem.path.as_ref().and_then(|path| rule(path).filter(|(place, _)| place != path));
@@ -118,7 +124,7 @@ impl Report {
     }
 
     /// All of it as warnings.
-    pub(super) fn softened(self) -> Vec<Problem> {
+    pub(crate) fn softened(self) -> Vec<Problem> {
         let mut all = self.problems;
         all.extend(self.warnings);
         all.iter_mut().for_each(|problem| problem.severity = octoflow_manifest::Severity::Warning);
@@ -126,23 +132,23 @@ impl Report {
     }
 
     /// Adds what others found.
-    pub(super) fn absorb(&mut self, problems: Vec<Problem>, warnings: Vec<Problem>) {
+    pub(crate) fn absorb(&mut self, problems: Vec<Problem>, warnings: Vec<Problem>) {
         let room = MOST_PROBLEMS.saturating_sub(self.problems.len());
         self.problems.extend(problems.into_iter().take(room));
         self.warnings.extend(warnings);
     }
 
     /// So much is wrong that nothing more will be told.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.problems.len() >= MOST_PROBLEMS
     }
 
-    pub(super) fn warn(&mut self, at: &At<'_>, code: &'static str, message: impl FnOnce() -> String) {
+    pub(crate) fn warn(&mut self, at: &At<'_>, code: &'static str, message: impl FnOnce() -> String) {
         self.warn_with(at, code, || (message(), None));
     }
 
     /// With what to do about it, if anything is known.
-    pub(super) fn warn_with(
+    pub(crate) fn warn_with(
         &mut self,
         at: &At<'_>,
         code: &'static str,
@@ -158,7 +164,7 @@ impl Report {
     }
 
     /// The warnings of a manifest that may run, or everything that is wrong with one that may not, and its warnings last.
-    pub(super) fn verdict(mut self) -> Result<Vec<Problem>, Problems> {
+    pub(crate) fn verdict(mut self) -> Result<Vec<Problem>, Problems> {
         if self.problems.is_empty() {
             return Ok(self.warnings);
         }

@@ -3,7 +3,7 @@
 use super::NO_PODS;
 use crate::shape::{BOOL, Field, MODE, QUANTITY, Shape, TEXT};
 
-pub(super) static VOLUMES: Shape = Shape::List(&VOLUME);
+pub(crate) static VOLUMES: Shape = Shape::List(&VOLUME);
 static VOLUME: Shape = Shape::Object(&[
     &[
         Field::yes("name", &TEXT, "The name mounts use"),
@@ -83,7 +83,7 @@ static HOST_PATH: Shape = Shape::Object(&[&[
     Field::yes("type", &TEXT, "What is expected to be there"),
 ]]);
 
-pub(super) static VOLUME_MOUNTS: Shape = Shape::List(&VOLUME_MOUNT);
+pub(crate) static VOLUME_MOUNTS: Shape = Shape::List(&VOLUME_MOUNT);
 static VOLUME_MOUNT: Shape = Shape::Object(&[&[
     Field::yes("name", &TEXT, "The volume"),
     Field::yes("mountPath", &TEXT, "Where the container sees it"),

@@ -1,0 +1,51 @@
+//! The control unit of a TaskSet's attempt: a ConfigMap without entries that its pods belong to. It comes and goes in the
+//! commits in which the attempt does.
+
+use octoflow_engine::taskset::{Run, ident};
+use octoflow_model::taskset::{API_VERSION, KIND};
+use octoflow_store::Change;
+use serde_json::json;
+
+/// The kind a control unit has.
+const UNIT: &str = "ConfigMap";
+
+pub(super) fn put(run: &Run, attempt: u32) -> Vec<Change> {
+    let state = &run.state;
+    let name = ident::unit_name(&state.name, attempt);
+    let uid = ident::unit_uid(&state.uid, attempt);
+    let body = json!({
+        "apiVersion": "v1",
+        "kind": UNIT,
+        "metadata": {
+            "name": name,
+            "namespace": *state.namespace,
+            "uid": uid,
+            "creationTimestamp": state.transition.to_string(),
+            "labels": {"TaskSet": *state.name},
+            "annotations": {"TaskSet": *state.name},
+            "ownerReferences": [{
+                "apiVersion": API_VERSION, "kind": KIND, "name": *state.name, "uid": *state.uid,
+                "controller": true, "blockOwnerDeletion": true,
+            }],
+        },
+    });
+    let (kind, namespace) = (UNIT.to_owned(), state.namespace.to_string());
+    vec![
+        Change::PutObject {
+            kind: kind.clone(),
+            namespace: namespace.clone(),
+            name: name.clone(),
+            uid,
+            body: body.to_string().into_bytes(),
+        },
+        Change::Tie { kind, namespace, name, owners: vec![state.uid.to_string()], leaving: false },
+    ]
+}
+
+pub(super) fn delete(run: &Run, attempt: u32) -> Vec<Change> {
+    vec![Change::DeleteObject {
+        kind: UNIT.to_owned(),
+        namespace: run.state.namespace.to_string(),
+        name: ident::unit_name(&run.state.name, attempt),
+    }]
+}

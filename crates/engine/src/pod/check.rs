@@ -1,0 +1,71 @@
+//! What is wrong with the volumes of a pod, in any dialect: one source each, names that are given once, paths that stay.
+
+use std::collections::HashSet;
+
+use octoflow_model::argo::Volume;
+use serde_json::Value;
+
+use super::fields::volume::SOURCES;
+use crate::{
+    code,
+    report::{At, Report},
+    shape::short,
+};
+
+pub(crate) fn volumes(report: &mut Report, at: &At<'_>, volumes: &[Volume], raw: &Value) {
+    let mut seen = HashSet::new();
+    for (index, volume) in volumes.iter().enumerate() {
+        let place = at.index(index);
+        let name = volume.name.as_str();
+        if name.is_empty() {
+            report.error(&place, code::REQUIRED, || format!("volumes[{index}].name is required"));
+        } else if !has_variables(name) && !seen.insert(name) {
+            report.error(&place.key("name"), code::DUPLICATE_NAME, || {
+                format!("volumes[{index}].name '{name}' is not unique")
+            });
+        }
+        let fields = raw.get(index).and_then(Value::as_object);
+        let sources = fields.map_or(1, |fields| fields.keys().filter(|key| *key != "name").count());
+        if sources != 1 {
+            report.error(&place, code::VOLUME, || {
+                format!("volume '{}' must have exactly one source, one of: {}", short(name), SOURCES.join(", "))
+            });
+        }
+        if let Some(host) = &volume.host_path {
+            let place = place.key("hostPath");
+            absolute(report, &place.key("path"), &|| format!("volume '{name}' hostPath.path"), &host.path);
+        }
+        let claim = volume.persistent_volume_claim.as_ref().is_some_and(|claim| claim.claim_name.is_empty());
+        let secret = volume.secret.as_ref().is_some_and(|secret| secret.secret_name.is_empty());
+        let map = volume.config_map.as_ref().is_some_and(|map| map.name.is_empty());
+        for (nameless, field) in
+            [(claim, "persistentVolumeClaim.claimName"), (secret, "secret.secretName"), (map, "configMap.name")]
+        {
+            if nameless {
+                report.error(&place, code::REQUIRED, || format!("volume '{}' {field} is required", short(name)));
+            }
+        }
+    }
+}
+
+/// A path that does not depend on where a process happens to stand, and does not climb out.
+pub(crate) fn absolute(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, path: &str) {
+    if has_variables(path) {
+        return;
+    }
+    if !path.starts_with('/') {
+        report.error_with(at, code::PATH, || {
+            (
+                format!("{} '{}' must be an absolute path", of(), short(path)),
+                Some(format!("write `/tmp/{}`, for example", short(path.trim_start_matches("./")))),
+            )
+        });
+    } else if path.split('/').any(|part| part == "..") {
+        report.error(at, code::PATH, || format!("{} '{}' must not contain '..'", of(), short(path)));
+    }
+}
+
+/// Some of it is only known when it runs.
+pub(crate) fn has_variables(text: &str) -> bool {
+    text.contains("{{")
+}

@@ -1,0 +1,165 @@
+//! Admission of a TaskSet: everything that is wrong with it at once, each with its place. It changes nothing.
+
+mod gang;
+mod pod;
+mod role;
+#[cfg(test)]
+mod tests;
+
+use octoflow_manifest::{Path, Problem, Problems, Severity};
+use octoflow_model::{
+    fact::Stored,
+    meta::DEFAULT_NAMESPACE,
+    taskset::{API_VERSION, GROUP_ALIAS, TaskSet},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    fields::{POD_GROUP, TASK_SET},
+    program::MOST_REPLICAS,
+};
+use crate::{
+    admit::Admitted,
+    argo::admit::Surroundings,
+    code,
+    kinds::POD_GROUP_VERSION,
+    report::{At, Report},
+    shape,
+};
+
+/// Names of pods hold the names of TaskSets and roles, and end in numbers.
+const LONGEST_NAME: usize = 63;
+
+/// Judges one TaskSet, and tells of one that is not let in everything there is to tell, warnings too.
+pub fn examine(object: &Value, others: &dyn Surroundings) -> Result<Admitted, Problems> {
+    let checked = shape::check(object, &TASK_SET);
+    let (mut manifest, broken) = (checked.value, checked.broken);
+    let mut report = Report::new(checked.problems, checked.warnings);
+    version(&mut manifest, &broken, &mut report);
+    let stored = look(&manifest, &broken, others, &mut report);
+    report.verdict().map(|warnings| Admitted { manifest, stored: stored.unwrap_or_default(), warnings })
+}
+
+fn look(manifest: &Value, broken: &[Path], others: &dyn Surroundings, report: &mut Report) -> Option<Stored> {
+    let set = match TaskSet::deserialize(manifest) {
+        Ok(set) => set,
+        // The table has told what is wrong; where it has not, the manifest is still not let in.
+        Err(_) if !broken.is_empty() => return None,
+        Err(error) => {
+            let root = Path::root();
+            report.error(&At::base(&root), shape::code::WRONG_TYPE, || format!("the TaskSet cannot be read: {error}"));
+            return None;
+        }
+    };
+    metadata(&set, broken, report);
+    let place = Path::root().join("spec");
+    let at = At::base(&place);
+    let roles = at.key("roles");
+    if set.spec.roles.is_empty() && !broken.iter().any(|path| path.starts_with(&place)) {
+        report.error_with(&roles, code::REQUIRED, || {
+            ("a TaskSet needs at least one role".to_owned(), Some("list them under `spec.roles`".to_owned()))
+        });
+    }
+    let all: u64 = set.spec.roles.iter().map(|role| u64::from(role.replicas)).sum();
+    if all > u64::from(MOST_REPLICAS) {
+        report.error(&roles, shape::code::OUT_OF_RANGE, || {
+            format!("{all} replicas in all are more than a TaskSet may have, which is {MOST_REPLICAS}")
+        });
+    }
+    let policy = &set.spec.retry_policy;
+    role::retry(report, &at.key("retryPolicy"), policy);
+    if policy.retryable_exit_codes.is_some() || !policy.permanent_exit_codes.is_empty() {
+        report.error(&at.key("retryPolicy"), code::MISPLACED, || {
+            "exit codes are those of replicas; write them under a role's retryPolicy".to_owned()
+        });
+    }
+    role::check(report, &roles, &set, manifest);
+    let namespace = set.metadata.namespace.as_deref().filter(|name| !name.is_empty()).unwrap_or(DEFAULT_NAMESPACE);
+    pod::check(report, &roles, &set, manifest, namespace, others);
+    let groups = gang::check(report, &roles, &set, namespace, others);
+    Some(Stored { groups, ..Stored::default() })
+}
+
+/// The name of the definition where the group belongs is read as the group.
+fn version(manifest: &mut Value, broken: &[Path], report: &mut Report) {
+    let place = Path::root().join("apiVersion");
+    let version = manifest["apiVersion"].as_str().unwrap_or_default();
+    if version == API_VERSION || broken.contains(&place) {
+        return;
+    }
+    if version == format!("{GROUP_ALIAS}/v1alpha1") {
+        manifest["apiVersion"] = json!(API_VERSION);
+        return;
+    }
+    report.error_with(&At::base(&place), code::KIND, || {
+        let message = match version {
+            "" => "apiVersion is required".to_owned(),
+            version => format!("apiVersion `{}` is not known for kind TaskSet", shape::short(version)),
+        };
+        (message, Some(format!("write `apiVersion: {API_VERSION}`")))
+    });
+}
+
+fn metadata(set: &TaskSet, broken: &[Path], report: &mut Report) {
+    let place = Path::root().join("metadata");
+    let at = At::base(&place);
+    let metadata = &set.metadata;
+    let given = metadata.name.as_deref().filter(|name| !name.is_empty());
+    let beginning = metadata.generate_name.as_deref().filter(|name| !name.is_empty());
+    match (given, beginning) {
+        (Some(name), _) => name_of(report, &at.key("name"), "metadata.name", name),
+        (None, Some(beginning)) => name_of(report, &at.key("generateName"), "metadata.generateName", beginning),
+        (None, None) if broken.iter().any(|path| path.starts_with(&place)) => {}
+        (None, None) => report.error_with(&at, code::REQUIRED, || {
+            (
+                "metadata.name or metadata.generateName is required".to_owned(),
+                Some("write `generateName: train` to get a new name for every run".to_owned()),
+            )
+        }),
+    }
+}
+
+/// Pods are told apart by the dashes in their names, so no other part may have one.
+fn name_of(report: &mut Report, at: &At<'_>, of: &str, name: &str) {
+    let plain = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    if name.len() > LONGEST_NAME {
+        report.error(at, code::NAME, || {
+            format!("{of} '{}' has {} characters, and {LONGEST_NAME} are the most", shape::short(name), name.len())
+        });
+    } else if !plain {
+        report.error_with(at, code::NAME, || {
+            (
+                format!(
+                    "{of} '{}' is invalid: it must be 1 to {LONGEST_NAME} lower-case letters and digits",
+                    shape::short(name)
+                ),
+                Some("leave out dashes, dots and capitals: names of pods are made of it".to_owned()),
+            )
+        });
+    }
+}
+
+/// Judges a PodGroup. The answer are problems and warnings.
+pub fn examine_group(object: &Value) -> (Vec<Problem>, Vec<Problem>) {
+    let checked = shape::check(object, &POD_GROUP);
+    let mut report = Report::new(checked.problems, checked.warnings);
+    let root = Path::root();
+    let at = At::base(&root);
+    if checked.value["apiVersion"] != POD_GROUP_VERSION {
+        report.error_with(&at.key("apiVersion"), code::KIND, || {
+            (
+                "this apiVersion is not known for kind PodGroup".to_owned(),
+                Some(format!("write `apiVersion: {POD_GROUP_VERSION}`")),
+            )
+        });
+    }
+    if checked.value["metadata"]["name"].as_str().is_none_or(str::is_empty) {
+        report.error(&at.key("metadata"), code::REQUIRED, || "metadata.name is required".to_owned());
+    }
+    let found = match report.verdict() {
+        Ok(warnings) => warnings,
+        Err(problems) => problems.0,
+    };
+    found.into_iter().partition(|problem| problem.severity == Severity::Error)
+}

@@ -1,0 +1,149 @@
+//! Roles: their names, their policies, and whom they wait for.
+
+use std::collections::HashSet;
+
+use octoflow_model::taskset::{CompletionPolicy, RetryPolicy, RoleSpec, TaskSet};
+use serde_json::Value;
+
+use super::name_of;
+use crate::{
+    code,
+    expr::nearest,
+    report::{At, Report},
+    shape,
+};
+
+pub(super) fn check(report: &mut Report, at: &At<'_>, set: &TaskSet, manifest: &Value) {
+    let mut seen = HashSet::new();
+    for (index, role) in set.spec.roles.iter().enumerate() {
+        let place = at.index(index);
+        let raw = &manifest["spec"]["roles"][index];
+        if role.name.is_empty() {
+            report.error(&place.key("name"), code::REQUIRED, || format!("roles[{index}].name is required"));
+        } else {
+            name_of(report, &place.key("name"), &format!("roles[{index}].name"), &role.name);
+            if !seen.insert(role.name.as_str()) {
+                report.error(&place.key("name"), code::DUPLICATE_NAME, || {
+                    format!("two roles are called '{}'", shape::short(&role.name))
+                });
+            }
+        }
+        if raw.get("replicas").is_none() {
+            report.error(&place.key("replicas"), code::REQUIRED, || {
+                format!("roles[{index}].replicas is required: from 1 to 10000")
+            });
+        }
+        completion(report, &place.key("completionPolicy"), role, raw);
+        retry(report, &place.key("retryPolicy"), &role.retry_policy);
+        dependencies(report, &place.key("dependsOn"), set, index);
+    }
+    circle(report, at, set);
+}
+
+fn completion(report: &mut Report, at: &At<'_>, role: &RoleSpec, raw: &Value) {
+    let CompletionPolicy { max_failed, min_succeeded } = role.completion_policy;
+    let (name, replicas) = (shape::short(&role.name), i64::from(role.replicas));
+    let given = &raw["completionPolicy"];
+    if given["minSucceeded"].is_null() || min_succeeded == 0 {
+        report.error_with(&at.key("minSucceeded"), code::POLICY, || {
+            let message =
+                format!("role '{name}' must say how many replicas must succeed: minSucceeded from 1 to {replicas}");
+            (message, Some("-1 means: it succeeds when all are over and it has not failed".to_owned()))
+        });
+    }
+    if given["maxFailed"].is_null() {
+        report.error_with(&at.key("maxFailed"), code::POLICY, || {
+            let message =
+                format!("role '{name}' must say how many failed replicas make it fail: maxFailed from 1 to {replicas}");
+            (message, Some("-1 means: failures alone never make it fail".to_owned()))
+        });
+    }
+    if role.replicas == 0 {
+        return;
+    }
+    for (field, value) in [("minSucceeded", min_succeeded), ("maxFailed", max_failed)] {
+        if i64::from(value) > replicas {
+            report.error(&at.key(field), code::POLICY, || {
+                format!("role '{name}': {field} {value} is more than its {replicas} replicas")
+            });
+        }
+    }
+    if max_failed == 0 && !given["maxFailed"].is_null() {
+        report.warn(&at.key("maxFailed"), code::POLICY, || {
+            format!("role '{name}': maxFailed 0 is read as 1: the first failed replica makes it fail")
+        });
+    }
+    let (most, least) = (i64::from(max_failed.max(1)), i64::from(min_succeeded));
+    if max_failed >= 0 && min_succeeded > 0 && most <= replicas && least <= replicas && most + least > replicas + 1 {
+        report.warn(at, code::POLICY, || {
+            format!(
+                "role '{name}': {} succeeded and {} failed replicas decide neither way; it would then end as failed. \
+                 maxFailed and minSucceeded together should not be more than {}",
+                least - 1,
+                replicas - least + 1,
+                replicas + 1
+            )
+        });
+    }
+}
+
+pub(super) fn retry(report: &mut Report, at: &At<'_>, policy: &RetryPolicy) {
+    let lists = [
+        ("retryableExitCodes", policy.retryable_exit_codes.as_deref().unwrap_or_default()),
+        ("permanentExitCodes", policy.permanent_exit_codes.as_slice()),
+    ];
+    for (field, list) in lists {
+        let place = at.key(field);
+        for (index, codes) in list.iter().enumerate() {
+            if codes.bounds().is_none_or(|(first, last)| first < 0 || last > 255) {
+                report.error(&place.index(index), code::POLICY, || {
+                    format!("{field}[{index}] is no exit code from 0 to 255 and no range of them such as 1-127")
+                });
+            }
+        }
+    }
+}
+
+fn dependencies(report: &mut Report, at: &At<'_>, set: &TaskSet, index: usize) {
+    let own = &set.spec.roles[index];
+    for (place, dependency) in own.depends_on.iter().enumerate() {
+        let name = dependency.role();
+        let names = || set.spec.roles.iter().map(|role| role.name.as_str());
+        if !names().any(|other| other == name) {
+            report.error_with(&at.index(place), code::UNKNOWN_TASK, || {
+                let message = format!("role '{}' waits for '{}', which is not a role", own.name, shape::short(name));
+                (message, nearest(name, names()).map(|near| format!("did you mean `{near}`?")))
+            });
+        }
+    }
+}
+
+/// Roles that wait for each other would wait for ever.
+fn circle(report: &mut Report, at: &At<'_>, set: &TaskSet) {
+    let roles = &set.spec.roles;
+    let place = |name: &str| roles.iter().position(|role| role.name == name);
+    let mut waits: Vec<usize> = vec![0; roles.len()];
+    let mut before: Vec<Vec<usize>> = vec![Vec::new(); roles.len()];
+    for (index, role) in roles.iter().enumerate() {
+        for up in role.depends_on.iter().filter_map(|dependency| place(dependency.role())) {
+            waits[index] += 1;
+            before[up].push(index);
+        }
+    }
+    let mut free: Vec<usize> = (0..roles.len()).filter(|index| waits[*index] == 0).collect();
+    while let Some(up) = free.pop() {
+        for down in &before[up] {
+            waits[*down] -= 1;
+            if waits[*down] == 0 {
+                free.push(*down);
+            }
+        }
+    }
+    if let Some(first) = waits.iter().position(|open| *open > 0) {
+        let names: Vec<&str> =
+            roles.iter().zip(&waits).filter(|(_, open)| **open > 0).map(|(role, _)| role.name.as_str()).collect();
+        report.error(&at.index(first).key("dependsOn"), code::CYCLE, || {
+            format!("these roles wait for each other in a circle: {}", shape::short(&names.join(", ")))
+        });
+    }
+}

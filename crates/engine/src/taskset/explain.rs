@@ -1,0 +1,132 @@
+//! Why a TaskSet, a role or a replica is not done: the reason is read off the state, never guessed from logs.
+
+use octoflow_model::{
+    NodeIx, Time,
+    taskset::{ReplicaPhase, RolePhase, SetPhase},
+};
+
+use super::{
+    ident,
+    role::{Waits, waits},
+    run::Run,
+};
+use crate::schedule::{Scheduler, TaskRef};
+
+/// What keeps something from being over, or what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// `worker-1`, the name of a role, or that of the TaskSet.
+    pub node: String,
+    pub phase: &'static str,
+    pub reason: String,
+    pub since: Option<Time>,
+}
+
+/// What ended badly and everything that is still open, from the whole to its parts.
+pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
+    let state = &run.state;
+    let mut found = Vec::new();
+    if let Some(reason) = whole(run) {
+        let (node, phase, since) = (state.name.to_string(), state.standing.word(), Some(state.transition));
+        found.push(Explanation { node, phase, reason, since });
+    }
+    for (at, role) in state.roles.iter().enumerate() {
+        let (plan, name) = (&run.program.roles[at], &run.program.spec(at).name);
+        let waiting: Vec<String> = plan
+            .after
+            .iter()
+            .filter(|(up, condition)| waits(&state.roles[*up], run.program.roles[*up].count, *condition) == Waits::Yes)
+            .map(|(up, condition)| format!("'{}' to be {condition:?}", run.program.spec(*up).name))
+            .collect();
+        let since = Some(role.transition);
+        let mut say =
+            |reason| found.push(Explanation { node: name.clone(), phase: role.standing.word(), reason, since });
+        match role.phase {
+            RolePhase::Waiting if !waiting.is_empty() && state.at_work() => {
+                say(format!("waits for role {}", waiting.join(" and role ")));
+                continue;
+            }
+            RolePhase::CleaningPending => say(format!("ends what is left of it: {}", role.phase_message)),
+            RolePhase::Waiting | RolePhase::Running | RolePhase::Completed => {}
+        }
+        for index in 0..plan.count {
+            let replica = NodeIx(plan.first + index);
+            if let Some(reason) = of_replica(run, replica, scheduler) {
+                let state = &state.replicas[replica.at()];
+                let (node, phase) = (ident::host_name(name, index), state.phase.word());
+                found.push(Explanation { node, phase, reason, since: Some(state.transition) });
+            }
+        }
+    }
+    found
+}
+
+fn whole(run: &Run) -> Option<String> {
+    let state = &run.state;
+    if state.suspended && !state.closing() {
+        return Some("suspended: nothing new is started until someone resumes it".to_owned());
+    }
+    match state.phase {
+        SetPhase::AttemptRetryPending => {
+            let until = state.wake.map(|at| at.to_string()).unwrap_or_default();
+            let why = state.verdict.as_ref().map(|verdict| verdict.message.as_str()).unwrap_or_default();
+            Some(format!("waits until {until} before attempt {}: {why}", state.attempt + 1))
+        }
+        SetPhase::AttemptDeletionRequested => Some(format!("ends what is left of it: {}", state.phase_message)),
+        SetPhase::Completed => (!state.standing_message.is_empty()).then(|| state.standing_message.clone()),
+        SetPhase::AttemptPending
+        | SetPhase::AttemptPreparing
+        | SetPhase::AttemptRunning
+        | SetPhase::AttemptCompleted => None,
+    }
+}
+
+fn of_replica(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> Option<String> {
+    let replica = &run.state.replicas[at.at()];
+    let last = failure(run, at);
+    Some(match replica.phase {
+        ReplicaPhase::AttemptPending if !run.state.at_work() => return None,
+        ReplicaPhase::AttemptPending => "waits until it may start".to_owned(),
+        ReplicaPhase::AttemptPreparing => waiting(run, at, scheduler),
+        ReplicaPhase::AttemptAssigned => format!("being started since {}", replica.transition),
+        ReplicaPhase::AttemptRunning => {
+            format!("running since {}", replica.started.unwrap_or(replica.transition))
+        }
+        ReplicaPhase::AttemptDeletionRequested => format!("being ended: {}", replica.phase_message),
+        ReplicaPhase::AttemptRetryPending => {
+            let until = replica.wake.map(|at| at.to_string()).unwrap_or_default();
+            format!("waits until {until} before attempt {}: {}", replica.retried + 1, last.unwrap_or_default())
+        }
+        ReplicaPhase::Completed if replica.outcome == Some(false) => last.unwrap_or_else(|| "failed".to_owned()),
+        ReplicaPhase::Completed => return None,
+    })
+}
+
+fn waiting(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> String {
+    let Some(scheduler) = scheduler else { return "waits for its turn".to_owned() };
+    if let Some((there, least)) = scheduler.gathering(TaskRef { run: run.id, node: at }) {
+        let name = run.gang(at).map(|gang| gang.name.to_string()).unwrap_or_default();
+        return format!("waits for its gang '{name}': {there} of {least} members are there");
+    }
+    let mut text = format!("waits for its turn among {} tasks", scheduler.waiting());
+    if let Some((_, Some(shortage))) = scheduler.head() {
+        text.push_str(&format!(": {shortage}"));
+    }
+    text
+}
+
+/// How its last pod went, when that was not well.
+fn failure(run: &Run, at: NodeIx) -> Option<String> {
+    let replica = &run.state.replicas[at.at()];
+    let mut parts = Vec::new();
+    if !replica.reason.is_empty() {
+        parts.push(replica.reason.clone());
+    }
+    if let Some(end) = replica.terminated.as_deref().filter(|end| end.exit_code != 0) {
+        let signal = if end.signal == 0 { String::new() } else { format!(", signal {}", end.signal) };
+        let message = end.message.trim_end();
+        let message = if message.is_empty() { String::new() } else { format!(": {message}") };
+        parts.push(format!("{} (exit code {}{signal}){message}", end.reason, end.exit_code));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}

@@ -1,0 +1,310 @@
+//! The fold: how each fact changes the state of a TaskSet. It never decides, fails or looks at the time.
+//! Beside the state it notes what should be looked at next, which is thrown away when an old journal is read.
+
+use std::sync::Arc;
+
+use octoflow_model::{
+    Fact, NodeIx, RunId, Time,
+    argo::RunPhase,
+    fact::Submission,
+    taskset::{Closing, Parting, ReplicaPhase, RolePhase, SetFact, SetPhase, Standing},
+};
+
+use super::{
+    peers,
+    program::Program,
+    run::{Replica, Role, Run, State, Todo, Verdict},
+};
+
+impl Run {
+    /// A TaskSet begins with what was submitted.
+    pub fn open(id: RunId, submission: &Submission) -> Result<Self, String> {
+        let program = Arc::new(Program::compile(&submission.manifest, &submission.stored)?);
+        let metadata = &program.set.metadata;
+        let mut state = State {
+            name: submission.name.as_str().into(),
+            namespace: submission.namespace.as_str().into(),
+            uid: submission.uid.as_str().into(),
+            created: submission.at,
+            parent: submission.parent,
+            labels: metadata.labels.clone(),
+            annotations: metadata.annotations.clone(),
+            ties: None,
+            phase: SetPhase::AttemptPending,
+            phase_message: String::new(),
+            transition: submission.at,
+            standing: Standing::Waiting,
+            standing_message: String::new(),
+            began: None,
+            started: None,
+            finished: None,
+            attempt: 0,
+            unit: None,
+            verdict: None,
+            suspended: program.set.spec.suspend.unwrap_or(false),
+            shutdown: None,
+            deadline_passed: false,
+            wake: None,
+            roles: Vec::new(),
+            replicas: vec![Replica::default(); program.replicas as usize],
+        };
+        refresh(&program, &mut state, submission.at);
+        Ok(Self {
+            id,
+            state,
+            hosts: peers::hosts(id, &submission.name, &program),
+            manifest: submission.manifest.to_string().into(),
+            todo: Todo { set: true, ..Todo::default() },
+            program,
+        })
+    }
+
+    /// Folds one fact into the state.
+    pub fn apply(&mut self, fact: &Fact) {
+        let state = &mut self.state;
+        match fact {
+            Fact::TaskSet(fact) => self.apply_own(fact),
+            Fact::Suspended { at } => {
+                state.suspended = true;
+                self.unqueue(*at);
+            }
+            Fact::Resumed { .. } => {
+                state.suspended = false;
+                let roles = 0..state.roles.len();
+                self.todo.starting.extend(roles.clone());
+                self.todo.roles.extend(roles);
+                let delayed = state.replicas.iter().enumerate();
+                let delayed = delayed.filter(|(_, one)| one.phase == ReplicaPhase::AttemptRetryPending);
+                self.todo.replicas.extend(delayed.map(|(at, _)| at as u32));
+                self.todo.set = true;
+            }
+            Fact::ShuttingDown { how, .. } => {
+                state.shutdown = Some(*how);
+                self.todo.set = true;
+            }
+            Fact::DeadlinePassed { .. } => {
+                state.deadline_passed = true;
+                self.todo.set = true;
+            }
+            Fact::Marked { marks, .. } => {
+                state.labels = marks.labels.clone();
+                state.annotations = marks.annotations.clone();
+                state.ties = Some(Box::new(marks.ties.clone()));
+            }
+            Fact::Ended { phase, message, at } => {
+                state.standing = Standing::of(*phase == RunPhase::Succeeded);
+                state.standing_message.clone_from(message);
+                state.finished = Some(*at);
+                state.wake = None;
+                self.enter(SetPhase::Completed, String::new(), *at);
+            }
+            // Other dialects' facts are never in the journal of a TaskSet.
+            _ => {}
+        }
+    }
+
+    fn apply_own(&mut self, fact: &SetFact) {
+        match fact {
+            SetFact::Began { attempt, at, unit } => self.begin(*attempt, *at, unit),
+            SetFact::Queued { first, count, at } => {
+                for replica in *first..*first + *count {
+                    self.move_to(replica, ReplicaPhase::AttemptPreparing, *at);
+                    self.todo.queued.push(NodeIx(replica));
+                }
+            }
+            SetFact::Launched { replica, at, deadline } => {
+                self.move_to(*replica, ReplicaPhase::AttemptAssigned, *at);
+                let attempt = self.state.attempt;
+                let slot = &mut self.state.replicas[*replica as usize];
+                slot.tries.push((attempt, slot.retried));
+                slot.wake = *deadline;
+                self.todo.wakes.extend(deadline.map(|at| (at, Some(NodeIx(*replica)))));
+            }
+            SetFact::Started { replica, at } => {
+                self.move_to(*replica, ReplicaPhase::AttemptRunning, *at);
+                self.rise(*replica, *at);
+            }
+            SetFact::Ending { replica, at, why, message } => {
+                self.move_to(*replica, ReplicaPhase::AttemptDeletionRequested, *at);
+                let slot = &mut self.state.replicas[*replica as usize];
+                slot.stopped = *why == Closing::Cleaning;
+                slot.closing = Some(*why);
+                slot.phase_message.clone_from(message);
+                slot.wake = None;
+            }
+            SetFact::Ended(parting) => self.part(parting),
+            SetFact::Again { replica, at } => {
+                self.move_to(*replica, ReplicaPhase::AttemptPending, *at);
+                let slot = &mut self.state.replicas[*replica as usize];
+                let (tries, retried) = (std::mem::take(&mut slot.tries), slot.retried + 1);
+                *slot = Replica { tries, retried, up: slot.up, transition: *at, ..Replica::default() };
+                self.todo.replicas.push_back(*replica);
+            }
+            SetFact::Dropped { replica, at } => {
+                self.move_to(*replica, ReplicaPhase::Completed, *at);
+                let slot = &mut self.state.replicas[*replica as usize];
+                slot.stopped = true;
+                slot.wake = None;
+                self.look_at_role_of(*replica);
+            }
+            SetFact::RoleJudged { role, at, succeeded, message } => {
+                let slot = &mut self.state.roles[*role as usize];
+                slot.verdict = Some(Verdict { succeeded: *succeeded, message: message.clone(), last: false });
+                slot.phase = RolePhase::CleaningPending;
+                slot.phase_message.clone_from(message);
+                slot.transition = *at;
+                self.todo.roles.insert(*role as usize);
+            }
+            SetFact::RoleOver { role, at } => {
+                let slot = &mut self.state.roles[*role as usize];
+                slot.phase = RolePhase::Completed;
+                slot.phase_message = String::new();
+                slot.transition = *at;
+                if let Some(verdict) = &slot.verdict {
+                    slot.standing = Standing::of(verdict.succeeded);
+                    slot.standing_message.clone_from(&verdict.message);
+                }
+                self.todo.set = true;
+                self.release(*role as usize);
+            }
+            SetFact::Judged { at, succeeded, message, last } => {
+                self.state.verdict = Some(Verdict { succeeded: *succeeded, message: message.clone(), last: *last });
+                self.enter(SetPhase::AttemptDeletionRequested, message.clone(), *at);
+                self.todo.roles.extend(0..self.state.roles.len());
+            }
+            SetFact::Over { at, next, .. } => {
+                self.state.wake = *next;
+                match next {
+                    Some(next) => {
+                        self.state.standing = Standing::Waiting;
+                        self.enter(SetPhase::AttemptRetryPending, format!("the next attempt comes at {next}"), *at);
+                        self.todo.wakes.push((*next, None));
+                    }
+                    None => self.enter(SetPhase::AttemptCompleted, String::new(), *at),
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, attempt: u32, at: Time, unit: &str) {
+        let state = &mut self.state;
+        state.attempt = attempt;
+        state.unit = Some(unit.into());
+        state.verdict = None;
+        state.wake = None;
+        state.standing = Standing::Waiting;
+        state.standing_message = String::new();
+        refresh(&self.program, state, at);
+        if state.began.is_none() {
+            state.began = Some(at);
+            let deadline = self.deadline();
+            self.todo.wakes.extend(deadline.map(|at| (at, None)));
+        }
+        self.enter(SetPhase::AttemptPreparing, String::new(), at);
+        let roles = 0..self.state.roles.len();
+        self.todo.roles.extend(roles.clone());
+        self.todo.starting.extend(roles);
+    }
+
+    fn part(&mut self, parting: &Parting) {
+        let Parting { replica, at, started, terminated, reason, outcome, again } = parting;
+        if let Some(started) = started
+            && self.state.replicas[*replica as usize].started.is_none()
+        {
+            // It was over before anybody was told that it ran.
+            self.rise(*replica, *started);
+        }
+        let next = if again.is_some() { ReplicaPhase::AttemptRetryPending } else { ReplicaPhase::Completed };
+        self.move_to(*replica, next, *at);
+        let slot = &mut self.state.replicas[*replica as usize];
+        slot.terminated = terminated.clone().map(Box::new);
+        slot.reason.clone_from(reason);
+        slot.finished = Some(*at);
+        slot.outcome = *outcome;
+        slot.wake = *again;
+        slot.phase_message = again.map(|again| format!("tried again at {again}")).unwrap_or_default();
+        self.todo.wakes.extend(again.map(|again| (again, Some(NodeIx(*replica)))));
+        let role = self.program.role_of(*replica);
+        match outcome {
+            Some(true) => self.state.roles[role].succeeded += 1,
+            Some(false) => self.state.roles[role].failed += 1,
+            None => {}
+        }
+        self.look_at_role_of(*replica);
+    }
+
+    /// A replica is up: so is its role, and so is the whole.
+    fn rise(&mut self, replica: u32, at: Time) {
+        let role = self.program.role_of(replica);
+        let slot = &mut self.state.replicas[replica as usize];
+        slot.started = Some(at);
+        let first = !std::mem::replace(&mut slot.up, true);
+        let state = &mut self.state.roles[role];
+        if first {
+            state.up += 1;
+        }
+        if state.phase == RolePhase::Waiting {
+            state.phase = RolePhase::Running;
+            state.transition = at;
+            state.standing = Standing::Running;
+        }
+        if state.up == self.program.roles[role].count {
+            self.release(role);
+        }
+        if self.state.phase == SetPhase::AttemptPreparing {
+            self.state.standing = Standing::Running;
+            self.state.started.get_or_insert(at);
+            self.enter(SetPhase::AttemptRunning, String::new(), at);
+        }
+    }
+
+    /// The roles that wait for this one are looked at.
+    fn release(&mut self, role: usize) {
+        self.todo.starting.extend(&self.program.roles[role].before);
+        self.todo.roles.extend(&self.program.roles[role].before);
+    }
+
+    /// What waits for room gives up its place until somebody resumes the whole.
+    fn unqueue(&mut self, at: Time) {
+        let queued: Vec<NodeIx> = self.queued().collect();
+        for replica in queued {
+            self.move_to(replica.0, ReplicaPhase::AttemptPending, at);
+        }
+    }
+
+    fn enter(&mut self, phase: SetPhase, message: String, at: Time) {
+        self.state.phase = phase;
+        self.state.phase_message = message;
+        self.state.transition = at;
+        self.todo.set = true;
+    }
+
+    fn move_to(&mut self, replica: u32, phase: ReplicaPhase, at: Time) {
+        let role = self.program.role_of(replica);
+        let slot = &mut self.state.replicas[replica as usize];
+        let counts = &mut self.state.roles[role].counts;
+        counts[slot.phase as usize] -= 1;
+        counts[phase as usize] += 1;
+        slot.phase = phase;
+        slot.phase_message = String::new();
+        slot.transition = at;
+    }
+
+    fn look_at_role_of(&mut self, replica: u32) {
+        self.todo.roles.insert(self.program.role_of(replica));
+    }
+}
+
+/// Roles and replicas as they are before anything happened; what pods there were is not forgotten.
+fn refresh(program: &Program, state: &mut State, at: Time) {
+    let role = |plan: &super::program::Plan| {
+        let mut role = Role { transition: at, ..Role::default() };
+        role.counts[ReplicaPhase::AttemptPending as usize] = plan.count;
+        role
+    };
+    state.roles = program.roles.iter().map(role).collect();
+    for replica in &mut state.replicas {
+        let tries = std::mem::take(&mut replica.tries);
+        *replica = Replica { tries, transition: at, ..Replica::default() };
+    }
+}

@@ -1,0 +1,68 @@
+//! How replicas find each other where all of them run on one machine: an address of the loopback network for each, names
+//! for the addresses, and variables that list them. Addresses follow from numbers, so nobody has to be asked for one.
+
+use std::{fmt::Write, net::Ipv4Addr, sync::Arc};
+
+use octoflow_model::{RunId, task::EnvValue};
+
+use super::{ident, program::Program};
+
+/// Addresses from 127.1.0.0 on; those before are used by others.
+const FIRST: u64 = 0x7f01_0000;
+/// How many there are below 127.255.0.0.
+const ROOM: u64 = 254 << 16;
+/// So many addresses one TaskSet gets before the next one's begin. A larger one shares some with its neighbours.
+const EACH: u64 = 1 << 12;
+/// A list of more is longer than an environment variable should be; the hosts file has all of them.
+const MOST_LISTED: u32 = 4_000;
+
+/// Where a replica is reached.
+pub(super) fn address(run: RunId, replica: u32) -> Ipv4Addr {
+    let place = (run.0.wrapping_mul(EACH) + u64::from(replica)) % ROOM;
+    Ipv4Addr::from_bits((FIRST + place) as u32)
+}
+
+/// A line for each replica: its address, the short name peers use, and the name with its TaskSet's.
+pub(super) fn hosts(run: RunId, set: &str, program: &Program) -> Arc<str> {
+    let mut text = String::new();
+    for (role, plan) in program.roles.iter().enumerate() {
+        let name = &program.spec(role).name;
+        for index in 0..plan.count {
+            let (address, host) = (address(run, plan.first + index), ident::host_name(name, index));
+            writeln!(text, "{address}\t{host} {host}.{set}").expect("writing to memory does not fail");
+        }
+    }
+    text.into()
+}
+
+/// The variables that tell a replica who is where.
+pub(super) fn variables(run: RunId, program: &Program, replica: u32) -> Vec<(String, EnvValue)> {
+    let mut found = vec![("TASKROLE_REPLICA_ADDRESS".to_owned(), EnvValue::Plain(address(run, replica).to_string()))];
+    for (role, plan) in program.roles.iter().enumerate() {
+        let name = program.spec(role).name.to_uppercase();
+        found.push((format!("TASKROLE_{name}_REPLICAS"), EnvValue::Plain(plan.count.to_string())));
+        if program.replicas <= MOST_LISTED {
+            let list: Vec<String> =
+                (plan.first..plan.first + plan.count).map(|peer| address(run, peer).to_string()).collect();
+            found.push((format!("TASKROLE_{name}_ADDRESSES"), EnvValue::Plain(list.join(","))));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_of_the_loopback_network_and_differ() {
+        let mut seen = std::collections::HashSet::new();
+        for run in [1, 2, 77, u64::MAX] {
+            for replica in [0, 1, 4_095] {
+                let address = address(RunId(run), replica);
+                assert!(address.is_loopback() && address.octets()[1] > 0 && address.octets()[1] < 255);
+                assert!(seen.insert(address), "{address} of {run}/{replica} was given before");
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! A TaskSet made ready to run: replicas numbered through, policies resolved, roles that wait for each other linked.
+//! It is read once and never changes.
+
+use std::sync::Arc;
+
+use octoflow_model::{
+    argo::Container,
+    fact::Stored,
+    task::Resources,
+    taskset::{
+        Action, Condition, Event, EventPolicy, ExitCodes, GANG_ANNOTATION, RetryPolicy, RoleSpec, TaskSet, TaskSetSpec,
+    },
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::pod::together;
+
+/// More replicas than anyone has machines for; a manifest must not be able to ask for a memory full of them.
+pub const MOST_REPLICAS: u32 = 100_000;
+
+#[derive(Debug)]
+pub struct Program {
+    pub set: TaskSet,
+    pub roles: Vec<Plan>,
+    /// Of all roles together.
+    pub replicas: u32,
+}
+
+/// One role, resolved.
+#[derive(Debug)]
+pub struct Plan {
+    /// The number of its first replica.
+    pub first: u32,
+    pub count: u32,
+    /// So many failures decide; none when it never fails by them.
+    pub max_failed: Option<u32>,
+    /// So many successes decide; none when it succeeds by not failing.
+    pub min_succeeded: Option<u32>,
+    /// In the order they are asked.
+    pub events: Vec<EventPolicy>,
+    /// The roles that must have come so far before it starts.
+    pub after: Vec<(usize, Condition)>,
+    /// The roles that wait for it.
+    pub before: Vec<usize>,
+    pub resources: Resources,
+    pub priority: i32,
+    pub gang: Option<GangPlan>,
+}
+
+/// The group a role's pods start together with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GangPlan {
+    pub name: Arc<str>,
+    pub least: u32,
+}
+
+impl Program {
+    /// `Err` is a sentence; an admitted manifest has none.
+    pub fn compile(manifest: &Value, stored: &Stored) -> Result<Self, String> {
+        let set = TaskSet::deserialize(manifest).map_err(|error| format!("the TaskSet cannot be read: {error}"))?;
+        let place = |name: &str| set.spec.roles.iter().position(|role| role.name == name);
+        let mut roles: Vec<Plan> = Vec::with_capacity(set.spec.roles.len());
+        let mut first = 0u32;
+        for role in &set.spec.roles {
+            let mut after = Vec::new();
+            for dependency in &role.depends_on {
+                let at = place(dependency.role()).ok_or_else(|| {
+                    format!("role '{}' waits for '{}', which is not there", role.name, dependency.role())
+                })?;
+                after.push((at, dependency.condition()));
+            }
+            roles.push(plan(&set.spec, role, first, after));
+            first = first
+                .checked_add(role.replicas)
+                .filter(|all| *all <= MOST_REPLICAS)
+                .ok_or_else(|| format!("more than {MOST_REPLICAS} replicas"))?;
+        }
+        for at in 0..roles.len() {
+            for (up, _) in roles[at].after.clone() {
+                roles[up].before.push(at);
+            }
+        }
+        let gangs: Vec<Option<GangPlan>> = set.spec.roles.iter().map(|role| gang(&set.spec, role, stored)).collect();
+        roles.iter_mut().zip(gangs).for_each(|(plan, gang)| plan.gang = gang);
+        Ok(Self { roles, replicas: first, set })
+    }
+
+    /// The role a replica belongs to.
+    pub fn role_of(&self, replica: u32) -> usize {
+        self.roles.partition_point(|plan| plan.first <= replica) - 1
+    }
+
+    /// The replica's number within its role.
+    pub fn index_of(&self, replica: u32) -> u32 {
+        replica - self.roles[self.role_of(replica)].first
+    }
+
+    pub fn spec(&self, role: usize) -> &RoleSpec {
+        &self.set.spec.roles[role]
+    }
+}
+
+fn plan(set: &TaskSetSpec, role: &RoleSpec, first: u32, after: Vec<(usize, Condition)>) -> Plan {
+    let policy = role.completion_policy;
+    let pod = &role.template.spec;
+    let plain = |list: &'static str| -> Vec<&Container> {
+        let list = if list == "init" { &pod.init_containers } else { &pod.containers };
+        list.iter().map(|container| &container.container).collect()
+    };
+    Plan {
+        first,
+        count: role.replicas,
+        // No tolerance at all means that the first failure decides, not that nothing does.
+        max_failed: u32::try_from(policy.max_failed).ok().map(|most| most.max(1)),
+        min_succeeded: u32::try_from(policy.min_succeeded).ok(),
+        events: resolved(&role.event_policy),
+        after,
+        before: Vec::new(),
+        resources: together(plain("init").into_iter(), plain("main").into_iter()),
+        priority: pod.priority.or(set.priority).unwrap_or(0),
+        gang: None,
+    }
+}
+
+/// What happens when the role is over: the rules given, and those that are implied.
+fn resolved(given: &[EventPolicy]) -> Vec<EventPolicy> {
+    let mut events = given.to_vec();
+    let speaks_of_failure = |policy: &EventPolicy| matches!(policy.event, Event::RoleFailed | Event::RoleCompleted);
+    if !events.iter().any(speaks_of_failure) {
+        events.push(EventPolicy { event: Event::RoleFailed, action: Action::TaskSetFailed });
+    }
+    events
+}
+
+/// The group named on the role's pods, and how many of it must start together: what its PodGroup says, else all that
+/// this TaskSet has of it.
+fn gang(set: &TaskSetSpec, role: &RoleSpec, stored: &Stored) -> Option<GangPlan> {
+    let name = gang_name(role)?;
+    let members = || set.roles.iter().filter(|other| gang_name(other) == Some(name)).map(|other| other.replicas);
+    let least = stored.groups.get(name).copied().unwrap_or_else(|| members().fold(0, u32::saturating_add));
+    Some(GangPlan { name: name.into(), least })
+}
+
+/// The PodGroup that a role's pods are said to belong to.
+pub fn gang_name(role: &RoleSpec) -> Option<&str> {
+    role.template.metadata.annotations.get(GANG_ANNOTATION).map(String::as_str).filter(|name| !name.is_empty())
+}
+
+/// Whether a replica that ended like this is worth another try, leaving aside how often it was tried.
+pub fn is_worth_another(policy: &RetryPolicy, code: Option<i32>) -> bool {
+    // What was lost has no code and says nothing about the work itself.
+    let Some(code) = code else { return true };
+    let listed = |codes: &[ExitCodes]| codes.iter().any(|codes| codes.holds(code));
+    policy.retryable_exit_codes.as_deref().is_none_or(listed) && !listed(&policy.permanent_exit_codes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_role_fails_the_whole_unless_somebody_speaks_of_its_end() {
+        let policy = |event, action| EventPolicy { event, action };
+        let implied = policy(Event::RoleFailed, Action::TaskSetFailed);
+        assert_eq!(resolved(&[]), [implied]);
+        let success = policy(Event::RoleSucceeded, Action::TaskSetSucceeded);
+        assert_eq!(resolved(&[success]), [success, implied]);
+        let end = policy(Event::RoleCompleted, Action::NoAction);
+        assert_eq!(resolved(&[end]), [end]);
+    }
+
+    #[test]
+    fn exit_codes_say_what_is_worth_another_try() {
+        let read = |text: &str| serde_json::from_str::<RetryPolicy>(text).unwrap();
+        let open = read("{}");
+        assert!(is_worth_another(&open, Some(1)) && is_worth_another(&open, None));
+        let only = read(r#"{"retryableExitCodes": [137, "140-150"]}"#);
+        assert!(is_worth_another(&only, Some(137)) && is_worth_another(&only, Some(143)));
+        assert!(!is_worth_another(&only, Some(1)) && is_worth_another(&only, None));
+        let never = read(r#"{"permanentExitCodes": ["2-3"]}"#);
+        assert!(!is_worth_another(&never, Some(2)) && is_worth_another(&never, Some(4)));
+    }
+}

@@ -1,0 +1,127 @@
+//! Replicas: from the scheduler's queue to the runtime and back, and what the end of a pod means.
+
+use octoflow_model::{
+    AttemptId, NodeIx, Order, Report, Time,
+    order::{End, Exit},
+    taskset::{Closing, Parting, ReplicaPhase, SetFact, Terminated},
+};
+
+use super::{program::is_worth_another, turn::Turn};
+
+impl Turn<'_> {
+    pub fn attempt_id(&self, at: NodeIx) -> AttemptId {
+        self.run.attempt_of(at.0).unwrap_or(AttemptId { run: self.run.id, task: at, attempt: 0 })
+    }
+
+    /// Its delay may be over, or its time.
+    pub(super) fn visit_replica(&mut self, replica: u32) {
+        let state = &self.run.state.replicas[replica as usize];
+        let due = state.wake.is_some_and(|wake| wake <= self.now);
+        let may_start = |turn: &Self| turn.may_start(turn.run.program.role_of(replica));
+        match state.phase {
+            ReplicaPhase::AttemptRetryPending if due && may_start(self) => {
+                self.decide(SetFact::Again { replica, at: self.now });
+            }
+            ReplicaPhase::AttemptPending if may_start(self) => {
+                self.decide(SetFact::Queued { first: replica, count: 1, at: self.now });
+            }
+            ReplicaPhase::AttemptAssigned | ReplicaPhase::AttemptRunning if due => {
+                self.end_pod(replica, Closing::Deadline, "it ran longer than activeDeadlineSeconds".to_owned());
+            }
+            _ => {}
+        }
+    }
+
+    /// The scheduler found room for it.
+    pub fn launch(&mut self, at: NodeIx) {
+        match self.build_task(at) {
+            Ok(task) => {
+                let role = self.run.program.role_of(at.0);
+                let span = self.run.program.spec(role).template.spec.active_deadline_seconds;
+                let deadline = span.map(|span| self.now.saturating_add(std::time::Duration::from_secs(span)));
+                self.decide(SetFact::Launched { replica: at.0, at: self.now, deadline });
+                self.orders.push(Order::Start { attempt: self.attempt_id(at), task: Box::new(task) });
+            }
+            Err(why) => self.part(at.0, None, None, format!("CreateContainerConfigError: {why}")),
+        }
+    }
+
+    /// What a runtime says of a pod. Anything about a pod that is no longer the replica's is ignored.
+    pub fn report(&mut self, report: Report) {
+        let attempt = report.attempt();
+        let replica = attempt.task.0;
+        let phase = self.run.state.replicas.get(attempt.task.at()).map(|state| state.phase);
+        let owned = phase.is_some_and(ReplicaPhase::placed) && self.run.attempt_of(replica) == Some(attempt);
+        if !owned {
+            if matches!(report, Report::Ended { .. } | Report::Answered { .. }) {
+                self.orders.push(Order::Forget { attempt });
+            }
+            return;
+        }
+        match report {
+            Report::Started { at, .. } => {
+                if phase == Some(ReplicaPhase::AttemptAssigned) {
+                    self.decide(SetFact::Started { replica, at });
+                }
+            }
+            Report::Ended { end, .. } => {
+                let (terminated, reason) = how(*end);
+                let started = terminated.1;
+                self.part(replica, started, terminated.0, reason);
+                self.orders.push(Order::Forget { attempt });
+            }
+            Report::Lost { why, .. } => {
+                self.part(replica, None, None, format!("Lost: {why}"));
+                self.orders.push(Order::Forget { attempt });
+            }
+            Report::Answered { .. } | Report::Container { .. } | Report::Progress { .. } => {}
+        }
+    }
+
+    /// The pod is gone: it counts, or the replica is tried again, or its role is over and it counts as nothing.
+    fn part(&mut self, replica: u32, started: Option<Time>, terminated: Option<Terminated>, reason: String) {
+        let role = self.run.program.role_of(replica);
+        let state = &self.run.state.replicas[replica as usize];
+        let wanted_gone = state.closing.filter(|why| *why != Closing::Cleaning);
+        let code = terminated.as_ref().map(|terminated| terminated.exit_code);
+        let well = code == Some(0) && wanted_gone.is_none();
+        let reason = match wanted_gone {
+            Some(why) => why.word().to_owned(),
+            None => reason,
+        };
+        let judged = self.run.state.roles[role].verdict.is_some();
+        let policy = &self.run.program.spec(role).retry_policy;
+        let left = policy.retry && u64::from(state.retried) < policy.max_retry_count;
+        let again = !judged
+            && !well
+            && left
+            && !self.run.state.closing()
+            && is_worth_another(policy, code.filter(|_| wanted_gone.is_none()));
+        let again = again.then(|| self.now.saturating_add(std::time::Duration::from_secs(policy.delay)));
+        let outcome = (!judged && again.is_none()).then_some(well);
+        let parting = Parting { replica, at: self.now, started, terminated, reason, outcome, again };
+        self.decide(SetFact::Ended(Box::new(parting)));
+    }
+}
+
+/// How a container ended, as Kubernetes says it, with when it began; and why its pod is gone, when that is something else.
+fn how(end: End) -> ((Option<Terminated>, Option<Time>), String) {
+    let message = end.collected.message.unwrap_or_default();
+    let started = end.started;
+    let (terminated, reason) = match end.exit {
+        Exit::Code(code) => {
+            let reason = if code == 0 { "Completed" } else { "Error" };
+            (Some(Terminated { exit_code: code, message, signal: 0, reason: reason.to_owned() }), String::new())
+        }
+        Exit::Signal(signal) => {
+            let terminated = Terminated { exit_code: 128 + signal, message, signal, reason: "Error".to_owned() };
+            (Some(terminated), String::new())
+        }
+        Exit::NotStarted(why) => {
+            let terminated = Terminated { exit_code: 128, message: why, signal: 0, reason: "StartError".to_owned() };
+            (Some(terminated), String::new())
+        }
+        Exit::Surroundings(why) => (None, format!("CreateContainerError: {why}")),
+    };
+    ((terminated, started), reason)
+}

@@ -1,0 +1,139 @@
+//! Roles: when their replicas may start, what their verdict is, and how the survivors of a verdict are ended.
+
+use octoflow_model::{
+    Order,
+    argo::Shutdown,
+    taskset::{Closing, Condition, ReplicaPhase, RolePhase, SetFact, SetPhase, Standing},
+};
+
+use super::{
+    judge,
+    run::{Role, Verdict},
+    turn::Turn,
+};
+
+/// How a dependency stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waits {
+    No,
+    Yes,
+    /// What it waits for will not come.
+    ForEver,
+}
+
+impl Turn<'_> {
+    pub(super) fn visit_role(&mut self, at: usize) {
+        if !self.run.state.at_work() || self.run.state.roles[at].phase == RolePhase::Completed {
+            return;
+        }
+        if self.run.state.roles[at].verdict.is_none()
+            && let Some(Verdict { succeeded, message, .. }) = self.verdict_of(at)
+        {
+            self.decide(SetFact::RoleJudged { role: at as u32, at: self.now, succeeded, message });
+        }
+        if self.run.state.roles[at].verdict.is_some() {
+            self.clean(at);
+        } else if self.run.todo.starting.remove(&at) && self.may_start(at) {
+            self.start(at);
+        }
+    }
+
+    fn verdict_of(&self, at: usize) -> Option<Verdict> {
+        let state = &self.run.state;
+        let (plan, role) = (&self.run.program.roles[at], &state.roles[at]);
+        if let Some(verdict) = &state.verdict {
+            let word = if verdict.succeeded { "succeeded" } else { "failed" };
+            let message = format!("ended with the TaskSet, which {word}, before it came to a verdict of its own");
+            return Some(Verdict { succeeded: verdict.succeeded, message, last: false });
+        }
+        let own = judge::role(plan, role, role.count(ReplicaPhase::Completed));
+        own.or_else(|| {
+            let (up, condition) = plan
+                .after
+                .iter()
+                .find(|(up, condition)| waits(&state.roles[*up], self.count(*up), *condition) == Waits::ForEver)?;
+            let name = &self.run.program.spec(*up).name;
+            let message = format!("it waits for role '{name}' to be {condition:?}, which has failed");
+            Some(Verdict { succeeded: false, message, last: false })
+        })
+    }
+
+    fn count(&self, role: usize) -> u32 {
+        self.run.program.roles[role].count
+    }
+
+    /// Replicas of this role may be given pods now.
+    pub(super) fn may_start(&self, at: usize) -> bool {
+        let state = &self.run.state;
+        let open = matches!(state.phase, SetPhase::AttemptPreparing | SetPhase::AttemptRunning);
+        let after = &self.run.program.roles[at].after;
+        open && !state.suspended
+            && !state.closing()
+            && state.roles[at].verdict.is_none()
+            && after.iter().all(|(up, condition)| waits(&state.roles[*up], self.count(*up), *condition) == Waits::No)
+    }
+
+    /// All that wait get their pods, a run of neighbours at a time.
+    fn start(&mut self, at: usize) {
+        let plan = &self.run.program.roles[at];
+        let (mut next, end) = (plan.first, plan.first + plan.count);
+        while next < end && self.run.state.roles[at].count(ReplicaPhase::AttemptPending) > 0 {
+            let waits =
+                |replica: &u32| self.run.state.replicas[*replica as usize].phase == ReplicaPhase::AttemptPending;
+            let Some(first) = (next..end).find(waits) else { return };
+            let count = (first..end).take_while(waits).count() as u32;
+            self.decide(SetFact::Queued { first, count, at: self.now });
+            next = first + count;
+        }
+    }
+
+    /// The role is decided: whatever is left of it ends.
+    fn clean(&mut self, at: usize) {
+        let plan = &self.run.program.roles[at];
+        let (first, end) = (plan.first, plan.first + plan.count);
+        if self.run.state.roles[at].loose() > 0 {
+            for replica in first..end {
+                match self.run.state.replicas[replica as usize].phase {
+                    ReplicaPhase::AttemptPending
+                    | ReplicaPhase::AttemptPreparing
+                    | ReplicaPhase::AttemptRetryPending => {
+                        self.decide(SetFact::Dropped { replica, at: self.now });
+                    }
+                    ReplicaPhase::AttemptAssigned | ReplicaPhase::AttemptRunning => {
+                        let message = self.run.state.roles[at].phase_message.clone();
+                        self.end_pod(replica, Closing::Cleaning, message);
+                    }
+                    ReplicaPhase::AttemptDeletionRequested | ReplicaPhase::Completed => {}
+                }
+            }
+        }
+        if self.run.state.roles[at].count(ReplicaPhase::Completed) == end - first {
+            self.decide(SetFact::RoleOver { role: at as u32, at: self.now });
+        }
+    }
+
+    pub(super) fn end_pod(&mut self, replica: u32, why: Closing, message: String) {
+        self.decide(SetFact::Ending { replica, at: self.now, why, message });
+        self.press(octoflow_model::NodeIx(replica));
+    }
+
+    /// Tells a pod that is being ended so, perhaps once more: the first order may have been lost, or was too polite.
+    pub(crate) fn press(&mut self, at: octoflow_model::NodeIx) {
+        let Some(attempt) = self.run.attempt_of(at.0) else { return };
+        let at_once = self.run.state.shutdown == Some(Shutdown::Terminate);
+        self.orders.push(if at_once { Order::Kill { attempt } } else { Order::Stop { attempt } });
+    }
+}
+
+/// How somebody stands who waits for this role to come so far.
+pub(super) fn waits(role: &Role, count: u32, condition: Condition) -> Waits {
+    let over = role.phase == RolePhase::Completed;
+    let well = over && role.standing == Standing::Succeeded;
+    match condition {
+        Condition::Running if well || role.up == count && role.verdict.is_none() => Waits::No,
+        Condition::Succeeded if well => Waits::No,
+        Condition::Completed if over => Waits::No,
+        Condition::Running | Condition::Succeeded if over => Waits::ForEver,
+        Condition::Running | Condition::Succeeded | Condition::Completed => Waits::Yes,
+    }
+}

@@ -1,0 +1,119 @@
+//! From a role's pod template to a task a runtime can run.
+
+use octoflow_model::{
+    NodeIx, Task,
+    pod::{Member, Part, Pod},
+    task::{EnvValue, LastWords, Wanted},
+    taskset::spec::PodContainer,
+};
+
+use super::{ident, peers, turn::Turn};
+use crate::pod::{Around, GRACE_S, mount_volume, together};
+
+/// Where a container may leave its last words when the manifest does not say.
+const MESSAGE_PATH: &str = "/dev/termination-log";
+
+impl Turn<'_> {
+    /// The task of a replica's next pod, or of the one it has; the reason when there can be none.
+    pub fn build_task(&self, at: NodeIx) -> Result<Task, String> {
+        let run = &*self.run;
+        let role = run.program.role_of(at.0);
+        let spec = run.program.spec(role);
+        let template = &spec.template.spec;
+        let retried = run.state.replicas[at.at()].retried;
+        let name = run.pod_name(at.0, run.state.attempt, retried);
+        let pod_uid = ident::uid(&run.state.uid, &["pod", &name]);
+        let address = run.address_of(at.0).to_string();
+        let metadata = &spec.template.metadata;
+        let field = |path: &str| match path {
+            "metadata.name" => Some(name.clone()),
+            "metadata.uid" => Some(pod_uid.clone()),
+            "spec.serviceAccountName" => {
+                Some(template.service_account_name.clone().unwrap_or_else(|| "default".to_owned()))
+            }
+            "status.podIP" => Some(address.clone()),
+            path => keyed_field(path, "metadata.labels", &metadata.labels)
+                .or_else(|| keyed_field(path, "metadata.annotations", &metadata.annotations)),
+        };
+        let around = Around { world: self.world, namespace: &run.state.namespace, field: &field };
+        let first = self.variables(at.0, role, retried);
+        let mut members = Vec::with_capacity(template.init_containers.len() + template.containers.len());
+        let lists = [(Part::Init, &template.init_containers), (Part::Main, &template.containers)];
+        for (part, list) in lists {
+            for container in list {
+                members.push(member(&around, part, container, &template.volumes, first.clone())?);
+            }
+        }
+        let main = template.containers.first().ok_or("its pod has no container")?;
+        let at_main = template.init_containers.len();
+        let alone = members.len() == 1;
+        let (files, mounts) = {
+            let main = &mut members[at_main];
+            // What the main container needs is the task's own.
+            (std::mem::take(&mut main.files), std::mem::take(&mut main.mounts))
+        };
+        let container = members[at_main].container.clone();
+        Ok(Task {
+            name,
+            main: container,
+            files,
+            mounts,
+            wanted: Wanted { message: Some(last_words(main)), ..Wanted::default() },
+            resources: together(
+                template.init_containers.iter().map(|container| &container.container),
+                template.containers.iter().map(|container| &container.container),
+            ),
+            grace: std::time::Duration::from_secs(template.termination_grace_period_seconds.unwrap_or(GRACE_S)),
+            pod: (!alone).then(|| Box::new(Pod { members, ..Pod::default() })),
+            hosts: Some(run.hosts.clone()),
+            ..Task::default()
+        })
+    }
+
+    /// What every container of a replica knows about itself. A variable of the manifest with the same name wins.
+    fn variables(&self, replica: u32, role: usize, retried: u32) -> Vec<(String, EnvValue)> {
+        let run = &*self.run;
+        let own = [
+            ("TASKSET_NAMESPACE", run.state.namespace.to_string()),
+            ("TASKSET_NAME", run.state.name.to_string()),
+            ("TASKSET_ATTEMPT", run.state.attempt.to_string()),
+            ("TASKROLE_NAME", run.program.spec(role).name.clone()),
+            ("TASKROLE_REPLICA_INDEX", run.program.index_of(replica).to_string()),
+            ("TASKROLE_REPLICA_ATTEMPT", retried.to_string()),
+        ];
+        let own = own.into_iter().map(|(name, value)| (name.to_owned(), EnvValue::Plain(value)));
+        own.chain(peers::variables(run.id, &run.program, replica)).collect()
+    }
+}
+
+fn member(
+    around: &Around<'_>,
+    part: Part,
+    container: &PodContainer,
+    volumes: &[octoflow_model::argo::Volume],
+    first: Vec<(String, EnvValue)>,
+) -> Result<Member, String> {
+    let (mut files, mut mounts) = (Vec::new(), Vec::new());
+    for mount in &container.container.volume_mounts {
+        let volume = volumes.iter().find(|volume| volume.name == mount.name);
+        let volume = volume.ok_or_else(|| format!("volumeMount '{}' names no volume", mount.name))?;
+        mount_volume(around, volume, mount, &mut files, &mut mounts)?;
+    }
+    Ok(Member { part, container: around.container(&container.container, first)?, files, mounts, after: Vec::new() })
+}
+
+/// Where the last words of a container come from: a file, and where nobody wants it otherwise the end of its log when it
+/// failed, so that people see at once what went wrong.
+fn last_words(container: &PodContainer) -> LastWords {
+    let path = container.termination_message_path.clone().filter(|path| !path.is_empty());
+    LastWords {
+        path: Some(path.unwrap_or_else(|| MESSAGE_PATH.to_owned())),
+        tail: container.termination_message_policy.as_deref() != Some("File"),
+    }
+}
+
+/// `metadata.labels['key']`.
+fn keyed_field(path: &str, of: &str, texts: &octoflow_model::task::Labels) -> Option<String> {
+    let key = path.strip_prefix(of)?.strip_prefix("['")?.strip_suffix("']")?;
+    Some(texts.get(key).cloned().unwrap_or_default())
+}

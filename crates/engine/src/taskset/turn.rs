@@ -1,0 +1,112 @@
+//! One turn of a TaskSet: an input has changed something, and everything that follows from it is decided until nothing
+//! is left to decide. Each decision is a fact that is folded at once, so later decisions of the turn see it.
+
+use octoflow_model::{
+    Fact, Order, Time,
+    argo::RunPhase,
+    taskset::{RolePhase, SetFact, SetPhase},
+};
+
+use super::{ident, judge, run::Run};
+use crate::engine::World;
+
+pub struct Turn<'a> {
+    pub run: &'a mut Run,
+    pub now: Time,
+    pub world: &'a World,
+    pub facts: Vec<Fact>,
+    pub orders: Vec<Order>,
+}
+
+impl<'a> Turn<'a> {
+    pub fn new(run: &'a mut Run, now: Time, world: &'a World) -> Self {
+        Self { run, now, world, facts: Vec::new(), orders: Vec::new() }
+    }
+
+    /// Decides until nothing is left to decide.
+    pub fn settle(&mut self) {
+        loop {
+            let todo = &mut self.run.todo;
+            if let Some(replica) = todo.replicas.pop_front() {
+                self.visit_replica(replica);
+            } else if let Some(role) = todo.roles.pop_first() {
+                self.visit_role(role);
+            } else if std::mem::take(&mut todo.set) {
+                self.visit_set();
+            } else {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn decide(&mut self, fact: SetFact) {
+        self.decide_any(Fact::TaskSet(fact));
+    }
+
+    pub(super) fn decide_any(&mut self, fact: Fact) {
+        self.run.apply(&fact);
+        self.facts.push(fact);
+    }
+
+    fn visit_set(&mut self) {
+        let state = &self.run.state;
+        if !state.over() && !state.closing() && self.run.deadline().is_some_and(|at| at <= self.now) {
+            self.decide_any(Fact::DeadlinePassed { at: self.now });
+        }
+        let state = &self.run.state;
+        match state.phase {
+            SetPhase::AttemptPending | SetPhase::AttemptRetryPending => {
+                let due = state.wake.is_none_or(|at| at <= self.now);
+                if state.closing() {
+                    self.end(false, self.closing_message());
+                } else if due && !state.suspended {
+                    let attempt = if state.began.is_some() { state.attempt + 1 } else { 0 };
+                    let unit = ident::unit_uid(&state.uid, attempt);
+                    self.decide(SetFact::Began { attempt, at: self.now, unit });
+                }
+            }
+            SetPhase::AttemptPreparing | SetPhase::AttemptRunning => {
+                if state.closing() {
+                    let message = self.closing_message();
+                    self.decide(SetFact::Judged { at: self.now, succeeded: false, message, last: true });
+                } else if let Some((succeeded, message)) = judge::set(&self.run.program, &state.roles) {
+                    self.decide(SetFact::Judged { at: self.now, succeeded, message, last: false });
+                }
+            }
+            SetPhase::AttemptDeletionRequested => {
+                if state.roles.iter().all(|role| role.phase == RolePhase::Completed) {
+                    let (attempt, next) = (state.attempt, self.next_attempt());
+                    self.decide(SetFact::Over { attempt, at: self.now, next });
+                }
+            }
+            SetPhase::AttemptCompleted => {
+                if let Some(verdict) = state.verdict.clone() {
+                    self.end(verdict.succeeded, verdict.message);
+                }
+            }
+            SetPhase::Completed => {}
+        }
+    }
+
+    /// When the whole is tried again after this attempt; never when it succeeded, was stopped, or had its tries.
+    fn next_attempt(&self) -> Option<Time> {
+        let state = &self.run.state;
+        let policy = &self.run.program.set.spec.retry_policy;
+        let verdict = state.verdict.as_ref()?;
+        let over = verdict.succeeded || verdict.last || state.closing();
+        let left = policy.retry && u64::from(state.attempt) < policy.max_retry_count;
+        (!over && left).then(|| self.now.saturating_add(std::time::Duration::from_secs(policy.delay)))
+    }
+
+    fn end(&mut self, succeeded: bool, message: String) {
+        let phase = if succeeded { RunPhase::Succeeded } else { RunPhase::Failed };
+        self.decide_any(Fact::Ended { phase, message, at: self.now });
+    }
+
+    fn closing_message(&self) -> String {
+        match self.run.state.shutdown {
+            Some(how) => format!("TaskSet shutdown with strategy: {}", how.word()),
+            None => "DeadlineExceeded: TaskSet was active longer than activeDeadlineSeconds".to_owned(),
+        }
+    }
+}
