@@ -87,6 +87,7 @@ tests! {
         a_sidecar_that_fails_by_itself_is_told,
         containers_are_told_of_while_they_run,
         a_set_follows_its_dependencies,
+        several_main_containers_are_over_together_and_the_named_one_decides,
         what_depends_on_a_failed_container_never_starts,
         j25_a_container_of_a_set_is_tried_again,
         j25_without_retries_one_failure_is_the_end,

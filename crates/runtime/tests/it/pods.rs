@@ -180,6 +180,20 @@ pub(crate) fn a_set_follows_its_dependencies() {
     });
 }
 
+pub(crate) fn several_main_containers_are_over_together_and_the_named_one_decides() {
+    in_both_isolations(|rig| {
+        let scripts = [("helper", "sleep 0.05; exit 5"), ("worker", "exit 0"), ("slow", "sleep 0.3; exit 6")];
+        for (chosen, exit) in [("worker", 0), ("slow", 6), ("helper", 5)] {
+            let mut task = pod(scripts.iter().map(|(name, script)| after(name, script, &[])).collect());
+            task.main.name = chosen.to_owned();
+            let (_, end) = rig.run(task);
+            assert_eq!((end.exit.clone(), exits(&end)), (Exit::Code(exit), vec![code(5), code(0), code(6)]));
+            let (first, last) = (end.members[1].ended.unwrap(), end.members[2].ended.unwrap());
+            assert!(first < last, "the task was not over when the first of them was: {end:?}");
+        }
+    });
+}
+
 pub(crate) fn what_depends_on_a_failed_container_never_starts() {
     let mut rig = Rig::new();
     let (attempt, end) = rig.run(pod(vec![

@@ -19,8 +19,8 @@ pub(crate) struct Watch {
 }
 
 struct Watched {
-    name: String,
     part: Part,
+    /// Nothing for the task's main container.
     label: Option<String>,
     ending: MemberEnding,
 }
@@ -28,7 +28,6 @@ struct Watched {
 impl Watch {
     pub(crate) fn new(crew: &Crew) -> Self {
         let members = crew.members.iter().map(|member| Watched {
-            name: member.name.clone(),
             part: member.part,
             label: member.label.clone(),
             ending: MemberEnding { started: None, ended: None, exit: None },
@@ -80,7 +79,7 @@ impl Watch {
         let bad = |member: &&Watched| member.ending.exit.as_ref().is_some_and(|exit| *exit != Ended::Code(0));
         let chosen = of(Part::Init)
             .find(bad)
-            .or_else(|| of(Part::Main).find(|member| member.name == "main" && member.ending.exit.is_some()))
+            .or_else(|| of(Part::Main).find(|member| member.label.is_none() && member.ending.exit.is_some()))
             .or_else(|| of(Part::Main).find(bad))
             .or_else(|| of(Part::Main).find(|member| member.ending.exit.is_some()));
         chosen.and_then(|member| member.ending.exit.clone())
@@ -199,5 +198,11 @@ mod tests {
         assert_eq!(set.exit(), Some(Ended::Code(0)), "a sidecar's end is not the task's");
         over(&mut set, 1, 3);
         assert_eq!(set.exit(), Some(Ended::Code(3)));
+        let mut named = crew(&[("worker", Part::Main), ("helper", Part::Main)]);
+        named.members[0].label = None;
+        let mut pair = Watch::new(&named);
+        over(&mut pair, 1, 5);
+        over(&mut pair, 0, 0);
+        assert_eq!(pair.exit(), Some(Ended::Code(0)), "the task's main container decides, whatever its name");
     }
 }
