@@ -112,6 +112,9 @@ pub struct Collected {
     pub artifacts: Vec<(String, Found<StoredArtifact>)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<Found<StoredArtifact>>,
+    /// The main container's last words, when they were wanted and it had any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     /// What was fetched for it, by the name of the input.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fetched: Vec<(String, Fetched)>,

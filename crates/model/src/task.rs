@@ -1,7 +1,7 @@
 //! The common unit of every dialect: a Task says what should run, dialect-free.
 //! A DAG node, a replica and a pipeline step all become one of these before a runtime sees them.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -38,6 +38,9 @@ pub struct Task {
     /// The environment variable that names the file in which the task may tell how far it is, as `done/total`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
+    /// Lines in the notation of a hosts file, by which it finds others. Many tasks may share one text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<Arc<str>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -206,11 +209,29 @@ pub struct Wanted {
     /// Keep what it wrote as an artifact too. Its path is not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<Box<ArtifactOutput>>,
+    /// What the main container says of its own end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<LastWords>,
+}
+
+/// Where a container's last words are found: in a file of its own, else in the end of its output.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastWords {
+    /// The file it may write its message into, e.g. `/dev/termination-log`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// When the file says nothing and it ended badly, the end of what it wrote is its message.
+    #[serde(default)]
+    pub tail: bool,
 }
 
 impl Wanted {
     pub fn is_empty(&self) -> bool {
-        !self.result && self.parameters.is_empty() && self.artifacts.is_empty() && self.log.is_none()
+        !self.result
+            && self.parameters.is_empty()
+            && self.artifacts.is_empty()
+            && self.log.is_none()
+            && self.message.is_none()
     }
 }
 
@@ -244,4 +265,30 @@ pub type Labels = BTreeMap<String, String>;
 
 fn is_false(flag: &bool) -> bool {
     !flag
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_alone_is_something_wanted() {
+        assert!(Wanted::default().is_empty());
+        let wanted = Wanted { message: Some(LastWords::default()), ..Wanted::default() };
+        assert!(!wanted.is_empty());
+    }
+
+    #[test]
+    fn tasks_written_before_there_were_messages_and_hosts_are_read_and_written_as_they_were() {
+        let text = serde_json::to_string(&Task::default()).unwrap();
+        assert!(!text.contains("hosts") && !text.contains("message"));
+        assert_eq!(serde_json::from_str::<Task>(&text).unwrap(), Task::default());
+        let task = Task {
+            hosts: Some("127.1.0.2 a\n".into()),
+            wanted: Wanted { message: Some(LastWords { path: None, tail: true }), ..Wanted::default() },
+            ..Task::default()
+        };
+        let text = serde_json::to_string(&task).unwrap();
+        assert_eq!(serde_json::from_str::<Task>(&text).unwrap(), task);
+    }
 }

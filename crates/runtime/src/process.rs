@@ -5,6 +5,7 @@ pub(crate) mod clone;
 mod collect;
 mod entrypoint;
 mod environment;
+mod hosts;
 mod house;
 mod link;
 mod memory;
@@ -16,6 +17,7 @@ mod spawner;
 pub(crate) mod sys;
 pub(crate) mod view;
 pub(crate) mod wire;
+mod words;
 
 use std::{
     collections::BTreeMap,

@@ -75,6 +75,7 @@ impl Turn<'_> {
             grace: std::time::Duration::from_secs(template.termination_grace_period_seconds.unwrap_or(GRACE_S)),
             name,
             call: None,
+            hosts: None,
         };
         Ok((task, deadline))
     }

@@ -7,7 +7,7 @@ use octoflow_model::{
     ids::AttemptId,
     location::Location,
     order::{Collected, Fetched, Found},
-    task::{ArtifactInput, ArtifactOutput, ArtifactSource, StoredArtifact, Task},
+    task::{ArtifactInput, ArtifactOutput, ArtifactSource, StoredArtifact, Task, Wanted},
 };
 
 use super::{
@@ -27,6 +27,11 @@ const PARAMETER_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Nobody can take back what is collected: the task is over, and its outputs are wanted whatever becomes of the run.
 const ALWAYS: Alive<'static> = &|| true;
+
+/// Whether there is anything to look for. The last words came with the end.
+pub(crate) fn is_needed(wanted: &Wanted) -> bool {
+    wanted.result || !wanted.parameters.is_empty() || !wanted.artifacts.is_empty() || wanted.log.is_some()
+}
 
 pub(crate) fn collect(
     logs: &Logs,
@@ -70,6 +75,8 @@ pub(crate) fn collect(
             .log
             .as_ref()
             .map(|output| sent(carrier, output, artifacts::keep_log(carrier.store(), logs, attempt, output))),
+        // The spawner has them.
+        message: None,
         fetched: Vec::new(),
     }
 }

@@ -27,8 +27,9 @@ use octoflow_model::{
 
 use super::{
     collect,
+    hosts::Hosts,
     link::{Outbox, connect},
-    plan::{self, Ground, Unplanned},
+    plan::{self, Ground, Planned, Unplanned},
     pool::{FOR_FILES, FOR_TRANSFERS, Pool},
     sys,
     view::{self, View},
@@ -38,6 +39,7 @@ use crate::{artifacts::Carrier, egress::Policy, logs::Logs, port::Sink};
 
 pub(crate) struct House {
     ground: Ground,
+    hosts: Hosts,
     logs: Logs,
     carrier: Carrier,
     sink: Sink,
@@ -73,6 +75,7 @@ impl House {
         let carrier = Carrier::new(&ground.data, policy);
         carrier.store().clear_leftovers();
         Arc::new(Self {
+            hosts: Hosts::new(&ground.data),
             logs: Logs::new(&ground.data),
             carrier,
             ground,
@@ -111,6 +114,7 @@ impl House {
                 Order::Forget { attempt } => {
                     lock(&self.fetched).remove(&attempt);
                     self.clear_places(attempt);
+                    self.hosts.release(attempt);
                     messages.push(ToSpawner::Forget(attempt));
                 }
             }
@@ -121,6 +125,7 @@ impl House {
     pub(crate) fn adopt(self: &Arc<Self>, believed: Vec<(AttemptId, Box<Task>)>, leave: &[RunId]) {
         let ids = believed.iter().map(|(attempt, _)| *attempt).collect();
         let leave: Vec<u64> = leave.iter().map(|run| run.0).collect();
+        self.hosts.adopt(&believed, leave.is_empty());
         lock(&self.left).clone_from(&leave);
         lock(&self.flights).extend(believed.into_iter().map(|(attempt, task)| (attempt, Arc::from(task))));
         self.outbox.post(&[ToSpawner::Adopt(ids, leave)]);
@@ -131,7 +136,7 @@ impl House {
         let broken = lock(&self.broken).clone();
         let planned = match broken {
             Some(why) => Err(Exit::Surroundings(why).into()),
-            None => plan::plan(attempt, task, self.isolated.load(Ordering::Relaxed), &self.ground),
+            None => self.plan(attempt, task),
         };
         let planned = planned.and_then(|planned| {
             self.claim_places(attempt, &planned.occupied).map_err(Exit::Surroundings)?;
@@ -154,6 +159,11 @@ impl House {
                 None
             }
         }
+    }
+
+    fn plan(&self, attempt: AttemptId, task: &Task) -> Result<Planned, Unplanned> {
+        let hosts = self.hosts.claim(attempt, task).map_err(Exit::Surroundings)?;
+        plan::plan(attempt, task, hosts.as_deref(), self.isolated.load(Ordering::Relaxed), &self.ground)
     }
 
     /// Ends the conversation. `abruptly` also stops listening, as a crash would.
@@ -248,9 +258,9 @@ impl House {
     ) {
         match message {
             FromSpawner::Started(attempt, at) => reports.push(Report::Started { attempt, at }),
-            FromSpawner::Ended(attempt, ending, members, has_root) => {
+            FromSpawner::Ended(attempt, ending, members, message, has_root) => {
                 let root = if has_root { riders.pop_front() } else { None };
-                reports.extend(self.ended(attempt, ending, members, root));
+                reports.extend(self.ended(attempt, ending, members, message, root));
             }
             FromSpawner::Member(attempt, at, member, ending) => {
                 let task = lock(&self.flights).get(&attempt).cloned();
@@ -289,6 +299,7 @@ impl House {
         attempt: AttemptId,
         ending: Ending,
         members: Vec<MemberEnding>,
+        message: Option<String>,
         root: Option<OwnedFd>,
     ) -> Option<Report> {
         let task = lock(&self.flights).remove(&attempt)?;
@@ -296,8 +307,8 @@ impl House {
         let Ending { at, started, exit, log_truncated } = ending;
         let exit = Exit::from(exit);
         let fetched = lock(&self.fetched).remove(&attempt).unwrap_or_default();
-        if task.wanted.is_empty() || started.is_none() {
-            let collected = Collected { fetched, ..Collected::default() };
+        if !collect::is_needed(&task.wanted) || started.is_none() {
+            let collected = Collected { message, fetched, ..Collected::default() };
             let end = End { exit, started, collected, log_truncated, members };
             return Some(Report::Ended { attempt, at, end: Box::new(end) });
         }
@@ -306,7 +317,7 @@ impl House {
         pool.run(move || {
             let view = root.map(View::new);
             let collected = collect::collect(&house.logs, &house.carrier, attempt, &task, view.as_ref());
-            let collected = Collected { fetched, ..collected };
+            let collected = Collected { message, fetched, ..collected };
             drop(view);
             let end = End { exit, started, collected, log_truncated, members };
             (house.sink)(vec![Report::Ended { attempt, at, end: Box::new(end) }]);

@@ -17,8 +17,9 @@ use octoflow_model::{
 use super::{
     entrypoint::Programs,
     environment::Base,
+    hosts,
     view::Inside,
-    wire::{Bind, Bytes, Laid, Launch, ROOM},
+    wire::{Bind, Bytes, Laid, Launch, ROOM, Words},
 };
 
 /// What planning needs to know about the house.
@@ -54,12 +55,22 @@ impl From<Exit> for Unplanned {
     }
 }
 
-pub(crate) fn plan(attempt: AttemptId, task: &Task, isolated: bool, ground: &Ground) -> Result<Planned, Unplanned> {
+/// `hosts` is the file with the task's hosts, when it has any.
+pub(crate) fn plan(
+    attempt: AttemptId,
+    task: &Task,
+    hosts: Option<&Path>,
+    isolated: bool,
+    ground: &Ground,
+) -> Result<Planned, Unplanned> {
     let progress = task.progress.as_ref().map(|variable| (variable.as_str(), progress_file(isolated)));
+    let known = hosts.map(|file| if isolated { place_of_hosts(task).to_owned() } else { file.display().to_string() });
+    let own_env = own_env(progress, known.as_deref(), isolated);
     let mut launch = match &task.pod {
-        None => run(attempt, &task.main, progress, isolated, ground)?,
-        Some(pod) => pod::supervisor(attempt, task, pod, progress, isolated, ground)?,
+        None => run(attempt, &task.main, &own_env, isolated, ground)?,
+        Some(pod) => pod::supervisor(attempt, task, pod, &own_env, isolated, ground)?,
     };
+    launch.words = words(task, isolated)?;
     launch.keep = !task.wanted.parameters.is_empty() || !task.wanted.artifacts.is_empty();
     launch.progress = progress.map(|(_, path)| path.to_owned());
     if task.pod.is_none() {
@@ -88,6 +99,13 @@ pub(crate) fn plan(attempt: AttemptId, task: &Task, isolated: bool, ground: &Gro
     let mounts = pod::mounts(task).map_err(Exit::Surroundings)?;
     launch.mounts =
         mounts.iter().filter_map(|mount| bind(mount, isolated, ground).transpose()).collect::<Result<_, _>>()?;
+    if let (Some(file), Some(path), true) = (hosts, known, isolated) {
+        let (source, scratch) = (Some(file.to_string_lossy().into_owned()), String::new());
+        let bind = Bind { path, source, scratch, make: false, sub_path: None, read_only: true };
+        // A volume around it must be there first.
+        let covered = launch.mounts.iter().any(|mount| Path::new(&bind.path).starts_with(&mount.path));
+        if covered { launch.mounts.push(bind) } else { launch.hosts = Some(bind) }
+    }
     Ok(Planned { launch: Box::new(launch), stage, occupied })
 }
 
@@ -100,21 +118,47 @@ fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// Where an isolated task finds its hosts. What the task itself puts at the usual place stays there.
+fn place_of_hosts(task: &Task) -> &'static str {
+    let members = task.pod.iter().flat_map(|pod| &pod.members);
+    let files = task.files.iter().chain(members.clone().flat_map(|member| &member.files)).map(|file| &file.path);
+    let mounts = task.mounts.iter().chain(members.flat_map(|member| &member.mounts)).map(|mount| &mount.path);
+    let inputs = task.inputs.iter().map(|input| &input.path);
+    let mut taken = files.chain(mounts).chain(inputs).map(Path::new);
+    if taken.any(|path| path == Path::new(hosts::MACHINE)) { "/run/octoflow/hosts" } else { hosts::MACHINE }
+}
+
+fn words(task: &Task, isolated: bool) -> Result<Option<Words>, Exit> {
+    let Some(wanted) = &task.wanted.message else { return Ok(None) };
+    // Without isolation the path is one of the machine itself, which every other task may write to as well: whose words
+    // they are could not be told, so the end of the output must do.
+    let path = wanted.path.as_deref().filter(|_| isolated);
+    let path = path.map(|path| Inside::new(path, working_dir(task))).transpose().map_err(Exit::Surroundings)?;
+    let path = path.map(|path| path.path().to_string_lossy().into_owned());
+    Ok(Some(Words { path, tail: wanted.tail }))
+}
+
+/// What the house adds to the environment of every container.
+fn own_env(progress: Option<(&str, &str)>, hosts: Option<&str>, isolated: bool) -> Vec<(String, String)> {
+    let mut own = Vec::new();
+    if !isolated {
+        // Without isolation a directory of its own is the task's working directory and its TMPDIR.
+        own.push(("TMPDIR".to_owned(), ROOM.to_owned()));
+    }
+    own.extend(progress.map(|(variable, path)| (variable.to_owned(), path.to_owned())));
+    own.extend(hosts.map(|path| (hosts::VARIABLE.to_owned(), path.to_owned())));
+    own
+}
+
 /// How one container is started: which program, with what environment, where. Files and mounts are the attempt's.
 fn run(
     attempt: AttemptId,
     container: &Container,
-    progress: Option<(&str, &str)>,
+    own_env: &[(String, String)],
     isolated: bool,
     ground: &Ground,
 ) -> Result<Launch, Exit> {
-    let mut own_env = Vec::new();
-    if !isolated {
-        // Without isolation a directory of its own is the task's working directory and its TMPDIR.
-        own_env.push(("TMPDIR".to_owned(), ROOM.to_owned()));
-    }
-    own_env.extend(progress.map(|(variable, path)| (variable.to_owned(), path.to_owned())));
-    let (env, path) = ground.base.with(&own_env, &container.env);
+    let (env, path) = ground.base.with(own_env, &container.env);
     let args = ground.programs.args(container).map_err(Exit::NotStarted)?;
     let program = ground.programs.find(args, &path).map_err(Exit::NotStarted)?;
     let dir = match (&container.working_dir, isolated) {
@@ -137,6 +181,8 @@ fn run(
         files: Vec::new(),
         mounts: Vec::new(),
         progress: None,
+        hosts: None,
+        words: None,
         crew: None,
     })
 }
@@ -237,7 +283,7 @@ mod tests {
 
     use octoflow_model::{
         ids::{NodeIx, RunId},
-        task::{ArtifactInput, Container},
+        task::{ArtifactInput, Container, LastWords},
     };
 
     use super::*;
@@ -265,10 +311,10 @@ mod tests {
 
     #[test]
     fn a_script_stays_where_it_is_with_isolation_and_moves_aside_without() {
-        let planned = plan(attempt(), &script(), true, &ground()).unwrap();
+        let planned = plan(attempt(), &script(), None, true, &ground()).unwrap();
         assert_eq!(planned.launch.args[1], "/argo/staging/script");
         assert_eq!(planned.launch.dir, "/");
-        let planned = plan(attempt(), &script(), false, &ground()).unwrap();
+        let planned = plan(attempt(), &script(), None, false, &ground()).unwrap();
         assert_eq!(planned.launch.args[1], format!("{ROOM}/.files/0-script"));
         assert_eq!(planned.launch.files[0].path, planned.launch.args[1]);
         assert_eq!(planned.launch.dir, ROOM);
@@ -285,13 +331,13 @@ mod tests {
             sub_path: None,
             read_only: false,
         });
-        let planned = plan(attempt(), &task, true, &ground()).unwrap();
+        let planned = plan(attempt(), &task, None, true, &ground()).unwrap();
         assert_eq!(planned.launch.mounts[0].source.as_deref(), Some("/data/claims/%2e.%2fx/%2e."));
         assert!(matches!(refused(&task, false), Exit::Surroundings(_)));
     }
 
     fn refused(task: &Task, isolated: bool) -> Exit {
-        plan(attempt(), task, isolated, &ground()).err().unwrap().exit
+        plan(attempt(), task, None, isolated, &ground()).err().unwrap().exit
     }
 
     #[test]
@@ -315,9 +361,42 @@ mod tests {
             recurse_mode: false,
             archive: None,
         });
-        let planned = plan(attempt(), &task, true, &ground()).unwrap();
+        let planned = plan(attempt(), &task, None, true, &ground()).unwrap();
         assert!(!planned.stage);
         assert_eq!((planned.launch.files[1].path.as_str(), planned.launch.files[1].mode), ("/in", 0o600));
+    }
+
+    #[test]
+    fn hosts_are_mounted_with_isolation_and_named_without() {
+        let file = Path::new("/data/hosts/abc");
+        let with_hosts = |task: &Task, isolated| plan(attempt(), task, Some(file), isolated, &ground()).unwrap().launch;
+        let launch = with_hosts(&script(), true);
+        assert!(launch.env.contains(&"OCTOFLOW_HOSTS_FILE=/etc/hosts".to_owned()));
+        let mount = launch.hosts.as_ref().unwrap();
+        assert_eq!((mount.path.as_str(), mount.source.as_deref()), ("/etc/hosts", Some("/data/hosts/abc")));
+        assert!(mount.read_only && launch.mounts.is_empty());
+        let launch = with_hosts(&script(), false);
+        assert!(launch.hosts.is_none() && launch.env.contains(&"OCTOFLOW_HOSTS_FILE=/data/hosts/abc".to_owned()));
+        let mut own = script();
+        own.files.push(File { path: "/etc/hosts".to_owned(), contents: Vec::new(), mode: 0o644 });
+        let hosts = with_hosts(&own, true).hosts.unwrap();
+        assert_eq!(hosts.path, "/run/octoflow/hosts", "the task's own file stays");
+        let mut around = script();
+        let source = MountSource::Scratch { name: "etc".to_owned() };
+        around.mounts.push(Mount { path: "/etc".to_owned(), source, sub_path: None, read_only: false });
+        let launch = with_hosts(&around, true);
+        assert_eq!((launch.hosts, launch.mounts[1].path.as_str()), (None, "/etc/hosts"));
+    }
+
+    #[test]
+    fn a_file_for_last_words_needs_isolation() {
+        let mut task = script();
+        task.wanted.message = Some(LastWords { path: Some("log".to_owned()), tail: true });
+        task.main.working_dir = Some("/home".to_owned());
+        let words = |isolated| plan(attempt(), &task, None, isolated, &ground()).unwrap().launch.words.unwrap();
+        assert_eq!(words(true), Words { path: Some("/home/log".to_owned()), tail: true });
+        assert_eq!(words(false), Words { path: None, tail: true });
+        assert_eq!(plan(attempt(), &script(), None, true, &ground()).unwrap().launch.words, None);
     }
 
     #[test]

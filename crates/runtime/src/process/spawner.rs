@@ -4,6 +4,7 @@
 
 mod attempt;
 mod crew;
+mod device;
 mod hands;
 pub(super) mod launch;
 mod ledger;

@@ -9,7 +9,7 @@ use octoflow_model::{
 };
 
 /// Only `Hello`, `Welcome` and `Refused` must be readable by every version.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 
 /// Stands for the directory an attempt without isolation gets, which only the spawner knows. No text of a user's that
 /// can be executed contains a NUL.
@@ -225,8 +225,18 @@ records! {
         mounts: Vec<Bind>,
         /// The file in which it may tell how far it is.
         progress: Option<String>,
+        /// Its hosts file. Apart from other mounts, because a place that has it serves every task of the same hosts.
+        hosts: Option<Bind>,
+        /// What it says of its own end is kept.
+        words: Option<Words>,
         /// Its containers, when there are several; the program is then the supervisor.
         crew: Option<Box<Crew>>,
+    }
+    /// Where a task's last words are found.
+    Words {
+        path: Option<String>,
+        /// Else the end of its output, when it ended badly.
+        tail: bool,
     }
     /// The containers of one attempt and how they follow each other. The supervisor reads it from standard input.
     Crew {
@@ -351,7 +361,7 @@ choices! {
         2 = Refused(refused: Refused),
         3 = Started(attempt: AttemptId, at: Time),
         /// With a descriptor of the task's root riding along when the flag is set.
-        4 = Ended(attempt: AttemptId, ending: Ending, members: Vec<MemberEnding>, root: bool),
+        4 = Ended(attempt: AttemptId, ending: Ending, members: Vec<MemberEnding>, message: Option<String>, root: bool),
         /// A descriptor of the task's root rides along.
         5 = Prepared(attempt: AttemptId),
         /// Answer to `Adopt`: it certainly never started.
@@ -434,7 +444,7 @@ mod tests {
         let ending =
             Ending { at: Time(5), started: None, exit: Ended::NotStarted("no".to_owned()), log_truncated: true };
         let messages =
-            [FromSpawner::Started(attempt(), Time(-3)), FromSpawner::Ended(attempt(), ending, Vec::new(), true)];
+            [FromSpawner::Started(attempt(), Time(-3)), FromSpawner::Ended(attempt(), ending, Vec::new(), None, true)];
         let mut bytes = Vec::new();
         for message in &messages {
             frame(message, &mut bytes);

@@ -7,6 +7,7 @@
 )]
 
 mod crash;
+mod hosts;
 mod isolation;
 mod memory;
 mod outputs;
@@ -14,6 +15,7 @@ mod pods;
 mod progress;
 mod rig;
 mod run;
+mod words;
 
 use std::{
     ffi::OsString,
@@ -109,6 +111,19 @@ tests! {
         j22_progress_is_told_while_a_task_runs,
         what_was_said_last_is_told_at_the_end,
         nonsense_is_no_progress;
+    words:
+        what_is_written_into_the_file_is_the_message,
+        a_volume_around_the_file_keeps_what_is_in_it,
+        a_bad_end_without_a_message_tells_the_end_of_the_output,
+        whoever_does_not_ask_gets_no_message,
+        devices_work_beside_the_file,
+        the_message_of_several_containers_is_that_of_the_main_one,
+        last_words_outlive_the_engine;
+    hosts:
+        a_task_sees_the_machines_hosts_and_its_own,
+        one_text_is_one_file_and_goes_with_its_last_task,
+        hosts_outlive_the_engine_and_what_nobody_uses_goes,
+        a_hosts_file_of_the_tasks_own_stays_and_the_others_are_beside_it;
     crash:
         a_killed_engine_finds_its_tasks_again,
         what_ended_without_an_engine_is_collected_later,

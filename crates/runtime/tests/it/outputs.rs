@@ -61,6 +61,7 @@ pub(crate) fn results_parameters_and_missing_files() {
     }
     let parameter = |name: &str, path: &str| (name.to_owned(), path.to_owned());
     let wanted = Wanted {
+        message: None,
         result: true,
         log: None,
         parameters: vec![

@@ -23,13 +23,13 @@ pub(super) fn supervisor(
     attempt: AttemptId,
     task: &Task,
     pod: &Pod,
-    progress: Option<(&str, &str)>,
+    own_env: &[(String, String)],
     isolated: bool,
     ground: &Ground,
 ) -> Result<Launch, Unplanned> {
     let mut members = Vec::with_capacity(pod.members.len());
     for (at, member) in pod.members.iter().enumerate() {
-        let launch = run(attempt, &member.container, progress, isolated, ground)
+        let launch = run(attempt, &member.container, own_env, isolated, ground)
             .map_err(|exit| Unplanned { exit, member: Some(at) })?;
         let name = member.container.name.clone();
         let speaks_for_all = member.part == Part::Main && name == task.main.name;
@@ -54,6 +54,8 @@ pub(super) fn supervisor(
         files: Vec::new(),
         mounts: Vec::new(),
         progress: None,
+        hosts: None,
+        words: None,
         crew: Some(Box::new(crew)),
     })
 }

@@ -12,7 +12,8 @@ use crate::{
         progress,
         sys::How,
         view::View,
-        wire::{Bind, Ending, Launch, MemberEnding, ROOM},
+        wire::{Bind, Ending, Launch, MemberEnding, ROOM, Words},
+        words::{self, Tail},
     },
 };
 
@@ -36,6 +37,9 @@ pub(crate) struct Entry {
     /// The file in which it may tell how far it is, and what it said last.
     pub(crate) progress: Option<String>,
     pub(crate) told: Option<(u32, u32)>,
+    /// Where its last words are found, and what they were.
+    pub(crate) words: Option<Words>,
+    pub(crate) message: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,6 +71,8 @@ pub(crate) struct Running {
     pub(crate) stdout: Option<OwnedFd>,
     pub(crate) stderr: Option<OwnedFd>,
     pub(crate) log: Writer,
+    /// The end of its main container's output, when that may be wanted.
+    pub(crate) tail: Option<Tail>,
     /// It is a supervisor, whose standard output is about its containers.
     pub(crate) watch: Option<Box<Watch>>,
 }
@@ -87,6 +93,8 @@ impl Entry {
             members: Vec::new(),
             progress: launch.progress.clone(),
             told: None,
+            words: launch.words.clone(),
+            message: None,
         }
     }
 
@@ -105,6 +113,8 @@ impl Entry {
             members: leftover.members,
             progress: None,
             told: None,
+            words: None,
+            message: leftover.message,
         }
     }
 
@@ -116,6 +126,14 @@ impl Entry {
             None => progress::read(&View::host().ok()?, &path.replace(ROOM, &place.dir().to_string_lossy())),
         };
         said.filter(|said| self.told != Some(*said))
+    }
+
+    /// What it said of its own end. Asked before its place is given away.
+    pub(crate) fn last_words(&self, tail: Option<Tail>, badly: bool) -> Option<String> {
+        let slot = self.place.as_ref().and_then(Place::slot);
+        let path = self.words.as_ref().and_then(|words| words.path.as_deref());
+        let written = slot.zip(path).and_then(|(slot, path)| words::read(slot.view(), path));
+        written.or_else(|| tail.filter(|_| badly).and_then(Tail::text))
     }
 
     /// There is, or soon will be, a process.

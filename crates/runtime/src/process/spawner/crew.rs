@@ -5,13 +5,18 @@ use octoflow_model::{pod::Part, time::Time};
 
 use crate::{
     logs::{Stream, Writer},
-    process::wire::{Crew, Ended, FromPod, MemberEnding, next_frame},
+    process::{
+        wire::{Crew, Ended, FromPod, MemberEnding, next_frame},
+        words::Tail,
+    },
 };
 
 /// What is known of the containers of one attempt.
 pub(crate) struct Watch {
     inbox: Vec<u8>,
     members: Vec<Watched>,
+    /// The main container, by its place in the list.
+    main: Option<usize>,
     /// Whose state changed since it was last asked.
     news: Vec<u32>,
     /// The supervisor said something that makes no sense; nothing more is believed.
@@ -27,21 +32,34 @@ struct Watched {
 
 impl Watch {
     pub(crate) fn new(crew: &Crew) -> Self {
+        let of_main = |unmarked: bool| {
+            let mut members = crew.members.iter();
+            members.position(|member| member.part == Part::Main && (!unmarked || member.label.is_none()))
+        };
+        // The one whose output is not marked; where none of them is so distinguished, the first.
+        let main = of_main(true).or_else(|| of_main(false));
         let members = crew.members.iter().map(|member| Watched {
             part: member.part,
             label: member.label.clone(),
             ending: MemberEnding { started: None, ended: None, exit: None },
         });
-        Self { inbox: Vec::new(), members: members.collect(), news: Vec::new(), garbled: false }
+        Self { inbox: Vec::new(), members: members.collect(), main, news: Vec::new(), garbled: false }
     }
 
-    /// Takes what came from the supervisor; output goes into the log.
-    pub(crate) fn hear(&mut self, bytes: &[u8], at: Time, log: &mut Writer) {
+    /// Takes what came from the supervisor; output goes into the log, and the main container's past the tail too.
+    pub(crate) fn hear(&mut self, bytes: &[u8], at: Time, log: &mut Writer, mut tail: Option<&mut Tail>) {
         self.inbox.extend_from_slice(bytes);
         let mut rest = &self.inbox[..];
         while !self.garbled {
             match next_frame::<FromPod>(&mut rest) {
-                Ok(Some(words)) => self.news.extend(note(&mut self.members, words, at, log)),
+                Ok(Some(words)) => {
+                    if let (FromPod::Output(index, _, bytes), Some(tail)) = (&words, tail.as_deref_mut())
+                        && self.main == Some(*index as usize)
+                    {
+                        tail.hear(&bytes.0);
+                    }
+                    self.news.extend(note(&mut self.members, words, at, log));
+                }
                 Ok(None) => break,
                 Err(_) => self.garbled = true,
             }
@@ -83,6 +101,11 @@ impl Watch {
             .or_else(|| of(Part::Main).find(bad))
             .or_else(|| of(Part::Main).find(|member| member.ending.exit.is_some()));
         chosen.and_then(|member| member.ending.exit.clone())
+    }
+
+    /// How the main container ended, if it did.
+    pub(crate) fn end_of_main(&self) -> Option<Ended> {
+        self.main.and_then(|main| self.members[main].ending.exit.clone())
     }
 
     pub(crate) fn endings(self) -> Vec<MemberEnding> {
@@ -139,6 +162,8 @@ mod tests {
             files: Vec::new(),
             mounts: Vec::new(),
             progress: None,
+            hosts: None,
+            words: None,
             crew: None,
         };
         let member = |(name, part): &(&str, Part)| Member {
@@ -168,9 +193,11 @@ mod tests {
             frame(&words, &mut bytes);
         }
         let mut watch = Watch::new(&crew(&[("main", Part::Main), ("side", Part::Sidecar), ("late", Part::Sidecar)]));
+        let mut tail = Tail::default();
         for byte in &bytes {
-            watch.hear(std::slice::from_ref(byte), Time(9), &mut log);
+            watch.hear(std::slice::from_ref(byte), Time(9), &mut log, Some(&mut tail));
         }
+        assert_eq!(tail.text().as_deref(), Some("hello"), "its siblings' words are not its own");
         watch.close(Time(10));
         assert_eq!(watch.exit(), Some(Ended::Code(4)));
         let endings = watch.endings();
@@ -186,7 +213,7 @@ mod tests {
             let mut bytes = Vec::new();
             frame(&FromPod::Over(member, Time(1), Ended::Code(code)), &mut bytes);
             let mut log = Writer::new("/nowhere".into(), 0);
-            watch.hear(&bytes, Time(1), &mut log);
+            watch.hear(&bytes, Time(1), &mut log, None);
         };
         let mut watch = Watch::new(&crew(&[("before", Part::Init), ("main", Part::Main)]));
         assert_eq!(watch.exit(), None);

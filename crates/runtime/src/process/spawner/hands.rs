@@ -16,6 +16,7 @@ use std::{
 };
 
 use super::{
+    device,
     launch::{self, Born},
     place::Place,
     slot::{Maker, Slot},
@@ -198,11 +199,12 @@ impl Hands {
 
     fn spare(&self, place: Place) {
         let mut spares = lock(self.spares(place.slot().is_some()));
-        if spares.len() < SPARES {
-            spares.push(place);
-        } else {
-            drop(spares);
-            place.discard();
+        // Whoever came last suits those who come next; the oldest may suit nobody any more.
+        let oldest = (spares.len() >= SPARES).then(|| spares.remove(0));
+        spares.push(place);
+        drop(spares);
+        if let Some(oldest) = oldest {
+            oldest.discard();
         }
     }
 
@@ -255,7 +257,7 @@ impl Hands {
 
     /// A place with everything in it the task expects to find.
     fn furnished(&self, launch: &mut Launch) -> Result<Place, (Ended, Option<Place>)> {
-        let mut place = self.place_for(launch.isolated).map_err(|why| {
+        let mut place = self.place_for(launch).map_err(|why| {
             lock(&self.spell).leave(Instant::now());
             (Ended::Surroundings(why), None)
         })?;
@@ -266,34 +268,32 @@ impl Hands {
         }
     }
 
-    fn place_for(&self, isolated: bool) -> Result<Place, String> {
+    fn place_for(&self, launch: &Launch) -> Result<Place, String> {
         let now = Instant::now();
         let since = lock(&self.spell).enter(now);
-        let (mut fresh, mut stale) = (None, Vec::new());
-        let mut spares = lock(self.spares(isolated));
-        while let Some(place) = spares.pop() {
-            if place.is_fresh(now, since) {
-                fresh = Some(place);
-                break;
-            }
-            stale.push(place);
-        }
+        let mut spares = lock(self.spares(launch.isolated));
+        // Those that suit nobody any more go too.
+        let stale: Vec<Place> = spares.extract_if(.., |place| !place.is_fresh(now, since)).collect();
+        let fresh = spares.iter().rposition(|place| place.suits(launch)).map(|at| spares.remove(at));
         drop(spares);
         self.used.give(stale);
         if let Some(place) = fresh {
             return Ok(place);
         }
         // Washing one is cheaper than making one.
-        let washable = self.used.take_if(|place| place.slot().is_some() == isolated && place.is_fresh(now, since));
+        let washable = self.used.take_if(|place| place.suits(launch) && place.is_fresh(now, since));
         if let Some(mut place) = washable {
             if place.wash() {
                 return Ok(place);
             }
             self.used.give([place]);
         }
-        if isolated {
+        if launch.isolated {
             let maker = self.maker.as_ref().ok_or("isolation is not available in the running spawner")?;
-            let slot = maker.make().map_err(|error| format!("no private file system: {}", error.explain()))?;
+            let words = device::wanted(launch);
+            // A task without a file for its last words is better than none.
+            let made = maker.make(words).or_else(|error| if words.is_some() { maker.make(None) } else { Err(error) });
+            let slot = made.map_err(|error| format!("no private file system: {}", error.explain()))?;
             return Ok(Place::Slot(Box::new(slot)));
         }
         let number = self.next_room.fetch_add(1, Ordering::Relaxed);
@@ -317,7 +317,7 @@ impl Hands {
         let probe = thread::spawn(move || -> Result<(), String> {
             let maker = hands.maker.as_ref().ok_or("it was not set up when the spawner started")?;
             ns::leave(libc::CLONE_FS).map_err(|error| error.to_string())?;
-            let slot = maker.make().map_err(|error| error.explain())?;
+            let slot = maker.make(None).map_err(|error| error.explain())?;
             hands.spare(Place::Slot(Box::new(slot)));
             Ok(())
         });

@@ -3,11 +3,11 @@
 
 use std::{
     ffi::CString,
-    fs::{self, File},
+    fs::{self, File, Permissions},
     io::{self, Seek, Write},
     os::{
         fd::{AsFd, OwnedFd},
-        unix::fs::OpenOptionsExt,
+        unix::fs::{OpenOptionsExt, PermissionsExt},
     },
     path::Path,
 };
@@ -37,11 +37,17 @@ pub(crate) fn furnish(launch: &Launch, slot: Option<&mut Slot>, maker: Option<&M
     let host;
     let view = match (slot, maker) {
         (Some(slot), Some(maker)) => {
+            if let (Some(hosts), None) = (&launch.hosts, slot.hosts()) {
+                // Before anything else is mounted.
+                bind(hosts, slot, maker)?;
+                slot.keep_hosts(hosts);
+            }
             let mut mounts: Vec<&Bind> = launch.mounts.iter().collect();
             mounts.sort_by_key(|mount| Path::new(&mount.path).components().count());
             for mount in mounts {
                 bind(mount, slot, maker)?;
             }
+            lay_words(launch, slot, maker);
             slot.view()
         }
         _ if launch.files.is_empty() => return Ok(()),
@@ -56,6 +62,26 @@ pub(crate) fn furnish(launch: &Launch, slot: Option<&mut Slot>, maker: Option<&M
             .map_err(|error| Ended::Surroundings(format!("the file `{}` could not be placed: {error}", file.path)))?;
     }
     Ok(())
+}
+
+/// The file for last words is there and empty when the task starts, whatever the machine has at its path. Where that
+/// cannot be, the task goes without.
+fn lay_words(launch: &Launch, slot: &mut Slot, maker: &Maker) {
+    let Some(name) = launch.words.as_ref().and_then(|words| words.path.as_deref()) else { return };
+    let path = Path::new(name);
+    if slot.words() == Some(path) || launch.files.iter().any(|file| Path::new(&file.path) == path) {
+        return;
+    }
+    // What is in a volume is not ours to empty, and a user may not be able to replace what the machine has there.
+    let in_volume = launch.mounts.iter().any(|mount| path.starts_with(&mount.path));
+    if in_volume || slot.view().lay(path, b"", 0o666).is_err() {
+        let file = slot.dir().join("words");
+        let laid = File::create(&file).and_then(|file| file.set_permissions(Permissions::from_mode(0o666)));
+        let source = Some(file.to_string_lossy().into_owned());
+        let (path, scratch) = (name.to_owned(), String::new());
+        let mount = Bind { path, source, scratch, make: false, sub_path: None, read_only: false };
+        let _ = laid.is_ok() && bind(&mount, slot, maker).is_ok();
+    }
 }
 
 /// Shows a directory (or file) of the machine inside the slot.

@@ -23,6 +23,8 @@ pub(crate) struct Leftover {
     pub(crate) mounts: Vec<Bind>,
     /// How its containers ended, when it had several.
     pub(crate) members: Vec<MemberEnding>,
+    /// Its last words.
+    pub(crate) message: Option<String>,
 }
 
 impl Wire for Leftover {
@@ -34,6 +36,7 @@ impl Wire for Leftover {
         self.place.put(out);
         self.mounts.put(out);
         self.members.put(out);
+        self.message.put(out);
     }
 
     fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
@@ -46,6 +49,7 @@ impl Wire for Leftover {
             mounts: Wire::get(from)?,
             // Older spawners had none to write down.
             members: if from.is_empty() { Vec::new() } else { Wire::get(from)? },
+            message: if from.is_empty() { None } else { Wire::get(from)? },
         })
     }
 }
@@ -111,6 +115,7 @@ mod tests {
             place: Some("/somewhere".to_owned()),
             mounts: Vec::new(),
             members: vec![MemberEnding { started: Some(Time(0)), ended: None, exit: Some(Ended::Code(1)) }],
+            message: Some("last words".to_owned()),
         };
         let both = [leftover.clone(), leftover];
         write(dir.path(), &both).unwrap();
@@ -120,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn results_of_a_spawner_that_knew_no_containers_are_still_read() {
+    fn results_of_a_spawner_that_knew_no_containers_and_no_words_are_still_read() {
         let leftover = Leftover {
             attempt: AttemptId { run: RunId(1), task: NodeIx(2), attempt: 3 },
             ending: Ending { at: Time(1), started: None, exit: Ended::Code(3), log_truncated: false },
@@ -129,10 +134,13 @@ mod tests {
             place: None,
             mounts: Vec::new(),
             members: Vec::new(),
+            message: None,
         };
         let mut bytes = Vec::new();
         leftover.put(&mut bytes);
-        let old = &bytes[..bytes.len() - 4];
-        assert_eq!(Leftover::get(&mut &old[..]).unwrap(), leftover);
+        for missing in [1, 5] {
+            let old = &bytes[..bytes.len() - missing];
+            assert_eq!(Leftover::get(&mut &old[..]).unwrap(), leftover);
+        }
     }
 }

@@ -23,6 +23,7 @@ use crate::{
     process::{
         sys::{self, Epoll, How},
         wire::{Ended, Ending, FromSpawner},
+        words::Tail,
     },
 };
 
@@ -87,7 +88,8 @@ impl Spawner {
         if let Some(stderr) = &stderr {
             let _ = self.epoll.add(stderr, stream_token(key, true));
         }
-        entry.state = State::Running(Running { pid, started: at, stdout: Some(stdout), stderr, log, watch });
+        let tail = entry.words.as_ref().filter(|words| words.tail).map(|_| Tail::default());
+        entry.state = State::Running(Running { pid, started: at, stdout: Some(stdout), stderr, log, tail, watch });
         if self.look_at.is_none() {
             self.look_at = Some(Instant::now() + LOOK_EVERY);
         }
@@ -243,6 +245,7 @@ impl Spawner {
             How::Exited(code) => Ended::Code(code),
             How::Signalled(signal) => Ended::Signal(signal),
         };
+        let mut of_main = None;
         if let Some(mut watch) = running.watch.take() {
             watch.close(sys::now());
             exit = match (watch.exit(), how) {
@@ -252,8 +255,11 @@ impl Spawner {
                     Ended::Surroundings("nobody could look after its containers; its log says why".to_owned())
                 }
             };
+            of_main = watch.end_of_main();
             entry.members = watch.endings();
         }
+        let badly = of_main.as_ref().unwrap_or(&exit) != &Ended::Code(0);
+        entry.message = entry.last_words(running.tail.take(), badly);
         let log_truncated = running.log.truncated();
         let news = entry.news();
         entry.state = State::Ended(Ending { at: sys::now(), started: Some(running.started), exit, log_truncated });
@@ -311,8 +317,9 @@ impl Spawner {
         let State::Ended(ending) = &entry.state else { return };
         if entry.claimed {
             let (attempt, ending, members) = (entry.attempt, ending.clone(), entry.members.clone());
+            let message = entry.message.clone();
             let root = if entry.keep { self.root_of(key) } else { None };
-            self.say_with(&FromSpawner::Ended(attempt, ending, members, root.is_some()), root);
+            self.say_with(&FromSpawner::Ended(attempt, ending, members, message, root.is_some()), root);
         }
     }
 
@@ -448,8 +455,15 @@ fn take_output(running: &mut Running, stderr: bool, buffer: &mut [u8], epoll: &E
                     sys::widen_pipe(end, WIDE_PIPE);
                 }
                 match &mut running.watch {
-                    Some(watch) if !stderr => watch.hear(&buffer[..count], sys::now(), &mut running.log),
-                    _ => running.log.append(stream, sys::now(), &buffer[..count]),
+                    Some(watch) if !stderr => {
+                        watch.hear(&buffer[..count], sys::now(), &mut running.log, running.tail.as_mut());
+                    }
+                    _ => {
+                        running.log.append(stream, sys::now(), &buffer[..count]);
+                        if let (Some(tail), false) = (&mut running.tail, supervised) {
+                            tail.hear(&buffer[..count]);
+                        }
+                    }
                 }
                 // Fewer bytes than fit: the pipe is empty for now.
                 if count < PIPE_BYTES && most == BUFFERS_PER_LOOK {

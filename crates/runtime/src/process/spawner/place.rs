@@ -8,7 +8,7 @@ use std::{
     time::Instant,
 };
 
-use super::slot::Slot;
+use super::{device, slot::Slot};
 use crate::process::{
     view,
     wire::{Launch, ROOM},
@@ -38,6 +38,16 @@ impl Place {
         match self {
             Self::Slot(slot) => slot.dir(),
             Self::Room(dir) => dir,
+        }
+    }
+
+    /// Whether a task can be given it: of the right kind, with the file for last words and the hosts that it wants.
+    pub(crate) fn suits(&self, launch: &Launch) -> bool {
+        match self {
+            Self::Slot(slot) => {
+                launch.isolated && slot.words() == device::wanted(launch) && slot.hosts() == launch.hosts.as_ref()
+            }
+            Self::Room(_) => !launch.isolated,
         }
     }
 

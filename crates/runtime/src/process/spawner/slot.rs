@@ -17,12 +17,14 @@ use std::{
 };
 
 use super::{
+    device::Desk,
     mounts::{self, Form, Other},
     user::{self, Survey},
 };
 use crate::process::{
     sys::{self, ns},
     view::{self, View, by_handle, text},
+    wire::Bind,
 };
 
 /// A slot could not be made; says at which step.
@@ -83,27 +85,28 @@ impl Maker {
     }
 
     /// Makes a fresh slot. The calling thread is away from home meanwhile and back when this returns.
-    pub(crate) fn make(&self) -> Result<Slot, Error> {
+    /// `words` is a path below `/dev` that the task may write to.
+    pub(crate) fn make(&self, words: Option<&Path>) -> Result<Slot, Error> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        self.make_in(&self.work.join(format!("{}-{number}", self.instance)), true)
+        self.make_in(&self.work.join(format!("{}-{number}", self.instance)), true, words)
     }
 
     /// Makes a slot over a directory that an earlier spawner left, so that outputs can be read from it.
     pub(crate) fn restore(&self, dir: &Path) -> Result<Slot, Error> {
-        self.make_in(dir, false)
+        self.make_in(dir, false, None)
     }
 
-    fn make_in(&self, dir: &Path, anew: bool) -> Result<Slot, Error> {
+    fn make_in(&self, dir: &Path, anew: bool, words: Option<&Path>) -> Result<Slot, Error> {
         fs::create_dir_all(dir).map_err(at("making the work directory"))?;
         ns::leave(libc::CLONE_NEWNS).map_err(at("making a mount namespace"))?;
-        let made = self.furnish(dir, anew);
+        let made = self.furnish(dir, anew, words);
         ns::enter_mounts(self.home.as_fd()).map_err(at("returning from the new mount namespace"))?;
         ns::root_at(self.home_root.as_fd()).map_err(at("returning to the old root"))?;
         made
     }
 
     /// Runs inside the new namespace.
-    fn furnish(&self, dir: &Path, anew: bool) -> Result<Slot, Error> {
+    fn furnish(&self, dir: &Path, anew: bool, words: Option<&Path>) -> Result<Slot, Error> {
         let private = libc::MS_REC | libc::MS_PRIVATE;
         ns::mount(c"none", c"/", None, private, c"").map_err(at("making the mounts private"))?;
         let dir_text = text(dir.as_os_str()).map_err(at("naming the work directory"))?;
@@ -125,7 +128,7 @@ impl Maker {
         for (index, other) in self.others.iter().enumerate() {
             self.show(index, other)?;
         }
-        self.furnish_kernel_views()?;
+        let desk = self.furnish_kernel_views(words)?;
         if staged {
             let flags = libc::MS_NOSUID | libc::MS_NODEV;
             ns::mount(c"octoflow", c"root/argo", Some(c"tmpfs"), flags, c"mode=0755").map_err(at("making /argo"))?;
@@ -152,6 +155,8 @@ impl Maker {
                 .map(|dir| File::open(dir).map_err(at("opening a directory in memory")))
                 .collect::<Result<_, _>>()?,
             seeded,
+            desk,
+            hosts: None,
             layers: self.others.iter().any(|other| other.form == Form::Overlay),
             strict: self.user.is_some(),
             spent: false,
@@ -230,20 +235,27 @@ impl Maker {
     }
 
     /// Processes and devices are the machine's own; what could change the machine is read-only, memory files are private.
-    fn furnish_kernel_views(&self) -> Result<(), Error> {
+    fn furnish_kernel_views(&self, words: Option<&Path>) -> Result<Option<Desk>, Error> {
         let bind = |path: &str, read_only: bool| {
             self.bind(OsStr::new(path), &CString::new(format!("root{path}")).expect("a constant"), read_only)
         };
         bind("/proc", false).map_err(at("showing /proc"))?;
         bind("/proc/sys", true).map_err(at("showing /proc/sys"))?;
         bind("/sys", true).map_err(at("showing /sys"))?;
-        // Device nodes on a read-only mount still do their work; only new names are refused.
-        bind("/dev", true).map_err(at("showing /dev"))?;
+        let desk = match words {
+            Some(path) => Some(Desk::furnish(path, &self.home_root).map_err(at("making a file for last words"))?),
+            None => {
+                // Device nodes on a read-only mount still do their work; only new names are refused.
+                bind("/dev", true).map_err(at("showing /dev"))?;
+                None
+            }
+        };
         if Path::new("/dev/pts").is_dir() {
             bind("/dev/pts", false).map_err(at("showing /dev/pts"))?;
         }
         let flags = libc::MS_NOSUID | libc::MS_NODEV;
-        ns::mount(c"octoflow", c"root/dev/shm", Some(c"tmpfs"), flags, c"mode=1777").map_err(at("private /dev/shm"))
+        ns::mount(c"octoflow", c"root/dev/shm", Some(c"tmpfs"), flags, c"mode=1777").map_err(at("private /dev/shm"))?;
+        Ok(desk)
     }
 
     /// The data directory holds this very layer; a task has no business there. Below `/tmp` it is hidden already.
@@ -271,6 +283,10 @@ pub(crate) struct Slot {
     memory: Vec<File>,
     /// The names in the private layer that were there before any task.
     seeded: BTreeSet<CString>,
+    /// A file for last words below `/dev`.
+    desk: Option<Desk>,
+    /// The hosts file that is mounted.
+    hosts: Option<Bind>,
     /// There are further layers over other mounts.
     layers: bool,
     /// The root is a plain directory, in which any change at all counts.
@@ -299,6 +315,24 @@ impl Slot {
 
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// The file for last words below `/dev` it was made with.
+    pub(crate) fn words(&self) -> Option<&Path> {
+        self.desk.as_ref().map(Desk::path)
+    }
+
+    pub(crate) fn hosts(&self) -> Option<&Bind> {
+        self.hosts.as_ref()
+    }
+
+    /// The one thing that was mounted in a fresh slot is this hosts file, which does not spend it: tasks of the same
+    /// hosts may follow each other here.
+    pub(crate) fn keep_hosts(&mut self, hosts: &Bind) {
+        self.hosts = Some(hosts.clone());
+        self.spent = false;
+        // The table tells of this mount too, once; that is heard now.
+        ns::mounts_changed(self.table.as_fd());
     }
 
     /// Attaches a detached mount inside the slot.
@@ -343,6 +377,7 @@ impl Slot {
             && facts(&self.upper, self.strict)? == self.upper_about
             && self.seeded.iter().filter(|name| !self.strict || is_tmp(name)).all(|name| self.is_empty_below(name))
             && self.memory.iter().all(|dir| fs::read_dir(by_handle(dir)).is_ok_and(|mut list| list.next().is_none()))
+            && self.desk.as_ref().is_none_or(Desk::is_clean)
             && self.layers_are_empty()?)
     }
 
@@ -376,6 +411,7 @@ impl Slot {
     }
 
     fn scrub(&self) -> io::Result<()> {
+        self.desk.as_ref().map(Desk::wash).transpose()?;
         for dir in &self.memory {
             view::clear(File::open(by_handle(dir))?.into())?;
         }

@@ -204,6 +204,7 @@ impl Spawner {
                 place: entry.place.as_ref().map(|place| place.dir().to_string_lossy().into_owned()),
                 mounts: entry.mounts.clone(),
                 members: entry.members.clone(),
+                message: entry.message.clone(),
             });
         }
         leftover::write(&self.dir, &leftovers)?;
