@@ -239,6 +239,7 @@ impl Answer {
             result: wanted.result.then(|| self.result.clone().unwrap_or_default()),
             parameters: parameters.collect(),
             artifacts: artifacts.collect(),
+            message: None,
             log: None,
             message: None,
             fetched: Vec::new(),
