@@ -241,7 +241,6 @@ impl Answer {
             artifacts: artifacts.collect(),
             message: None,
             log: None,
-            message: None,
             fetched: Vec::new(),
         };
         End { exit, started, collected, log_truncated: false, members: Vec::new() }
