@@ -135,8 +135,12 @@ impl Scheduler {
                 return Some(task);
             }
         }
-        if let Some(task) = self.chosen.pop_front() {
-            return Some(task);
+        while let Some(task) = self.chosen.pop_front() {
+            if still_waiting(task) {
+                return Some(task);
+            }
+            // What became of the member before it took its turn away.
+            self.release(task);
         }
         while let Some((priority, members)) = self.gangs.ripe(&mut still_waiting) {
             self.arrive(priority, Entry { members });

@@ -135,3 +135,14 @@ fn gangs_of_one_name_in_two_namespaces_are_two() {
     scheduler.enqueue_member(task(2), 0, cpu(0), &other);
     assert_eq!(picked(&mut scheduler), [] as [u32; 0]);
 }
+
+#[test]
+fn a_member_that_is_not_wanted_any_more_gives_its_room_back() {
+    let mut scheduler = Scheduler::new(CAPACITY);
+    for node in 1..=2 {
+        scheduler.enqueue_member(task(node), 0, cpu(0), &gang("g", 2));
+    }
+    assert_eq!(scheduler.pick(|_| true), Some(task(1)));
+    assert_eq!(scheduler.pick(|waiting| waiting != task(2)), None);
+    assert_eq!(scheduler.running(), 1);
+}
