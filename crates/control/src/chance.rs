@@ -1,6 +1,6 @@
 //! The one place where numbers are drawn: identities and name suffixes, handed to the engine and recorded.
 
-use std::{fs::File, io::Read};
+use std::{fs::File, io::Read, sync::OnceLock};
 
 use crate::Error;
 
@@ -21,9 +21,17 @@ pub fn name_suffix() -> Result<String, Error> {
 }
 
 fn draw<const N: usize>() -> Result<[u8; N], Error> {
+    // Kept open: opening it takes longer than reading from it, and every run draws twice.
+    static SOURCE: OnceLock<File> = OnceLock::new();
+    let mut source = match SOURCE.get() {
+        Some(source) => source,
+        None => {
+            let opened = File::open("/dev/urandom").map_err(Error::Chance)?;
+            SOURCE.get_or_init(|| opened)
+        }
+    };
     let mut bytes = [0; N];
-    let drawn = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes));
-    drawn.map_err(Error::Chance)?;
+    source.read_exact(&mut bytes).map_err(Error::Chance)?;
     Ok(bytes)
 }
 

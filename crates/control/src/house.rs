@@ -36,15 +36,18 @@ use crate::{
 mod again;
 mod claims;
 mod desk;
+mod door;
 mod message;
 mod row;
 mod tally;
 mod unit;
+mod wait;
 mod watcher;
 mod work;
 
 pub use desk::owned;
 pub(crate) use desk::{Desk, owned_namespace};
+use door::Threshold;
 pub(crate) use message::{Entered, Message, Terms};
 pub(crate) use watcher::{Bell, Watcher};
 use work::{Keeper, Worker};
@@ -140,7 +143,8 @@ impl House {
         let runtime = Arc::new(Mutex::new(Some(runtime)));
         let data_dir = config.data_dir.clone();
         let keeper = Keeper { data_dir: config.data_dir, sweeper: sweeper.clone() };
-        let worker = Worker::new(Pump::new(engine), store, runtime.clone(), inbox, messages, keeper);
+        let worker =
+            Worker::new(Pump::new(engine), store, runtime.clone(), inbox, messages, desk.threshold.clone(), keeper);
         let handle =
             std::thread::Builder::new().name("pump".to_owned()).spawn(move || worker.work()).map_err(Error::Thread)?;
         let opened = clock::now();

@@ -172,7 +172,12 @@ impl Engine {
     pub fn handle(&mut self, input: Input, now: Time) -> Outcome {
         let mut outcome = Outcome::default();
         match input {
-            Input::Submit { run, submission } => self.submit(run, submission, now, &mut outcome),
+            Input::Submit { run, submission } => {
+                self.accept(run, submission, &mut outcome);
+                self.turn(run, now, &mut outcome, |_| ());
+            }
+            Input::Accept { run, submission } => self.accept(run, submission, &mut outcome),
+            Input::Begin { run } => self.turn(run, now, &mut outcome, |_| ()),
             Input::Command { run, command } => self.command(run, &command, now, &mut outcome),
             Input::Report(report) => {
                 let run = report.attempt().run;
@@ -200,12 +205,11 @@ impl Engine {
         }
     }
 
-    fn submit(&mut self, id: RunId, submission: Box<Submission>, now: Time, outcome: &mut Outcome) {
+    fn accept(&mut self, id: RunId, submission: Box<Submission>, outcome: &mut Outcome) {
         match Run::open(id, &submission) {
             Ok(run) => {
                 self.runs.insert(id, run);
                 outcome.facts.push((id, vec![Fact::Submitted(submission)]));
-                self.turn(id, now, outcome, |_| ());
             }
             Err(why) => outcome.refusal = Some(Refusal::Invalid(why)),
         }
@@ -216,6 +220,8 @@ impl Engine {
             outcome.refusal = Some(Refusal::UnknownRun(id));
             return;
         }
+        // What was only accepted begins first, so that a command finds no state that it did not find before.
+        self.turn(id, now, outcome, |_| ());
         let mut answer = Ok(());
         self.turn(id, now, outcome, |turn| answer = turn.command(command));
         outcome.refusal = answer.err();

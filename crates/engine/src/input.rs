@@ -15,6 +15,10 @@ use thiserror::Error;
 pub enum Input {
     /// Someone submits an admitted manifest. Identity was drawn at the edge.
     Submit { run: RunId, submission: Box<Submission> },
+    /// The same, but all that is decided is that the run is there. It begins with [`Input::Begin`].
+    Accept { run: RunId, submission: Box<Submission> },
+    /// A run that was accepted begins. Nothing happens to one that has begun.
+    Begin { run: RunId },
     /// Someone tells a run to do something.
     Command { run: RunId, command: Command },
     /// A runtime says what became of a task.

@@ -2,6 +2,7 @@
 //! Everything is measured in processes of its own, so that no row pays for another.
 
 mod flood;
+mod hello;
 mod house;
 mod measure;
 mod oneshot;

@@ -11,7 +11,7 @@ use octoflow_model::{AttemptId, Fact, Revision, RunId, fact::Submission, mark::T
 use octoflow_store::{Batch, Change, Filter, Page, RunRow, Store};
 use serde_json::Value;
 
-use super::{Bell, Entered, Message, Submit, Terms, Watcher};
+use super::{Bell, Entered, Message, Submit, Terms, Threshold, Watcher};
 use crate::{
     Claim, Error, clock, keyed, known,
     objects::{Errand, Key},
@@ -30,6 +30,8 @@ pub(crate) struct Desk {
     values: Arc<Mutex<()>>,
     /// Who waits for objects to change.
     errands: Sender<Errand>,
+    /// Who is handing in a run.
+    pub(crate) threshold: Threshold,
     /// The name of this machine.
     pub(crate) host: Option<Arc<str>>,
 }
@@ -37,7 +39,15 @@ pub(crate) struct Desk {
 impl Desk {
     pub(crate) fn new(messages: Sender<Message>, store: Store, next_run: u64, errands: Sender<Errand>) -> Self {
         let (next_run, values) = (Arc::new(Mutex::new(next_run)), Arc::default());
-        Self { messages, store, next_run, values, errands, host: known::host().map(Into::into) }
+        Self {
+            messages,
+            store,
+            next_run,
+            values,
+            errands,
+            threshold: Threshold::default(),
+            host: known::host().map(Into::into),
+        }
     }
 
     pub(crate) fn put_object(&self, object: &Value, uid: String) -> Result<(), Error> {

@@ -2,7 +2,7 @@
 //! world know only once they are on disk.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashSet, VecDeque},
     path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
@@ -12,15 +12,16 @@ use std::{
 };
 
 use octoflow_engine::{Input, Refusal, Run, argo::again, engine::Keyed};
-use octoflow_model::{AttemptId, Fact, Revision, RunId, Task, Time, argo::GcStrategy, fact::Submission};
+use octoflow_model::{AttemptId, Fact, Report, Revision, RunId, Task, Time, argo::GcStrategy, fact::Submission};
 use octoflow_store::{Batch, Change, Store};
 
 use super::{
     SharedRuntime, Watcher, Watchers,
     claims::Claims,
+    door::{Door, Threshold},
     message::{Entered, Message, Terms},
     row::{new_row, packed, tie, update},
-    tally, unit,
+    unit,
 };
 use crate::{
     Cut, Error, Pump, cache, clock,
@@ -30,9 +31,9 @@ use crate::{
 };
 
 /// How long a decision nobody waits for may stay in memory.
-const LINGER: Duration = Duration::from_millis(100);
+pub(super) const LINGER: Duration = Duration::from_millis(100);
 /// How many messages are taken before decisions are handed on; bounds how long the first of them waits.
-const SWEEP: usize = 512;
+pub(super) const SWEEP: usize = 512;
 
 pub(super) struct Worker {
     pub(super) pump: Pump,
@@ -45,7 +46,16 @@ pub(super) struct Worker {
     watchers: Watchers,
     watched: HashSet<RunId>,
     /// Callers to be answered once what was decided for them, or is shown to them, is on disk.
-    waiting: Vec<Answer>,
+    pub(super) waiting: Vec<Answer>,
+    /// Those of them who want to see the run they handed in, as the next commit leaves it.
+    pub(super) showing: Vec<(RunId, Sender<Result<Entered, Error>>)>,
+    pub(super) threshold: Threshold,
+    pub(super) door: Door,
+    /// Runs that were accepted and have not begun, and what the runtime said: both wait while the door is busy.
+    pub(super) fresh: VecDeque<RunId>,
+    pub(super) later: Vec<Report>,
+    /// Since when a commit waits for more to share it.
+    pub(super) gathering: Option<Instant>,
     /// Runs that were read back and wait to go on.
     restored: Vec<RunId>,
     held_since: Option<Time>,
@@ -79,7 +89,7 @@ pub(super) struct Keeper {
 /// Namespace, kind and name of a run.
 type Name = (String, String, String);
 /// Hears which commit it is that everything decided so far is part of, once that is on disk.
-type Answer = Box<dyn FnOnce(Result<Revision, Error>) + Send>;
+pub(super) type Answer = Box<dyn FnOnce(Result<Revision, Error>) + Send>;
 
 enum Next {
     GoOn,
@@ -93,6 +103,7 @@ impl Worker {
         runtime: SharedRuntime,
         inbox: Receiver<Message>,
         own: Sender<Message>,
+        threshold: Threshold,
         keeper: Keeper,
     ) -> Self {
         Self {
@@ -105,6 +116,12 @@ impl Worker {
             watchers: Watchers::default(),
             watched: HashSet::new(),
             waiting: Vec::new(),
+            showing: Vec::new(),
+            threshold,
+            door: Door::default(),
+            fresh: VecDeque::new(),
+            later: Vec::new(),
+            gathering: None,
             restored: Vec::new(),
             held_since: None,
             adopted: false,
@@ -123,9 +140,10 @@ impl Worker {
 
     pub(super) fn work(mut self) -> Result<(), Error> {
         loop {
+            let patience = self.patience();
             let first = match self.next.take() {
                 Some(message) => Ok(message),
-                None => self.inbox.recv_timeout(self.patience()),
+                None => self.inbox.recv_timeout(patience),
             };
             let began = Instant::now();
             let next = match first {
@@ -134,11 +152,16 @@ impl Worker {
                 Err(RecvTimeoutError::Disconnected) => Next::Close,
             };
             let now = clock::now();
+            let closing = matches!(next, Next::Close);
+            if closing || self.busy(Instant::now()).is_none() {
+                self.catch_up(now);
+            }
             if self.pump.engine.wake_at().is_some_and(|at| at <= now) {
                 self.input(Input::Tick, now).ok();
             }
-            let lingered = matches!(next, Next::Close) || self.lingered() >= LINGER;
-            if self.pump.urgent() || !self.waiting.is_empty() || self.pump.holds() && lingered {
+            let lingered = closing || self.lingered() >= LINGER;
+            let wanted = self.pump.urgent() || self.awaited();
+            if lingered && self.pump.holds() || wanted && (closing || !self.gathers(Instant::now())) {
                 self.commit()?;
             }
             self.forget_leaving()?;
@@ -150,15 +173,8 @@ impl Worker {
         }
     }
 
-    /// How long nothing needs to happen unless someone calls.
-    fn patience(&self) -> Duration {
-        const IDLE: Duration = Duration::from_secs(3600);
-        let due = self.pump.engine.wake_at().map_or(IDLE, |at| at.since(clock::now()));
-        if self.pump.holds() { due.min(LINGER.saturating_sub(self.lingered())) } else { due }
-    }
-
     /// How long something nobody waits for has been held.
-    fn lingered(&self) -> Duration {
+    pub(super) fn lingered(&self) -> Duration {
         self.held_since.map_or(Duration::ZERO, |since| clock::now().since(since))
     }
 
@@ -185,17 +201,12 @@ impl Worker {
     fn take(&mut self, message: Message) {
         let now = clock::now();
         match message {
-            Message::Reports(reports) => {
-                for report in reports {
-                    tally::say(&report);
-                    self.input(Input::Report(report), now).ok();
-                }
-            }
+            Message::Reports(reports) => self.later.extend(reports),
             Message::Submit { run, submission, terms, watcher, show, reply } => {
-                let answer = self.submit(run, submission, terms, watcher, now);
-                let object = self.pump.engine.run(run).filter(|_| show).map(Run::object);
-                let entered = move |revision| Entered { run, shown: object.map(|object| (revision, object)) };
-                self.answer(reply, answer.map(|()| entered));
+                match self.submit(run, submission, terms, watcher, now) {
+                    Ok(()) if show => self.showing.push((run, reply)),
+                    answer => self.answer(reply, answer.map(|()| move |_| Entered { run, shown: None })),
+                }
             }
             Message::Command { run, command, reply } => {
                 let answer = self.input(Input::Command { run, command }, now).map_err(Error::from);
@@ -274,7 +285,7 @@ impl Worker {
         self.waiting.push(Box::new(move |kept| drop(reply.send(kept.and_then(|revision| Ok(outcome?(revision)))))));
     }
 
-    fn input(&mut self, input: Input, now: Time) -> Result<(), Refusal> {
+    pub(super) fn input(&mut self, input: Input, now: Time) -> Result<(), Refusal> {
         let watched = &self.watched;
         self.pump.take(input, now, |run| watched.contains(&run))
     }
@@ -325,7 +336,8 @@ impl Worker {
         if let Some(watcher) = watcher {
             self.watch(run, watcher);
         }
-        self.input(Input::Submit { run, submission }, now)?;
+        self.input(Input::Accept { run, submission }, now)?;
+        self.fresh.push_back(run);
         if let Some(old) = replaces {
             self.replaces.insert(run, old);
             self.replaced.insert(old);
@@ -395,6 +407,11 @@ impl Worker {
 
     /// Hands what was decided to the store; the world hears of it from the store's thread, once it is on disk.
     fn commit(&mut self) -> Result<(), Error> {
+        for (run, reply) in std::mem::take(&mut self.showing) {
+            let object = self.pump.engine.run(run).map(Run::object);
+            self.answer(reply, Ok(move |revision| Entered { run, shown: object.map(|object| (revision, object)) }));
+        }
+        self.gathering = None;
         let cut = self.pump.cut();
         let mut batch = self.batch(&cut)?;
         let claimed = self.claims.put(&cut.submitted, &mut batch);
@@ -510,7 +527,8 @@ impl Worker {
             if cut.marked.contains(id) {
                 batch.push(tie(run));
             }
-            if cut.changed.contains(id) {
+            // A new row says already how the run stands.
+            if cut.changed.contains(id) && !cut.submitted.contains(id) {
                 batch.push(Change::UpdateRun { run: *id, row: update(run) });
             }
         }

@@ -107,10 +107,16 @@ impl Registry {
     }
 
     /// Admits and submits a workflow. When this returns it is on disk and will not be lost.
-    pub(super) fn submit(&self, namespace: &str, object: &Value, options: &WriteOptions) -> Result<Value, Fault> {
+    pub(super) fn submit(&self, namespace: &str, mut object: Value, options: &WriteOptions) -> Result<Value, Fault> {
         let kind = workflow();
-        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        let _guest = self.desk().threshold.enter();
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
         let (given, prefix) = (text("name"), text("generateName"));
+        if let Some(fields) = object.as_object_mut() {
+            // What became of some other run is nothing this one begins with.
+            fields.remove("status");
+        }
+        object["metadata"]["namespace"] = json!(namespace);
         if given.is_empty() && prefix.is_empty() {
             let cause = Cause::required("metadata.name", "name or generateName is required");
             return Err(Fault::Invalid { kind, name: String::new(), causes: vec![cause] });
@@ -123,23 +129,17 @@ impl Registry {
             {
                 return self.made(run, &claim.key);
             }
-            let name = match given {
-                "" => drawn(prefix)?,
+            let name = match given.as_str() {
+                "" => drawn(&prefix)?,
                 name => name.to_owned(),
             };
-            let mut manifest = object.clone();
-            manifest["metadata"]["name"] = json!(name);
-            manifest["metadata"]["namespace"] = json!(namespace);
-            if let Some(fields) = manifest.as_object_mut() {
-                // What became of some other run is nothing this one begins with.
-                fields.remove("status");
-            }
-            let wrong = meta::wrong(kind, &manifest);
+            object["metadata"]["name"] = json!(name);
+            let wrong = meta::wrong(kind, &object);
             if !wrong.is_empty() {
                 return Err(Fault::Invalid { kind, name, causes: wrong });
             }
             let around = Around(self.desk().store.reader()?);
-            let admitted = admit(&manifest, &around).map_err(|problems| Fault::problems(kind, &name, &problems))?;
+            let admitted = admit(&object, &around).map_err(|problems| Fault::problems(kind, &name, &problems))?;
             if options.dry_run {
                 if self.row(kind, namespace, &name)?.is_none() {
                     return Ok(admitted.into_parts().0);
@@ -171,7 +171,7 @@ impl Registry {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(Fault::Conflict { kind, name: prefix.to_owned(), why: "every name that was drawn is taken".to_owned() })
+        Err(Fault::Conflict { kind, name: prefix, why: "every name that was drawn is taken".to_owned() })
     }
 
     /// The one who asked at the same time with the same key was faster.

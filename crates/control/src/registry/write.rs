@@ -98,7 +98,7 @@ impl Registry {
         }
         match kind.keeping {
             Keeping::View => Err(Fault::ReadOnly { kind }),
-            Keeping::Run => self.submit(namespace, &object, options),
+            Keeping::Run => self.submit(namespace, object, options),
             Keeping::Shelf => {
                 let metadata = &mut object["metadata"];
                 if metadata["name"].as_str().unwrap_or_default().is_empty()

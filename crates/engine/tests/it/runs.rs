@@ -15,9 +15,13 @@ use crate::{
 };
 
 fn submit(engine: &mut Engine, run: u64, spec: &str) -> Outcome {
+    engine.handle(Input::Submit { run: RunId(run), submission: submission(run, spec) }, DAWN)
+}
+
+fn submission(run: u64, spec: &str) -> Box<Submission> {
     let mut manifest = manifest(spec);
     manifest["metadata"]["name"] = format!("w{run}").into();
-    let submission = Submission {
+    Box::new(Submission {
         name: format!("w{run}"),
         namespace: "default".into(),
         uid: run.to_string(),
@@ -27,8 +31,7 @@ fn submit(engine: &mut Engine, run: u64, spec: &str) -> Outcome {
         before: None,
         parent: None,
         known: Default::default(),
-    };
-    engine.handle(Input::Submit { run: RunId(run), submission: Box::new(submission) }, DAWN)
+    })
 }
 
 fn end(engine: &mut Engine, attempt: AttemptId) -> Outcome {
@@ -64,6 +67,54 @@ fn higher_priority_goes_first_whoever_came_first() {
     let runs: Vec<u64> = order.iter().map(|attempt| attempt.run.0).collect();
     assert_eq!(runs, [1, 2, 2, 1]);
     assert!([1, 2].iter().all(|run| engine.workflow(RunId(*run)).is_some_and(|run| run.state.finished())));
+}
+
+/// The facts and the orders of an input, without the first fact.
+fn decided(outcome: Outcome) -> (Vec<Fact>, Vec<Order>) {
+    let facts = outcome.facts.into_iter().flat_map(|(_, facts)| facts);
+    (facts.filter(|fact| !matches!(fact, Fact::Submitted(_))).collect(), outcome.orders)
+}
+
+#[test]
+fn a_run_that_was_only_accepted_begins_later_as_it_would_have_at_once() {
+    let (run, now) = (RunId(1), DAWN);
+    let at_once = decided(submit(&mut Engine::new(ROOMY), 1, LOOP));
+    assert!(!at_once.0.is_empty() && !at_once.1.is_empty());
+    let accept = || Input::Accept { run, submission: submission(1, LOOP) };
+
+    let mut engine = Engine::new(ROOMY);
+    let accepted = engine.handle(accept(), now);
+    let [(_, journal)] = accepted.facts.as_slice() else { panic!("{accepted:?}") };
+    assert!(matches!(journal.as_slice(), [Fact::Submitted(_)]) && accepted.orders.is_empty());
+    // Others go on meanwhile, and it waits.
+    assert_eq!(decided(engine.handle(Input::Tick, now)), (vec![], vec![]));
+    assert_eq!(decided(engine.handle(Input::Begin { run }, now)), at_once);
+    assert_eq!(decided(engine.handle(Input::Begin { run }, now)), (vec![], vec![]), "a run begins once");
+
+    // A crash before it began.
+    let mut engine = Engine::new(ROOMY);
+    engine.restore(run, journal.clone()).unwrap();
+    assert_eq!(decided(engine.take_up(run, now).1), at_once);
+}
+
+#[test]
+fn a_command_finds_a_run_that_was_only_accepted_begun() {
+    let run = RunId(1);
+    let told = |first: Input| {
+        let mut engine = Engine::new(ROOMY);
+        let mut facts = decided(engine.handle(first, DAWN)).0;
+        facts.extend(decided(engine.handle(Input::Command { run, command: Command::Stop }, DAWN)).0);
+        facts
+    };
+    let at_once = told(Input::Submit { run, submission: submission(1, LOOP) });
+    assert!(matches!(at_once.first(), Some(Fact::Began { .. })), "{at_once:?}");
+    // The scheduler may have given room in between; what the run itself decides comes first, and in the same order.
+    let later = told(Input::Accept { run, submission: submission(1, LOOP) });
+    assert!(matches!(later.first(), Some(Fact::Began { .. })), "{later:?}");
+    assert!(
+        later.iter().all(|fact| !matches!(fact, Fact::Launched { .. })),
+        "what is stopped starts nothing: {later:?}"
+    );
 }
 
 #[test]

@@ -79,6 +79,13 @@ impl Tools {
         self.measure(&self.own, &words)
     }
 
+    /// The command that plays a role, for whoever starts it without waiting for its end.
+    pub(super) fn part(&self, role: &Role) -> Command {
+        let mut command = Command::new(&self.own);
+        command.arg(ROLE_ARGUMENT).args(role.words());
+        command
+    }
+
     /// Measures a command, below a process that waits for all it starts.
     pub(super) fn measure<S: AsRef<OsStr>>(&self, program: &Path, arguments: &[S]) -> Outcome<Taken> {
         let mut command = Command::new(&self.own);

@@ -6,9 +6,9 @@ use std::{
 };
 
 use super::{
-    house,
+    hello, house,
     measure::{Outcome, watch},
-    spawn, submits, wire,
+    spawn, submits,
 };
 
 /// The hidden first argument: what follows is a role and its words.
@@ -28,8 +28,8 @@ pub(super) enum Role {
     Submits { count: u32, threads: u32, dir: PathBuf },
     /// So many records in a store, many to a commit. Says how long it took.
     Records { count: u32, dir: PathBuf },
-    /// So many requests to the smallest server there can be. Says how long it took.
-    Hello { count: u32, connections: u32 },
+    /// A server that only says hello, until it is killed. Says where it listens, as the real one does.
+    Hello,
 }
 
 impl Role {
@@ -48,9 +48,7 @@ impl Role {
                 vec!["submits".to_owned(), count.to_string(), threads.to_string(), path(dir)]
             }
             Self::Records { count, dir } => vec!["records".to_owned(), count.to_string(), path(dir)],
-            Self::Hello { count, connections } => {
-                vec!["hello".to_owned(), count.to_string(), connections.to_string()]
-            }
+            Self::Hello => vec!["hello".to_owned()],
         }
     }
 
@@ -74,9 +72,7 @@ impl Role {
                 Self::Submits { count: count.parse().ok()?, threads: threads.parse().ok()?, dir: dir.into() }
             }
             ["records", count, dir] => Self::Records { count: count.parse().ok()?, dir: dir.into() },
-            ["hello", count, connections] => {
-                Self::Hello { count: count.parse().ok()?, connections: connections.parse().ok()? }
-            }
+            ["hello"] => Self::Hello,
             _ => return None,
         })
     }
@@ -97,7 +93,7 @@ pub fn play(words: &[String]) -> Result<String, Box<dyn std::error::Error + Send
         Role::Chain { count, isolated, dir, octoflow } => house::chain(count, isolated, &dir, &octoflow).map(told),
         Role::Submits { count, threads, dir } => submits::submits(count, threads, &dir).map(told),
         Role::Records { count, dir } => submits::records(count, &dir).map(told),
-        Role::Hello { count, connections } => wire::hello(count, connections).map(told),
+        Role::Hello => hello::serve().map(|()| String::new()),
     }
 }
 
@@ -123,7 +119,7 @@ mod tests {
             Role::Chain { count: 5, isolated: true, dir: "/d".into(), octoflow: "/o".into() },
             Role::Submits { count: 5, threads: 2, dir: "/d".into() },
             Role::Records { count: 5, dir: "/d".into() },
-            Role::Hello { count: 5, connections: 2 },
+            Role::Hello,
         ];
         for role in roles {
             assert_eq!(Role::read(&role.words()), Some(role));

@@ -1,4 +1,4 @@
-//! The real server as a process of its own, and what the system says about it.
+//! The real server as a process of its own, and what the system says about it. Its yardstick is started the same way.
 
 use std::{
     fs,
@@ -9,7 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::measure::{Outcome, Tools};
+use super::{
+    measure::{Outcome, Tools},
+    role::Role,
+};
 
 pub(super) struct Server {
     child: Child,
@@ -21,6 +24,15 @@ impl Server {
     pub(super) fn start(tools: &Tools, data_dir: &Path, more: &[&str]) -> Outcome<Self> {
         let mut command = Command::new(tools.octoflow());
         command.args(["server", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data_dir).args(more);
+        Self::listening(command)
+    }
+
+    /// The yardstick of it, which only says hello.
+    pub(super) fn hello(tools: &Tools) -> Outcome<Self> {
+        Self::listening(tools.part(&Role::Hello))
+    }
+
+    fn listening(mut command: Command) -> Outcome<Self> {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let mut talk = BufReader::new(child.stderr.take().ok_or("the talk of the server is piped")?);
         let mut heard = String::new();

@@ -75,15 +75,17 @@ fn once(count: u32, tools: &Tools, seen: &mut Seen) -> Outcome<()> {
     let dir = tools.fresh()?;
     let records = tools.role(&Role::Records { count, dir: dir.path().to_owned() })?;
     let records = f64::from(count) / seconds(heard(&records.said)?);
-    let hellos = tools.role(&Role::Hello { count: 4 * count, connections: CONNECTIONS })?;
-    let hellos = f64::from(4 * count) / seconds(heard(&hellos.said)?);
+    let body = json!({"workflow": shape::three_steps()}).to_string();
+    // The same client, the same number of connections, the same request.
+    let hello = Server::hello(tools)?;
+    let hellos = f64::from(4 * count) / seconds(crowd(hello.address, 4 * count, CONNECTIONS, ("POST", RUNS, &body))?);
+    hello.stop()?;
     let tasks = f64::from(count * STEPS);
     let spawn = tasks / seconds(tools.role(&Role::Spawn { count: count * STEPS, in_flight: CONNECTIONS })?.wall);
 
     let dir = tools.fresh()?;
     let server = Server::start(tools, dir.path(), &["--parallelism", "16"])?;
     let alive = f64::from(count) / seconds(crowd(server.address, count, CONNECTIONS, ("GET", "/livez", ""))?);
-    let body = json!({"workflow": shape::three_steps()}).to_string();
     let began = Instant::now();
     let submits = f64::from(count) / seconds(crowd(server.address, count, CONNECTIONS, ("POST", RUNS, &body))?);
     until_nothing_is_open(server.address)?;

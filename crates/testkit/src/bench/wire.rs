@@ -1,8 +1,8 @@
-//! As much HTTP as the load needs: a client that keeps its connection, and the smallest server there can be as a yardstick.
+//! As much HTTP as the load needs: a client that keeps its connection, and whoever answers one such client at once.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpStream},
     sync::atomic::{AtomicU32, Ordering},
     time::{Duration, Instant},
 };
@@ -122,18 +122,6 @@ pub(super) fn crowd(host: SocketAddr, count: u32, connections: u32, request: (&s
         clients.into_iter().try_for_each(|client| client.join().unwrap_or_else(|_| Err("a client panicked".into())))
     })?;
     Ok(began.elapsed())
-}
-
-/// The yardstick: a thread for each connection, which reads a request and says hello. Tells how long it took.
-pub(super) fn hello(count: u32, connections: u32) -> Outcome<Duration> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let host = listener.local_addr()?;
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            std::thread::spawn(move || greet(stream));
-        }
-    });
-    crowd(host, count, connections, ("GET", "/", ""))
 }
 
 /// Until the other side has enough.

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use octoflow_model::{AttemptId, Report, Time};
+use octoflow_model::{AttemptId, Report, RunId, Time};
 
 /// The first moment of every world.
 pub(super) const DAWN: Time = Time(1_700_000_000_000_000);
@@ -16,6 +16,8 @@ pub(super) enum Event {
     Task(AttemptId, Moment),
     /// A report reaches the engine.
     Report(Report),
+    /// The house lets a run begin that it has only accepted so far.
+    Begin(RunId),
     /// The oldest cut on its way reaches the disk.
     Durable,
     /// The house comes back after a crash.
@@ -56,9 +58,9 @@ impl Calendar {
         (first.key().0 <= until).then(|| (first.key().0, first.remove()))
     }
 
-    /// A crash of the house takes with it what was in its inbox and what was on its way to the disk.
+    /// A crash of the house takes with it what was in its inbox, what it had put off, and what was on its way to the disk.
     pub(super) fn forget_house(&mut self) {
-        self.events.retain(|_, event| !matches!(event, Event::Report(_) | Event::Durable));
+        self.events.retain(|_, event| !matches!(event, Event::Report(_) | Event::Begin(_) | Event::Durable));
     }
 }
 

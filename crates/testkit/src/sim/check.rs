@@ -284,7 +284,8 @@ impl Desk<'_> {
 /// Where a limit or a suspension holds things up they wait in the order they came, which the journal does not keep;
 /// there only the states are compared.
 pub(super) fn twice(life: &Life, now: Time) -> Result<(), Broken> {
-    for (id, shadow) in &life.shadows {
+    // What was only accepted has something to decide.
+    for (id, shadow) in life.shadows.iter().filter(|(id, _)| !life.fresh.contains(id)) {
         let Some(live) = life.pump.engine.workflow(*id) else { continue };
         let mut engine = Engine::new(Limits { slots: 0, cpu_milli: 0, memory_bytes: 0 });
         engine.restore(*id, shadow.facts.iter().cloned()).or_else(|why| broken(Guarantee::Fold, why))?;

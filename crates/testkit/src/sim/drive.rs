@@ -62,6 +62,8 @@ struct Sim<'w> {
     draw: Draw,
     /// Its own stream: how often a second look is taken does not change the story.
     looks: Draw,
+    /// Its own stream too: which runs begin only some time after they were accepted.
+    door: Draw,
     calendar: Calendar,
     runtime: Runtime,
     disk: Disk,
@@ -101,6 +103,7 @@ impl<'w> Sim<'w> {
             crashes,
             draw,
             looks: Draw::new(world.seed, "looks"),
+            door: Draw::new(world.seed, "door"),
             calendar,
             runtime: Runtime::new(world.seed),
             disk: Disk::default(),
@@ -159,6 +162,12 @@ impl<'w> Sim<'w> {
                     let _ = life.take(Input::Report(report), self.now);
                 }
             }
+            Event::Begin(run) => {
+                self.tell(|| format!("house    lets run {run} begin"));
+                if let Some(life) = &mut self.life {
+                    let _ = life.take(Input::Begin { run }, self.now);
+                }
+            }
             Event::Durable => self.durable()?,
             Event::Up => self.up()?,
             Event::Collapse => {
@@ -181,6 +190,11 @@ impl<'w> Sim<'w> {
             Deed::Submit(_) if self.disk.knows(act.run) || life.shadows.contains_key(&act.run) => {
                 self.asks[at] = Ask::Acknowledged;
                 return Ok(());
+            }
+            Deed::Submit(submission) if self.door.chance(40) => {
+                let later = self.now.saturating_add(ticks(self.door.below(60)));
+                self.calendar.put(later, Event::Begin(act.run));
+                Input::Accept { run: act.run, submission: submission.clone() }
             }
             Deed::Submit(submission) => Input::Submit { run: act.run, submission: submission.clone() },
             Deed::Command(command) => Input::Command { run: act.run, command: command.clone() },

@@ -2,7 +2,7 @@
 //! It does what the house's own thread does, one step at a time.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     time::Duration,
 };
 
@@ -37,6 +37,8 @@ pub(super) struct Life {
     waiting: Vec<Ack>,
     must_commit: bool,
     held_since: Option<Time>,
+    /// Runs that were accepted and have not begun.
+    pub fresh: BTreeSet<RunId>,
     /// Tasks taken over beyond the machine's room; they count down as they end.
     pub excess: usize,
 }
@@ -56,11 +58,22 @@ impl Life {
             waiting: Vec::new(),
             must_commit: false,
             held_since: None,
+            fresh: BTreeSet::new(),
             excess: 0,
         }
     }
 
     pub(super) fn take(&mut self, input: Input, now: Time) -> Result<(), Refusal> {
+        match &input {
+            Input::Accept { run, .. } => {
+                self.fresh.insert(*run);
+            }
+            // A command lets it begin.
+            Input::Begin { run } | Input::Command { run, .. } => {
+                self.fresh.remove(run);
+            }
+            Input::Submit { .. } | Input::Report(_) | Input::Tick => {}
+        }
         self.pump.take(input, now, |_| false)
     }
 

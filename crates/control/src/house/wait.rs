@@ -1,0 +1,62 @@
+//! What the pump puts off, and for how long: the begin of runs and the reports of the runtime while many stand at the
+//! door, and a commit that others are about to share.
+
+use std::time::{Duration, Instant};
+
+use octoflow_engine::Input;
+use octoflow_model::Time;
+
+use super::{
+    tally,
+    work::{LINGER, SWEEP, Worker},
+};
+use crate::clock;
+
+/// How long somebody at the door waits for others to share a commit, which costs about the same for one and for many.
+const GATHER: Duration = Duration::from_millis(2);
+
+impl Worker {
+    /// How long nothing needs to happen unless someone calls.
+    pub(super) fn patience(&mut self) -> Duration {
+        const IDLE: Duration = Duration::from_secs(3600);
+        let now = Instant::now();
+        let mut due = self.pump.engine.wake_at().map_or(IDLE, |at| at.since(clock::now()));
+        if !self.fresh.is_empty() || !self.later.is_empty() {
+            due = due.min(self.busy(now).map_or(Duration::ZERO, |until| until - now));
+        }
+        if let Some(since) = self.gathering {
+            due = due.min(GATHER.saturating_sub(now - since));
+        }
+        if self.pump.holds() { due.min(LINGER.saturating_sub(self.lingered())) } else { due }
+    }
+
+    /// Until when running waits for those at the door.
+    pub(super) fn busy(&mut self, now: Instant) -> Option<Instant> {
+        self.door.busy(self.threshold.guests(), now)
+    }
+
+    /// Begins what was accepted and hears what was reported while others were let in.
+    pub(super) fn catch_up(&mut self, now: Time) {
+        for report in std::mem::take(&mut self.later) {
+            tally::say(&report);
+            self.input(Input::Report(report), now).ok();
+        }
+        // Not all at once: meanwhile nobody is answered.
+        let beginning = self.fresh.len().min(SWEEP);
+        for run in self.fresh.drain(..beginning).collect::<Vec<_>>() {
+            self.input(Input::Begin { run }, now).ok();
+        }
+    }
+
+    /// Somebody waits for the next commit.
+    pub(super) fn awaited(&self) -> bool {
+        !self.waiting.is_empty() || !self.showing.is_empty()
+    }
+
+    /// The commit waits a moment: most of those at the door are still on their way here, or wait for the one before.
+    pub(super) fn gathers(&mut self, now: Instant) -> bool {
+        let few = 2 * self.showing.len() < self.threshold.guests();
+        let since = *self.gathering.get_or_insert(now);
+        few && now - since < GATHER && self.busy(now).is_some()
+    }
+}
