@@ -185,7 +185,7 @@ fn pods(attempts: Vec<(String, AttemptId)>, names: &[String]) -> Vec<(String, Fo
 }
 
 /// A pod is meant by its own name, that of its replica, `worker-1`, and that of its role.
-fn is_wanted_pod(pod: &str, names: &[String]) -> bool {
+pub fn is_wanted_pod(pod: &str, names: &[String]) -> bool {
     // None of the five parts of its name has a dash.
     let parts: Vec<&str> = pod.split('-').collect();
     let (role, index) = (parts.get(1).copied().unwrap_or_default(), parts.last().copied().unwrap_or_default());

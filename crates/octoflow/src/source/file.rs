@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use octoflow_control::read::lines::{Frame, Line, MAIN, Sieve};
+use octoflow_control::read::lines::{Frame, Line, MAIN, Sieve, is_wanted_pod};
 use octoflow_model::{RunId, taskset};
 use octoflow_store::{Filter, RunRow};
 use serde_json::Value;
@@ -114,7 +114,9 @@ impl Source for Opened {
             let value = value?;
             let Some(event) = value.get("line") else { continue };
             let line = line_of(event);
-            if sieve.wants(&line) {
+            // Of a workflow whoever asks sorts out the nodes, which are all in the object.
+            let meant = self.row.kind != taskset::KIND || is_wanted_pod(text(event, "node"), &query.names);
+            if meant && sieve.wants(&line) {
                 hear(text(event, "node"), event["number"].as_u64().unwrap_or_default(), &line)?;
             }
         }
