@@ -1,8 +1,8 @@
-//! What the command line changes in a workflow before it is submitted: arguments, entrypoint, name, namespace.
+//! What the command line changes in a workflow or a TaskSet before it is submitted: arguments, entrypoint, name, namespace.
 //! Nothing is judged here; a manifest that makes no sense is left as it is for admission to say so.
 
 use anyhow::Result;
-use octoflow_model::meta::DEFAULT_NAMESPACE;
+use octoflow_model::{meta::DEFAULT_NAMESPACE, taskset};
 use serde_json::{Map, Value, json};
 
 use crate::{names, workflow::text};
@@ -38,6 +38,10 @@ pub(crate) fn adjust(workflow: &mut Value, wishes: &Wishes) -> Vec<String> {
         && let Value::Object(labels) = filled(metadata.entry("labels").or_insert(Value::Null), || json!({}))
     {
         labels.extend(wishes.labels.iter().map(|(name, value)| (name.clone(), json!(value))));
+    }
+    if workflow["kind"] == taskset::KIND {
+        // Parameters and the entrypoint are meant for the workflows beside it.
+        return warnings;
     }
     let Some(spec) = object_at(workflow, "spec") else { return warnings };
     if let Some(entrypoint) = &wishes.entrypoint {

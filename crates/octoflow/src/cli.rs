@@ -19,6 +19,7 @@ pub(crate) use cron::{CronCommand, Preview};
 pub(crate) use format::Format;
 use format::{
     GetFormats, ListFormats, LogFormats, ObjectFormats, RunFormats, key_value, kind, node_phase, one_of, phase,
+    run_kind,
 };
 pub(crate) use kept::*;
 pub(crate) use wishes::{Naming, Wished};
@@ -28,7 +29,7 @@ pub(crate) use server::Server;
 
 use crate::{selector::Fields, span};
 
-/// One engine for batch work: runs workflow manifests on this machine, no cluster needed.
+/// One engine for batch work: runs workflows and TaskSets on this machine, no cluster needed.
 #[derive(Debug, Parser)]
 #[command(name = "octoflow", version, max_term_width = 100, propagate_version = true)]
 pub(crate) struct Cli {
@@ -143,7 +144,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// Manifests to run; `-` is standard input, a directory means its .yaml, .yml and .json files.
-    /// ConfigMaps and Secrets in them are there for the workflows
+    /// ConfigMaps, Secrets and PodGroups in them are there for what runs
     #[arg(value_name = "FILE", required_unless_present_any = ["files", "resume"])]
     pub manifests: Vec<PathBuf>,
     /// More manifests
@@ -158,7 +159,7 @@ pub(crate) struct Run {
     pub naming: Naming,
     #[command(flatten)]
     pub namespace: Namespace,
-    /// Stop the workflow after this long; the exit code is 124 then
+    /// Stop it after this long; the exit code is 124 then
     #[arg(long, value_parser = span::parse, value_name = "SPAN")]
     pub timeout: Option<Duration>,
     /// Where the steps run
@@ -336,6 +337,9 @@ pub(crate) struct List {
     /// Only runs that are not finished
     #[arg(long)]
     pub running: bool,
+    /// Only runs of this kind
+    #[arg(long, value_name = "Workflow|TaskSet", value_parser = run_kind)]
+    pub kind: Option<&'static str>,
     /// Only runs in these phases
     #[arg(long, value_delimiter = ',', value_name = "PHASE", value_parser = phase)]
     pub status: Vec<String>,
@@ -413,7 +417,7 @@ pub(crate) struct Logs {
     /// All runs with these labels instead of one by name
     #[arg(short = 'l', long, value_name = "SELECTOR", value_parser = label_selector, conflicts_with_all = ["name", "output"])]
     pub selector: Option<Labels>,
-    /// Only this node, by display name, name, id or pod name
+    /// Only this node, by display name, name, id or pod name; of a TaskSet a role, a replica or a pod
     pub node: Option<String>,
     #[command(flatten)]
     pub namespace: Namespace,

@@ -1,6 +1,8 @@
 //! A run as its facts tell it while it is under way: just enough to show progress.
 //! It decides nothing and is thrown away at the end; the truth is the object.
 
+mod taskset;
+
 use std::time::Duration;
 
 use crate::workflow;
@@ -17,6 +19,8 @@ const LABEL_LEVELS: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Followed {
     pub name: String,
+    /// What to call it in a sentence.
+    pub noun: &'static str,
     pub nodes: Vec<Seen>,
     pub phase: RunPhase,
     pub message: String,
@@ -25,6 +29,8 @@ pub(crate) struct Followed {
     /// Tasks that ended well, and all that are known.
     pub done: usize,
     pub total: usize,
+    /// Of a TaskSet: how many roles it has. Their nodes come after that of the whole, then those of all replicas.
+    roles: usize,
 }
 
 #[derive(Debug)]
@@ -44,6 +50,10 @@ pub(crate) struct Seen {
     pub holder: Option<NodeIx>,
     /// How far it says it is.
     pub progress: (u32, u32),
+    /// Its place among its siblings, where that does not follow from when it started.
+    pub rank: Option<usize>,
+    /// How often it was tried again.
+    pub retries: u32,
 }
 
 /// Something a person following along wants to hear of.
@@ -66,6 +76,17 @@ pub(crate) enum Event {
         lock: String,
         holders: Vec<String>,
     },
+    /// A replica was ended by us, because its role is over.
+    Stopped(NodeIx),
+    /// A role has its verdict.
+    Judged(NodeIx),
+    /// An attempt of the whole is over, and another one follows.
+    TriedAgain {
+        until: Time,
+        message: String,
+    },
+    /// An attempt of the whole begins that is not the first.
+    Attempt(u32),
     Suspended,
     Resumed,
     ShuttingDown(Shutdown),
@@ -77,6 +98,7 @@ impl Followed {
     pub(crate) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
+            noun: workflow::noun(""),
             nodes: Vec::new(),
             phase: RunPhase::Pending,
             message: String::new(),
@@ -84,6 +106,7 @@ impl Followed {
             ended: None,
             done: 0,
             total: 0,
+            roles: 0,
         }
     }
 
@@ -160,14 +183,19 @@ impl Followed {
             Fact::ShuttingDown { how, at } => Some((*at, Event::ShuttingDown(*how))),
             Fact::DeadlinePassed { at } => Some((*at, Event::DeadlinePassed)),
             Fact::Ended { phase, message, at } => {
+                self.end_root(*phase, *at);
                 self.phase = *phase;
                 self.message = self.readable(message);
                 self.ended = Some(*at);
                 Some((*at, Event::Ended))
             }
-            Fact::Submitted(_)
-            | Fact::TaskSet(_)
-            | Fact::Wanted { .. }
+            Fact::Submitted(submission) => {
+                self.noun = workflow::noun(workflow::text(&submission.manifest, "kind"));
+                self.enrol(&submission.manifest, submission.at);
+                None
+            }
+            Fact::TaskSet(fact) => self.take_set(fact),
+            Fact::Wanted { .. }
             | Fact::Expanded { .. }
             | Fact::Launched { .. }
             | Fact::Settled { .. }
@@ -216,6 +244,8 @@ impl Followed {
             boundary: added.boundary,
             holder: if held { added.parent.or(added.boundary) } else { added.boundary },
             progress: (u32::from(born_final), 1),
+            rank: None,
+            retries: 0,
         });
         self.total += usize::from(counts(added.kind));
         self.done += usize::from(counts(added.kind) && born_final);
@@ -223,6 +253,14 @@ impl Followed {
             NodeKind::Suspend if !born_final && !added.barred => Some((added.at, Event::Waits(at))),
             kind if born_final && is_told(kind) => Some((added.at, Event::Finished(at))),
             _ => None,
+        }
+    }
+
+    /// How it stands, in its dialect's word.
+    pub(crate) fn phase_word(&self) -> &'static str {
+        match self.phase {
+            RunPhase::Pending if self.roles > 0 => "Waiting",
+            phase => phase.word(),
         }
     }
 

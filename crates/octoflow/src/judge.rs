@@ -4,12 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use octoflow_engine::{
+    admit::examine,
     argo::{
-        admit::{Surroundings, examine, examine_binding, examine_cron, examine_template},
+        admit::{Surroundings, examine_binding, examine_cron, examine_template},
         fields::{CLAIM, CONFIG_MAP, SECRET, WORKFLOW_TEMPLATE},
         refer::Reach,
     },
     shape::{self, Shape},
+    taskset::{admit::examine_group, fields::POD_GROUP},
 };
 use octoflow_manifest::{Path, Problem, Problems};
 use octoflow_store::Reader;
@@ -35,7 +37,7 @@ pub(crate) fn judge(one: &Loaded, around: &Around<'_>) -> Problems {
         problems
     } else {
         match examine(&one.value, around) {
-            Ok(admitted) => admitted.warnings().iter().cloned().chain(nameless(&one.value)).collect(),
+            Ok(admitted) => admitted.warnings.into_iter().chain(nameless(&one.value)).collect(),
             Err(mut problems) => {
                 let readable = matches!(one.value.get("metadata"), None | Some(Value::Null | Value::Object(_)));
                 problems.extend(nameless(&one.value).filter(|_| one.kind() == "Workflow" && readable));
@@ -63,7 +65,7 @@ pub(crate) fn is_kept(kind: &str) -> bool {
     kept(kind).is_some()
 }
 
-/// Whether objects of this kind only stand beside workflows.
+/// Whether objects of this kind only stand beside what runs.
 pub(crate) fn is_beside(kind: &str) -> bool {
     beside(kind).is_some()
 }
@@ -73,6 +75,7 @@ fn beside(kind: &str) -> Option<&'static Shape> {
         "ConfigMap" => Some(&CONFIG_MAP),
         "Secret" => Some(&SECRET),
         "PersistentVolumeClaim" => Some(&CLAIM),
+        "PodGroup" => Some(&POD_GROUP),
         "WorkflowTemplate" | "ClusterWorkflowTemplate" => Some(&WORKFLOW_TEMPLATE),
         _ => None,
     }
@@ -80,6 +83,9 @@ fn beside(kind: &str) -> Option<&'static Shape> {
 
 /// Problems and warnings, not yet located.
 pub(crate) fn check_beside(one: &Loaded) -> (Vec<Problem>, Vec<Problem>) {
+    if one.kind() == "PodGroup" {
+        return examine_group(&one.value);
+    }
     let shape = beside(one.kind()).expect("only objects with a shape are checked here");
     let mut checked = shape::check(&one.value, shape);
     if text(&one.value["metadata"], "name").is_empty() {
@@ -147,6 +153,14 @@ impl<'a> Around<'a> {
 }
 
 impl Around<'_> {
+    /// From the files, else as earlier runs left it.
+    fn given(&self, kind: &str, namespace: &str, name: &str) -> Option<Value> {
+        if let Some(object) = self.objects.get(&(kind, namespace, name)) {
+            return Some((*object).clone());
+        }
+        self.stored.as_ref()?.object(kind, namespace, name)
+    }
+
     /// Only objects of the files are looked into; what earlier runs brought is believed.
     fn has_key(&self, kind: &str, namespace: &str, name: &str, fields: &[&str], key: &str) -> bool {
         let object = self.objects.get(&(kind, namespace, name));
@@ -176,18 +190,15 @@ impl Surroundings for Around<'_> {
     }
 
     fn config_map(&self, namespace: &str, name: &str) -> Option<Value> {
-        if let Some(object) = self.objects.get(&("ConfigMap", namespace, name)) {
-            return Some((*object).clone());
-        }
-        self.stored.as_ref()?.object("ConfigMap", namespace, name)
+        self.given("ConfigMap", namespace, name)
+    }
+
+    fn pod_group(&self, namespace: &str, name: &str) -> Option<Value> {
+        self.given("PodGroup", namespace, name)
     }
 
     fn template(&self, reach: Reach, namespace: &str, name: &str) -> Option<Value> {
-        let namespace = shelf(reach, namespace);
-        if let Some(object) = self.objects.get(&(reach.kind(), namespace, name)) {
-            return Some((*object).clone());
-        }
-        self.stored.as_ref()?.object(reach.kind(), namespace, name)
+        self.given(reach.kind(), shelf(reach, namespace), name)
     }
 
     fn template_names(&self, reach: Reach, namespace: &str) -> Vec<String> {

@@ -30,10 +30,14 @@ impl Local {
     }
 
     /// By name, or the newest for `@latest`.
-    pub(crate) fn look_up(&self, namespace: &str, name: &str) -> Result<Option<RunRow>> {
-        match name {
-            LATEST => self.reader.latest(namespace).map_err(explained),
-            name => self.reader.run_by_name(namespace, None, name).map_err(explained),
+    pub(crate) fn look_up(&self, namespace: &str, kind: Option<&str>, name: &str) -> Result<Option<RunRow>> {
+        match (name, kind) {
+            (LATEST, None) => self.reader.latest(namespace).map_err(explained),
+            (LATEST, Some(kind)) => {
+                let (namespace, kind) = (Some(namespace.to_owned()), Some(kind.to_owned()));
+                Ok(self.list(&Filter { namespace, kind, ..Filter::default() }, 1)?.0.pop())
+            }
+            (name, kind) => self.reader.run_by_name(namespace, kind, name).map_err(explained),
         }
     }
 

@@ -23,6 +23,7 @@ mod settings;
 mod source;
 mod span;
 mod system;
+mod taskset;
 mod workflow;
 
 use std::process::ExitCode;

@@ -64,6 +64,8 @@ impl Request {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     pub namespace: String,
+    /// Where a workflow and a TaskSet may have one name.
+    pub kind: Option<String>,
     pub run: String,
     pub request: Request,
 }
@@ -71,6 +73,9 @@ pub(crate) struct Message {
 impl Message {
     fn to_json(&self) -> Value {
         let mut message = json!({"command": self.request.verb(), "namespace": self.namespace, "run": self.run});
+        if let Some(kind) = &self.kind {
+            message["kind"] = json!(kind);
+        }
         match &self.request {
             Request::Resume { selector, supplied } => {
                 message["selector"] = json!(selector);
@@ -99,7 +104,7 @@ impl Message {
             }
             _ => return None,
         };
-        Some(Self { namespace: text("namespace")?, run: text("run")?, request })
+        Some(Self { namespace: text("namespace")?, kind: text("kind"), run: text("run")?, request })
     }
 }
 
@@ -212,7 +217,8 @@ mod tests {
     const STOP: Request = Request::Stop { selector: None, message: None };
 
     fn message(request: Request) -> Message {
-        Message { namespace: "default".to_owned(), run: "w".to_owned(), request }
+        let kind = Some("TaskSet".to_owned());
+        Message { namespace: "default".to_owned(), kind, run: "w".to_owned(), request }
     }
 
     #[test]

@@ -13,13 +13,13 @@ use std::{
 
 use anyhow::Result;
 use octoflow_control::read::lines::{Frame, Line};
-use octoflow_model::Time;
+use octoflow_model::{Time, taskset};
 use octoflow_store::{Filter, RunRow};
 use serde_json::Value;
 
 pub(crate) use file::Opened;
 pub(crate) use here::Here;
-pub(crate) use server::{Server, without_nulls, workflow};
+pub(crate) use server::{Server, task_set, without_nulls, workflow};
 
 use crate::{exit::Failure, names, remote::Request};
 
@@ -28,6 +28,23 @@ const SUGGEST_FROM: usize = 1000;
 
 /// Means the newest run of a namespace.
 pub(crate) const LATEST: &str = "@latest";
+
+/// The kinds of objects that run.
+const RUN_KINDS: [&str; 2] = ["Workflow", taskset::KIND];
+
+/// The name of a run, and its kind if that was said: `wf/x`, `taskset/x`, or just `x`.
+pub(crate) fn kind_and_name(text: &str) -> Result<(Option<&'static str>, &str)> {
+    let Some((word, name)) = text.split_once('/') else { return Ok((None, text)) };
+    let kind = match word.to_ascii_lowercase().as_str() {
+        "wf" | "workflow" | "workflows" => RUN_KINDS[0],
+        "ts" | "taskset" | "tasksets" => RUN_KINDS[1],
+        _ => {
+            let text = format!("`{word}` in `{text}` is no kind of run");
+            return Err(Failure::usage(text).help("write workflow/NAME or taskset/NAME").into());
+        }
+    };
+    Ok((Some(kind), name))
+}
 
 /// Why a node that is not over is not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,8 +80,8 @@ pub(crate) trait Source {
     /// Newest first, at most `limit`; whether there are more.
     fn list(&self, filter: &Filter, limit: usize) -> Result<(Vec<RunRow>, bool)>;
 
-    /// By name, or the newest for `@latest`.
-    fn look_up(&self, namespace: &str, name: &str) -> Result<Option<RunRow>>;
+    /// By name, or the newest for `@latest`; of any kind when none is said.
+    fn look_up(&self, namespace: &str, kind: Option<&str>, name: &str) -> Result<Option<RunRow>>;
 
     /// The workflow with its status, as users see it.
     fn object(&self, row: &RunRow) -> Result<Value>;
@@ -106,10 +123,25 @@ pub(crate) trait Source {
         None
     }
 
+    /// By its name, which may say the kind too: `taskset/NAME`.
     fn find(&self, namespace: &str, name: &str) -> Result<RunRow> {
-        match self.look_up(namespace, name)? {
-            Some(row) => Ok(row),
-            None => Err(self.missing(namespace, name)?.into()),
+        let (kind, name) = kind_and_name(name)?;
+        let kinds = match kind {
+            Some(kind) => vec![Some(kind)],
+            None if name == LATEST => vec![None],
+            None => RUN_KINDS.iter().copied().map(Some).collect(),
+        };
+        let mut found: Vec<RunRow> = Vec::new();
+        for kind in kinds {
+            let row = self.look_up(namespace, kind, name)?.filter(|row| kind.is_none_or(|kind| row.kind == kind));
+            found.extend(row);
+        }
+        match found.len() {
+            0 => Err(self.missing(namespace, name)?.into()),
+            1 => Ok(found.remove(0)),
+            _ => Err(Failure::usage(format!("a workflow and a TaskSet are called `{name}`"))
+                .help(format!("say which one: workflow/{name} or taskset/{name}"))
+                .into()),
         }
     }
 
@@ -128,5 +160,19 @@ pub(crate) trait Source {
         }
         let here = rows.iter().filter(|row| row.namespace == namespace).map(|row| row.name.as_str());
         Ok(failure.help(names::suggestion(name, here).unwrap_or_else(|| "see all with: octoflow list -A".to_owned())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_say_the_kind() {
+        assert_eq!(kind_and_name("x").unwrap(), (None, "x"));
+        assert_eq!(kind_and_name("ts/x").unwrap(), (Some("TaskSet"), "x"));
+        assert_eq!(kind_and_name("TaskSet/x").unwrap(), (Some("TaskSet"), "x"));
+        assert_eq!(kind_and_name("wf/@latest").unwrap(), (Some("Workflow"), LATEST));
+        assert!(kind_and_name("pod/x").is_err());
     }
 }

@@ -1,10 +1,11 @@
-//! A workflow object as users see it (`metadata`, `spec`, `status`), read field by field.
+//! The object of a run as users see it (`metadata`, `spec`, `status`), read field by field. Workflows and TaskSets call the
+//! same things by other names; here they are one.
 //! A view only: it borrows the JSON, never changes it, and treats what is absent as empty.
 
 use std::collections::HashMap;
 
 use octoflow_engine::argo::ident;
-use octoflow_model::Time;
+use octoflow_model::{Time, taskset};
 use serde_json::Value;
 
 use crate::output::clock;
@@ -23,6 +24,15 @@ impl<'a> Workflow<'a> {
         text(&self.object["metadata"], "name")
     }
 
+    pub(crate) fn is_task_set(self) -> bool {
+        self.object["kind"] == taskset::KIND
+    }
+
+    /// What to call it in a sentence.
+    pub(crate) fn noun(self) -> &'static str {
+        noun(text(self.object, "kind"))
+    }
+
     pub(crate) fn namespace(self) -> &'a str {
         text(&self.object["metadata"], "namespace")
     }
@@ -39,10 +49,15 @@ impl<'a> Workflow<'a> {
         &self.object["status"]
     }
 
-    /// `Pending` for a workflow nobody has looked at yet.
+    /// The word of one dialect or that of the other.
+    fn either(self, workflow: &'static str, task_set: &'static str) -> &'static str {
+        if self.is_task_set() { task_set } else { workflow }
+    }
+
+    /// `Pending` or `Waiting` for a run nobody has looked at yet.
     pub(crate) fn phase(self) -> &'a str {
-        match text(self.status(), "phase") {
-            "" => "Pending",
+        match text(self.status(), self.either("phase", "state")) {
+            "" => self.either("Pending", "Waiting"),
             phase => phase,
         }
     }
@@ -51,20 +66,20 @@ impl<'a> Workflow<'a> {
     pub(crate) fn phase_in_words(self) -> String {
         let suspended =
             self.spec()["suspend"] == Value::Bool(true) || self.nodes().iter().any(|node| node.waits_for_resume());
-        let active = matches!(self.phase(), "Pending" | "Running");
+        let active = matches!(self.phase(), "Pending" | "Waiting" | "Running");
         if active && suspended { format!("{} (Suspended)", self.phase()) } else { self.phase().to_owned() }
     }
 
     pub(crate) fn message(self) -> &'a str {
-        text(self.status(), "message")
+        text(self.status(), self.either("message", "stateMessage"))
     }
 
     pub(crate) fn started(self) -> Option<Time> {
-        time(self.status(), "startedAt")
+        time(self.status(), self.either("startedAt", "startAt"))
     }
 
     pub(crate) fn finished(self) -> Option<Time> {
-        time(self.status(), "finishedAt")
+        time(self.status(), self.either("finishedAt", "finishAt"))
     }
 
     /// Arguments that have a value, in the order of the manifest.
@@ -94,7 +109,11 @@ impl<'a> Workflow<'a> {
 
     /// The name of the pod a node runs as, whatever the runtime.
     pub(crate) fn pod_name(self, node: Node<'_>) -> String {
-        ident::pod_name(self.name(), node.name(), node.template_short())
+        match text(node.node, "podName") {
+            "" if self.is_task_set() => String::new(),
+            "" => ident::pod_name(self.name(), node.name(), node.template_short()),
+            name => name.to_owned(),
+        }
     }
 
     /// A message for people: `child 'w-123' failed` names the step instead of its id.
@@ -205,6 +224,11 @@ impl<'a> Node<'a> {
         &self.node["outputs"]
     }
 
+    /// Its place among its siblings, where that does not follow from when it started.
+    pub(crate) fn rank(self) -> Option<usize> {
+        self.node["rank"].as_u64().and_then(|rank| usize::try_from(rank).ok())
+    }
+
     pub(crate) fn is_pod(self) -> bool {
         self.kind() == "Pod"
     }
@@ -235,6 +259,11 @@ impl<'a> Node<'a> {
         }
         path.split('.').try_fold(self.node, |value, key| value.get(key)).map(plain)
     }
+}
+
+/// What to call a run of this kind in a sentence.
+pub(crate) fn noun(kind: &str) -> &'static str {
+    if kind == taskset::KIND { taskset::KIND } else { "workflow" }
 }
 
 /// Puts names where a message has ids of nodes in quotes.

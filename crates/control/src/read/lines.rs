@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use octoflow_model::{AttemptId, RunId, Time};
+use octoflow_model::{AttemptId, RunId, Time, taskset::KIND};
 pub use octoflow_runtime::logs::{Frame, Logs, Stream};
 use octoflow_store::Reader;
 use regex::bytes::{Regex, RegexBuilder};
@@ -31,7 +31,7 @@ const SHARE: u32 = 10;
 /// Whose lines are wanted.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// Nodes of these names and whatever belongs to them; empty means all.
+    /// Nodes of these names and whatever belongs to them; of a TaskSet roles, replicas or pods. Empty means all.
     pub names: Vec<String>,
     /// Only the last so many of each node.
     pub tail: Option<usize>,
@@ -161,8 +161,12 @@ fn is_over(reader: &Reader, run: RunId) -> Result<bool, Error> {
 
 /// The nodes that have logs, by their ids.
 fn steps(reader: &Reader, run: RunId, wanted: &Wanted) -> Result<Vec<(String, Found)>, Error> {
-    let attempts: HashMap<String, AttemptId> = super::attempts(reader, run)?.into_iter().collect();
+    let attempts = super::attempts(reader, run)?;
     let object = super::object(reader, run)?;
+    if object["kind"] == KIND {
+        return Ok(pods(attempts, &wanted.names));
+    }
+    let attempts: HashMap<String, AttemptId> = attempts.into_iter().collect();
     let nodes = object["status"]["nodes"].as_object().into_iter().flatten();
     let mut steps: Vec<(String, Found)> = nodes
         .filter(|(_, node)| is_wanted(node["name"].as_str().unwrap_or_default(), &wanted.names))
@@ -172,6 +176,21 @@ fn steps(reader: &Reader, run: RunId, wanted: &Wanted) -> Result<Vec<(String, Fo
         .collect();
     steps.sort_by_key(|(_, step)| (step.began, step.attempt));
     Ok(steps)
+}
+
+/// Every pod a TaskSet had, also those of earlier tries. When they wrote, only their logs know.
+fn pods(attempts: Vec<(String, AttemptId)>, names: &[String]) -> Vec<(String, Found)> {
+    let wanted = attempts.into_iter().filter(|(pod, _)| is_wanted_pod(pod, names));
+    wanted.map(|(pod, attempt)| (pod, Found { attempt, began: Time(0), over: false })).collect()
+}
+
+/// A pod is meant by its own name, that of its replica, `worker-1`, and that of its role.
+pub fn is_wanted_pod(pod: &str, names: &[String]) -> bool {
+    // None of the five parts of its name has a dash.
+    let parts: Vec<&str> = pod.split('-').collect();
+    let (role, index) = (parts.get(1).copied().unwrap_or_default(), parts.last().copied().unwrap_or_default());
+    names.is_empty()
+        || names.iter().any(|name| name == pod || name == role || name.split_once('-') == Some((role, index)))
 }
 
 fn is_wanted(name: &str, names: &[String]) -> bool {
@@ -198,5 +217,17 @@ mod tests {
         assert!(is_wanted("w.a", &names) && is_wanted("w.a(0)", &names) && is_wanted("w.a[0].x", &names));
         assert!(!is_wanted("w.ab", &names) && !is_wanted("w", &names));
         assert!(is_wanted("w.anything", &[]));
+    }
+
+    #[test]
+    fn a_pod_is_found_by_its_name_its_replica_and_its_role() {
+        let pod = "demo-worker-0-2-1";
+        for name in ["demo-worker-0-2-1", "worker-1", "worker"] {
+            assert!(is_wanted_pod(pod, &[name.to_owned()]), "{name}");
+        }
+        for name in ["demo-worker-0-1-1", "worker-2", "work", "demo", "1"] {
+            assert!(!is_wanted_pod(pod, &[name.to_owned()]), "{name}");
+        }
+        assert!(is_wanted_pod(pod, &[]));
     }
 }

@@ -1,7 +1,9 @@
 //! How replicas find each other where all of them run on one machine: an address of the loopback network for each, names
 //! for the addresses, and variables that list them. Addresses follow from numbers, so nobody has to be asked for one.
 
-use std::{fmt::Write, net::Ipv4Addr, sync::Arc};
+// From `core`: an address is a number here, and nothing is ever connected to.
+use core::net::Ipv4Addr;
+use std::{fmt::Write, sync::Arc};
 
 use octoflow_model::{RunId, task::EnvValue};
 

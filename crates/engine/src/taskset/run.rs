@@ -327,7 +327,7 @@ impl Run {
     }
 
     /// Where a replica is reached by its peers.
-    pub fn address_of(&self, replica: u32) -> std::net::Ipv4Addr {
+    pub fn address_of(&self, replica: u32) -> core::net::Ipv4Addr {
         peers::address(self.id, replica)
     }
 }

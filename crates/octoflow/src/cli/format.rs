@@ -80,6 +80,14 @@ pub(super) fn kind(text: &str) -> Result<&'static str, String> {
     known().find(is_meant).ok_or_else(|| format!("expected some of {}", known().collect::<Vec<_>>().join(", ")))
 }
 
+/// A kind that runs.
+pub(super) fn run_kind(text: &str) -> Result<&'static str, String> {
+    match kind(text) {
+        Ok(kind @ ("Workflow" | "TaskSet")) => Ok(kind),
+        _ => Err("expected Workflow or TaskSet".to_owned()),
+    }
+}
+
 pub(super) fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
@@ -88,11 +96,14 @@ pub(super) fn key_value(text: &str) -> Result<(String, String), String> {
 }
 
 pub(super) fn phase(text: &str) -> Result<String, String> {
-    known_phase(text, &["Pending", "Running", "Succeeded", "Failed", "Error"])
+    known_phase(text, &["Pending", "Waiting", "Running", "Succeeded", "Failed", "Error"])
 }
 
 pub(super) fn node_phase(text: &str) -> Result<String, String> {
-    known_phase(text, &["Pending", "Running", "Succeeded", "Skipped", "Failed", "Error", "Omitted"])
+    known_phase(
+        text,
+        &["Pending", "Waiting", "Running", "Succeeded", "Skipped", "Failed", "Error", "Omitted", "Stopped"],
+    )
 }
 
 fn known_phase(text: &str, known: &[&str]) -> Result<String, String> {
@@ -116,6 +127,6 @@ mod tests {
     #[test]
     fn phases_are_taken_in_any_case() {
         assert_eq!(phase("failed").as_deref(), Ok("Failed"));
-        assert!(phase("broken").unwrap_err().contains("Pending, Running"));
+        assert!(phase("broken").unwrap_err().contains("Pending, Waiting, Running"));
     }
 }

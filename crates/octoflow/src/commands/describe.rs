@@ -18,6 +18,7 @@ use crate::{
         nodes::{self, Columns},
         tree,
     },
+    taskset::with_nodes,
     workflow::{Node, Workflow, artifacts, named_values, plain},
 };
 
@@ -35,8 +36,9 @@ pub(crate) fn describe(args: &Describe, context: &Context) -> Result<Exit> {
 
 /// Prints a run as `describe` does, wherever it comes from.
 pub(crate) fn print(object: &Value, logs: &HashMap<String, String>, output: &Output) -> Result<()> {
+    let object = with_nodes(object);
     let log = |node: Node<'_>| logs.get(node.id()).cloned();
-    let shown = text(Workflow::new(object), clock::now(), &TimeZone::system(), output.paint(), log);
+    let shown = text(Workflow::new(&object), clock::now(), &TimeZone::system(), output.paint(), log);
     Ok(output.data(&shown)?)
 }
 
@@ -89,6 +91,9 @@ fn node(
     field("Template", &node.template());
     if node.is_pod() {
         field("Pod", &workflow.pod_name(node));
+    }
+    for (label, name) in [("Phase", "step"), ("Retries", "retries"), ("Address", "address")] {
+        field(label, &node.field(name).unwrap_or_default());
     }
     field("Message", &workflow.readable(node.message()));
     if let Some(started) = node.started() {

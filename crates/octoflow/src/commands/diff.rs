@@ -17,6 +17,7 @@ use crate::{
         table::{Cell, Table},
     },
     source::{Opened, Source},
+    taskset::with_nodes,
     workflow::{Node, Workflow, named_values, plain},
 };
 
@@ -25,6 +26,7 @@ const WIDEST: usize = 60;
 
 pub(crate) fn diff(args: &Diff, context: &Context) -> Result<Exit> {
     let (one, other) = (look(&args.one, args, context)?, look(&args.other, args, context)?);
+    let (one, other) = (with_nodes(&one), with_nodes(&other));
     let found = differences(Workflow::new(&one), Workflow::new(&other));
     let differs = found.iter().any(|one| one.counts());
     let exit = if differs { Exit::Failed } else { Exit::Succeeded };

@@ -16,6 +16,7 @@ use crate::{
     },
     pages,
     source::Waiting,
+    taskset::with_nodes,
     workflow::{Node, Workflow},
 };
 
@@ -37,7 +38,8 @@ pub(crate) fn print(
     format: Option<&Format>,
     output: &Output,
 ) -> Result<Exit> {
-    let workflow = Workflow::new(object);
+    let object = with_nodes(object);
+    let workflow = Workflow::new(&object);
     let found = reasons(workflow, waiting, node)?;
     if let Some(text) = format.and_then(|format| objects(format, &as_json(&found), true)) {
         output.data(&text)?;
@@ -48,7 +50,7 @@ pub(crate) fn print(
     } else {
         format!(": {}", workflow.readable(workflow.message()))
     };
-    output.line(&format!("workflow {} is {}{message}", workflow.name(), workflow.phase_in_words()))?;
+    output.line(&format!("{} {} is {}{message}", workflow.noun(), workflow.name(), workflow.phase_in_words()))?;
     if !found.is_empty() {
         let mut table = Table::new(&["NODE", "PHASE", "WHY"]);
         for one in &found {
@@ -95,15 +97,19 @@ fn reasons(workflow: Workflow<'_>, waiting: &[Waiting], wanted: Option<&str>) ->
     let mut over: Vec<&Node<'_>> = nodes
         .iter()
         .filter(|node| {
-            !matches!(node.phase(), "Pending" | "Running") && is_meant(&[node.display(), node.name(), node.id()])
+            !matches!(node.phase(), "Pending" | "Waiting" | "Running")
+                && is_meant(&[node.display(), node.name(), node.id()])
         })
         .filter(|node| wanted.is_some() || went_astray(**node))
+        // Of a TaskSet that is under way everything has been told already.
+        .filter(|node| !workflow.is_task_set() || !waiting.iter().any(|one| one.node == node.display()))
         .collect();
     over.sort_by_key(|node| (node.finished(), node.name()));
     found.extend(over.into_iter().map(|node| told(workflow, *node)));
     match wanted {
         Some(wanted) if found.is_empty() => {
-            let failure = Failure::not_found(format!("workflow `{}` has no node `{wanted}`", workflow.name()));
+            let failure =
+                Failure::not_found(format!("{} `{}` has no node `{wanted}`", workflow.noun(), workflow.name()));
             let known = nodes.iter().map(|node| node.display()).chain(waiting.iter().map(|one| one.node.as_str()));
             let help = names::suggestion(wanted, known);
             Err(failure
@@ -115,7 +121,7 @@ fn reasons(workflow: Workflow<'_>, waiting: &[Waiting], wanted: Option<&str>) ->
 }
 
 fn went_astray(node: Node<'_>) -> bool {
-    node.phase() != "Succeeded" && node.kind() != "StepGroup"
+    !matches!(node.phase(), "Succeeded" | "Stopped") && node.kind() != "StepGroup"
 }
 
 fn told(workflow: Workflow<'_>, node: Node<'_>) -> Reason {
@@ -126,6 +132,7 @@ fn told(workflow: Workflow<'_>, node: Node<'_>) -> Reason {
         ("", ..) => match node.phase() {
             "Omitted" => "what it depends on can no longer come true".to_owned(),
             "Skipped" => "its condition was false or its loop was empty".to_owned(),
+            "Stopped" => "it was ended because its role was over".to_owned(),
             "Failed" | "Error" => "something below it went wrong".to_owned(),
             _ => String::new(),
         },

@@ -14,6 +14,7 @@ use crate::{
         nodes::{self, Columns},
     },
     selector::Fields,
+    taskset::with_nodes,
     workflow::Workflow,
 };
 
@@ -48,7 +49,8 @@ pub(crate) fn print(found: &[Value], view: &View<'_>, output: &Output) -> Result
 }
 
 fn shown(object: &Value, view: &View<'_>, output: &Output) -> String {
-    let workflow = Workflow::new(object);
+    let object = with_nodes(object);
+    let workflow = Workflow::new(&object);
     let columns = match view.output {
         Some(Format::Wide) => Columns::Wide,
         Some(Format::Short) => Columns::Short,

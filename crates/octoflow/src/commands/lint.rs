@@ -9,6 +9,7 @@ use octoflow_engine::{
     kinds::KINDS,
 };
 use octoflow_manifest::{Problem, Problems, Severity};
+use octoflow_model::taskset;
 use serde_json::Value;
 
 use crate::{
@@ -21,8 +22,8 @@ use crate::{
     workflow::text,
 };
 
-/// What every `apiVersion` of the dialect begins with.
-const GROUP: &str = "argoproj.io/";
+/// What every `apiVersion` of a dialect begins with.
+const GROUPS: [&str; 3] = ["argoproj.io/", taskset::GROUP, taskset::GROUP_ALIAS];
 
 pub(crate) fn lint(args: &Lint, output: &Output) -> Result<Exit> {
     let gathered = load::load_trees(&args.manifests)?;
@@ -86,14 +87,14 @@ fn tell(problems: &Problems, telling: Telling, output: &Output) -> Result<Exit> 
     Ok(Exit::Succeeded)
 }
 
-/// Files of other tools lie beside manifests. Only what says that it is of the dialect, or nearly says so, is judged.
+/// Files of other tools lie beside manifests. Only what says that it is of a dialect, or nearly says so, is judged.
 fn is_ours(object: &Value) -> bool {
     let (version, kind) = (text(object, "apiVersion"), text(object, "kind"));
     if version.is_empty() && kind.is_empty() {
         return object.get("spec").is_some();
     }
     let known = KINDS.iter().map(|kind| kind.name).chain(OTHER_KINDS.iter().copied());
-    version.starts_with(GROUP) || nearest(kind, known).is_some()
+    GROUPS.iter().any(|group| version.starts_with(group)) || nearest(kind, known).is_some()
 }
 
 fn place(problem: &Problem) -> (Option<&str>, Option<(usize, usize)>) {

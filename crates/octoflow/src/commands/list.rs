@@ -15,6 +15,7 @@ use crate::{
         json::objects,
         table::{Cell, Table},
     },
+    taskset::with_nodes,
     workflow::{Workflow, plain},
 };
 
@@ -39,7 +40,9 @@ pub(crate) fn list(args: &List, context: &Context) -> Result<Exit> {
         Some(format @ (Format::Json | Format::Yaml | Format::JsonPath(_))) => {
             context.output.data(&objects(format, &whole()?, true).unwrap_or_default())?;
         }
-        _ if rows.is_empty() => context.output.line("No workflows found")?,
+        _ if rows.is_empty() => {
+            context.output.line(args.kind.map_or("No workflows found", |_| "No runs of that kind found"))?
+        }
         _ => context.output.data(&table(&rows, None, args, now).render(context.output.paint()))?,
     }
     Ok(Exit::Succeeded)
@@ -49,9 +52,10 @@ fn filter(args: &List, now: Time) -> Filter {
     let namespace = if args.all_namespaces { None } else { Some(args.namespace.or_default().to_owned()) };
     let mut filter = shared_filter(&args.which, namespace, now);
     if args.running {
-        filter.phases.extend(["", "Pending", "Running"].map(str::to_owned));
+        filter.phases.extend(["", "Pending", "Waiting", "Running"].map(str::to_owned));
     }
     filter.phases.extend(args.status.iter().cloned());
+    filter.kind = args.kind.map(str::to_owned);
     filter.since = args.since.map(|span| earlier(now, span));
     filter
 }
@@ -80,6 +84,11 @@ fn table(rows: &[RunRow], objects: Option<&[Value]>, args: &List, now: Time) -> 
     if objects.is_some() {
         titles.extend(["P/R/C", "PARAMETERS"]);
     }
+    // Whoever has only workflows need not be told so on every line.
+    let mixed = rows.iter().any(|row| row.kind != rows[0].kind);
+    if mixed {
+        titles.insert(1, "KIND");
+    }
     if args.all_namespaces {
         titles.insert(0, "NAMESPACE");
     }
@@ -87,12 +96,16 @@ fn table(rows: &[RunRow], objects: Option<&[Value]>, args: &List, now: Time) -> 
     for (at, row) in rows.iter().enumerate() {
         let mut cells = cells(row, now);
         if let Some(object) = objects.and_then(|objects| objects.get(at)) {
-            let workflow = Workflow::new(object);
+            let object = with_nodes(object);
+            let workflow = Workflow::new(&object);
             let (pending, running, completed) = workflow.pods_by_state();
             let parameters: Vec<String> =
                 workflow.parameters().iter().map(|(name, value)| format!("{name}={value}")).collect();
             cells.push(format!("{pending}/{running}/{completed}").into());
             cells.push(parameters.join(",").into());
+        }
+        if mixed {
+            cells.insert(1, Cell::new(&row.kind));
         }
         if args.all_namespaces {
             cells.insert(0, Cell::new(&row.namespace));
@@ -154,6 +167,20 @@ w              Running  5m             0
 dag-diamond-x  Failed   5m   1m13s     0         child 'x' failed
 ";
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn kinds_are_told_where_they_are_mixed() {
+        let mut set = row("train", "Waiting");
+        set.kind = "TaskSet".to_owned();
+        let shown = table(&[set, row("w", "Running")], None, &args(&[]), Time::from_secs(1000)).render(Paint::OFF);
+        let expected = "\
+NAME   KIND      STATUS   AGE  DURATION  PRIORITY  MESSAGE
+train  TaskSet   Waiting  0s             0
+w      Workflow  Running  0s             0
+";
+        assert_eq!(shown, expected);
+        assert_eq!(filter(&args(&["--kind", "tasksets"]), Time(0)).kind.as_deref(), Some("TaskSet"));
     }
 
     #[test]

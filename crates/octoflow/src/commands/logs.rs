@@ -24,6 +24,7 @@ use crate::{
         colour::{Colour, stable},
     },
     source::{LogQuery, Source},
+    taskset::{self, with_nodes},
     workflow::{Node, Workflow},
 };
 
@@ -92,6 +93,27 @@ impl Telling {
         let (node, timestamps, no_prefix) = (args.node.clone(), args.timestamps, args.no_prefix);
         Self { owner, node, query, timestamps, no_prefix, to_stderr: false }
     }
+
+    fn owned(&self, label: &str) -> String {
+        self.owner.as_ref().map_or_else(|| label.to_owned(), |owner| format!("{owner}/{label}"))
+    }
+}
+
+/// What the lines of a node begin with.
+#[derive(Clone, Debug)]
+pub(crate) struct Label {
+    text: String,
+    mark: &'static str,
+}
+
+impl Label {
+    pub(crate) fn step(text: String) -> Self {
+        Self { text, mark: ":" }
+    }
+
+    pub(crate) fn replica(text: String) -> Self {
+        Self { text, mark: " |" }
+    }
 }
 
 /// Prints what a run wrote, wherever it is.
@@ -99,6 +121,9 @@ pub(crate) fn print(source: &dyn Source, row: &RunRow, telling: &Telling, output
     let object = source.object(row)?;
     let workflow = Workflow::new(&object);
     let node = telling.node.as_deref();
+    if workflow.is_task_set() {
+        return replicas(source, row, workflow, telling, output);
+    }
     let mut labels = match Labels::of(workflow, node) {
         // A node may not exist yet; that is no mistake while the run goes on.
         Err(error) if telling.query.follow && !row.archived && crate::exit::of(&error) == Exit::NotFound => {
@@ -114,14 +139,8 @@ pub(crate) fn print(source: &dyn Source, row: &RunRow, telling: &Telling, output
         }
         // What is not known even now is a node of a kind that nobody asked for.
         let Some(label) = labels.known.entry(id.to_owned()).or_default() else { return Ok(()) };
-        let label = match &telling.owner {
-            Some(owner) => format!("{owner}/{label}"),
-            None => label.clone(),
-        };
-        let paint = if telling.to_stderr { output.talk_paint() } else { output.paint() };
-        let bytes = rendered(line, &label, !telling.no_prefix, telling.timestamps, paint);
-        let printed = if telling.to_stderr { output.error_bytes(&bytes) } else { output.bytes(&bytes) };
-        printed.context("cannot print")
+        let label = telling.owned(label);
+        say(line, &Label::step(label), telling, output)
     })?;
     match container.as_deref().filter(|name| *name != MAIN && !heard.contains(*name)) {
         Some(name) => Err(no_container(name, &heard)),
@@ -129,7 +148,28 @@ pub(crate) fn print(source: &dyn Source, row: &RunRow, telling: &Telling, output
     }
 }
 
-/// What the lines of each node begin with.
+fn say(line: &Line, label: &Label, telling: &Telling, output: &Output) -> Result<()> {
+    let paint = if telling.to_stderr { output.talk_paint() } else { output.paint() };
+    let bytes = rendered(line, label, !telling.no_prefix, telling.timestamps, paint);
+    let printed = if telling.to_stderr { output.error_bytes(&bytes) } else { output.bytes(&bytes) };
+    printed.context("cannot print")
+}
+
+/// What the replicas of a TaskSet wrote, those of earlier tries too.
+fn replicas(source: &dyn Source, row: &RunRow, set: Workflow<'_>, telling: &Telling, output: &Output) -> Result<()> {
+    let names = telling.node.iter().map(|wanted| taskset::pods_named(set, wanted)).collect::<Result<Vec<_>>>()?;
+    let container = telling.query.container.as_deref().map(|name| taskset::container(set, name));
+    let query = LogQuery { names, container: container.clone(), ..telling.query.clone() };
+    let heard = source.lines(row, &query, &mut |pod, _, line| {
+        say(line, &Label::replica(telling.owned(&taskset::label(pod))), telling, output)
+    })?;
+    match container.as_deref().filter(|name| *name != MAIN && !heard.contains(*name)) {
+        Some(name) => Err(no_container(name, &heard)),
+        None => Ok(()),
+    }
+}
+
+/// What the lines of each node begin with, by its id.
 #[derive(Debug, Default)]
 struct Labels {
     /// By id; none for a node that is not asked for.
@@ -163,17 +203,25 @@ const MOST_NAMES: usize = 50;
 /// Every byte of one node: standard output there, standard error there.
 fn raw(args: &Logs, context: &Context, source: &dyn Source, row: &RunRow) -> Result<Exit> {
     let object = source.object(row)?;
+    let object = with_nodes(&object);
     let workflow = Workflow::new(&object);
-    let picked = pick(workflow, args.node.as_deref())?;
-    let [node] = picked.as_slice() else {
-        let names: Vec<&str> = picked.iter().take(10).map(|node| node.display()).collect();
-        let text = format!("-o raw prints one node, and there are {}", picked.len());
-        return Err(Failure::usage(text).help(format!("name one of them: {}", names.join(", "))).into());
+    let node = match args.node.as_deref() {
+        // A pod of an earlier try is nobody's node any more.
+        Some(name) if workflow.is_task_set() && taskset::is_pod_of(workflow, name) => name,
+        wanted => {
+            let picked = pick(workflow, wanted)?;
+            let [node] = picked.as_slice() else {
+                let names: Vec<&str> = picked.iter().take(10).map(|node| node.display()).collect();
+                let text = format!("-o raw prints one node, and there are {}", picked.len());
+                return Err(Failure::usage(text).help(format!("name one of them: {}", names.join(", "))).into());
+            };
+            node.id()
+        }
     };
     let wanted = args.container.clone().or_else(|| container_named(workflow, args.node.as_deref()));
     let wanted = wanted.as_deref().filter(|name| *name != MAIN);
     let mut found = false;
-    source.frames(row, node.id(), args.follow, &mut |frame| {
+    source.frames(row, node, args.follow, &mut |frame| {
         found |= frame.container.as_deref() == wanted;
         match frame.stream {
             Stream::Stdout | Stream::Stderr if frame.container.as_deref() != wanted => Ok(()),
@@ -214,6 +262,8 @@ fn pick<'a>(workflow: Workflow<'a>, wanted: Option<&str>) -> Result<Vec<Node<'a>
     let below = |node: &Node<'_>, above: &Node<'_>| {
         // A container's output is in the log of its pod.
         above.kind() == CONTAINER && above.boundary() == node.id()
+            // A replica's name says nothing of its role's.
+            || above.kind() == taskset::ROLE && node.boundary() == above.id()
             || node
                 .name()
                 .strip_prefix(above.name())
@@ -245,15 +295,16 @@ fn no_container(name: &str, heard: &BTreeSet<String>) -> anyhow::Error {
 /// One line as people read it. The bytes of the workload are left as they are.
 pub(crate) fn rendered(
     line: &Line,
-    label: &str,
+    label: &Label,
     prefix: bool,
     timestamps: bool,
     paint: crate::output::colour::Paint,
 ) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(line.bytes.len() + label.len() + 40);
+    let mut bytes = Vec::with_capacity(line.bytes.len() + label.text.len() + 40);
     if prefix {
         let container = line.container.as_deref().map(|name| format!(".{name}")).unwrap_or_default();
-        bytes.extend(paint.paint(&format!("{label}{container}:"), stable(label)).as_bytes());
+        let Label { text, mark } = label;
+        bytes.extend(paint.paint(&format!("{text}{container}{mark}"), stable(text)).as_bytes());
         bytes.push(b' ');
     }
     if timestamps {
@@ -294,10 +345,15 @@ mod tests {
             container: None,
             bytes: b"a\xffb".to_vec(),
         };
-        assert_eq!(rendered(&line, "step", true, false, Paint::OFF), b"step: a\xffb\n");
-        assert_eq!(rendered(&line, "step", false, true, Paint::OFF), b"2023-11-14T22:13:20.123Z a\xffb\n");
+        assert_eq!(rendered(&line, &Label::step("step".to_owned()), true, false, Paint::OFF), b"step: a\xffb\n");
+        assert_eq!(
+            rendered(&line, &Label::step("step".to_owned()), false, true, Paint::OFF),
+            b"2023-11-14T22:13:20.123Z a\xffb\n"
+        );
         let line = Line { container: Some("side".into()), ..line };
-        assert_eq!(rendered(&line, "step", true, false, Paint::OFF), b"step.side: a\xffb\n");
+        assert_eq!(rendered(&line, &Label::step("step".to_owned()), true, false, Paint::OFF), b"step.side: a\xffb\n");
+        let replica = Label::replica("worker-1".to_owned());
+        assert_eq!(rendered(&line, &replica, true, false, Paint::OFF), b"worker-1.side | a\xffb\n");
     }
 
     #[test]

@@ -35,7 +35,8 @@ pub(crate) fn handed_over(
             return get::print(made, &View { output, ..View::default() }, &context.output);
         }
         made.iter()
-            .try_for_each(|one| context.output.line(&format!("workflow {} {verb}", Workflow::new(one).name())))?;
+            .map(Workflow::new)
+            .try_for_each(|one| context.output.line(&format!("{} {} {verb}", one.noun(), one.name())))?;
         return Ok(Exit::Succeeded);
     }
     let source = context.source_of_server()?;
@@ -44,8 +45,8 @@ pub(crate) fn handed_over(
     let mut late = false;
     for one in made {
         let workflow = Workflow::new(one);
-        context.output.talk(&format!("workflow {} {verb}", workflow.name()));
-        let row = source.find(workflow.namespace(), workflow.name())?;
+        context.output.talk(&format!("{} {} {verb}", workflow.noun(), workflow.name()));
+        let row = source.find(workflow.namespace(), &format!("{}/{}", workflow.noun(), workflow.name()))?;
         let form = if after.log {
             Form::Log { to_stderr: output.is_some() }
         } else if after.watch {

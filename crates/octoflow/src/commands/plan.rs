@@ -30,6 +30,11 @@ pub(crate) fn plan(args: &Plan, context: &Context) -> Result<Exit> {
     let bounds = Bounds { items: args.lines.max(1), of_a_loop: args.rounds.max(1) };
     let mut objects = Vec::new();
     for ready in prepared.workflows {
+        if Workflow::new(&ready.manifest).is_task_set() {
+            let text =
+                "a plan is made of workflows; the roles of a TaskSet start together, but for those with dependsOn";
+            return Err(Failure::usage(text).help("check it with: octoflow lint FILE").into());
+        }
         let found = outlook(&ready.manifest, &ready.stored, bounds)
             .map_err(|why| Failure::new(Exit::InvalidManifest, format!("cannot plan it: {why}")))?;
         let sum = longest(&found, &|template| took.get(template).copied());

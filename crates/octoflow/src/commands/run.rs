@@ -59,8 +59,8 @@ fn conclude(args: &Run, watched: &Watched, house: &House, context: &Context) -> 
     if watched.ending == Ending::LeftRunning {
         for run in watched.runs.iter().filter(|run| run.followed.ended.is_none()) {
             context.output.talk(&format!(
-                "workflow {0} is left as it is; take it up again with: octoflow run --resume {0}",
-                run.name
+                "{1} {0} is left as it is; take it up again with: octoflow run --resume {0}",
+                run.name, run.followed.noun
             ));
         }
         return Ok(Exit::Interrupted);

@@ -1,10 +1,10 @@
-//! `octoflow stop|terminate|suspend|resume NAME…`: tells whoever runs a workflow what to do with it.
+//! `octoflow stop|terminate|suspend|resume NAME…`: tells whoever runs a workflow or a TaskSet what to do with it.
 
 use anyhow::Result;
 use octoflow_store::{Filter, RunRow};
 
 use super::Context;
-use crate::{cli::Target, exit::Exit, remote::Request, source::Source};
+use crate::{cli::Target, exit::Exit, remote::Request, source::Source, workflow::noun};
 
 pub(crate) fn steer(target: &Target, request: &Request, context: &Context) -> Result<Exit> {
     let source = context.source()?;
@@ -12,12 +12,12 @@ pub(crate) fn steer(target: &Target, request: &Request, context: &Context) -> Re
         match source.steer(row, request) {
             // Of many, some end by themselves in this very moment.
             Err(error) if target.selector.is_some() && crate::exit::of(&error) == Exit::Conflict => {
-                context.output.talk(&format!("workflow {} is left as it is: {error:#}", row.name));
+                context.output.talk(&format!("{} {} is left as it is: {error:#}", noun(&row.kind), row.name));
                 return Ok(());
             }
             done => done?,
         }
-        Ok(context.output.line(&format!("workflow {} {}", row.name, done(request)))?)
+        Ok(context.output.line(&format!("{} {} {}", noun(&row.kind), row.name, done(request)))?)
     })
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn each(
 ) -> Result<Exit> {
     let namespace = target.namespace.or_default();
     if let Some(labels) = &target.selector {
-        let open = ["", "Pending", "Running"].map(str::to_owned).to_vec();
+        let open = ["", "Pending", "Waiting", "Running"].map(str::to_owned).to_vec();
         return selected(namespace, labels.0.clone(), open, source, context, act);
     }
     let mut exit = Exit::Succeeded;

@@ -18,8 +18,8 @@ use crate::{
     judge::Shelf,
     load, names,
     output::json::objects,
-    source::without_nulls,
-    workflow::{list, text},
+    source::{task_set, without_nulls},
+    workflow::{Workflow, list, text},
 };
 
 pub(crate) fn submit(args: &Submit, context: &Context) -> Result<Exit> {
@@ -61,7 +61,11 @@ fn from_files(args: &Submit, client: &Client, context: &Context) -> Result<Optio
         context.output.detail(&format!("{kind} {name} is on the server"));
     }
     let send = |workflow: Value| {
-        let mut address = address("Workflow", Some(adjust::namespace(&workflow)), None);
+        let namespace = adjust::namespace(&workflow);
+        let mut address = match Workflow::new(&workflow).is_task_set() {
+            true => task_set(namespace, None),
+            false => address("Workflow", Some(namespace), None),
+        };
         if args.server_dry_run {
             address = address.with("dryRun", "All");
         }

@@ -68,10 +68,10 @@ pub(crate) fn icon(phase: &str, waiting: bool) -> (&'static str, Colour) {
         return ("ǁ", Colour::Cyan);
     }
     match phase {
-        "Pending" => ("◷", Colour::Yellow),
+        "Pending" | "Waiting" => ("◷", Colour::Yellow),
         "Running" => ("●", Colour::Cyan),
         "Succeeded" => ("✔", Colour::Green),
-        "Skipped" | "Omitted" => ("○", Colour::Plain),
+        "Skipped" | "Omitted" | "Stopped" => ("○", Colour::Plain),
         "Failed" => ("✖", Colour::Red),
         "Error" => ("⚠", Colour::Red),
         _ => ("·", Colour::Plain),

@@ -24,9 +24,24 @@ pub(crate) fn line(run: &Followed, at: Time, event: &Event, several: bool, zone:
 
 fn describe(run: &Followed, at: Time, event: &Event) -> (&'static str, bool, String) {
     let workflow = &run.name;
+    let noun = run.noun;
     match event {
-        Event::Began => ("Running", false, format!("workflow {workflow} started")),
-        Event::Started(node) => ("Running", false, format!("{} started", run.label(*node))),
+        Event::Began => ("Running", false, format!("{noun} {workflow} started")),
+        Event::Attempt(number) => ("Running", false, format!("{noun} {workflow} begins attempt {number}")),
+        Event::TriedAgain { until, message } => {
+            let wait = clock::fine(until.since(at));
+            ("Pending", false, format!("{noun} {workflow} is tried again in {wait}{}", reason(message)))
+        }
+        Event::Judged(node) => {
+            let (phase, message) = run.nodes.get(node.at()).map_or(("", ""), |seen| (seen.phase.word(), &seen.message));
+            (phase_of(phase), false, format!("role {} {}{}", run.label(*node), verb(phase), reason(message)))
+        }
+        Event::Stopped(node) => ("Skipped", false, format!("{} was ended with its role", run.label(*node))),
+        Event::Started(node) => {
+            let retries = run.nodes.get(node.at()).map_or(0, |seen| seen.retries);
+            let again = if retries == 0 { String::new() } else { format!(" (retry {retries})") };
+            ("Running", false, format!("{} started{again}", run.label(*node)))
+        }
         Event::Waits(node) => {
             let display = run.nodes.get(node.at()).map_or("", |seen| &seen.display);
             let how = format!("octoflow resume {workflow} --node-field-selector displayName={display}");
@@ -41,25 +56,30 @@ fn describe(run: &Followed, at: Time, event: &Event) -> (&'static str, bool, Str
             ("Pending", false, format!("{} is tried again in {wait}{}", run.label(*node), reason(message)))
         }
         Event::Locked { node, lock, holders } => {
-            let who = node.map_or_else(|| format!("workflow {workflow}"), |node| run.label(node));
+            let who = node.map_or_else(|| format!("{noun} {workflow}"), |node| run.label(node));
             let by = if holders.is_empty() { String::new() } else { format!(", held by {}", holders.join(", ")) };
             ("Pending", false, format!("{who} waits for the lock {lock}{by}"))
         }
         Event::Suspended => {
-            ("Running", true, format!("workflow {workflow} is suspended (to go on: octoflow resume {workflow})"))
+            ("Running", true, format!("{noun} {workflow} is suspended (to go on: octoflow resume {workflow})"))
         }
-        Event::Resumed => ("Running", false, format!("workflow {workflow} is resumed")),
-        Event::ShuttingDown(Shutdown::Stop) => ("Pending", false, format!("workflow {workflow} is being stopped")),
+        Event::Resumed => ("Running", false, format!("{noun} {workflow} is resumed")),
+        Event::ShuttingDown(Shutdown::Stop) => ("Pending", false, format!("{noun} {workflow} is being stopped")),
         Event::ShuttingDown(Shutdown::Terminate) => {
-            ("Pending", false, format!("workflow {workflow} is being terminated"))
+            ("Pending", false, format!("{noun} {workflow} is being terminated"))
         }
-        Event::DeadlinePassed => ("Failed", false, format!("workflow {workflow} exceeded its deadline")),
+        Event::DeadlinePassed => ("Failed", false, format!("{noun} {workflow} exceeded its deadline")),
         Event::Ended => {
             let took = run.began.map_or(String::new(), |began| format!(" ({})", clock::fine(at.since(began))));
-            let words = format!("workflow {workflow} {}{took}{}", verb(run.phase.word()), reason(&run.message));
+            let words = format!("{noun} {workflow} {}{took}{}", verb(run.phase.word()), reason(&run.message));
             (run.phase.word(), false, words)
         }
     }
+}
+
+/// The same word, to live as long as any.
+fn phase_of(phase: &str) -> &'static str {
+    if phase == "Succeeded" { "Succeeded" } else { "Failed" }
 }
 
 fn ending(seen: &Seen, at: Time) -> String {
@@ -76,7 +96,7 @@ pub(crate) fn verb(phase: &str) -> &'static str {
         "Error" => "could not be run",
         "Skipped" => "skipped",
         "Omitted" => "omitted",
-        "Pending" => "waits",
+        "Pending" | "Waiting" => "waits",
         _ => "runs",
     }
 }

@@ -102,13 +102,13 @@ fn picture(runs: &[&Followed], room: usize, now: Time, paint: Paint) -> Vec<Stri
 }
 
 fn one(run: &Followed, room: usize, now: Time, paint: Paint) -> Vec<String> {
-    let (icon, colour) = icon(run.phase.word(), false);
+    let (icon, colour) = icon(run.phase_word(), false);
     let took = run.began.map_or(Duration::ZERO, |began| run.ended.unwrap_or(now).since(began));
     let mut lines = vec![format!(
         "{} {}  {}  {}/{}  {}",
         paint.paint(icon, colour),
         paint.paint(&run.name, Colour::Bold),
-        run.phase.word(),
+        run.phase_word(),
         run.done,
         run.total,
         clock::short(took)
@@ -192,9 +192,9 @@ fn tree_lines(run: &Followed, which: &[usize], now: Time, paint: Paint) -> Vec<S
                 kind: seen.kind.word(),
                 phase: seen.phase.word(),
                 display: &seen.display,
-                started: Some(seen.started),
+                started: seen.rank.is_none().then_some(seen.started),
                 // Containers come into being after those they depend on.
-                rank: if seen.kind.word() == "Container" { *at } else { 0 },
+                rank: seen.rank.unwrap_or(if seen.kind.word() == "Container" { *at } else { 0 }),
                 unwanted: false,
             }
         })
@@ -214,11 +214,13 @@ fn row(seen: &Seen, prefix: String, now: Time) -> Vec<Cell> {
     let works = seen.kind.tasked() || seen.kind == NodeKind::Container;
     let timed = works && (seen.running.is_some() || seen.finished.is_some());
     let took = if timed { clock::short(seen.took(now)) } else { String::new() };
+    let again =
+        if seen.retries == 0 || seen.holder.is_none() { String::new() } else { format!("retry {} ", seen.retries) };
     vec![
         step(prefix, seen.phase.word(), seen.waits_for_resume(), &seen.display),
         (&seen.template).into(),
         took.into(),
-        (&seen.message).into(),
+        format!("{again}{}", seen.message).into(),
     ]
 }
 

@@ -14,7 +14,10 @@ use super::{
     live::Live,
     nodes::{self, Columns},
 };
-use crate::workflow::{Node, Workflow};
+use crate::{
+    taskset::{ROLE, with_nodes},
+    workflow::{Node, Workflow},
+};
 
 pub(crate) struct News {
     output: Output,
@@ -35,7 +38,8 @@ impl News {
     }
 
     pub(crate) fn tell(&mut self, object: &Value) {
-        let workflow = Workflow::new(object);
+        let object = with_nodes(object);
+        let workflow = Workflow::new(&object);
         let now = clock::now();
         match &mut self.live {
             Some(live) => live.show(&self.output, picture(workflow, now, &self.output)),
@@ -52,7 +56,13 @@ impl News {
         let before = std::mem::replace(&mut self.phase, workflow.phase().to_owned());
         if before != self.phase && self.phase == "Running" {
             let at = workflow.started().unwrap_or(now);
-            lines.push(self.line(workflow, at, "Running", false, &format!("workflow {} started", workflow.name())));
+            lines.push(self.line(
+                workflow,
+                at,
+                "Running",
+                false,
+                &format!("{} {} started", workflow.noun(), workflow.name()),
+            ));
         }
         let mut changed: Vec<Node<'_>> = workflow
             .nodes()
@@ -64,7 +74,12 @@ impl News {
             self.told.insert(node.id().to_owned(), node.phase().to_owned());
             let at = node.finished().or(node.started()).unwrap_or(now);
             let words = match (node.phase(), node.waits_for_resume()) {
-                ("Pending", _) => continue,
+                ("Pending" | "Waiting", _) => continue,
+                ("Running", _) if node.kind() == ROLE => continue,
+                ("Stopped", _) => format!("{} was ended with its role", node.display()),
+                (phase, _) if node.kind() == ROLE => {
+                    format!("role {} {}{}", node.display(), verb(phase), reason(node.message()))
+                }
                 (_, true) => format!(
                     "{} waits (to go on: octoflow resume {} --node-field-selector displayName={})",
                     node.display(),
@@ -87,7 +102,7 @@ impl News {
         if before != self.phase && workflow.finished().is_some() {
             let at = workflow.finished().unwrap_or(now);
             let message = reason(&workflow.readable(workflow.message()));
-            let words = format!("workflow {} {}{message}", workflow.name(), verb(&self.phase));
+            let words = format!("{} {} {}{message}", workflow.noun(), workflow.name(), verb(&self.phase));
             lines.push(self.line(workflow, at, &self.phase, false, &words));
         }
         lines
@@ -108,7 +123,7 @@ impl News {
 
 /// Groups and graphs end with their last step, which is told itself.
 fn is_told(node: Node<'_>) -> bool {
-    matches!(node.kind(), "Pod" | "HTTP" | "Suspend" | "Skipped" | "Plugin")
+    matches!(node.kind(), "Pod" | "HTTP" | "Suspend" | "Skipped" | "Plugin" | ROLE)
 }
 
 fn picture(workflow: Workflow<'_>, now: Time, output: &Output) -> Vec<String> {

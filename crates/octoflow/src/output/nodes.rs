@@ -5,7 +5,7 @@ use octoflow_model::Time;
 
 use super::{
     clock,
-    colour::{Colour, Paint, icon, one_line},
+    colour::{Colour, Paint, icon, one_line, phase_colour},
     table::{Cell, Table},
     tree,
 };
@@ -19,8 +19,12 @@ pub(crate) enum Columns {
 }
 
 impl Columns {
-    fn titles(self) -> &'static [&'static str] {
+    fn titles(self, of_task_set: bool) -> &'static [&'static str] {
         match self {
+            Self::Wide if of_task_set => {
+                &["NAME", "STATE", "RETRIES", "EXIT", "PODNAME", "ADDRESS", "DURATION", "PHASE", "MESSAGE"]
+            }
+            _ if of_task_set => &["NAME", "STATE", "RETRIES", "EXIT", "PODNAME", "DURATION", "MESSAGE"],
             Self::Usual => &["STEP", "TEMPLATE", "PODNAME", "DURATION", "MESSAGE"],
             Self::Short => &["STEP", "TEMPLATE", "PODNAME", "DURATION", "MESSAGE", "NODENAME"],
             Self::Wide => {
@@ -44,9 +48,10 @@ pub(crate) fn render<'a>(
         return String::new();
     }
     let (shapes, roots) = tree::shapes(&nodes, workflow.name(), wanted);
-    let mut table = Table::new(columns.titles()).without_header(!titles);
+    let mut table = Table::new(columns.titles(workflow.is_task_set())).without_header(!titles);
     for line in tree::draw(&shapes, &roots) {
         match line.node {
+            Some(at) if workflow.is_task_set() => table.push(member(nodes[at], line.prefix, columns, now)),
             Some(at) => table.push(row(workflow, nodes[at], line.prefix, columns, now)),
             None => table.push(Vec::new()),
         }
@@ -87,6 +92,29 @@ fn row(workflow: Workflow<'_>, node: Node<'_>, prefix: String, columns: Columns,
     if columns != Columns::Usual {
         cells.push(node.host().into());
     }
+    cells
+}
+
+/// The whole of a TaskSet, a role or a replica.
+fn member(node: Node<'_>, prefix: String, columns: Columns, now: Time) -> Vec<Cell> {
+    let field = |name: &str| node.field(name).unwrap_or_default();
+    let took = node.started().map(|started| clock::short(node.finished().unwrap_or(now).since(started)));
+    let retries = field("retries");
+    let mut cells = vec![
+        step(prefix, node.phase(), false, node.display()),
+        Cell::coloured(node.phase(), phase_colour(node.phase())),
+        if retries == "0" { "".into() } else { retries.into() },
+        field("outputs.exitCode").into(),
+        field("podName").into(),
+    ];
+    if columns == Columns::Wide {
+        cells.push(field("address").into());
+    }
+    cells.push(took.unwrap_or_default().into());
+    if columns == Columns::Wide {
+        cells.push(field("step").into());
+    }
+    cells.push(one_line(node.message()).into());
     cells
 }
 

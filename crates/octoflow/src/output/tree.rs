@@ -67,8 +67,8 @@ pub(crate) fn shapes<'a>(
             kind: node.kind(),
             phase: node.phase(),
             display: node.display(),
-            started: node.started(),
-            rank: ranks[at],
+            started: if node.rank().is_some() { None } else { node.started() },
+            rank: node.rank().unwrap_or(ranks[at]),
             unwanted: !wanted(node),
         })
         .collect();

@@ -10,8 +10,8 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use octoflow_control::read::lines::{Frame, Line, MAIN, Sieve};
-use octoflow_model::RunId;
+use octoflow_control::read::lines::{Frame, Line, MAIN, Sieve, is_wanted_pod};
+use octoflow_model::{RunId, taskset};
 use octoflow_store::{Filter, RunRow};
 use serde_json::Value;
 
@@ -44,9 +44,10 @@ impl Opened {
         let object = lines.next().ok_or_else(|| wrong("it ends too soon"))??;
         let object = object.get("object").cloned().ok_or_else(|| wrong("it holds no run"))?;
         let workflow = Workflow::new(&object);
+        let kind = if workflow.is_task_set() { taskset::KIND } else { "Workflow" };
         let created = workflow.created().unwrap_or_else(clock::now);
         let mut row =
-            RunRow::new(RunId(0), text(head, "namespace"), "Workflow", text(head, "name"), text(head, "uid"), created);
+            RunRow::new(RunId(0), text(head, "namespace"), kind, text(head, "name"), text(head, "uid"), created);
         row.phase = workflow.phase().to_owned();
         row.archived = head["archived"].as_bool().unwrap_or(true);
         let mut waiting = Vec::new();
@@ -89,7 +90,7 @@ impl Source for Opened {
         Ok((vec![self.row.clone()], false))
     }
 
-    fn look_up(&self, _: &str, name: &str) -> Result<Option<RunRow>> {
+    fn look_up(&self, _: &str, _: Option<&str>, name: &str) -> Result<Option<RunRow>> {
         Ok((name == LATEST || name == self.row.name).then(|| self.row.clone()))
     }
 
@@ -113,7 +114,9 @@ impl Source for Opened {
             let value = value?;
             let Some(event) = value.get("line") else { continue };
             let line = line_of(event);
-            if sieve.wants(&line) {
+            // Of a workflow whoever asks sorts out the nodes, which are all in the object.
+            let meant = self.row.kind != taskset::KIND || is_wanted_pod(text(event, "node"), &query.names);
+            if meant && sieve.wants(&line) {
                 hear(text(event, "node"), event["number"].as_u64().unwrap_or_default(), &line)?;
             }
         }

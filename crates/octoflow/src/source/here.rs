@@ -66,9 +66,9 @@ impl Source for Here {
         }
     }
 
-    fn look_up(&self, namespace: &str, name: &str) -> Result<Option<RunRow>> {
+    fn look_up(&self, namespace: &str, kind: Option<&str>, name: &str) -> Result<Option<RunRow>> {
         match &self.local {
-            Some(local) => local.look_up(namespace, name),
+            Some(local) => local.look_up(namespace, kind, name),
             None => Ok(None),
         }
     }
@@ -129,7 +129,8 @@ impl Source for Here {
 
     fn steer(&self, row: &RunRow, request: &Request) -> Result<()> {
         still_open(row, request)?;
-        let message = Message { namespace: row.namespace.clone(), run: row.name.clone(), request: request.clone() };
+        let (namespace, kind, run) = (row.namespace.clone(), Some(row.kind.clone()), row.name.clone());
+        let message = Message { namespace, kind, run, request: request.clone() };
         match remote::ask(&self.data_dir, &message)? {
             Some(Ok(())) => Ok(()),
             Some(Err(refusal)) => Err(Failure::conflict(refusal).into()),

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::Result;
 use octoflow_control::read::lines::{Frame, Line, Stream};
-use octoflow_model::{RunId, Time};
+use octoflow_model::{RunId, Time, taskset};
 use octoflow_store::{Filter, RunRow};
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ use crate::{
     exit::{self, Exit, Failure},
     output::Output,
     remote::Request,
-    workflow::{Workflow, list, text},
+    workflow::{Workflow, list, noun, text},
 };
 
 /// A server that says nothing for this long is asked anew; it says that it lives more often.
@@ -54,15 +54,22 @@ impl Server {
 
     fn run(&self, row: &RunRow, more: &[&str]) -> Address {
         let parts = ["api", "octoflow", "v1", "runs", &row.namespace, &row.name];
-        Address::of(&[&parts, more].concat())
+        Address::of(&[&parts, more].concat()).with_some("kind", told_kind(row))
+    }
+
+    /// The run as users see it, wherever the server keeps objects of its kind.
+    fn place(row: &RunRow) -> Address {
+        if row.kind == taskset::KIND { task_set(&row.namespace, Some(&row.name)) } else { workflow(row, &[]) }
     }
 
     /// What is under way is ended before it is deleted, which takes a moment.
     fn until_gone(&self, row: &RunRow) -> Result<()> {
         let give_up = Instant::now() + GOING;
-        while !row.archived && self.look_up(&row.namespace, &row.name)?.is_some_and(|found| found.uid == row.uid) {
+        while !row.archived
+            && self.look_up(&row.namespace, Some(&row.kind), &row.name)?.is_some_and(|found| found.uid == row.uid)
+        {
             if Instant::now() >= give_up {
-                self.output.talk(&format!("workflow {} is still being ended and deleted", row.name));
+                self.output.talk(&format!("{} {} is still being ended and deleted", noun(&row.kind), row.name));
                 return Ok(());
             }
             thread::sleep(LOOK);
@@ -115,6 +122,31 @@ impl Server {
     }
 }
 
+impl Server {
+    /// What is to become of a TaskSet is written into its specification.
+    fn steer_set(&self, row: &RunRow, request: &Request) -> Result<()> {
+        let (field, value) = match request {
+            Request::Stop { selector: Some(_), .. } | Request::Resume { selector: Some(_), .. } => {
+                return Err(Failure::usage("a TaskSet has no nodes to choose from").into());
+            }
+            Request::Resume { supplied, .. } if !supplied.is_empty() => {
+                return Err(Failure::usage("a TaskSet waits for no values").into());
+            }
+            Request::Stop { .. } => ("shutdown", json!("Stop")),
+            Request::Terminate => ("shutdown", json!("Terminate")),
+            Request::Suspend => ("suspend", json!(true)),
+            Request::Resume { .. } => ("suspend", json!(false)),
+        };
+        let mut object = self.object(row)?;
+        object["spec"][field] = value;
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            // It moves on all the time; only the one field is meant.
+            metadata.remove("resourceVersion");
+        }
+        self.client.put(&Self::place(row), &object).map(drop)
+    }
+}
+
 impl Source for Server {
     fn list(&self, filter: &Filter, limit: usize) -> Result<(Vec<RunRow>, bool)> {
         let mut rows = Vec::new();
@@ -123,6 +155,7 @@ impl Source for Server {
             let mut address = Address::of(&["api", "octoflow", "v1", "runs"])
                 .with("limit", (limit - rows.len()).min(PAGE))
                 .with_some("namespace", filter.namespace.as_ref())
+                .with_some("kind", filter.kind.as_ref())
                 .with_some("prefix", filter.name_prefix.as_ref())
                 .with_some("since", filter.since.map(|time| time.0))
                 .with_some("until", filter.until.map(|time| time.0))
@@ -143,14 +176,15 @@ impl Source for Server {
         }
     }
 
-    fn look_up(&self, namespace: &str, name: &str) -> Result<Option<RunRow>> {
-        let found = self.client.find(&Address::of(&["api", "octoflow", "v1", "runs", namespace, name]))?;
+    fn look_up(&self, namespace: &str, kind: Option<&str>, name: &str) -> Result<Option<RunRow>> {
+        let address = Address::of(&["api", "octoflow", "v1", "runs", namespace, name]).with_some("kind", kind);
+        let found = self.client.find(&address)?;
         self.was_there.set(true);
         Ok(found.as_ref().map(row_of))
     }
 
     fn object(&self, row: &RunRow) -> Result<Value> {
-        self.client.get(&workflow(row, &[]))
+        self.client.get(&Self::place(row))
     }
 
     fn waiting(&self, row: &RunRow) -> Result<Vec<Waiting>> {
@@ -228,6 +262,9 @@ impl Source for Server {
 
     fn steer(&self, row: &RunRow, request: &Request) -> Result<()> {
         still_open(row, request)?;
+        if row.kind == taskset::KIND {
+            return self.steer_set(row, request);
+        }
         let (verb, body) = match request {
             Request::Stop { selector, message } => ("stop", json!({"nodeFieldSelector": selector, "message": message})),
             Request::Terminate => ("terminate", json!({})),
@@ -252,7 +289,8 @@ impl Source for Server {
 
     fn delete(&self, rows: &[RunRow], gone: &mut dyn FnMut(&RunRow) -> Result<()>) -> Result<()> {
         for row in rows {
-            match self.client.delete(&workflow(row, &[]).with("force", true)) {
+            let address = Self::place(row).with_some("force", (row.kind != taskset::KIND).then_some(true));
+            match self.client.delete(&address) {
                 // It belonged to another of them and is gone with it, or somebody else was faster.
                 Err(error) if exit::of(&error) != Exit::NotFound => return Err(error),
                 _ => {
@@ -271,6 +309,11 @@ impl Source for Server {
         see: &mut dyn FnMut(&Value) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         let address = |_| {
+            if row.kind == taskset::KIND {
+                return task_set(&row.namespace, None)
+                    .with("watch", true)
+                    .with("fieldSelector", format!("metadata.name={}", row.name));
+            }
             Address::of(&["api", "v1", "workflow-events", &row.namespace])
                 .with("listOptions.fieldSelector", format!("metadata.name={}", row.name))
                 .with("listOptions.resourceVersion", 0)
@@ -289,6 +332,19 @@ impl Source for Server {
             Ok(if see(object)?.is_break() || over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })
     }
+}
+
+/// Where the Kubernetes-style face keeps TaskSets: those of a namespace, or one.
+pub(crate) fn task_set(namespace: &str, name: Option<&str>) -> Address {
+    let (group, version) = taskset::API_VERSION.split_once('/').expect("a version follows its group");
+    let mut parts = vec!["apis", group, version, "namespaces", namespace, "tasksets"];
+    parts.extend(name);
+    Address::of(&parts)
+}
+
+/// The kind where it must be said: a server of before knows only workflows.
+fn told_kind(row: &RunRow) -> Option<&str> {
+    (row.kind == taskset::KIND).then_some(taskset::KIND)
 }
 
 /// Where Argo's face keeps a workflow.

@@ -14,8 +14,18 @@ fn every_test_among_the_examples_passes() {
 }
 
 #[test]
-fn every_example_runs_to_its_end() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/argo");
+fn every_workflow_runs_to_its_end() {
+    run_all("argo", "phase");
+}
+
+#[test]
+fn every_task_set_runs_to_its_end() {
+    run_all("taskset", "state");
+}
+
+/// Runs every example of a dialect, in whose status `verdict` says how it ended.
+fn run_all(dialect: &str, verdict: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(dialect);
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|file| !file.to_string_lossy().ends_with(".test.yaml"));
     files.sort();
@@ -34,7 +44,7 @@ fn every_example_runs_to_its_end() {
         let expected = if meant_to_fail { "Failed" } else { "Succeeded" };
         let object: Value =
             serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}: {said}", file.display()));
-        assert_eq!(object["status"]["phase"], expected, "{}: {said}", file.display());
+        assert_eq!(object["status"][verdict], expected, "{}: {said}", file.display());
         assert_eq!(output.status.code(), Some(i32::from(meant_to_fail)), "{}: {said}", file.display());
     }
 }

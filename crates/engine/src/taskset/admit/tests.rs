@@ -1,1 +1,1 @@
-
+//! What admission says of TaskSets, by scenario.

@@ -1,4 +1,4 @@
-//! The house that runs workflows, opened for this process, with its errors given their exit codes.
+//! The house that runs workflows and TaskSets, opened for this process, with its errors given their exit codes.
 //! A thin layer: what it does is `control`'s.
 
 use std::sync::mpsc::Receiver;
@@ -61,8 +61,8 @@ impl House {
     }
 
     /// A run that is not over, by its name.
-    pub(crate) fn open_run(&self, namespace: &str, name: &str) -> Option<RunId> {
-        let row = self.inner.store().reader().and_then(|reader| reader.run_by_name(namespace, None, name)).ok()??;
+    pub(crate) fn open_run(&self, namespace: &str, kind: Option<&str>, name: &str) -> Option<RunId> {
+        let row = self.inner.store().reader().and_then(|reader| reader.run_by_name(namespace, kind, name)).ok()??;
         (!row.archived).then_some(row.run)
     }
 

@@ -1,4 +1,4 @@
-//! From files to workflows that may be submitted: everything is read, adjusted and judged before anything is stored.
+//! From files to workflows and TaskSets that may be submitted: everything is read, adjusted and judged before anything is stored.
 //! All problems of all files are told at once.
 
 use std::{
@@ -7,12 +7,12 @@ use std::{
 };
 
 use anyhow::Result;
-use octoflow_engine::argo::{
-    admit::{admit, admit_template},
-    refer::Reach,
+use octoflow_engine::{
+    admit::admit,
+    argo::{admit::admit_template, refer::Reach},
 };
 use octoflow_manifest::{Problem, Problems, Severity};
-use octoflow_model::fact::Stored;
+use octoflow_model::{fact::Stored, taskset};
 use octoflow_store::Reader;
 use serde_json::Value;
 
@@ -27,12 +27,12 @@ use crate::{
 
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    /// ConfigMaps, Secrets, claims and templates; with a server also what makes workflows there.
+    /// ConfigMaps, Secrets, claims, PodGroups and templates; with a server also what makes workflows there.
     pub objects: Vec<Value>,
     pub workflows: Vec<Ready>,
 }
 
-/// A workflow that was admitted.
+/// A workflow or a TaskSet that was admitted.
 #[derive(Clone, Debug)]
 pub(crate) struct Ready {
     pub namespace: String,
@@ -90,11 +90,21 @@ pub(crate) fn prepare_with(
         if !wrong.is_empty() {
             return tell_all(&Problems(wrong), context);
         }
-        return Err(Failure::new(crate::exit::Exit::InvalidManifest, "there is no Workflow in what was given").into());
+        return Err(Failure::new(
+            crate::exit::Exit::InvalidManifest,
+            "there is no Workflow and no TaskSet in what was given",
+        )
+        .into());
     }
     if workflows.len() > 1 && wishes.name.is_some() {
-        let text = format!("--name can name one workflow, and there are {}", workflows.len());
+        let text = format!("--name can name one run, and there are {}", workflows.len());
         return Err(Failure::usage(text).help("use --generate-name, or run them one by one").into());
+    }
+    let only_sets = workflows.iter().all(|one| one.kind() == taskset::KIND);
+    if only_sets && (!wishes.parameters.is_empty() || wishes.entrypoint.is_some()) {
+        // Beside workflows they are meant for those.
+        let text = "a TaskSet has neither parameters nor an entrypoint, and nothing else is given";
+        return Err(Failure::usage(text).help("write values into the `env` of its containers").into());
     }
     admit_all(beside, kept, workflows, &wishes, shelf, context)
 }
@@ -145,13 +155,13 @@ fn admit_all(
         }
         match admit(&one.value, &surroundings) {
             Ok(admitted) => {
-                for warning in admitted.warnings() {
-                    told.warning(&one.locate(warning.clone()));
+                for warning in admitted.warnings {
+                    told.warning(&one.locate(warning));
                 }
                 if let Some(problem) = judge::nameless(&one.value) {
                     problems.push(one.locate(problem));
                 }
-                let (manifest, stored) = (admitted.manifest().clone(), admitted.stored().clone());
+                let (manifest, stored) = (admitted.manifest, admitted.stored);
                 ready.push(Ready { namespace: adjust::namespace(&manifest).to_owned(), manifest, stored });
             }
             Err(found) => problems.extend(found.into_iter().map(|problem| one.locate(problem))),

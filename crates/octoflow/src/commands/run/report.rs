@@ -21,6 +21,7 @@ use crate::{
         json::objects,
         nodes::{self, Columns},
     },
+    taskset::with_nodes,
     workflow::{Node, Workflow, by_id},
 };
 
@@ -41,14 +42,14 @@ pub(crate) fn report(args: &Run, watched: &Watched, finals: &[Value], house: &Ho
     for (run, object) in watched.runs.iter().zip(finals) {
         if exit(std::slice::from_ref(object)) != Exit::Succeeded {
             let attempts = house.attempts(run.id)?.into_iter().collect();
-            failures(Workflow::new(object), &attempts, context);
+            failures(Workflow::new(&with_nodes(object)), &attempts, context);
         }
     }
     match &args.output {
         Some(Format::Wide) => {
             for object in finals {
                 let shown = nodes::render(
-                    Workflow::new(object),
+                    Workflow::new(&with_nodes(object)),
                     Columns::Wide,
                     true,
                     |_| true,

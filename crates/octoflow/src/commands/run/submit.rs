@@ -1,4 +1,4 @@
-//! Handing workflows to the house: new ones under their names, an interrupted one as it was left.
+//! Handing workflows and TaskSets to the house: new ones under their names, an interrupted one as it was left.
 
 use anyhow::Result;
 use octoflow_model::RunId;
@@ -20,6 +20,7 @@ const DRAWS: usize = 8;
 pub(crate) struct Submitted {
     pub id: RunId,
     pub namespace: String,
+    pub kind: String,
     pub name: String,
     pub facts: Facts,
     /// What happened before is not news.
@@ -37,10 +38,11 @@ pub(crate) fn submit(prepared: Prepared, house: &House) -> Result<Vec<Submitted>
         let mut submitted = None;
         let mut last = String::new();
         for _ in 0..if drawn { DRAWS } else { 1 } {
-            last = adjust::name(&ready.manifest)?.expect("a workflow without any name was not admitted");
+            last = adjust::name(&ready.manifest)?.expect("what has no name at all was not admitted");
             if let Some((id, facts)) = house.submit(&last, &ready)? {
                 let (namespace, name) = (ready.namespace.clone(), last.clone());
-                submitted = Some(Submitted { id, namespace, name, facts, resumed: false });
+                let kind = text(&ready.manifest, "kind").to_owned();
+                submitted = Some(Submitted { id, namespace, kind, name, facts, resumed: false });
                 break;
             }
         }
@@ -63,5 +65,6 @@ pub(crate) fn take_up(name: &str, args: &Run, house: &House, context: &Context) 
         return Err(Failure::conflict(text).help(format!("look at it with: octoflow get {}", row.name)).into());
     }
     let facts = house.take_up(row.run)?;
-    Ok(Submitted { id: row.run, namespace: row.namespace, name: row.name, facts, resumed: true })
+    let (namespace, kind, name) = (row.namespace, row.kind, row.name);
+    Ok(Submitted { id: row.run, namespace, kind, name, facts, resumed: true })
 }

@@ -7,11 +7,16 @@ use std::{
 
 use anyhow::Result;
 use octoflow_control::lines::{Line, Source};
-use octoflow_model::{AttemptId, Fact, NodeIx, RunId};
+use octoflow_model::{AttemptId, Fact, NodeIx, RunId, taskset::SetFact};
 use octoflow_runtime::logs::Logs;
 
 use super::Context;
-use crate::{cli::Run, commands::logs::rendered, follow::Followed, output::Output};
+use crate::{
+    cli::Run,
+    commands::logs::{Label, rendered},
+    follow::Followed,
+    output::Output,
+};
 
 /// How often logs are looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -21,7 +26,9 @@ pub(crate) struct Tail {
     output: Output,
     /// Beside `-o` standard output belongs to the object.
     to_stdout: bool,
-    open: HashMap<(RunId, NodeIx), (String, Source)>,
+    open: HashMap<(RunId, NodeIx), (Label, Source)>,
+    /// How many pods each replica of a TaskSet has had.
+    tries: HashMap<(RunId, NodeIx), u32>,
     next: Instant,
 }
 
@@ -33,6 +40,7 @@ impl Tail {
             output: context.output,
             to_stdout: args.output.is_none(),
             open: HashMap::new(),
+            tries: HashMap::new(),
             next: Instant::now() + LOOK,
         })
     }
@@ -43,7 +51,20 @@ impl Tail {
                 // Retries are nodes of their own, so a node has one attempt.
                 let attempt = AttemptId { run: id, task: *node, attempt: 0 };
                 let source = Source::open(0, &self.files, attempt);
-                self.open.insert((id, *node), (run.label(*node), source));
+                self.open.insert((id, *node), (Label::step(run.label(*node)), source));
+            }
+            Fact::TaskSet(SetFact::Launched { replica, .. }) => {
+                let node = NodeIx(*replica);
+                let tries = self.tries.entry((id, node)).or_default();
+                let source = Source::open(0, &self.files, AttemptId { run: id, task: node, attempt: *tries });
+                *tries += 1;
+                let label = Label::replica(run.label(run.replica_node(*replica)));
+                self.open.insert((id, node), (label, source));
+            }
+            Fact::TaskSet(SetFact::Ended(end)) => {
+                if let Some((label, source)) = self.open.remove(&(id, NodeIx(end.replica))) {
+                    self.print(&label, &source.finish()?)?;
+                }
             }
             Fact::Finished(end) => {
                 if let Some((label, source)) = self.open.remove(&(id, end.node)) {
@@ -69,12 +90,12 @@ impl Tail {
         Ok(self.next)
     }
 
-    fn print_all(&self, mut news: Vec<(String, Line)>) -> Result<()> {
+    fn print_all(&self, mut news: Vec<(Label, Line)>) -> Result<()> {
         news.sort_by_key(|(_, line)| line.at);
         news.iter().try_for_each(|(label, line)| self.print(label, std::slice::from_ref(line)))
     }
 
-    fn print(&self, label: &str, lines: &[Line]) -> Result<()> {
+    fn print(&self, label: &Label, lines: &[Line]) -> Result<()> {
         let paint = if self.to_stdout { self.output.paint() } else { self.output.talk_paint() };
         for line in lines {
             let bytes = rendered(line, label, true, false, paint);

@@ -45,6 +45,7 @@ pub(crate) struct Watched {
 pub(crate) struct Seen {
     pub id: RunId,
     pub namespace: String,
+    pub kind: String,
     pub name: String,
     pub followed: Followed,
     /// Facts from before this moment are not news.
@@ -67,10 +68,11 @@ pub(crate) fn watch(args: &Run, runs: Vec<Submitted>, house: &House, context: &C
     let now = clock::now();
     let mut seen = Vec::new();
     for (at, run) in runs.into_iter().enumerate() {
-        forward(at, run.facts, tell.clone())?;
         let news_from = if run.resumed { now } else { Time(i64::MIN) };
         let followed = Followed::new(&run.name);
-        seen.push(Seen { id: run.id, namespace: run.namespace, name: run.name, followed, news_from });
+        forward(at, run.facts, tell.clone())?;
+        let Submitted { id, namespace, kind, name, .. } = run;
+        seen.push(Seen { id, namespace, kind, name, followed, news_from });
     }
     let progress = Progress::new(args, context.output, seen.len());
     let tail = Tail::new(args, context);
@@ -240,9 +242,14 @@ impl Watch<'_> {
     }
 
     fn answer(&self, message: &Message) -> Result<(), String> {
-        let ours = self.runs.iter().find(|run| run.name == message.run && run.namespace == message.namespace);
+        let meant = |run: &&Seen| {
+            run.name == message.run
+                && run.namespace == message.namespace
+                && message.kind.as_deref().is_none_or(|kind| kind == run.kind)
+        };
+        let ours = self.runs.iter().find(meant);
         // A run that ours made is ours too.
-        let made = || self.house.open_run(&message.namespace, &message.run);
+        let made = || self.house.open_run(&message.namespace, message.kind.as_deref(), &message.run);
         let Some(run) = ours.map(|run| run.id).or_else(made) else {
             return Err(format!("the process that holds the data directory is not running `{}`", message.run));
         };
