@@ -15,8 +15,8 @@ const CROWD: usize = 4;
 /// A crowd that was here this long ago is still one: who was answered comes back with the next run.
 const MOMENT: Duration = Duration::from_millis(10);
 
-/// The longest time for which running waits for letting in. A pod of a cluster takes longer to start, and it is enough
-/// for several thousand to come in.
+/// The longest time for which running waits for letting in. A thousand and more come in meanwhile even on a busy
+/// machine of two processors, and a start that is a second later is what a cluster has people used to.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// Counts those who are handing in a run, from before it is judged until they are answered.
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn whoever_is_answered_is_at_the_door_no_more() {
         let threshold = Threshold::default();
-        let (one, two) = (threshold.enter(), threshold.clone().enter());
+        let (one, two) = (threshold.enter(), threshold.enter());
         assert_eq!(threshold.guests(), 2);
         drop((one, two));
         assert_eq!(threshold.guests(), 0);

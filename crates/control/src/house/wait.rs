@@ -12,7 +12,8 @@ use super::{
 };
 use crate::clock;
 
-/// How long somebody at the door waits for others to share a commit, which costs about the same for one and for many.
+/// How long somebody at the door waits for others to share a commit. Much of its cost, the sync above all, does not grow
+/// with them.
 const GATHER: Duration = Duration::from_millis(2);
 
 impl Worker {
