@@ -28,7 +28,12 @@ fn write_task_set(run: &taskset::Run, to: &mut dyn Write) -> io::Result<()> {
         let comma = if count == 0 { "" } else { "," };
         write!(to, "{comma}{}:\"{attempt}\"", serde_json::to_string(&pod)?)?;
     }
-    to.write_all(b"}}")
+    to.write_all(b"}")?;
+    if !run.took_place_of().is_empty() {
+        to.write_all(b",\"runs\":")?;
+        serde_json::to_writer(&mut *to, run.took_place_of())?;
+    }
+    to.write_all(b"}")
 }
 
 pub fn write_workflow(run: &argo::Run, to: &mut dyn Write) -> io::Result<()> {

@@ -225,10 +225,7 @@ impl Run {
     }
 
     pub fn took_place_of(&self) -> &[RunId] {
-        match self {
-            Self::Argo(run) => run.took_place_of(),
-            Self::TaskSet(_) => &[],
-        }
+        each!(self, run => run.took_place_of())
     }
 
     /// Folds one fact into the state.

@@ -3,6 +3,7 @@
 //! nothing twice.
 
 pub mod admit;
+pub mod again;
 pub mod explain;
 pub mod fields;
 pub mod ident;

@@ -19,7 +19,7 @@ pub(crate) use cron::{CronCommand, Preview};
 pub(crate) use format::Format;
 use format::{
     GetFormats, ListFormats, LogFormats, ObjectFormats, RunFormats, key_value, kind, node_phase, one_of, phase,
-    run_kind,
+    run_kinds,
 };
 pub(crate) use kept::*;
 pub(crate) use wishes::{Naming, Wished};
@@ -338,7 +338,7 @@ pub(crate) struct List {
     #[arg(long)]
     pub running: bool,
     /// Only runs of this kind
-    #[arg(long, value_name = "Workflow|TaskSet", value_parser = run_kind)]
+    #[arg(long, ignore_case = true, value_parser = run_kinds())]
     pub kind: Option<&'static str>,
     /// Only runs in these phases
     #[arg(long, value_delimiter = ',', value_name = "PHASE", value_parser = phase)]

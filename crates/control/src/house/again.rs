@@ -1,18 +1,27 @@
 //! Doing finished runs again. A retry is a new submission that takes the place of the old run in one commit; a resubmit
 //! is a new run beside it. What either takes over, the engine's plan says.
 
-use std::sync::{
-    PoisonError,
-    mpsc::{self, Receiver, Sender},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        PoisonError,
+        mpsc::{self, Receiver, Sender},
+    },
 };
 
-use octoflow_engine::argo::again::{self, Again, AgainOptions, Around, ResubmitOptions};
+use octoflow_engine::{
+    argo::again::{self, Again, AgainOptions, Around, ResubmitOptions},
+    taskset::{again as set_again, program::gang_name},
+};
 use octoflow_model::{
     Fact, RunId,
     argo::{GcStrategy, garbage::Garbage},
-    fact::Submission,
+    before::Before,
+    fact::{Stored, Submission},
+    taskset,
 };
 use octoflow_store::{Reader, RunRow};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::House;
@@ -25,6 +34,11 @@ impl House {
     /// What a retry would run again, and why. Nothing is changed.
     pub fn again_plan(&self, run: RunId, options: &AgainOptions) -> Result<Again, Error> {
         let (object, _) = self.settled(run)?;
+        if object["kind"] == taskset::KIND {
+            set_again::allows(&object, options)?;
+            // All of it runs again, and nothing is kept.
+            return Ok(Again { reuse: BTreeMap::new(), rerun: Vec::new() });
+        }
         let reader = self.desk.store.reader()?;
         Ok(again::plan(&object, &around(&reader, run)?, options)?)
     }
@@ -43,6 +57,10 @@ impl House {
 
     fn again(&self, run: RunId, options: &AgainOptions, watcher: Option<Sender<Vec<Fact>>>) -> Result<RunId, Error> {
         let (object, row) = self.settled(run)?;
+        if object["kind"] == taskset::KIND {
+            set_again::allows(&object, options)?;
+            return self.set_again(run, row, set_again::renewed(&object), watcher);
+        }
         let reader = self.desk.store.reader()?;
         // Refused before anything is touched.
         again::plan(&object, &around(&reader, run)?, options)?;
@@ -61,6 +79,40 @@ impl House {
             parent: row.parent,
             known,
             before: Some(Box::new(plan.before(read::numbers(&reader, run)?))),
+        };
+        self.desk.hand_in(submission, Some(run), None, watcher, |_| Vec::new())
+    }
+
+    /// A TaskSet begins once more, with the PodGroups as they are now.
+    fn set_again(
+        &self,
+        run: RunId,
+        row: RunRow,
+        manifest: Value,
+        watcher: Option<Sender<Vec<Fact>>>,
+    ) -> Result<RunId, Error> {
+        let reader = self.desk.store.reader()?;
+        let set = taskset::TaskSet::deserialize(&manifest)
+            .map_err(|error| Error::Object { what: format!("TaskSet `{}`", row.name), why: error.to_string() })?;
+        let mut stored = Stored::default();
+        for name in set.spec.roles.iter().filter_map(gang_name) {
+            let Some(group) = reader.object("PodGroup", &row.namespace, name)? else { continue };
+            let group: Value = serde_json::from_slice(&group.body).unwrap_or_default();
+            let least = group["spec"]["minMember"].as_u64().and_then(|least| u32::try_from(least).ok());
+            stored.groups.insert(name.to_owned(), least.unwrap_or_default());
+        }
+        let known = known::known(&self.desk.store, &row.namespace, &manifest, self.desk.host.as_deref())?;
+        let before = Before { runs: read::numbers(&reader, run)?, ..Before::default() };
+        let submission = Submission {
+            name: row.name,
+            namespace: row.namespace,
+            uid: row.uid,
+            at: row.created,
+            manifest,
+            stored,
+            parent: row.parent,
+            known,
+            before: Some(Box::new(before)),
         };
         self.desk.hand_in(submission, Some(run), None, watcher, |_| Vec::new())
     }
@@ -114,7 +166,8 @@ impl House {
     /// The run as it stands. When it is over, that is on disk by now.
     fn settled(&self, run: RunId) -> Result<(Value, RunRow), Error> {
         let object = self.object(run)?;
-        let over = matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed" | "Error"));
+        let phase = if object["kind"] == taskset::KIND { "state" } else { "phase" };
+        let over = matches!(object["status"][phase].as_str(), Some("Succeeded" | "Failed" | "Error"));
         if over && self.desk.store.reader()?.archive(run)?.is_none() {
             // The watch closes once the end is kept.
             self.watch(run).iter().for_each(drop);

@@ -77,6 +77,9 @@ pub enum Refusal {
     NoNode { node: String },
     #[error("the parameter '{name}' cannot be '{value}'; its enum allows: {}", listed(choices))]
     NotAllowed { name: String, value: String, choices: Vec<String> },
+    /// Of the other dialect, in its own words.
+    #[error("{0}")]
+    TaskSet(String),
 }
 
 /// A long list is told in part.

@@ -54,6 +54,7 @@ impl Run {
             state,
             hosts: peers::hosts(id, &submission.name, &program),
             manifest: submission.manifest.to_string().into(),
+            replaced: submission.before.as_ref().map(|before| before.runs.clone()).unwrap_or_default(),
             todo: Todo { set: true, ..Todo::default() },
             program,
         })

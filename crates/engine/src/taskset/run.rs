@@ -150,6 +150,8 @@ pub struct Run {
     pub(super) manifest: Box<str>,
     /// Who is reached where, as a hosts file says it.
     pub(super) hosts: Arc<str>,
+    /// The runs whose place it took; the logs of their pods go with it.
+    pub(super) replaced: Vec<RunId>,
     pub(super) todo: Todo,
 }
 
@@ -169,6 +171,10 @@ impl Run {
     /// The manifest as it was given.
     pub fn manifest(&self) -> serde_json::Value {
         serde_json::from_str(&self.manifest).expect("a manifest survives being written down")
+    }
+
+    pub fn took_place_of(&self) -> &[RunId] {
+        &self.replaced
     }
 
     /// Reading an old journal left notes about work that was done long ago.

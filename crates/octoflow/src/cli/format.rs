@@ -2,7 +2,9 @@
 
 use std::str::FromStr;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use octoflow_engine::{argo::fields::OTHER_KINDS, jsonpath::Template, kinds::KINDS};
+use octoflow_model::taskset;
 
 /// How a result is printed.
 #[derive(Clone, Debug)]
@@ -80,12 +82,14 @@ pub(super) fn kind(text: &str) -> Result<&'static str, String> {
     known().find(is_meant).ok_or_else(|| format!("expected some of {}", known().collect::<Vec<_>>().join(", ")))
 }
 
-/// A kind that runs.
-pub(super) fn run_kind(text: &str) -> Result<&'static str, String> {
-    match kind(text) {
-        Ok(kind @ ("Workflow" | "TaskSet")) => Ok(kind),
-        _ => Err("expected Workflow or TaskSet".to_owned()),
-    }
+/// A kind that runs; shells complete it.
+pub(super) fn run_kinds() -> impl TypedValueParser<Value = &'static str> {
+    let kinds = [
+        PossibleValue::new("Workflow").aliases(["workflows", "wf"]),
+        PossibleValue::new(taskset::KIND).aliases(["tasksets", "ts"]),
+    ];
+    let meant = |word: String| if word.to_ascii_lowercase().starts_with('w') { "Workflow" } else { taskset::KIND };
+    PossibleValuesParser::new(kinds).map(meant)
 }
 
 pub(super) fn key_value(text: &str) -> Result<(String, String), String> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use octoflow_model::taskset;
 use serde_json::json;
 
 use super::Context;
@@ -20,6 +21,9 @@ pub(crate) fn node_set(args: &NodeSet, context: &Context) -> Result<Exit> {
     }
     let client = context.client()?;
     let row = context.source_of_server()?.find(args.namespace.or_default(), &args.name)?;
+    if row.kind == taskset::KIND {
+        return Err(Failure::usage("a TaskSet has no nodes that wait for somebody").into());
+    }
     let values: BTreeMap<&String, &String> = args.output_parameters.iter().map(|(name, value)| (name, value)).collect();
     let values = (!values.is_empty()).then(|| serde_json::to_string(&values)).transpose()?;
     let body = without_nulls(json!({

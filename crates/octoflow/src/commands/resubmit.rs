@@ -1,11 +1,18 @@
 //! `octoflow resubmit NAME…`: the same manifest once more as a new run, on a server.
 
 use anyhow::Result;
+use octoflow_engine::taskset::again;
+use octoflow_model::taskset;
 use octoflow_store::RunRow;
 use serde_json::{Value, json};
 
 use super::{Context, observe::handed_over, steer};
-use crate::{cli::Resubmit, exit::Exit, names, source::workflow};
+use crate::{
+    cli::Resubmit,
+    exit::{Exit, Failure},
+    names,
+    source::{task_set, workflow},
+};
 
 pub(crate) fn resubmit(args: &Resubmit, context: &Context) -> Result<Exit> {
     let client = context.client()?;
@@ -13,6 +20,15 @@ pub(crate) fn resubmit(args: &Resubmit, context: &Context) -> Result<Exit> {
     let parameters: Vec<String> = args.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let mut made: Vec<Value> = Vec::new();
     let act = |row: &RunRow| -> Result<()> {
+        if row.kind == taskset::KIND {
+            if args.memoized || !parameters.is_empty() {
+                let text = "a TaskSet has no parameters, and no results to take over";
+                return Err(Failure::usage(text).into());
+            }
+            let manifest = again::resubmitted(&source.object(row)?);
+            made.push(client.create(&task_set(&row.namespace, None), &manifest, &names::key()?)?);
+            return Ok(());
+        }
         let body = json!({
             "name": row.name, "namespace": row.namespace, "memoized": args.memoized, "parameters": parameters,
         });

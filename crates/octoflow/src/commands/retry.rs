@@ -1,6 +1,7 @@
 //! `octoflow retry NAME…`: does what failed again, on a server. With `--dry-run` it only says what that would be, and why.
 
 use anyhow::Result;
+use octoflow_model::taskset;
 use octoflow_store::RunRow;
 use serde_json::{Value, json};
 
@@ -21,6 +22,9 @@ pub(crate) fn retry(args: &Retry, context: &Context) -> Result<Exit> {
     let source = context.source_of_server()?;
     let mut done = Vec::new();
     let act = |row: &RunRow| -> Result<()> {
+        if row.kind == taskset::KIND && args.dry_run {
+            return said_of_set(row, args, context);
+        }
         done.push((row.clone(), ask(&client, row, args)?));
         Ok(())
     };
@@ -45,6 +49,21 @@ pub(crate) fn retry(args: &Retry, context: &Context) -> Result<Exit> {
     Ok(exit.worse(handed_over(&made, "is being retried", &args.after, args.output.as_ref(), context)?))
 }
 
+/// What a retry of a TaskSet would do needs no plan.
+fn said_of_set(row: &RunRow, args: &Retry, context: &Context) -> Result<()> {
+    if args.output.is_some() {
+        return Err(Failure::usage("a TaskSet is retried as a whole; there is no plan of it to print").into());
+    }
+    if row.phase != "Failed" {
+        return Err(Failure::conflict(format!(
+            "TaskSet `{}` is {}, so there is nothing to retry",
+            row.name, row.phase
+        ))
+        .into());
+    }
+    Ok(context.output.line(&format!("TaskSet {}: all of it would run again under the same name", row.name))?)
+}
+
 /// The plan of a dry run, or the run that goes on.
 fn ask(client: &Client, row: &RunRow, args: &Retry) -> Result<Value> {
     let parameters: Vec<String> = args.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -53,9 +72,10 @@ fn ask(client: &Client, row: &RunRow, args: &Retry) -> Result<Value> {
         "restartSuccessful": args.restart_successful, "nodeFieldSelector": args.node_field_selector,
         "dryRun": args.dry_run,
     });
-    let place = Address::of(&["api", "octoflow", "v1", "runs", &row.namespace, &row.name, "retry"]);
+    let place = Address::of(&["api", "octoflow", "v1", "runs", &row.namespace, &row.name, "retry"])
+        .with_some("kind", (row.kind == taskset::KIND).then_some(taskset::KIND));
     client.post(&place, &body).map_err(|error| {
-        if row.phase != "Succeeded" || exit::of(&error) != Exit::Conflict {
+        if row.kind == taskset::KIND || row.phase != "Succeeded" || exit::of(&error) != Exit::Conflict {
             return error;
         }
         let text = format!("run `{}` succeeded, so nothing of it has to be done again", row.name);

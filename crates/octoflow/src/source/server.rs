@@ -14,7 +14,7 @@ use octoflow_model::{RunId, Time, taskset};
 use octoflow_store::{Filter, RunRow};
 use serde_json::{Value, json};
 
-use super::{LogQuery, Source, Waiting, still_open};
+use super::{LogQuery, RUN_KINDS, Source, Waiting, still_open};
 use crate::{
     client::{Address, Client, Next, selector},
     exit::{self, Exit, Failure},
@@ -123,32 +123,7 @@ impl Server {
 }
 
 impl Server {
-    /// What is to become of a TaskSet is written into its specification.
-    fn steer_set(&self, row: &RunRow, request: &Request) -> Result<()> {
-        let (field, value) = match request {
-            Request::Stop { selector: Some(_), .. } | Request::Resume { selector: Some(_), .. } => {
-                return Err(Failure::usage("a TaskSet has no nodes to choose from").into());
-            }
-            Request::Resume { supplied, .. } if !supplied.is_empty() => {
-                return Err(Failure::usage("a TaskSet waits for no values").into());
-            }
-            Request::Stop { .. } => ("shutdown", json!("Stop")),
-            Request::Terminate => ("shutdown", json!("Terminate")),
-            Request::Suspend => ("suspend", json!(true)),
-            Request::Resume { .. } => ("suspend", json!(false)),
-        };
-        let mut object = self.object(row)?;
-        object["spec"][field] = value;
-        if let Some(metadata) = object["metadata"].as_object_mut() {
-            // It moves on all the time; only the one field is meant.
-            metadata.remove("resourceVersion");
-        }
-        self.client.put(&Self::place(row), &object).map(drop)
-    }
-}
-
-impl Source for Server {
-    fn list(&self, filter: &Filter, limit: usize) -> Result<(Vec<RunRow>, bool)> {
+    fn list_kind(&self, filter: &Filter, limit: usize) -> Result<(Vec<RunRow>, bool)> {
         let mut rows = Vec::new();
         let mut after: Option<String> = None;
         loop {
@@ -176,11 +151,58 @@ impl Source for Server {
         }
     }
 
+    /// What is to become of a TaskSet is written into its specification.
+    fn steer_set(&self, row: &RunRow, request: &Request) -> Result<()> {
+        let (field, value) = match request {
+            Request::Stop { selector: Some(_), .. } | Request::Resume { selector: Some(_), .. } => {
+                return Err(Failure::usage("a TaskSet has no nodes to choose from").into());
+            }
+            Request::Resume { supplied, .. } if !supplied.is_empty() => {
+                return Err(Failure::usage("a TaskSet waits for no values").into());
+            }
+            Request::Stop { .. } => ("shutdown", json!("Stop")),
+            Request::Terminate => ("shutdown", json!("Terminate")),
+            Request::Suspend => ("suspend", json!(true)),
+            Request::Resume { .. } => ("suspend", json!(false)),
+        };
+        let mut object = self.object(row)?;
+        object["spec"][field] = value;
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            // It moves on all the time; only the one field is meant.
+            metadata.remove("resourceVersion");
+        }
+        self.client.put(&Self::place(row), &object).map(drop)
+    }
+}
+
+impl Source for Server {
+    /// A server lists one kind at a time.
+    fn list(&self, filter: &Filter, limit: usize) -> Result<(Vec<RunRow>, bool)> {
+        if filter.kind.is_some() {
+            return self.list_kind(filter, limit);
+        }
+        let (mut all, mut more) = (Vec::new(), false);
+        for kind in RUN_KINDS {
+            let (rows, left) = self.list_kind(&Filter { kind: Some(kind.to_owned()), ..filter.clone() }, limit)?;
+            all.extend(rows.into_iter().filter(|row| row.kind == kind));
+            more |= left;
+        }
+        all.sort_by_key(|row| std::cmp::Reverse((row.created, row.run)));
+        more |= all.len() > limit;
+        all.truncate(limit);
+        Ok((all, more))
+    }
+
     fn look_up(&self, namespace: &str, kind: Option<&str>, name: &str) -> Result<Option<RunRow>> {
-        let address = Address::of(&["api", "octoflow", "v1", "runs", namespace, name]).with_some("kind", kind);
-        let found = self.client.find(&address)?;
-        self.was_there.set(true);
-        Ok(found.as_ref().map(row_of))
+        let kinds = kind.map_or(RUN_KINDS.to_vec(), |kind| vec![kind]);
+        let mut found: Option<RunRow> = None;
+        for kind in kinds {
+            let address = Address::of(&["api", "octoflow", "v1", "runs", namespace, name]).with("kind", kind);
+            let row = self.client.find(&address)?.as_ref().map(row_of);
+            self.was_there.set(true);
+            found = found.into_iter().chain(row).max_by_key(|row| (row.created, row.run));
+        }
+        Ok(found)
     }
 
     fn object(&self, row: &RunRow) -> Result<Value> {
@@ -403,5 +425,19 @@ pub(super) fn line_of(event: &Value) -> Line {
         },
         container: event["container"].as_str().map(Box::from),
         bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_asked_for_where_its_kind_is_kept() {
+        let row = |kind: &str| RunRow::new(RunId(1), "team", kind, "x", "u", Time(0));
+        let set = "/apis/octopus.openi.pcl.cn/v1alpha1/namespaces/team/tasksets/x";
+        assert_eq!(Server::place(&row("TaskSet")).to_string(), set);
+        assert_eq!(Server::place(&row("Workflow")).to_string(), "/api/v1/workflows/team/x");
+        assert_eq!((told_kind(&row("TaskSet")), told_kind(&row("Workflow"))), (Some("TaskSet"), None));
     }
 }

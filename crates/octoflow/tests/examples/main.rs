@@ -1,5 +1,7 @@
 //! Every file under `examples/` runs, and ends as its first line promises.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 use std::{fs, path::Path, process::Command};
 
 use serde_json::Value;
