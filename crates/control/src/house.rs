@@ -39,7 +39,7 @@ mod desk;
 mod message;
 mod row;
 mod tally;
-mod unit;
+pub(crate) mod unit;
 mod watcher;
 mod work;
 
