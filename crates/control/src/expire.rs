@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 use octoflow_model::{RunId, Time};
 use octoflow_store::{Batch, Change};
 
-use crate::{Error, House, house::world, sweep};
+use crate::{Error, House, house::world, registry::of_runs, sweep};
 
 mod retention;
 
@@ -102,14 +102,17 @@ impl Expirer {
         }
         self.counted = Some(now);
         let mut wake = now.saturating_add(PAUSE);
-        for (phase, keep) in self.retention.phases() {
+        // Each kind is counted by itself: many of one leave room for the others.
+        let retention = self.retention;
+        let kinds = of_runs().flat_map(|kind| retention.phases().map(|(phase, keep)| (kind.name, phase, keep)));
+        for (kind, phase, keep) in kinds {
             let reader = house.store().reader()?;
             let count = match keep.most {
-                Some(_) => reader.count_finished("Workflow", phase)?,
+                Some(_) => reader.count_finished(kind, phase)?,
                 None => 0,
             };
             let surplus = count.saturating_sub(keep.most.unwrap_or(0));
-            let oldest = reader.finished("Workflow", phase, AT_ONCE + self.failures.len())?;
+            let oldest = reader.finished(kind, phase, AT_ONCE + self.failures.len())?;
             let mut tried = 0;
             for (at, row) in oldest.into_iter().enumerate() {
                 let old = keep.longest.is_some_and(|longest| {

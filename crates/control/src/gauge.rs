@@ -1,6 +1,9 @@
 //! How much is going on, in numbers: what the pump has in hand, and what the store has done. Told on request.
 
-use octoflow_model::RunId;
+use octoflow_model::{
+    RunId,
+    taskset::{self, Standing},
+};
 use octoflow_store::{Change, Filter};
 
 pub use octoflow_store::{Stats, Tally};
@@ -10,6 +13,14 @@ use crate::{
     house::Message,
     registry::{Fault, Registry},
 };
+
+/// Runs that entered a phase.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entering {
+    pub kind: &'static str,
+    pub namespace: String,
+    pub phase: &'static str,
+}
 
 /// What the pump has in hand at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,8 +32,8 @@ pub struct Gauges {
     pub tasks_waiting: usize,
     pub locks_held: usize,
     pub lock_waiters: usize,
-    /// How many runs entered a phase since the house was opened, by namespace and phase.
-    pub entered: Vec<((String, String), u64)>,
+    /// How many runs entered a phase since the house was opened.
+    pub entered: Vec<(Entering, u64)>,
     /// How long turns took: bounds in seconds with how many turns were not longer, and all of them together.
     pub turns: Vec<(f64, u64)>,
     pub turns_seconds: f64,
@@ -31,22 +42,28 @@ pub struct Gauges {
 /// From a tenth of a millisecond to a second, which is far too long.
 pub(crate) const TURNS: &[f64] = &[0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0];
 
-/// The phases of a workflow, as they are counted.
-pub const PHASES: [&str; 5] = ["Pending", "Running", "Succeeded", "Failed", "Error"];
+/// The phases of each kind of run, as they are counted.
+const PHASES: [(&str, &[&str]); 2] =
+    [("Workflow", &["Pending", "Running", "Succeeded", "Failed", "Error"]), (taskset::KIND, Standing::WORDS)];
 
 impl Registry {
     pub fn gauges(&self) -> Result<Gauges, Fault> {
         Ok(self.desk().ask(|reply| Message::Gauges { reply })?)
     }
 
-    /// How many runs are in each phase, open and finished.
-    pub fn runs_by_phase(&self) -> Result<Vec<(&'static str, u64)>, Fault> {
+    /// How many runs of each kind are in each phase, open and finished.
+    pub fn runs_by_phase(&self) -> Result<Vec<(&'static str, &'static str, u64)>, Fault> {
         self.read(|reader| {
-            let count = |phase: &'static str| -> Result<_, Fault> {
-                let filter = Filter { phases: vec![phase.to_owned()], ..Filter::default() };
-                Ok((phase, reader.count(&filter)?))
+            let count = |(kind, phase): (&'static str, &'static str)| -> Result<_, Fault> {
+                let (kind_name, phases) = (Some(kind.to_owned()), vec![phase.to_owned()]);
+                let filter = Filter { kind: kind_name, phases, ..Filter::default() };
+                Ok((kind, phase, reader.count(&filter)?))
             };
-            PHASES.into_iter().map(count).collect()
+            PHASES
+                .into_iter()
+                .flat_map(|(kind, phases)| phases.iter().map(move |phase| (kind, *phase)))
+                .map(count)
+                .collect()
         })
     }
 

@@ -40,7 +40,7 @@ mod door;
 mod message;
 mod row;
 mod tally;
-mod unit;
+pub(crate) mod unit;
 mod wait;
 mod watcher;
 mod work;

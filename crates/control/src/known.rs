@@ -47,6 +47,7 @@ pub(crate) fn host() -> Option<String> {
 
 fn newest(reader: &Reader, namespace: &str, origin: &str, value: &str) -> Result<Option<RunRow>, Error> {
     let filter = Filter {
+        kind: Some("Workflow".to_owned()),
         namespace: Some(namespace.to_owned()),
         phases: vec!["Succeeded".to_owned()],
         labels: vec![LabelTest::Equals { key: origin.to_owned(), value: value.to_owned() }],

@@ -3,7 +3,8 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    io,
+    io, iter,
+    ops::ControlFlow,
     path::{Path, PathBuf},
     sync::mpsc::{Receiver, Sender},
     thread::{self, JoinHandle},
@@ -16,6 +17,7 @@ use octoflow_engine::{
 use octoflow_model::{
     AttemptId, Order, Report, RunId, Task,
     request::{Answer, ManifestText, ObjectRequest, Request},
+    taskset::{KIND, SetPhase},
 };
 use octoflow_runtime::{
     egress::Policy,
@@ -34,7 +36,10 @@ mod flags;
 mod identity;
 mod kind;
 pub mod patch;
-mod workflow;
+mod run;
+
+/// So many errands are looked through for those that ask the same.
+const AT_ONCE: usize = 1024;
 
 /// Something for the clerk to do.
 pub(crate) enum Errand {
@@ -47,6 +52,16 @@ pub(crate) enum Errand {
     /// Something came from elsewhere.
     Brought(AttemptId, bring::Brought),
     Close,
+}
+
+impl Errand {
+    /// The run it asks to look at, if that is all it asks.
+    fn rings(&self) -> Option<RunId> {
+        match self {
+            Self::Rung(run) => Some(*run),
+            _ => None,
+        }
+    }
 }
 
 /// An object that is kept.
@@ -133,6 +148,7 @@ struct Wait {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Target {
+    /// A run, and what it is called in a sentence.
     Run(RunId, String),
     Shelf(Key),
 }
@@ -146,18 +162,36 @@ struct Done {
 
 impl Clerk {
     fn work(mut self, to_do: &Receiver<Errand>) {
-        while let Ok(errand) = to_do.recv() {
-            match errand {
-                Errand::Orders(orders) => orders.into_iter().for_each(|order| self.order(order)),
-                Errand::Adopt(believed) => {
-                    believed.into_iter().for_each(|(attempt, task)| self.begin(attempt, *task, true));
+        while let Ok(first) = to_do.recv() {
+            let errands: Vec<Errand> = iter::once(first).chain(to_do.try_iter().take(AT_ONCE)).collect();
+            let mut rung: HashMap<RunId, usize> = HashMap::new();
+            for (at, errand) in errands.iter().enumerate() {
+                rung.extend(errand.rings().map(|run| (run, at)));
+            }
+            for (at, errand) in errands.into_iter().enumerate() {
+                // A look sees everything that happened so far, so of many calls to the same the last is enough.
+                if errand.rings().is_some_and(|run| rung.get(&run) != Some(&at)) {
+                    continue;
                 }
-                Errand::Rung(run) => self.look(|target| matches!(target, Target::Run(id, _) if *id == run)),
-                Errand::Changed(key) => self.look(|target| *target == Target::Shelf(key.clone())),
-                Errand::Brought(attempt, brought) => self.brought(attempt, brought),
-                Errand::Close => return,
+                if let ControlFlow::Break(()) = self.run(errand) {
+                    return;
+                }
             }
         }
+    }
+
+    fn run(&mut self, errand: Errand) -> ControlFlow<()> {
+        match errand {
+            Errand::Orders(orders) => orders.into_iter().for_each(|order| self.order(order)),
+            Errand::Adopt(believed) => {
+                believed.into_iter().for_each(|(attempt, task)| self.begin(attempt, *task, true));
+            }
+            Errand::Rung(run) => self.look(|target| matches!(target, Target::Run(id, _) if *id == run)),
+            Errand::Changed(key) => self.look(|target| *target == Target::Shelf(key.clone())),
+            Errand::Brought(attempt, brought) => self.brought(attempt, brought),
+            Errand::Close => return ControlFlow::Break(()),
+        }
+        ControlFlow::Continue(())
     }
 
     fn order(&mut self, order: Order) {
@@ -215,7 +249,9 @@ impl Clerk {
             return self.answer(attempt, Answer::Object(done.object));
         };
         if let Target::Run(run, _) = &target {
-            let shallow = [&success, &failure].into_iter().flatten().all(Condition::shallow);
+            // What concerns a TaskSet as a whole follows from what becomes of its replicas.
+            let whole = done.object["kind"] != KIND;
+            let shallow = whole && [&success, &failure].into_iter().flatten().all(Condition::shallow);
             self.desk.ring(*run, shallow);
         }
         let wait = Wait { target, success, failure, owned: request.owner.is_some(), removes: done.removes };
@@ -249,17 +285,16 @@ impl Clerk {
             Target::Shelf(key) => (self.shelved(key), true),
         };
         let (object, name) = match (object, &wait.target) {
-            (Ok(Some(object)), Target::Run(_, name)) => (object, format!("workflow '{name}'")),
+            (Ok(Some(object)), Target::Run(_, name)) => (object, name.clone()),
             (Ok(Some(object)), Target::Shelf(key)) => (object, format!("{} '{}'", key.kind, key.name)),
             (Ok(None), Target::Shelf(key)) => {
                 let gone = format!("{} '{}' was deleted while it was waited for", key.kind, key.name);
                 return Some(Answer::Failed(gone));
             }
-            (Ok(None), Target::Run(_, name)) => return Some(Answer::Failed(format!("workflow '{name}' is gone"))),
+            (Ok(None), Target::Run(_, name)) => return Some(Answer::Failed(format!("{name} is gone"))),
             (Err(why), _) => return Some(Answer::Refused(why)),
         };
-        let over = matches!(wait.target, Target::Run(..))
-            && matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed" | "Error"));
+        let over = matches!(wait.target, Target::Run(..)) && is_over(&object);
         if wait.removes {
             return over.then(|| self.remove(&wait.target));
         }
@@ -268,7 +303,8 @@ impl Clerk {
             Verdict::Bad(why) => Some(Answer::Failed(why)),
             // A run that is over never changes again; waiting for more would be waiting for ever.
             Verdict::Open if over => {
-                let phase = object["status"]["phase"].as_str().unwrap_or_default();
+                let state = object["status"].get("state").unwrap_or(&object["status"]["phase"]);
+                let phase = state.as_str().unwrap_or_default();
                 Some(Answer::Failed(format!("{name} ended {phase}, and the success condition does not hold")))
             }
             Verdict::Open if !at_work => Some(Answer::Refused(format!(
@@ -286,4 +322,13 @@ impl Clerk {
     fn report(&self, report: Report) {
         (self.sink)(vec![report]);
     }
+}
+
+/// A run that will not change by itself any more.
+fn is_over(object: &Value) -> bool {
+    let phase = object["status"]["phase"].as_str().unwrap_or_default();
+    if object["kind"] == KIND {
+        return phase == SetPhase::Completed.word();
+    }
+    matches!(phase, "Succeeded" | "Failed" | "Error")
 }

@@ -18,6 +18,8 @@ use crate::{
     taskset,
 };
 
+const WORKFLOW: &str = "Workflow";
+
 /// A run by its dialect. The variants are boxed because they are large and of different sizes.
 pub enum Run {
     Argo(Box<argo::Run>),
@@ -47,7 +49,7 @@ pub(crate) enum Stand {
 impl Run {
     /// A run begins with what was submitted; what kind it is, its manifest says.
     pub fn open(id: RunId, submission: &Submission) -> Result<Self, String> {
-        if submission.manifest["kind"] == TASK_SET {
+        if Self::kind_of(&submission.manifest) == TASK_SET {
             return taskset::Run::open(id, submission).map(|run| Self::TaskSet(Box::new(run)));
         }
         argo::Run::open(id, submission).map(|run| Self::Argo(Box::new(run)))
@@ -80,9 +82,14 @@ impl Run {
 
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::Argo(_) => "Workflow",
+            Self::Argo(_) => WORKFLOW,
             Self::TaskSet(_) => TASK_SET,
         }
+    }
+
+    /// The kind of the run that a manifest makes; a workflow when it does not say.
+    pub fn kind_of(manifest: &Value) -> &'static str {
+        if manifest["kind"] == TASK_SET { TASK_SET } else { WORKFLOW }
     }
 
     pub fn name(&self) -> &str {

@@ -2,15 +2,19 @@
 
 use std::fmt::Write;
 
-use octoflow_control::gauge::{Gauges, Tally};
+use octoflow_control::gauge::{Entering, Gauges, Tally};
 use octoflow_model::Revision;
 
 use crate::app::App;
 
+/// Argo's names are about these only.
+const WORKFLOW: &str = "Workflow";
+
 /// What was asked of the house for one page.
 pub(crate) struct Seen {
     pub gauges: Gauges,
-    pub phases: Vec<(&'static str, u64)>,
+    /// By kind and phase.
+    pub phases: Vec<(&'static str, &'static str, u64)>,
     pub revision: Revision,
     /// The metrics that runs define, as text already.
     pub custom: String,
@@ -28,12 +32,21 @@ pub(crate) fn text(app: &App, seen: &Seen) -> String {
 fn of_runs(page: &mut Page, seen: &Seen) {
     let gauges = &seen.gauges;
     page.head("argo_workflows_gauge", "gauge", "Workflows by the phase they are in.");
-    for (phase, count) in &seen.phases {
+    for (_, phase, count) in seen.phases.iter().filter(|(kind, ..)| *kind == WORKFLOW) {
         page.row("argo_workflows_gauge", &[("phase", phase)], *count as f64);
     }
     page.head("argo_workflows_total_count", "counter", "Workflows that entered a phase since the server started.");
-    for ((namespace, phase), count) in &gauges.entered {
+    for (Entering { namespace, phase, .. }, count) in gauges.entered.iter().filter(|(one, _)| one.kind == WORKFLOW) {
         page.row("argo_workflows_total_count", &[("namespace", namespace), ("phase", phase)], *count as f64);
+    }
+    page.head("octoflow_runs", "gauge", "Runs by their kind and the phase they are in.");
+    for (kind, phase, count) in &seen.phases {
+        page.row("octoflow_runs", &[("kind", kind), ("phase", phase)], *count as f64);
+    }
+    page.head("octoflow_runs_entered_total", "counter", "Runs that entered a phase since the server started.");
+    for (Entering { kind, namespace, phase }, count) in &gauges.entered {
+        let labels = [("kind", *kind), ("namespace", namespace), ("phase", phase)];
+        page.row("octoflow_runs_entered_total", &labels, *count as f64);
     }
     page.head("argo_workflows_pods_gauge", "gauge", "Tasks that have a place, and tasks that wait for one.");
     page.row("argo_workflows_pods_gauge", &[("phase", "Running")], gauges.slots_used as f64);

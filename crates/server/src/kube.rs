@@ -31,7 +31,9 @@ pub(crate) fn routes() -> Table {
     let mut table = Table::new(Face::Kube);
     discovery::routes(&mut table);
     openapi::routes(&mut table);
-    KINDS.iter().for_each(|kind| add(&mut table, kind));
+    for kind in &KINDS {
+        roots(kind).iter().for_each(|root| add(&mut table, kind, root));
+    }
     table
 }
 
@@ -42,6 +44,12 @@ fn root(kind: &Kind) -> String {
     } else {
         format!("/apis/{}/{}", kind.group, kind.version)
     }
+}
+
+/// Everywhere a kind is found: where it belongs, and under the other name of its group.
+fn roots(kind: &Kind) -> Vec<String> {
+    let alias = kind.alias.map(|alias| format!("/apis/{alias}/{}", kind.version));
+    [root(kind)].into_iter().chain(alias).collect()
 }
 
 /// What reading and writing a kind needs.
@@ -57,6 +65,8 @@ fn needs(kind: &Kind) -> (Need, Need) {
 /// The words of what can be done with a kind.
 fn verbs(kind: &Kind) -> &'static [&'static str] {
     match (kind.keeping, kind.name) {
+        // What a pod's run makes of its end is that run's business.
+        (_, "Pod") => &["delete", "get", "list", "watch"],
         (Keeping::View, _) => &["get", "list", "watch"],
         (_, "Namespace") => &["create", "delete", "get", "list", "patch", "update", "watch"],
         _ => &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
@@ -65,11 +75,14 @@ fn verbs(kind: &Kind) -> &'static [&'static str] {
 
 /// Whether the kind has a status that others write than its owner.
 fn has_status(kind: &Kind) -> bool {
-    matches!(kind.name, "Workflow" | "CronWorkflow" | "PersistentVolumeClaim" | "Namespace" | "Pod" | "Node")
+    matches!(
+        kind.name,
+        "Workflow" | "CronWorkflow" | "TaskSet" | "PersistentVolumeClaim" | "Namespace" | "Pod" | "Node"
+    )
 }
 
-fn add(table: &mut Table, kind: &'static Kind) {
-    let (root, plural, (read, write)) = (root(kind), kind.plural, needs(kind));
+fn add(table: &mut Table, kind: &'static Kind, root: &str) {
+    let (plural, (read, write)) = (kind.plural, needs(kind));
     let everywhere = format!("{root}/{plural}");
     let collection =
         if kind.namespaced { format!("{root}/namespaces/{{namespace}}/{plural}") } else { everywhere.clone() };
@@ -87,6 +100,7 @@ fn add(table: &mut Table, kind: &'static Kind) {
     }
     if kind.name == "Pod" {
         table.get(format!("{one}/log"), read, move |call| log::log(call, kind));
+        table.add(Method::POST, format!("{one}/eviction"), write, move |call| delete::evict(call, kind));
     }
     let can = |verb| verbs(kind).contains(&verb);
     if can("create") {

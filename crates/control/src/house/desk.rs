@@ -7,11 +7,13 @@ use std::sync::{
 };
 
 use octoflow_engine::{Command, engine::Keyed};
-use octoflow_model::{AttemptId, Fact, Revision, RunId, fact::Submission, mark::Ties, meta::DEFAULT_NAMESPACE};
+use octoflow_model::{
+    AttemptId, Fact, Revision, RunId, fact::Submission, mark::Ties, meta::DEFAULT_NAMESPACE, taskset::KIND,
+};
 use octoflow_store::{Batch, Change, Filter, Page, RunRow, Store};
 use serde_json::Value;
 
-use super::{Bell, Entered, Message, Submit, Terms, Threshold, Watcher};
+use super::{Bell, Entered, Message, Submit, Terms, Threshold, Watcher, unit};
 use crate::{
     Claim, Error, clock, keyed, known,
     objects::{Errand, Key},
@@ -103,6 +105,7 @@ impl Desk {
             namespace: key.namespace.clone(),
             name: key.name.clone(),
         });
+        let owner = self.set_of_unit(key)?;
         let kind = match key.kind.as_str() {
             "ConfigMap" => Some(Keyed::ConfigMap),
             "Secret" => Some(Keyed::Secret),
@@ -116,7 +119,26 @@ impl Desk {
         }
         drop(turn);
         self.changed(key.clone());
+        if let Some(run) = owner {
+            match self.command(run, Command::Disband { unit: key.name.clone() }) {
+                // What is over has nothing left to disband.
+                Ok(()) | Err(Error::Refused(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
         Ok(())
+    }
+
+    /// The open TaskSet whose control unit this object is.
+    fn set_of_unit(&self, key: &Key) -> Result<Option<RunId>, Error> {
+        if key.kind != unit::UNIT {
+            return Ok(None);
+        }
+        let reader = self.store.reader()?;
+        let Some(kept) = reader.object(&key.kind, &key.namespace, &key.name)? else { return Ok(None) };
+        let body: Value = serde_json::from_slice(&kept.body).unwrap_or_default();
+        let Some(uid) = unit::owner(&body) else { return Ok(None) };
+        Ok(reader.run_by_uid(uid)?.filter(|row| row.kind == KIND && !row.archived).map(|row| row.run))
     }
 
     fn changed(&self, key: Key) {

@@ -6,7 +6,10 @@ use std::collections::BTreeSet;
 use octoflow_model::{AttemptId, Report, RunId};
 
 use super::work::Worker;
-use crate::{Cut, gauge::Gauges};
+use crate::{
+    Cut,
+    gauge::{Entering, Gauges},
+};
 
 impl Worker {
     pub(super) fn gauges(&self) -> Gauges {
@@ -35,7 +38,7 @@ impl Worker {
             let (kind, phase) = (run.kind(), run.phase());
             let (namespace, name) = (run.namespace().to_owned(), run.name().to_owned());
             tracing::info!(run = run.id().0, uid = run.uid(), namespace, name, phase, kind, "run");
-            *self.entered.entry((namespace, phase.to_owned())).or_default() += 1;
+            *self.entered.entry(Entering { kind, namespace, phase }).or_default() += 1;
         }
     }
 }

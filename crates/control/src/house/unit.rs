@@ -4,10 +4,10 @@
 use octoflow_engine::taskset::{Run, ident};
 use octoflow_model::taskset::{API_VERSION, KIND};
 use octoflow_store::Change;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The kind a control unit has.
-const UNIT: &str = "ConfigMap";
+pub(crate) const UNIT: &str = "ConfigMap";
 
 pub(super) fn put(run: &Run, attempt: u32) -> Vec<Change> {
     let state = &run.state;
@@ -48,4 +48,11 @@ pub(super) fn delete(run: &Run, attempt: u32) -> Vec<Change> {
         namespace: run.state.namespace.to_string(),
         name: ident::unit_name(&run.state.name, attempt),
     }]
+}
+
+/// The uid of the TaskSet that an object is the control unit of.
+pub(crate) fn owner(object: &Value) -> Option<&str> {
+    let owners = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+    let mut ours = owners.filter(|owner| owner["kind"] == KIND && owner["controller"] == true);
+    ours.next()?["uid"].as_str()
 }

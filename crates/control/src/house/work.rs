@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     Cut, Error, Pump, cache, clock,
-    gauge::{TURNS, Tally},
+    gauge::{Entering, TURNS, Tally},
     meters, read,
     sweep::{Doomed, Mission, Sweeper},
 };
@@ -66,8 +66,8 @@ pub(super) struct Worker {
     /// Those of them that the next commit brings there.
     named: Vec<Name>,
     claims: Claims,
-    /// How many runs entered a phase here, by namespace and phase.
-    pub(super) entered: BTreeMap<(String, String), u64>,
+    /// How many runs entered a phase here.
+    pub(super) entered: BTreeMap<Entering, u64>,
     pub(super) turns: Tally,
     /// By new run: the one whose place it takes with its first commit.
     replaces: BTreeMap<RunId, RunId>,
@@ -309,7 +309,7 @@ impl Worker {
         {
             return Err(Error::Made { run });
         }
-        let kind = submission.manifest["kind"].as_str().unwrap_or_default().to_owned();
+        let kind = Run::kind_of(&submission.manifest).to_owned();
         let name: Name = (submission.namespace.clone(), kind, submission.name.clone());
         // In this order: a name leaves the set when the store has it.
         let pending = self.names.lock().unwrap_or_else(PoisonError::into_inner).contains(&name);

@@ -1,4 +1,4 @@
-//! What a workflow made here may refer to: everything that is kept.
+//! What a run made here may refer to: everything that is kept.
 
 use octoflow_engine::argo::{admit::Surroundings, refer::Reach};
 use octoflow_store::Reader;
@@ -27,6 +27,11 @@ impl Surroundings for Around {
 
     fn config_map(&self, namespace: &str, name: &str) -> Option<Value> {
         let object = self.0.object("ConfigMap", namespace, name).ok()??;
+        serde_json::from_slice(&object.body).ok()
+    }
+
+    fn pod_group(&self, namespace: &str, name: &str) -> Option<Value> {
+        let object = self.0.object("PodGroup", namespace, name).ok()??;
         serde_json::from_slice(&object.body).ok()
     }
 

@@ -17,7 +17,7 @@ use super::{
     namespace::dwellers,
     remove::{FOREGROUND, Found, ORPHAN},
 };
-use crate::Error;
+use crate::{Error, house::unit};
 
 /// The pause after something that failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
@@ -339,7 +339,7 @@ fn orphaned(
 /// Whether an owner exists. Of what is not kept here nobody can say that it does not.
 fn is_there(registry: &Registry, namespace: &str, owner: &Value) -> Result<bool, Fault> {
     let text = |field: &str| owner[field].as_str().unwrap_or_default();
-    let Some(kind) = find(text("kind")).filter(|kind| kind.api_version() == text("apiVersion")) else {
+    let Some(kind) = find(text("kind")).filter(|kind| kind.speaks(text("apiVersion"))) else {
         return Ok(true);
     };
     let namespace = if kind.namespaced { namespace } else { "" };
@@ -382,6 +382,10 @@ fn release(registry: &Registry, kind: &'static Kind, name: &Name, finalizer: &st
 fn dependents_first(registry: &Registry, kind: &'static Kind, name: &Name, uid: &str) -> Result<Progress, Fault> {
     let mut blocked = false;
     let ancestors = ancestors(registry, name)?;
+    let set = match kind.keeping {
+        Keeping::Run => registry.row(kind, &name.namespace, &name.name)?.filter(|row| !row.archived),
+        Keeping::Shelf | Keeping::View => None,
+    };
     for dependent in registry.read(|reader| Ok(reader.owned_by(uid)?))? {
         let Some(of) = find(&dependent.kind) else { continue };
         let Some(found) = registry.find(of, &dependent.namespace, &dependent.name)? else { continue };
@@ -398,6 +402,9 @@ fn dependents_first(registry: &Registry, kind: &'static Kind, name: &Name, uid: 
         if kept {
             // Somebody else still has it.
             disown(registry, &dependent, &HashSet::from([uid.to_owned()]))?;
+        } else if let Some(set) = set.as_ref().filter(|_| is_unit(&found)) {
+            // It goes with the attempt it stands for, after that one's pods.
+            registry.end(set)?;
         } else if ties.deleted.is_none() {
             let options = DeleteOptions { propagation: Propagation::Foreground, ..DeleteOptions::default() };
             gone_or(registry.delete(of, &dependent.namespace, &dependent.name, &options).map(drop))?;
@@ -420,6 +427,11 @@ fn dependents_first(registry: &Registry, kind: &'static Kind, name: &Name, uid: 
         }
     }
     release(registry, kind, name, FOREGROUND)
+}
+
+/// It stands for an attempt of a TaskSet.
+fn is_unit(found: &Found) -> bool {
+    found.object()["kind"] == unit::UNIT && unit::owner(found.object()).is_some()
 }
 
 /// The uids of those it belongs to, and of those they belong to.

@@ -14,7 +14,7 @@ use super::{Fault, Registry};
 
 /// Runs that are remembered; with more everything is looked at anew.
 const MOST: usize = 1024;
-/// An object with more nodes is looked at by everyone alone.
+/// An object with more nodes or replicas is looked at by everyone alone.
 const MOST_NODES: usize = 200;
 
 #[derive(Default)]
@@ -57,11 +57,18 @@ impl Registry {
             Err(Fault::NotFound { .. }) => return Ok(None),
             Err(fault) => return Err(fault),
         };
-        if object["status"]["nodes"].as_object().is_none_or(|nodes| nodes.len() <= MOST_NODES) {
+        if parts(&object["status"]) <= MOST_NODES {
             known.object = Some((seen, object.clone()));
         }
         Ok(Some(object))
     }
+}
+
+/// The nodes of a workflow, or the replicas of a TaskSet.
+fn parts(status: &Value) -> usize {
+    let roles = status["roleStatus"].as_array().into_iter().flatten();
+    let replicas: usize = roles.map(|role| role["replicaStatus"].as_array().map_or(0, Vec::len)).sum();
+    status["nodes"].as_object().map_or(0, serde_json::Map::len) + replicas
 }
 
 impl Glances {

@@ -1,5 +1,7 @@
 //! The kinds there are: what they are called and how they are kept. A new kind is a row here.
 
+use octoflow_model::taskset;
+
 /// A kind of object.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kind {
@@ -12,6 +14,8 @@ pub struct Kind {
     pub short: &'static [&'static str],
     pub namespaced: bool,
     pub keeping: Keeping,
+    /// Another name of the group, which paths and manifests may use as well. Nobody is told of it.
+    pub alias: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +37,7 @@ const fn argo(
     short: &'static [&'static str],
 ) -> Kind {
     let (group, version, keeping) = (ARGO, "v1alpha1", Keeping::Shelf);
-    Kind { group, version, name, plural, singular, short, namespaced: true, keeping }
+    Kind { group, version, name, plural, singular, short, namespaced: true, keeping, alias: None }
 }
 
 const fn core(
@@ -43,10 +47,10 @@ const fn core(
     short: &'static [&'static str],
 ) -> Kind {
     let (group, version, keeping) = ("", "v1", Keeping::Shelf);
-    Kind { group, version, name, plural, singular, short, namespaced: true, keeping }
+    Kind { group, version, name, plural, singular, short, namespaced: true, keeping, alias: None }
 }
 
-pub static KINDS: [Kind; 12] = [
+pub static KINDS: [Kind; 14] = [
     Kind { keeping: Keeping::Run, ..argo("Workflow", "workflows", "workflow", &["wf"]) },
     argo("WorkflowTemplate", "workflowtemplates", "workflowtemplate", &["wftmpl"]),
     Kind {
@@ -60,6 +64,13 @@ pub static KINDS: [Kind; 12] = [
     },
     argo("CronWorkflow", "cronworkflows", "cronworkflow", &["cwf", "cronwf"]),
     argo("WorkflowEventBinding", "workfloweventbindings", "workfloweventbinding", &["wfeb"]),
+    Kind {
+        group: taskset::GROUP,
+        keeping: Keeping::Run,
+        alias: Some(taskset::GROUP_ALIAS),
+        ..argo(taskset::KIND, "tasksets", "taskset", &["ts"])
+    },
+    Kind { group: "scheduling.incubator.k8s.io", ..argo("PodGroup", "podgroups", "podgroup", &[]) },
     core("ConfigMap", "configmaps", "configmap", &["cm"]),
     core("Secret", "secrets", "secret", &[]),
     core("PersistentVolumeClaim", "persistentvolumeclaims", "persistentvolumeclaim", &["pvc"]),
@@ -76,7 +87,12 @@ pub fn find(name: &str) -> Option<&'static Kind> {
 
 /// By group and plural, as paths write it.
 pub fn of_plural(group: &str, plural: &str) -> Option<&'static Kind> {
-    KINDS.iter().find(|kind| kind.group == group && kind.plural == plural)
+    KINDS.iter().find(|kind| (kind.group == group || kind.alias == Some(group)) && kind.plural == plural)
+}
+
+/// Those that run.
+pub fn of_runs() -> impl Iterator<Item = &'static Kind> {
+    KINDS.iter().filter(|kind| kind.keeping == Keeping::Run)
 }
 
 /// By any of its names, as manifests and command lines write them: `ConfigMap`, `configmaps`, `cm`.
@@ -92,6 +108,18 @@ impl Kind {
     /// `argoproj.io/v1alpha1`, or `v1`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// What a manifest says in `apiVersion` means this kind's group.
+    pub fn speaks(&self, api_version: &str) -> bool {
+        let alias =
+            |alias: &str| api_version.strip_prefix(alias).and_then(|rest| rest.strip_prefix('/')) == Some(self.version);
+        api_version == self.api_version() || self.alias.is_some_and(alias)
+    }
+
+    /// What people call one of them in a sentence.
+    pub fn word(&self) -> &'static str {
+        if self.name == "Workflow" { "workflow" } else { self.name }
     }
 
     /// `workflows.argoproj.io`, or `configmaps`.

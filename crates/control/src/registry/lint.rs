@@ -2,7 +2,8 @@
 
 use octoflow_engine::{
     Problem, Problems,
-    argo::admit::{Surroundings, admit, examine_binding, examine_cron, examine_template},
+    admit::admit,
+    argo::admit::{Surroundings, examine_binding, examine_cron, examine_template},
 };
 use serde_json::{Value, json};
 

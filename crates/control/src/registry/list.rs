@@ -1,9 +1,9 @@
 //! Lists: pages of objects of one kind with a place to go on from. Runs are listed newest first from their narrow
 //! index, kept objects by namespace and name.
 
-use octoflow_model::Revision;
+use octoflow_model::{Revision, taskset};
 use octoflow_store::{Cursor, Filter, MAX_PAGE, Page, RunRow};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Fault, Keeping, Kind, Registry, Selection, shelf::dress};
 
@@ -31,10 +31,18 @@ impl Registry {
     pub fn list(&self, kind: &'static Kind, options: &ListOptions) -> Result<Listing, Fault> {
         match kind.keeping {
             Keeping::Run => {
-                let rows = self.list_runs(kind, options, &Filter::default())?;
+                let closely = asks_for_more(kind, &options.selection);
+                let rows = if closely {
+                    let labels = options.selection.labels.clone();
+                    let selection = Selection { labels, ..Selection::default() };
+                    self.list_runs(kind, &ListOptions { selection, ..options.clone() }, &Filter::default())?
+                } else {
+                    self.list_runs(kind, options, &Filter::default())?
+                };
                 let mut items = Vec::with_capacity(rows.items.len());
                 for row in rows.items {
                     match self.run_object(&row) {
+                        Ok(object) if closely && !options.selection.matches(&object) => {}
                         Ok(object) => items.push(object),
                         // It was deleted meanwhile.
                         Err(Fault::NotFound { .. }) => {}
@@ -119,8 +127,16 @@ pub(super) fn page(items: Vec<(String, Value)>, revision: Revision, options: &Li
 
 /// What field selectors can ask of a run without reading it whole.
 pub(super) fn as_fields(row: &RunRow) -> Value {
-    serde_json::json!({
-        "metadata": {"name": row.name, "namespace": row.namespace, "uid": row.uid},
-        "status": {"phase": row.phase, "message": row.message},
-    })
+    let status = match row.kind.as_str() {
+        taskset::KIND => json!({"state": row.phase, "stateMessage": row.message}),
+        _ => json!({"phase": row.phase, "message": row.message}),
+    };
+    json!({"metadata": {"name": row.name, "namespace": row.namespace, "uid": row.uid}, "status": status})
+}
+
+/// The row of a TaskSet does not have its phase, so whoever selects by that and by anything else needs the whole.
+fn asks_for_more(kind: &Kind, selection: &Selection) -> bool {
+    const KNOWN: [&str; 5] =
+        ["metadata.name", "metadata.namespace", "metadata.uid", "status.state", "status.stateMessage"];
+    kind.name == taskset::KIND && selection.fields.0.iter().any(|test| !KNOWN.contains(&test.field.as_str()))
 }

@@ -1,13 +1,18 @@
 //! What steps wrote, for every face: lines of all pods of a run in order of time, or the bytes of one pod. The same call
 //! works before, during and after the run. Memory does not grow with the log.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
-use octoflow_model::{AttemptId, RunId, Time};
+use octoflow_model::{AttemptId, RunId, Time, taskset::KIND};
 use octoflow_runtime::logs::Logs;
-use serde_json::Value;
+use octoflow_store::RunRow;
+use serde_json::{Value, json};
 
-use super::{Fault, LabelSelector, Registry, find, podded, view};
+use super::{Fault, LabelSelector, Registry, find, podded, replica, run, view};
 use crate::read::lines::{MOMENT, Sieve};
 
 mod bytes;
@@ -29,7 +34,7 @@ pub struct LogQuery {
     pub pod: Option<String>,
     /// Only pods with these labels.
     pub selector: LabelSelector,
-    /// Only what this container wrote. Left out: the main one, or all of a pod that has none of that name.
+    /// Only what this container wrote. Left out: the main one, or all of a pod that has none.
     pub container: Option<String>,
     /// Only lines in which this regular expression is found.
     pub grep: Option<String>,
@@ -72,7 +77,9 @@ struct Written {
     attempt: AttemptId,
     began: Time,
     over: bool,
-    /// One of its containers is called so.
+    /// What its main container is called.
+    main: Arc<str>,
+    /// It has one.
     has_main: bool,
 }
 
@@ -86,7 +93,7 @@ struct Look {
 impl Scope {
     fn open(registry: &Registry, query: LogQuery) -> Result<Self, Fault> {
         let run = match (&query.workflow, &query.pod) {
-            (Some(name), _) => registry.find_run(&query.namespace, name)?.run,
+            (Some(name), _) => registry.find_run(run::workflow(), &query.namespace, name)?.run,
             (None, Some(pod)) => registry.run_of_pod(&query.namespace, pod)?.run,
             (None, None) => return Err(Fault::BadRequest("a log is read of a workflow or of a pod; name one".into())),
         };
@@ -108,17 +115,51 @@ impl Scope {
             Err(Fault::NotFound { .. }) => return Ok(Look { pods: Vec::new(), over: true }),
             object => object?,
         };
-        let attempts: std::collections::HashMap<String, AttemptId> =
-            self.registry.desk().attempts(self.run)?.into_iter().collect();
-        let sets: HashSet<&str> = containers(&object).filter_map(|node| node["boundaryID"].as_str()).collect();
-        let mains: HashSet<&str> = containers(&object)
+        let attempts = self.registry.desk().attempts(self.run)?;
+        let mut pods = if row.kind == KIND {
+            self.replicas(&row, &object, &attempts)
+        } else {
+            self.nodes(&row, &object, attempts)
+        };
+        pods.sort_by_key(|pod| (pod.began, pod.attempt));
+        Ok(Look { pods, over: row.archived })
+    }
+
+    /// Every pod a TaskSet ever had; those that are gone have left their logs.
+    fn replicas(&self, row: &RunRow, object: &Value, attempts: &[(String, AttemptId)]) -> Vec<Written> {
+        let live: HashSet<&str> = replica::live(object).map(|replica| replica.pod()).collect();
+        let wanted = attempts.iter().filter(|(pod, _)| self.query.pod.as_ref().is_none_or(|wanted| wanted == pod));
+        let mut pods = Vec::new();
+        for (pod, attempt) in wanted {
+            let Some(role) = replica::role_of(object, pod) else { continue };
+            let labels = json!({"metadata": {"name": pod, "labels": replica::labels(object, role)}});
+            if !self.query.selector.0.is_empty() && !self.query.selector.matches(&labels) {
+                continue;
+            }
+            pods.push(Written {
+                pod: pod.as_str().into(),
+                attempt: *attempt,
+                // When those began that are gone is not known any more.
+                began: row.created,
+                over: row.archived || !live.contains(pod.as_str()),
+                main: replica::main_container(role).into(),
+                has_main: true,
+            });
+        }
+        pods
+    }
+
+    fn nodes(&self, row: &RunRow, object: &Value, attempts: Vec<(String, AttemptId)>) -> Vec<Written> {
+        let attempts: HashMap<String, AttemptId> = attempts.into_iter().collect();
+        let sets: HashSet<&str> = containers(object).filter_map(|node| node["boundaryID"].as_str()).collect();
+        let mains: HashSet<&str> = containers(object)
             .filter(|node| node["displayName"] == podded::MAIN)
             .filter_map(|node| node["boundaryID"].as_str())
             .collect();
-        let mut pods: Vec<Written> = podded::of(&object)
+        podded::of(object)
             .filter(|pod| self.query.pod.as_deref().is_none_or(|wanted| pod.is_called(wanted)))
             .filter(|pod| {
-                self.query.selector.0.is_empty() || self.query.selector.matches(&view::labelled(&object, *pod))
+                self.query.selector.0.is_empty() || self.query.selector.matches(&view::labelled(object, *pod))
             })
             .filter_map(|pod| {
                 let id = pod.text("id");
@@ -127,12 +168,11 @@ impl Scope {
                     attempt: *attempts.get(id)?,
                     began: pod.began(),
                     over: row.archived || pod.over(),
+                    main: podded::MAIN.into(),
                     has_main: !sets.contains(id) || mains.contains(id),
                 })
             })
-            .collect();
-        pods.sort_by_key(|pod| (pod.began, pod.attempt));
-        Ok(Look { pods, over: row.archived })
+            .collect()
     }
 
     fn sieve(&self) -> Result<Sieve, Fault> {
@@ -141,10 +181,10 @@ impl Scope {
     }
 
     /// The container that is meant; `None` for all of them.
-    fn container<'a>(&'a self, pod: &Written) -> Option<&'a str> {
+    fn container<'a>(&'a self, pod: &'a Written) -> Option<&'a str> {
         match self.query.container.as_deref().filter(|name| !name.is_empty()) {
             Some(name) => Some(name),
-            None => pod.has_main.then_some(podded::MAIN),
+            None => pod.has_main.then_some(&*pod.main),
         }
     }
 }

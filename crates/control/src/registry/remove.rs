@@ -2,12 +2,16 @@
 //! which finds the mark again after a restart.
 
 use octoflow_engine::{Command, Refusal};
-use octoflow_model::{Marks, Time, mark::Ties};
+use octoflow_model::{
+    Marks, Time,
+    mark::Ties,
+    taskset::{Closing, KIND},
+};
 use octoflow_store::{Batch, Change, RunRow};
 use serde_json::{Value, json};
 
 use super::{
-    DeleteOptions, Deleted, Fault, Keeping, Kind, ListOptions, Propagation, Registry, meta, shelf::Kept, steer,
+    DeleteOptions, Deleted, Fault, Keeping, Kind, ListOptions, Propagation, Registry, find, meta, shelf::Kept, steer,
 };
 use crate::{Error, clock, delete, house::Message, objects::Key};
 
@@ -30,6 +34,9 @@ impl Registry {
         name: &str,
         options: &DeleteOptions,
     ) -> Result<Deleted, Fault> {
+        if kind.name == "Pod" {
+            return self.let_go(kind, namespace, name, Closing::Deleted, options);
+        }
         if kind.keeping == Keeping::View {
             return Err(Fault::ReadOnly { kind });
         }
@@ -70,6 +77,48 @@ impl Registry {
             if after.is_none() {
                 return Ok(deleted);
             }
+        }
+    }
+
+    /// Makes a pod give its place to others, as somebody does who needs the room.
+    pub fn evict(&self, namespace: &str, name: &str, options: &DeleteOptions) -> Result<Deleted, Fault> {
+        let kind = find("Pod").expect("the table has pods");
+        self.let_go(kind, namespace, name, Closing::Evicted, options)
+    }
+
+    /// Ends a pod of a TaskSet, whose replica may then be tried again.
+    fn let_go(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
+        name: &str,
+        why: Closing,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, Fault> {
+        let missing = || Fault::NotFound { kind, name: name.to_owned() };
+        let pod = self.view(kind, namespace, name)?.ok_or_else(missing)?;
+        preconditions(kind, name, &pod, options)?;
+        let row = self.run_of_pod(namespace, name)?.row;
+        if row.kind != KIND {
+            let why = format!(
+                "it is a task of workflow {0} and goes with it; stop or terminate that, or set podGC to have its pods removed",
+                row.name
+            );
+            return Err(Fault::Forbidden { kind, name: name.to_owned(), why });
+        }
+        if !options.dry_run {
+            match self.desk().command(row.run, Command::Evict { pod: name.to_owned(), why }) {
+                Ok(()) => {}
+                // It went by itself in this moment.
+                Err(Error::Refused(Refusal::NoSuchPod { .. } | Refusal::Finished { .. } | Refusal::UnknownRun(_))) => {
+                    return Err(missing());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        match self.view(kind, namespace, name)? {
+            Some(pod) => Ok(Deleted::Going(pod)),
+            None => Ok(Deleted::Gone(pod)),
         }
     }
 

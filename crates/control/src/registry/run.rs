@@ -1,11 +1,8 @@
 //! Runs as objects: found by name, read wherever they stand, submitted, and steered by changes of their object.
 
-use octoflow_engine::{
-    Command,
-    argo::admit::{LONGEST_WORKFLOW_NAME, admit},
-};
-use octoflow_model::{Revision, RunId};
-use octoflow_store::RunRow;
+use octoflow_engine::{Command, admit::admit, argo::admit::LONGEST_WORKFLOW_NAME, taskset::admit::LONGEST_NAME};
+use octoflow_model::{Revision, RunId, taskset};
+use octoflow_store::{Filter, Page, RunRow};
 use serde_json::{Value, json};
 
 use super::{Cause, Fault, Kind, Registry, WriteOptions, find, meta};
@@ -33,25 +30,31 @@ pub struct Named {
 }
 
 impl Registry {
-    /// A workflow by its name, or the newest one by `@latest`.
-    pub fn find_run(&self, namespace: &str, name: &str) -> Result<Named, Fault> {
-        let kind = workflow();
+    /// A run of this kind by its name, or the newest one by `@latest`.
+    pub fn find_run(&self, kind: &'static Kind, namespace: &str, name: &str) -> Result<Named, Fault> {
         let row = match name {
-            LATEST => self.read(|reader| Ok(reader.latest(namespace)?))?,
+            LATEST => self.newest(kind, namespace)?,
             name => self.row(kind, namespace, name)?,
         };
         let row = row.ok_or_else(|| Fault::NotFound { kind, name: name.to_owned() })?;
         Ok(Named { run: row.run, row })
     }
 
-    /// A workflow by its uid.
-    pub fn find_run_by_uid(&self, uid: &str) -> Result<Named, Fault> {
-        let row = self.read(|reader| Ok(reader.run_by_uid(uid)?))?;
-        let row = row.ok_or_else(|| Fault::NotFound { kind: workflow(), name: uid.to_owned() })?;
+    fn newest(&self, kind: &Kind, namespace: &str) -> Result<Option<RunRow>, Fault> {
+        let (kind, namespace) = (Some(kind.name.to_owned()), Some(namespace.to_owned()));
+        let filter = Filter { kind, namespace, ..Filter::default() };
+        let (rows, _) = self.read(|reader| Ok(reader.list(&filter, Page { limit: 1, after: None })?))?;
+        Ok(rows.into_iter().next())
+    }
+
+    /// A run of this kind by its uid.
+    pub fn find_run_by_uid(&self, kind: &'static Kind, uid: &str) -> Result<Named, Fault> {
+        let row = self.read(|reader| Ok(reader.run_by_uid(uid)?))?.filter(|row| row.kind == kind.name);
+        let row = row.ok_or_else(|| Fault::NotFound { kind, name: uid.to_owned() })?;
         Ok(Named { run: row.run, row })
     }
 
-    /// A workflow by the number it was given here.
+    /// A run by the number it was given here.
     pub fn run_by_number(&self, run: RunId) -> Result<Value, Fault> {
         let row = self.read(|reader| Ok(reader.run(run)?))?;
         let row = row.ok_or_else(|| Fault::NotFound { kind: workflow(), name: run.to_string() })?;
@@ -75,7 +78,7 @@ impl Registry {
             Err(Error::UnknownRun(_)) => {
                 return match self.successor(row)? {
                     Some(next) => self.run_object(&next),
-                    None => Err(Fault::NotFound { kind: workflow(), name: row.name.clone() }),
+                    None => Err(Fault::NotFound { kind: of_row(row), name: row.name.clone() }),
                 };
             }
             object => object?,
@@ -93,7 +96,7 @@ impl Registry {
                 return Ok(object);
             }
         }
-        Err(Fault::stale(workflow(), &row.name))
+        Err(Fault::stale(of_row(row), &row.name))
     }
 
     /// Who took the place of a run that is gone: a retry is another run under the same uid.
@@ -106,9 +109,14 @@ impl Registry {
         self.read(|reader| Ok(reader.run_revision(row.run)?.unwrap_or(row.revision)))
     }
 
-    /// Admits and submits a workflow. When this returns it is on disk and will not be lost.
-    pub(super) fn submit(&self, namespace: &str, mut object: Value, options: &WriteOptions) -> Result<Value, Fault> {
-        let kind = workflow();
+    /// Admits and submits a run. When this returns it is on disk and will not be lost.
+    pub(super) fn submit(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
+        mut object: Value,
+        options: &WriteOptions,
+    ) -> Result<Value, Fault> {
         let _guest = self.desk().threshold.enter();
         let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
         let (given, prefix) = (text("name"), text("generateName"));
@@ -127,10 +135,10 @@ impl Registry {
             if let Some(claim) = claim
                 && let Some(run) = self.read(|reader| Ok(claim.made(reader)?))?
             {
-                return self.made(run, &claim.key);
+                return self.made(kind, run, &claim.key);
             }
             let name = match given.as_str() {
-                "" => drawn(&prefix)?,
+                "" => drawn(kind, &prefix)?,
                 name => name.to_owned(),
             };
             object["metadata"]["name"] = json!(name);
@@ -142,14 +150,14 @@ impl Registry {
             let admitted = admit(&object, &around).map_err(|problems| Fault::problems(kind, &name, &problems))?;
             if options.dry_run {
                 if self.row(kind, namespace, &name)?.is_none() {
-                    return Ok(admitted.into_parts().0);
+                    return Ok(admitted.manifest);
                 }
                 if given.is_empty() {
                     continue;
                 }
                 return Err(Fault::Exists { kind, name });
             }
-            let (manifest, stored) = admitted.into_parts();
+            let (manifest, stored) = (admitted.manifest, admitted.stored);
             let submit =
                 Submit { namespace: namespace.to_owned(), name: name.clone(), manifest, stored, claim: claim.cloned() };
             match self.desk().enter_shown(submit, new_uid()?) {
@@ -179,11 +187,11 @@ impl Registry {
         claim.map_or(Ok(false), |claim| self.read(|reader| Ok(claim.made(reader)?.is_some())))
     }
 
-    fn made(&self, run: RunId, key: &str) -> Result<Value, Fault> {
+    fn made(&self, kind: &'static Kind, run: RunId, key: &str) -> Result<Value, Fault> {
         let row = self.read(|reader| Ok(reader.run(run)?))?.ok_or_else(|| Fault::Conflict {
-            kind: workflow(),
+            kind,
             name: key.to_owned(),
-            why: "the workflow that was made for this idempotency key has been deleted".to_owned(),
+            why: format!("the {} that was made for this idempotency key has been deleted", kind.word()),
         })?;
         self.run_object(&row)
     }
@@ -195,12 +203,18 @@ impl Registry {
 }
 
 /// The prefix with a few letters of chance, not longer than a name may be.
-fn drawn(prefix: &str) -> Result<String, Error> {
+fn drawn(kind: &Kind, prefix: &str) -> Result<String, Error> {
     let suffix = name_suffix()?;
-    let kept: String = prefix.chars().take(LONGEST_WORKFLOW_NAME - suffix.len()).collect();
+    let longest = if kind.name == taskset::KIND { LONGEST_NAME } else { LONGEST_WORKFLOW_NAME };
+    let kept: String = prefix.chars().take(longest - suffix.len()).collect();
     Ok(format!("{kept}{suffix}"))
 }
 
 pub(crate) fn workflow() -> &'static Kind {
     find("Workflow").expect("the table has workflows")
+}
+
+/// The kind of a run. A row of a kind that is not in the table is of an older or newer house than this one.
+pub(crate) fn of_row(row: &RunRow) -> &'static Kind {
+    find(&row.kind).unwrap_or_else(workflow)
 }

@@ -7,6 +7,7 @@ use octoflow_engine::{
     kinds::shape_of,
     shape::{Field, Shape, Support},
 };
+use octoflow_model::taskset;
 use serde_json::{Map, Value, json};
 
 use super::{KINDS, Kind};
@@ -47,7 +48,12 @@ pub fn schemas(group: &str) -> Map<String, Value> {
 }
 
 fn prefix(group: &str) -> &'static str {
-    if group.is_empty() { "io.k8s.api.core.v1." } else { "io.argoproj.workflow.v1alpha1." }
+    match group {
+        "" => "io.k8s.api.core.v1.",
+        taskset::GROUP => "cn.pcl.openi.octopus.v1alpha1.",
+        "scheduling.incubator.k8s.io" => "io.k8s.incubator.scheduling.v1alpha1.",
+        _ => "io.argoproj.workflow.v1alpha1.",
+    }
 }
 
 /// Objects are written once each and referred to by name, so that those which hold themselves have an end.
@@ -239,7 +245,7 @@ mod tests {
 
     #[test]
     fn every_reference_leads_somewhere() {
-        for group in ["", "argoproj.io"] {
+        for group in ["", "argoproj.io", taskset::GROUP, "scheduling.incubator.k8s.io"] {
             let schemas = schemas(group);
             let text = Value::Object(schemas.clone()).to_string();
             for reference in text.split("#/components/schemas/").skip(1) {

@@ -5,6 +5,7 @@ use octoflow_engine::{
     argo::{admit::admit_template, refer::Reach},
     kinds::shape_of,
     shape,
+    taskset::admit::examine_group,
 };
 use octoflow_model::Revision;
 use octoflow_store::{Batch, Change, Object};
@@ -124,10 +125,10 @@ pub(crate) fn check(kind: &'static Kind, object: &Value) -> Result<(), Fault> {
         causes.push(Cause::invalid("apiVersion", format!("must be {}", kind.api_version())));
     }
     causes.extend(meta::wrong(kind, object));
-    let problems = if Reach::of_kind(kind.name).is_some() {
-        admit_template(object).0
-    } else {
-        shape_of(kind.name).map(|shape| shape::check(object, shape).problems).unwrap_or_default()
+    let problems = match kind.name {
+        "PodGroup" => examine_group(object).0,
+        name if Reach::of_kind(name).is_some() => admit_template(object).0,
+        name => shape_of(name).map(|shape| shape::check(object, shape).problems).unwrap_or_default(),
     };
     causes.extend(Problems(problems).iter().map(Cause::of));
     if causes.is_empty()

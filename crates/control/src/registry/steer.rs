@@ -31,11 +31,13 @@ impl Steering {
             if matches!(field.as_str(), "suspend" | "shutdown") || was.get(&field) == is.get(&field) {
                 continue;
             }
-            let why = "of a workflow only spec.suspend and spec.shutdown can be changed; submit another one";
+            let why =
+                format!("of a {} only spec.suspend and spec.shutdown can be changed; submit another one", kind.word());
             causes.push(Cause::invalid(format!("spec.{field}"), why));
         }
         if after.get("status").is_some_and(|status| !status.is_null() && *status != before["status"]) {
-            causes.push(Cause::invalid("status", "the engine alone says what became of a workflow"));
+            let why = format!("the engine alone says what became of a {}", kind.word());
+            causes.push(Cause::invalid("status", why));
         }
         let mut commands = Vec::new();
         let held = |spec: &Value| spec["suspend"] == Value::Bool(true);
@@ -49,7 +51,8 @@ impl Steering {
             ("", "Stop") => commands.push(Command::Stop),
             ("" | "Stop", "Terminate") => commands.push(Command::Terminate),
             (_, "Stop" | "Terminate" | "") => {
-                causes.push(Cause::invalid("spec.shutdown", "a workflow that is being ended cannot be called back"));
+                let why = format!("a {} that is being ended cannot be called back", kind.word());
+                causes.push(Cause::invalid("spec.shutdown", why));
             }
             (_, other) => {
                 let why = format!("must be Stop or Terminate, not '{other}'");
@@ -145,8 +148,10 @@ fn rewrite(desk: &Desk, row: &RunRow, read: &Marks, write: &Marks) -> Result<(),
     metadata["labels"] = json!(labels);
     metadata["annotations"] = json!(write.annotations);
     let Some(fields) = metadata.as_object_mut() else { return Err(stale()) };
-    if write.annotations.is_empty() {
-        fields.remove("annotations");
+    for (field, empty) in [("annotations", write.annotations.is_empty()), ("labels", labels.is_empty())] {
+        if empty {
+            fields.remove(field);
+        }
     }
     write.ties.write(fields);
     let text = serde_json::to_vec(&record).expect("a value is always writable");

@@ -1,17 +1,19 @@
 //! Kinds nobody keeps: pods and events are other ways to look at runs, nodes at this machine. Lists show the newest runs
 //! and every open one, so that the work of a list is bounded however many runs there were.
 
-use octoflow_model::Time;
+use octoflow_model::{Time, taskset::KIND};
 use octoflow_store::{Cursor, Filter, LabelTest, Page, RunRow};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{Fault, Kind, ListOptions, Listing, Registry, Selection, list::page, podded};
+use super::{Fault, Kind, ListOptions, Listing, Registry, Selection, list::page, of_runs, podded, replica::OF_SET};
 use crate::clock;
 
 mod event;
 mod node;
 mod pod;
+mod replica;
+mod taskset;
 mod told;
 
 pub(super) use pod::labelled;
@@ -23,8 +25,8 @@ const NEWEST: usize = 1000;
 /// Runs are taken from the index so many at a time.
 const STRIDE: usize = 100;
 
-/// The phases of a run that is open.
-const OPEN: [&str; 2] = ["Pending", "Running"];
+/// The phases of a run that is open, of every kind.
+const OPEN: [&str; 3] = ["Pending", "Waiting", "Running"];
 
 /// The label that says which run a pod belongs to.
 const OF_RUN: &str = "workflows.argoproj.io/workflow";
@@ -105,21 +107,27 @@ impl Registry {
             Err(Fault::NotFound { .. }) => return Ok(Sight::default()),
             object => object?,
         };
-        let mut sight = match kind.name {
-            "Pod" => pod::all(&object, now),
-            "Event" => Sight { items: event::all(&object), until: None },
-            other => unreachable!("{other} is no way to look at a run"),
+        let told = |items| Sight { items, until: None };
+        let mut sight = match (kind.name, row.kind.as_str()) {
+            ("Pod", KIND) => replica::all(&object, self.desk().host.as_deref()),
+            ("Pod", _) => pod::all(&object, now),
+            ("Event", KIND) => told(taskset::all(&object)),
+            ("Event", _) => told(event::all(&object)),
+            (other, _) => unreachable!("{other} is no way to look at a run"),
         };
         sight.items.sort_by(|one, other| one.0.cmp(&other.0));
         Ok(sight)
     }
 
-    /// The run a pod belongs to.
+    /// The run a pod belongs to, or belonged to.
     pub(super) fn run_of_pod(&self, namespace: &str, pod: &str) -> Result<super::Named, Fault> {
         let kind = super::find("Pod").expect("the table has pods");
         for row in self.candidates(kind, namespace, pod)? {
-            let object = self.run_object(&row)?;
-            if podded::of(&object).any(|one| one.name() == pod) {
+            let has = match row.kind.as_str() {
+                KIND => self.desk().attempts(row.run)?.iter().any(|(name, _)| name == pod),
+                _ => podded::of(&self.run_object(&row)?).any(|one| one.name() == pod),
+            };
+            if has {
                 return Ok(super::Named { run: row.run, row });
             }
         }
@@ -133,7 +141,9 @@ impl Registry {
         let ends = name.match_indices(mark).map(|(end, _)| end).chain([name.len()]);
         self.read(|reader| {
             for end in ends {
-                rows.extend(reader.run_by_name(namespace, Some("Workflow"), &name[..end])?);
+                for of in of_runs() {
+                    rows.extend(reader.run_by_name(namespace, Some(of.name), &name[..end])?);
+                }
             }
             // The name of a pod was cut when its run's is very long.
             if rows.is_empty() && kind.name == "Pod" && name.len() > LONG {
@@ -165,19 +175,22 @@ struct Walk {
 
 impl Walk {
     fn begin(registry: &Registry, kind: &Kind, options: &ListOptions) -> Result<Self, Fault> {
-        let filter =
-            Filter { kind: Some("Workflow".to_owned()), namespace: options.namespace.clone(), ..Filter::default() };
+        let filter = Filter { namespace: options.namespace.clone(), ..Filter::default() };
         let mut walk =
             Self { filter, rows: Vec::new(), after: None, seen: 0, more: true, from: None, place: String::new() };
         if let Some(name) = run_named(kind, &options.selection) {
             walk.more = false;
             walk.rows = match (&options.namespace, name) {
-                (Some(namespace), Only::Run(name)) => registry
-                    .read(|reader| Ok(reader.run_by_name(namespace, Some("Workflow"), &name)?))?
-                    .into_iter()
-                    .collect(),
+                (Some(namespace), Only::Run(of, name)) => registry.read(|reader| {
+                    let kinds = of_runs().filter(|kind| of.is_none_or(|of| kind.name == of));
+                    let mut rows = Vec::new();
+                    for kind in kinds {
+                        rows.extend(reader.run_by_name(namespace, Some(kind.name), &name)?);
+                    }
+                    Ok(rows)
+                })?,
                 (Some(namespace), Only::Item(name)) => registry.candidates(kind, namespace, &name)?,
-                (None, Only::Run(name) | Only::Item(name)) => {
+                (None, Only::Run(_, name) | Only::Item(name)) => {
                     let name_prefix = Some(name.get(..name.len().min(LONG)).unwrap_or(&name).to_owned());
                     let filter = Filter { name_prefix, ..walk.filter.clone() };
                     let rows =
@@ -250,7 +263,7 @@ impl Walk {
 /// Whether a list or a watch with this selection can want anything of the run.
 pub(super) fn may_want(kind: &Kind, selection: &Selection, row: &RunRow) -> bool {
     match run_named(kind, selection) {
-        Some(Only::Run(name)) => row.name == name,
+        Some(Only::Run(of, name)) => row.name == name && of.is_none_or(|of| row.kind == of),
         Some(Only::Item(name)) => name.len() > LONG || name.starts_with(&row.name),
         None => true,
     }
@@ -258,21 +271,24 @@ pub(super) fn may_want(kind: &Kind, selection: &Selection, row: &RunRow) -> bool
 
 /// What alone can match.
 enum Only {
-    Run(String),
+    /// A run of this kind, or of any.
+    Run(Option<&'static str>, String),
     Item(String),
 }
 
 fn run_named(kind: &Kind, selection: &Selection) -> Option<Only> {
     let labels = selection.labels.0.iter().find_map(|test| match test {
-        LabelTest::Equals { key, value } if key == OF_RUN => Some(value.clone()),
+        LabelTest::Equals { key, value } if key == OF_RUN => Some(Only::Run(Some("Workflow"), value.clone())),
+        LabelTest::Equals { key, value } if key == OF_SET => Some(Only::Run(Some(KIND), value.clone())),
         _ => None,
     });
     let field = |name: &str| {
         let test = selection.fields.0.iter().find(|test| test.equal && test.field == name);
         test.map(|test| test.value.clone())
     };
-    let run = if kind.name == "Event" { field("involvedObject.name") } else { labels };
-    run.map(Only::Run).or_else(|| field("metadata.name").map(Only::Item))
+    let run =
+        if kind.name == "Event" { field("involvedObject.name").map(|name| Only::Run(None, name)) } else { labels };
+    run.or_else(|| field("metadata.name").map(Only::Item))
 }
 
 /// An id that belongs to something nobody keeps, always the same for the same thing.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{
     Fault, Keeping, Kind, ListOptions, Registry, Selection,
     homes::Homes,
+    list::as_fields,
     shelf::dress,
     view::{Told, may_want},
 };
@@ -375,6 +376,6 @@ fn remains(kind: &Kind, row: &RunRow, revision: Revision) -> Value {
             "creationTimestamp": row.created.to_string(), "resourceVersion": revision.to_string(),
         },
         "spec": {},
-        "status": {"phase": row.phase, "message": row.message},
+        "status": as_fields(row)["status"],
     })
 }

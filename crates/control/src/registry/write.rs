@@ -98,7 +98,7 @@ impl Registry {
         }
         match kind.keeping {
             Keeping::View => Err(Fault::ReadOnly { kind }),
-            Keeping::Run => self.submit(namespace, object, options),
+            Keeping::Run => self.submit(kind, namespace, object, options),
             Keeping::Shelf => {
                 let metadata = &mut object["metadata"];
                 if metadata["name"].as_str().unwrap_or_default().is_empty()
@@ -271,6 +271,7 @@ impl Registry {
             match object[field].as_str() {
                 None | Some("") => object[field] = json!(wanted),
                 Some(found) if found == wanted => {}
+                Some(found) if field == "apiVersion" && kind.speaks(found) => object[field] = json!(wanted),
                 Some(found) => {
                     let text = format!("the object has {field} {found}, and this is the place of {wanted}");
                     return Err(Fault::BadRequest(text));

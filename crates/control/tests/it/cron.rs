@@ -83,7 +83,7 @@ impl Stage {
 
     fn run(&self, clock: &str) -> RunId {
         let seconds = Time::parse(&format!("2030-05-01T{clock}Z")).unwrap().seconds();
-        self.registry.find_run("default", &format!("c-{seconds}")).unwrap().run
+        self.registry.find_run(crate::registry::kind("Workflow"), "default", &format!("c-{seconds}")).unwrap().run
     }
 
     fn finish(&self, run: RunId) {
@@ -270,7 +270,7 @@ fn no_time_has_two_runs_when_the_clock_goes_back_also_after_a_restart() {
     tell(&mut stage);
     let counted = |stage: &mut Stage| {
         for (name, _) in stage.children() {
-            stage.finish(stage.registry.find_run("default", &name).unwrap().run);
+            stage.finish(stage.registry.find_run(crate::registry::kind("Workflow"), "default", &name).unwrap().run);
         }
         stage.at("11:30:01");
         stage.cron()["status"]["succeeded"].clone()

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::registry::{create, held, quick, registry, until};
 
 fn attempts(dir: &Path, registry: &Registry, name: &str) -> Vec<AttemptId> {
-    let run = registry.find_run("default", name).unwrap().run;
+    let run = registry.find_run(crate::registry::kind("Workflow"), "default", name).unwrap().run;
     let mut found = read::attempts(&Reader::open(dir).unwrap(), run).unwrap();
     found.sort_by_key(|(_, attempt)| *attempt);
     found.into_iter().map(|(_, attempt)| attempt).collect()
@@ -62,7 +62,9 @@ fn all(mut reader: LogReader) -> Vec<String> {
 }
 
 fn finished(registry: &Registry, name: &str) {
-    until(registry, || registry.find_run("default", name).is_ok_and(|named| named.row.archived));
+    until(registry, || {
+        registry.find_run(crate::registry::kind("Workflow"), "default", name).is_ok_and(|named| named.row.archived)
+    });
 }
 
 fn two(name: &str) -> serde_json::Value {
@@ -125,7 +127,7 @@ fn following_waits_for_the_run_and_ends_with_it() {
     assert!(batch.lines.is_empty() && !batch.finished, "nothing yet, and more to come");
     let before = registry.logs(of("w")).unwrap().read(10).unwrap();
     assert!(before.lines.is_empty() && before.finished, "who does not follow is told what is there");
-    let run = registry.find_run("default", "w").unwrap().run;
+    let run = registry.find_run(crate::registry::kind("Workflow"), "default", "w").unwrap().run;
     registry.command(run, Command::Resume { selector: None, supplied: Default::default() }).unwrap();
     finished(&registry, "w");
     let pod = attempts(dir.path(), &registry, "w")[0];

@@ -11,6 +11,7 @@ mod meters;
 mod model;
 mod registry;
 mod steward;
+mod taskset;
 
 use std::path::Path;
 

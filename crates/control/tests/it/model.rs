@@ -294,9 +294,9 @@ fn writers_who_compare_never_lose_an_update() {
     let all = |times: usize| json!((WRITERS * EACH * times).to_string());
     assert_eq!(count(KIND, "c"), all(1));
     assert_eq!(count("Workflow", "w"), all(1), "while it is open");
-    let run = registry.find_run("default", "w").unwrap().run;
+    let run = registry.find_run(kind("Workflow"), "default", "w").unwrap().run;
     registry.command(run, Command::Terminate).unwrap();
-    until(&registry, || registry.find_run("default", "w").unwrap().row.archived);
+    until(&registry, || registry.find_run(kind("Workflow"), "default", "w").unwrap().row.archived);
     assert_eq!(count("Workflow", "w"), all(2), "and when it is over");
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn until(registry: &Registry, mut holds: impl FnMut() -> bool) {
 }
 
 fn over(registry: &Registry, name: &str) {
-    until(registry, || registry.find_run("default", name).is_ok_and(|named| named.row.archived));
+    until(registry, || registry.find_run(kind("Workflow"), "default", name).is_ok_and(|named| named.row.archived));
 }
 
 fn get(registry: &Registry, of: &str, name: &str) -> Option<Value> {
@@ -173,7 +173,7 @@ fn a_watch_of_pods_tells_what_changed() {
     create(&registry, "Workflow", held("w")).unwrap();
     let mut watch = registry.watch(kind("Pod"), ListOptions::default(), None).unwrap();
     assert!(watch.poll().unwrap().is_empty(), "a suspended node is no pod");
-    let run = registry.find_run("default", "w").unwrap().run;
+    let run = registry.find_run(kind("Workflow"), "default", "w").unwrap().run;
     registry.command(run, Command::Resume { selector: None, supplied: Default::default() }).unwrap();
     over(&registry, "w");
     let events = watch.poll().unwrap();
@@ -241,7 +241,7 @@ fn a_watch_tells_that_pod_gc_removed_a_pod_though_nothing_happens_to_the_run() {
     create(&registry, "Workflow", workflow).unwrap();
     let mut whole = registry.watch(kind("Pod"), ListOptions::default(), None).unwrap();
     until(&registry, || whole.poll().unwrap().iter().any(|event| event.object["status"]["phase"] == "Succeeded"));
-    let run = registry.find_run("default", "w").unwrap().run;
+    let run = registry.find_run(kind("Workflow"), "default", "w").unwrap().run;
     let resume = || registry.command(run, Command::Resume { selector: None, supplied: Default::default() }).is_ok();
     until(&registry, resume);
     over(&registry, "w");
@@ -291,7 +291,7 @@ fn what_is_written_on_a_run_changes_open_and_over_and_survives_a_restart() {
     assert_eq!(again["metadata"]["annotations"]["note"], "a");
     let stale = registry.replace(kind("Workflow"), "default", "w", before, &WriteOptions::default());
     assert!(matches!(stale, Err(Fault::Conflict { .. })), "{stale:?}");
-    let run = registry.find_run("default", "w").unwrap().run;
+    let run = registry.find_run(kind("Workflow"), "default", "w").unwrap().run;
     registry.command(run, Command::Resume { selector: None, supplied: Default::default() }).unwrap();
     over(&registry, "w");
     let after = label(&registry, "b").unwrap();
@@ -450,7 +450,7 @@ fn a_namespace_is_there_while_anything_is_in_it_and_takes_everything_with_it() {
     until(&registry, || names() == ["default", "empty"]);
     let told = watch.poll().unwrap().into_iter().map(called).next_back();
     assert_eq!(told, Some((Change::Deleted, "team".to_owned())));
-    assert!(registry.find_run("team", "w").is_err());
+    assert!(registry.find_run(kind("Workflow"), "team", "w").is_err());
     assert!(matches!(registry.delete(kind("Namespace"), "", "default", &options), Err(Fault::Forbidden { .. })));
     registry.delete(kind("Namespace"), "", "empty", &options).unwrap();
     until(&registry, || names() == ["default"]);

@@ -36,7 +36,9 @@ fn schedules_run_and_what_is_over_goes_while_somebody_attends() {
     };
 
     create("Workflow", "short", spec(json!({"secondsAfterCompletion": 0})));
-    until(&registry, &rung, |registry| registry.find_run("default", "short").is_err());
+    until(&registry, &rung, |registry| {
+        registry.find_run(crate::registry::kind("Workflow"), "default", "short").is_err()
+    });
 
     let cron = json!({"schedules": ["@every 1s"], "workflowSpec": spec(json!({"secondsAfterSuccess": 3600}))});
     create("CronWorkflow", "often", cron);

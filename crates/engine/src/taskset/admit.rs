@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Names of pods hold the names of TaskSets and roles, and end in numbers.
-const LONGEST_NAME: usize = 63;
+pub const LONGEST_NAME: usize = 63;
 
 /// Judges one TaskSet, and tells of one that is not let in everything there is to tell, warnings too.
 pub fn examine(object: &Value, others: &dyn Surroundings) -> Result<Admitted, Problems> {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     archive::Which,
     body::{Message, pairs},
-    namespace,
+    kind, namespace,
     refused::refused,
 };
 use crate::{
@@ -65,7 +65,7 @@ async fn again(
     let object = call
         .work(move |registry| -> Result<Value, Fault> {
             let found = match &place {
-                Place::Named(namespace, name) => registry.find_run(namespace, name),
+                Place::Named(namespace, name) => registry.find_run(kind("Workflow"), namespace, name),
                 Place::Archived(which) => which.find(registry),
             }?;
             let run = act(registry, found.run).map_err(|error| refused(error.into()))?;

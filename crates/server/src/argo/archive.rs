@@ -94,8 +94,10 @@ impl Which {
     /// What is still going on is not in the archive.
     pub(super) fn find(&self, registry: &Registry) -> Result<Named, RegistryFault> {
         let missing = || RegistryFault::NotFound { kind: kind("Workflow"), name: self.uid.clone() };
-        let found = match (registry.find_run_by_uid(&self.uid), &self.named) {
-            (Err(RegistryFault::NotFound { .. }), Some((namespace, name))) => registry.find_run(namespace, name),
+        let found = match (registry.find_run_by_uid(kind("Workflow"), &self.uid), &self.named) {
+            (Err(RegistryFault::NotFound { .. }), Some((namespace, name))) => {
+                registry.find_run(kind("Workflow"), namespace, name)
+            }
             (found, _) => found,
         }?;
         if found.row.archived { Ok(found) } else { Err(missing()) }

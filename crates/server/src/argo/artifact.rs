@@ -10,7 +10,7 @@ use axum::{
 use futures_util::stream;
 use octoflow_control::registry::{Artifact, Fault as RegistryFault, Lent, Side};
 
-use super::namespace;
+use super::{kind, namespace};
 use crate::{
     answer::Answer,
     call::Call,
@@ -67,8 +67,8 @@ async fn download(call: Call, side: Side, by: By) -> Result<Answer, Fault> {
     let lent = call
         .work(move |registry| -> Result<Lent, RegistryFault> {
             let found = match by {
-                By::Name => registry.find_run(namespace.as_deref().unwrap_or_default(), &id),
-                By::Uid => registry.find_run_by_uid(&id),
+                By::Name => registry.find_run(kind("Workflow"), namespace.as_deref().unwrap_or_default(), &id),
+                By::Uid => registry.find_run_by_uid(kind("Workflow"), &id),
             }?;
             if namespace.is_some_and(|namespace| namespace != found.row.namespace) {
                 return Ok(Lent::Absent(format!("there is no workflow `{id}` in this namespace")));

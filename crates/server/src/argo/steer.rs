@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     body::Message,
-    namespace,
+    kind, namespace,
     refused::{over, refused},
 };
 use crate::{
@@ -81,7 +81,7 @@ async fn tell(call: Call, command: Command) -> Result<Answer, Fault> {
     let name = call.param("name").to_owned();
     let object: Value = call
         .work(move |registry| -> Result<Value, Fault> {
-            let found = registry.find_run(&namespace, &name)?;
+            let found = registry.find_run(kind("Workflow"), &namespace, &name)?;
             if found.row.archived {
                 return Err(over(command.verb(), &found.row.name));
             }

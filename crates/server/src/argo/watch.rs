@@ -47,7 +47,8 @@ async fn watch(call: Call, name: &'static str, typed: bool) -> Result<Answer, Fa
             let latest =
                 selection.fields.0.iter_mut().find(|test| test.field == "metadata.name" && test.value == LATEST);
             if let (Some(test), "Workflow") = (latest, name) {
-                test.value = registry.find_run(namespace.as_deref().unwrap_or_default(), LATEST)?.row.name;
+                test.value =
+                    registry.find_run(kind("Workflow"), namespace.as_deref().unwrap_or_default(), LATEST)?.row.name;
             }
             registry.watch(kind(name), ListOptions { namespace, selection, ..ListOptions::default() }, since)
         })

@@ -37,11 +37,11 @@ pub(super) async fn get(call: Call) -> Result<Answer, Fault> {
     let uid = call.query.get("uid").map(str::to_owned);
     let mut object = call
         .work(move |registry| {
-            let found = match registry.find_run(&namespace, &name) {
+            let found = match registry.find_run(kind("Workflow"), &namespace, &name) {
                 // Another run may have the name by now; who gives the uid means that one.
                 Ok(named) if uid.as_ref().is_none_or(|uid| *uid == named.row.uid) => Ok(named),
                 Ok(_) | Err(RegistryFault::NotFound { .. }) if uid.is_some() => {
-                    registry.find_run_by_uid(uid.as_deref().unwrap_or_default())
+                    registry.find_run_by_uid(kind("Workflow"), uid.as_deref().unwrap_or_default())
                 }
                 other => other,
             }?;
@@ -57,7 +57,7 @@ pub(super) async fn delete(call: Call) -> Result<Answer, Fault> {
     let name = name(&call);
     let options = delete_options(&call)?;
     call.work(move |registry| -> Result<Deleted, RegistryFault> {
-        let found = registry.find_run(&namespace, &name)?;
+        let found = registry.find_run(kind("Workflow"), &namespace, &name)?;
         registry.delete(kind("Workflow"), &namespace, &found.row.name, &options)
     })
     .await?;

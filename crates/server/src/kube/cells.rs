@@ -16,6 +16,8 @@ pub(super) fn of(kind: &Kind, object: &Value, now: Time) -> Vec<Value> {
     let age = json!(since(&metadata["creationTimestamp"], now));
     match kind.name {
         "Workflow" => workflow(object, now),
+        "TaskSet" => task_set(object, name, age),
+        "PodGroup" => vec![name, json!(spec["minMember"].as_i64().unwrap_or(0)), age],
         "WorkflowTemplate" | "ClusterWorkflowTemplate" => {
             let templates = spec["templates"].as_array().map_or(0, Vec::len);
             vec![name, text(&spec["entrypoint"]), json!(templates), age]
@@ -111,6 +113,32 @@ fn workflow(object: &Value, now: Time) -> Vec<Value> {
     ]
 }
 
+fn task_set(object: &Value, name: Value, age: Value) -> Vec<Value> {
+    let status = &object["status"];
+    let succeeded = |replica: &&Value| {
+        replica["phase"] == "TaskRoleReplicaCompleted"
+            && replica["terminatedInfo"]["exitCode"] == 0
+            && replica["podReason"].as_str().is_none_or(str::is_empty)
+            && replica["stopped"] != true
+    };
+    let roles = status["roleStatus"].as_array().into_iter().flatten().map(|role| {
+        let replicas = role["replicaStatus"].as_array().map_or(&[][..], Vec::as_slice);
+        let good = replicas.iter().filter(succeeded).count();
+        format!("{} {good}/{}", role["name"].as_str().unwrap_or_default(), replicas.len())
+    });
+    vec![
+        name,
+        text(&status["state"]),
+        text(&status["phase"]),
+        json!(short(&roles.collect::<Vec<_>>().join(","))),
+        json!(status["totalRetriedCount"].as_i64().unwrap_or(0)),
+        age,
+        text(&status["stateMessage"]),
+        text(&status["startAt"]),
+        text(&status["finishAt"]),
+    ]
+}
+
 fn pod(object: &Value, name: Value, age: Value) -> Vec<Value> {
     let (metadata, spec, status) = (&object["metadata"], &object["spec"], &object["status"]);
     let empty = Vec::new();
@@ -129,7 +157,8 @@ fn pod(object: &Value, name: Value, age: Value) -> Vec<Value> {
         (_, None, Some(phase)) => phase,
         (_, None, None) => UNKNOWN,
     };
-    let workflow = &metadata["labels"]["workflows.argoproj.io/workflow"];
+    let labels = &metadata["labels"];
+    let of = labels.get("workflows.argoproj.io/workflow").unwrap_or(&labels["TaskSet"]);
     vec![
         name,
         json!(format!("{ready}/{all}")),
@@ -138,7 +167,7 @@ fn pod(object: &Value, name: Value, age: Value) -> Vec<Value> {
         age,
         text(&status["podIP"]),
         text(&spec["nodeName"]),
-        text(workflow),
+        text(of),
     ]
 }
 
@@ -296,5 +325,25 @@ mod tests {
         });
         let cells = of(find("Pod").unwrap(), &pod, Time(0));
         assert_eq!(cells[1..4], [json!("1/2"), json!("Error"), json!(3)]);
+    }
+
+    #[test]
+    fn ts01_a_task_set_tells_how_many_replicas_of_each_role_succeeded() {
+        let replica = |phase: &str, code: Option<i64>| {
+            let info = code.map(|code| json!({"exitCode": code}));
+            json!({"phase": phase, "terminatedInfo": info, "podReason": "", "stopped": false})
+        };
+        let done = "TaskRoleReplicaCompleted";
+        let set = json!({
+            "metadata": {"name": "demo"},
+            "status": {"state": "Running", "phase": "TaskSetAttemptRunning", "totalRetriedCount": 1, "roleStatus": [
+                {"name": "ps", "replicaStatus": [replica("TaskRoleReplicaAttemptRunning", None)]},
+                {"name": "worker", "replicaStatus": [replica(done, Some(0)), replica(done, Some(0)), replica(done, Some(1))]},
+            ]},
+        });
+        let cells = of(find("TaskSet").unwrap(), &set, Time(0));
+        let wanted =
+            [json!("demo"), json!("Running"), json!("TaskSetAttemptRunning"), json!("ps 0/1,worker 2/3"), json!(1)];
+        assert_eq!(cells[..5], wanted);
     }
 }

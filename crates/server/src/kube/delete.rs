@@ -10,6 +10,7 @@ use crate::{
     answer::{self, Answer},
     call::Call,
     fault::Fault,
+    query::Query,
 };
 
 pub(super) async fn one(mut call: Call, kind: &'static Kind) -> Result<Answer, Fault> {
@@ -22,6 +23,26 @@ pub(super) async fn one(mut call: Call, kind: &'static Kind) -> Result<Answer, F
         Deleted::Gone(object) => Ok(answer::json(&success(kind, &object))),
         Deleted::Going(object) => Ok(form::answer(StatusCode::OK, form, kind, object, &call.query)),
     }
+}
+
+/// Makes a pod give its place to others.
+pub(super) async fn evict(mut call: Call, kind: &'static Kind) -> Result<Answer, Fault> {
+    let target = Target::of(&call, kind)?;
+    let body = body::optional(&mut call).await?;
+    if !body.is_null() && !body.is_object() || body["kind"].as_str().is_some_and(|kind| kind != "Eviction") {
+        return Err(Fault::bad_request("the body of an eviction is an object of kind Eviction"));
+    }
+    let (space, name) = (target.space(), target.name());
+    if body["metadata"]["name"].as_str().is_some_and(|given| given != name) {
+        return Err(Fault::bad_request(format!(
+            "the eviction is of {}, and the path says {name}",
+            body["metadata"]["name"]
+        )));
+    }
+    let options = options_of(&body["deleteOptions"], &call.query)?;
+    call.work(move |registry| registry.evict(&space, &name, &options)).await?;
+    let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+    Ok(answer::with_status(StatusCode::CREATED, &done))
 }
 
 pub(super) async fn collection(mut call: Call, kind: &'static Kind) -> Result<Answer, Fault> {
@@ -59,7 +80,10 @@ async fn read(call: &mut Call) -> Result<DeleteOptions, Fault> {
     if body["kind"].as_str().is_some_and(|kind| kind != "DeleteOptions") {
         return Err(Fault::bad_request(format!("the body of a deletion is a DeleteOptions, not a {}", body["kind"])));
     }
-    let query = &call.query;
+    options_of(&body, &call.query)
+}
+
+fn options_of(body: &Value, query: &Query) -> Result<DeleteOptions, Fault> {
     let dry = body["dryRun"].as_array().into_iter().flatten().map(|word| word.as_str().unwrap_or("?"));
     let dry_run = options::dry_run(query.all("dryRun").chain(dry))?;
     let word = body["propagationPolicy"].as_str().or_else(|| query.get("propagationPolicy"));

@@ -24,6 +24,18 @@ pub(super) fn routes(table: &mut Table) {
         let path = path.expect("groups are those of the kinds");
         table.get(path, Need::Token, move |_| async move { Ok(answer::json(&resources(name, version))) });
     }
+    // Whoever asks at the other name of a group finds the same there, though no list leads to it.
+    for kind in KINDS.iter() {
+        let Some(alias) = kind.alias else { continue };
+        let (path, version) = (format!("/apis/{alias}"), kind.version);
+        table.get(&path, Need::Token, move |_| async move { Ok(answer::json(&named(alias, &[version]))) });
+        let path = format!("{path}/{version}");
+        table.get(
+            path,
+            Need::Token,
+            move |_| async move { Ok(answer::json(&listed(alias, version, [kind].into_iter()))) },
+        );
+    }
 }
 
 /// Each group with its version.
@@ -52,10 +64,15 @@ async fn all(call: Call) -> Result<Answer, Fault> {
 }
 
 fn group(name: &str) -> Value {
-    let versions: Vec<Value> = groups()
+    let versions: Vec<&str> =
+        groups().iter().filter(|(group, _)| *group == name).map(|(_, version)| *version).collect();
+    named(name, &versions)
+}
+
+fn named(name: &str, versions: &[&str]) -> Value {
+    let versions: Vec<Value> = versions
         .iter()
-        .filter(|(group, _)| *group == name)
-        .map(|(_, version)| json!({"groupVersion": format!("{name}/{version}"), "version": version}))
+        .map(|version| json!({"groupVersion": format!("{name}/{version}"), "version": version}))
         .collect();
     json!({
         "kind": "APIGroup", "apiVersion": "v1", "name": name, "versions": versions, "preferredVersion": versions[0],
@@ -70,36 +87,53 @@ fn of(group: &str, version: &str) -> impl Iterator<Item = &'static Kind> {
 fn categories(kind: &Kind) -> &'static [&'static str] {
     match kind.name {
         "Workflow" | "CronWorkflow" => &["all", "argo"],
+        "TaskSet" => &["all"],
         "WorkflowTemplate" | "ClusterWorkflowTemplate" | "WorkflowEventBinding" => &["argo"],
         "Pod" => &["all"],
         _ => &[],
     }
 }
 
-/// Parts of an object with a path of their own.
-fn parts(kind: &Kind) -> Vec<&'static str> {
+/// A part of an object with a path of its own.
+struct Part {
+    name: &'static str,
+    /// Its group, version and kind, where they are not those of the whole.
+    other: Option<(&'static str, &'static str, &'static str)>,
+    verbs: &'static [&'static str],
+}
+
+fn parts(kind: &Kind) -> Vec<Part> {
     let mut parts = Vec::new();
     if kind.name == "Pod" {
-        parts.push("log");
+        parts.push(Part { name: "eviction", other: Some(("policy", "v1", "Eviction")), verbs: &["create"] });
+        parts.push(Part { name: "log", other: None, verbs: &["get"] });
     }
     if has_status(kind) {
-        parts.push("status");
+        parts.push(Part { name: "status", other: None, verbs: &["get"] });
     }
     parts
 }
 
 fn resources(group: &str, version: &str) -> Value {
+    listed(group, version, of(group, version))
+}
+
+fn listed(group: &str, version: &str, kinds: impl Iterator<Item = &'static Kind>) -> Value {
     let mut resources = Vec::new();
-    for kind in of(group, version) {
+    for kind in kinds {
         resources.push(json!({
             "name": kind.plural, "singularName": kind.singular, "namespaced": kind.namespaced, "kind": kind.name,
             "verbs": verbs(kind), "shortNames": kind.short, "categories": categories(kind),
         }));
         for part in parts(kind) {
-            resources.push(json!({
-                "name": format!("{}/{part}", kind.plural), "singularName": "", "namespaced": kind.namespaced,
-                "kind": kind.name, "verbs": ["get"],
-            }));
+            let mut row = json!({
+                "name": format!("{}/{}", kind.plural, part.name), "singularName": "", "namespaced": kind.namespaced,
+                "kind": kind.name, "verbs": part.verbs,
+            });
+            if let Some((group, version, name)) = part.other {
+                (row["group"], row["version"], row["kind"]) = (json!(group), json!(version), json!(name));
+            }
+            resources.push(row);
         }
     }
     let name = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
@@ -148,7 +182,11 @@ fn aggregated_kind(kind: &'static Kind) -> Value {
     let response = json!({"group": kind.group, "version": kind.version, "kind": kind.name});
     let parts: Vec<Value> = parts(kind)
         .iter()
-        .map(|part| json!({"subresource": part, "responseKind": response, "verbs": ["get"]}))
+        .map(|part| {
+            let (group, version, name) = part.other.unwrap_or((kind.group, kind.version, kind.name));
+            let response = json!({"group": group, "version": version, "kind": name});
+            json!({"subresource": part.name, "responseKind": response, "verbs": part.verbs})
+        })
         .collect();
     json!({
         "resource": kind.plural, "responseKind": response,

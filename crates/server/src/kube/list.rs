@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{
     accept::{self, Form},
     form, options,
-    table::Include,
+    table::{self, Include},
     target::Target,
     watch,
 };
@@ -20,6 +20,9 @@ use crate::{
 
 pub(super) async fn one(call: Call, kind: &'static Kind) -> Result<Answer, Fault> {
     let target = Target::of(&call, kind)?;
+    if call.query.flag("watch") {
+        return watch::one(call, target).await;
+    }
     let form = accept::form(&call)?;
     let (space, name) = (target.space(), target.name());
     let object = call.work(move |registry| registry.get(kind, &space, &name)).await?;
@@ -47,7 +50,7 @@ pub(super) async fn collection(call: Call, kind: &'static Kind) -> Result<Answer
         wanted.check(registry.revision()?)?;
         let value = match (kind.keeping, form) {
             // A table tells no more of a run than its row knows, unless the whole is to stand beside it.
-            (Keeping::Run, Form::Table(version)) if include != Include::Object => {
+            (Keeping::Run, Form::Table(version)) if include != Include::Object && table::is_row(kind) => {
                 let rows = registry.list_runs(kind, &options, &Filter::default())?;
                 let metadata = metadata(begun.unwrap_or(rows.revision), rows.next);
                 form::rows(version, include, kind, metadata, &rows.items)

@@ -1,6 +1,6 @@
 //! The OpenAPI documents, versions 2 and 3: the schemas of all kinds and the paths tools look for. Made once.
 
-use std::sync::OnceLock;
+use std::{collections::BTreeMap, sync::OnceLock};
 
 use axum::http::StatusCode;
 use octoflow_control::registry::{KINDS, Kind, schemas};
@@ -69,17 +69,18 @@ async fn third(call: Call, group: &'static str, version: &'static str) -> Result
 }
 
 fn v3(group: &'static str, version: &'static str) -> &'static [u8] {
-    static CORE: OnceLock<Vec<u8>> = OnceLock::new();
-    static ARGO: OnceLock<Vec<u8>> = OnceLock::new();
-    let kept = if group.is_empty() { &CORE } else { &ARGO };
-    kept.get_or_init(|| {
-        let document = json!({
-            "openapi": "3.0.0", "info": info(),
-            "paths": paths(|kind| kind.group == group && kind.version == version, parameter_v3),
-            "components": {"schemas": schemas(group)},
-        });
-        document.to_string().into_bytes()
-    })
+    static ALL: OnceLock<BTreeMap<(&str, &str), Vec<u8>>> = OnceLock::new();
+    let all = ALL.get_or_init(|| groups().into_iter().map(|of| (of, document(of.0, of.1))).collect());
+    all.get(&(group, version)).map_or(&[], Vec::as_slice)
+}
+
+fn document(group: &str, version: &str) -> Vec<u8> {
+    let document = json!({
+        "openapi": "3.0.0", "info": info(),
+        "paths": paths(|kind| kind.group == group && kind.version == version, parameter_v3),
+        "components": {"schemas": schemas(group)},
+    });
+    document.to_string().into_bytes()
 }
 
 fn v2() -> Value {

@@ -35,7 +35,12 @@ pub(super) fn selection(query: &Query) -> Result<Selection, Fault> {
 
 /// Everything but pages.
 pub(super) fn list(call: &Call, target: &Target) -> Result<ListOptions, Fault> {
-    let selection = selection(&call.query)?;
+    let mut selection = selection(&call.query)?;
+    // Where the path names one, only that one is meant.
+    if !target.name().is_empty() {
+        let only = FieldSelector::parse(&format!("metadata.name={}", target.name())).map_err(Fault::bad_request)?;
+        selection.fields.0.extend(only.0);
+    }
     Ok(ListOptions { namespace: target.namespace.clone(), selection, limit: None, after: None })
 }
 

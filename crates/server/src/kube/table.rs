@@ -51,6 +51,24 @@ const fn wide(column: Column) -> Column {
 const NAME: Column = text("Name", "The name of the object");
 const AGE: Column = text("Age", "How long ago it was created");
 
+/// Whether the row of a run tells everything that its columns want.
+pub(super) fn is_row(kind: &Kind) -> bool {
+    kind.name == "Workflow"
+}
+
+const TASK_SET: &[Column] = &[
+    NAME,
+    text("State", "What is to be said of the whole"),
+    text("Phase", "How far it is"),
+    text("Roles", "Of each role, the replicas that succeeded, of all"),
+    number("Retries", "How often it was tried again"),
+    AGE,
+    wide(text("Message", "Why it is in this state")),
+    wide(text("Start", "When a replica ran for the first time")),
+    wide(text("Finish", "When it ended")),
+];
+const POD_GROUP: &[Column] = &[NAME, number("Min-Member", "So many start together"), AGE];
+
 fn columns(kind: &str) -> &'static [Column] {
     const WORKFLOW: &[Column] = &[
         NAME,
@@ -105,7 +123,7 @@ fn columns(kind: &str) -> &'static [Column] {
         AGE,
         wide(text("IP", "Its address")),
         wide(text("Node", "Where it runs")),
-        wide(text("Workflow", "Which workflow it is a task of")),
+        wide(text("Workflow", "Which workflow or TaskSet it is a task of")),
     ];
     const EVENT: &[Column] = &[
         text("Last Seen", "How long ago it happened last"),
@@ -131,6 +149,8 @@ fn columns(kind: &str) -> &'static [Column] {
     ];
     match kind {
         "Workflow" => WORKFLOW,
+        "TaskSet" => TASK_SET,
+        "PodGroup" => POD_GROUP,
         "WorkflowTemplate" | "ClusterWorkflowTemplate" => TEMPLATE,
         "CronWorkflow" => CRON,
         "WorkflowEventBinding" => BINDING,

@@ -57,6 +57,14 @@ impl Drop for Counted {
     }
 }
 
+/// What happens to one object, which must be there.
+pub(super) async fn one(call: Call, target: Target) -> Result<Answer, Fault> {
+    let (kind, space, name) = (target.kind, target.space(), target.name());
+    call.work(move |registry| registry.get(kind, &space, &name)).await?;
+    watch(call, target).await
+}
+
+/// What happens to the objects of a collection, or to the one that is named.
 pub(super) async fn watch(call: Call, target: Target) -> Result<Answer, Fault> {
     let kind = target.kind;
     let form = accept::form(&call)?;

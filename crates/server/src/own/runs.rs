@@ -1,6 +1,8 @@
 //! Runs as our own client asks for them: narrow rows for lists, and why a run stands where it stands.
 
-use octoflow_control::registry::{Filter, LabelSelector, ListOptions, MAX_PAGE, Named, RunRow, Selection, find};
+use octoflow_control::registry::{
+    Filter, Keeping, Kind, LabelSelector, ListOptions, MAX_PAGE, Named, RunRow, Selection, of_word,
+};
 use octoflow_model::Time;
 use serde_json::{Value, json};
 
@@ -20,9 +22,9 @@ pub(super) fn add_to(table: &mut Table) {
     table.get(format!("{RUNS}/{{namespace}}/{{name}}/explain"), Need::ReadJob, explain);
 }
 
-/// `namespace`, `phase` (repeatable), `prefix`, `labelSelector`, `since` and `until` in microseconds, `limit`, `continue`.
+/// `kind` (workflows when left out), `namespace`, `phase` (repeatable), `prefix`, `labelSelector`, `since` and `until` in microseconds, `limit`, `continue`.
 async fn list(call: Call) -> Result<Answer, Fault> {
-    let kind = find("Workflow").expect("the table has workflows");
+    let kind = kind(&call)?;
     let query = &call.query;
     let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or_default()).map_err(Fault::bad_request)?;
     let options = ListOptions {
@@ -63,10 +65,17 @@ async fn explain(call: Call) -> Result<Answer, Fault> {
     Ok(answer::json(&json!({"name": found.row.name, "archived": found.row.archived, "items": items})))
 }
 
-/// The run the path names, also as `@latest`.
+/// The run the path names, also as `@latest`; of the kind that `kind` says, a workflow when it says none.
 pub(super) async fn named(call: &Call) -> Result<Named, Fault> {
-    let (namespace, name) = (call.param("namespace").to_owned(), call.param("name").to_owned());
-    call.work(move |registry| registry.find_run(&namespace, &name)).await
+    let (kind, namespace, name) = (kind(call)?, call.param("namespace").to_owned(), call.param("name").to_owned());
+    call.work(move |registry| registry.find_run(kind, &namespace, &name)).await
+}
+
+fn kind(call: &Call) -> Result<&'static Kind, Fault> {
+    let word = call.query.get("kind").unwrap_or("Workflow");
+    of_word(word)
+        .filter(|kind| kind.keeping == Keeping::Run)
+        .ok_or_else(|| Fault::bad_request(format!("`{word}` is no kind of run; known are Workflow and TaskSet")))
 }
 
 pub(super) fn number<T: std::str::FromStr>(query: &Query, name: &str) -> Result<Option<T>, Fault> {

@@ -2,7 +2,7 @@
 
 use octoflow_runtime::logs::{Reader, Stream};
 
-use super::{LogQuery, LogReader, Scope, Written, merge::damage, podded};
+use super::{LogQuery, LogReader, Scope, Written, merge::damage};
 use crate::registry::{Fault, Registry};
 
 /// A chunk holds no more than this, beside its last frame.
@@ -86,7 +86,7 @@ impl Raw {
         self.dry = false;
         while bytes.len() < CHUNK && (bytes.len() as u64) < self.left {
             let poured = reader.pour(&mut bytes, |stream, container, _| {
-                stream == Stream::Note || wanted.is_none_or(|wanted| wanted == container.unwrap_or(podded::MAIN))
+                stream == Stream::Note || wanted.is_none_or(|wanted| wanted == container.unwrap_or(&written.main))
             });
             if !poured.map_err(damage)? {
                 self.dry = true;

@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use octoflow_model::{AttemptId, Time};
 use octoflow_runtime::logs::{Error as Damage, Stream};
 
-use super::{LogQuery, Scope, Written, podded};
+use super::{LogQuery, Scope, Written};
 use crate::{
     lines::{Found, Line, Merged},
     read::lines::Sieve,
@@ -40,7 +40,6 @@ pub struct LogReader {
     known: HashSet<AttemptId>,
     /// In the order in which they were found.
     pods: Vec<Written>,
-    main: Arc<str>,
     finished: bool,
     sent: u64,
 }
@@ -53,8 +52,8 @@ impl LogReader {
     pub(super) fn over(scope: Scope) -> Result<Self, Fault> {
         let sieve = scope.sieve()?;
         let merged = Merged::new(scope.files.clone(), scope.query.tail);
-        let (known, pods, main) = (HashSet::new(), Vec::new(), podded::MAIN.into());
-        Ok(Self { scope, sieve, merged, known, pods, main, finished: false, sent: 0 })
+        let (known, pods) = (HashSet::new(), Vec::new());
+        Ok(Self { scope, sieve, merged, known, pods, finished: false, sent: 0 })
     }
 
     /// At most `max` lines of what is there now.
@@ -109,15 +108,17 @@ impl LogReader {
             content.truncate(room);
         }
         self.sent += content.len() as u64 + 1;
-        let container = line.container.map_or_else(|| self.main.clone(), Arc::from);
-        LogLine { pod: self.pods[line.source].pod.clone(), container, at: line.at, content }
+        let pod = &self.pods[line.source];
+        let container = line.container.map_or_else(|| pod.main.clone(), Arc::from);
+        LogLine { pod: pod.pod.clone(), container, at: line.at, content }
     }
 }
 
 /// What the house itself notes in a log is told whichever container is meant.
 fn wants(scope: &Scope, sieve: &Sieve, pods: &[Written], line: &Line) -> bool {
-    let container = line.container.as_deref().unwrap_or(podded::MAIN);
-    let wanted = scope.container(&pods[line.source]);
+    let pod = &pods[line.source];
+    let container = line.container.as_deref().unwrap_or(&pod.main);
+    let wanted = scope.container(pod);
     (line.stream == Stream::Note || wanted.is_none_or(|wanted| wanted == container)) && sieve.passes(line)
 }
 

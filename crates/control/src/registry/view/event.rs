@@ -11,13 +11,19 @@ pub(super) fn all(run: &Value) -> Vec<(String, Value)> {
     let name = text(&run["metadata"]["name"]);
     let mut events = Vec::new();
     if !text(&status["startedAt"]).is_empty() {
-        events.push(event(run, "WorkflowRunning", "", "Workflow Running", &status["startedAt"]));
+        events.push(of_workflow(run, "WorkflowRunning", "", "Workflow Running", &status["startedAt"]));
     }
     for node in status["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values()) {
         let (id, called, phase) = (text(&node["id"]), text(&node["name"]), text(&node["phase"]));
         let ran = !matches!(phase.as_str(), "Pending" | "Skipped" | "Omitted");
         if ran {
-            events.push(event(run, "WorkflowNodeRunning", &id, &format!("Running node {called}"), &node["startedAt"]));
+            events.push(of_workflow(
+                run,
+                "WorkflowNodeRunning",
+                &id,
+                &format!("Running node {called}"),
+                &node["startedAt"],
+            ));
         }
         let reason = match phase.as_str() {
             "Succeeded" => "WorkflowNodeSucceeded",
@@ -29,7 +35,7 @@ pub(super) fn all(run: &Value) -> Vec<(String, Value)> {
             why if why.is_empty() => format!("{phase} node {called}"),
             why => format!("{phase} node {called}: {why}"),
         };
-        events.push(event(run, reason, &id, &message, &node["finishedAt"]));
+        events.push(of_workflow(run, reason, &id, &message, &node["finishedAt"]));
     }
     let ended = match status["phase"].as_str() {
         Some("Succeeded") => Some(("WorkflowSucceeded", "Workflow completed".to_owned())),
@@ -41,22 +47,41 @@ pub(super) fn all(run: &Value) -> Vec<(String, Value)> {
         _ => None,
     };
     if let Some((reason, message)) = ended {
-        events.push(event(run, reason, "~", &message, &status["finishedAt"]));
+        events.push(of_workflow(run, reason, "~", &message, &status["finishedAt"]));
     }
     debug_assert!(events.iter().all(|(_, event)| event["involvedObject"]["name"] == name.as_str()));
     events
 }
 
-/// One event; its key sorts by time, and what happened to the whole before and after what happened to its nodes.
-fn event(run: &Value, reason: &str, node: &str, message: &str, at: &Value) -> (String, Value) {
-    let metadata = &run["metadata"];
-    let id = uid(&[metadata["uid"].as_str().unwrap_or_default(), reason, node]);
-    let name = format!("{}.{}", metadata["name"].as_str().unwrap_or_default(), &id.replace('-', "")[..16]);
+/// What is told.
+pub(super) struct Told<'a> {
+    pub reason: &'a str,
+    /// The part of the run it happened to; empty for the whole.
+    pub about: &'a str,
+    pub message: &'a str,
+    pub at: &'a Value,
+    pub bad: bool,
+    pub count: u64,
+    /// Who says so.
+    pub source: &'a str,
+}
+
+/// One event of a workflow.
+fn of_workflow(run: &Value, reason: &str, node: &str, message: &str, at: &Value) -> (String, Value) {
     let bad = matches!(
         reason,
         "WorkflowNodeFailed" | "WorkflowNodeError" | "WorkflowFailed" | "WorkflowError" | "WorkflowTimedOut"
     );
-    let key = format!("{}/{}/{name}", at.as_str().unwrap_or_default(), if node.is_empty() { "" } else { node });
+    event(run, &Told { reason, about: node, message, at, bad, count: 1, source: "workflow-controller" })
+}
+
+/// One event; its key sorts by time, and what happened to the whole before and after what happened to its parts.
+pub(super) fn event(run: &Value, told: &Told<'_>) -> (String, Value) {
+    let Told { reason, about, message, at, bad, count, source } = told;
+    let metadata = &run["metadata"];
+    let id = uid(&[metadata["uid"].as_str().unwrap_or_default(), reason, about]);
+    let name = format!("{}.{}", metadata["name"].as_str().unwrap_or_default(), &id.replace('-', "")[..16]);
+    let key = format!("{}/{about}/{name}", at.as_str().unwrap_or_default());
     let event = json!({
         "apiVersion": "v1", "kind": "Event",
         "metadata": {
@@ -67,9 +92,9 @@ fn event(run: &Value, reason: &str, node: &str, message: &str, at: &Value) -> (S
             "apiVersion": run["apiVersion"], "kind": run["kind"], "namespace": metadata["namespace"],
             "name": metadata["name"], "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"],
         },
-        "reason": reason, "message": message, "type": if bad { "Warning" } else { "Normal" },
-        "source": {"component": "workflow-controller"}, "reportingComponent": "workflow-controller",
-        "firstTimestamp": at, "lastTimestamp": at, "eventTime": null, "count": 1,
+        "reason": reason, "message": message, "type": if *bad { "Warning" } else { "Normal" },
+        "source": {"component": source}, "reportingComponent": source,
+        "firstTimestamp": at, "lastTimestamp": at, "eventTime": null, "count": count,
     });
     (key, event)
 }

@@ -115,6 +115,7 @@ impl Look {
             }
         }
         metadata["labels"].to_string().hash(&mut hasher);
+        metadata["deletionTimestamp"].to_string().hash(&mut hasher);
         Self { hash: hasher.finish(), uid: metadata["uid"].clone(), labels: metadata["labels"].clone() }
     }
 }

@@ -1,9 +1,6 @@
-//! Workflows made, watched and told by resource templates: each is a run of its own in the same house.
+//! Workflows and TaskSets made, watched and told by resource templates: each is a run of its own in the same house.
 
-use octoflow_engine::{
-    Command,
-    argo::{admit::admit, resource},
-};
+use octoflow_engine::{Command, admit::admit, argo::resource};
 use octoflow_model::{RunId, request::ObjectAction};
 use octoflow_store::RunRow;
 use serde_json::{Value, json};
@@ -17,7 +14,10 @@ use super::{
 use crate::{
     Error, forget,
     house::{Message, Submit},
-    registry::steer::{self, Steering},
+    registry::{
+        run::of_row,
+        steer::{self, Steering},
+    },
 };
 
 /// How deep runs may make runs before that is taken for an endless recursion.
@@ -38,7 +38,9 @@ impl Clerk {
                 Some(row) => self.found(row),
                 None => self.make(order),
             },
-            ObjectAction::Replace => Err("a workflow that runs cannot be replaced; create another one".to_owned()),
+            ObjectAction::Replace => {
+                Err(format!("a {} that runs cannot be replaced; create another one", order.kind.word()))
+            }
             ObjectAction::Patch(how) => {
                 let row = there()?;
                 let before = self.desk.object(row.run).map_err(told)?;
@@ -61,7 +63,7 @@ impl Clerk {
                         Ok(()) | Err(Error::Refused(_)) => {}
                         Err(error) => return Err(told(error)),
                     }
-                    let target = Some(Target::Run(row.run, row.name));
+                    let target = Some(Target::Run(row.run, called(&row)));
                     Ok(Done { object: Value::Null, target, removes: true })
                 }
             },
@@ -82,12 +84,12 @@ impl Clerk {
     /// Admitted like every other workflow, and submitted under a name and an id that belong to the attempt.
     fn make(&self, order: &Order<'_>) -> Result<Done, String> {
         if self.depth(order)? > DEEPEST {
-            return Err(format!("workflows may make workflows {DEEPEST} deep, and this one would be deeper"));
+            return Err(format!("runs may make runs {DEEPEST} deep, and this one would be deeper"));
         }
         let uid = order.identity.uid();
         let prefix = order.given["metadata"]["generateName"].as_str().unwrap_or_default();
         let names: Vec<String> = match (order.name.as_str(), prefix) {
-            ("", "") => return Err("the workflow has neither a name nor a generateName".to_owned()),
+            ("", "") => return Err(format!("the {} has neither a name nor a generateName", order.kind.word())),
             ("", prefix) => order.identity.names(prefix).collect(),
             (name, _) => vec![name.to_owned()],
         };
@@ -100,6 +102,7 @@ impl Clerk {
                 continue;
             }
             let mut manifest = order.given.clone();
+            manifest["kind"] = json!(order.kind.name);
             manifest["metadata"]["name"] = json!(name);
             manifest["metadata"]["namespace"] = json!(order.namespace);
             own(&mut manifest, order.request);
@@ -108,14 +111,15 @@ impl Clerk {
             let submit = Submit {
                 namespace: order.namespace.clone(),
                 name: name.clone(),
-                manifest: admitted.manifest().clone(),
-                stored: admitted.stored().clone(),
+                manifest: admitted.manifest,
+                stored: admitted.stored,
                 claim: None,
             };
             match self.desk.enter(submit, uid.clone(), Some(order.attempt.run), None) {
                 Ok(run) => {
                     let object = self.desk.object(run).map_err(told)?;
-                    return Ok(Done { object, target: Some(Target::Run(run, name.clone())), removes: false });
+                    let target = Target::Run(run, format!("{} '{name}'", order.kind.word()));
+                    return Ok(Done { object, target: Some(target), removes: false });
                 }
                 Err(Error::NameTaken { .. }) => {}
                 Err(error) => return Err(told(error)),
@@ -131,7 +135,7 @@ impl Clerk {
 
     fn found(&self, row: &RunRow) -> Result<Done, String> {
         let object = self.desk.object(row.run).map_err(told)?;
-        Ok(Done { object, target: Some(Target::Run(row.run, row.name.clone())), removes: false })
+        Ok(Done { object, target: Some(Target::Run(row.run, called(row))), removes: false })
     }
 
     /// The only parts of a run that can change: what is written on it, whether it is held, and whether it is to end.
@@ -145,7 +149,7 @@ impl Clerk {
         let Target::Run(run, name) = target else { return Answer::Object(Value::Null) };
         match self.forget(*run) {
             Ok(warnings) if warnings.is_empty() => Answer::Object(Value::Null),
-            Ok(warnings) => Answer::Refused(format!("workflow '{name}' is deleted, but {}", warnings.join("; "))),
+            Ok(warnings) => Answer::Refused(format!("{name} is deleted, but {}", warnings.join("; "))),
             Err(error) => Answer::Refused(told(error)),
         }
     }
@@ -159,4 +163,9 @@ impl Clerk {
         self.desk.ask(|reply| Message::Forget { run, name, reply })?;
         Ok(forget(&self.desk.store, &self.data_dir, &row)?.warnings)
     }
+}
+
+/// `workflow 'w'`, as it is spoken of.
+fn called(row: &RunRow) -> String {
+    format!("{} '{}'", of_row(row).word(), row.name)
 }
