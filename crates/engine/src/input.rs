@@ -66,8 +66,8 @@ impl Command {
 /// A command that cannot be carried out. Nothing has changed.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Refusal {
-    #[error("cannot {verb} a completed workflow: {name}")]
-    Finished { name: String, verb: &'static str },
+    #[error("cannot {verb} a completed {kind}: {name}")]
+    Finished { kind: &'static str, name: String, verb: &'static str },
     #[error("there is no open run {0}")]
     UnknownRun(RunId),
     #[error("'{text}' is not a node field selector; write key=value terms joined by commas")]

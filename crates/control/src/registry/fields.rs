@@ -5,7 +5,9 @@ use octoflow_engine::{
     expr::nearest,
     kinds::shape_of,
     shape::{self, Shape, Support},
+    taskset::admit::advice,
 };
+use octoflow_model::taskset;
 use serde_json::Value;
 
 use super::Kind;
@@ -31,10 +33,14 @@ pub fn prune(kind: &Kind, object: &mut Value) -> Vec<Unknown> {
     found
 }
 
-/// What is accepted but does nothing here, as sentences. What only servers write is not worth one.
+/// What is accepted but does nothing here, or not what it seems to, as sentences. What only servers write is not worth one.
 pub fn idle(kind: &Kind, object: &Value) -> Vec<String> {
     let Some(shape) = shape_of(kind.name) else { return Vec::new() };
-    let told = shape::check(object, shape).warnings.into_iter().filter_map(|problem| {
+    let warnings = match kind.name {
+        taskset::KIND => advice(object),
+        _ => shape::check(object, shape).warnings,
+    };
+    let told = warnings.into_iter().filter_map(|problem| {
         let path = problem.path.as_ref().map(ToString::to_string).unwrap_or_default();
         let ours = path == "status" || path.starts_with("metadata.");
         (!ours).then(|| format!("{path}: {} [{}]", problem.message, problem.code))

@@ -18,7 +18,7 @@ impl Turn<'_> {
     pub fn command(&mut self, command: &Command) -> Result<(), Refusal> {
         let state = &self.run.state;
         if state.finished() {
-            return Err(Refusal::Finished { name: state.name.to_string(), verb: command.verb() });
+            return Err(Refusal::Finished { kind: "workflow", name: state.name.to_string(), verb: command.verb() });
         }
         match command {
             Command::Stop => self.shut_down(Shutdown::Stop),

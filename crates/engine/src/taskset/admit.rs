@@ -1,10 +1,13 @@
 //! Admission of a TaskSet: everything that is wrong with it at once, each with its place. It changes nothing.
 
+mod advice;
 mod gang;
 mod pod;
 mod role;
 #[cfg(test)]
 mod tests;
+
+pub use advice::advice;
 
 use octoflow_manifest::{Path, Problem, Problems, Severity};
 use octoflow_model::{

@@ -3,7 +3,7 @@
 use octoflow_model::{
     Fact,
     argo::Shutdown,
-    taskset::{Closing, ReplicaPhase, SetFact},
+    taskset::{Closing, KIND, ReplicaPhase, SetFact},
 };
 
 use super::{ident, turn::Turn};
@@ -13,7 +13,7 @@ impl Turn<'_> {
     pub fn command(&mut self, command: &Command) -> Result<(), Refusal> {
         let state = &self.run.state;
         if state.over() && !matches!(command, Command::Mark { .. }) {
-            return Err(Refusal::Finished { name: state.name.to_string(), verb: command.verb() });
+            return Err(Refusal::Finished { kind: KIND, name: state.name.to_string(), verb: command.verb() });
         }
         match command {
             Command::Stop => self.shut_down(Shutdown::Stop),
