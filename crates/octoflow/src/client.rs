@@ -135,9 +135,9 @@ impl Client {
         Ok((name, response.into_body().into_with_config().limit(u64::MAX).reader()))
     }
 
-    /// Events as they come. `patience` is how long nothing at all may be heard.
-    pub(crate) fn events(&self, address: &Address, patience: Duration) -> Result<Events> {
-        let ask = Ask { accept: "text/event-stream", patience: Some(patience), ..Ask::of(Method::GET, address) };
+    /// Events as they come, in the form the face of the server has them. `patience` is how long nothing at all may be heard.
+    pub(crate) fn events(&self, address: &Address, form: &str, patience: Duration) -> Result<Events> {
+        let ask = Ask { accept: form, patience: Some(patience), ..Ask::of(Method::GET, address) };
         let response = self.send(&ask, false)?;
         Ok(Events::new(response.into_body().into_with_config().limit(u64::MAX).reader()))
     }

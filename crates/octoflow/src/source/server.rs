@@ -36,6 +36,10 @@ const PAUSE: Duration = Duration::from_millis(500);
 const GOING: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(50);
 
+/// How events come: each after a word for browsers, or one JSON value a line, as the Kubernetes-style face has them.
+const EVENTS: &str = "text/event-stream";
+const JSON_LINES: &str = "application/json";
+
 /// One page of a list.
 const PAGE: usize = 500;
 
@@ -80,6 +84,7 @@ impl Server {
     /// Takes a stream up again and again until `take` has heard its end.
     fn stream(
         &self,
+        form: &str,
         address: impl Fn(bool) -> Address,
         until: Option<Instant>,
         mut take: impl FnMut(Value) -> Result<ControlFlow<()>>,
@@ -92,7 +97,7 @@ impl Server {
                 return Ok(());
             }
             let patience = left.map_or(SILENCE, |left| left.min(SILENCE)).max(Duration::from_millis(10));
-            match self.client.events(&address(again), patience) {
+            match self.client.events(&address(again), form, patience) {
                 Ok(events) => {
                     let mut events = events.until(until);
                     self.output.detail("the stream is open");
@@ -244,7 +249,7 @@ impl Source for Server {
         };
         let mut told: HashMap<String, u64> = HashMap::new();
         let mut heard = BTreeSet::new();
-        self.stream(address, None, |event| {
+        self.stream(EVENTS, address, None, |event| {
             if let Some(end) = event.get("end") {
                 heard = list(&end["containers"]).iter().filter_map(Value::as_str).map(str::to_owned).collect();
                 return Ok(ControlFlow::Break(()));
@@ -263,7 +268,7 @@ impl Source for Server {
     fn frames(&self, row: &RunRow, node: &str, follow: bool, hear: &mut dyn FnMut(&Frame) -> Result<()>) -> Result<()> {
         let address = |_| self.run(row, &["lines"]).with("raw", node).with("follow", follow);
         let mut told = None;
-        self.stream(address, None, |event| {
+        self.stream(EVENTS, address, None, |event| {
             if event.get("end").is_some() {
                 return Ok(ControlFlow::Break(()));
             }
@@ -340,7 +345,8 @@ impl Source for Server {
                 .with("listOptions.fieldSelector", format!("metadata.name={}", row.name))
                 .with("listOptions.resourceVersion", 0)
         };
-        self.stream(address, until, |event| {
+        let form = if row.kind == taskset::KIND { JSON_LINES } else { EVENTS };
+        self.stream(form, address, until, |event| {
             let result = event.get("result").unwrap_or(&event);
             let object = &result["object"];
             if text(&object["metadata"], "uid") != row.uid {
