@@ -111,12 +111,14 @@ impl Pump {
                         self.held.changed.insert(run);
                         self.held.units.insert((run, *attempt), false);
                     }
-                    Fact::TaskSet(SetFact::Started { at, .. }) => {
-                        // The first of an attempt makes the whole run.
-                        let state = self.engine.run(run).and_then(Run::task_set).map(|run| run.state.transition);
-                        if state == Some(*at) {
-                            self.held.changed.insert(run);
-                        }
+                    Fact::TaskSet(SetFact::Started { at, .. }) if risen(&self.engine, run, *at) => {
+                        self.held.changed.insert(run);
+                    }
+                    // Its end may be the first that is heard of it.
+                    Fact::TaskSet(SetFact::Ended(parting))
+                        if parting.started.is_some_and(|at| risen(&self.engine, run, at)) =>
+                    {
+                        self.held.changed.insert(run);
                     }
                     _ => {}
                 }
@@ -158,4 +160,9 @@ impl Pump {
         self.engine.forget(run);
         self.next.remove(&run);
     }
+}
+
+/// A replica that was up then was the first of its attempt, which made the whole TaskSet run.
+fn risen(engine: &Engine, run: RunId, at: Time) -> bool {
+    engine.run(run).and_then(Run::task_set).is_some_and(|run| run.state.transition == at)
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use octoflow_model::{
     AttemptId, Claim, Fact, Limit, NodeIx, Order, Report, RunId, Task, Time, fact::Submission, meta::KeyedData,
+    taskset::SetFact,
 };
 
 use crate::{
@@ -335,6 +336,8 @@ impl Engine {
             match fact {
                 Fact::Finished(finished) => self.locks.release(Holder { run: id, node: Some(finished.node) }),
                 Fact::Ended { .. } => self.locks.release_run(id),
+                // The next attempt gathers its gangs anew.
+                Fact::TaskSet(SetFact::Over { .. }) => self.scheduler.leave(id),
                 Fact::Metered(metered) => self.world.meters.take(metered),
                 Fact::Memoized { node, at, cache, key, outputs } => {
                     let Some(Run::Argo(run)) = self.runs.get(&id) else { continue };

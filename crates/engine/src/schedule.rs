@@ -39,6 +39,8 @@ pub struct Scheduler {
     used: Resources,
     waiting: BTreeMap<Rank, Entry>,
     gangs: Gangs,
+    /// Where in the queue each member of a complete gang waits for room.
+    places: HashMap<TaskRef, Rank>,
     /// Members of a gang that was given room, each still to be handed out.
     chosen: VecDeque<TaskRef>,
     running: HashMap<TaskRef, Resources>,
@@ -55,6 +57,8 @@ struct Rank(i64, u64);
 #[derive(Debug)]
 struct Entry {
     members: Vec<(TaskRef, Resources)>,
+    /// The gang and its priority.
+    gang: Option<(gang::Key, i32)>,
 }
 
 impl Entry {
@@ -95,6 +99,7 @@ impl Scheduler {
             used: Resources::default(),
             waiting: BTreeMap::new(),
             gangs: Gangs::default(),
+            places: HashMap::new(),
             chosen: VecDeque::new(),
             running: HashMap::new(),
             weightless: VecDeque::new(),
@@ -109,18 +114,40 @@ impl Scheduler {
     /// A task waits for its turn.
     pub fn enqueue(&mut self, task: TaskRef, priority: i32, resources: Resources) {
         let members = vec![(task, self.fitted(resources))];
-        self.arrive(priority, Entry { members });
+        self.arrive(priority, Entry { members, gang: None });
     }
 
     /// A task that starts with the other members of its gang, or not at all.
     pub fn enqueue_member(&mut self, task: TaskRef, priority: i32, resources: Resources, gang: &Gang) {
         let resources = self.fitted(resources);
+        // Its gang was complete before it gave up its place and came again: all of them gather anew.
+        if let Some(rank) = self.places.get(&task).copied()
+            && let Some(entry) = self.waiting.remove(&rank)
+        {
+            self.dissolve(rank, entry, |_| true);
+        }
         self.gangs.gather(task, priority, resources, gang);
     }
 
     fn arrive(&mut self, priority: i32, entry: Entry) {
         self.arrivals += 1;
-        self.waiting.insert(Rank(-i64::from(priority), self.arrivals), entry);
+        let rank = Rank(-i64::from(priority), self.arrivals);
+        if entry.gang.is_some() {
+            self.places.extend(entry.members.iter().map(|(task, _)| (*task, rank)));
+        }
+        self.waiting.insert(rank, entry);
+    }
+
+    /// A gang is no longer complete: those who are left gather again rather than going without the others.
+    fn dissolve(&mut self, rank: Rank, entry: Entry, mut stays: impl FnMut(TaskRef) -> bool) {
+        let Some((key, priority)) = entry.gang else { return };
+        for (task, resources) in entry.members {
+            // Who has begun anew since is no longer this one's business.
+            if self.places.get(&task) == Some(&rank) {
+                self.places.remove(&task);
+                self.gangs.regather(&key, task, stays(task).then_some((priority, resources)));
+            }
+        }
     }
 
     /// A task that needs nothing of the machine goes as soon as it is asked for, and never counts as running.
@@ -136,19 +163,22 @@ impl Scheduler {
             }
         }
         while let Some(task) = self.chosen.pop_front() {
+            // One that went before it may have ended what it belongs to.
             if still_waiting(task) {
                 return Some(task);
             }
-            // What became of the member before it took its turn away.
             self.release(task);
         }
-        while let Some((priority, members)) = self.gangs.ripe(&mut still_waiting) {
-            self.arrive(priority, Entry { members });
-        }
-        while let Some(mut entry) = self.waiting.first_entry() {
-            entry.get_mut().members.retain(|(task, _)| still_waiting(*task));
-            if entry.get().members.is_empty() {
-                entry.remove();
+        loop {
+            while let Some((priority, key, members)) = self.gangs.ripe(&mut still_waiting) {
+                self.arrive(priority, Entry { members, gang: Some((key, priority)) });
+            }
+            let entry = self.waiting.first_entry()?;
+            let (rank, gang) = (*entry.key(), entry.get().gang.is_some());
+            let mut waits = |task| still_waiting(task) && (!gang || self.places.get(&task) == Some(&rank));
+            if !entry.get().members.iter().all(|(task, _)| waits(*task)) {
+                let lost = entry.remove();
+                self.dissolve(rank, lost, &mut still_waiting);
                 continue;
             }
             if shortage(&self.capacity, &self.used, self.running.len(), entry.get()).is_some() {
@@ -156,11 +186,11 @@ impl Scheduler {
             }
             for (task, resources) in entry.remove().members {
                 self.occupy(task, resources);
+                self.places.remove(&task);
                 self.chosen.push_back(task);
             }
             return self.chosen.pop_front();
         }
-        None
     }
 
     /// How many members of a task's gang are there, and how many it waits for; nothing when it waits for no gang.
@@ -173,8 +203,9 @@ impl Scheduler {
         self.gangs.join(task, gang);
     }
 
-    /// A run is over: none of its tasks is anybody's member any more.
+    /// A run is over, or begins anew: none of its tasks is anybody's member any more.
     pub fn leave(&mut self, run: RunId) {
+        self.places.retain(|task, _| task.run != run);
         self.gangs.leave(run);
     }
 

@@ -14,10 +14,20 @@ use super::TaskRef;
 pub struct Gang {
     pub namespace: Arc<str>,
     pub name: Arc<str>,
+    /// Only tasks of this run belong to it; those of every run when nobody says.
+    pub own: Option<RunId>,
     pub least: u32,
 }
 
-type Key = (Arc<str>, Arc<str>);
+/// The namespace, the name, and the run it is of alone.
+pub(super) type Key = (Arc<str>, Arc<str>, Option<RunId>);
+
+/// A gang that is complete: its priority, its name, and its members.
+pub(super) type Ripe = (i32, Key, Vec<(TaskRef, Resources)>);
+
+fn key(gang: &Gang) -> Key {
+    (gang.namespace.clone(), gang.name.clone(), gang.own)
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Gangs {
@@ -42,7 +52,7 @@ impl Known {
 
 impl Gangs {
     pub(super) fn gather(&mut self, task: TaskRef, priority: i32, resources: Resources, gang: &Gang) {
-        let key = (gang.namespace.clone(), gang.name.clone());
+        let key = key(gang);
         let known = self.known.entry(key.clone()).or_default();
         known.least = gang.least;
         // Whoever started before and comes again starts over, and so do all of its run.
@@ -53,8 +63,18 @@ impl Gangs {
         self.touched.insert(key);
     }
 
+    /// A member of a gang that was complete and is so no longer: it waits for others again, or is gone.
+    pub(super) fn regather(&mut self, key: &Key, task: TaskRef, waits: Option<(i32, Resources)>) {
+        let Some(known) = self.known.get_mut(key) else { return };
+        known.started.remove(&task);
+        if let Some(waits) = waits {
+            known.gathered.insert(task, waits);
+            self.touched.insert(key.clone());
+        }
+    }
+
     pub(super) fn join(&mut self, task: TaskRef, gang: &Gang) {
-        let known = self.known.entry((gang.namespace.clone(), gang.name.clone())).or_default();
+        let known = self.known.entry(key(gang)).or_default();
         known.least = gang.least;
         known.started.insert(task);
     }
@@ -69,10 +89,7 @@ impl Gangs {
 
     /// The members of a gang that has enough of them, with the highest priority among them. They have started by this,
     /// as far as the gang is concerned.
-    pub(super) fn ripe(
-        &mut self,
-        still_waiting: &mut impl FnMut(TaskRef) -> bool,
-    ) -> Option<(i32, Vec<(TaskRef, Resources)>)> {
+    pub(super) fn ripe(&mut self, still_waiting: &mut impl FnMut(TaskRef) -> bool) -> Option<Ripe> {
         while let Some(key) = self.touched.pop_first() {
             let Some(known) = self.known.get_mut(&key) else { continue };
             known.gathered.retain(|task, _| still_waiting(*task));
@@ -82,7 +99,11 @@ impl Gangs {
             let members = std::mem::take(&mut known.gathered);
             known.started.extend(members.keys());
             let priority = members.values().map(|(priority, _)| *priority).max().unwrap_or(0);
-            return Some((priority, members.into_iter().map(|(task, (_, resources))| (task, resources)).collect()));
+            return Some((
+                priority,
+                key,
+                members.into_iter().map(|(task, (_, resources))| (task, resources)).collect(),
+            ));
         }
         None
     }

@@ -56,7 +56,7 @@ fn tasks_that_no_longer_wait_are_dropped() {
 }
 
 fn gang(name: &str, least: u32) -> Gang {
-    Gang { namespace: "default".into(), name: Arc::from(name), least }
+    Gang { namespace: "default".into(), name: Arc::from(name), own: None, least }
 }
 
 fn picked(scheduler: &mut Scheduler) -> Vec<u32> {
@@ -137,10 +137,59 @@ fn gangs_of_one_name_in_two_namespaces_are_two() {
 }
 
 #[test]
-fn a_member_that_is_not_wanted_any_more_gives_its_room_back() {
+fn a_complete_gang_that_loses_a_member_gathers_again() {
     let mut scheduler = Scheduler::new(CAPACITY);
+    scheduler.enqueue(task(9), 0, cpu(0));
+    assert_eq!(picked(&mut scheduler), [9]);
     for node in 1..=2 {
         scheduler.enqueue_member(task(node), 0, cpu(0), &gang("g", 2));
+    }
+    assert_eq!(picked(&mut scheduler), [] as [u32; 0], "there is no room for two");
+    scheduler.release(task(9));
+    assert_eq!(scheduler.pick(|waiting| waiting != task(1)), None, "one does not go without the other");
+    assert_eq!(scheduler.gathering(task(2)), Some((1, 2)));
+    scheduler.enqueue_member(task(1), 0, cpu(0), &gang("g", 2));
+    assert_eq!(picked(&mut scheduler), [1, 2]);
+}
+
+#[test]
+fn a_member_that_comes_again_takes_the_whole_gang_out_of_the_queue() {
+    let mut scheduler = Scheduler::new(CAPACITY);
+    scheduler.enqueue(task(9), 0, cpu(0));
+    assert_eq!(picked(&mut scheduler), [9]);
+    for node in [1, 2, 1] {
+        scheduler.enqueue_member(task(node), 0, cpu(0), &gang("g", 2));
+        assert_eq!(picked(&mut scheduler), [] as [u32; 0]);
+    }
+    assert_eq!(scheduler.waiting(), 2);
+    scheduler.release(task(9));
+    assert_eq!(picked(&mut scheduler), [1, 2]);
+}
+
+#[test]
+fn a_gang_whose_run_begins_anew_owes_nothing_to_its_old_place() {
+    let mut scheduler = Scheduler::new(CAPACITY);
+    scheduler.enqueue(task(9), 0, cpu(0));
+    assert_eq!(picked(&mut scheduler), [9]);
+    for _ in 0..2 {
+        for node in 1..=2 {
+            scheduler.enqueue_member(task(node), 0, cpu(0), &gang("g", 2));
+        }
+        assert_eq!(picked(&mut scheduler), [] as [u32; 0]);
+        scheduler.leave(RunId(1));
+    }
+    for node in 1..=2 {
+        scheduler.enqueue_member(task(node), 0, cpu(0), &gang("g", 2));
+    }
+    scheduler.release(task(9));
+    assert_eq!(picked(&mut scheduler), [1, 2]);
+}
+
+#[test]
+fn a_chosen_member_that_no_longer_waits_gives_its_room_back() {
+    let mut scheduler = Scheduler::new(CAPACITY);
+    for node in 1..=2 {
+        scheduler.enqueue_member(task(node), 0, cpu(500), &gang("g", 2));
     }
     assert_eq!(scheduler.pick(|_| true), Some(task(1)));
     assert_eq!(scheduler.pick(|waiting| waiting != task(2)), None);

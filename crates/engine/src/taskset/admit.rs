@@ -45,7 +45,8 @@ pub fn examine(object: &Value, others: &dyn Surroundings) -> Result<Admitted, Pr
 }
 
 fn look(manifest: &Value, broken: &[Path], others: &dyn Surroundings, report: &mut Report) -> Option<Stored> {
-    let set = match TaskSet::deserialize(manifest) {
+    let readable = role::complete(manifest, broken, report);
+    let set = match TaskSet::deserialize(readable.as_ref().unwrap_or(manifest)) {
         Ok(set) => set,
         // The table has told what is wrong; where it has not, the manifest is still not let in.
         Err(_) if !broken.is_empty() => return None,
@@ -77,7 +78,7 @@ fn look(manifest: &Value, broken: &[Path], others: &dyn Surroundings, report: &m
             "exit codes are those of replicas; write them under a role's retryPolicy".to_owned()
         });
     }
-    role::check(report, &roles, &set, manifest);
+    role::check(report, &roles, &set, manifest, broken);
     let namespace = set.metadata.namespace.as_deref().filter(|name| !name.is_empty()).unwrap_or(DEFAULT_NAMESPACE);
     pod::check(report, &roles, &set, manifest, namespace, others);
     let groups = gang::check(report, &roles, &set, namespace, others);

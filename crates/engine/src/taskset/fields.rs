@@ -1,6 +1,9 @@
 //! Every field of a TaskSet and of the PodGroup it may belong to: whether it works, is ignored, or is refused.
 //! The one table behind admission, the schemas and the documented support list; it says nothing of how fields combine.
 
+#[cfg(test)]
+mod tests;
+
 use octoflow_model::taskset::{Action, Condition, Event};
 
 use crate::{

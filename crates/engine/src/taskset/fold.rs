@@ -42,7 +42,7 @@ impl Run {
             unit: None,
             verdict: None,
             suspended: program.set.spec.suspend.unwrap_or(false),
-            shutdown: None,
+            shutdown: program.set.spec.shutdown,
             deadline_passed: false,
             wake: None,
             roles: Vec::new(),
@@ -53,6 +53,7 @@ impl Run {
             id,
             state,
             hosts: peers::hosts(id, &submission.name, &program),
+            peers: peers::lists(id, &program),
             manifest: submission.manifest.to_string().into(),
             replaced: submission.before.as_ref().map(|before| before.runs.clone()).unwrap_or_default(),
             todo: Todo { set: true, ..Todo::default() },
@@ -108,6 +109,8 @@ impl Run {
         match fact {
             SetFact::Began { attempt, at, unit } => self.begin(*attempt, *at, unit),
             SetFact::Queued { first, count, at } => {
+                let role = self.program.role_of(*first);
+                self.state.roles[role].begun = true;
                 for replica in *first..*first + *count {
                     self.move_to(replica, ReplicaPhase::AttemptPreparing, *at);
                     self.todo.queued.push(NodeIx(replica));
@@ -155,6 +158,7 @@ impl Run {
                 slot.phase_message.clone_from(message);
                 slot.transition = *at;
                 self.todo.roles.insert(*role as usize);
+                self.todo.roles.extend(self.program.gang_mates(*role as usize));
             }
             SetFact::RoleOver { role, at } => {
                 let slot = &mut self.state.roles[*role as usize];

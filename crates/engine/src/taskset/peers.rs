@@ -37,9 +37,10 @@ pub(super) fn hosts(run: RunId, set: &str, program: &Program) -> Arc<str> {
     text.into()
 }
 
-/// The variables that tell a replica who is where.
-pub(super) fn variables(run: RunId, program: &Program, replica: u32) -> Vec<(String, EnvValue)> {
-    let mut found = vec![("TASKROLE_REPLICA_ADDRESS".to_owned(), EnvValue::Plain(address(run, replica).to_string()))];
+/// The variables that tell every replica alike who is where. They are as long as there are replicas, so they are made
+/// once and not for each of them.
+pub(super) fn lists(run: RunId, program: &Program) -> Arc<[(String, EnvValue)]> {
+    let mut found = Vec::new();
     for (role, plan) in program.roles.iter().enumerate() {
         let name = program.spec(role).name.to_uppercase();
         found.push((format!("TASKROLE_{name}_REPLICAS"), EnvValue::Plain(plan.count.to_string())));
@@ -49,7 +50,17 @@ pub(super) fn variables(run: RunId, program: &Program, replica: u32) -> Vec<(Str
             found.push((format!("TASKROLE_{name}_ADDRESSES"), EnvValue::Plain(list.join(","))));
         }
     }
-    found
+    found.into()
+}
+
+/// The variables that tell a replica where it is and who is where.
+pub(super) fn variables(
+    run: RunId,
+    lists: &[(String, EnvValue)],
+    replica: u32,
+) -> impl Iterator<Item = (String, EnvValue)> {
+    let own = ("TASKROLE_REPLICA_ADDRESS".to_owned(), EnvValue::Plain(address(run, replica).to_string()));
+    std::iter::once(own).chain(lists.iter().cloned())
 }
 
 #[cfg(test)]

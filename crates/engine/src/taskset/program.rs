@@ -52,6 +52,8 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GangPlan {
     pub name: Arc<str>,
+    /// There is a PodGroup, which other TaskSets may belong to as well.
+    pub shared: bool,
     pub least: u32,
 }
 
@@ -84,6 +86,13 @@ impl Program {
         let gangs: Vec<Option<GangPlan>> = set.spec.roles.iter().map(|role| gang(&set.spec, role, stored)).collect();
         roles.iter_mut().zip(gangs).for_each(|(plan, gang)| plan.gang = gang);
         Ok(Self { roles, replicas: first, set })
+    }
+
+    /// The roles whose pods start together with those of this one, itself among them.
+    pub fn gang_mates(&self, role: usize) -> impl Iterator<Item = usize> + '_ {
+        let gang = self.roles[role].gang.as_ref();
+        let mates = self.roles.iter().enumerate().filter(move |(_, plan)| gang.is_some() && plan.gang.as_ref() == gang);
+        mates.map(|(at, _)| at)
     }
 
     /// The role a replica belongs to.
@@ -139,7 +148,7 @@ fn gang(set: &TaskSetSpec, role: &RoleSpec, stored: &Stored) -> Option<GangPlan>
     let name = gang_name(role)?;
     let members = || set.roles.iter().filter(|other| gang_name(other) == Some(name)).map(|other| other.replicas);
     let least = stored.groups.get(name).copied().unwrap_or_else(|| members().fold(0, u32::saturating_add));
-    Some(GangPlan { name: name.into(), least })
+    Some(GangPlan { name: name.into(), shared: stored.groups.contains_key(name), least })
 }
 
 /// The PodGroup that a role's pods are said to belong to.

@@ -47,14 +47,30 @@ impl Turn<'_> {
             return Some(Verdict { succeeded: verdict.succeeded, message, last: false });
         }
         let own = judge::role(plan, role, role.count(ReplicaPhase::Completed));
-        own.or_else(|| {
-            let (up, condition) = plan
-                .after
-                .iter()
-                .find(|(up, condition)| waits(&state.roles[*up], self.count(*up), *condition) == Waits::ForEver)?;
-            let name = &self.run.program.spec(*up).name;
-            let message = format!("it waits for role '{name}' to be {condition:?}, which has failed");
-            Some(Verdict { succeeded: false, message, last: false })
+        own.or_else(|| self.hopeless(at).map(|message| Verdict { succeeded: false, message, last: false }))
+    }
+
+    /// Why it can never start: whom it waits for has failed, or its gang cannot be complete any more.
+    fn hopeless(&self, at: usize) -> Option<String> {
+        let (state, program) = (&self.run.state, &self.run.program);
+        let plan = &program.roles[at];
+        let for_ever = |(up, condition): &&(usize, Condition)| {
+            waits(&state.roles[*up], self.count(*up), *condition) == Waits::ForEver
+        };
+        if let Some((up, condition)) = plan.after.iter().find(for_ever).filter(|_| !state.roles[at].begun) {
+            let name = &program.spec(*up).name;
+            return Some(format!("it waits for role '{name}' to be {condition:?}, which has failed"));
+        }
+        let gang = plan.gang.as_ref()?;
+        let dead = |mate: &usize| state.roles[*mate].verdict.is_some() && !state.roles[*mate].begun;
+        let gone = program.gang_mates(at).find(dead)?;
+        let members = |all: bool| -> u32 {
+            program.gang_mates(at).filter(|mate| all || !dead(mate)).map(|mate| self.count(mate)).sum()
+        };
+        // One that was to be filled by other TaskSets still may be.
+        (members(false) < gang.least && gang.least <= members(true)).then(|| {
+            let name = &program.spec(gone).name;
+            format!("its gang '{}' can never be complete: role '{name}' is over without having started", gang.name)
         })
     }
 
@@ -67,10 +83,12 @@ impl Turn<'_> {
         let state = &self.run.state;
         let open = matches!(state.phase, SetPhase::AttemptPreparing | SetPhase::AttemptRunning);
         let after = &self.run.program.roles[at].after;
+        let free =
+            |(up, condition): &(usize, Condition)| waits(&state.roles[*up], self.count(*up), *condition) == Waits::No;
         open && !state.suspended
             && !state.closing()
             && state.roles[at].verdict.is_none()
-            && after.iter().all(|(up, condition)| waits(&state.roles[*up], self.count(*up), *condition) == Waits::No)
+            && (state.roles[at].begun || after.iter().all(free))
     }
 
     /// All that wait get their pods, a run of neighbours at a time.

@@ -10,7 +10,7 @@ use octoflow_model::{
     AttemptId, NodeIx, RunId, Time,
     argo::Shutdown,
     mark::Ties,
-    task::{Labels, Resources},
+    task::{EnvValue, Labels, Resources},
     taskset::{Closing, ReplicaPhase, RolePhase, SetPhase, Standing, Terminated},
 };
 
@@ -74,6 +74,8 @@ pub struct Role {
     pub counts: [u32; PHASES],
     pub succeeded: u32,
     pub failed: u32,
+    /// It has asked for its pods in this attempt: whom it waited for is no longer its business.
+    pub begun: bool,
     /// Replicas that have been up in this attempt.
     pub up: u32,
 }
@@ -152,6 +154,8 @@ pub struct Run {
     pub(super) hosts: Arc<str>,
     /// The runs whose place it took; the logs of their pods go with it.
     pub(super) replaced: Vec<RunId>,
+    /// The same as variables.
+    pub(super) peers: Arc<[(String, EnvValue)]>,
     pub(super) todo: Todo,
 }
 
@@ -286,7 +290,8 @@ impl Run {
 
     /// Those that have started with their gang in this attempt.
     pub(crate) fn joined(&self) -> impl Iterator<Item = (NodeIx, Gang)> + '_ {
-        let with_gangs = self.program.roles.iter().filter_map(|plan| Some((plan, plan.gang.as_ref()?)));
+        let plans = self.program.roles.iter().filter(|_| self.state.at_work());
+        let with_gangs = plans.filter_map(|plan| Some((plan, plan.gang.as_ref()?)));
         with_gangs.flat_map(|(plan, gang)| {
             let replicas = plan.first..plan.first + plan.count;
             let began = |at: &u32| {
@@ -298,7 +303,8 @@ impl Run {
     }
 
     fn gang_of(&self, plan: &super::program::GangPlan) -> Gang {
-        Gang { namespace: self.state.namespace.clone(), name: plan.name.clone(), least: plan.least }
+        let own = (!plan.shared).then_some(self.id);
+        Gang { namespace: self.state.namespace.clone(), name: plan.name.clone(), own, least: plan.least }
     }
 
     /// The last try of a replica.

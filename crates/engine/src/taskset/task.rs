@@ -82,7 +82,7 @@ impl Turn<'_> {
             ("TASKROLE_REPLICA_ATTEMPT", retried.to_string()),
         ];
         let own = own.into_iter().map(|(name, value)| (name.to_owned(), EnvValue::Plain(value)));
-        own.chain(peers::variables(run.id, &run.program, replica)).collect()
+        own.chain(peers::variables(run.id, &run.peers, replica)).collect()
     }
 }
 

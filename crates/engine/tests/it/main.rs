@@ -37,3 +37,4 @@ mod scenarios;
 mod schema;
 mod steps;
 mod support;
+mod taskset;

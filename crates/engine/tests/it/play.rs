@@ -392,7 +392,11 @@ impl Play {
         // Folding everything after every input would take the square of the run's length.
         if run.state.nodes.len() < 30 || self.facts.len().is_multiple_of(7) || run.state.finished() {
             let folded = fold(RUN, self.facts.iter().cloned()).expect("an own journal can be read");
-            assert_eq!(folded.argo().unwrap().state, run.state, "the fold of the facts is not the live state");
+            assert_eq!(
+                folded.argo().expect("a workflow").state,
+                run.state,
+                "the fold of the facts is not the live state"
+            );
         }
     }
 

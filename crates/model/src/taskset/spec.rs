@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    argo::{Container, Volume, template::TemplateMetadata},
+    argo::{Container, Shutdown, Volume, template::TemplateMetadata},
     meta::Metadata,
 };
 
@@ -22,6 +22,7 @@ pub struct TaskSetSpec {
     pub roles: Vec<RoleSpec>,
     pub priority: Option<i32>,
     pub suspend: Option<bool>,
+    pub shutdown: Option<Shutdown>,
     pub active_deadline_seconds: Option<u64>,
     pub ttl_seconds_after_finished: Option<u64>,
 }
@@ -44,25 +45,25 @@ pub struct RetryPolicy {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ExitCodes {
-    One(i32),
+    One(i64),
     Range(String),
 }
 
 impl ExitCodes {
     /// The first and the last code; nothing when the text is no range.
-    pub fn bounds(&self) -> Option<(i32, i32)> {
+    pub fn bounds(&self) -> Option<(i64, i64)> {
         match self {
             Self::One(code) => Some((*code, *code)),
             Self::Range(text) => {
                 let (first, last) = text.split_once('-').unwrap_or((text, text));
-                let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+                let (first, last): (i64, i64) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
                 (0 <= first && first <= last).then_some((first, last))
             }
         }
     }
 
     pub fn holds(&self, code: i32) -> bool {
-        self.bounds().is_some_and(|(first, last)| (first..=last).contains(&code))
+        self.bounds().is_some_and(|(first, last)| (first..=last).contains(&i64::from(code)))
     }
 }
 

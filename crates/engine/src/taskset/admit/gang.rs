@@ -75,5 +75,58 @@ pub(super) fn check(
         }
         groups.insert(name.to_owned(), u32::try_from(least).unwrap_or(u32::MAX));
     }
+    circle(report, at, set, &groups);
     groups
+}
+
+/// Gangs that wait for each other, or for themselves through a role in between, would never be complete. The roles of a
+/// gang that needs all of them are one here; where they wait for each other directly, that is told already.
+fn circle(report: &mut Report, at: &At<'_>, set: &TaskSet, groups: &BTreeMap<String, u32>) {
+    let roles = &set.spec.roles;
+    let members = |name: &str| -> u64 {
+        roles.iter().filter(|role| gang_name(role) == Some(name)).map(|role| u64::from(role.replicas)).sum()
+    };
+    let whole = |index: usize| {
+        let name = gang_name(&roles[index])?;
+        groups.get(name).is_none_or(|least| u64::from(*least) >= members(name)).then_some(name)
+    };
+    // Each role by the first of its gang.
+    let place: Vec<usize> = (0..roles.len())
+        .map(|index| {
+            let first = whole(index).and_then(|name| (0..index).find(|other| whole(*other) == Some(name)));
+            first.unwrap_or(index)
+        })
+        .collect();
+    let mut waits = vec![0_usize; roles.len()];
+    let mut before: Vec<Vec<usize>> = vec![Vec::new(); roles.len()];
+    for (index, role) in roles.iter().enumerate() {
+        let ups = role.depends_on.iter().filter_map(|dependency| {
+            roles.iter().position(|other| other.name == dependency.role()).map(|up| place[up])
+        });
+        for up in ups.filter(|up| *up != place[index]) {
+            waits[place[index]] += 1;
+            before[up].push(place[index]);
+        }
+    }
+    let mut free: Vec<usize> = (0..roles.len()).filter(|index| waits[*index] == 0).collect();
+    while let Some(up) = free.pop() {
+        for down in &before[up] {
+            waits[*down] -= 1;
+            if waits[*down] == 0 {
+                free.push(*down);
+            }
+        }
+    }
+    let stuck = (0..roles.len()).find(|index| waits[*index] > 0 && whole(*index).is_some());
+    if let Some(index) = stuck {
+        let role_at = at.index(index);
+        report.error_with(&role_at.key("template"), code::GANG, || {
+            let name = gang_name(&roles[index]).unwrap_or_default();
+            let message = format!(
+                "gang '{}' can never be complete: a role of it waits for one that waits for another of its roles",
+                shape::short(name)
+            );
+            (message, Some("leave out dependsOn, or give them different PodGroups".to_owned()))
+        });
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use octoflow_manifest::Path;
 use octoflow_model::taskset::{CompletionPolicy, RetryPolicy, RoleSpec, TaskSet};
 use serde_json::Value;
 
@@ -13,12 +14,48 @@ use crate::{
     shape,
 };
 
-pub(super) fn check(report: &mut Report, at: &At<'_>, set: &TaskSet, manifest: &Value) {
+/// Parts of a role that say nothing without a certain field are told of. The TaskSet without them comes back where there
+/// are any, so that the rest of it can be looked at.
+pub(super) fn complete(manifest: &Value, broken: &[Path], report: &mut Report) -> Option<Value> {
+    let mut readable = None;
+    let lists = [("eventPolicy", &["event", "action"][..]), ("dependsOn", &["role"])];
+    for (index, role) in manifest["spec"]["roles"].as_array().into_iter().flatten().enumerate() {
+        let role_at = place(index);
+        for (list, fields) in lists {
+            let list_at = role_at.join(list);
+            let lacks = |part: &Value| part.is_object() && fields.iter().any(|field| part[*field].is_null());
+            let parts = role[list].as_array().into_iter().flatten().enumerate();
+            for (number, part) in parts.filter(|(_, part)| lacks(part)) {
+                for field in fields.iter().filter(|field| part[**field].is_null()) {
+                    let at = list_at.join(number).join(*field);
+                    // What was given and is wrong is told already.
+                    if !broken.contains(&at) {
+                        report.error(&At::base(&at), code::REQUIRED, || {
+                            format!("roles[{index}].{list}[{number}] must say its {field}")
+                        });
+                    }
+                }
+                let copy = readable.get_or_insert_with(|| manifest.clone());
+                if let Some(parts) = copy["spec"]["roles"][index][list].as_array_mut() {
+                    parts.retain(|part| !lacks(part));
+                }
+            }
+        }
+    }
+    readable
+}
+
+fn place(index: usize) -> Path {
+    Path::root().join("spec").join("roles").join(index)
+}
+
+pub(super) fn check(report: &mut Report, at: &At<'_>, set: &TaskSet, manifest: &Value, broken: &[Path]) {
     let mut seen = HashSet::new();
     for (index, role) in set.spec.roles.iter().enumerate() {
         let place = at.index(index);
         let raw = &manifest["spec"]["roles"][index];
-        if role.name.is_empty() {
+        if role.name.is_empty() && broken.contains(&self::place(index).join("name")) {
+        } else if role.name.is_empty() {
             report.error(&place.key("name"), code::REQUIRED, || format!("roles[{index}].name is required"));
         } else {
             name_of(report, &place.key("name"), &format!("roles[{index}].name"), &role.name);
@@ -28,30 +65,33 @@ pub(super) fn check(report: &mut Report, at: &At<'_>, set: &TaskSet, manifest: &
                 });
             }
         }
-        if raw.get("replicas").is_none() {
+        if raw.get("replicas").is_none() && !broken.contains(&self::place(index).join("replicas")) {
             report.error(&place.key("replicas"), code::REQUIRED, || {
                 format!("roles[{index}].replicas is required: from 1 to 10000")
             });
         }
-        completion(report, &place.key("completionPolicy"), role, raw);
+        let policy = self::place(index).join("completionPolicy");
+        let wrong = |field: &str| broken.contains(&policy) || broken.contains(&policy.join(field));
+        completion(report, &place.key("completionPolicy"), role, raw, &wrong);
         retry(report, &place.key("retryPolicy"), &role.retry_policy);
         dependencies(report, &place.key("dependsOn"), set, index);
     }
     circle(report, at, set);
 }
 
-fn completion(report: &mut Report, at: &At<'_>, role: &RoleSpec, raw: &Value) {
+/// `wrong` says whether a field was given and is wrong, which is told already.
+fn completion(report: &mut Report, at: &At<'_>, role: &RoleSpec, raw: &Value, wrong: &dyn Fn(&str) -> bool) {
     let CompletionPolicy { max_failed, min_succeeded } = role.completion_policy;
     let (name, replicas) = (shape::short(&role.name), i64::from(role.replicas));
     let given = &raw["completionPolicy"];
-    if given["minSucceeded"].is_null() || min_succeeded == 0 {
+    if min_succeeded == 0 && !wrong("minSucceeded") {
         report.error_with(&at.key("minSucceeded"), code::POLICY, || {
             let message =
                 format!("role '{name}' must say how many replicas must succeed: minSucceeded from 1 to {replicas}");
             (message, Some("-1 means: it succeeds when all are over and it has not failed".to_owned()))
         });
     }
-    if given["maxFailed"].is_null() {
+    if given["maxFailed"].is_null() && !wrong("maxFailed") {
         report.error_with(&at.key("maxFailed"), code::POLICY, || {
             let message =
                 format!("role '{name}' must say how many failed replicas make it fail: maxFailed from 1 to {replicas}");

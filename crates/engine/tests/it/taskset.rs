@@ -1,0 +1,15 @@
+//! TaskSets played in virtual time: what the dialect promises, by the numbers of the scenarios, and what must hold for
+//! every TaskSet there could be.
+
+mod oracle;
+mod scheme;
+mod stage;
+
+mod cues;
+mod endings;
+mod gangs;
+mod gates;
+mod pods;
+mod properties;
+mod restarts;
+mod retries;

@@ -1,0 +1,450 @@
+//! TaskSets on a stage: the test says when a pod starts, ends or is lost and when time passes, and after every input the
+//! promises of the engine are checked. Nothing here knows how the engine decides.
+
+mod check;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use octoflow_engine::{
+    Command, Engine, Input, Outcome, Refusal,
+    argo::{admit::Surroundings, refer::Reach},
+    schedule::Capacity,
+    taskset::{Run, State, admit::examine, status},
+};
+use octoflow_model::{
+    AttemptId, Fact, Order, Report, RunId, Task, Time,
+    fact::{Stored, Submission},
+    order::{Collected, End, Exit},
+    taskset::Closing,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    play::{DAWN, ROOMY, RUN},
+    text::yaml,
+};
+
+pub(crate) struct Stage {
+    pub(crate) engine: Engine,
+    pub(crate) now: Time,
+    pub(crate) facts: BTreeMap<RunId, Vec<Fact>>,
+    /// What the runtime has.
+    pub(crate) pods: BTreeMap<AttemptId, Pod>,
+    /// Pods in the order they were started, with the time.
+    pub(crate) starts: Vec<(Time, String)>,
+    pub(crate) tasks: BTreeMap<String, Box<Task>>,
+    /// Inputs that decided something.
+    pub(crate) turns: usize,
+    /// Checking everything after every input is too much for large TaskSets.
+    pub(crate) checked: bool,
+    capacity: Capacity,
+    begun: BTreeSet<AttemptId>,
+    /// Verdicts that were seen: by run, attempt and role, or the whole.
+    frozen: BTreeMap<(RunId, u32, Option<usize>), bool>,
+    /// The last word on TaskSets that are over.
+    last: BTreeMap<RunId, Value>,
+    /// How everything was before the last input, for a crash that loses it.
+    before: Option<Box<Before>>,
+}
+
+struct Before {
+    facts: BTreeMap<RunId, usize>,
+    pods: BTreeMap<AttemptId, Pod>,
+    begun: BTreeSet<AttemptId>,
+    starts: usize,
+    frozen: BTreeMap<(RunId, u32, Option<usize>), bool>,
+    last: BTreeMap<RunId, Value>,
+}
+
+/// A pod at the runtime.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pod {
+    pub(crate) name: String,
+    pub(crate) told: Option<Told>,
+}
+
+/// What a pod was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    Stop,
+    Kill,
+}
+
+/// Everything a TaskSet may name is there, and these PodGroups with their `minMember`.
+#[derive(Default)]
+pub(crate) struct Groups(pub(crate) Vec<(&'static str, u32)>);
+
+impl Surroundings for Groups {
+    fn has_config_map(&self, _: &str, _: &str) -> bool {
+        true
+    }
+    fn has_secret(&self, _: &str, _: &str) -> bool {
+        true
+    }
+    fn has_claim(&self, _: &str, _: &str) -> bool {
+        true
+    }
+    fn pod_group(&self, _: &str, name: &str) -> Option<Value> {
+        let (_, least) = self.0.iter().find(|(group, _)| *group == name)?;
+        Some(json!({"spec": {"minMember": least}}))
+    }
+    fn template(&self, _: Reach, _: &str, _: &str) -> Option<Value> {
+        None
+    }
+    fn template_names(&self, _: Reach, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A spec becomes a TaskSet. A role that does not say otherwise has one replica, fails with the first and succeeds with
+/// the last.
+pub(crate) fn manifest(name: &str, mut spec: Value) -> Value {
+    for role in spec["roles"].as_array_mut().into_iter().flatten() {
+        let put = |role: &mut Value, field: &str, value: Value| {
+            if role[field].is_null() {
+                role[field] = value;
+            }
+        };
+        put(role, "replicas", json!(1));
+        let all = role["replicas"].clone();
+        put(role, "completionPolicy", json!({"maxFailed": 1, "minSucceeded": all}));
+        if role["template"]["spec"].is_null() {
+            role["template"]["spec"] = json!({"containers": [{"name": "main", "image": "i", "command": ["c"]}]});
+        }
+    }
+    json!({"apiVersion": "octopus.openi.pcl.cn/v1alpha1", "kind": "TaskSet", "metadata": {"name": name}, "spec": spec})
+}
+
+impl Stage {
+    /// One TaskSet named `t` where there is room for everybody.
+    pub(crate) fn new(spec: &str) -> Self {
+        let mut stage = Self::empty(ROOMY);
+        stage.submit(1, spec, &Groups::default());
+        stage
+    }
+
+    pub(crate) fn with_slots(slots: usize, spec: &str) -> Self {
+        let mut stage = Self::empty(Capacity { slots, ..ROOMY });
+        stage.submit(1, spec, &Groups::default());
+        stage
+    }
+
+    pub(crate) fn empty(capacity: Capacity) -> Self {
+        Self {
+            engine: Engine::new(capacity),
+            now: DAWN,
+            facts: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            starts: Vec::new(),
+            tasks: BTreeMap::new(),
+            turns: 0,
+            checked: true,
+            capacity,
+            begun: BTreeSet::new(),
+            frozen: BTreeMap::new(),
+            last: BTreeMap::new(),
+            before: None,
+        }
+    }
+
+    /// The first is named `t`, others `t2` and so on.
+    pub(crate) fn submit(&mut self, run: u64, spec: &str, groups: &Groups) {
+        let name = if run == 1 { "t".to_owned() } else { format!("t{run}") };
+        let admitted = examine(&manifest(&name, yaml(spec).remove(0)), groups)
+            .unwrap_or_else(|problems| panic!("the manifest is refused: {problems:?}"));
+        self.submit_as(run, name, admitted.manifest, admitted.stored);
+    }
+
+    pub(crate) fn submit_as(&mut self, run: u64, name: String, manifest: Value, stored: Stored) {
+        let submission = Submission {
+            uid: format!("u-{run}"),
+            namespace: "default".into(),
+            at: self.now,
+            known: Default::default(),
+            parent: None,
+            before: None,
+            name,
+            manifest,
+            stored,
+        };
+        let refused = self.input(Input::Submit { run: RunId(run), submission: Box::new(submission) });
+        assert_eq!(refused, None, "the submission is refused");
+    }
+
+    pub(crate) fn command(&mut self, command: Command) -> Result<(), Refusal> {
+        self.command_to(RUN, command)
+    }
+
+    pub(crate) fn command_to(&mut self, run: RunId, command: Command) -> Result<(), Refusal> {
+        self.input(Input::Command { run, command }).map_or(Ok(()), Err)
+    }
+
+    pub(crate) fn suspend(&mut self) {
+        self.command(Command::Suspend).expect("it can be suspended");
+    }
+
+    pub(crate) fn resume(&mut self) {
+        self.command(Command::Resume { selector: None, supplied: BTreeMap::new() }).expect("it can be resumed");
+    }
+
+    pub(crate) fn evict(&mut self, pod: &str, why: Closing) {
+        self.command(Command::Evict { pod: pod.to_owned(), why }).expect("the pod is there");
+    }
+
+    /// So many seconds pass, one at a time as far as somebody wants to be woken.
+    pub(crate) fn tick(&mut self, seconds: u64) {
+        let until = self.now.saturating_add(Duration::from_secs(seconds));
+        loop {
+            self.now = self.engine.wake_at().filter(|at| *at <= until && *at > self.now).unwrap_or(until);
+            self.input(Input::Tick);
+            if self.now == until {
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn attempt(&self, pod: &str) -> AttemptId {
+        let found = self.pods.iter().find(|(_, live)| live.name == pod).map(|(attempt, _)| *attempt);
+        found.unwrap_or_else(|| panic!("there is no pod {pod} among {:?}", self.live()))
+    }
+
+    /// The pod's main container runs.
+    pub(crate) fn up(&mut self, pod: &str) {
+        let (attempt, at) = (self.attempt(pod), self.now);
+        self.input(Input::Report(Report::Started { attempt, at }));
+    }
+
+    pub(crate) fn up_all(&mut self) {
+        self.live().iter().for_each(|pod| self.up(pod));
+    }
+
+    /// The pod ends with this code.
+    pub(crate) fn exit(&mut self, pod: &str, code: i32) {
+        self.end(pod, Exit::Code(code), None);
+    }
+
+    pub(crate) fn end(&mut self, pod: &str, exit: Exit, message: Option<&str>) {
+        let (attempt, at) = (self.attempt(pod), self.now);
+        let ran = matches!(exit, Exit::Code(_) | Exit::Signal(_));
+        let end = End {
+            exit,
+            started: ran.then_some(at),
+            collected: Collected { message: message.map(str::to_owned), ..Collected::default() },
+            log_truncated: false,
+            members: Vec::new(),
+        };
+        self.gone(Report::Ended { attempt, at, end: Box::new(end) });
+    }
+
+    pub(crate) fn lose(&mut self, pod: &str) {
+        let (attempt, at) = (self.attempt(pod), self.now);
+        self.gone(Report::Lost { attempt, at, why: "the machine is gone".to_owned() });
+    }
+
+    /// Whoever was told to end does, on the signal.
+    pub(crate) fn leave(&mut self) {
+        let told: Vec<String> = self.told().map(str::to_owned).collect();
+        told.iter().for_each(|pod| self.end(pod, Exit::Signal(15), None));
+    }
+
+    fn gone(&mut self, report: Report) {
+        let attempt = report.attempt();
+        let pod = self.pods.get(&attempt).cloned();
+        self.keep_before();
+        self.pods.remove(&attempt);
+        self.input_kept(Input::Report(report.clone()));
+        for late in [report, Report::Started { attempt, at: self.now }] {
+            let outcome = self.engine.handle(Input::Report(late), self.now);
+            assert!(outcome.facts.is_empty(), "a late report of {pod:?} decided something: {:?}", outcome.facts);
+        }
+    }
+
+    pub(crate) fn input(&mut self, input: Input) -> Option<Refusal> {
+        self.keep_before();
+        self.input_kept(input)
+    }
+
+    fn input_kept(&mut self, input: Input) -> Option<Refusal> {
+        let outcome = self.engine.handle(input, self.now);
+        self.turns += usize::from(!outcome.facts.is_empty());
+        let refusal = self.take(outcome);
+        // Delays of nothing are over at once.
+        for _ in 0..100 {
+            let due = self.engine.handle(Input::Tick, self.now);
+            if due.facts.is_empty() && due.orders.is_empty() {
+                break;
+            }
+            self.take(due);
+        }
+        if self.checked {
+            self.check();
+        }
+        refusal
+    }
+
+    fn take(&mut self, outcome: Outcome) -> Option<Refusal> {
+        for (run, facts) in outcome.facts {
+            for fact in &facts {
+                let text = serde_json::to_string(fact).expect("a fact can be written");
+                let read: Fact = serde_json::from_str(&text).expect("a fact can be read");
+                assert_eq!(read, *fact, "a fact does not survive being written down");
+            }
+            self.facts.entry(run).or_default().extend(facts);
+        }
+        outcome.orders.into_iter().for_each(|order| self.obey(order));
+        outcome.refusal
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Start { attempt, task } => {
+                assert!(self.begun.insert(attempt), "{attempt} was started twice");
+                assert!(
+                    !self.starts.iter().any(|(_, name)| *name == task.name),
+                    "a second pod is called {}",
+                    task.name
+                );
+                self.starts.push((self.now, task.name.clone()));
+                self.pods.insert(attempt, Pod { name: task.name.clone(), told: None });
+                self.tasks.insert(task.name.clone(), task);
+            }
+            Order::Stop { attempt } | Order::Kill { attempt } => {
+                let kills = matches!(order, Order::Kill { .. });
+                let pod = self.pods.get_mut(&attempt).unwrap_or_else(|| panic!("{attempt} is ended and not there"));
+                pod.told = Some(if kills { Told::Kill } else { Told::Stop });
+            }
+            Order::Forget { attempt } => assert!(!self.pods.contains_key(&attempt), "{attempt} is forgotten alive"),
+        }
+    }
+
+    fn keep_before(&mut self) {
+        self.before = self.checked.then(|| {
+            Box::new(Before {
+                facts: self.facts.iter().map(|(run, facts)| (*run, facts.len())).collect(),
+                pods: self.pods.clone(),
+                begun: self.begun.clone(),
+                starts: self.starts.len(),
+                frozen: self.frozen.clone(),
+                last: self.last.clone(),
+            })
+        });
+    }
+
+    /// There is a last input that could be lost.
+    pub(crate) fn crashable(&self) -> bool {
+        self.before.as_ref().is_some_and(|before| before.facts.contains_key(&RUN))
+    }
+
+    /// The engine is gone with everything the last input decided: it never happened, only the runtime knows better.
+    ///
+    /// How many pods had been started before it is the answer.
+    pub(crate) fn crash_before(&mut self) -> usize {
+        let before = *self.before.take().expect("something happened before");
+        self.facts.retain(|run, _| before.facts.contains_key(run));
+        for (run, facts) in &mut self.facts {
+            facts.truncate(before.facts[run]);
+        }
+        (self.pods, self.begun) = (before.pods, before.begun);
+        for (_, pod) in self.starts.split_off(before.starts) {
+            self.tasks.remove(&pod);
+        }
+        (self.frozen, self.last) = (before.frozen, before.last);
+        self.restart();
+        before.starts
+    }
+
+    /// The engine is gone; a new one reads the facts and goes on. What the runtime has, it still has.
+    pub(crate) fn restart(&mut self) {
+        self.restart_without(&BTreeSet::new());
+    }
+
+    /// The engine died before these pods were ordered to start.
+    pub(crate) fn restart_without(&mut self, unsent: &BTreeSet<AttemptId>) {
+        let (engine, believed, outcome) = self.taken_up(self.capacity);
+        self.engine = engine;
+        let known: BTreeSet<AttemptId> = believed.iter().map(|(attempt, _)| *attempt).collect();
+        let there: BTreeSet<AttemptId> = self.pods.keys().copied().collect();
+        assert!(unsent.is_subset(&there), "what was not sent was never decided");
+        assert_eq!(known, there, "the engine and the runtime know the same pods after a restart");
+        for (attempt, task) in believed {
+            let name = &self.pods[&attempt].name;
+            assert_eq!(self.tasks.get(name), Some(&task), "the same pod is asked for again after a restart");
+        }
+        self.take(outcome);
+        self.check();
+    }
+
+    /// A second engine that has read the facts, what it believes to be alive, and what it decides on going on.
+    pub(crate) fn taken_up(&self, capacity: Capacity) -> (Engine, Vec<(AttemptId, Box<Task>)>, Outcome) {
+        let mut engine = Engine::new(capacity);
+        for (run, facts) in &self.facts {
+            engine.restore(*run, facts.iter().cloned()).expect("an own journal can be read");
+        }
+        let open: Vec<RunId> = self.facts.keys().copied().filter(|run| engine.run(*run).is_some()).collect();
+        let (believed, outcome) = engine.take_up_all(&open, self.now);
+        (engine, believed, outcome)
+    }
+
+    pub(crate) fn run(&self, run: RunId) -> &Run {
+        self.engine.run(run).and_then(octoflow_engine::Run::task_set).expect("the run is there")
+    }
+
+    pub(crate) fn state(&self) -> &State {
+        &self.run(RUN).state
+    }
+
+    pub(crate) fn status(&self) -> Value {
+        status::status(self.run(RUN))
+    }
+
+    pub(crate) fn role(&self, name: &str) -> Value {
+        let status = self.status();
+        let roles = status["roleStatus"].as_array().expect("roles are a list");
+        roles.iter().find(|role| role["name"] == name).expect("the role is there").clone()
+    }
+
+    pub(crate) fn replica(&self, role: &str, index: usize) -> Value {
+        self.role(role)["replicaStatus"][index].clone()
+    }
+
+    /// `Waiting`, `Running`, `Failed` or `Succeeded`.
+    pub(crate) fn word(&self) -> String {
+        self.status()["state"].as_str().unwrap_or_default().to_owned()
+    }
+
+    pub(crate) fn over(&self) -> bool {
+        // A run that was over when the engine came back is not read again.
+        self.engine.run(RUN).is_none_or(|run| run.finished())
+    }
+
+    /// The names of all pods the runtime has.
+    pub(crate) fn live(&self) -> Vec<String> {
+        self.pods.values().map(|pod| pod.name.clone()).collect()
+    }
+
+    /// The pods that were told to end.
+    pub(crate) fn told(&self) -> impl Iterator<Item = &str> {
+        self.pods.values().filter(|pod| pod.told.is_some()).map(|pod| pod.name.as_str())
+    }
+
+    pub(crate) fn told_all(&self) -> Vec<String> {
+        self.told().map(str::to_owned).collect()
+    }
+
+    /// Every pod that was ever started, in order.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.starts.iter().map(|(_, name)| name.as_str()).collect()
+    }
+
+    /// The TaskSet is over like this, and nothing is left of it.
+    pub(crate) fn ends(&self, word: &str) {
+        let status = self.status();
+        assert!(self.over(), "it is not over: {}", status["phase"]);
+        assert_eq!(status["state"], word, "{}", status["stateMessage"]);
+        assert!(status["finishAt"].is_string());
+        assert_eq!(self.live(), [] as [&str; 0]);
+    }
+}
