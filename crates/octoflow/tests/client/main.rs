@@ -15,3 +15,4 @@ mod reaching;
 mod steering;
 mod streams;
 mod submitting;
+mod tasksets;
