@@ -245,6 +245,7 @@ impl Story {
 /// Stories that once went wrong, with what it was.
 const BROKE_ONCE: &[(u64, usize, &str)] = &[
     (87, 4, "a gang that began anew was dropped with the place it had in the queue before"),
+    (11_118_995_633_286_318_946, 1, "a member took the place it had in the queue before its TaskSet began anew"),
     (4_864_429_972_610_588_141, 1, "a role that could never start overruled the one whose end meant a success"),
 ];
 
