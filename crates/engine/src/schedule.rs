@@ -39,7 +39,7 @@ pub struct Scheduler {
     used: Resources,
     waiting: BTreeMap<Rank, Entry>,
     gangs: Gangs,
-    /// Where in the queue each member of a complete gang waits for room.
+    /// Where in the queue each task waits. One that is found elsewhere has given that place up.
     places: HashMap<TaskRef, Rank>,
     /// Members of a gang that was given room, each still to be handed out.
     chosen: VecDeque<TaskRef>,
@@ -120,7 +120,7 @@ impl Scheduler {
     /// A task that starts with the other members of its gang, or not at all.
     pub fn enqueue_member(&mut self, task: TaskRef, priority: i32, resources: Resources, gang: &Gang) {
         let resources = self.fitted(resources);
-        // Its gang was complete before it gave up its place and came again: all of them gather anew.
+        // It comes again: the place it had is given up, and its gang, which was complete, gathers anew.
         if let Some(rank) = self.places.get(&task).copied()
             && let Some(entry) = self.waiting.remove(&rank)
         {
@@ -132,20 +132,20 @@ impl Scheduler {
     fn arrive(&mut self, priority: i32, entry: Entry) {
         self.arrivals += 1;
         let rank = Rank(-i64::from(priority), self.arrivals);
-        if entry.gang.is_some() {
-            self.places.extend(entry.members.iter().map(|(task, _)| (*task, rank)));
-        }
+        self.places.extend(entry.members.iter().map(|(task, _)| (*task, rank)));
         self.waiting.insert(rank, entry);
     }
 
-    /// A gang is no longer complete: those who are left gather again rather than going without the others.
+    /// An entry leaves the queue without going. Those who are left of a gang gather again rather than going without the
+    /// others.
     fn dissolve(&mut self, rank: Rank, entry: Entry, mut stays: impl FnMut(TaskRef) -> bool) {
-        let Some((key, priority)) = entry.gang else { return };
         for (task, resources) in entry.members {
-            // Who has begun anew since is no longer this one's business.
+            // Who has another place by now is no longer this one's business.
             if self.places.get(&task) == Some(&rank) {
                 self.places.remove(&task);
-                self.gangs.regather(&key, task, stays(task).then_some((priority, resources)));
+                if let Some((key, priority)) = &entry.gang {
+                    self.gangs.regather(key, task, stays(task).then_some((*priority, resources)));
+                }
             }
         }
     }
@@ -174,8 +174,8 @@ impl Scheduler {
                 self.arrive(priority, Entry { members, gang: Some((key, priority)) });
             }
             let entry = self.waiting.first_entry()?;
-            let (rank, gang) = (*entry.key(), entry.get().gang.is_some());
-            let mut waits = |task| still_waiting(task) && (!gang || self.places.get(&task) == Some(&rank));
+            let rank = *entry.key();
+            let mut waits = |task| still_waiting(task) && self.places.get(&task) == Some(&rank);
             if !entry.get().members.iter().all(|(task, _)| waits(*task)) {
                 let lost = entry.remove();
                 self.dissolve(rank, lost, &mut still_waiting);
@@ -205,7 +205,6 @@ impl Scheduler {
 
     /// A run is over, or begins anew: none of its tasks is anybody's member any more.
     pub fn leave(&mut self, run: RunId) {
-        self.places.retain(|task, _| task.run != run);
         self.gangs.leave(run);
     }
 

@@ -7,6 +7,7 @@ mod house;
 mod measure;
 mod oneshot;
 mod os;
+mod replicas;
 mod role;
 mod row;
 mod rows;

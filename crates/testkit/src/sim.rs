@@ -1,4 +1,4 @@
-//! The simulator: a world of workflows, people, a runtime and a disk, all made from one number, without threads and
+//! The simulator: a world of workflows and TaskSets, people, a runtime and a disk, all made from one number, without threads and
 //! without real time. It drives the real pump and engine, crashes them, and checks the guarantees after every step.
 //! The same number always gives the same story.
 
@@ -12,9 +12,15 @@ mod failure;
 mod life;
 mod manifest;
 pub(crate) mod runtime;
+mod taskset;
 mod tree;
 mod watch;
 mod world;
+
+/// A TaskSet of no world in particular.
+pub(crate) fn random_task_set(draw: &mut Draw) -> serde_json::Value {
+    taskset::manifest(draw, "t", 100)
+}
 
 pub use disk::Point;
 pub use draw::Draw;
@@ -22,4 +28,4 @@ pub use drive::{Ending, run};
 pub use explore::{Effort, Report, compare, explore};
 pub use failure::{Failure, Guarantee};
 pub use watch::Watch;
-pub use world::{Crashes, Flavour, World};
+pub use world::{Crashes, Flavour, MIXED, World};

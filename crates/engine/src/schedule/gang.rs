@@ -55,10 +55,7 @@ impl Gangs {
         let key = key(gang);
         let known = self.known.entry(key.clone()).or_default();
         known.least = gang.least;
-        // Whoever started before and comes again starts over, and so do all of its run.
-        if known.started.contains(&task) {
-            known.started.retain(|other| other.run != task.run);
-        }
+        known.started.remove(&task);
         known.gathered.insert(task, (priority, resources));
         self.touched.insert(key);
     }

@@ -113,6 +113,7 @@ fn a_gang_that_starts_anew_gathers_anew() {
         scheduler.enqueue_member(task(2), 0, cpu(0), &gang("g", 2));
         assert_eq!(picked(&mut scheduler), [1, 2]);
         (1..=2).for_each(|node| scheduler.release(task(node)));
+        scheduler.leave(RunId(1));
     }
 }
 
@@ -194,4 +195,33 @@ fn a_chosen_member_that_no_longer_waits_gives_its_room_back() {
     assert_eq!(scheduler.pick(|_| true), Some(task(1)));
     assert_eq!(scheduler.pick(|waiting| waiting != task(2)), None);
     assert_eq!(scheduler.running(), 1);
+}
+
+#[test]
+fn a_place_in_the_queue_that_was_given_up_is_nobodys() {
+    let mut scheduler = Scheduler::new(CAPACITY);
+    (8..=9).for_each(|node| scheduler.enqueue(task(node), 0, cpu(0)));
+    assert_eq!(picked(&mut scheduler), [8, 9]);
+    scheduler.enqueue(task(1), 0, cpu(0));
+    // It comes again as a member of a gang that is not complete.
+    scheduler.enqueue_member(task(1), 0, cpu(0), &gang("g", 2));
+    (8..=9).for_each(|node| scheduler.release(task(node)));
+    assert_eq!(picked(&mut scheduler), [] as [u32; 0]);
+    scheduler.enqueue_member(task(2), 0, cpu(0), &gang("g", 2));
+    assert_eq!(picked(&mut scheduler), [1, 2]);
+}
+
+#[test]
+fn one_beyond_the_least_that_comes_again_still_follows_the_others() {
+    let mut scheduler = Scheduler::new(CAPACITY);
+    for node in 1..=3 {
+        scheduler.enqueue_member(task(node), 0, cpu(0), &gang("g", 2));
+        if node == 2 {
+            assert_eq!(picked(&mut scheduler), [1, 2]);
+        }
+    }
+    assert_eq!(picked(&mut scheduler), [] as [u32; 0], "both places are taken");
+    scheduler.enqueue_member(task(3), 0, cpu(0), &gang("g", 2));
+    scheduler.release(task(1));
+    assert_eq!(picked(&mut scheduler), [3]);
 }

@@ -158,7 +158,6 @@ impl Run {
                 slot.phase_message.clone_from(message);
                 slot.transition = *at;
                 self.todo.roles.insert(*role as usize);
-                self.todo.roles.extend(self.program.gang_mates(*role as usize));
             }
             SetFact::RoleOver { role, at } => {
                 let slot = &mut self.state.roles[*role as usize];

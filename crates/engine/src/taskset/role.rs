@@ -46,8 +46,17 @@ impl Turn<'_> {
             let message = format!("ended with the TaskSet, which {word}, before it came to a verdict of its own");
             return Some(Verdict { succeeded: verdict.succeeded, message, last: false });
         }
-        let own = judge::role(plan, role, role.count(ReplicaPhase::Completed));
-        own.or_else(|| self.hopeless(at).map(|message| Verdict { succeeded: false, message, last: false }))
+        judge::role(plan, role, role.count(ReplicaPhase::Completed))
+    }
+
+    /// The whole goes on: a role that can never start has failed by now. One at a time, because its end may mean something
+    /// for the others and for the whole.
+    pub(super) fn give_up(&mut self) {
+        let open = |role: &usize| self.run.state.roles[*role].verdict.is_none();
+        let lost = (0..self.run.state.roles.len()).filter(open).find_map(|role| Some((role, self.hopeless(role)?)));
+        if let Some((role, message)) = lost {
+            self.decide(SetFact::RoleJudged { role: role as u32, at: self.now, succeeded: false, message });
+        }
     }
 
     /// Why it can never start: whom it waits for has failed, or its gang cannot be complete any more.

@@ -71,6 +71,8 @@ impl<'a> Turn<'a> {
                     self.decide(SetFact::Judged { at: self.now, succeeded: false, message, last: true });
                 } else if let Some((succeeded, message)) = judge::set(&self.run.program, &state.roles) {
                     self.decide(SetFact::Judged { at: self.now, succeeded, message, last: false });
+                } else {
+                    self.give_up();
                 }
             }
             SetPhase::AttemptDeletionRequested => {

@@ -36,6 +36,19 @@ pub(super) fn chain(count: u32, isolated: bool, dir: &Path, octoflow: &Path) -> 
     Ok(took)
 }
 
+/// The same processes as replicas of a TaskSet or as steps of a workflow.
+pub(super) fn crowd(a_task_set: bool, count: u32, in_flight: u32, dir: &Path, octoflow: &Path) -> Outcome<()> {
+    let mut config = process::Config::new(dir, octoflow);
+    config.isolation = Isolation::None;
+    let capacity = Capacity { slots: in_flight as usize, ..ROOM };
+    let place = Place::Processes(Box::new(config));
+    let (house, _) = House::open(Config { data_dir: dir.to_owned(), capacity, place })?;
+    let manifest = if a_task_set { shape::replicas(count) } else { shape::layers(1, count) };
+    to_the_end(&house, "crowd", manifest)?;
+    house.close()?;
+    Ok(())
+}
+
 /// Submits a run and waits until it has succeeded.
 fn to_the_end(house: &House, name: &str, manifest: Value) -> Outcome<()> {
     let run = house.submit(Submit {
@@ -50,7 +63,11 @@ fn to_the_end(house: &House, name: &str, manifest: Value) -> Outcome<()> {
     let phase = match last {
         Some(Fact::Ended { phase, .. }) => phase.word().to_owned(),
         // It was over before the watch began.
-        _ => house.object(run)?["status"]["phase"].as_str().unwrap_or_default().to_owned(),
+        _ => {
+            let status = &house.object(run)?["status"];
+            // A TaskSet says it as its state.
+            status["state"].as_str().or(status["phase"].as_str()).unwrap_or_default().to_owned()
+        }
     };
     if phase == RunPhase::Succeeded.word() { Ok(()) } else { Err(format!("the run `{name}` ended {phase}").into()) }
 }

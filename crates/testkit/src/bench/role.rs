@@ -24,6 +24,8 @@ pub(super) enum Role {
     Null { groups: u32, steps: u32, dir: PathBuf },
     /// A house with a chain of so many processes. Says how long it took from submission to end.
     Chain { count: u32, isolated: bool, dir: PathBuf, octoflow: PathBuf },
+    /// A house with so many processes, so many at a time: the replicas of a TaskSet, or the steps of a workflow.
+    Crowd { a_task_set: bool, count: u32, in_flight: u32, dir: PathBuf, octoflow: PathBuf },
     /// So many submissions to a registry whose tasks run nowhere. Says how long it took.
     Submits { count: u32, threads: u32, dir: PathBuf },
     /// So many records in a store, many to a commit. Says how long it took.
@@ -43,6 +45,10 @@ impl Role {
             }
             Self::Chain { count, isolated, dir, octoflow } => {
                 vec!["chain".to_owned(), count.to_string(), isolated.to_string(), path(dir), path(octoflow)]
+            }
+            Self::Crowd { a_task_set, count, in_flight, dir, octoflow } => {
+                let numbers = [a_task_set.to_string(), count.to_string(), in_flight.to_string()];
+                ["crowd".to_owned()].into_iter().chain(numbers).chain([path(dir), path(octoflow)]).collect()
             }
             Self::Submits { count, threads, dir } => {
                 vec!["submits".to_owned(), count.to_string(), threads.to_string(), path(dir)]
@@ -65,6 +71,13 @@ impl Role {
             ["chain", count, isolated, dir, octoflow] => Self::Chain {
                 count: count.parse().ok()?,
                 isolated: isolated.parse().ok()?,
+                dir: dir.into(),
+                octoflow: octoflow.into(),
+            },
+            ["crowd", a_task_set, count, in_flight, dir, octoflow] => Self::Crowd {
+                a_task_set: a_task_set.parse().ok()?,
+                count: count.parse().ok()?,
+                in_flight: in_flight.parse().ok()?,
                 dir: dir.into(),
                 octoflow: octoflow.into(),
             },
@@ -91,6 +104,9 @@ pub fn play(words: &[String]) -> Result<String, Box<dyn std::error::Error + Send
         Role::Hops { count, dir } => spawn::hops(count, &dir).map(told),
         Role::Null { groups, steps, dir } => house::null(groups, steps, &dir).map(|()| String::new()),
         Role::Chain { count, isolated, dir, octoflow } => house::chain(count, isolated, &dir, &octoflow).map(told),
+        Role::Crowd { a_task_set, count, in_flight, dir, octoflow } => {
+            house::crowd(a_task_set, count, in_flight, &dir, &octoflow).map(|()| String::new())
+        }
         Role::Submits { count, threads, dir } => submits::submits(count, threads, &dir).map(told),
         Role::Records { count, dir } => submits::records(count, &dir).map(told),
         Role::Hello => hello::serve().map(|()| String::new()),
@@ -117,6 +133,7 @@ mod tests {
             Role::Hops { count: 3, dir: "/d".into() },
             Role::Null { groups: 1, steps: 2, dir: "/d".into() },
             Role::Chain { count: 5, isolated: true, dir: "/d".into(), octoflow: "/o".into() },
+            Role::Crowd { a_task_set: true, count: 5, in_flight: 2, dir: "/d".into(), octoflow: "/o".into() },
             Role::Submits { count: 5, threads: 2, dir: "/d".into() },
             Role::Records { count: 5, dir: "/d".into() },
             Role::Hello,

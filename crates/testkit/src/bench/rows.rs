@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{
     flood,
     measure::{Outcome, Taken, Tools},
-    oneshot,
+    oneshot, replicas,
     role::{Role, heard},
     row::{Goal, Line, median, seconds},
     shape,
@@ -14,8 +14,20 @@ use super::{
 };
 
 /// Rows by the names they can be asked for.
-pub const NAMES: [&str; 11] =
-    ["proc-10k", "null-100k", "chain", "flat", "hello", "submit", "swarm", "one-shot", "idle", "logs", "watchers"];
+pub const NAMES: [&str; 12] = [
+    "proc-10k",
+    "taskset",
+    "null-100k",
+    "chain",
+    "flat",
+    "hello",
+    "submit",
+    "swarm",
+    "one-shot",
+    "idle",
+    "logs",
+    "watchers",
+];
 
 /// How large the rows are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +56,7 @@ pub fn run(name: &str, size: Size, tools: &Tools) -> Result<Vec<Line>, Box<dyn s
             }
             Ok(lines)
         }
+        "taskset" => replicas::replicas(size, tools),
         "null-100k" => null(size, tools),
         "chain" => chains(size, tools),
         "flat" => flat(size, tools),

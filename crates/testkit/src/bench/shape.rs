@@ -20,6 +20,21 @@ pub(super) fn layers(groups: u32, steps: u32) -> Value {
     workflow("layers", json!({"name": "main", "steps": (0..groups).map(group).collect::<Vec<Value>>()}))
 }
 
+/// A TaskSet of one role with so many replicas, all of which must succeed.
+pub(super) fn replicas(count: u32) -> Value {
+    json!({
+        "apiVersion": "octopus.openi.pcl.cn/v1alpha1",
+        "kind": "TaskSet",
+        "metadata": {"name": "crowd"},
+        "spec": {"roles": [{
+            "name": "work",
+            "replicas": count,
+            "completionPolicy": {"maxFailed": 1, "minSucceeded": count},
+            "template": {"spec": {"containers": [{"name": "main", "image": "busybox", "command": ["true"]}]}},
+        }]},
+    })
+}
+
 /// Tasks that each wait for the one before.
 pub(super) fn chain(count: u32) -> Value {
     let task = |at: u32| match at {

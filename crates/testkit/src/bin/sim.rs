@@ -21,6 +21,8 @@ The seeded simulator
     cargo xtask sim SEED                     one seed
     cargo xtask sim SEED --crash HOW -v      one story of it: HOW is never, sometimes, or a commit with a or b (17b)
 
+    Worlds of seeds from 1000000000 on have TaskSets beside workflows.
+
     --crash-everywhere   one story more for every commit and both sides of it
     -v                   tell the story";
 

@@ -3,7 +3,13 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use octoflow_engine::{Command, Engine, Input, argo::status, engine::fold, schedule::Capacity};
+use octoflow_engine::{
+    Command, Engine, Input, Run,
+    argo::status,
+    engine::fold,
+    schedule::Capacity,
+    taskset::{explain::explain, status as set_status},
+};
 use octoflow_model::{
     AttemptId, Fact, Order, Report, RunId, Time,
     fact::{Stored, Submission},
@@ -67,8 +73,8 @@ pub(super) fn run(manifest: &Value, stored: Stored) -> Result<Vec<String>, Strin
                 Order::Stop { .. } | Order::Kill { .. } | Order::Forget { .. } => {}
             }
         }
-        let Some(run) = engine.workflow(RUN) else { break };
-        if run.state.finished() || run.state.nodes.len() > MOST_NODES {
+        let Some(run) = engine.run(RUN) else { break };
+        if run.finished() || run.argo().is_some_and(|run| run.state.nodes.len() > MOST_NODES) {
             break;
         }
         now = now.saturating_add(Duration::from_secs(1));
@@ -87,11 +93,23 @@ pub(super) fn run(manifest: &Value, stored: Stored) -> Result<Vec<String>, Strin
         });
     }
     let folded = fold(RUN, facts).map_err(|why| format!("its own journal cannot be read: {why}"))?;
-    if let Some(run) = engine.workflow(RUN) {
-        if folded.argo().map(|folded| &folded.state) != Some(&run.state) {
-            return Err("the fold of the facts is not the live state".to_owned());
+    let same = match (engine.run(RUN), &folded) {
+        (Some(Run::Argo(run)), Run::Argo(folded)) => {
+            status::status(run);
+            run.state == folded.state
         }
-        status::status(run);
+        (Some(Run::TaskSet(run)), Run::TaskSet(folded)) => {
+            set_status::object(run);
+            if !run.state.over() && explain(run, Some(engine.scheduler())).is_empty() {
+                return Err("it is not over, and nobody says why".to_owned());
+            }
+            run.state == folded.state
+        }
+        (None, _) => true,
+        _ => false,
+    };
+    if !same {
+        return Err("the fold of the facts is not the live state".to_owned());
     }
     Ok(said)
 }
@@ -146,7 +164,8 @@ fn size(value: &Value) -> u64 {
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 text.trim().parse::<i64>().unwrap_or(0).unsigned_abs()
             };
-            numbers.map(number).chain(fields.values().map(size)).max().unwrap_or(0)
+            let replicas = fields.get("replicas").map(number);
+            numbers.map(number).chain(replicas).chain(fields.values().map(size)).max().unwrap_or(0)
         }
         _ => 0,
     }

@@ -12,6 +12,7 @@ pub(super) fn text(target: &str, draw: &mut Draw) -> String {
         "when" => condition(draw, depth),
         "depends" => dependency(draw, depth),
         "template" => template(draw, depth),
+        "taskset" => crate::sim::random_task_set(draw).to_string(),
         _ => manifest(draw),
     }
 }
@@ -28,6 +29,7 @@ pub(super) fn word(target: &str, draw: &mut Draw) -> String {
         "when" => condition(draw, 1),
         "depends" => dependency(draw, 1),
         "template" => tag(draw, 1),
+        "taskset" => (*draw.pick(words::ROLES)).to_owned(),
         _ => match draw.below(4) {
             0 => format!("\n      {}", draw.pick(words::YAML)),
             1 => format!(", {}", draw.pick(words::YAML)),

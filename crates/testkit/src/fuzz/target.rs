@@ -17,7 +17,10 @@ use octoflow_engine::{
     },
 };
 use octoflow_manifest::{Limits, read, to_yaml};
-use octoflow_model::Time;
+use octoflow_model::{
+    Time,
+    taskset::{API_VERSION, KIND},
+};
 use serde_json::{Value, json};
 
 use super::drive;
@@ -29,12 +32,13 @@ pub struct Target {
     pub(super) check: fn(&[u8]) -> Result<(), String>,
 }
 
-pub static TARGETS: [Target; 5] = [
+pub static TARGETS: [Target; 6] = [
     Target { name: "expression", check: expression },
     Target { name: "when", check: condition },
     Target { name: "depends", check: dependency },
     Target { name: "template", check: template },
     Target { name: "manifest", check: manifest },
+    Target { name: "taskset", check: task_set },
 ];
 
 impl Target {
@@ -220,6 +224,32 @@ fn manifest(bytes: &[u8]) -> Result<(), String> {
         }
         if let Some(stored) = judge(&document.value)? {
             drive::run(&stored.0, stored.1)?;
+        }
+    }
+    Ok(())
+}
+
+/// A TaskSet by any spelling: it is judged, and what is let in comes to an end or waits for a reason.
+fn task_set(bytes: &[u8]) -> Result<(), String> {
+    let Ok(documents) = read("fuzz", bytes, &Limits::default()) else { return Ok(()) };
+    for mut document in documents {
+        if !document.value.is_object() {
+            continue;
+        }
+        // Damage elsewhere is more interesting than damage to these.
+        document.value["apiVersion"] = json!(API_VERSION);
+        document.value["kind"] = json!(KIND);
+        match octoflow_engine::admit::examine(&document.value, &Nothing) {
+            Err(problems) if problems.iter().all(|problem| problem.code.is_empty()) => {
+                return broken("refused without a code");
+            }
+            Err(problems) => drop(problems.render(false)),
+            Ok(admitted) => {
+                let first = drive::run(&admitted.manifest, admitted.stored.clone())?;
+                if first != drive::run(&admitted.manifest, admitted.stored)? {
+                    return broken("the same TaskSet runs in two ways");
+                }
+            }
         }
     }
     Ok(())

@@ -450,3 +450,25 @@ pub(super) const YAML: &[&str] = &[
     "[]",
     "{}",
 ];
+
+pub(super) const ROLES: &[&str] = &[
+    "\"replicas\":0,",
+    "\"replicas\":10000,",
+    "\"minSucceeded\":-1,",
+    "\"maxFailed\":-1,",
+    "\"maxRetryCount\":9223372036854775807,",
+    "\"delay\":9223372036854775807,",
+    "\"retry\":true,",
+    "\"dependsOn\":[\"r0\"],",
+    "\"dependsOn\":[{\"role\":\"r1\",\"condition\":\"Completed\"}],",
+    "\"eventPolicy\":[{\"event\":\"RoleCompleted\",\"action\":\"TaskSetCompleted\"}],",
+    "\"activeDeadlineSeconds\":9223372036854775807,",
+    "\"retryableExitCodes\":[\"0-255\"],",
+    "\"permanentExitCodes\":[-1],",
+    "\"suspend\":true,",
+    "\"shutdown\":\"Stop\",",
+    "\"metadata\":{\"annotations\":{\"scheduling.k8s.io/group-name\":\"g\"}},",
+    "null",
+    "[]",
+    "{}",
+];

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use octoflow_engine::{
-    Engine, Limits,
+    Engine, Limits, Run as AnyRun,
     argo::{
         Run, State,
         node::{Leaf, Node},
@@ -19,10 +19,23 @@ use super::{
     failure::{Broken, Guarantee, broken},
     life::Life,
     runtime::Runtime,
+    taskset,
 };
 
-/// G7: two states that should be one.
-pub(super) fn same_state(live: &State, folded: &State) -> Result<(), Broken> {
+/// G7: two runs that should be one.
+pub(super) fn same(live: &AnyRun, folded: &AnyRun) -> Result<(), Broken> {
+    match (live, folded) {
+        (AnyRun::Argo(live), AnyRun::Argo(folded)) => same_state(&live.state, &folded.state),
+        (AnyRun::TaskSet(live), AnyRun::TaskSet(folded)) if live.state == folded.state => Ok(()),
+        (AnyRun::TaskSet(live), AnyRun::TaskSet(folded)) => broken(
+            Guarantee::Fold,
+            format!("the TaskSet is {:?} in memory and {:?} by its facts", live.state, folded.state),
+        ),
+        _ => broken(Guarantee::Fold, "a run has changed its kind"),
+    }
+}
+
+fn same_state(live: &State, folded: &State) -> Result<(), Broken> {
     if live == folded {
         return Ok(());
     }
@@ -37,7 +50,11 @@ pub(super) fn same_state(live: &State, folded: &State) -> Result<(), Broken> {
 
 /// G5: a node came into being only if its limits had room for it. Where nothing new may start because something failed,
 /// the handlers of what has ended run nevertheless, and ask nobody.
-pub(super) fn grown(run: &Run, fact: &Fact) -> Result<(), Broken> {
+pub(super) fn grown(run: &AnyRun, fact: &Fact) -> Result<(), Broken> {
+    let run = match run {
+        AnyRun::Argo(run) => run,
+        AnyRun::TaskSet(run) => return taskset::grown(run, fact),
+    };
     let added = match fact {
         Fact::Added(added) => added,
         Fact::Finished(finished) => return alone(run, finished.node),
@@ -104,8 +121,15 @@ pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(),
         orders().filter(|order| matches!(order, Order::Stop { .. } | Order::Kill { .. })).map(Order::attempt).collect();
     let (mut queued, mut held) = (0, 0);
     for id in life.shadows.keys() {
-        let Some(run) = engine.workflow(*id) else {
-            return broken(Guarantee::Acknowledged, format!("run {id} is open and not in the engine"));
+        let run = match engine.run(*id) {
+            Some(AnyRun::Argo(run)) => run,
+            Some(AnyRun::TaskSet(run)) => {
+                let (waiting, placed) = taskset::owned(run, engine, runtime, (&starting, &ending), now)?;
+                queued += waiting;
+                held += placed;
+                continue;
+            }
+            None => return broken(Guarantee::Acknowledged, format!("run {id} is open and not in the engine")),
         };
         let desk = Desk { run, now, wake_at: engine.wake_at(), busy: busy(&run.state) };
         for (at, node) in run.state.nodes.iter().enumerate().filter(|(_, node)| !node.settled) {
@@ -286,14 +310,14 @@ impl Desk<'_> {
 pub(super) fn twice(life: &Life, now: Time) -> Result<(), Broken> {
     // What was only accepted has something to decide.
     for (id, shadow) in life.shadows.iter().filter(|(id, _)| !life.fresh.contains(id)) {
-        let Some(live) = life.pump.engine.workflow(*id) else { continue };
+        let Some(live) = life.pump.engine.run(*id) else { continue };
         let mut engine = Engine::new(Limits { slots: 0, cpu_milli: 0, memory_bytes: 0 });
         engine.restore(*id, shadow.facts.iter().cloned()).or_else(|why| broken(Guarantee::Fold, why))?;
-        if let Some(folded) = engine.workflow(*id) {
-            same_state(&live.state, &folded.state)?;
+        if let Some(folded) = engine.run(*id) {
+            same(live, folded)?;
         }
         let (_, outcome) = engine.take_up(*id, now);
-        if let Some((_, facts)) = outcome.facts.first().filter(|_| !held_up(live)) {
+        if let Some((_, facts)) = outcome.facts.first().filter(|_| !live.argo().is_some_and(held_up)) {
             return broken(
                 Guarantee::Twice,
                 format!("run {id}, taken up from its journal, decides {:?}", facts.first()),

@@ -7,8 +7,8 @@ use std::{
 };
 
 use octoflow_control::Cut;
-use octoflow_engine::argo::Run;
-use octoflow_model::{Fact, Order, RunId, argo::Phase, meta::KeyedData};
+use octoflow_engine::{Run, argo::node::Node};
+use octoflow_model::{Fact, Order, RunId, meta::KeyedData};
 use serde_json::Value;
 
 use super::{
@@ -72,6 +72,15 @@ fn parsed(lines: &[u8]) -> Result<Vec<Fact>, String> {
         .collect()
 }
 
+/// Something of a run that can end. Roles and replicas begin anew with every attempt of their TaskSet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    Node(u32),
+    TaskSet,
+    Role { attempt: u32, at: u32 },
+    Replica { attempt: u32, at: u32 },
+}
+
 #[derive(Default)]
 pub(super) struct Disk {
     journals: BTreeMap<RunId, Journal>,
@@ -83,8 +92,8 @@ struct Journal {
     facts: Vec<Fact>,
     /// What people can see: the fold of the facts so far.
     seen: Run,
-    /// By node: how it ended, and whether that was told.
-    terminal: BTreeMap<u32, Phase>,
+    /// What people could see as final, and how it ended.
+    terminal: BTreeMap<Part, &'static str>,
     tree: Option<Value>,
 }
 
@@ -128,7 +137,7 @@ impl Disk {
     }
 
     pub(super) fn open_runs(&self) -> Vec<RunId> {
-        self.journals.iter().filter(|(_, journal)| !journal.seen.state.finished()).map(|(run, _)| *run).collect()
+        self.journals.iter().filter(|(_, journal)| !journal.seen.finished()).map(|(run, _)| *run).collect()
     }
 
     pub(super) fn runs(&self) -> BTreeSet<RunId> {
@@ -146,14 +155,14 @@ impl Journal {
             let next = self.facts.len();
             return broken(Guarantee::Fold, format!("run {run}: facts from {first} were cut where {next} comes next"));
         }
-        if self.seen.state.finished() {
+        if self.seen.finished() {
             return broken(Guarantee::Terminal, format!("run {run} is over, and yet more is decided: {:?}", facts[0]));
         }
         for fact in facts {
-            if let Fact::Finished(finished) = fact
-                && let Some(before) = self.terminal.get(&finished.node.0)
+            if let (Fact::Finished(finished), Some(run)) = (fact, self.seen.argo())
+                && let Some(before) = self.terminal.get(&Part::Node(finished.node.0))
             {
-                let name = &self.seen.state.node(finished.node).name;
+                let name = &run.state.node(finished.node).name;
                 return broken(Guarantee::Terminal, format!("{name} ended {before} and then {} again", finished.phase));
             }
             if !matches!(fact, Fact::Submitted(_)) {
@@ -161,21 +170,28 @@ impl Journal {
             }
             self.facts.push(fact.clone());
         }
-        for (at, node) in self.seen.state.nodes.iter().enumerate() {
-            let at = at as u32;
-            match self.terminal.get(&at) {
-                Some(before) if *before != node.phase => {
-                    return broken(
-                        Guarantee::Terminal,
-                        format!("{} was {before} and is {} now", node.name, node.phase),
-                    );
+        for (part, phase) in finals(&self.seen) {
+            match self.terminal.get(&part) {
+                Some(before) if Some(*before) != phase => {
+                    let now = phase.unwrap_or("open");
+                    return broken(Guarantee::Terminal, format!("{part:?} of run {run} was {before} and is {now} now"));
                 }
-                None if node.phase.fulfilled() => {
-                    self.terminal.insert(at, node.phase);
-                }
-                _ => {}
+                None => self.terminal.extend(phase.map(|phase| (part, phase))),
+                Some(_) => {}
             }
         }
         Ok(())
+    }
+}
+
+/// Everything of a run that can end, and how it has.
+fn finals(run: &Run) -> Vec<(Part, Option<&'static str>)> {
+    match run {
+        Run::Argo(run) => {
+            let nodes = run.state.nodes.iter().enumerate();
+            let word = |node: &Node| node.phase.fulfilled().then(|| node.phase.word());
+            nodes.map(|(at, node)| (Part::Node(at as u32), word(node))).collect()
+        }
+        Run::TaskSet(run) => super::taskset::finals(run),
     }
 }

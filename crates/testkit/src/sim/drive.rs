@@ -2,14 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use octoflow_engine::{
-    Command, Input,
-    argo::{Run, explain},
-    engine::Keyed,
-};
+use octoflow_engine::{Command, Engine, Input, Run, argo::explain, engine::Keyed};
 use octoflow_model::{
     Fact, NodeIx, Order, RunId, Time,
     argo::{NodeKind, Shutdown},
+    taskset::ReplicaPhase,
 };
 use serde_json::Value;
 
@@ -264,16 +261,13 @@ impl<'w> Sim<'w> {
         for order in orders {
             self.tell(|| format!("order    {}", brief(order)));
             let attempt = order.attempt();
-            let seen = self.disk.seen(attempt.run).and_then(|run| run.state.nodes.get(attempt.task.at()));
+            let seen = self.disk.seen(attempt.run).and_then(|run| over(run, attempt.task));
             match (order, seen) {
                 (_, None) => {
                     return broken(Guarantee::Fenced, format!("{} is about a node nobody could see", brief(order)));
                 }
-                (Order::Start { .. }, Some(node)) if node.phase.fulfilled() => {
-                    return broken(
-                        Guarantee::Fenced,
-                        format!("{} is sent after {} ended {}", brief(order), node.name, node.phase),
-                    );
+                (Order::Start { .. }, Some(true)) => {
+                    return broken(Guarantee::Fenced, format!("{} is sent after its end", brief(order)));
                 }
                 _ => self.runtime.send(order, self.now, &mut self.calendar)?,
             }
@@ -361,9 +355,13 @@ impl<'w> Sim<'w> {
                 );
             };
             if let Deed::Command(command) = &act.deed {
+                let shutdown = match run {
+                    Run::Argo(run) => run.state.shutdown,
+                    Run::TaskSet(run) => run.state.shutdown,
+                };
                 let kept = match command {
-                    Command::Stop => run.state.shutdown.is_some(),
-                    Command::Terminate => run.state.shutdown == Some(Shutdown::Terminate),
+                    Command::Stop => shutdown.is_some(),
+                    Command::Terminate => shutdown == Some(Shutdown::Terminate),
                     Command::Suspend
                     | Command::Resume { .. }
                     | Command::StopNodes { .. }
@@ -394,7 +392,7 @@ impl<'w> Sim<'w> {
         };
         let mut resumed = Vec::new();
         for id in open {
-            if let Some(command) = life.pump.engine.workflow(id).and_then(resumption) {
+            if let Some(command) = life.pump.engine.run(id).and_then(resumption) {
                 let answer = life.take(Input::Command { run: id, command }, self.now);
                 answer.or_else(|why| {
                     broken(Guarantee::Owned, format!("run {id} waits to be resumed, which is refused: {why}"))
@@ -413,9 +411,18 @@ impl<'w> Sim<'w> {
     fn stalled(&self) -> String {
         let mut reasons = Vec::new();
         for id in self.disk.open_runs() {
-            let live = self.life.as_ref().and_then(|life| life.pump.engine.workflow(id));
-            let told = live.map(|run| explain::explain(run, None)).unwrap_or_default();
-            reasons.extend(told.iter().map(|one| format!("{}: {}", one.node, one.reason)));
+            let engine = self.life.as_ref().map(|life| &life.pump.engine);
+            match engine.and_then(|engine| engine.run(id)) {
+                Some(Run::Argo(run)) => {
+                    let told = explain::explain(run, None);
+                    reasons.extend(told.iter().map(|one| format!("{}: {}", one.node, one.reason)));
+                }
+                Some(Run::TaskSet(run)) => {
+                    let told = octoflow_engine::taskset::explain::explain(run, engine.map(Engine::scheduler));
+                    reasons.extend(told.iter().map(|one| format!("{}: {}", one.node, one.reason)));
+                }
+                None => {}
+            }
         }
         format!("nothing more will happen, and yet open is: {}", reasons.join("; "))
     }
@@ -442,6 +449,10 @@ impl<'w> Sim<'w> {
 
 /// What a person does about a run that waits for one: a pause goes on, with a value where it needs one, or the run does.
 fn resumption(run: &Run) -> Option<Command> {
+    let run = match run {
+        Run::Argo(run) => run,
+        Run::TaskSet(run) => return run.state.suspended.then(resume),
+    };
     let state = &run.state;
     let mut nodes = state.nodes.iter().enumerate();
     let Some((at, node)) = nodes.find(|(_, node)| node.kind == NodeKind::Suspend && !node.phase.fulfilled()) else {
@@ -452,6 +463,14 @@ fn resumption(run: &Run) -> Option<Command> {
     let needed = outputs.iter().filter(|output| output.value_from.as_ref().is_some_and(|from| from.default.is_none()));
     let supplied = needed.map(|output| (output.name.clone(), "2".to_owned())).collect();
     Some(Command::Resume { selector: Some(format!("id={}", state.id_of(NodeIx(at as u32)))), supplied })
+}
+
+/// Whether what a task belongs to is over, as people can see it; nothing when they cannot.
+fn over(run: &Run, task: NodeIx) -> Option<bool> {
+    match run {
+        Run::Argo(run) => run.state.nodes.get(task.at()).map(|node| node.phase.fulfilled()),
+        Run::TaskSet(run) => run.state.replicas.get(task.at()).map(|one| one.phase == ReplicaPhase::Completed),
+    }
 }
 
 fn told(pending: &Pending) -> Vec<String> {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use octoflow_control::Pump;
-use octoflow_engine::{Engine, Input, Refusal, argo::Run, engine::Keyed};
+use octoflow_engine::{Engine, Input, Refusal, Run, engine::Keyed};
 use octoflow_model::{AttemptId, Fact, RunId, Task, Time};
 
 use super::{
@@ -91,7 +91,6 @@ impl Life {
     ) -> Result<Vec<(AttemptId, Box<Task>)>, Broken> {
         let unreadable = |why| broken(Guarantee::Acknowledged, format!("run {run} cannot be taken up: {why}"));
         let shadow = octoflow_engine::engine::fold(run, facts.iter().cloned()).or_else(unreadable)?;
-        let shadow = shadow.into_argo().expect("only workflows are simulated here");
         let believed = self
             .pump
             .take_up(run, facts.clone(), now, |_| false)
@@ -137,7 +136,7 @@ impl Life {
             self.follow(*run, *first, facts)?;
         }
         for run in ended {
-            let Some(live) = self.pump.engine.workflow(run) else {
+            let Some(live) = self.pump.engine.run(run) else {
                 return broken(
                     Guarantee::Fold,
                     format!("run {run} left the engine before its last facts were cut off"),
@@ -169,8 +168,8 @@ impl Life {
             check::grown(&shadow.run, fact)?;
             shadow.facts.push(fact.clone());
         }
-        match self.pump.engine.workflow(run) {
-            Some(live) => check::same_state(&live.state, &shadow.run.state),
+        match self.pump.engine.run(run) {
+            Some(live) => check::same(live, &shadow.run),
             None => broken(Guarantee::Fold, format!("run {run} left the engine before its last facts were cut off")),
         }
     }

@@ -1,11 +1,21 @@
 //! What is left of a finished run when everything that depends on time is taken away, so that two can be compared.
 
 use octoflow_control::write_workflow;
-use octoflow_engine::argo::Run;
+use octoflow_engine::{Run, argo, taskset::status};
 use serde_json::{Map, Value, json};
 
-/// The final tree, from the record the house would archive.
+/// The final tree of a run of any dialect.
 pub(super) fn tree(run: &Run) -> Result<Value, String> {
+    match run {
+        Run::Argo(run) => workflow(run),
+        Run::TaskSet(run) => {
+            Ok(json!({"phase": run.state.standing.word(), "nodes": {}, "status": status::status(run)}))
+        }
+    }
+}
+
+/// The final tree, from the record the house would archive.
+fn workflow(run: &argo::Run) -> Result<Value, String> {
     let mut bytes = Vec::new();
     write_workflow(run, &mut bytes).map_err(|error| error.to_string())?;
     let record: Value = serde_json::from_slice(&bytes)

@@ -5,10 +5,8 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 use octoflow_control::Capacity;
 use octoflow_engine::{
     Command,
-    argo::{
-        admit::{Surroundings, admit},
-        refer::Reach,
-    },
+    admit::admit,
+    argo::{admit::Surroundings, refer::Reach},
 };
 use octoflow_model::{
     RunId, Time,
@@ -22,7 +20,12 @@ use super::{
     draw::Draw,
     failure::{Broken, Failure, Guarantee, broken},
     manifest::{self, Taste},
+    taskset,
 };
+
+/// Worlds of seeds from here on have TaskSets and workflows, which compete for the same room. Those of smaller seeds have
+/// workflows alone, and stay as they are: some of them broke something once.
+pub const MIXED: u64 = 1_000_000_000;
 
 /// What can be expected of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,11 +121,19 @@ impl World {
 
     fn made(seed: u64) -> Result<Self, Broken> {
         let mut draw = Draw::new(seed, "world");
-        let flavour = if seed.is_multiple_of(2) { Flavour::Calm } else { Flavour::Wild };
+        let mixed = seed >= MIXED;
+        // What becomes of a TaskSet depends on the order in which its pods end.
+        let flavour = if seed.is_multiple_of(2) && !mixed { Flavour::Calm } else { Flavour::Wild };
         let wild = flavour == Flavour::Wild;
         let slots = *draw.pick(&[1, 2, 2, 3, 4, 100]);
         let capacity = Capacity { slots, cpu_milli: *draw.pick(&[600, 2000, 100_000]), memory_bytes: 1 << 40 };
-        let runs = if draw.chance(75) { 1 } else { draw.between(2, 3) };
+        let runs = if mixed {
+            draw.between(1, 4)
+        } else if draw.chance(75) {
+            1
+        } else {
+            draw.between(2, 3)
+        };
         let limited = draw.chance(50);
         let mut acts = Vec::new();
         for run in 1..=runs {
@@ -133,6 +144,12 @@ impl World {
                 size: draw.between(8, if runs > 1 { 30 } else { 60 }),
             };
             let name = format!("w{run}");
+            let a_task_set = mixed && (run == 1 || draw.chance(60));
+            if a_task_set {
+                let at = DAWN.saturating_add(ticks(draw.below(200) * (run - 1)));
+                acts.extend(taskset::acts(seed, RunId(run), at, slots)?);
+                continue;
+            }
             let mut object = manifest::workflow(seed, taste, &name);
             if limited && draw.chance(8) {
                 object["spec"]["suspend"] = true.into();
@@ -185,7 +202,7 @@ pub(super) fn resume() -> Command {
     Command::Resume { selector: None, supplied: BTreeMap::new() }
 }
 
-fn admitted(object: &Value) -> Result<Value, Broken> {
+pub(super) fn admitted(object: &Value) -> Result<Value, Broken> {
     struct Nothing;
     impl Surroundings for Nothing {
         fn has_config_map(&self, _: &str, _: &str) -> bool {
@@ -205,7 +222,7 @@ fn admitted(object: &Value) -> Result<Value, Broken> {
         }
     }
     match admit(object, &Nothing) {
-        Ok(admitted) => Ok(admitted.manifest().clone()),
+        Ok(admitted) => Ok(admitted.manifest),
         Err(problems) => broken(Guarantee::Admitted, format!("{}\n{object:#}", problems.render(false))),
     }
 }

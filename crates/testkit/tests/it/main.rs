@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use octoflow_testkit::sim::{Crashes, Effort, Flavour, Report, Watch, World, explore, run};
+use octoflow_testkit::sim::{Crashes, Effort, Flavour, MIXED, Report, Watch, World, explore, run};
 
 /// Seeds that once broke a guarantee, with what it was.
 const BROKE_ONCE: &[(u64, &str)] = &[
@@ -73,6 +73,18 @@ fn worlds_keep_the_guarantees_with_and_without_crashes() {
 fn worlds_keep_the_guarantees_when_the_house_crashes_around_every_commit() {
     let report = attack(&(10_000..10_020).collect::<Vec<_>>(), Effort::Everywhere);
     assert!(report.crashes > 500, "{report:?}");
+}
+
+#[test]
+fn task_sets_beside_workflows_keep_the_guarantees_with_and_without_crashes() {
+    let report = attack(&(MIXED..MIXED + 300).collect::<Vec<_>>(), Effort::Light);
+    assert!(report.commits > 10 * report.stories && report.crashes > 200, "{report:?}");
+}
+
+#[test]
+fn task_sets_keep_the_guarantees_when_the_house_crashes_around_every_commit() {
+    let report = attack(&(MIXED + 10_000..MIXED + 10_004).collect::<Vec<_>>(), Effort::Everywhere);
+    assert!(report.crashes > 100, "{report:?}");
 }
 
 #[test]

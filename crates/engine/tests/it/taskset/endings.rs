@@ -195,6 +195,18 @@ roles:
 }
 
 #[test]
+fn what_a_role_says_of_its_end_comes_before_those_who_waited_for_it() {
+    let mut stage = Stage::new(
+        "
+roles:
+- {name: late, dependsOn: [{role: early, condition: Succeeded}]}
+- {name: early, eventPolicy: [{event: RoleFailed, action: TaskSetSucceeded}]}",
+    );
+    stage.exit("t-early-0-0-0", 1);
+    stage.ends("Succeeded");
+}
+
+#[test]
 fn survivors_that_end_well_when_they_are_told_to_do_not_turn_a_verdict() {
     let mut stage = Stage::new("roles: [{name: a, replicas: 3, completionPolicy: {maxFailed: 1, minSucceeded: 2}}]");
     stage.up_all();

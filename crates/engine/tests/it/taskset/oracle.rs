@@ -163,7 +163,7 @@ impl Oracle {
     /// Time has passed, or something has happened: whatever follows follows.
     pub(super) fn pass(&mut self, now: Time) {
         // Longer chains than roles and attempts there are not.
-        for _ in 0..20 {
+        for _ in 0..60 {
             if self.over.is_some() {
                 return;
             }
@@ -230,6 +230,13 @@ impl Oracle {
         if self.verdict.is_none() {
             self.verdict = self.whole();
         }
+        // Only where the whole goes on does it matter that a role can never start.
+        if self.verdict.is_none()
+            && let Some(lost) = (0..self.roles.len()).find(|role| self.hopeless(*role))
+        {
+            self.roles[lost].verdict = Some(false);
+            return;
+        }
         let Some(verdict) = self.verdict.filter(|_| self.roles.iter().all(Fate::over)) else { return };
         let retry = self.scheme.retry;
         if !verdict && !self.closing && retry.allows(u64::from(self.attempt)) {
@@ -251,6 +258,11 @@ impl Oracle {
         if well + badly == plan.replicas as i32 {
             return Some(plan.min_succeeded < 0);
         }
+        None
+    }
+
+    fn hopeless(&self, at: usize) -> bool {
+        let (plan, fate) = (&self.scheme.roles[at], &self.roles[at]);
         let lost = |(up, condition): &(usize, &str)| {
             *condition != "Completed" && self.roles[*up].over() && self.roles[*up].verdict == Some(false)
         };
@@ -258,7 +270,7 @@ impl Oracle {
         let mates = self.scheme.roles.iter().zip(&self.roles).filter(|(role, _)| role.gang);
         // The gang of these worlds wants all of its members.
         let incomplete = plan.gang && mates.into_iter().any(|(_, fate)| gone(fate));
-        (!fate.began && plan.after.iter().any(lost) || incomplete).then_some(false)
+        fate.verdict.is_none() && (!fate.began && plan.after.iter().any(lost) || incomplete)
     }
 
     fn whole(&self) -> Option<bool> {
