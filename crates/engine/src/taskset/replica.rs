@@ -1,5 +1,7 @@
 //! Replicas: from the scheduler's queue to the runtime and back, and what the end of a pod means.
 
+use std::time::Duration;
+
 use octoflow_model::{
     AttemptId, NodeIx, Order, Report, Time,
     order::{End, Exit},
@@ -7,6 +9,9 @@ use octoflow_model::{
 };
 
 use super::{program::is_worth_another, turn::Turn};
+
+/// How long a replica waits at least whose pod could not even be described.
+pub(super) const UNBUILT_PAUSE: Duration = Duration::from_secs(1);
 
 impl Turn<'_> {
     pub fn attempt_id(&self, at: NodeIx) -> AttemptId {
@@ -38,7 +43,7 @@ impl Turn<'_> {
             Ok(task) => {
                 let role = self.run.program.role_of(at.0);
                 let span = self.run.program.spec(role).template.spec.active_deadline_seconds;
-                let deadline = span.map(|span| self.now.saturating_add(std::time::Duration::from_secs(span)));
+                let deadline = span.map(|span| self.now.saturating_add(Duration::from_secs(span)));
                 self.decide(SetFact::Launched { replica: at.0, at: self.now, deadline });
                 self.orders.push(Order::Start { attempt: self.attempt_id(at), task: Box::new(task) });
             }
@@ -97,7 +102,9 @@ impl Turn<'_> {
             && left
             && !self.run.state.closing()
             && is_worth_another(policy, code.filter(|_| wanted_gone.is_none()));
-        let again = again.then(|| self.now.saturating_add(std::time::Duration::from_secs(policy.delay)));
+        // What was never given to a runtime fails again at once; without a pause it would do nothing else.
+        let least = if state.phase.placed() { Duration::ZERO } else { UNBUILT_PAUSE };
+        let again = again.then(|| self.now.saturating_add(Duration::from_secs(policy.delay).max(least)));
         let outcome = (!judged && again.is_none()).then_some(well);
         let parting = Parting { replica, at: self.now, started, terminated, reason, outcome, again };
         self.decide(SetFact::Ended(Box::new(parting)));

@@ -1,13 +1,19 @@
 //! One turn of a TaskSet: an input has changed something, and everything that follows from it is decided until nothing
 //! is left to decide. Each decision is a fact that is folded at once, so later decisions of the turn see it.
 
+use std::time::Duration;
+
 use octoflow_model::{
     Fact, Order, Time,
     argo::RunPhase,
     taskset::{RolePhase, SetFact, SetPhase},
 };
 
-use super::{ident, judge, run::Run};
+use super::{
+    ident, judge,
+    replica::UNBUILT_PAUSE,
+    run::{Replica, Run},
+};
 use crate::engine::World;
 
 pub struct Turn<'a> {
@@ -97,7 +103,13 @@ impl<'a> Turn<'a> {
         let verdict = state.verdict.as_ref()?;
         let over = verdict.succeeded || verdict.last || state.closing();
         let left = policy.retry && u64::from(state.attempt) < policy.max_retry_count;
-        (!over && left).then(|| self.now.saturating_add(std::time::Duration::from_secs(policy.delay)))
+        let had_pods = || {
+            let last = |replica: &Replica| replica.tries.last().is_some_and(|(attempt, _)| *attempt == state.attempt);
+            state.replicas.iter().any(last)
+        };
+        // An attempt without a single pod fails again at once; without a pause it would do nothing else.
+        let least = || if had_pods() { Duration::ZERO } else { UNBUILT_PAUSE };
+        (!over && left).then(|| self.now.saturating_add(Duration::from_secs(policy.delay).max(least())))
     }
 
     fn end(&mut self, succeeded: bool, message: String) {

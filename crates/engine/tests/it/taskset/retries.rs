@@ -243,3 +243,20 @@ fn the_attempt_fails_with_its_control_unit_and_is_tried_again() {
     stage.exit("t-a-1-0-1", 0);
     stage.ends("Succeeded");
 }
+
+#[test]
+fn a_pod_that_cannot_be_described_is_not_tried_again_without_a_pause() {
+    let mut stage = Stage::new(
+        "roles: [{name: a, retryPolicy: {retry: true, delay: 0, maxRetryCount: 1000000}, template: {spec: {containers: \
+         [{name: main, image: busybox, envFrom: [{configMapRef: {name: missing}}]}]}}}]",
+    );
+    stage.tick(3);
+    let retried = stage.replica("a", 0)["totalRetriedCount"].as_u64().unwrap();
+    assert!((1..=3).contains(&retried), "{retried} tries in three seconds");
+    let mut stage = Stage::new(
+        "retryPolicy: {retry: true, delay: 0, maxRetryCount: 1000000}\nroles: [{name: a, template: {spec: {containers: \
+         [{name: main, image: busybox, envFrom: [{configMapRef: {name: missing}}]}]}}}]",
+    );
+    stage.tick(3);
+    assert!((1..=3).contains(&stage.state().attempt), "{} attempts in three seconds", stage.state().attempt);
+}
