@@ -81,7 +81,9 @@ pub(super) fn event(run: &Value, told: &Told<'_>) -> (String, Value) {
     let metadata = &run["metadata"];
     let id = uid(&[metadata["uid"].as_str().unwrap_or_default(), reason, about]);
     let name = format!("{}.{}", metadata["name"].as_str().unwrap_or_default(), &id.replace('-', "")[..16]);
-    let key = format!("{}/{about}/{name}", at.as_str().unwrap_or_default());
+    // Names are drawn; within a second, what was accepted was accepted before it ran.
+    let rank = u8::from(!reason.ends_with("Created"));
+    let key = format!("{}/{about}/{rank}/{name}", at.as_str().unwrap_or_default());
     let event = json!({
         "apiVersion": "v1", "kind": "Event",
         "metadata": {
