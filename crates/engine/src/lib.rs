@@ -12,6 +12,7 @@ pub mod input;
 pub mod jsonpath;
 pub mod kinds;
 pub mod locks;
+mod mark;
 pub mod meters;
 mod pod;
 mod report;

@@ -1,23 +1,17 @@
 //! What people write on a run, and how the parts of its object that can change stand now.
 //! None of it changes what the run does.
 
-use octoflow_model::{Fact, Marks, argo::Shutdown};
-use serde_json::{Value, json};
+use octoflow_model::Marks;
+use serde_json::Value;
 
 use super::{run::Run, status, turn::Turn};
-use crate::input::Refusal;
+use crate::{input::Refusal, mark};
 
 impl Turn<'_> {
     pub(super) fn mark(&mut self, read: &Marks, write: &Marks) -> Result<(), Refusal> {
-        let now = marks(self.run);
-        // Also when somebody else wrote the very same: two who count must not both count to the same number.
-        if now != *read {
-            return Err(Refusal::Stale);
+        if let Some(fact) = mark::written(&marks(self.run), read, write, self.now)? {
+            self.decide(fact);
         }
-        if now == *write {
-            return Ok(());
-        }
-        self.decide(Fact::Marked { at: self.now, marks: Box::new(write.clone()) });
         Ok(())
     }
 }
@@ -34,17 +28,5 @@ pub(super) fn stand(run: &Run, object: &mut Value) {
     let state = &run.state;
     let metadata = object["metadata"].as_object_mut().map(std::mem::take).unwrap_or_default();
     object["metadata"] = status::completed(metadata, state);
-    let Some(spec) = object["spec"].as_object_mut() else { return };
-    if state.suspended {
-        spec.insert("suspend".to_owned(), json!(true));
-    } else if spec.get("suspend") == Some(&Value::Bool(true)) {
-        spec.remove("suspend");
-    }
-    if let Some(how) = state.shutdown {
-        let word = match how {
-            Shutdown::Stop => "Stop",
-            Shutdown::Terminate => "Terminate",
-        };
-        spec.insert("shutdown".to_owned(), json!(word));
-    }
+    mark::stand(object, state.suspended, state.shutdown);
 }

@@ -1,21 +1,16 @@
 //! What people write on a TaskSet, and how the parts of its object that can change stand now.
 //! None of it changes what it does.
 
-use octoflow_model::{Fact, Marks, argo::Shutdown};
+use octoflow_model::Marks;
 use serde_json::{Value, json};
 
 use super::{run::Run, turn::Turn};
-use crate::input::Refusal;
+use crate::{input::Refusal, mark};
 
 impl Turn<'_> {
     pub(super) fn mark(&mut self, read: &Marks, write: &Marks) -> Result<(), Refusal> {
-        let now = marks(self.run);
-        // Also when somebody else wrote the very same: two who count must not both count to the same number.
-        if now != *read {
-            return Err(Refusal::Stale);
-        }
-        if now != *write {
-            self.decide_any(Fact::Marked { at: self.now, marks: Box::new(write.clone()) });
+        if let Some(fact) = mark::written(&marks(self.run), read, write, self.now)? {
+            self.decide_any(fact);
         }
         Ok(())
     }
@@ -48,17 +43,5 @@ pub(super) fn stand(run: &Run, object: &mut Value) {
         ties.write(&mut metadata);
     }
     object["metadata"] = Value::Object(metadata);
-    let Some(spec) = object["spec"].as_object_mut() else { return };
-    if state.suspended {
-        spec.insert("suspend".to_owned(), json!(true));
-    } else if spec.get("suspend") == Some(&Value::Bool(true)) {
-        spec.remove("suspend");
-    }
-    if let Some(how) = state.shutdown {
-        let word = match how {
-            Shutdown::Stop => "Stop",
-            Shutdown::Terminate => "Terminate",
-        };
-        spec.insert("shutdown".to_owned(), json!(word));
-    }
+    mark::stand(object, state.suspended, state.shutdown);
 }
