@@ -1,9 +1,12 @@
-//! Decides when the log is moved into the database file: after callers were told, never inside a commit.
+//! Decides when the log is moved into the database file: when nobody wants to write, never inside a commit.
 //! It decides nothing about durability: what is in the log is safe already.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
 };
 
 use rusqlite::Connection;
@@ -11,13 +14,15 @@ use rusqlite::Connection;
 use crate::{Error, error::Doing};
 
 /// Pages in the log at which it is moved: 1 MiB, what `connect` has allocated before the first commit, so that in
-/// quiet times the log never grows. Moving takes about a millisecond once in a hundred commits; a thread of its
-/// own for it was measured to gain nothing.
+/// quiet times the log never grows. A thread of its own for it was measured to gain nothing.
 const MOVE_AT_PAGES: u32 = 240;
 
-/// The same while others wait to commit: 16 MiB. A busy house fills a megabyte within a few commits, and moving it that
-/// often makes everybody wait for two more syncs.
-const MOVE_AT_LAST: u32 = 4096;
+/// The same when it is never quiet: 32 MiB. A busy house fills a megabyte within a few commits, and moving it that often
+/// makes everybody wait for two more syncs and writes the same pages again and again.
+const MOVE_AT_LAST: u32 = 8_192;
+
+/// It is quiet when nobody has wanted to write for this long.
+pub(crate) const QUIET: Duration = Duration::from_millis(20);
 
 pub(crate) struct Checkpointer {
     pages: Arc<AtomicU32>,
@@ -37,19 +42,26 @@ impl Checkpointer {
         Ok(Self { pages, next_at: MOVE_AT_PAGES })
     }
 
-    /// To be called after each commit, when everybody who waited for it was told. `busy`: others wait already.
-    pub(crate) fn committed(&mut self, writer: &Connection, busy: bool) {
+    /// To be called after each commit, when everybody who waited for it was told.
+    pub(crate) fn committed(&mut self, writer: &Connection) {
         let pages = self.pages.load(Ordering::Relaxed);
-        if busy && pages < MOVE_AT_LAST {
-            return;
-        }
         if pages < MOVE_AT_PAGES {
             self.next_at = MOVE_AT_PAGES;
-        } else if pages >= self.next_at {
-            // A failure loses nothing: the log stays as it is, and a sick disk shows itself at the next commit.
-            let _ = writer.pragma_query(None, "wal_checkpoint", |_| Ok(()));
-            // A reader of an old state may hold the log back. Then trying again at once is useless.
-            self.next_at = pages + MOVE_AT_PAGES;
+        } else if pages >= self.next_at.max(MOVE_AT_LAST) {
+            self.move_now(writer);
         }
+    }
+
+    /// The log is worth being moved once it is quiet.
+    pub(crate) fn is_due(&self) -> bool {
+        self.pages.load(Ordering::Relaxed) >= self.next_at
+    }
+
+    pub(crate) fn move_now(&mut self, writer: &Connection) {
+        // A failure loses nothing: the log stays as it is, and a sick disk shows itself at the next commit.
+        let _ = writer.pragma_query(None, "wal_checkpoint", |_| Ok(()));
+        // The log begins anew with the next commit. Unless a reader of an old state holds it back; then trying again at
+        // once is useless.
+        self.next_at = self.pages.load(Ordering::Relaxed) + MOVE_AT_PAGES;
     }
 }

@@ -141,15 +141,21 @@ pub(crate) fn count(conn: &Connection, filter: &Filter) -> Result<u64, Error> {
     sum(conn, &plan.queries(filter, Select::Count))
 }
 
-/// A driver, and the kinds it has to go through.
+/// A kind of runs in a namespace. Together they are all places where rows stand in the order of the list.
+struct Home {
+    kind: String,
+    namespace: String,
+}
+
+/// A driver, and the homes it has to go through if it leads by rows.
 struct Plan {
     driver: Driver,
-    kinds: Vec<String>,
+    homes: Vec<Home>,
 }
 
 impl Plan {
     fn queries(&self, filter: &Filter, select: Select) -> Vec<Query> {
-        query::queries(filter, self.driver, &self.kinds, select)
+        query::queries(filter, self.driver, &self.homes, select)
     }
 }
 
@@ -158,12 +164,27 @@ fn plan(conn: &Connection, filter: &Filter) -> Result<Plan, Error> {
         Some(kind) => vec![kind.clone()],
         None => kinds(conn).doing("list kinds")?,
     };
-    let driver = if filter.parent.is_some() { Driver::Parent } else { choose(conn, filter, &kinds)? };
-    Ok(Plan { driver, kinds })
+    if filter.parent.is_some() {
+        return Ok(Plan { driver: Driver::Parent, homes: Vec::new() });
+    }
+    let homes = homes(conn, kinds, filter.namespace.as_deref()).doing("list namespaces")?;
+    Ok(Plan { driver: choose(conn, filter, &homes)?, homes })
+}
+
+fn homes(conn: &Connection, kinds: Vec<String>, namespace: Option<&str>) -> rusqlite::Result<Vec<Home>> {
+    let mut homes = Vec::new();
+    for kind in kinds {
+        let namespaces = match namespace {
+            Some(namespace) => vec![namespace.to_owned()],
+            None => namespaces(conn, &kind)?,
+        };
+        homes.extend(namespaces.into_iter().map(|namespace| Home { kind: kind.clone(), namespace }));
+    }
+    Ok(homes)
 }
 
 /// Takes the way with the fewest candidates.
-fn choose(conn: &Connection, filter: &Filter, kinds: &[String]) -> Result<Driver, Error> {
+fn choose(conn: &Connection, filter: &Filter, homes: &[Home]) -> Result<Driver, Error> {
     let mut ways = vec![Driver::Rows];
     ways.extend((0..filter.labels.len()).filter(|at| filter.labels[*at].can_lead()).map(Driver::Label));
     ways.extend(filter.name_prefix.as_ref().map(|_| Driver::Name));
@@ -173,7 +194,7 @@ fn choose(conn: &Connection, filter: &Filter, kinds: &[String]) -> Result<Driver
     for limit in PROBES {
         let mut narrowest = (limit, Driver::Rows);
         for way in &ways {
-            let found = sum(conn, &query::queries(filter, *way, kinds, Select::Probe { limit }))?;
+            let found = sum(conn, &query::queries(filter, *way, homes, Select::Probe { limit }))?;
             if found < narrowest.0 {
                 narrowest = (found, *way);
             }
@@ -209,6 +230,16 @@ pub(crate) fn kinds(conn: &Connection) -> rusqlite::Result<Vec<String>> {
         kinds.push(kind);
     }
     Ok(kinds)
+}
+
+/// Those with runs of this kind.
+fn namespaces(conn: &Connection, kind: &str) -> rusqlite::Result<Vec<String>> {
+    let mut next = conn.prepare_cached(query::NEXT_NAMESPACE)?;
+    let mut found: Vec<String> = Vec::new();
+    while let Some(namespace) = next.query_row((kind, found.last()), |row| row.get::<_, Option<String>>(0))? {
+        found.push(namespace);
+    }
+    Ok(found)
 }
 
 fn run_keys(conn: &Connection, query: &Query) -> rusqlite::Result<Vec<Cursor>> {

@@ -4,6 +4,7 @@
 use std::{
     mem,
     sync::{Condvar, Mutex, MutexGuard},
+    time::Duration,
 };
 
 use octoflow_model::Revision;
@@ -35,6 +36,12 @@ struct State {
     ended: Option<Error>,
 }
 
+impl State {
+    fn is_idle(&self) -> bool {
+        self.jobs.is_empty() && self.ended.is_none()
+    }
+}
+
 impl Queue {
     /// Tells the job at once when the writer takes no more.
     /// With `patient` it waits for room; the writer's own thread must not.
@@ -53,17 +60,21 @@ impl Queue {
         self.work.notify_one();
     }
 
-    /// Somebody waits.
-    pub(crate) fn is_busy(&self) -> bool {
-        !self.lock().jobs.is_empty()
-    }
-
     /// Everything that waits, in order; an empty group means that the queue has ended and nothing is left.
     pub(crate) fn take(&self) -> Vec<Job> {
-        let mut state = self.lock();
-        while state.jobs.is_empty() && state.ended.is_none() {
-            state = self.work.wait(state).expect(UNBROKEN);
-        }
+        let state = self.lock();
+        let state = self.work.wait_while(state, |state| state.is_idle()).expect(UNBROKEN);
+        self.all(state)
+    }
+
+    /// The same, or nothing when nobody came for so long.
+    pub(crate) fn take_within(&self, patience: Duration) -> Option<Vec<Job>> {
+        let state = self.lock();
+        let (state, late) = self.work.wait_timeout_while(state, patience, |state| state.is_idle()).expect(UNBROKEN);
+        (!late.timed_out()).then(|| self.all(state))
+    }
+
+    fn all(&self, mut state: MutexGuard<'_, State>) -> Vec<Job> {
         state.bytes = 0;
         let jobs = mem::take(&mut state.jobs);
         drop(state);

@@ -15,7 +15,7 @@ use octoflow_model::Revision;
 use crate::{
     Batch, Error, Reader,
     apply::Journal,
-    checkpoint::Checkpointer,
+    checkpoint::{Checkpointer, QUIET},
     connect,
     error::Doing,
     lock::Lock,
@@ -193,7 +193,15 @@ impl Writer {
     fn run(mut self) {
         let _fuse = Fuse(Arc::clone(&self.queue));
         loop {
-            let jobs = self.queue.take();
+            let jobs = if self.checkpointer.is_due() {
+                let Some(jobs) = self.queue.take_within(QUIET) else {
+                    self.checkpointer.move_now(self.journal.connection());
+                    continue;
+                };
+                jobs
+            } else {
+                self.queue.take()
+            };
             if jobs.is_empty() {
                 return;
             }
@@ -212,7 +220,7 @@ impl Writer {
                         observer(notes);
                     }
                     tell(jobs.into_iter().map(|job| job.then).zip(outcomes));
-                    self.checkpointer.committed(self.journal.connection(), self.queue.is_busy());
+                    self.checkpointer.committed(self.journal.connection());
                 }
                 Err(error) => {
                     let poisoned = Error::Poisoned { cause: error.chain() };

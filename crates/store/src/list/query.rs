@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use rusqlite::types::Value;
 
-use super::{Cursor, Driver, Filter, LabelTest};
+use super::{Cursor, Driver, Filter, Home, LabelTest};
 use crate::row::signed;
 
 #[derive(Debug)]
@@ -25,11 +25,15 @@ pub(super) enum Select {
 }
 
 /// The first kind after a given one, or the very first after `NULL`.
-pub(super) const NEXT_KIND: &str = "SELECT min(kind) FROM runs INDEXED BY runs_all WHERE kind > coalesce(?1, '')";
+pub(super) const NEXT_KIND: &str = "SELECT min(kind) FROM runs INDEXED BY runs_namespace WHERE kind > coalesce(?1, '')";
+
+/// The first namespace with runs of a kind after a given one, or the very first after `NULL`.
+pub(super) const NEXT_NAMESPACE: &str =
+    "SELECT min(namespace) FROM runs INDEXED BY runs_namespace WHERE kind = ?1 AND namespace > coalesce(?2, '')";
 
 /// The queries whose answers together are the answer. No run is in two of them.
-pub(super) fn queries(filter: &Filter, driver: Driver, kinds: &[String], select: Select) -> Vec<Query> {
-    leads(filter, driver, kinds).into_iter().map(|lead| finish(filter, driver, lead, select)).collect()
+pub(super) fn queries(filter: &Filter, driver: Driver, homes: &[Home], select: Select) -> Vec<Query> {
+    leads(filter, driver, homes).into_iter().map(|lead| finish(filter, driver, lead, select)).collect()
 }
 
 /// A query under construction: where it reads from, and its conditions so far.
@@ -63,9 +67,9 @@ impl Lead {
     }
 }
 
-fn leads(filter: &Filter, driver: Driver, kinds: &[String]) -> Vec<Lead> {
+fn leads(filter: &Filter, driver: Driver, homes: &[Home]) -> Vec<Lead> {
     match driver {
-        Driver::Rows => rows(filter, kinds),
+        Driver::Rows => rows(filter, homes),
         Driver::Label(at) => label(&filter.labels[at]),
         Driver::Parent => {
             let parent = filter.parent.expect("a list is led by the parent only when one is given");
@@ -78,23 +82,21 @@ fn leads(filter: &Filter, driver: Driver, kinds: &[String]) -> Vec<Lead> {
     }
 }
 
-fn rows(filter: &Filter, kinds: &[String]) -> Vec<Lead> {
-    let namespace = filter.namespace.clone();
+fn rows(filter: &Filter, homes: &[Home]) -> Vec<Lead> {
     let phases: BTreeSet<&String> = filter.phases.iter().collect();
-    let from = match (&namespace, phases.is_empty()) {
-        (None, true) => "runs r INDEXED BY runs_all",
-        (None, false) => "runs r INDEXED BY runs_phase",
-        (Some(_), true) => "runs r INDEXED BY runs_namespace",
-        (Some(_), false) => "runs r INDEXED BY runs_namespace_phase",
+    let from = match phases.is_empty() {
+        true => "runs r INDEXED BY runs_namespace",
+        false => "runs r INDEXED BY runs_namespace_phase",
     };
-    let of_kind = |kind: &String| {
-        Lead::new(from, 'r').and("r.kind = ?", [kind.clone().into()]).and_if("r.namespace = ?", namespace.clone())
+    let at_home = |home: &Home| {
+        let values = [home.kind.clone().into(), home.namespace.clone().into()];
+        Lead::new(from, 'r').and("r.kind = ? AND r.namespace = ?", values)
     };
     if phases.is_empty() {
-        return kinds.iter().map(of_kind).collect();
+        return homes.iter().map(at_home).collect();
     }
-    let of_phase = |kind, phase: &&String| of_kind(kind).and("r.phase = ?", [(*phase).clone().into()]);
-    kinds.iter().flat_map(|kind| phases.iter().map(move |phase| of_phase(kind, phase))).collect()
+    let of_phase = |home, phase: &&String| at_home(home).and("r.phase = ?", [(*phase).clone().into()]);
+    homes.iter().flat_map(|home| phases.iter().map(move |phase| of_phase(home, phase))).collect()
 }
 
 fn label(test: &LabelTest) -> Vec<Lead> {

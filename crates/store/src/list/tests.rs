@@ -152,14 +152,17 @@ fn every_list_is_led_by_an_index_and_sorts_nothing() {
         Select::Count,
         Select::Probe { limit: FEW },
     ];
-    let mut plans = vec![(text(query::NEXT_KIND), explain(&conn, query::NEXT_KIND))];
+    let mut plans: Vec<_> =
+        [query::NEXT_KIND, query::NEXT_NAMESPACE].map(|sql| (text(sql), explain(&conn, sql))).into();
     for filter in filters() {
+        let homes = homes(&conn, kinds.clone(), filter.namespace.as_deref()).unwrap();
+        assert_eq!(homes.len(), if filter.namespace.is_some() { 2 } else { 6 });
         let mut drivers = vec![plan(&conn, &filter).unwrap().driver, Driver::Rows];
         drivers.extend((0..filter.labels.len()).filter(|at| filter.labels[*at].can_lead()).map(Driver::Label));
         drivers.extend(filter.name_prefix.as_ref().map(|_| Driver::Name));
         for driver in drivers {
             for select in selects {
-                for query in query::queries(&filter, driver, &kinds, select) {
+                for query in query::queries(&filter, driver, &homes, select) {
                     plans.push((query.sql.clone(), explain(&conn, &query.sql)));
                 }
             }
