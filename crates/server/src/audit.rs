@@ -8,6 +8,7 @@ use std::{
     path::{Path, PathBuf},
     sync::mpsc::{self, Receiver, Sender},
     thread::JoinHandle,
+    time::Duration,
 };
 
 use axum::{
@@ -15,8 +16,8 @@ use axum::{
     http::{Method, StatusCode},
 };
 use http_body_util::BodyExt;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{answer::Answer, call::Params};
 
@@ -25,6 +26,8 @@ const LONGEST: u64 = 16 * 1024 * 1024;
 /// So many files put aside are kept.
 const KEPT: usize = 8;
 const FOLDER: &str = "audit";
+/// Entries of this time are written together: waking a thread for each costs more than writing it.
+const GATHER: Duration = Duration::from_millis(2);
 
 pub(crate) struct Audit {
     folder: PathBuf,
@@ -129,6 +132,23 @@ impl Question {
     }
 }
 
+/// An entry as it stands in the file.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    dry_run: bool,
+    method: String,
+    object: Option<String>,
+    path: String,
+    peer: String,
+    request: String,
+    seq: u64,
+    status: u16,
+    time: String,
+    token: Option<String>,
+    who: Option<String>,
+}
+
 /// What the writer's thread owns.
 struct Log {
     folder: PathBuf,
@@ -140,6 +160,7 @@ impl Log {
     fn work(mut self, inbox: &Receiver<Message>) {
         let mut lines = Vec::new();
         while let Ok(first) = inbox.recv() {
+            std::thread::sleep(GATHER);
             let mut waiting = Vec::new();
             for message in std::iter::once(first).chain(inbox.try_iter().take(1024)) {
                 match message {
@@ -158,18 +179,22 @@ impl Log {
     }
 
     fn line(&mut self, entry: Entry, to: &mut Vec<u8>) {
-        let (who, token) = entry.who.map_or((Value::Null, Value::Null), |(who, id)| (json!(who), json!(id)));
-        let mut object = entry.object;
-        if let Some(name) = entry.made.as_deref().and_then(name_of) {
-            object = Some(name);
-        }
-        let line = json!({
-            "seq": self.next, "time": octoflow_control::now().timestamp().to_string(), "request": entry.request,
-            "peer": entry.peer, "who": who, "token": token, "method": entry.method, "path": entry.path,
-            "status": entry.status, "object": object, "dryRun": entry.dry_run,
-        });
+        let (who, token) = entry.who.unzip();
+        let line = Line {
+            dry_run: entry.dry_run,
+            method: entry.method,
+            object: entry.made.as_deref().and_then(name_of).or(entry.object),
+            path: entry.path,
+            peer: entry.peer,
+            request: entry.request,
+            seq: self.next,
+            status: entry.status,
+            time: octoflow_control::now().timestamp().to_string(),
+            token,
+            who,
+        };
         self.next += 1;
-        to.extend_from_slice(line.to_string().as_bytes());
+        serde_json::to_writer(&mut *to, &line).expect("an entry can be written down");
         to.push(b'\n');
     }
 
@@ -262,6 +287,8 @@ fn last_number(folder: &Path) -> io::Result<Option<u64>> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn entry(path: &str, made: Option<&str>) -> Entry {

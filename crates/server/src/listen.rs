@@ -32,7 +32,6 @@ use crate::{app::App, patient::Patient};
 const HEADERS_WITHIN: Duration = Duration::from_secs(30);
 /// What may be buffered before a request's head is complete; our own limits are below it and answer in words.
 const LONGEST_HEAD: usize = 400 * 1024;
-const MOST_HEADERS: usize = 256;
 /// Requests at once on one connection of HTTP/2.
 const MOST_STREAMS: u32 = 250;
 /// Streams that were opened and reset without an answer; whoever has more only wants to make us work.
@@ -95,12 +94,7 @@ pub(crate) async fn accept(door: Door, closing: CancellationToken) {
 
 fn builder(app: &App) -> Builder<TokioExecutor> {
     let mut server = Builder::new(TokioExecutor::new());
-    server
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS_WITHIN)
-        .max_headers(MOST_HEADERS)
-        .max_buf_size(LONGEST_HEAD);
+    server.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS_WITHIN).max_buf_size(LONGEST_HEAD);
     let longest = u32::try_from(app.limits.longest_headers + app.limits.longest_url).unwrap_or(u32::MAX);
     server
         .http2()
