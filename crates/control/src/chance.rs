@@ -2,15 +2,24 @@
 
 use std::{fs::File, io::Read, sync::OnceLock};
 
-use crate::Error;
+use crate::{Error, clock};
 
-/// A random uid in the usual written form.
+/// A uid in the usual written form: the time in milliseconds, then 74 bits of chance (version 7). Those that are made one
+/// after the other stand side by side in an index, so a commit of many touches few of its pages.
 pub fn new_uid() -> Result<String, Error> {
     let mut bytes = draw::<16>()?;
-    bytes[6] = bytes[6] & 0x0f | 0x40;
+    let millis = clock::now().0 / 1_000;
+    bytes[..6].copy_from_slice(&millis.to_be_bytes()[2..]);
+    bytes[6] = bytes[6] & 0x0f | 0x70;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]))
+    let mut uid = String::with_capacity(36);
+    for (at, byte) in bytes.iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            uid.push('-');
+        }
+        uid.extend([byte >> 4, byte & 15].map(|half| char::from(b"0123456789abcdef"[usize::from(half)])));
+    }
+    Ok(uid)
 }
 
 /// Five characters for the end of a generated name; no vowels, so that no words come out.
@@ -44,7 +53,8 @@ mod tests {
         let (one, other) = (new_uid().unwrap(), new_uid().unwrap());
         assert_ne!(one, other);
         assert_eq!(one.len(), 36);
-        assert_eq!(&one[14..15], "4");
+        assert_eq!(&one[14..15], "7");
+        assert!(one.char_indices().all(|(at, c)| (c == '-') == matches!(at, 8 | 13 | 18 | 23)), "{one}");
         assert_eq!(name_suffix().unwrap().len(), 5);
     }
 }

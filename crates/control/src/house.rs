@@ -48,7 +48,7 @@ mod work;
 pub use desk::owned;
 pub(crate) use desk::{Desk, owned_namespace};
 use door::Threshold;
-pub(crate) use message::{Entered, Message, Terms};
+pub(crate) use message::{Entered, Message, Reply, Terms};
 pub(crate) use watcher::{Bell, Watcher};
 use work::{Keeper, Worker};
 

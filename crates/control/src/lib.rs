@@ -20,6 +20,7 @@ mod known;
 pub mod lines;
 mod meters;
 mod objects;
+mod park;
 mod pump;
 pub mod read;
 mod record;

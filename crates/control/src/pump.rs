@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use octoflow_engine::{Engine, Input, Refusal, Run};
 use octoflow_model::{AttemptId, Fact, Order, RunId, Task, Time, taskset::SetFact};
 
+use serde_json::Value;
+
 use crate::record::Record;
 
 pub struct Pump {
@@ -34,6 +36,8 @@ pub struct Cut {
     pub caches: BTreeSet<(String, String)>,
     /// Control units of TaskSets by run and attempt: whether they are there from now on.
     pub units: BTreeMap<(RunId, u32), bool>,
+    /// The manifests of runs whose first fact is in this cut, for whoever wants to see them, unless they are watched.
+    pub manifests: BTreeMap<RunId, Value>,
     /// Somebody waits for this.
     pub urgent: bool,
 }
@@ -126,6 +130,8 @@ impl Pump {
             *next += facts.len() as u64;
             if watched(run) {
                 self.held.watched.push((run, facts));
+            } else if let Some(Fact::Submitted(submission)) = facts.into_iter().next() {
+                self.held.manifests.insert(run, submission.manifest);
             }
         }
         self.held.orders.extend(outcome.orders);

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use octoflow_model::Revision;
-use octoflow_store::Reader;
+use octoflow_store::{Reader, What};
 use serde_json::Value;
 
 use crate::{Error, House, house::Desk, steward::Steward};
@@ -18,6 +18,7 @@ mod fields;
 mod glance;
 mod history;
 mod homes;
+mod judge;
 mod kind;
 mod lint;
 mod list;
@@ -34,6 +35,7 @@ mod select;
 pub(crate) mod shelf;
 mod status;
 pub(crate) mod steer;
+mod submit;
 mod view;
 mod watch;
 mod write;
@@ -52,12 +54,14 @@ pub use octoflow_store::{Filter, MAX_PAGE, RunRow};
 pub use run::Named;
 pub use schema::{schema_name, schemas};
 pub use select::{FieldSelector, LabelSelector, Selection};
+pub use submit::Submitted;
 pub use watch::{Change, Event, Watch};
 pub use write::{DeleteOptions, Deleted, Propagation, WriteOptions};
 
 use collect::Collector;
 use feed::Feed;
 use glance::Glances;
+use judge::Rulings;
 
 /// A handle to everything that is kept and runs here. Clones share it.
 #[derive(Clone)]
@@ -68,6 +72,7 @@ struct Inner {
     desk: Desk,
     feed: Arc<Feed>,
     glances: Glances,
+    rulings: Arc<Rulings>,
     /// Who does what falls due, once somebody asked for it.
     steward: Mutex<Option<Steward>>,
     /// Who brings deletions to their end.
@@ -78,11 +83,17 @@ impl Registry {
     pub fn new(house: House) -> Result<Self, Error> {
         let store = house.store().clone();
         let feed = Arc::new(Feed::starting_at(store.reader()?.revision()?));
-        let ears = feed.clone();
-        store.observe(Arc::new(move |notes| ears.publish(notes)));
+        let rulings = Arc::new(Rulings::default());
+        let (ears, known) = (feed.clone(), rulings.clone());
+        store.observe(Arc::new(move |notes| {
+            if notes.iter().any(|note| matches!(note.what, What::Put { .. } | What::Deleted(_))) {
+                known.forget();
+            }
+            ears.publish(notes);
+        }));
         let desk = house.desk().clone();
         let (glances, steward, collector) = (Glances::default(), Mutex::new(None), Collector::new());
-        let registry = Self(Arc::new(Inner { house, desk, feed, glances, steward, collector }));
+        let registry = Self(Arc::new(Inner { house, desk, feed, glances, rulings, steward, collector }));
         registry.0.collector.start(&registry)?;
         Ok(registry)
     }
@@ -97,6 +108,10 @@ impl Registry {
 
     pub(crate) fn steward(&self) -> &Mutex<Option<Steward>> {
         &self.0.steward
+    }
+
+    fn rulings(&self) -> &Rulings {
+        &self.0.rulings
     }
 
     pub(crate) fn feed(&self) -> &Feed {

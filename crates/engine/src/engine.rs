@@ -13,7 +13,7 @@ use crate::{
     input::{Command, Input, Outcome, Refusal},
     locks::{Holder, Locks, Ready, Verdict},
     meters::{Live, Meters},
-    run::{Run, Stand, Turn, freed},
+    run::{Program, Run, Stand, Turn, freed},
     schedule::{Capacity, Scheduler, TaskRef},
 };
 
@@ -174,10 +174,10 @@ impl Engine {
         let mut outcome = Outcome::default();
         match input {
             Input::Submit { run, submission } => {
-                self.accept(run, submission, &mut outcome);
+                self.accept(run, submission, None, &mut outcome);
                 self.turn(run, now, &mut outcome, |_| ());
             }
-            Input::Accept { run, submission } => self.accept(run, submission, &mut outcome),
+            Input::Accept { run, submission, program } => self.accept(run, submission, program, &mut outcome),
             Input::Begin { run } => self.turn(run, now, &mut outcome, |_| ()),
             Input::Command { run, command } => self.command(run, &command, now, &mut outcome),
             Input::Report(report) => {
@@ -206,8 +206,12 @@ impl Engine {
         }
     }
 
-    fn accept(&mut self, id: RunId, submission: Box<Submission>, outcome: &mut Outcome) {
-        match Run::open(id, &submission) {
+    fn accept(&mut self, id: RunId, submission: Box<Submission>, program: Option<Program>, outcome: &mut Outcome) {
+        let opened = match program {
+            Some(program) => Ok(Run::with(id, &submission, program)),
+            None => Run::open(id, &submission),
+        };
+        match opened {
             Ok(run) => {
                 self.runs.insert(id, run);
                 outcome.facts.push((id, vec![Fact::Submitted(submission)]));

@@ -10,13 +10,16 @@ use octoflow_model::{
 };
 use thiserror::Error;
 
+use crate::run::Program;
+
 /// Something happened.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// Someone submits an admitted manifest. Identity was drawn at the edge.
     Submit { run: RunId, submission: Box<Submission> },
     /// The same, but all that is decided is that the run is there. It begins with [`Input::Begin`].
-    Accept { run: RunId, submission: Box<Submission> },
+    /// Whoever made the manifest ready already hands that in with it.
+    Accept { run: RunId, submission: Box<Submission>, program: Option<Program> },
     /// A run that was accepted begins. Nothing happens to one that has begun.
     Begin { run: RunId },
     /// Someone tells a run to do something.

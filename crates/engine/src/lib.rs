@@ -25,4 +25,4 @@ pub use engine::{Engine, Limits};
 pub use input::{Command, Input, Outcome, Refusal};
 /// What admission has to tell, for those who do not read texts themselves.
 pub use octoflow_manifest::{Problem, Problems, Severity};
-pub use run::Run;
+pub use run::{Program, Run};

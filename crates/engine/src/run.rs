@@ -1,10 +1,12 @@
 //! One run of any dialect, and one turn of it: what the engine and its owners need to know of a run without asking which
 //! dialect it speaks. It only hands on.
 
+use std::sync::Arc;
+
 use octoflow_model::{
     AttemptId, Fact, Marks, NodeIx, Order, Report, RunId, Task, Time,
     argo::GcStrategy,
-    fact::Submission,
+    fact::{Stored, Submission},
     task::{Labels, Resources},
     taskset::{KIND as TASK_SET, SetFact},
 };
@@ -35,6 +37,28 @@ macro_rules! each {
     };
 }
 
+/// A manifest with what it refers to, made ready to run. It never changes, so runs of the same manifest can share it.
+#[derive(Clone, Debug)]
+pub enum Program {
+    Argo(Arc<argo::program::Program>),
+    TaskSet(Arc<taskset::program::Program>),
+}
+
+impl Program {
+    /// The reason, in one sentence, when the manifest cannot be made ready. An admitted manifest always can.
+    pub fn compile(manifest: &Value, stored: &Stored) -> Result<Self, String> {
+        if Run::kind_of(manifest) == TASK_SET {
+            return Ok(Self::TaskSet(Arc::new(taskset::program::Program::compile(manifest, stored)?)));
+        }
+        Ok(Self::Argo(Arc::new(argo::program::Program::compile(manifest, stored)?)))
+    }
+}
+
+/// A manifest as text. Faster than to display it.
+pub(crate) fn written(manifest: &Value) -> Box<str> {
+    serde_json::to_string(manifest).expect("a value can be written down").into()
+}
+
 /// Where a task of an open run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stand {
@@ -49,10 +73,15 @@ pub(crate) enum Stand {
 impl Run {
     /// A run begins with what was submitted; what kind it is, its manifest says.
     pub fn open(id: RunId, submission: &Submission) -> Result<Self, String> {
-        if Self::kind_of(&submission.manifest) == TASK_SET {
-            return taskset::Run::open(id, submission).map(|run| Self::TaskSet(Box::new(run)));
+        Ok(Self::with(id, submission, Program::compile(&submission.manifest, &submission.stored)?))
+    }
+
+    /// The same when its manifest was made ready before.
+    pub(crate) fn with(id: RunId, submission: &Submission, program: Program) -> Self {
+        match program {
+            Program::Argo(program) => Self::Argo(Box::new(argo::Run::with(id, submission, program))),
+            Program::TaskSet(program) => Self::TaskSet(Box::new(taskset::Run::with(id, submission, program))),
         }
-        argo::Run::open(id, submission).map(|run| Self::Argo(Box::new(run)))
     }
 
     pub fn argo(&self) -> Option<&argo::Run> {
@@ -198,9 +227,14 @@ impl Run {
 
     /// The run as people see it.
     pub fn object(&self) -> Value {
+        self.object_of(each!(self, run => run.manifest()))
+    }
+
+    /// The same for whoever has the manifest at hand: the one it was submitted with.
+    pub fn object_of(&self, manifest: Value) -> Value {
         match self {
-            Self::Argo(run) => argo::status::object(run),
-            Self::TaskSet(run) => taskset::status::object(run),
+            Self::Argo(run) => argo::status::object_of(run, manifest),
+            Self::TaskSet(run) => taskset::status::object_of(run, manifest),
         }
     }
 

@@ -8,7 +8,10 @@ use axum::{
     http::{HeaderMap, Method, Uri},
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use octoflow_control::{Claim, registry::Registry};
+use octoflow_control::{
+    Claim,
+    registry::{Keeping, Kind, Registry, Submitted, WriteOptions},
+};
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -22,6 +25,9 @@ use crate::{
 /// The header that carries a key chosen by the caller.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const LONGEST_KEY: usize = 255;
+
+/// A manifest that is shorter is judged in well under a millisecond.
+const JUDGED_HERE: usize = 16 << 10;
 
 /// The named parts of the path, decoded.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +43,8 @@ pub(crate) struct Call {
     params: Params,
     /// What is asked for, as a hash; known once the body was read, if the caller sent a key with it.
     print: Option<[u8; 32]>,
+    /// Bytes of the body that were read.
+    length: usize,
     /// Behind a lock only because a body cannot be looked at from two threads; nobody ever waits for it.
     body: Mutex<Body>,
 }
@@ -54,6 +62,7 @@ impl Call {
             query,
             params,
             print: None,
+            length: 0,
             body: Mutex::new(body),
         }
     }
@@ -97,6 +106,7 @@ impl Call {
                 Some(Err(error)) => return Err(Fault::bad_request(format!("the body could not be read: {error}"))),
             }
         }
+        self.length = bytes.len();
         if self.headers.contains_key(IDEMPOTENCY_KEY) {
             let asked = [self.method.as_str().as_bytes(), self.uri.path().as_bytes(), &bytes].join(&b'\n');
             self.print = Some(digest(&asked));
@@ -129,6 +139,24 @@ impl Call {
         }
         serde_json::from_slice(&bytes)
             .map_err(|error| Fault::bad_request(format!("the body is not valid JSON: {error}")))
+    }
+
+    /// Makes an object. A run of ordinary size is judged on this thread and waited for without one, because changing
+    /// threads costs more than that; whatever may take longer goes elsewhere.
+    pub(crate) async fn create(
+        &self,
+        kind: &'static Kind,
+        namespace: String,
+        object: Value,
+        options: WriteOptions,
+    ) -> Result<Value, Fault> {
+        if kind.keeping != Keeping::Run || self.length > JUDGED_HERE {
+            return self.work(move |registry| registry.create(kind, &namespace, object, &options)).await;
+        }
+        match self.app.registry.create_run(kind, &namespace, object, &options).await? {
+            Submitted::Shown(made) => Ok(made),
+            Submitted::Before(run) => self.work(move |registry| registry.made_before(kind, run, &options)).await,
+        }
     }
 
     /// Does something that may wait for the disk or the engine, away from the threads that answer requests.

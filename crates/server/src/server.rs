@@ -95,7 +95,7 @@ async fn run(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Erro
         closing: closing.clone(),
         started: Instant::now(),
         streams: Streams::new(config.limits.streams, config.limits.streams_per_token),
-        meter: Meter::new(new_uid()?.chars().take(8).collect()),
+        meter: Meter::new(new_uid()?.chars().skip(28).collect()),
         audit,
         metrics_open: config.metrics_open,
         ready: Mutex::new(None),

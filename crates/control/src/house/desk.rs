@@ -6,22 +6,26 @@ use std::sync::{
     mpsc::{self, Receiver, Sender},
 };
 
-use octoflow_engine::{Command, engine::Keyed};
+use octoflow_engine::{Command, Program, engine::Keyed};
 use octoflow_model::{
     AttemptId, Fact, Revision, RunId, fact::Submission, mark::Ties, meta::DEFAULT_NAMESPACE, taskset::KIND,
 };
 use octoflow_store::{Batch, Change, Filter, Page, RunRow, Store};
 use serde_json::Value;
+use tokio::sync::oneshot;
 
-use super::{Bell, Entered, Message, Submit, Terms, Threshold, Watcher, unit};
+use super::{Bell, Entered, Message, Reply, Submit, Terms, Threshold, Watcher, unit};
 use crate::{
     Claim, Error, clock, keyed, known,
     objects::{Errand, Key},
-    read, registry,
+    park, read, registry,
 };
 
 /// More runs than one run could sensibly make; a list must end somewhere.
 const MOST_CHILDREN: usize = 1_000_000;
+
+/// Where the answer to something that was put into the inbox comes out.
+type Told<T> = oneshot::Receiver<Result<T, Error>>;
 
 #[derive(Clone)]
 pub(crate) struct Desk {
@@ -154,12 +158,16 @@ impl Desk {
         parent: Option<RunId>,
         watcher: Option<Sender<Vec<Fact>>>,
     ) -> Result<RunId, Error> {
-        Ok(self.enter_and(submit, uid, parent, watcher, false, |_| Vec::new())?.run)
+        self.enter_with(submit, uid, parent, watcher, |_| Vec::new())
     }
 
-    /// The same, and shows the run as it stood when it was accepted.
-    pub(crate) fn enter_shown(&self, submit: Submit, uid: String) -> Result<Entered, Error> {
-        self.enter_and(submit, uid, None, None, true, |_| Vec::new())
+    /// The same without waiting for it, of a manifest that was made ready already, and shows the run as it stood when it
+    /// was accepted. Whoever waits for that on a thread of many does not hold the others up.
+    pub(crate) async fn enter_shown(&self, submit: Submit, program: Program, uid: String) -> Result<Entered, Error> {
+        let claim = submit.claim.clone();
+        let submission = self.submission(submit, uid, None)?;
+        let terms = |_| Terms { claim, replaces: None, beside: Vec::new() };
+        entered(self.hand(submission, Some(program), None, true, terms)?.await)
     }
 
     /// The same, together with other changes: all of it is kept, or none.
@@ -171,22 +179,15 @@ impl Desk {
         watcher: Option<Sender<Vec<Fact>>>,
         beside: impl FnOnce(RunId) -> Vec<Change>,
     ) -> Result<RunId, Error> {
-        Ok(self.enter_and(submit, uid, parent, watcher, false, beside)?.run)
+        let claim = submit.claim.clone();
+        let submission = self.submission(submit, uid, parent)?;
+        self.hand_in(submission, None, claim, watcher, beside)
     }
 
-    fn enter_and(
-        &self,
-        submit: Submit,
-        uid: String,
-        parent: Option<RunId>,
-        watcher: Option<Sender<Vec<Fact>>>,
-        show: bool,
-        beside: impl FnOnce(RunId) -> Vec<Change>,
-    ) -> Result<Entered, Error> {
-        let claim = submit.claim;
+    fn submission(&self, submit: Submit, uid: String, parent: Option<RunId>) -> Result<Submission, Error> {
         let namespace = if submit.namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { submit.namespace };
         let known = known::known(&self.store, &namespace, &submit.manifest, self.host.as_deref())?;
-        let submission = Submission {
+        Ok(Submission {
             name: submit.name,
             namespace,
             uid,
@@ -196,8 +197,7 @@ impl Desk {
             known,
             parent,
             before: None,
-        };
-        self.hand(submission, watcher, show, |run| Terms { claim, replaces: None, beside: beside(run) })
+        })
     }
 
     /// Hands a submission to the pump, and with it the run whose place it takes.
@@ -210,16 +210,17 @@ impl Desk {
         beside: impl FnOnce(RunId) -> Vec<Change>,
     ) -> Result<RunId, Error> {
         let terms = |run| Terms { claim, replaces, beside: beside(run) };
-        Ok(self.hand(submission, watcher, false, terms)?.run)
+        Ok(entered(park::wait(self.hand(submission, None, watcher, false, terms)?))?.run)
     }
 
     fn hand(
         &self,
         submission: Submission,
+        program: Option<Program>,
         watcher: Option<Sender<Vec<Fact>>>,
         show: bool,
         terms: impl FnOnce(RunId) -> Terms,
-    ) -> Result<Entered, Error> {
+    ) -> Result<Told<Entered>, Error> {
         let run = {
             let mut next = self.next_run.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             *next += 1;
@@ -227,10 +228,7 @@ impl Desk {
         };
         let watcher = watcher.map(Watcher::Facts);
         let (submission, terms) = (Box::new(submission), terms(run));
-        match self.ask(|reply| Message::Submit { run, submission, terms, watcher, show, reply }) {
-            Err(Error::Made { run }) => Ok(Entered { run, shown: None }),
-            entered => entered,
-        }
+        self.put(|reply| Message::Submit { run, submission, program, terms, watcher, show, reply })
     }
 
     pub(crate) fn take_up(&self, run: RunId) -> Result<Receiver<Vec<Fact>>, Error> {
@@ -339,10 +337,22 @@ impl Desk {
         Ok(self.store.reader()?.list(&filter, Page { limit: MOST_CHILDREN, after: None })?.0)
     }
 
-    pub(crate) fn ask<T>(&self, message: impl FnOnce(Sender<Result<T, Error>>) -> Message) -> Result<T, Error> {
-        let (reply, answer) = mpsc::channel();
+    pub(crate) fn ask<T>(&self, message: impl FnOnce(Reply<T>) -> Message) -> Result<T, Error> {
+        park::wait(self.put(message)?).unwrap_or(Err(Error::Gone))
+    }
+
+    fn put<T>(&self, message: impl FnOnce(Reply<T>) -> Message) -> Result<Told<T>, Error> {
+        let (reply, told) = oneshot::channel();
         self.messages.send(message(reply)).map_err(|_| Error::Gone)?;
-        answer.recv().unwrap_or(Err(Error::Gone))
+        Ok(told)
+    }
+}
+
+/// What the pump said to a submission. A run that was made before for the same key is as good as a new one.
+fn entered(told: Result<Result<Entered, Error>, oneshot::error::RecvError>) -> Result<Entered, Error> {
+    match told.unwrap_or(Err(Error::Gone)) {
+        Err(Error::Made { run }) => Ok(Entered { run, shown: None }),
+        entered => entered,
     }
 }
 

@@ -15,9 +15,12 @@ const CROWD: usize = 4;
 /// A crowd that was here this long ago is still one: who was answered comes back with the next run.
 const MOMENT: Duration = Duration::from_millis(10);
 
-/// The longest time for which running waits for letting in. A thousand and more come in meanwhile even on a busy
-/// machine of two processors, and a start that is a second later is what a cluster has people used to.
-const LONGEST: Duration = Duration::from_secs(1);
+/// The same for one that has been here for long: a machine that halts for a moment has not sent it away.
+const LONG_MOMENT: Duration = Duration::from_millis(50);
+
+/// The longest time for which running waits for letting in. Some thousands come in meanwhile even on a machine of two
+/// processors, and a start that is two seconds later is what a cluster has people used to.
+const LONGEST: Duration = Duration::from_secs(2);
 
 /// Counts those who are handing in a run, from before it is judged until they are answered.
 #[derive(Clone, Debug, Default)]
@@ -59,7 +62,7 @@ impl Door {
         if guests >= CROWD {
             self.crowded = Some(now);
         }
-        let until = self.crowded.map(|at| at + MOMENT).filter(|until| *until > now);
+        let until = self.crowded.map(|at| at + self.moment(at)).filter(|until| *until > now);
         let until = match (until, self.since) {
             (Some(until), Some(since)) => Some(until.min(since + LONGEST)).filter(|until| *until > now),
             (Some(until), None) if self.not_before.is_none_or(|at| at <= now) => {
@@ -74,6 +77,12 @@ impl Door {
             self.not_before = Some(now + (now - since));
         }
         until
+    }
+
+    /// How long a crowd that was seen then is believed to come back.
+    fn moment(&self, seen: Instant) -> Duration {
+        let stayed = self.since.map_or(Duration::ZERO, |since| seen.saturating_duration_since(since));
+        (stayed / 10).clamp(MOMENT, LONG_MOMENT)
     }
 }
 
@@ -106,11 +115,20 @@ mod tests {
 
     #[test]
     fn running_never_waits_longer_than_the_bound_and_has_half_of_the_time() {
-        let waits = days(&mut Door::default(), Instant::now(), 10_000, 1_000);
+        let waits = days(&mut Door::default(), Instant::now(), 12_000, 1_000);
         let longest = waits.split(|waits| !waits).map(<[bool]>::len).max();
         assert_eq!(longest.map(|millis| millis as u128), Some(LONGEST.as_millis()));
         let waited = waits.iter().filter(|waits| **waits).count();
-        assert!((4_900..=5_100).contains(&waited), "{waited}");
+        assert!((5_900..=6_100).contains(&waited), "{waited}");
+    }
+
+    #[test]
+    fn a_crowd_that_was_here_for_long_is_waited_for_a_little_longer() {
+        let (mut door, now) = (Door::default(), Instant::now());
+        assert!(!days(&mut door, now, 1_000, CROWD).contains(&false));
+        let last = now + 999 * MILLI;
+        assert_eq!(door.busy(0, last + MILLI), Some(last + LONG_MOMENT));
+        assert_eq!(door.busy(0, last + LONG_MOMENT), None);
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! What can be put into the pump's inbox. Whoever asks for something leaves a way to be answered.
 
-use std::sync::mpsc::Sender;
-
-use octoflow_engine::{Command, engine::Keyed};
+use octoflow_engine::{Command, Program, engine::Keyed};
 use octoflow_model::{AttemptId, Fact, Report, Revision, RunId, fact::Submission};
 use octoflow_store::Change;
 use serde_json::Value;
+use tokio::sync::oneshot;
 
 use super::Watcher;
 use crate::{Claim, Error, Explanation, gauge::Gauges, keyed::KeyedObject};
+
+/// The way back to whoever asks: a thread or a task can wait at its other end.
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
 /// By node id, the attempt that is its task.
 type Attempts = Vec<(String, AttemptId)>;
@@ -17,49 +19,51 @@ pub(crate) enum Message {
     Submit {
         run: RunId,
         submission: Box<Submission>,
+        /// Its manifest made ready, if whoever submits has done that.
+        program: Option<Program>,
         terms: Terms,
         watcher: Option<Watcher>,
         /// Whoever submits wants to see it too.
         show: bool,
-        reply: Sender<Result<Entered, Error>>,
+        reply: Reply<Entered>,
     },
     TakeUp {
         run: RunId,
         past: Vec<Fact>,
         watcher: Watcher,
-        reply: Sender<Result<(), Error>>,
+        reply: Reply<()>,
     },
     /// Reads a run back without letting it go on.
     Restore {
         run: RunId,
         past: Vec<Fact>,
-        reply: Sender<Result<(), Error>>,
+        reply: Reply<()>,
     },
     /// Lets everything restored go on.
     GoOn {
-        reply: Sender<Result<(), Error>>,
+        reply: Reply<()>,
     },
     Command {
         run: RunId,
         command: Command,
-        reply: Sender<Result<(), Error>>,
+        reply: Reply<()>,
     },
     Keyed {
         object: Box<KeyedObject>,
-        reply: Sender<Result<(), Error>>,
+        reply: Reply<()>,
     },
     Unkeyed {
         kind: Keyed,
         namespace: String,
         name: String,
-        reply: Sender<Result<(), Error>>,
+        reply: Reply<()>,
     },
     /// Nobody works on this run any more, and its name is free.
     Forget {
         run: RunId,
         /// Namespace, kind and name.
         name: (String, String, String),
-        reply: Sender<Result<(), Error>>,
+        reply: Reply<()>,
     },
     Watch {
         run: RunId,
@@ -67,22 +71,22 @@ pub(crate) enum Message {
     },
     Object {
         run: RunId,
-        reply: Sender<Result<Option<Value>, Error>>,
+        reply: Reply<Option<Value>>,
     },
     /// Which task each node of an open run that has one is.
     Tasks {
         run: RunId,
-        reply: Sender<Result<Option<Attempts>, Error>>,
+        reply: Reply<Option<Attempts>>,
     },
     Explain {
         run: RunId,
-        reply: Sender<Result<Option<Vec<Explanation>>, Error>>,
+        reply: Reply<Option<Vec<Explanation>>>,
     },
     Metrics {
-        reply: Sender<Result<String, Error>>,
+        reply: Reply<String>,
     },
     Gauges {
-        reply: Sender<Result<Gauges, Error>>,
+        reply: Reply<Gauges>,
     },
     Reports(Vec<Report>),
     /// A commit failed: nothing more can be kept.

@@ -16,6 +16,9 @@ use crate::clock;
 /// with them.
 const GATHER: Duration = Duration::from_millis(2);
 
+/// How often it is looked who has come meanwhile.
+pub(super) const NAP: Duration = Duration::from_micros(250);
+
 impl Worker {
     /// How long nothing needs to happen unless someone calls.
     pub(super) fn patience(&mut self) -> Duration {

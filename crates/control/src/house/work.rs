@@ -6,12 +6,12 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
-        mpsc::{Receiver, RecvTimeoutError, Sender},
+        mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError},
     },
     time::{Duration, Instant},
 };
 
-use octoflow_engine::{Input, Refusal, Run, argo::again, engine::Keyed};
+use octoflow_engine::{Input, Program, Refusal, Run, argo::again, engine::Keyed};
 use octoflow_model::{AttemptId, Fact, Report, Revision, RunId, Task, Time, argo::GcStrategy, fact::Submission};
 use octoflow_store::{Batch, Change, Store};
 
@@ -19,9 +19,10 @@ use super::{
     SharedRuntime, Watcher, Watchers,
     claims::Claims,
     door::{Door, Threshold},
-    message::{Entered, Message, Terms},
+    message::{Entered, Message, Reply, Terms},
     row::{new_row, packed, tie, update},
     unit,
+    wait::NAP,
 };
 use crate::{
     Cut, Error, Pump, cache, clock,
@@ -48,7 +49,7 @@ pub(super) struct Worker {
     /// Callers to be answered once what was decided for them, or is shown to them, is on disk.
     pub(super) waiting: Vec<Answer>,
     /// Those of them who want to see the run they handed in, as the next commit leaves it.
-    pub(super) showing: Vec<(RunId, Sender<Result<Entered, Error>>)>,
+    pub(super) showing: Vec<(RunId, Reply<Entered>)>,
     pub(super) threshold: Threshold,
     pub(super) door: Door,
     /// Runs that were accepted and have not begun, and what the runtime said: both wait while the door is busy.
@@ -76,7 +77,7 @@ pub(super) struct Worker {
     /// What is kept in the commit of a run's first facts.
     beside: BTreeMap<RunId, Vec<Change>>,
     /// Runs to forget, once what was decided about them is on its way to the disk.
-    leaving: Vec<(RunId, Sender<Result<(), Error>>)>,
+    leaving: Vec<(RunId, Reply<()>)>,
     keeper: Keeper,
 }
 
@@ -140,11 +141,7 @@ impl Worker {
 
     pub(super) fn work(mut self) -> Result<(), Error> {
         loop {
-            let patience = self.patience();
-            let first = match self.next.take() {
-                Some(message) => Ok(message),
-                None => self.inbox.recv_timeout(patience),
-            };
+            let first = self.first();
             let began = Instant::now();
             let next = match first {
                 Ok(message) => self.sweep(message)?,
@@ -171,6 +168,23 @@ impl Worker {
                 return Ok(());
             }
         }
+    }
+
+    /// The next message, when there is one before something else is to be done.
+    fn first(&mut self) -> Result<Message, RecvTimeoutError> {
+        if let Some(message) = self.next.take() {
+            return Ok(message);
+        }
+        let patience = self.patience();
+        if self.gathering.is_some() {
+            // Nobody is waked for each of those who come now.
+            std::thread::sleep(patience.min(NAP));
+            return self.inbox.try_recv().map_err(|error| match error {
+                TryRecvError::Empty => RecvTimeoutError::Timeout,
+                TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
+            });
+        }
+        self.inbox.recv_timeout(patience)
     }
 
     /// How long something nobody waits for has been held.
@@ -202,8 +216,8 @@ impl Worker {
         let now = clock::now();
         match message {
             Message::Reports(reports) => self.later.extend(reports),
-            Message::Submit { run, submission, terms, watcher, show, reply } => {
-                match self.submit(run, submission, terms, watcher, now) {
+            Message::Submit { run, submission, program, terms, watcher, show, reply } => {
+                match self.submit(run, submission, program, terms, watcher, now) {
                     Ok(()) if show => self.showing.push((run, reply)),
                     answer => self.answer(reply, answer.map(|()| move |_| Entered { run, shown: None })),
                 }
@@ -278,7 +292,7 @@ impl Worker {
     /// Tells the outcome once what was decided so far is on disk.
     fn answer<T: Send + 'static>(
         &mut self,
-        reply: Sender<Result<T, Error>>,
+        reply: Reply<T>,
         outcome: Result<impl FnOnce(Revision) -> T + Send + 'static, Error>,
     ) {
         // Nobody has to listen any more.
@@ -299,6 +313,7 @@ impl Worker {
         &mut self,
         run: RunId,
         submission: Box<Submission>,
+        program: Option<Program>,
         terms: Terms,
         watcher: Option<Watcher>,
         now: Time,
@@ -336,7 +351,7 @@ impl Worker {
         if let Some(watcher) = watcher {
             self.watch(run, watcher);
         }
-        self.input(Input::Accept { run, submission }, now)?;
+        self.input(Input::Accept { run, submission, program }, now)?;
         self.fresh.push_back(run);
         if let Some(old) = replaces {
             self.replaces.insert(run, old);
@@ -407,12 +422,15 @@ impl Worker {
 
     /// Hands what was decided to the store; the world hears of it from the store's thread, once it is on disk.
     fn commit(&mut self) -> Result<(), Error> {
+        let mut cut = self.pump.cut();
         for (run, reply) in std::mem::take(&mut self.showing) {
-            let object = self.pump.engine.run(run).map(Run::object);
+            let object = self.pump.engine.run(run).map(|open| match cut.manifests.remove(&run) {
+                Some(manifest) => open.object_of(manifest),
+                None => open.object(),
+            });
             self.answer(reply, Ok(move |revision| Entered { run, shown: object.map(|object| (revision, object)) }));
         }
         self.gathering = None;
-        let cut = self.pump.cut();
         let mut batch = self.batch(&cut)?;
         let claimed = self.claims.put(&cut.submitted, &mut batch);
         batch.extend(self.pump.engine.meters_mut().take_touched().iter().map(meters::put));

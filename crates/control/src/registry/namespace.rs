@@ -58,7 +58,8 @@ impl Registry {
 
     /// Nothing new may come into a namespace that goes.
     pub(super) fn takes(&self, kind: &'static Kind, namespace: &str, object: &Value) -> Result<(), Fault> {
-        if !kind.namespaced {
+        // The default one cannot be deleted.
+        if !kind.namespaced || namespace == DEFAULT_NAMESPACE {
             return Ok(());
         }
         let home = find("Namespace").expect("the table has namespaces");

@@ -1,20 +1,12 @@
-//! Runs as objects: found by name, read wherever they stand, submitted, and steered by changes of their object.
+//! Runs as objects: found by name, read wherever they stand, and told what to do.
 
-use octoflow_engine::{Command, admit::admit, argo::admit::LONGEST_WORKFLOW_NAME, taskset::admit::LONGEST_NAME};
-use octoflow_model::{Revision, RunId, taskset};
+use octoflow_engine::Command;
+use octoflow_model::{Revision, RunId};
 use octoflow_store::{Filter, Page, RunRow};
 use serde_json::{Value, json};
 
-use super::{Cause, Fault, Kind, Registry, WriteOptions, find, meta};
-use crate::{
-    Claim, Error,
-    house::{Entered, Submit},
-    name_suffix, new_uid,
-    objects::Around,
-};
-
-/// How often a drawn name that is taken is drawn again.
-const DRAWS: usize = 8;
+use super::{Fault, Kind, Registry, find};
+use crate::Error;
 
 /// How often a run that changes while it is looked at is looked at again.
 const LOOKS: usize = 16;
@@ -109,105 +101,10 @@ impl Registry {
         self.read(|reader| Ok(reader.run_revision(row.run)?.unwrap_or(row.revision)))
     }
 
-    /// Admits and submits a run. When this returns it is on disk and will not be lost.
-    pub(super) fn submit(
-        &self,
-        kind: &'static Kind,
-        namespace: &str,
-        mut object: Value,
-        options: &WriteOptions,
-    ) -> Result<Value, Fault> {
-        let _guest = self.desk().threshold.enter();
-        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
-        let (given, prefix) = (text("name"), text("generateName"));
-        if let Some(fields) = object.as_object_mut() {
-            // What became of some other run is nothing this one begins with.
-            fields.remove("status");
-        }
-        object["metadata"]["namespace"] = json!(namespace);
-        if given.is_empty() && prefix.is_empty() {
-            let cause = Cause::required("metadata.name", "name or generateName is required");
-            return Err(Fault::Invalid { kind, name: String::new(), causes: vec![cause] });
-        }
-        let claim = options.claim.as_ref().filter(|_| !options.dry_run);
-        for _ in 0..DRAWS {
-            // Asked first: what was made before has the name that was asked for.
-            if let Some(claim) = claim
-                && let Some(run) = self.read(|reader| Ok(claim.made(reader)?))?
-            {
-                return self.made(kind, run, &claim.key);
-            }
-            let name = match given.as_str() {
-                "" => drawn(kind, &prefix)?,
-                name => name.to_owned(),
-            };
-            object["metadata"]["name"] = json!(name);
-            let wrong = meta::wrong(kind, &object);
-            if !wrong.is_empty() {
-                return Err(Fault::Invalid { kind, name, causes: wrong });
-            }
-            let around = Around(self.desk().store.reader()?);
-            let admitted = admit(&object, &around).map_err(|problems| Fault::problems(kind, &name, &problems))?;
-            if options.dry_run {
-                if self.row(kind, namespace, &name)?.is_none() {
-                    return Ok(admitted.manifest);
-                }
-                if given.is_empty() {
-                    continue;
-                }
-                return Err(Fault::Exists { kind, name });
-            }
-            let (manifest, stored) = (admitted.manifest, admitted.stored);
-            let submit =
-                Submit { namespace: namespace.to_owned(), name: name.clone(), manifest, stored, claim: claim.cloned() };
-            match self.desk().enter_shown(submit, new_uid()?) {
-                Ok(Entered { shown: Some((revision, mut object)), .. }) => {
-                    object["metadata"]["resourceVersion"] = json!(revision.to_string());
-                    return Ok(object);
-                }
-                Ok(Entered { run, shown: None }) => {
-                    let row = self.read(|reader| Ok(reader.run(run)?))?;
-                    // It may have ended and been cleaned away in this very moment.
-                    let row = row.ok_or(Fault::NotFound { kind, name })?;
-                    return self.run_object(&row);
-                }
-                Err(Error::NameTaken { .. }) => {
-                    if !given.is_empty() && !self.just_made(claim)? {
-                        return Err(Fault::Exists { kind, name });
-                    }
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(Fault::Conflict { kind, name: prefix, why: "every name that was drawn is taken".to_owned() })
-    }
-
-    /// The one who asked at the same time with the same key was faster.
-    fn just_made(&self, claim: Option<&Claim>) -> Result<bool, Fault> {
-        claim.map_or(Ok(false), |claim| self.read(|reader| Ok(claim.made(reader)?.is_some())))
-    }
-
-    fn made(&self, kind: &'static Kind, run: RunId, key: &str) -> Result<Value, Fault> {
-        let row = self.read(|reader| Ok(reader.run(run)?))?.ok_or_else(|| Fault::Conflict {
-            kind,
-            name: key.to_owned(),
-            why: format!("the {} that was made for this idempotency key has been deleted", kind.word()),
-        })?;
-        self.run_object(&row)
-    }
-
     /// Tells a run to do something.
     pub fn command(&self, run: RunId, command: Command) -> Result<(), Fault> {
         Ok(self.desk().command(run, command)?)
     }
-}
-
-/// The prefix with a few letters of chance, not longer than a name may be.
-fn drawn(kind: &Kind, prefix: &str) -> Result<String, Error> {
-    let suffix = name_suffix()?;
-    let longest = if kind.name == taskset::KIND { LONGEST_NAME } else { LONGEST_WORKFLOW_NAME };
-    let kept: String = prefix.chars().take(longest - suffix.len()).collect();
-    Ok(format!("{kept}{suffix}"))
 }
 
 pub(crate) fn workflow() -> &'static Kind {

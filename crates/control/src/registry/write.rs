@@ -11,6 +11,7 @@ use super::{
     remove::Found,
     shelf,
     steer::Steering,
+    submit::Submitted,
 };
 use crate::{Claim, clock, name_suffix, new_uid};
 
@@ -76,6 +77,19 @@ impl Registry {
         self.create_by(kind, namespace, object, options, Writer::Named(options.manager.clone()))
     }
 
+    /// Makes a run. It looks into the store and otherwise only waits, so that a thread which serves many may do it; what
+    /// was made before for the same key is told by its number, because to see it may take long.
+    pub async fn create_run(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
+        mut object: Value,
+        options: &WriteOptions,
+    ) -> Result<Submitted, Fault> {
+        self.ready(kind, namespace, &mut object, Writer::Named(options.manager.clone()))?;
+        self.enter(kind, namespace, object, options).await
+    }
+
     pub(super) fn create_by(
         &self,
         kind: &'static Kind,
@@ -84,45 +98,60 @@ impl Registry {
         options: &WriteOptions,
         writer: Writer,
     ) -> Result<Value, Fault> {
-        self.settle(kind, namespace, None, &mut object)?;
-        meta::fresh(kind, &mut object)?;
-        let given = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
-        self.takes(kind, &given, &object)?;
-        shelf::prepare(kind, &mut object);
-        match writer {
-            Writer::Known(managed) => managed.write(&mut object),
-            Writer::Named(manager) => {
-                let now = clock::now().to_string();
-                Managed::made(&object, &manager, Way::Update, &now).write(&mut object);
-            }
-        }
+        self.ready(kind, namespace, &mut object, writer)?;
         match kind.keeping {
             Keeping::View => Err(Fault::ReadOnly { kind }),
             Keeping::Run => self.submit(kind, namespace, object, options),
-            Keeping::Shelf => {
-                let metadata = &mut object["metadata"];
-                if metadata["name"].as_str().unwrap_or_default().is_empty()
-                    && let Some(prefix) = metadata["generateName"].as_str().filter(|prefix| !prefix.is_empty())
-                {
-                    metadata["name"] = json!(format!("{prefix}{}", name_suffix()?));
-                }
-                metadata["creationTimestamp"] = json!(clock::now().to_string());
-                if !kind.group.is_empty() {
-                    metadata["generation"] = json!(1);
-                }
-                shelf::check(kind, &object)?;
-                let uid = new_uid()?;
-                if options.dry_run {
-                    let name = object["metadata"]["name"].as_str().unwrap_or_default();
-                    if self.shelved(kind, namespace, name)?.is_some() {
-                        return Err(Fault::Exists { kind, name: name.to_owned() });
-                    }
-                    object["metadata"]["uid"] = json!(uid);
-                    return Ok(object);
-                }
-                self.shelve(kind, &object, &uid, None)
+            Keeping::Shelf => self.place(kind, namespace, object, options),
+        }
+    }
+
+    /// A new object as it comes in: what is not the caller's to say is taken off, what is not said is put on.
+    fn ready(&self, kind: &'static Kind, namespace: &str, object: &mut Value, writer: Writer) -> Result<(), Fault> {
+        self.settle(kind, namespace, None, object)?;
+        meta::fresh(kind, object)?;
+        let given = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+        self.takes(kind, &given, object)?;
+        shelf::prepare(kind, object);
+        match writer {
+            Writer::Known(managed) => managed.write(object),
+            Writer::Named(manager) => {
+                let now = clock::now().to_string();
+                Managed::made(object, &manager, Way::Update, &now).write(object);
             }
         }
+        Ok(())
+    }
+
+    /// Keeps a new object.
+    fn place(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
+        mut object: Value,
+        options: &WriteOptions,
+    ) -> Result<Value, Fault> {
+        let metadata = &mut object["metadata"];
+        if metadata["name"].as_str().unwrap_or_default().is_empty()
+            && let Some(prefix) = metadata["generateName"].as_str().filter(|prefix| !prefix.is_empty())
+        {
+            metadata["name"] = json!(format!("{prefix}{}", name_suffix()?));
+        }
+        metadata["creationTimestamp"] = json!(clock::now().to_string());
+        if !kind.group.is_empty() {
+            metadata["generation"] = json!(1);
+        }
+        shelf::check(kind, &object)?;
+        let uid = new_uid()?;
+        if options.dry_run {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            if self.shelved(kind, namespace, name)?.is_some() {
+                return Err(Fault::Exists { kind, name: name.to_owned() });
+            }
+            object["metadata"]["uid"] = json!(uid);
+            return Ok(object);
+        }
+        self.shelve(kind, &object, &uid, None)
     }
 
     /// Puts this version in the place of the one that is there.

@@ -10,6 +10,7 @@ mod logs;
 mod meters;
 mod model;
 mod registry;
+mod rulings;
 mod steward;
 mod taskset;
 

@@ -22,9 +22,8 @@ mod past;
 mod whole;
 
 impl Run {
-    /// A run begins with what was submitted.
-    pub fn open(id: RunId, submission: &Submission) -> Result<Self, String> {
-        let program = Arc::new(Program::compile(&submission.manifest, &submission.stored)?);
+    /// A run begins with what was submitted; the program is its manifest's.
+    pub(crate) fn with(id: RunId, submission: &Submission, program: Arc<Program>) -> Self {
         let state = State {
             name: submission.name.as_str().into(),
             namespace: submission.namespace.as_str().into(),
@@ -60,11 +59,11 @@ impl Run {
             unmetered: None,
             weight: 0,
         };
-        let manifest = submission.manifest.to_string().into();
+        let manifest = crate::run::written(&submission.manifest);
         let todo = Todo { run: true, ..Todo::default() };
         let stored = submission.stored.clone();
         let known = submission.known.clone();
-        Ok(Self {
+        Self {
             id,
             state,
             program,
@@ -76,7 +75,7 @@ impl Run {
             todo,
             asleep: false,
             instances: std::collections::HashMap::new(),
-        })
+        }
     }
 
     /// Folds one fact into the state.

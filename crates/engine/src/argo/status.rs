@@ -18,7 +18,12 @@ use super::{
 
 /// The whole object: metadata completed, the spec as given, the status as it stands.
 pub fn object(run: &Run) -> Value {
-    let mut object = run.manifest();
+    object_of(run, run.manifest())
+}
+
+/// The same for whoever has the manifest at hand.
+pub fn object_of(run: &Run, manifest: Value) -> Value {
+    let mut object = manifest;
     mark::stand(run, &mut object);
     object["status"] = status(run);
     object

@@ -17,9 +17,8 @@ use super::{
 };
 
 impl Run {
-    /// A TaskSet begins with what was submitted.
-    pub fn open(id: RunId, submission: &Submission) -> Result<Self, String> {
-        let program = Arc::new(Program::compile(&submission.manifest, &submission.stored)?);
+    /// A TaskSet begins with what was submitted; the program is its manifest's.
+    pub(crate) fn with(id: RunId, submission: &Submission, program: Arc<Program>) -> Self {
         let metadata = &program.set.metadata;
         let mut state = State {
             name: submission.name.as_str().into(),
@@ -49,16 +48,16 @@ impl Run {
             replicas: vec![Replica::default(); program.replicas as usize],
         };
         refresh(&program, &mut state, submission.at);
-        Ok(Self {
+        Self {
             id,
             state,
             hosts: peers::hosts(id, &submission.name, &program),
             peers: peers::lists(id, &program),
-            manifest: submission.manifest.to_string().into(),
+            manifest: crate::run::written(&submission.manifest),
             replaced: submission.before.as_ref().map(|before| before.runs.clone()).unwrap_or_default(),
             todo: Todo { set: true, ..Todo::default() },
             program,
-        })
+        }
     }
 
     /// Folds one fact into the state.

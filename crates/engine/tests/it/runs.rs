@@ -80,7 +80,7 @@ fn a_run_that_was_only_accepted_begins_later_as_it_would_have_at_once() {
     let (run, now) = (RunId(1), DAWN);
     let at_once = decided(submit(&mut Engine::new(ROOMY), 1, LOOP));
     assert!(!at_once.0.is_empty() && !at_once.1.is_empty());
-    let accept = || Input::Accept { run, submission: submission(1, LOOP) };
+    let accept = || Input::Accept { run, submission: submission(1, LOOP), program: None };
 
     let mut engine = Engine::new(ROOMY);
     let accepted = engine.handle(accept(), now);
@@ -109,7 +109,7 @@ fn a_command_finds_a_run_that_was_only_accepted_begun() {
     let at_once = told(Input::Submit { run, submission: submission(1, LOOP) });
     assert!(matches!(at_once.first(), Some(Fact::Began { .. })), "{at_once:?}");
     // The scheduler may have given room in between; what the run itself decides comes first, and in the same order.
-    let later = told(Input::Accept { run, submission: submission(1, LOOP) });
+    let later = told(Input::Accept { run, submission: submission(1, LOOP), program: None });
     assert!(matches!(later.first(), Some(Fact::Began { .. })), "{later:?}");
     assert!(
         later.iter().all(|fact| !matches!(fact, Fact::Launched { .. })),

@@ -19,7 +19,7 @@ pub(super) async fn create(mut call: Call) -> Result<Answer, Fault> {
     let namespace = namespace.unwrap_or_else(|| space_of(&workflow));
     sign(&mut workflow, &call.caller.name);
     let options = WriteOptions { dry_run, claim: call.claim()?, ..writer() };
-    let made = call.work(move |registry| registry.create(kind("Workflow"), &namespace, workflow, &options)).await?;
+    let made = call.create(kind("Workflow"), namespace, workflow, options).await?;
     Ok(answer::json(&made))
 }
 

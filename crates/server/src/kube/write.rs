@@ -13,8 +13,7 @@ pub(super) async fn create(mut call: Call, kind: &'static Kind) -> Result<Answer
     let mut object = body::object(&mut call).await?;
     options.claim = call.claim()?;
     let warnings = strict::settle(kind, &mut object, validation)?;
-    let space = target.space();
-    let created = call.work(move |registry| registry.create(kind, &space, object, &options)).await?;
+    let created = call.create(kind, target.space(), object, options).await?;
     Ok(warn(form::answer(StatusCode::CREATED, form, kind, created, &call.query), &warnings))
 }
 

@@ -23,7 +23,7 @@ fn creation() -> Route {
         let body = call.json().await?;
         let options = WriteOptions { claim: call.claim()?, ..WriteOptions::default() };
         let kind = find("Workflow").unwrap();
-        let made = call.work(move |registry| registry.create(kind, "default", body, &options)).await?;
+        let made = call.create(kind, "default".to_owned(), body, options).await?;
         Ok::<_, Fault>(answer::with_status(StatusCode::CREATED, &made))
     });
     table.routes.remove(0)

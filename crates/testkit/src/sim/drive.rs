@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use octoflow_engine::{Command, Engine, Input, Run, argo::explain, engine::Keyed};
+use octoflow_engine::{Command, Engine, Input, Program, Run, argo::explain, engine::Keyed};
 use octoflow_model::{
     Fact, NodeIx, Order, RunId, Time,
     argo::{NodeKind, Shutdown},
@@ -191,7 +191,10 @@ impl<'w> Sim<'w> {
             Deed::Submit(submission) if self.door.chance(40) => {
                 let later = self.now.saturating_add(ticks(self.door.below(60)));
                 self.calendar.put(later, Event::Begin(act.run));
-                Input::Accept { run: act.run, submission: submission.clone() }
+                // Half of those who hand it in have made it ready themselves, as the house does; the other half not.
+                let ready = act.run.0.is_multiple_of(2);
+                let program = ready.then(|| Program::compile(&submission.manifest, &submission.stored).ok());
+                Input::Accept { run: act.run, submission: submission.clone(), program: program.flatten() }
             }
             Deed::Submit(submission) => Input::Submit { run: act.run, submission: submission.clone() },
             Deed::Command(command) => Input::Command { run: act.run, command: command.clone() },

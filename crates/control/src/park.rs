@@ -1,0 +1,60 @@
+//! Waits on a thread for what otherwise a task waits for.
+
+use std::{
+    pin::pin,
+    sync::Arc,
+    task::{Context, Poll, Wake, Waker},
+    thread::{self, Thread},
+};
+
+/// Not for use on a thread that others count on: it sleeps until the future is ready.
+pub(crate) fn wait<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(Sleeper(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(value) => return value,
+            // Whoever wakes it before it sleeps is not missed: the token stays.
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+struct Sleeper(Thread);
+
+impl Wake for Sleeper {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[test]
+    fn hears_what_comes_before_and_after_it_sleeps() {
+        let (early, told) = oneshot::channel();
+        early.send(1).unwrap();
+        assert_eq!(wait(told), Ok(1));
+        let (late, told) = oneshot::channel();
+        let other = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(20));
+            late.send(2).unwrap();
+        });
+        assert_eq!(wait(told), Ok(2));
+        other.join().unwrap();
+    }
+
+    #[test]
+    fn hears_that_nobody_will_answer() {
+        let (gone, told) = oneshot::channel::<()>();
+        drop(gone);
+        assert!(wait(told).is_err());
+    }
+}

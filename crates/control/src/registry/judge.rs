@@ -1,0 +1,209 @@
+//! Judges what is submitted, and remembers for a while what it found: many runs are made from one manifest. Whatever else
+//! was looked at for it is among the kept objects, so everything is forgotten when one of those changes.
+
+use std::{
+    collections::VecDeque,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use octoflow_engine::{Program, admit::admit};
+use octoflow_model::fact::Stored;
+use serde_json::Value;
+
+use super::{Fault, Kind, Registry};
+use crate::{Error, objects::Around};
+
+/// So many manifests are remembered at a time.
+const MOST: usize = 32;
+
+/// Longer ones are not: remembering must cost little memory.
+const LONGEST: usize = 64 << 10;
+
+/// These are another in every run of the same manifest, and nothing that is judged or made ready depends on them: a
+/// drawn name is as good as any other behind the same prefix.
+const OWN: [&str; 2] = ["name", "managedFields"];
+
+/// What may run, made ready.
+#[derive(Clone)]
+pub(super) struct Ruling {
+    /// As it was given, without what means nothing.
+    pub manifest: Value,
+    /// Copies of everything it refers to.
+    pub stored: Stored,
+    pub program: Program,
+}
+
+#[derive(Default)]
+pub(super) struct Rulings(Mutex<Memory>);
+
+#[derive(Default)]
+struct Memory {
+    /// The last ones, the newest first.
+    known: VecDeque<Known>,
+    /// How often everything was forgotten.
+    age: u64,
+}
+
+struct Known {
+    print: u64,
+    object: Value,
+    ruling: Ruling,
+}
+
+impl Registry {
+    /// Lets an object in, or says everything that is wrong with it. `drawn`: its name was drawn here.
+    pub(super) fn judge(&self, kind: &'static Kind, name: &str, object: &Value, drawn: bool) -> Result<Ruling, Fault> {
+        let rulings = self.rulings();
+        let print = drawn.then(|| print(object));
+        if let Some(ruling) = print.and_then(|print| rulings.find(print, object)) {
+            return Ok(ruling);
+        }
+        // Before anything is looked at: what changes from here on makes it not worth remembering.
+        let age = rulings.lock().age;
+        let around = Around(self.desk().store.reader()?);
+        let admitted = admit(object, &around).map_err(|problems| Fault::problems(kind, name, &problems))?;
+        let program = Program::compile(&admitted.manifest, &admitted.stored)
+            .map_err(|why| Error::Refused(octoflow_engine::Refusal::Invalid(why)))?;
+        let ruling = Ruling { manifest: admitted.manifest, stored: admitted.stored, program };
+        if let Some(print) = print {
+            rulings.keep(print, object, &ruling, age);
+        }
+        Ok(ruling)
+    }
+}
+
+impl Rulings {
+    /// Some kept object is about to be seen changed.
+    pub(super) fn forget(&self) {
+        let mut memory = self.lock();
+        memory.known.clear();
+        memory.age += 1;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Memory> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, print: u64, object: &Value) -> Option<Ruling> {
+        let memory = self.lock();
+        let known = memory.known.iter().find(|known| known.print == print && same(&known.object, object))?;
+        let mut ruling = known.ruling.clone();
+        let metadata = ruling.manifest["metadata"].as_object_mut()?;
+        for field in OWN {
+            match &object["metadata"][field] {
+                Value::Null => drop(metadata.remove(field)),
+                value => drop(metadata.insert(field.to_owned(), value.clone())),
+            }
+        }
+        Some(ruling)
+    }
+
+    fn keep(&self, print: u64, object: &Value, ruling: &Ruling, age: u64) {
+        if object.to_string().len() > LONGEST {
+            return;
+        }
+        let known = Known { print, object: object.clone(), ruling: ruling.clone() };
+        let mut memory = self.lock();
+        if memory.age == age {
+            memory.known.truncate(MOST - 1);
+            memory.known.push_front(known);
+        }
+    }
+}
+
+/// Everything that the judgement is about.
+fn parts(object: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    let fields = object.as_object().into_iter().flatten();
+    fields.flat_map(|(key, value)| {
+        let inner = (key == "metadata").then(|| value.as_object()).flatten();
+        let outer = inner.is_none().then_some((key, value));
+        inner.into_iter().flatten().filter(|(key, _)| !OWN.contains(&key.as_str())).chain(outer)
+    })
+}
+
+fn print(object: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    parts(object).for_each(|part| part.hash(&mut hasher));
+    hasher.finish()
+}
+
+fn same(one: &Value, other: &Value) -> bool {
+    parts(one).eq(parts(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object() -> Value {
+        json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow",
+            "metadata": {"generateName": "a-", "name": "a-1", "labels": {"x": "y"}, "managedFields": [{"time": "1"}]},
+            "spec": {"entrypoint": "main", "templates": [{"name": "main", "container": {"image": "a"}}]},
+        })
+    }
+
+    fn ruling(manifest: Value) -> Ruling {
+        let program = Program::compile(&manifest, &Stored::default()).unwrap();
+        Ruling { manifest, stored: Stored::default(), program }
+    }
+
+    #[test]
+    fn another_run_of_the_same_manifest_gets_its_own_name() {
+        let rulings = Rulings::default();
+        rulings.keep(print(&object()), &object(), &ruling(object()), 0);
+        let mut next = object();
+        next["metadata"]["name"] = json!("a-2");
+        next["metadata"].as_object_mut().unwrap().remove("managedFields");
+        assert_eq!(rulings.find(print(&next), &next).unwrap().manifest, next);
+    }
+
+    #[test]
+    fn whatever_else_differs_is_judged_anew() {
+        let rulings = Rulings::default();
+        rulings.keep(print(&object()), &object(), &ruling(object()), 0);
+        let changes: [(&str, Value); 4] = [
+            ("/spec/templates/0/container/image", json!("b")),
+            ("/metadata/labels/x", json!("z")),
+            ("/metadata/generateName", json!("b-")),
+            ("/kind", json!("TaskSet")),
+        ];
+        for (place, value) in changes {
+            let mut other = object();
+            *other.pointer_mut(place).unwrap() = value;
+            // Also when the prints of two collide.
+            assert!(rulings.find(print(&object()), &other).is_none(), "{place}");
+            assert_ne!(print(&other), print(&object()), "{place}");
+        }
+    }
+
+    #[test]
+    fn what_was_judged_before_something_changed_is_forgotten() {
+        let rulings = Rulings::default();
+        rulings.keep(print(&object()), &object(), &ruling(object()), 0);
+        rulings.forget();
+        assert!(rulings.find(print(&object()), &object()).is_none());
+        rulings.keep(print(&object()), &object(), &ruling(object()), 0);
+        assert!(rulings.find(print(&object()), &object()).is_none(), "it was judged before");
+        rulings.keep(print(&object()), &object(), &ruling(object()), 1);
+        assert!(rulings.find(print(&object()), &object()).is_some());
+    }
+
+    #[test]
+    fn only_the_last_few_are_remembered() {
+        let rulings = Rulings::default();
+        let numbered = |at: usize| {
+            let mut object = object();
+            object["metadata"]["labels"]["x"] = json!(at.to_string());
+            object
+        };
+        for at in 0..=MOST {
+            rulings.keep(print(&numbered(at)), &numbered(at), &ruling(numbered(at)), 0);
+        }
+        assert!(rulings.find(print(&numbered(0)), &numbered(0)).is_none());
+        assert!(rulings.find(print(&numbered(1)), &numbered(1)).is_some());
+    }
+}

@@ -1,0 +1,129 @@
+//! Runs on their way in: named, judged, handed to the pump, and shown as they were accepted.
+
+use octoflow_engine::{Program, argo::admit::LONGEST_WORKFLOW_NAME, taskset::admit::LONGEST_NAME};
+use octoflow_model::{RunId, taskset};
+use serde_json::{Value, json};
+
+use super::{Cause, Fault, Kind, Registry, WriteOptions, judge::Ruling, meta};
+use crate::{
+    Claim, Error,
+    house::{Entered, Submit},
+    name_suffix, new_uid, park,
+};
+
+/// How often a drawn name that is taken is drawn again.
+const DRAWS: usize = 8;
+
+/// What became of a submission.
+#[derive(Debug)]
+pub enum Submitted {
+    /// The run as it was accepted, or as it would have been.
+    Shown(Value),
+    /// It was made before, for the same idempotency key.
+    Before(RunId),
+}
+
+impl Registry {
+    /// Admits and submits a run. When this returns it is on disk and will not be lost.
+    pub(super) fn submit(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
+        object: Value,
+        options: &WriteOptions,
+    ) -> Result<Value, Fault> {
+        match park::wait(self.enter(kind, namespace, object, options))? {
+            Submitted::Shown(object) => Ok(object),
+            Submitted::Before(run) => self.made_before(kind, run, options),
+        }
+    }
+
+    /// The same for whoever must not sleep: it looks into the store, and the rest of the time it is the pump's turn.
+    pub(super) async fn enter(
+        &self,
+        kind: &'static Kind,
+        namespace: &str,
+        mut object: Value,
+        options: &WriteOptions,
+    ) -> Result<Submitted, Fault> {
+        let _guest = self.desk().threshold.enter();
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+        let (given, prefix) = (text("name"), text("generateName"));
+        if let Some(fields) = object.as_object_mut() {
+            // What became of some other run is nothing this one begins with.
+            fields.remove("status");
+        }
+        object["metadata"]["namespace"] = json!(namespace);
+        if given.is_empty() && prefix.is_empty() {
+            let cause = Cause::required("metadata.name", "name or generateName is required");
+            return Err(Fault::Invalid { kind, name: String::new(), causes: vec![cause] });
+        }
+        let claim = options.claim.as_ref().filter(|_| !options.dry_run);
+        for _ in 0..DRAWS {
+            // Asked first: what was made before has the name that was asked for.
+            if let Some(run) = self.claimed(claim)? {
+                return Ok(Submitted::Before(run));
+            }
+            let name = match given.as_str() {
+                "" => drawn(kind, &prefix)?,
+                name => name.to_owned(),
+            };
+            object["metadata"]["name"] = json!(name);
+            let wrong = meta::wrong(kind, &object);
+            if !wrong.is_empty() {
+                return Err(Fault::Invalid { kind, name, causes: wrong });
+            }
+            let ruling = self.judge(kind, &name, &object, given.is_empty())?;
+            if options.dry_run {
+                if self.row(kind, namespace, &name)?.is_none() {
+                    return Ok(Submitted::Shown(ruling.manifest));
+                }
+                if given.is_empty() {
+                    continue;
+                }
+                return Err(Fault::Exists { kind, name });
+            }
+            let (submit, program) = handed(namespace, &name, ruling, claim);
+            match self.desk().enter_shown(submit, program, new_uid()?).await {
+                Ok(Entered { shown: Some((revision, mut object)), .. }) => {
+                    object["metadata"]["resourceVersion"] = json!(revision.to_string());
+                    return Ok(Submitted::Shown(object));
+                }
+                Ok(Entered { run, shown: None }) => return Ok(Submitted::Before(run)),
+                // The one who asked at the same time with the same key may have been faster.
+                Err(Error::NameTaken { .. }) if given.is_empty() || self.claimed(claim)?.is_some() => {}
+                Err(Error::NameTaken { .. }) => return Err(Fault::Exists { kind, name }),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Fault::Conflict { kind, name: prefix, why: "every name that was drawn is taken".to_owned() })
+    }
+
+    fn claimed(&self, claim: Option<&Claim>) -> Result<Option<RunId>, Fault> {
+        claim.map_or(Ok(None), |claim| self.read(|reader| Ok(claim.made(reader)?)))
+    }
+
+    /// The run that was made when the same was asked for before.
+    pub fn made_before(&self, kind: &'static Kind, run: RunId, options: &WriteOptions) -> Result<Value, Fault> {
+        let row = self.read(|reader| Ok(reader.run(run)?))?.ok_or_else(|| Fault::Conflict {
+            kind,
+            name: options.claim.as_ref().map(|claim| claim.key.clone()).unwrap_or_default(),
+            why: format!("the {} that was made for this idempotency key has been deleted", kind.word()),
+        })?;
+        self.run_object(&row)
+    }
+}
+
+fn handed(namespace: &str, name: &str, ruling: Ruling, claim: Option<&Claim>) -> (Submit, Program) {
+    let Ruling { manifest, stored, program } = ruling;
+    let (namespace, name) = (namespace.to_owned(), name.to_owned());
+    (Submit { namespace, name, manifest, stored, claim: claim.cloned() }, program)
+}
+
+/// The prefix with a few letters of chance, not longer than a name may be.
+fn drawn(kind: &Kind, prefix: &str) -> Result<String, Error> {
+    let suffix = name_suffix()?;
+    let longest = if kind.name == taskset::KIND { LONGEST_NAME } else { LONGEST_WORKFLOW_NAME };
+    let kept: String = prefix.chars().take(longest - suffix.len()).collect();
+    Ok(format!("{kept}{suffix}"))
+}
