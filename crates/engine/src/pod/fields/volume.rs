@@ -80,7 +80,7 @@ static ITEM: Shape = Shape::Object(&[&[
 
 static HOST_PATH: Shape = Shape::Object(&[&[
     Field::yes("path", &TEXT, "The path"),
-    Field::yes("type", &TEXT, "What is expected to be there"),
+    Field::ignored("type", "whatever is at the path is mounted", "What is expected to be there"),
 ]]);
 
 pub(crate) static VOLUME_MOUNTS: Shape = Shape::List(&VOLUME_MOUNT);

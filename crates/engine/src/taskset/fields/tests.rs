@@ -91,10 +91,6 @@ const READ_ELSEWHERE: &[&str] = &[
     // The version a field's path is written for changes nothing about it.
     ".spec.roles[].template.spec.containers[].env[].valueFrom.fieldRef.apiVersion",
     ".spec.roles[].template.spec.initContainers[].env[].valueFrom.fieldRef.apiVersion",
-    // Of pods in every dialect: owed there.
-    ".spec.roles[].template.spec.containers[].stdin",
-    ".spec.roles[].template.spec.initContainers[].stdin",
-    ".spec.roles[].template.spec.volumes[].hostPath.type",
 ];
 
 #[test]
