@@ -22,6 +22,9 @@ use crate::{Error, house::unit};
 /// The pause after something that failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
 
+/// Commits of this time are looked at together, unless somebody deletes.
+const GATHER: Duration = Duration::from_millis(2);
+
 /// A longer line of owners is not followed.
 const MOST_ANCESTORS: usize = 1000;
 
@@ -147,6 +150,12 @@ impl Work {
                 }
                 if let (Some(pause), false, false) = (pause, state.closing, state.rung) {
                     state = line.bell.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0;
+                }
+                if state.marked.is_empty() && !state.closing {
+                    // Nobody waits for this look: what else is committed meanwhile is seen with it.
+                    drop(state);
+                    thread::sleep(GATHER);
+                    state = line.state.lock().unwrap_or_else(PoisonError::into_inner);
                 }
                 if state.closing {
                     return;

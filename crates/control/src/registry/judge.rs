@@ -4,7 +4,7 @@
 use std::{
     collections::VecDeque,
     hash::{DefaultHasher, Hash, Hasher},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use octoflow_engine::{Program, admit::admit};
@@ -40,7 +40,7 @@ pub(super) struct Rulings(Mutex<Memory>);
 #[derive(Default)]
 struct Memory {
     /// The last ones, the newest first.
-    known: VecDeque<Known>,
+    known: VecDeque<Arc<Known>>,
     /// How often everything was forgotten.
     age: u64,
 }
@@ -86,8 +86,11 @@ impl Rulings {
     }
 
     fn find(&self, print: u64, object: &Value) -> Option<Ruling> {
-        let memory = self.lock();
-        let known = memory.known.iter().find(|known| known.print == print && same(&known.object, object))?;
+        let known = self.lock().known.iter().find(|known| known.print == print).cloned()?;
+        // Two that differ may have one print, though hardly ever.
+        if !same(&known.object, object) {
+            return None;
+        }
         let mut ruling = known.ruling.clone();
         let metadata = ruling.manifest["metadata"].as_object_mut()?;
         for field in OWN {
@@ -103,7 +106,7 @@ impl Rulings {
         if object.to_string().len() > LONGEST {
             return;
         }
-        let known = Known { print, object: object.clone(), ruling: ruling.clone() };
+        let known = Arc::new(Known { print, object: object.clone(), ruling: ruling.clone() });
         let mut memory = self.lock();
         if memory.age == age {
             memory.known.truncate(MOST - 1);
@@ -112,14 +115,11 @@ impl Rulings {
     }
 }
 
-/// Everything that the judgement is about.
-fn parts(object: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    let fields = object.as_object().into_iter().flatten();
-    fields.flat_map(|(key, value)| {
-        let inner = (key == "metadata").then(|| value.as_object()).flatten();
-        let outer = inner.is_none().then_some((key, value));
-        inner.into_iter().flatten().filter(|(key, _)| !OWN.contains(&key.as_str())).chain(outer)
-    })
+/// Everything that the judgement is about: the fields of the object, then those of its metadata.
+fn parts(object: &Value) -> impl Iterator<Item = (&str, &String, &Value)> {
+    let outer = object.as_object().into_iter().flatten().filter(|(key, _)| *key != "metadata");
+    let inner = object["metadata"].as_object().into_iter().flatten().filter(|(key, _)| !OWN.contains(&key.as_str()));
+    outer.map(|(key, value)| ("", key, value)).chain(inner.map(|(key, value)| ("metadata", key, value)))
 }
 
 fn print(object: &Value) -> u64 {
@@ -171,6 +171,8 @@ mod tests {
             ("/metadata/generateName", json!("b-")),
             ("/kind", json!("TaskSet")),
         ];
+        let moved = json!({"metadata": {"generateName": "a-"}, "labels": {"x": "y"}});
+        assert!(!same(&moved, &json!({"metadata": {"generateName": "a-", "labels": {"x": "y"}}})));
         for (place, value) in changes {
             let mut other = object();
             *other.pointer_mut(place).unwrap() = value;

@@ -16,7 +16,7 @@ use super::{
     house::ROOM,
     measure::{Outcome, Tools},
     role::{Role, heard},
-    row::{Goal, Line, median, seconds},
+    row::{Line, median, seconds},
     rows::Size,
     shape,
 };
@@ -99,7 +99,8 @@ pub(super) fn submit(size: Size, tools: &Tools) -> Outcome<Vec<Line>> {
             yardstick: rate(yards),
             value: median(ratios),
             unit: "",
-            goal: Some(Goal::AtLeast(0.3)),
+            // What must be reached is measured over HTTP, by `swarm`; this row shows the share of the house in it.
+            goal: None,
         },
         Line {
             row: "submit, 16 threads, tasks run nowhere".to_owned(),
