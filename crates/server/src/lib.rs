@@ -31,7 +31,7 @@ mod tls;
 pub use beacon::Beacon;
 pub use config::{Config, Limits, Tls};
 pub use error::Error;
-pub use log::{Format as LogFormat, start as start_log};
+pub use log::{Format as LogFormat, Lines as LogLines, start as start_log};
 pub use server::{Started, serve};
 
 #[cfg(test)]

@@ -13,7 +13,8 @@ use crate::{
 
 pub(crate) fn server(args: &Server, context: &Context) -> Result<Exit> {
     super::run::refuse_missing_runtimes(args.runtime)?;
-    start_log(args.log_format.into(), &args.log_filter).map_err(|error| Failure::usage(error.to_string()))?;
+    let _lines =
+        start_log(args.log_format.into(), &args.log_filter).map_err(|error| Failure::usage(error.to_string()))?;
     let house = node::config(args.isolation, args.parallelism, config::server_egress()?, context)?;
     let config = Config {
         longest_body: args.max_body,
