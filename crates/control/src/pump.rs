@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use octoflow_engine::{Engine, Input, Refusal, Run};
 use octoflow_model::{AttemptId, Fact, Order, RunId, Task, Time, taskset::SetFact};
-
 use serde_json::Value;
 
 use crate::record::Record;
