@@ -60,6 +60,8 @@ fn ts26_a_pod_is_what_its_template_says_and_tells_whose_it_is() {
     assert_eq!(variables.last(), Some(&("TASKROLE_NAME", "my-own")));
     shows(&rig.good(&["describe", "pod", "demo-worker-0-0-0"]), &["Controlled By:", "ConfigMap/c-demo-0", "Running"]);
     shows(&rig.good(&["get", "pods", "-o", "wide"]), &["demo-ps-0-0-0", "1/1", "Running", "127."]);
+    // It would wait for ever, also when its server is gone.
+    rig.good(&["delete", "ts", "demo", "--cascade=foreground"]);
 }
 
 #[test]
