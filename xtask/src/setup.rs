@@ -127,6 +127,7 @@ const NEEDS: &[Need] = &[
     Need { program: "jq", package: "jq", why: "test workflows that take JSON apart" },
     Need { program: "kubectl", package: "kubernetes-client", why: "tests of the Kubernetes-style API" },
     Need { program: "python3", package: "python3", why: "script templates of test workflows" },
+    Need { program: "script", package: "bsdutils", why: "tests of what reaches a terminal" },
     Need { program: ENSUREPIP, package: "python3-venv", why: "Hera, which tests of the server are driven with" },
 ];
 
@@ -223,7 +224,7 @@ mod tests {
 
     fn complete() -> Machine {
         Machine {
-            programs: vec!["bash", "git", "jq", "kubectl", "python3", ENSUREPIP, "python", "sqlite3"],
+            programs: vec!["bash", "git", "jq", "kubectl", "python3", "script", ENSUREPIP, "python", "sqlite3"],
             s3_server: true,
             hera: true,
             tools: Some("/cache/tools".into()),

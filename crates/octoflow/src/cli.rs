@@ -180,6 +180,9 @@ pub(crate) struct Run {
     /// Also print what the steps write, as they write it
     #[arg(long)]
     pub log: bool,
+    /// Let control sequences in what steps wrote reach a terminal; pipes and files get every byte in any case
+    #[arg(long, requires = "log")]
+    pub raw: bool,
     /// Show no progress
     #[arg(short, long)]
     pub quiet: bool,
@@ -445,6 +448,9 @@ pub(crate) struct Logs {
     /// `raw`: every byte of one node as it was written, standard error to standard error
     #[arg(short, long, value_parser = one_of::<LogFormats>, value_name = "raw")]
     pub output: Option<Format>,
+    /// Let control sequences in what steps wrote reach a terminal; pipes and files get every byte in any case
+    #[arg(long)]
+    pub raw: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,5 @@
 //! The one place that prints. Standard output carries data, standard error carries talk.
-//! Commands hand in texts and values; how they reach the terminal is decided here.
+//! Commands hand in texts and values; how they reach the terminal is decided here, and that nothing in them can control it.
 
 pub(crate) mod clock;
 pub(crate) mod colour;
@@ -11,89 +11,149 @@ pub(crate) mod live;
 pub(crate) mod news;
 pub(crate) mod nodes;
 pub(crate) mod outlook;
+pub(crate) mod sanitize;
 pub(crate) mod table;
 pub(crate) mod tree;
 pub(crate) mod trial;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use colour::{Colour, Paint};
+use sanitize::{Policy, escaped};
 
 use crate::exit::Failure;
 
 /// The two streams and how they are used in this invocation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
-    out: Paint,
-    err: Paint,
+    out: Channel,
+    err: Channel,
     verbose: bool,
+}
+
+/// One of the two standard streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum To {
+    Out,
+    Err,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Channel {
+    paint: Paint,
+    terminal: bool,
+}
+
+impl Channel {
+    fn of(stream: &impl IsTerminal, no_colour: bool) -> Self {
+        Self { paint: Paint::for_stream(stream, no_colour), terminal: stream.is_terminal() }
+    }
 }
 
 impl Output {
     pub(crate) fn new(no_colour: bool, verbose: bool) -> Self {
-        let out = Paint::for_stream(&io::stdout(), no_colour);
-        let err = Paint::for_stream(&io::stderr(), no_colour);
+        let out = Channel::of(&io::stdout(), no_colour);
+        let err = Channel::of(&io::stderr(), no_colour);
         Self { out, err, verbose }
     }
 
     /// How standard output takes colours.
     pub(crate) fn paint(&self) -> Paint {
-        self.out
+        self.out.paint
     }
 
     /// How standard error takes colours.
     pub(crate) fn talk_paint(&self) -> Paint {
-        self.err
+        self.err.paint
     }
 
-    /// Data, exactly as given.
+    /// What of a step's output may reach a stream. Pipes and files get every byte, terminals only with `--raw`.
+    pub(crate) fn policy(&self, to: To, raw: bool) -> Policy {
+        match self.channel(to) {
+            channel if raw || !channel.terminal => Policy::Verbatim,
+            channel if channel.paint.is_on() => Policy::Colours,
+            _ => Policy::Plain,
+        }
+    }
+
+    fn channel(&self, to: To) -> Channel {
+        match to {
+            To::Out => self.out,
+            To::Err => self.err,
+        }
+    }
+
+    /// A step's output that has gone through the policy of its stream.
+    pub(crate) fn step_output(&self, to: To, bytes: &[u8]) -> io::Result<()> {
+        match to {
+            To::Out => write_out(bytes),
+            To::Err => write_err(bytes),
+        }
+    }
+
+    /// Data for programs: exactly as given, except that a terminal gets control characters escaped.
     pub(crate) fn data(&self, text: &str) -> io::Result<()> {
-        self.bytes(text.as_bytes())
+        if self.out.terminal { write_out(escaped(text, false).as_bytes()) } else { write_out(text.as_bytes()) }
     }
 
-    pub(crate) fn bytes(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut stream = io::stdout().lock();
-        stream.write_all(bytes)?;
-        stream.flush()
+    /// A text for people, with colours. Whatever it quotes is harmless for a terminal, also behind a pipe.
+    pub(crate) fn text(&self, text: &str) -> io::Result<()> {
+        write_out(escaped(text, self.out.paint.is_on()).as_bytes())
     }
 
     pub(crate) fn line(&self, text: &str) -> io::Result<()> {
-        self.data(&format!("{text}\n"))
-    }
-
-    /// A workload's own standard error, exactly as it was.
-    pub(crate) fn error_bytes(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut stream = io::stderr().lock();
-        stream.write_all(bytes)?;
-        stream.flush()
+        self.text(&format!("{text}\n"))
     }
 
     /// A line of talk. A closed standard error is no reason to stop working.
     pub(crate) fn talk(&self, text: &str) {
-        let _ = self.error_bytes(format!("{text}\n").as_bytes());
+        let _ = write_err(escaped(&format!("{text}\n"), self.err.paint.is_on()).as_bytes());
+    }
+
+    /// Lines on standard error in the place of as many earlier ones. Only for terminals.
+    fn redraw(&self, erased: usize, lines: &[String]) {
+        // Up to the first of them, then clear from there to the end of the screen.
+        let mut text = if erased == 0 { String::new() } else { format!("\x1b[{erased}A\r\x1b[J") };
+        for line in lines {
+            text.push_str(&escaped(line, self.err.paint.is_on()));
+            text.push('\n');
+        }
+        let _ = write_err(text.as_bytes());
     }
 
     /// Only with `--verbose`.
     pub(crate) fn detail(&self, text: &str) {
         if self.verbose {
-            self.talk(&self.err.paint(text, Colour::Dim));
+            self.talk(&self.err.paint.paint(text, Colour::Dim));
         }
     }
 
     pub(crate) fn warn(&self, text: &str) {
-        self.talk(&format!("{} {text}", self.err.paint("warning:", Colour::Yellow)));
+        self.talk(&format!("{} {text}", self.err.paint.paint("warning:", Colour::Yellow)));
     }
 
     /// An error with all its causes, and what to do about it.
     pub(crate) fn error(&self, error: &anyhow::Error) {
         let causes: Vec<String> = error.chain().map(ToString::to_string).filter(|text| !text.is_empty()).collect();
         if !causes.is_empty() {
-            self.talk(&format!("{} {}", self.err.paint("error:", Colour::Red), causes.join(": ")));
+            self.talk(&format!("{} {}", self.err.paint.paint("error:", Colour::Red), causes.join(": ")));
         }
         if let Some(help) = error.downcast_ref::<Failure>().and_then(Failure::advice) {
-            self.talk(&format!("{} {help}", self.err.paint(" help:", Colour::Cyan)));
+            self.talk(&format!("{} {help}", self.err.paint.paint(" help:", Colour::Cyan)));
         }
     }
+}
+
+fn write_out(bytes: &[u8]) -> io::Result<()> {
+    let mut stream = io::stdout().lock();
+    stream.write_all(bytes)?;
+    stream.flush()
+}
+
+fn write_err(bytes: &[u8]) -> io::Result<()> {
+    let mut stream = io::stderr().lock();
+    stream.write_all(bytes)?;
+    stream.flush()
 }
 
 /// Whether writing failed only because nobody reads any more, as in `octoflow logs x | head`.

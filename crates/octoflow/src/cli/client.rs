@@ -57,6 +57,9 @@ pub(crate) struct After {
     /// Print what its steps write until it is over; fails when it did
     #[arg(long)]
     pub log: bool,
+    /// Let control sequences in what steps wrote reach a terminal; pipes and files get every byte in any case
+    #[arg(long, requires = "log")]
+    pub raw: bool,
     /// Wait no longer than this; the exit code is 124 then and the run goes on
     #[arg(long, value_parser = span::parse, value_name = "SPAN")]
     pub timeout: Option<Duration>,
@@ -241,6 +244,9 @@ pub(crate) enum OpenView {
         /// Begin each line with the time it was written
         #[arg(long)]
         timestamps: bool,
+        /// Let control sequences in what steps wrote reach a terminal; pipes and files get every byte in any case
+        #[arg(long)]
+        raw: bool,
     },
     /// Why its nodes ended as they did
     Explain,

@@ -105,7 +105,7 @@ fn list_all(args: &ArchiveList, context: &Context) -> Result<Exit> {
             context.output.data(&objects(format, &found, true).unwrap_or_default())?;
         }
         _ if found.is_empty() => context.output.line("No archived workflows found")?,
-        _ => context.output.data(&table(&found, args).render(context.output.paint()))?,
+        _ => context.output.text(&table(&found, args).render(context.output.paint()))?,
     }
     Ok(Exit::Succeeded)
 }

@@ -12,6 +12,6 @@ use crate::{
 pub(crate) fn completion(args: &Completion, output: &Output) -> Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "octoflow", &mut script);
-    output.bytes(&script)?;
+    output.data(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Succeeded)
 }

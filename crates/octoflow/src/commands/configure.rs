@@ -19,7 +19,7 @@ use crate::{
 pub(crate) fn configure(command: &ConfigCommand, output: &Output) -> Result<Exit> {
     let path = place()?;
     match command {
-        ConfigCommand::Path => output.line(&path.display().to_string())?,
+        ConfigCommand::Path => output.data(&format!("{}\n", path.display()))?,
         ConfigCommand::Set { key, value } => {
             let mut settings = Settings::load(&path)?;
             settings.set(key, value)?;
@@ -40,7 +40,7 @@ pub(crate) fn configure(command: &ConfigCommand, output: &Output) -> Result<Exit
             for (key, meaning) in KEYS {
                 table.push(vec![Cell::new(key), Cell::new(shown(key).unwrap_or("-")), Cell::new(meaning)]);
             }
-            output.data(&table.render(output.paint()))?;
+            output.text(&table.render(output.paint()))?;
         }
     }
     Ok(Exit::Succeeded)

@@ -47,7 +47,7 @@ pub(crate) fn cp(args: &Cp, context: &Context) -> Result<Exit> {
             let file = given.filter(|given| is_plain(given)).unwrap_or_else(|| name.to_owned());
             let place = args.folder.join(safe(node.display())).join(safe(&file));
             write(&place, &mut body)?;
-            context.output.line(&place.display().to_string())?;
+            context.output.data(&format!("{}\n", place.display()))?;
             count += 1;
         }
     }

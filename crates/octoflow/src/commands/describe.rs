@@ -39,7 +39,7 @@ pub(crate) fn print(object: &Value, logs: &HashMap<String, String>, output: &Out
     let object = with_nodes(object);
     let log = |node: Node<'_>| logs.get(node.id()).cloned();
     let shown = text(Workflow::new(&object), clock::now(), &TimeZone::system(), output.paint(), log);
-    Ok(output.data(&shown)?)
+    Ok(output.text(&shown)?)
 }
 
 fn text<'a>(

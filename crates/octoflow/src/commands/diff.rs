@@ -52,7 +52,7 @@ pub(crate) fn diff(args: &Diff, context: &Context) -> Result<Exit> {
                 cell(it.other.as_deref()),
             ]);
         }
-        context.output.data(&table.render(context.output.paint()))?;
+        context.output.text(&table.render(context.output.paint()))?;
     }
     Ok(exit)
 }

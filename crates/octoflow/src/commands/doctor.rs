@@ -109,7 +109,7 @@ fn show(findings: &[Finding], args: &Doctor, output: &Output) -> Result<()> {
         let words = if one.advice.is_empty() { one.found.clone() } else { format!("{}; {}", one.found, one.advice) };
         table.push(vec![Cell::coloured(one.verdict.word(), one.verdict.colour()), one.about.into(), words.into()]);
     }
-    Ok(output.data(&table.render(output.paint()))?)
+    Ok(output.text(&table.render(output.paint()))?)
 }
 
 /// The directory itself, or the nearest one above it that exists: that is where it would be made.

@@ -10,7 +10,7 @@ use crate::{
     names,
     output::{
         Output, clock,
-        colour::phase_colour,
+        colour::{one_line, phase_colour},
         json::objects,
         table::{Cell, Table},
     },
@@ -48,7 +48,7 @@ pub(crate) fn print(
     let message = if workflow.message().is_empty() {
         String::new()
     } else {
-        format!(": {}", workflow.readable(workflow.message()))
+        format!(": {}", one_line(&workflow.readable(workflow.message())))
     };
     output.line(&format!("{} {} is {}{message}", workflow.noun(), workflow.name(), workflow.phase_in_words()))?;
     if !found.is_empty() {
@@ -60,7 +60,7 @@ pub(crate) fn print(
                 Cell::new(&one.why),
             ]);
         }
-        output.data(&table.render(output.paint()))?;
+        output.text(&table.render(output.paint()))?;
     }
     Ok(Exit::Succeeded)
 }

@@ -30,14 +30,14 @@ pub(crate) fn export(args: &Export, context: &Context) -> Result<Exit> {
     if path.as_os_str() == "-" {
         let mut lines = Vec::new();
         write(&*source, &row, args.tail, &mut lines)?;
-        context.output.bytes(&lines)?;
+        context.output.data(&String::from_utf8_lossy(&lines))?;
         return Ok(Exit::Succeeded);
     }
     let told = || format!("cannot write `{}`", path.display());
     let mut file = BufWriter::new(File::create(&path).with_context(told)?);
     write(&*source, &row, args.tail, &mut file)?;
     file.flush().with_context(told)?;
-    context.output.line(&path.display().to_string())?;
+    context.output.data(&format!("{}\n", path.display()))?;
     Ok(Exit::Succeeded)
 }
 

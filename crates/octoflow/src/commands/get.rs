@@ -40,11 +40,10 @@ pub(crate) struct View<'a> {
 
 /// Prints runs as `get` does, wherever they come from.
 pub(crate) fn print(found: &[Value], view: &View<'_>, output: &Output) -> Result<Exit> {
-    let text = match view.output.and_then(|format| objects(format, found, false)) {
-        Some(text) => text,
-        None => found.iter().map(|object| shown(object, view, output)).collect::<Vec<_>>().join("\n"),
-    };
-    output.data(&text)?;
+    match view.output.and_then(|format| objects(format, found, false)) {
+        Some(text) => output.data(&text)?,
+        None => output.text(&found.iter().map(|object| shown(object, view, output)).collect::<Vec<_>>().join("\n"))?,
+    }
     Ok(Exit::Succeeded)
 }
 

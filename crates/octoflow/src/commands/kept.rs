@@ -126,11 +126,10 @@ pub(super) fn get(args: &KeptNames, kind: &str, context: &Context) -> Result<Exi
     let client = context.client()?;
     let one = |name: &String| find(&client, kind, args.namespace.or_default(), name);
     let found: Vec<Value> = args.names.iter().map(one).collect::<Result<_>>()?;
-    let text = match &args.output {
-        Some(format) => objects(format, &found, false).unwrap_or_default(),
-        None => columns::described(kind, &found),
-    };
-    context.output.data(&text)?;
+    match &args.output {
+        Some(format) => context.output.data(&objects(format, &found, false).unwrap_or_default())?,
+        None => context.output.text(&columns::described(kind, &found))?,
+    }
     Ok(Exit::Succeeded)
 }
 
@@ -161,7 +160,7 @@ pub(super) fn list_all(args: &KeptList, kind: &str, context: &Context) -> Result
         _ if found.is_empty() => context.output.line(&format!("No {} found", columns::plural(kind)))?,
         _ => {
             let table = columns::table(kind, &found, args.all_namespaces, args.no_headers);
-            context.output.data(&table.render(context.output.paint()))?;
+            context.output.text(&table.render(context.output.paint()))?;
         }
     }
     Ok(Exit::Succeeded)

@@ -35,7 +35,7 @@ pub(crate) fn list(args: &List, context: &Context) -> Result<Exit> {
         }
         Some(Format::Wide) if !rows.is_empty() => {
             let objects = whole()?;
-            context.output.data(&table(&rows, Some(&objects), args, now).render(context.output.paint()))?;
+            context.output.text(&table(&rows, Some(&objects), args, now).render(context.output.paint()))?;
         }
         Some(format @ (Format::Json | Format::Yaml | Format::JsonPath(_))) => {
             context.output.data(&objects(format, &whole()?, true).unwrap_or_default())?;
@@ -43,7 +43,7 @@ pub(crate) fn list(args: &List, context: &Context) -> Result<Exit> {
         _ if rows.is_empty() => {
             context.output.line(args.kind.map_or("No workflows found", |_| "No runs of that kind found"))?
         }
-        _ => context.output.data(&table(&rows, None, args, now).render(context.output.paint()))?,
+        _ => context.output.text(&table(&rows, None, args, now).render(context.output.paint()))?,
     }
     Ok(Exit::Succeeded)
 }

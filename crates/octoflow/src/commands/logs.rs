@@ -20,8 +20,9 @@ use crate::{
     exit::{Exit, Failure},
     names,
     output::{
-        Output, clock,
-        colour::{Colour, stable},
+        Output, To, clock,
+        colour::{Colour, Paint, one_line, stable},
+        sanitize::{self, Policy, Sanitizer},
     },
     source::{LogQuery, Source},
     taskset::{self, with_nodes},
@@ -75,6 +76,8 @@ pub(crate) struct Telling {
     pub no_prefix: bool,
     /// Beside an object standard output is taken.
     pub to_stderr: bool,
+    /// Control sequences reach a terminal, too.
+    pub raw: bool,
 }
 
 impl Telling {
@@ -91,7 +94,7 @@ impl Telling {
             follow: args.follow,
         };
         let (node, timestamps, no_prefix) = (args.node.clone(), args.timestamps, args.no_prefix);
-        Self { owner, node, query, timestamps, no_prefix, to_stderr: false }
+        Self { owner, node, query, timestamps, no_prefix, to_stderr: false, raw: args.raw }
     }
 
     fn owned(&self, label: &str) -> String {
@@ -149,10 +152,10 @@ pub(crate) fn print(source: &dyn Source, row: &RunRow, telling: &Telling, output
 }
 
 fn say(line: &Line, label: &Label, telling: &Telling, output: &Output) -> Result<()> {
-    let paint = if telling.to_stderr { output.talk_paint() } else { output.paint() };
-    let bytes = rendered(line, label, !telling.no_prefix, telling.timestamps, paint);
-    let printed = if telling.to_stderr { output.error_bytes(&bytes) } else { output.bytes(&bytes) };
-    printed.context("cannot print")
+    let to = if telling.to_stderr { To::Err } else { To::Out };
+    let look = Look::of(output, to, telling.raw);
+    let bytes = rendered(line, label, !telling.no_prefix, telling.timestamps, look);
+    output.step_output(to, &bytes).context("cannot print")
 }
 
 /// What the replicas of a TaskSet wrote, those of earlier tries too.
@@ -221,18 +224,22 @@ fn raw(args: &Logs, context: &Context, source: &dyn Source, row: &RunRow) -> Res
     let wanted = args.container.clone().or_else(|| container_named(workflow, args.node.as_deref()));
     let wanted = wanted.as_deref().filter(|name| *name != MAIN);
     let mut found = false;
+    let sanitizer = |to| Sanitizer::new(context.output.policy(to, args.raw));
+    let (mut out, mut err) = (sanitizer(To::Out), sanitizer(To::Err));
     source.frames(row, node, args.follow, &mut |frame| {
         found |= frame.container.as_deref() == wanted;
         match frame.stream {
             Stream::Stdout | Stream::Stderr if frame.container.as_deref() != wanted => Ok(()),
-            Stream::Stdout => Ok(context.output.bytes(&frame.bytes)?),
-            Stream::Stderr => Ok(context.output.error_bytes(&frame.bytes)?),
+            Stream::Stdout => Ok(context.output.step_output(To::Out, &out.chunk(&frame.bytes))?),
+            Stream::Stderr => Ok(context.output.step_output(To::Err, &err.chunk(&frame.bytes))?),
             Stream::Note => {
                 context.output.warn(String::from_utf8_lossy(&frame.bytes).trim_end());
                 Ok(())
             }
         }
     })?;
+    context.output.step_output(To::Out, out.finish().as_bytes())?;
+    context.output.step_output(To::Err, err.finish().as_bytes())?;
     match wanted {
         Some(name) if !found => Err(no_container(name, &BTreeSet::new())),
         _ => Ok(Exit::Succeeded),
@@ -292,19 +299,29 @@ fn no_container(name: &str, heard: &BTreeSet<String>) -> anyhow::Error {
     failure.help(help).into()
 }
 
-/// One line as people read it. The bytes of the workload are left as they are.
-pub(crate) fn rendered(
-    line: &Line,
-    label: &Label,
-    prefix: bool,
-    timestamps: bool,
-    paint: crate::output::colour::Paint,
-) -> Vec<u8> {
+/// How a stream shows lines of steps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look {
+    paint: Paint,
+    policy: Policy,
+}
+
+impl Look {
+    pub(crate) fn of(output: &Output, to: To, raw: bool) -> Self {
+        let paint = if to == To::Err { output.talk_paint() } else { output.paint() };
+        Self { paint, policy: output.policy(to, raw) }
+    }
+}
+
+/// One line as people read it. What the workload wrote of it is as the stream's policy lets it through.
+pub(crate) fn rendered(line: &Line, label: &Label, prefix: bool, timestamps: bool, look: Look) -> Vec<u8> {
+    let Look { paint, policy } = look;
     let mut bytes = Vec::with_capacity(line.bytes.len() + label.text.len() + 40);
     if prefix {
         let container = line.container.as_deref().map(|name| format!(".{name}")).unwrap_or_default();
         let Label { text, mark } = label;
-        bytes.extend(paint.paint(&format!("{text}{container}{mark}"), stable(text)).as_bytes());
+        let name = one_line(&format!("{text}{container}{mark}"));
+        bytes.extend(paint.paint(&name, stable(text)).as_bytes());
         bytes.push(b' ');
     }
     if timestamps {
@@ -312,15 +329,16 @@ pub(crate) fn rendered(
         bytes.extend(paint.paint(&stamp, Colour::Dim).as_bytes());
         bytes.push(b' ');
     }
-    bytes.extend(&line.bytes);
+    bytes.extend_from_slice(&sanitize::line(&line.bytes, policy));
     bytes.push(b'\n');
     bytes
 }
 
-/// The last lines of an attempt, for whoever shows a failure.
-pub(crate) fn tail(files: &Files, attempt: AttemptId, count: usize) -> Result<Vec<String>> {
+/// The last lines of an attempt as a policy lets them through, for whoever shows a failure.
+pub(crate) fn tail(files: &Files, attempt: AttemptId, count: usize, policy: Policy) -> Result<Vec<String>> {
     let lines = last(Lines::open(0, files, attempt).finish()?, count);
-    Ok(lines.into_iter().map(|line| String::from_utf8_lossy(&line.bytes).into_owned()).collect())
+    let shown = |line: Line| String::from_utf8_lossy(&sanitize::line(&line.bytes, policy)).into_owned();
+    Ok(lines.into_iter().map(shown).collect())
 }
 
 fn last(lines: Vec<Line>, count: usize) -> VecDeque<Line> {
@@ -334,7 +352,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::output::colour::Paint;
+
+    const PIPED: Look = Look { paint: Paint::OFF, policy: Policy::Verbatim };
+    const SHOWN: Look = Look { paint: Paint::ON, policy: Policy::Colours };
 
     #[test]
     fn a_line_begins_with_its_node_and_keeps_its_bytes() {
@@ -345,15 +365,26 @@ mod tests {
             container: None,
             bytes: b"a\xffb".to_vec(),
         };
-        assert_eq!(rendered(&line, &Label::step("step".to_owned()), true, false, Paint::OFF), b"step: a\xffb\n");
+        assert_eq!(rendered(&line, &Label::step("step".to_owned()), true, false, PIPED), b"step: a\xffb\n");
         assert_eq!(
-            rendered(&line, &Label::step("step".to_owned()), false, true, Paint::OFF),
+            rendered(&line, &Label::step("step".to_owned()), false, true, PIPED),
             b"2023-11-14T22:13:20.123Z a\xffb\n"
         );
         let line = Line { container: Some("side".into()), ..line };
-        assert_eq!(rendered(&line, &Label::step("step".to_owned()), true, false, Paint::OFF), b"step.side: a\xffb\n");
+        assert_eq!(rendered(&line, &Label::step("step".to_owned()), true, false, PIPED), b"step.side: a\xffb\n");
         let replica = Label::replica("worker-1".to_owned());
-        assert_eq!(rendered(&line, &replica, true, false, Paint::OFF), b"worker-1.side | a\xffb\n");
+        assert_eq!(rendered(&line, &replica, true, false, PIPED), b"worker-1.side | a\xffb\n");
+    }
+
+    #[test]
+    fn a_terminal_gets_neither_sequences_nor_names_that_control_it() {
+        let bytes = b"\x1b]52;c;AAAA\x07\x1b[32mok\x1b[2J".to_vec();
+        let line = Line { at: Time(0), source: 0, stream: Stream::Stdout, container: None, bytes: bytes.clone() };
+        let label = Label::step("a\x1b[2J(0:\x1b]0;x\x07)\nb".to_owned());
+        let shown = String::from_utf8(rendered(&line, &label, true, false, SHOWN)).unwrap();
+        assert!(shown.contains("ma(0:) b:\x1b[0m \x1b[32mok\x1b[0m\n"), "{shown:?}");
+        let piped = rendered(&line, &label, false, false, PIPED);
+        assert_eq!(piped, [bytes.as_slice(), b"\n"].concat());
     }
 
     #[test]

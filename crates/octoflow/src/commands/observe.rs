@@ -48,7 +48,7 @@ pub(crate) fn handed_over(
         context.output.talk(&format!("{} {} {verb}", workflow.noun(), workflow.name()));
         let row = source.find(workflow.namespace(), &format!("{}/{}", workflow.noun(), workflow.name()))?;
         let form = if after.log {
-            Form::Log { to_stderr: output.is_some() }
+            Form::Log { to_stderr: output.is_some(), raw: after.raw }
         } else if after.watch {
             Form::Watch
         } else {
@@ -76,7 +76,7 @@ pub(crate) fn handed_over(
 pub(crate) enum Form {
     Watch,
     Wait,
-    Log { to_stderr: bool },
+    Log { to_stderr: bool, raw: bool },
 }
 
 /// The run as it ended; nothing when the time was over before.
@@ -91,10 +91,10 @@ pub(crate) fn until_over(
     let mut news = News::new(context.output, several);
     let mut last = None;
     let reading = match form {
-        Form::Log { to_stderr } => {
+        Form::Log { to_stderr, raw } => {
             let query = LogQuery { follow: true, ..LogQuery::default() };
             let owner = several.then(|| row.name.clone());
-            let telling = Telling { query, to_stderr, owner, ..Telling::default() };
+            let telling = Telling { query, to_stderr, owner, raw, ..Telling::default() };
             let (output, row, source) = (context.output, row.clone(), context.server_elsewhere());
             Some(thread::spawn(move || logs::print(&*source()?, &row, &telling, &output)))
         }

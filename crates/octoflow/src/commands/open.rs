@@ -29,8 +29,8 @@ pub(crate) fn open(args: &Open, context: &Context) -> Result<Exit> {
             describe::print(&object, &HashMap::new(), &context.output)?;
             Ok(Exit::Succeeded)
         }
-        Some(OpenView::Logs { node, timestamps }) => {
-            let telling = Telling { node: node.clone(), timestamps: *timestamps, ..Telling::default() };
+        Some(OpenView::Logs { node, timestamps, raw }) => {
+            let telling = Telling { node: node.clone(), timestamps: *timestamps, raw: *raw, ..Telling::default() };
             logs::print(&file, row, &telling, &context.output)?;
             Ok(Exit::Succeeded)
         }

@@ -44,7 +44,7 @@ pub(crate) fn plan(args: &Plan, context: &Context) -> Result<Exit> {
             name => name.to_owned(),
         };
         match args.output {
-            PlanFormat::Pretty => context.output.data(&show::pretty(&title, &found, &sum, context.output.paint()))?,
+            PlanFormat::Pretty => context.output.text(&show::pretty(&title, &found, &sum, context.output.paint()))?,
             PlanFormat::Json => objects.push(show::json(&title, &found, &sum)),
         }
     }

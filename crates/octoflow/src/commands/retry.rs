@@ -100,7 +100,7 @@ fn tell(row: &RunRow, plan: &Value, object: &Value, args: &Retry, context: &Cont
     for one in again {
         table.push(vec![Cell::new(text(one, "display")), Cell::new(text(one, "why"))]);
     }
-    Ok(context.output.data(&table.render(context.output.paint()))?)
+    Ok(context.output.text(&table.render(context.output.paint()))?)
 }
 
 /// As they ended before; what never had its turn comes last.

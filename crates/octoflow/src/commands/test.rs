@@ -52,7 +52,7 @@ pub(crate) fn test(args: &Test, output: &Output) -> Result<Exit> {
         let verdict = logic::play(&case)?;
         let one = Tried { case, verdict, took: begun.elapsed() };
         if args.output == TestFormat::Pretty {
-            output.data(&trial::pretty(&one, output.paint()))?;
+            output.text(&trial::pretty(&one, output.paint()))?;
             one.verdict.story.iter().for_each(|line| output.detail(line.trim_end()));
         }
         tried.push(one);

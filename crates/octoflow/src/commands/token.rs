@@ -35,7 +35,7 @@ pub(crate) fn token(command: &TokenCommand, context: &Context) -> Result<Exit> {
             if found.is_empty() {
                 output.line("No tokens found")?;
             } else {
-                output.data(&table(&found).render(output.paint()))?;
+                output.text(&table(&found).render(output.paint()))?;
             }
         }
         TokenCommand::Create(args) => return create(args, context),

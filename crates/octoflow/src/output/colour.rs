@@ -3,6 +3,8 @@
 
 use std::{env, io::IsTerminal};
 
+use super::sanitize::plain;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Colour {
     Plain,
@@ -113,8 +115,9 @@ pub(crate) fn letter_width(letter: char) -> usize {
 
 /// A text from a workload, made harmless for one line of a terminal: no line breaks, no control sequences.
 pub(crate) fn one_line(text: &str) -> String {
-    let joined: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
-    joined.join(" ").chars().filter(|letter| !letter.is_control()).collect()
+    let harmless = plain(text);
+    let joined: Vec<&str> = harmless.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    joined.join(" ").replace('\t', " ")
 }
 
 #[cfg(test)]
@@ -144,6 +147,6 @@ mod tests {
 
     #[test]
     fn a_message_cannot_break_the_line_or_the_terminal() {
-        assert_eq!(one_line("first\n  second \r\n\n\x1b[31mred\x07"), "first   second [31mred");
+        assert_eq!(one_line("first\n  second \r\n\n\x1b[31mred\x07"), "first   second red");
     }
 }

@@ -19,6 +19,7 @@ pub(crate) fn line(run: &Followed, at: Time, event: &Event, several: bool, zone:
     let (icon, colour) = icon(phase, waiting);
     let owner =
         if several { format!("{} ", paint.paint(&format!("[{}]", run.name), Colour::Dim)) } else { String::new() };
+    let words = one_line(&words);
     format!("{} {} {owner}{words}", paint.paint(&clock::of_day(at, zone), Colour::Dim), paint.paint(icon, colour))
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn render(workflow: Workflow<'_>, now: Time, zone: &TimeZone, paint: 
     } else {
         let account = workflow.spec()["serviceAccountName"].as_str();
         let account = account.unwrap_or("unset (will run with the default ServiceAccount)");
-        row(&mut text, "ServiceAccount:", account);
+        row(&mut text, "ServiceAccount:", &one_line(account));
     }
     row(&mut text, "Status:", &paint.paint(&workflow.phase_in_words(), phase_colour(workflow.phase())));
     if !workflow.message().is_empty() {
@@ -108,7 +108,7 @@ fn named(text: &mut String, title: &str, values: &[(&str, String)]) {
     }
     row(text, title, "");
     for (name, value) in values {
-        row(text, &format!("  {name}:"), &one_line(value));
+        row(text, &format!("  {}:", one_line(name)), &one_line(value));
     }
 }
 

@@ -3,7 +3,6 @@
 
 use std::{
     collections::BTreeMap,
-    fmt::Write,
     time::{Duration, Instant},
 };
 
@@ -13,6 +12,7 @@ use super::{
     Output, clock,
     colour::{Colour, Paint, icon, letter_width},
     nodes::step,
+    sanitize::escaped,
     table::{Cell, Table},
     tree::{self, Shape},
 };
@@ -72,24 +72,17 @@ impl Live {
     }
 
     fn replace(&mut self, output: &Output, lines: &[String], columns: usize) {
-        let mut text = self.erasure();
-        for line in lines {
-            writeln!(text, "{}", clip(line, columns)).expect("writing to memory does not fail");
-        }
-        let _ = output.error_bytes(text.as_bytes());
+        let colours = output.talk_paint().is_on();
+        let clipped: Vec<String> = lines.iter().map(|line| clip(&escaped(line, colours), columns)).collect();
+        output.redraw(self.drawn, &clipped);
         self.drawn = lines.len();
     }
 
     /// Takes the tree off the screen, so that something else can be printed.
     pub(crate) fn clear(&mut self, output: &Output) {
-        let _ = output.error_bytes(self.erasure().as_bytes());
+        output.redraw(self.drawn, &[]);
         self.drawn = 0;
         self.dirty = true;
-    }
-
-    fn erasure(&self) -> String {
-        // Up to the first line of the tree, then clear from there to the end of the screen.
-        if self.drawn == 0 { String::new() } else { format!("\x1b[{}A\r\x1b[J", self.drawn) }
     }
 }
 

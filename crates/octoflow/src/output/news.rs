@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     Output, clock,
-    colour::{Colour, icon},
+    colour::{Colour, icon, one_line},
     events::{reason, verb},
     live::Live,
     nodes::{self, Columns},
@@ -116,7 +116,7 @@ impl News {
         } else {
             String::new()
         };
-        let time = clock::of_day(at, &self.zone);
+        let (time, words) = (clock::of_day(at, &self.zone), one_line(words));
         format!("{} {} {owner}{words}", paint.paint(&time, Colour::Dim), paint.paint(icon, colour))
     }
 }

@@ -24,3 +24,4 @@ mod server;
 mod stage;
 mod standin;
 mod surface;
+mod terminal;

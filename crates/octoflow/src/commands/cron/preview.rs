@@ -43,7 +43,7 @@ pub(crate) fn preview(args: &Preview, context: &Context) -> Result<Exit> {
             context.output.line("")?;
         }
         match listed(object, from, args.count.into(), context.output.paint()) {
-            Ok(text) => context.output.data(&text)?,
+            Ok(text) => context.output.text(&text)?,
             Err(wrong) => {
                 for why in wrong {
                     context.output.error(&Failure::new(Exit::InvalidManifest, why).into());

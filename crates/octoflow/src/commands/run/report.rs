@@ -20,6 +20,7 @@ use crate::{
         colour::{Colour, one_line, phase_colour},
         json::objects,
         nodes::{self, Columns},
+        sanitize::Policy,
     },
     taskset::with_nodes,
     workflow::{Node, Workflow, by_id},
@@ -56,7 +57,7 @@ pub(crate) fn report(args: &Run, watched: &Watched, finals: &[Value], house: &Ho
                     clock::now(),
                     context.output.paint(),
                 );
-                context.output.data(&shown)?;
+                context.output.text(&shown)?;
             }
         }
         Some(format) => context.output.data(&objects(format, finals, false).unwrap_or_default())?,
@@ -94,21 +95,20 @@ fn failures(workflow: Workflow<'_>, attempts: &HashMap<String, AttemptId>, conte
     let output = &context.output;
     let failed = failed_steps(workflow);
     let logs = Logs::new(&context.data_dir);
+    // The end of a log is an excerpt, so it is sanitized behind a pipe as well.
+    let policy = if output.talk_paint().is_on() { Policy::Colours } else { Policy::Plain };
     for node in failed.iter().take(FAILURES) {
         let icon = output.talk_paint().paint("✖", Colour::Red);
         let message = if node.message().is_empty() { node.phase() } else { node.message() };
-        output.talk(&format!("\n{icon} {}: {}", node.display(), one_line(message)));
+        output.talk(&format!("\n{icon} {}: {}", one_line(node.display()), one_line(message)));
         if !node.is_pod() {
             continue;
         }
         // A log that cannot be read must not hide the failure itself.
         let attempt = attempts.get(node.id());
-        let lines = attempt.map(|attempt| tail(&logs, *attempt, LINES).unwrap_or_default()).unwrap_or_default();
+        let lines = attempt.map(|attempt| tail(&logs, *attempt, LINES, policy).unwrap_or_default()).unwrap_or_default();
         for line in &lines {
-            output.talk(&format!(
-                "    {}",
-                line.chars().filter(|letter| !letter.is_control() || *letter == '\t').collect::<String>()
-            ));
+            output.talk(&format!("    {line}"));
         }
         let more = format!("  all of it: octoflow logs {} {}", workflow.name(), quoted(node.display()));
         output.talk(&output.talk_paint().paint(&more, Colour::Dim));

@@ -13,9 +13,9 @@ use octoflow_runtime::logs::Logs;
 use super::Context;
 use crate::{
     cli::Run,
-    commands::logs::{Label, rendered},
+    commands::logs::{Label, Look, rendered},
     follow::Followed,
-    output::Output,
+    output::{Output, To},
 };
 
 /// How often logs are looked at.
@@ -25,7 +25,8 @@ pub(crate) struct Tail {
     files: Logs,
     output: Output,
     /// Beside `-o` standard output belongs to the object.
-    to_stdout: bool,
+    to: To,
+    look: Look,
     open: HashMap<(RunId, NodeIx), (Label, Source)>,
     /// How many pods each replica of a TaskSet has had.
     tries: HashMap<(RunId, NodeIx), u32>,
@@ -35,10 +36,12 @@ pub(crate) struct Tail {
 impl Tail {
     /// `None` when nobody asked for it.
     pub(crate) fn new(args: &Run, context: &Context) -> Option<Self> {
+        let to = if args.output.is_none() { To::Out } else { To::Err };
         args.log.then(|| Self {
             files: Logs::new(&context.data_dir),
             output: context.output,
-            to_stdout: args.output.is_none(),
+            to,
+            look: Look::of(&context.output, to, args.raw),
             open: HashMap::new(),
             tries: HashMap::new(),
             next: Instant::now() + LOOK,
@@ -96,10 +99,8 @@ impl Tail {
     }
 
     fn print(&self, label: &Label, lines: &[Line]) -> Result<()> {
-        let paint = if self.to_stdout { self.output.paint() } else { self.output.talk_paint() };
         for line in lines {
-            let bytes = rendered(line, label, true, false, paint);
-            if self.to_stdout { self.output.bytes(&bytes)? } else { self.output.error_bytes(&bytes)? }
+            self.output.step_output(self.to, &rendered(line, label, true, false, self.look))?;
         }
         Ok(())
     }
