@@ -4,6 +4,7 @@
 mod address;
 mod fault;
 mod place;
+mod socket;
 mod stream;
 
 use std::{fs, io::Read, thread, time::Duration};
@@ -80,11 +81,16 @@ impl Client {
             .timeout_connect(Some(CONNECT))
             .http_status_as_error(false)
             .user_agent(concat!("octoflow/", env!("CARGO_PKG_VERSION")));
-        if place::is_loopback(&endpoint.url) {
+        if endpoint.socket.is_some() || place::is_loopback(&endpoint.url) {
             // Nobody else is in between on this machine, whatever the environment says.
             config = config.proxy(None);
         }
-        Ok(Self { agent: config.build().into(), endpoint })
+        let config = config.build();
+        let agent = match &endpoint.socket {
+            Some(path) => socket::agent(config, path),
+            None => config.into(),
+        };
+        Ok(Self { agent, endpoint })
     }
 
     pub(crate) fn url(&self) -> &str {
@@ -179,7 +185,8 @@ impl Client {
     }
 
     fn once(&self, ask: &Ask<'_>) -> Result<Response<Body>, Error> {
-        let url = format!("{}{}", self.endpoint.url, ask.address);
+        let host = if self.endpoint.socket.is_some() { socket::URL } else { &self.endpoint.url };
+        let url = format!("{host}{}", ask.address);
         let mut head = Request::builder().method(ask.method.clone()).uri(url).header("accept", ask.accept);
         if let Some(token) = &self.endpoint.token {
             head = head.header("authorization", format!("Bearer {token}"));

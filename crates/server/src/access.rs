@@ -8,16 +8,18 @@ use octoflow_control::registry::Registry;
 
 mod book;
 mod brake;
+pub(crate) mod first;
 mod password;
 mod privilege;
 mod secret;
 
-pub(crate) use book::{Book, Entry, Opening, Wish};
+pub(crate) use book::{Book, DefaultPassword, Entry, Opening, Wish};
 use brake::Brake;
+pub(crate) use password::acceptable;
 pub(crate) use privilege::Privileges;
 pub(crate) use secret::digest;
 
-use crate::{fault::Fault, route::Need};
+use crate::{fault::Fault, local::LocalUser, route::Need};
 
 /// Whoever made the request, once the token was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +40,12 @@ impl Caller {
     fn admin() -> Self {
         Self { id: book::ADMIN.to_owned(), name: book::ADMIN.to_owned(), privileges: Privileges::ALL }
     }
+
+    /// A user of this machine whom the kernel vouches for.
+    fn local(user: LocalUser) -> Self {
+        let name = format!("uid {}", user.uid);
+        Self { id: name.clone(), name, privileges: Privileges::ALL }
+    }
 }
 
 pub(crate) struct Access {
@@ -52,21 +60,36 @@ pub(crate) struct Denied {
 }
 
 impl Access {
-    pub(crate) fn open(registry: Registry, opening: &Opening) -> Result<Self, octoflow_control::registry::Fault> {
-        Ok(Self { book: Book::open(registry, opening)?, brake: Brake::default() })
+    pub(crate) fn open(
+        registry: Registry,
+        opening: &Opening,
+        default: DefaultPassword,
+    ) -> Result<Self, octoflow_control::registry::Fault> {
+        Ok(Self { book: Book::open(registry, opening, default)?, brake: Brake::default() })
     }
 
-    /// Lets the caller in, or says why not.
-    pub(crate) async fn admit(&self, headers: &HeaderMap, peer: IpAddr, need: Need) -> Result<Caller, Denied> {
+    /// Lets the caller in, or says why not. Over the unix socket the owner of the server needs no token; one that is
+    /// sent all the same says who the caller wants to be.
+    pub(crate) async fn admit(
+        &self,
+        headers: &HeaderMap,
+        peer: IpAddr,
+        user: Option<LocalUser>,
+        need: Need,
+    ) -> Result<Caller, Denied> {
         if need == Need::Nothing {
             return Ok(Caller::anonymous());
         }
         let unknown = |fault| Denied { fault, caller: None };
-        let Some(token) = token(headers) else {
-            let text = "no token: send it as `Authorization: Bearer TOKEN` or as header `token`";
-            return Err(unknown(Fault::unauthorized(text)));
+        let owner = user.filter(|user| user.is_owner);
+        let caller = match (token(headers), owner) {
+            (Some(token), _) => self.recognise(token, peer, owner.is_some()).await.map_err(unknown)?,
+            (None, Some(user)) => Caller::local(user),
+            (None, None) => {
+                let text = "no token: send it as `Authorization: Bearer TOKEN` or as header `token`";
+                return Err(unknown(Fault::unauthorized(text)));
+            }
         };
-        let caller = self.recognise(token, peer).await.map_err(unknown)?;
         match need.missing(caller.privileges) {
             None => Ok(caller),
             Some(missing) => {
@@ -77,8 +100,8 @@ impl Access {
     }
 
     /// A token that is known is never held up by those who guess, wherever they are.
-    async fn recognise(&self, token: &str, peer: IpAddr) -> Result<Caller, Fault> {
-        if let Some(known) = self.book.known(token) {
+    async fn recognise(&self, token: &str, peer: IpAddr, by_owner: bool) -> Result<Caller, Fault> {
+        if let Some(known) = self.book.known(token, by_owner) {
             return known;
         }
         if let Some(seconds) = self.brake.holds(peer) {

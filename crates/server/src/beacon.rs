@@ -22,6 +22,9 @@ pub struct Beacon {
     /// When the process began, in the system's own count: a number given again to another process does not fool us.
     pub started: u64,
     pub version: String,
+    /// The unix socket, on which the server's own user and root need no token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket: Option<PathBuf>,
     /// Of the certificate, as SHA-256 in hex.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
@@ -42,12 +45,13 @@ impl Beacon {
         url: String,
         address: String,
         tls: Option<(String, Option<PathBuf>)>,
+        socket: Option<PathBuf>,
     ) -> Result<Lit, Error> {
         let pid = std::process::id();
         let (fingerprint, ca_file) = tls.map_or((None, None), |(print, path)| (Some(print), path));
         let started = began(pid).unwrap_or_default();
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        let beacon = Self { url, address, pid, started, version, fingerprint, ca_file };
+        let beacon = Self { url, address, pid, started, version, socket, fingerprint, ca_file };
         let (path, draft) = (data_dir.join(FILE), data_dir.join(format!("{FILE}.new")));
         let text = serde_json::to_vec_pretty(&beacon).expect("a beacon has only keys that are text");
         // In one step, so that nobody reads half of it.
@@ -93,7 +97,8 @@ mod tests {
     fn a_beacon_is_found_while_its_process_lives_and_not_after() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(Beacon::find(dir.path()), None);
-        let lit = Beacon::light(dir.path(), "http://127.0.0.1:1".to_owned(), "127.0.0.1:1".to_owned(), None).unwrap();
+        let (url, address) = ("http://127.0.0.1:1".to_owned(), "127.0.0.1:1".to_owned());
+        let lit = Beacon::light(dir.path(), url, address, None, None).unwrap();
         let found = Beacon::find(dir.path()).unwrap();
         assert_eq!((found.pid, found.url.as_str()), (std::process::id(), "http://127.0.0.1:1"));
         let stale = Beacon { started: found.started + 1, ..found };

@@ -13,6 +13,8 @@ pub struct Config {
     pub tls: Option<Tls>,
     /// The file whose first line is the admin's token, and the only one.
     pub admin_token_file: Option<PathBuf>,
+    /// Accepts the default password over TCP, from everybody who reaches the port.
+    pub allow_default_password: bool,
     /// Listens beyond this machine without TLS or with the password everybody knows.
     pub insecure: bool,
     /// Lets everybody read the metrics.
@@ -78,6 +80,7 @@ impl Config {
             limits: Limits::default(),
             tls: None,
             admin_token_file: None,
+            allow_default_password: false,
             insecure: false,
             metrics_open: false,
             retention: RetentionPolicy::default(),

@@ -23,6 +23,7 @@ use crate::{
     call::{Call, Params},
     fault::Fault,
     listen::Peer,
+    local::LocalUser,
     query::Query,
     route::{Face, Need, Route},
     streams::Streamed,
@@ -36,6 +37,8 @@ struct Visit {
     began: Instant,
     id: String,
     peer: IpAddr,
+    /// Who is at the other end of the unix socket.
+    user: Option<LocalUser>,
     method: Method,
     uri: Uri,
     face: Face,
@@ -65,6 +68,7 @@ impl Visit {
             began: Instant::now(),
             id: sent.map_or_else(|| app.meter.next_id(), str::to_owned),
             peer,
+            user: request.extensions().get::<LocalUser>().copied(),
             method: request.method().clone(),
             uri: request.uri().clone(),
             face,
@@ -80,7 +84,7 @@ impl Visit {
         if app.closing.is_cancelled() && need != Need::Nothing {
             return (refused(Fault::closing()), None);
         }
-        let caller = match app.access.admit(request.headers(), self.peer, need).await {
+        let caller = match app.access.admit(request.headers(), self.peer, self.user, need).await {
             Ok(caller) => caller,
             Err(denied) => return (refused(denied.fault), denied.caller),
         };
@@ -144,7 +148,7 @@ impl Visit {
         let (answer, made) = if status.is_success() { audit::peek(answer).await } else { (answer, None) };
         app.audit.write(audit::Entry {
             request: self.id,
-            peer: self.peer.to_string(),
+            peer: self.user.map_or_else(|| self.peer.to_string(), |user| format!("uid {}", user.uid)),
             who: caller.map(|caller| (caller.name, caller.id)),
             method: self.method.to_string(),
             path: path.to_owned(),

@@ -16,6 +16,7 @@ mod fault;
 mod gate;
 mod kube;
 mod listen;
+mod local;
 mod log;
 mod meter;
 mod own;
@@ -28,9 +29,11 @@ mod space;
 mod streams;
 mod tls;
 
+pub use access::first::read as first_token;
 pub use beacon::Beacon;
 pub use config::{Config, Limits, Tls};
 pub use error::Error;
+pub use local::connect as connect_local;
 pub use log::{Format as LogFormat, Lines as LogLines, start as start_log};
 pub use server::{Started, serve};
 

@@ -19,14 +19,18 @@ use hyper_util::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpStream, UnixStream},
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use crate::{app::App, patient::Patient};
+use crate::{
+    app::App,
+    local::{LocalSocket, LocalUser},
+    patient::Patient,
+};
 
 /// A client that has not finished its headers, or its handshake, by then is let go; so is one that asks nothing more.
 const HEADERS_WITHIN: Duration = Duration::from_secs(30);
@@ -43,30 +47,45 @@ const ASKED_EVERY: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub IpAddr);
 
+/// Connections over the unix socket. They have room of their own, so that others cannot keep the owner out.
+const MOST_LOCAL: usize = 512;
+
 pub(crate) struct Door {
     pub listener: TcpListener,
+    pub local: Option<LocalSocket>,
     pub tls: Option<TlsAcceptor>,
     pub router: Router,
     pub app: App,
 }
 
 pub(crate) async fn accept(door: Door, closing: CancellationToken) {
-    let Door { listener, tls, router, app } = door;
+    let Door { listener, local, tls, router, app } = door;
     let server = Arc::new(builder(&app));
     let open = GracefulShutdown::new();
     let room = Arc::new(Semaphore::new(app.limits.connections));
+    let local_room = Arc::new(Semaphore::new(MOST_LOCAL));
+    let guest = || Guest { server: server.clone(), router: router.clone(), watcher: open.watcher(), app: app.clone() };
     loop {
-        let (stream, peer): (TcpStream, SocketAddr) = tokio::select! {
+        let arrived = tokio::select! {
             () = closing.cancelled() => break,
-            accepted = listener.accept() => match accepted {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    // Out of descriptors, or the client is gone already; the next one may have more luck.
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    continue;
+            accepted = listener.accept() => accepted.map(|(stream, peer)| Arrived::Tcp(stream, peer)),
+            accepted = next_local(local.as_ref()) => accepted.map(|(stream, user)| Arrived::Local(stream, user)),
+        };
+        let (stream, peer) = match arrived {
+            Ok(Arrived::Tcp(stream, peer)) => (stream, peer),
+            Ok(Arrived::Local(stream, user)) => {
+                match local_room.clone().try_acquire_owned() {
+                    Ok(permit) => drop(tokio::spawn(guest().serve(stream, Source::Local(user), permit))),
+                    Err(_) => drop(tokio::spawn(turn_away(stream, false))),
                 }
-            },
+                continue;
+            }
+            Err(error) => {
+                // Out of descriptors, or the client is gone already; the next one may have more luck.
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
         };
         let Ok(permit) = room.clone().try_acquire_owned() else {
             app.meter.turned_away();
@@ -74,8 +93,8 @@ pub(crate) async fn accept(door: Door, closing: CancellationToken) {
             continue;
         };
         let _ = stream.set_nodelay(true);
-        let guest = Guest { server: server.clone(), router: router.clone(), watcher: open.watcher(), app: app.clone() };
-        let peer = peer.ip().to_canonical();
+        let guest = guest();
+        let peer = Source::Address(peer.ip().to_canonical());
         match tls.clone() {
             None => drop(tokio::spawn(guest.serve(stream, peer, permit))),
             Some(tls) => drop(tokio::spawn(async move {
@@ -86,9 +105,30 @@ pub(crate) async fn accept(door: Door, closing: CancellationToken) {
             })),
         }
     }
-    drop(listener);
+    drop((listener, local));
     if timeout(app.limits.patience, open.shutdown()).await.is_err() {
         tracing::warn!("some clients did not let go in time");
+    }
+}
+
+/// A connection that was accepted.
+enum Arrived {
+    Tcp(TcpStream, SocketAddr),
+    Local(UnixStream, LocalUser),
+}
+
+/// Where the requests of a connection come from.
+#[derive(Clone, Copy)]
+enum Source {
+    Address(IpAddr),
+    Local(LocalUser),
+}
+
+/// The next connection over the unix socket; never, where there is none.
+async fn next_local(local: Option<&LocalSocket>) -> std::io::Result<(UnixStream, LocalUser)> {
+    match local {
+        Some(local) => local.accept().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -117,14 +157,17 @@ struct Guest {
 }
 
 impl Guest {
-    async fn serve<S>(self, stream: S, peer: IpAddr, _permit: OwnedSemaphorePermit)
+    async fn serve<S>(self, stream: S, source: Source, _permit: OwnedSemaphorePermit)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let _counted = self.app.meter.connected();
         let inner = TowerToHyperService::new(self.router);
         let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
-            request.extensions_mut().insert(Peer(peer));
+            match source {
+                Source::Address(peer) => drop(request.extensions_mut().insert(Peer(peer))),
+                Source::Local(user) => drop(request.extensions_mut().insert(user)),
+            }
             inner.call(request)
         });
         let stream = TokioIo::new(Patient::new(stream, self.app.limits.stalled_after));
@@ -135,7 +178,7 @@ impl Guest {
 }
 
 /// There is no room. Said in the shortest way, to those who understand it.
-async fn turn_away(mut stream: TcpStream, tls: bool) {
+async fn turn_away(mut stream: impl AsyncWrite + Unpin, tls: bool) {
     const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\
         content-type: text/plain\r\ncontent-length: 42\r\n\r\ntoo many connections; try again in a while";
     if !tls {

@@ -13,10 +13,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Beacon, Config, Error,
-    access::{Access, Opening, digest},
+    access::{Access, DefaultPassword, Opening, acceptable, digest, first},
     app::{App, Inner},
     audit::Audit,
     listen::{self, Door},
+    local::LocalSocket,
     meter::Meter,
     route, rules, space,
     streams::Streams,
@@ -54,14 +55,16 @@ async fn run(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Erro
     let address = listener.local_addr().map_err(|source| Error::Listen { address: listen, source })?;
     let (house, mut notices) = House::open(config.house)?;
     let registry = Registry::new(house)?;
-    let prepared = prepare(&registry, &opening, address, config.insecure).and_then(|access| {
+    let default = if config.allow_default_password { DefaultPassword::Everybody } else { DefaultPassword::Owner };
+    let prepared = prepare(&registry, &opening, address, config.insecure, default).and_then(|access| {
         let tls = config.tls.as_ref().map(|tls| tls::ready(tls, &data_dir, address.ip())).transpose()?;
         let path = data_dir.join("audit");
         let audit = Audit::open(&data_dir).map_err(|source| Error::File { doing: "open", path, source })?;
         rules::check(address, access.book.has_default(), tls.is_some(), config.insecure)?;
-        Ok((access, tls, audit))
+        access.book.prepare_first_token(&data_dir)?;
+        Ok((access, tls, audit, LocalSocket::bind(&data_dir)?))
     });
-    let (access, tls, audit) = match prepared {
+    let (access, tls, audit, local) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => {
             // Nothing was taken up, so there is nothing to lose.
@@ -69,13 +72,17 @@ async fn run(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Erro
             return Err(error);
         }
     };
-    if access.book.has_default() {
-        notices.push(if config.insecure {
-            "the admin's password is `admin` and everybody who reaches this address may do everything".to_owned()
-        } else {
-            "the admin's token is `admin`, which works on this machine only; change it with `octoflow token set-admin`"
-                .to_owned()
-        });
+    if access.book.default_lets_everybody_in() {
+        notices.push(format!(
+            "--allow-default-password: the admin's token is `admin`, so everybody who reaches {address} is admin: every \
+             user and every process of this machine, tasks included; choose a password with `octoflow token set-admin -`"
+        ));
+    } else if access.book.has_default() {
+        notices.push(format!(
+            "nobody has chosen the admin's password: commands of this user and of root need no token, others and kubectl \
+             use the one in {}",
+            first::path(&data_dir).display()
+        ));
     }
     let wanted = config.limits.connections as u64 + FILES_OF_OUR_OWN;
     if let Some(files) = files.filter(|files| *files < wanted) {
@@ -104,12 +111,13 @@ async fn run(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Erro
         tls.map_or((None, None, None), |tls| (Some(tls.acceptor), Some(tls.fingerprint), tls.made));
     let url = format!("{}://{address}", if acceptor.is_some() { "https" } else { "http" });
     let certificate = fingerprint.clone().map(|print| (print, made));
-    let lit = Beacon::light(&data_dir, url.clone(), address.to_string(), certificate)?;
+    let socket = Some(local.path().to_owned());
+    let lit = Beacon::light(&data_dir, url.clone(), address.to_string(), certificate, socket)?;
     let signals = wait_for_signals(closing.clone(), lit.path()).map_err(Error::Threads)?;
     let router = route::router(&app);
     tracing::info!(%address, tls = acceptor.is_some(), "listening");
     ready(Started { address, url: &url, fingerprint: fingerprint.as_deref(), notices: &notices });
-    listen::accept(Door { listener, tls: acceptor, router, app: app.clone() }, closing).await;
+    listen::accept(Door { listener, local: Some(local), tls: acceptor, router, app: app.clone() }, closing).await;
     tracing::info!("closing");
     drop(app);
     let closed = tokio::task::spawn_blocking(move || registry.close()).await.unwrap_or(Ok(()));
@@ -118,8 +126,14 @@ async fn run(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Erro
     closed.map_err(Error::from)
 }
 
-fn prepare(registry: &Registry, opening: &Opening, address: SocketAddr, insecure: bool) -> Result<Access, Error> {
-    let access = Access::open(registry.clone(), opening)?;
+fn prepare(
+    registry: &Registry,
+    opening: &Opening,
+    address: SocketAddr,
+    insecure: bool,
+    default: DefaultPassword,
+) -> Result<Access, Error> {
+    let access = Access::open(registry.clone(), opening, default)?;
     // The password is looked at first: it is the worse mistake.
     rules::check(address, access.book.has_default(), true, insecure)?;
     Ok(access)
@@ -127,14 +141,13 @@ fn prepare(registry: &Registry, opening: &Opening, address: SocketAddr, insecure
 
 /// The first line of the file is the admin's token.
 fn of_file(path: &Path) -> Result<Opening, Error> {
-    const SHORTEST: usize = 8;
     let source = |source| Error::File { doing: "read", path: path.to_owned(), source };
     let text = fs::read_to_string(path).map_err(source)?;
     let token = text.lines().next().unwrap_or_default().trim();
-    if token.len() < SHORTEST || !token.is_ascii() {
-        let why = format!("its first line is to be the admin's token, at least {SHORTEST} ASCII characters");
-        return Err(Error::Unusable { path: path.to_owned(), why });
-    }
+    acceptable(token).map_err(|why| {
+        let why = format!("its first line is to be the admin's token: {why}");
+        Error::Unusable { path: path.to_owned(), why }
+    })?;
     Ok(Opening::File(digest(token.as_bytes())))
 }
 

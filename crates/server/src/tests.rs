@@ -3,6 +3,7 @@
 mod door;
 mod gate;
 mod keys;
+mod local;
 mod stage;
 mod tokens;
 mod walk;

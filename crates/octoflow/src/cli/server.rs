@@ -25,6 +25,10 @@ pub(crate) struct Server {
     /// A file whose first line is the admin's token; nothing else lets the admin in
     #[arg(long, value_name = "FILE", env = "OCTOFLOW_ADMIN_TOKEN_FILE")]
     pub admin_token_file: Option<PathBuf>,
+    /// Accept the default password `admin` over TCP, while nobody has chosen another: everybody who reaches this port on
+    /// this machine, tasks included, is admin then
+    #[arg(long, env = "OCTOFLOW_ALLOW_DEFAULT_PASSWORD", value_parser = clap::builder::BoolishValueParser::new())]
+    pub allow_default_password: bool,
     /// Speak TLS with a certificate that is made here and kept in the data directory
     #[arg(long, conflicts_with_all = ["tls_cert", "tls_key"])]
     pub tls: bool,

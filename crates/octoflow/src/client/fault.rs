@@ -36,7 +36,8 @@ pub(super) fn failure(status: u16, body: &[u8], url: &str) -> Failure {
     }
     let failure = Failure::new(exit, message);
     match status {
-        401 => failure.help("say who you are with --token or OCTOFLOW_TOKEN"),
+        401 => failure
+            .help("say who you are with --token or OCTOFLOW_TOKEN, or where the server's data is with --data-dir"),
         403 => {
             failure.help("this token may not do that; an administrator can make another with: octoflow token create")
         }

@@ -7,21 +7,24 @@ use std::{
 };
 
 use anyhow::Result;
-use octoflow_server::Beacon;
+use octoflow_server::{Beacon, first_token};
 
 use crate::{cli::Reach, exit::Failure, settings::Settings};
 
 /// What is meant when a command needs a server and nobody named one.
 const ASSUMED: &str = "http://127.0.0.1:2746";
 
-/// The token of a server nobody has configured; it is valid on this machine only.
-const FIRST_TOKEN: &str = "admin";
+/// The token of a server that was started with `--allow-default-password`. Everybody knows it, so nothing is given away
+/// by sending it.
+const DEFAULT_TOKEN: &str = "admin";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
     /// Without a slash at its end.
     pub url: String,
     pub token: Option<String>,
+    /// The unix socket of a server on this machine, to which nobody needs to send a token.
+    pub socket: Option<PathBuf>,
     pub ca_file: Option<PathBuf>,
     pub skip_verify: bool,
     /// Nobody named it.
@@ -51,10 +54,15 @@ pub(crate) fn find(reach: &Reach, settings: &Settings, data_dir: &Path) -> Resul
     let said = |word: &Option<String>| word.clone().filter(|word| !word.trim().is_empty());
     let named = said(&reach.server).or_else(|| settings.get("server").map(str::to_owned));
     let named = named.as_deref().map(normal).transpose()?;
-    let of = |url: String, assumed: bool, ca: Option<PathBuf>| {
-        let token = said(&reach.token).or_else(|| settings.get("token").map(str::to_owned));
+    let token = said(&reach.token).or_else(|| settings.get("token").map(str::to_owned));
+    let holder = Beacon::find(data_dir);
+    // The first token is told to nobody but the server whose it is.
+    let first = |url: &str| holder.as_ref().filter(|holder| is_at(url, holder)).and_then(|_| first_token(data_dir));
+    let of = |url: String, assumed: bool, ca: Option<PathBuf>, socket: Option<PathBuf>| {
+        let otherwise = || first(&url).or_else(|| is_loopback(&url).then(|| DEFAULT_TOKEN.to_owned()));
         Endpoint {
-            token: token.or_else(|| is_loopback(&url).then(|| FIRST_TOKEN.to_owned())),
+            token: if socket.is_some() { token.clone() } else { token.clone().or_else(otherwise) },
+            socket,
             ca_file: reach.ca_file.clone().or_else(|| settings.get("ca-file").map(PathBuf::from)).or(ca),
             skip_verify: reach.insecure_skip_verify || settings.get("insecure-skip-verify") == Some("true"),
             url,
@@ -62,12 +70,26 @@ pub(crate) fn find(reach: &Reach, settings: &Settings, data_dir: &Path) -> Resul
         }
     };
     if let Some(url) = named {
-        return Ok(Found::Named(of(url, false, None)));
+        return Ok(Found::Named(of(url, false, None, None)));
     }
-    Ok(match Beacon::find(data_dir) {
-        Some(beacon) => Found::Holder(of(normal(&beacon.url)?, false, beacon.ca_file)),
-        None => Found::Assumed(of(ASSUMED.to_owned(), true, None)),
+    Ok(match &holder {
+        Some(holder) => {
+            let socket = holder.socket.clone().filter(|path| path.exists());
+            Found::Holder(of(normal(&holder.url)?, false, holder.ca_file.clone(), socket))
+        }
+        None => Found::Assumed(of(ASSUMED.to_owned(), true, None, None)),
     })
+}
+
+/// Whether a URL leads to this server: its own, or another name of this machine with its scheme and port.
+fn is_at(url: &str, server: &Beacon) -> bool {
+    let parts = |url: &str| {
+        let (scheme, rest) = url.split_once("://")?;
+        let port = rest.split('/').next()?.rsplit_once(':')?.1;
+        Some((scheme.to_owned(), port.to_owned()))
+    };
+    let own = server.url.trim_end_matches('/');
+    url == own || is_loopback(url) && is_loopback(own) && parts(url).is_some_and(|found| parts(own) == Some(found))
 }
 
 /// With a scheme, without a slash at the end.

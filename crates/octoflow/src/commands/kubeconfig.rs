@@ -1,6 +1,7 @@
 //! `octoflow kubeconfig`: prints what kubectl needs to talk to a server of ours.
 
 use anyhow::Result;
+use octoflow_server::first_token;
 use serde_json::json;
 
 use super::Context;
@@ -17,7 +18,9 @@ pub(crate) fn kubeconfig(args: &Kubeconfig, context: &Context) -> Result<Exit> {
             format!("`{}` is no address kubectl can use; write http://HOST:PORT or https://HOST:PORT", endpoint.url);
         return Err(Failure::usage(text).into());
     }
-    let Some(token) = endpoint.token.as_deref().filter(|token| !token.is_empty()) else {
+    // A server that was found by its data directory is reached over its socket without a token; kubectl needs one.
+    let first = || endpoint.socket.as_ref().and_then(|_| first_token(&context.data_dir));
+    let Some(token) = endpoint.token.clone().or_else(first).filter(|token| !token.is_empty()) else {
         let text = format!("say with --token or OCTOFLOW_TOKEN who kubectl is to be at {}", endpoint.url);
         return Err(Failure::usage(text).into());
     };
@@ -25,7 +28,7 @@ pub(crate) fn kubeconfig(args: &Kubeconfig, context: &Context) -> Result<Exit> {
     let mut user = json!({});
     if scheme == "http" {
         // Over plain HTTP kubectl leaves tokens out, but sends what stands before the @.
-        cluster["server"] = json!(format!("http://octoflow:{}@{host}", escaped(token)));
+        cluster["server"] = json!(format!("http://octoflow:{}@{host}", escaped(&token)));
     } else {
         cluster["server"] = json!(format!("https://{host}"));
         user["token"] = json!(token);

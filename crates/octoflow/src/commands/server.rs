@@ -21,6 +21,7 @@ pub(crate) fn server(args: &Server, context: &Context) -> Result<Exit> {
         limits: args.limits(),
         tls: args.tls(),
         admin_token_file: args.admin_token_file.clone(),
+        allow_default_password: args.allow_default_password,
         insecure: args.insecure,
         metrics_open: args.metrics_open,
         retention: config::retention()?,

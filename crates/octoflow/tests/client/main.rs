@@ -10,6 +10,7 @@ mod again;
 mod carrying;
 mod kept;
 mod looking;
+mod neighbours;
 mod place;
 mod reaching;
 mod steering;

@@ -3,6 +3,7 @@
 
 use std::{
     collections::HashMap,
+    path::{Path, PathBuf},
     sync::{Arc, PoisonError, RwLock},
 };
 
@@ -15,15 +16,31 @@ use octoflow_model::Time;
 use tokio::sync::Semaphore;
 
 use super::{
-    Caller, Privileges, password,
+    Caller, Privileges, first, password,
     secret::{self, Hash, digest, same},
 };
-use crate::fault::Fault;
+use crate::{Error, fault::Fault};
 
 pub(crate) const ADMIN: &str = "admin";
 
-/// The password a new house has. Everybody knows it.
+/// The password of an admin who has not chosen one. Everybody knows it.
 pub(crate) const DEFAULT: &str = "admin";
+
+/// Who may come in with the default password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DefaultPassword {
+    /// The owner of the server over the unix socket, who would not need it.
+    Owner,
+    /// Everybody who reaches the server.
+    Everybody,
+}
+
+/// What somebody hears who comes with the default password over TCP.
+const NOT_OVER_TCP: &str = "the default password `admin` is not accepted over TCP: any process of this machine could \
+    use it. On the server's machine, as its user or root, `octoflow` with the server's data directory needs no token \
+    and `octoflow kubeconfig` writes one for kubectl; the first token lies in `admin.token` of that directory; \
+    `octoflow token set-admin -` chooses a password; `octoflow server --allow-default-password` accepts `admin` \
+    from everybody who reaches the port";
 
 /// More tokens than any team needs; all of them are in memory.
 const MOST: usize = 10_000;
@@ -43,6 +60,7 @@ pub(crate) struct Book {
     registry: Registry,
     tokens: RwLock<HashMap<Hash, Arc<Entry>>>,
     admin: RwLock<Admin>,
+    default: DefaultPassword,
     /// One slow hash at a time: guessing may cost one core, not the house.
     slow: Semaphore,
 }
@@ -55,12 +73,16 @@ pub(crate) struct Entry {
 
 #[derive(Clone)]
 enum Admin {
-    /// Nobody has chosen a password.
-    Default,
+    /// Nobody has chosen a password. The first token is valid, once there is one.
+    Default(Option<FirstToken>),
     File(Hash),
     /// With what was found to fit it, so that the slow hash is done once.
     Chosen(Arc<Password>, Option<Hash>),
 }
+
+/// The hash of the first token and the directory of its file.
+#[derive(Clone)]
+struct FirstToken(Hash, PathBuf);
 
 /// What a new token is to be.
 pub(crate) struct Wish {
@@ -71,7 +93,11 @@ pub(crate) struct Wish {
 }
 
 impl Book {
-    pub(super) fn open(registry: Registry, opening: &Opening) -> Result<Self, registry::Fault> {
+    pub(super) fn open(
+        registry: Registry,
+        opening: &Opening,
+        default: DefaultPassword,
+    ) -> Result<Self, registry::Fault> {
         let mut tokens = HashMap::new();
         for token in registry.tokens()? {
             let hash: Result<Hash, _> = token.hash.as_slice().try_into();
@@ -87,19 +113,37 @@ impl Book {
             Opening::File(hash) => Admin::File(*hash),
             Opening::House => match registry.password(ADMIN)? {
                 Some(password) => Admin::Chosen(Arc::new(password), None),
-                None => Admin::Default,
+                None => Admin::Default(None),
             },
         };
-        Ok(Self { registry, tokens: RwLock::new(tokens), admin: RwLock::new(admin), slow: Semaphore::new(1) })
+        let (tokens, admin) = (RwLock::new(tokens), RwLock::new(admin));
+        Ok(Self { registry, tokens, admin, default, slow: Semaphore::new(1) })
     }
 
-    /// Whether the admin still comes in with the password everybody knows.
+    /// Draws or reads the first token while nobody has chosen a password, and removes its file otherwise.
+    pub(crate) fn prepare_first_token(&self, data_dir: &Path) -> Result<(), Error> {
+        let mut admin = self.admin.write().unwrap_or_else(PoisonError::into_inner);
+        if let Admin::Default(first) = &mut *admin {
+            *first = Some(FirstToken(first::ready(data_dir)?, data_dir.to_owned()));
+        } else {
+            first::remove(data_dir);
+        }
+        Ok(())
+    }
+
+    /// Whether nobody has chosen the admin's password.
     pub(crate) fn has_default(&self) -> bool {
-        matches!(*self.admin.read().unwrap_or_else(PoisonError::into_inner), Admin::Default)
+        matches!(*self.admin.read().unwrap_or_else(PoisonError::into_inner), Admin::Default(_))
+    }
+
+    /// Whether everybody who reaches the server is let in as admin with the default password.
+    pub(crate) fn default_lets_everybody_in(&self) -> bool {
+        self.default == DefaultPassword::Everybody && self.has_default()
     }
 
     /// Who this is, if that can be told without a slow hash; an expired token is known and refused.
-    pub(super) fn known(&self, text: &str) -> Option<Result<Caller, Fault>> {
+    /// `by_owner`: the token came over the unix socket from the owner of the server.
+    pub(super) fn known(&self, text: &str, by_owner: bool) -> Option<Result<Caller, Fault>> {
         let hash = digest(text.as_bytes());
         let found = self.tokens.read().unwrap_or_else(PoisonError::into_inner).get(&hash).cloned();
         if let Some(entry) = found {
@@ -110,7 +154,13 @@ impl Book {
             return Some(Ok(Caller { id, name, privileges: entry.privileges }));
         }
         let fits = match &*self.admin.read().unwrap_or_else(PoisonError::into_inner) {
-            Admin::Default => same(&hash, &digest(DEFAULT.as_bytes())),
+            Admin::Default(_) if text == DEFAULT => {
+                if !by_owner && self.default == DefaultPassword::Owner {
+                    return Some(Err(Fault::unauthorized(NOT_OVER_TCP)));
+                }
+                true
+            }
+            Admin::Default(first) => first.as_ref().is_some_and(|first| same(&hash, &first.0)),
             Admin::File(of_file) => same(&hash, of_file),
             Admin::Chosen(_, verified) => verified.is_some_and(|verified| same(&hash, &verified)),
         };
@@ -121,7 +171,7 @@ impl Book {
     pub(super) async fn is_admins(&self, text: &str) -> Result<bool, Fault> {
         let chosen = match &*self.admin.read().unwrap_or_else(PoisonError::into_inner) {
             Admin::Chosen(password, _) => password.clone(),
-            Admin::Default | Admin::File(_) => return Ok(false),
+            Admin::Default(_) | Admin::File(_) => return Ok(false),
         };
         let (tried, against) = (text.to_owned(), chosen.clone());
         let turn = self.slow.acquire().await.map_err(|error| Fault::internal(error.to_string()))?;
@@ -174,6 +224,9 @@ impl Book {
         }
         if who == ADMIN {
             return Err(Fault::bad_request("there is one admin; give a token all privileges under another name"));
+        }
+        if who.starts_with("uid ") {
+            return Err(Fault::bad_request("names such as `uid 1000` are for users of the unix socket"));
         }
         if note.len() > LONGEST_NOTE {
             return Err(Fault::bad_request(format!("`note` may have {LONGEST_NOTE} bytes at most")));
@@ -230,16 +283,10 @@ impl Book {
 
     /// Changes the admin's password; the old one is refused from the next request on. Waits for the disk, and computes.
     pub(crate) fn set_admin(&self, text: &str) -> Result<(), Fault> {
-        if text.is_empty() || text.len() > LONGEST_NOTE || text.chars().any(char::is_control) {
-            return Err(Fault::bad_request("`token` is the new password, in 1 to 1024 plain characters"));
-        }
         if text == DEFAULT {
             return Err(Fault::bad_request("everybody knows this password; choose another one"));
         }
-        if text.trim() != text || !text.is_ascii() {
-            let why = "the password travels in a header: only ASCII, and no blanks at its ends";
-            return Err(Fault::bad_request(why));
-        }
+        password::acceptable(text).map_err(|why| Fault::bad_request(format!("`token` is the new password: {why}")))?;
         if matches!(*self.admin.read().unwrap_or_else(PoisonError::into_inner), Admin::File(_)) {
             let why = "the server was started with --admin-token-file: change that file and start again";
             return Err(Fault::conflict(why));
@@ -247,7 +294,10 @@ impl Book {
         let password = password::hashed(ADMIN, text)?;
         let mut admin = self.admin.write().unwrap_or_else(PoisonError::into_inner);
         self.registry.put_password(&password)?;
-        *admin = Admin::Chosen(Arc::new(password), Some(digest(text.as_bytes())));
+        let before = std::mem::replace(&mut *admin, Admin::Chosen(Arc::new(password), Some(digest(text.as_bytes()))));
+        if let Admin::Default(Some(FirstToken(_, data_dir))) = before {
+            first::remove(&data_dir);
+        }
         Ok(())
     }
 }

@@ -11,6 +11,21 @@ use crate::fault::Fault;
 /// About a fifth of a second on a machine of today; what is advised for this hash.
 const ROUNDS: NonZeroU32 = NonZeroU32::new(600_000).expect("the number is not zero");
 
+/// A shorter password can be guessed; the same for one that is chosen over the API and one in a file.
+pub(crate) const SHORTEST: usize = 8;
+const LONGEST: usize = 1024;
+
+/// Whether a text can be the admin's password, and if not, why.
+pub(crate) fn acceptable(text: &str) -> Result<(), String> {
+    if !(SHORTEST..=LONGEST).contains(&text.len()) {
+        return Err(format!("it has {SHORTEST} to {LONGEST} characters, not {}", text.len()));
+    }
+    if text.trim() != text || !text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
+        return Err("it travels in a header: only printable ASCII characters, and no blanks at its ends".to_owned());
+    }
+    Ok(())
+}
+
 pub(super) fn hashed(who: &str, text: &str) -> Result<Password, Fault> {
     let salt = secret::random::<16>()?;
     let mut hash = [0; 32];
@@ -27,6 +42,14 @@ pub(super) fn fits(password: &Password, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_password_is_long_and_plain_enough() {
+        assert!(acceptable("12345678").is_ok() && acceptable("a long one with blanks").is_ok());
+        for bad in ["", "1234567", " 12345678", "12345678\n", "1234567\u{e4}", "tab\tinside it", &"x".repeat(1025)] {
+            assert!(acceptable(bad).is_err(), "{bad:?}");
+        }
+    }
 
     #[test]
     fn only_the_same_password_fits_and_no_two_hashes_are_alike() {

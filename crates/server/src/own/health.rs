@@ -41,6 +41,7 @@ async fn health(call: Call) -> Result<Answer, Fault> {
         "watches": call.app.streams.open(), "connections": call.app.meter.connections(),
         "diskFreeBytes": free, "diskTotalBytes": total,
         "defaultPassword": call.app.access.book.has_default(),
+        "defaultPasswordOverTcp": call.app.access.book.default_lets_everybody_in(),
         "caller": {"name": call.caller.name, "privileges": call.caller.privileges.words()},
     })))
 }

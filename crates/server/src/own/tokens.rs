@@ -102,7 +102,8 @@ async fn delete(call: Call) -> Result<Answer, Fault> {
 async fn get_admin(call: Call) -> Result<Answer, Fault> {
     let default = call.app.access.book.has_default();
     let words = Privileges::ALL.words();
-    Ok(answer::json(&json!({"id": "admin", "name": "admin", "privileges": words, "defaultPassword": default})))
+    Ok(answer::json(&json!({"id": "admin", "name": "admin", "privileges": words, "defaultPassword": default,
+        "defaultPasswordOverTcp": call.app.access.book.default_lets_everybody_in()})))
 }
 
 async fn set_admin(mut call: Call) -> Result<Answer, Fault> {

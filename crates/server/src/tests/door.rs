@@ -26,7 +26,7 @@ async fn open(stage: &Stage, tls: bool) -> (SocketAddr, CancellationToken, tokio
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let tls = tls.then(|| tls::ready(&Tls::Generated, stage.dir.path(), address.ip()).unwrap().acceptor);
-    let door = Door { listener, tls, router: stage.router.clone(), app: stage.app.clone() };
+    let door = Door { listener, local: None, tls, router: stage.router.clone(), app: stage.app.clone() };
     let closing = stage.app.closing.clone();
     let task = tokio::spawn(listen::accept(door, closing.clone()));
     (address, closing, task)

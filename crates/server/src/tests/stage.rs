@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Limits,
-    access::{Access, Opening},
+    access::{Access, DefaultPassword, Opening},
     answer::Answer,
     app::{App, Inner},
     audit::Audit,
@@ -75,13 +75,24 @@ impl Stage {
         Self::again(tempfile::tempdir().unwrap(), limits, opening)
     }
 
-    /// As a server that is started in this directory.
+    /// As a server that is started in this directory. The tests are the admin with the password everybody knows.
     pub(super) fn again(dir: TempDir, limits: Limits, opening: Opening) -> Self {
+        Self::started(dir, limits, opening, DefaultPassword::Everybody)
+    }
+
+    /// As an ordinary server on loopback: a first token, and the default password for its owner only.
+    pub(super) fn ordinary(dir: TempDir) -> Self {
+        let stage = Self::started(dir, Limits::default(), Opening::House, DefaultPassword::Owner);
+        stage.app.access.book.prepare_first_token(stage.dir.path()).unwrap();
+        stage
+    }
+
+    fn started(dir: TempDir, limits: Limits, opening: Opening, default: DefaultPassword) -> Self {
         let (house, _) = House::open(house(&dir)).unwrap();
         let registry = Registry::new(house).unwrap();
         let app = App::new(Inner {
             registry: registry.clone(),
-            access: Access::open(registry, &opening).unwrap(),
+            access: Access::open(registry, &opening, default).unwrap(),
             longest_body: 1 << 20,
             limits,
             closing: CancellationToken::new(),

@@ -26,7 +26,7 @@ pub(super) fn findings(client: &Client) -> Vec<Finding> {
     let mut findings = vec![Finding::ok("server", format!("{} answers and writes to its disk", client.url()))];
     findings.push(version(text(&health, "version")));
     findings.push(clock(text(&health, "time"), asked, answered));
-    findings.push(token(&health["caller"], health["defaultPassword"] == true));
+    findings.push(token(&health["caller"], health["defaultPasswordOverTcp"] == true));
     findings.push(space(health["diskFreeBytes"].as_u64()));
     let number = |name: &str| health[name].as_u64().unwrap_or_default();
     let load = format!(
@@ -80,7 +80,7 @@ fn token(caller: &Value, default: bool) -> Finding {
         return Finding::warn(
             "token",
             format!("{found}; the admin's password is the one everybody knows"),
-            "change it with: octoflow token set-admin -",
+            "everybody who reaches the server is admin; change it with: octoflow token set-admin -",
         );
     }
     Finding::ok("token", found)

@@ -1,0 +1,146 @@
+//! Neighbours on the machine: who becomes admin of an ordinary server, and who does not.
+
+use std::{
+    fs,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::Path,
+    process::Command,
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{
+    place::{Said, one_step, shows},
+    wire::{
+        http::ask,
+        server::{ANYWHERE, Server},
+    },
+};
+
+const WHOAMI: &str = "/api/octoflow/v1/whoami";
+
+/// A server as a user starts it, in a folder that others may enter, so that only the data directory keeps them out.
+struct Ordinary {
+    server: Server,
+    dir: TempDir,
+}
+
+impl Ordinary {
+    fn start(more: &[&str]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let mut command = Server::command(ANYWHERE, &dir.path().join("data"), more);
+        command.env_remove("OCTOFLOW_ALLOW_DEFAULT_PASSWORD");
+        Self { server: Server::launch(&mut command), dir }
+    }
+
+    fn data(&self) -> std::path::PathBuf {
+        self.dir.path().join("data")
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.server.address)
+    }
+
+    fn octoflow(&self, data_dir: &Path, words: &[&str]) -> Said {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_octoflow"));
+        command.args(words).current_dir(self.dir.path()).env("OCTOFLOW_DATA_DIR", data_dir);
+        command.env("OCTOFLOW_CONFIG", self.dir.path().join("config.json")).env("NO_COLOR", "1");
+        for variable in ["OCTOFLOW_SERVER", "OCTOFLOW_TOKEN", "OCTOFLOW_CA_FILE"] {
+            command.env_remove(variable);
+        }
+        command.output().unwrap().into()
+    }
+
+    fn status(&self, token: &str) -> u16 {
+        let token = format!("Bearer {token}");
+        ask(self.server.address, "GET", WHOAMI, &[("authorization", &token)], b"").status
+    }
+}
+
+#[test]
+fn the_owner_is_admin_without_a_token_and_the_default_password_opens_nothing_over_tcp() {
+    let place = Ordinary::start(&[]);
+    let (data, url) = (place.data(), place.url());
+    assert_eq!(place.status("admin"), 401);
+    let said = place.octoflow(&data, &["token", "list"]);
+    assert_eq!((said.code, said.out.as_str()), (0, "No tokens found\n"), "{said}");
+    let said = place.octoflow(&data, &["--token", "admin", "token", "list"]);
+    assert_eq!(said.code, 0, "over the socket the owner may say `admin`\n{said}");
+
+    // Whoever names the port but not the directory is told the ways.
+    let said = place.octoflow(&place.dir.path().join("elsewhere"), &["list", "--server", &url]);
+    assert_eq!(said.code, 4, "{said}");
+    shows(&said.err, &["admin.token", "--allow-default-password", "--data-dir"]);
+    // With the directory the first token is found; kubectl gets it, too.
+    let said = place.octoflow(&data, &["list", "--server", &url]);
+    assert_eq!(said.code, 0, "{said}");
+    let token = fs::read_to_string(data.join("admin.token")).unwrap().trim().to_owned();
+    shows(&place.octoflow(&data, &["kubeconfig"]).out, &[&format!("octoflow:{token}@")]);
+    assert_eq!(place.status(&token), 200);
+
+    let note: Value = serde_json::from_slice(&fs::read(data.join("server.json")).unwrap()).unwrap();
+    let socket = Path::new(note["socket"].as_str().unwrap());
+    assert_eq!(fs::metadata(socket).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::metadata(data.join("admin.token")).unwrap().permissions().mode() & 0o777, 0o600);
+    let said = place.octoflow(&data, &["token", "set-admin", "short"]);
+    assert_eq!(said.code, 2, "{said}");
+    let said = place.octoflow(&data, &["token", "set-admin", "long enough"]);
+    assert_eq!(said.code, 0, "{said}");
+    assert_eq!((place.status(&token), place.status("long enough")), (401, 200));
+    assert!(!data.join("admin.token").exists());
+    assert_eq!(place.octoflow(&data, &["kubeconfig"]).code, 2, "nobody knows the token any more");
+}
+
+#[test]
+fn a_task_finds_neither_the_socket_nor_the_first_token() {
+    let place = Ordinary::start(&[]);
+    let data = place.data();
+    let look = format!(
+        "for name in server.sock admin.token server.json octoflow.db; do \
+         if [ -e {0}/$name ]; then echo found $name; exit 1; fi; done; echo nothing there",
+        data.display()
+    );
+    let file = place.dir.path().join("look.yaml");
+    fs::write(&file, one_step("look", &look)).unwrap();
+    let said = place.octoflow(&data, &["submit", file.to_str().unwrap(), "--log"]);
+    assert_eq!(said.code, 0, "{said}");
+    shows(&said.out, &["nothing there"]);
+}
+
+#[test]
+fn another_user_reaches_neither_the_directory_nor_the_socket() {
+    let place = Ordinary::start(&[]);
+    const NOBODY: u32 = 65_534;
+    let data = place.data();
+    let asked = |script: &str| -> Said {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).uid(NOBODY).gid(NOBODY).current_dir("/");
+        command.output().unwrap().into()
+    };
+    let me = Command::new("id").arg("-u").output().unwrap();
+    if me.stdout != b"0\n" {
+        eprintln!("SKIPPED: only root can become another user");
+        return;
+    }
+    assert_eq!(asked(&format!("ls {}", place.dir.path().display())).code, 0, "only the data directory keeps it out");
+    for name in ["", "octoflow.db", "octoflow.db-wal", "admin.token", "server.json", "audit/audit.jsonl"] {
+        let said = asked(&format!("ls -l {0}/{name} && cat {0}/{name}", data.display()));
+        assert_ne!(said.code, 0, "{name}: {said}");
+    }
+    let connect =
+        format!("import socket; s = socket.socket(socket.AF_UNIX); s.connect('{}/server.sock')", data.display());
+    let said = asked(&format!("python3 -c \"{connect}\""));
+    assert!(said.err.contains("PermissionError"), "{said}");
+}
+
+#[test]
+fn with_the_flag_the_default_password_works_over_tcp_and_the_start_says_what_that_means() {
+    let mut place = Ordinary::start(&["--allow-default-password"]);
+    assert_eq!(place.status("admin"), 200);
+    let said = place.octoflow(&place.dir.path().join("elsewhere"), &["list", "--server", &place.url()]);
+    assert_eq!(said.code, 0, "{said}");
+    shows(&place.octoflow(&place.data(), &["doctor"]).out, &["everybody knows"]);
+    shows(&place.server.stop().err, &["everybody who reaches", "is admin", "tasks included"]);
+}
