@@ -18,7 +18,7 @@ const LONGEST: usize = 1024;
 /// Whether a text can be the admin's password, and if not, why.
 pub(crate) fn acceptable(text: &str) -> Result<(), String> {
     if !(SHORTEST..=LONGEST).contains(&text.len()) {
-        return Err(format!("it has {SHORTEST} to {LONGEST} characters, not {}", text.len()));
+        return Err(format!("it needs {SHORTEST} to {LONGEST} characters and has {}", text.len()));
     }
     if text.trim() != text || !text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
         return Err("it travels in a header: only printable ASCII characters, and no blanks at its ends".to_owned());
