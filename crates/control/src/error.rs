@@ -50,6 +50,10 @@ pub enum Error {
     #[error("a thread could not be started")]
     Thread(#[source] std::io::Error),
 
+    /// A thread of this process ended that must not end; says which and why.
+    #[error("{0}; what was acknowledged is safe on disk, start again to go on")]
+    Broken(String),
+
     /// A thread of the house is gone; what is durable is safe, nothing more can be done here.
     #[error("the engine has stopped; what was acknowledged is safe on disk, start again to go on")]
     Gone,

@@ -17,7 +17,7 @@ use octoflow_runtime::{
     calls::Calls,
     egress::Policy,
     null::NullRuntime,
-    port::{Runtime, Sink},
+    port::{Condition, Runtime, Sink},
     process,
     route::Router,
 };
@@ -36,6 +36,7 @@ use crate::{
 mod again;
 mod claims;
 mod desk;
+mod dispatch;
 mod door;
 mod message;
 mod row;
@@ -47,6 +48,7 @@ mod work;
 
 pub use desk::owned;
 pub(crate) use desk::{Desk, owned_namespace};
+use dispatch::Dispatcher;
 use door::Threshold;
 pub(crate) use message::{Entered, Message, Reply, Terms};
 pub(crate) use watcher::{Bell, Watcher};
@@ -81,14 +83,13 @@ pub struct Submit {
 pub struct House {
     desk: Desk,
     worker: Mutex<Option<JoinHandle<Result<(), Error>>>>,
-    runtime: SharedRuntime,
+    dispatcher: Dispatcher,
     sweeper: Arc<Mutex<Sweeper>>,
     capacity: Capacity,
     opened: Time,
     data_dir: PathBuf,
 }
 
-pub(crate) type SharedRuntime = Arc<Mutex<Option<Box<dyn Runtime>>>>;
 pub(crate) type Watchers = Arc<Mutex<HashMap<RunId, Vec<Watcher>>>>;
 
 impl House {
@@ -140,15 +141,15 @@ impl House {
             .map_err(Error::Thread)?;
         let calls = Calls::new(&policy, sink());
         let runtime: Box<dyn Runtime> = Box::new(Router::new(runtime, Box::new(calls), Box::new(objects)));
-        let runtime = Arc::new(Mutex::new(Some(runtime)));
+        let dispatcher = Dispatcher::start(runtime, messages.clone())?;
         let data_dir = config.data_dir.clone();
         let keeper = Keeper { data_dir: config.data_dir, sweeper: sweeper.clone() };
         let worker =
-            Worker::new(Pump::new(engine), store, runtime.clone(), inbox, messages, desk.threshold.clone(), keeper);
+            Worker::new(Pump::new(engine), store, dispatcher.queue(), inbox, messages, desk.threshold.clone(), keeper);
         let handle =
             std::thread::Builder::new().name("pump".to_owned()).spawn(move || worker.work()).map_err(Error::Thread)?;
         let opened = clock::now();
-        let house = Self { desk, worker: Mutex::new(Some(handle)), runtime, sweeper, data_dir, capacity, opened };
+        let house = Self { desk, worker: Mutex::new(Some(handle)), dispatcher, sweeper, data_dir, capacity, opened };
         notices.extend(unread);
         Ok((house, notices))
     }
@@ -249,6 +250,11 @@ impl House {
         self.sweeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner).send(mission);
     }
 
+    /// What keeps tasks from being run right now; they wait meanwhile. Nothing means that all is well. Never waits.
+    pub fn runtime_conditions(&self) -> Vec<Condition> {
+        self.dispatcher.conditions()
+    }
+
     pub fn store(&self) -> &Store {
         &self.desk.store
     }
@@ -261,10 +267,7 @@ impl House {
         // What followed the last decisions, such as letting go of ended tasks, is done once this is through.
         let settled = self.desk.store.commit_wait(Batch::new());
         self.sweeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner).finish();
-        let runtime = self.runtime.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-        if let Some(runtime) = runtime {
-            runtime.close();
-        }
+        self.dispatcher.close();
         self.desk.store.clone().close()?;
         settled?;
         worked

@@ -41,6 +41,7 @@ pub use octoflow_engine::{
     argo::again::{Again, AgainOptions, Rerun, ResubmitOptions, Why},
     schedule::Capacity,
 };
+pub use octoflow_runtime::port::{Condition, ConditionKind};
 pub use pump::{Cut, Pump};
 pub use read::Explanation;
 pub use record::Record;

@@ -10,7 +10,7 @@ use octoflow_model::{
     task::Task,
 };
 
-use crate::port::Runtime;
+use crate::port::{Health, Runtime};
 
 /// Where a task that asks goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,6 +75,11 @@ impl Runtime for Router {
         self.tasks.adopt(tasks, leave);
         self.calls.adopt(calls, leave);
         self.objects.adopt(objects, leave);
+    }
+
+    /// The other two places are threads of this process.
+    fn health(&self) -> Health {
+        self.tasks.health()
     }
 
     fn close(self: Box<Self>) {

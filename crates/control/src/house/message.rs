@@ -91,6 +91,8 @@ pub(crate) enum Message {
     Reports(Vec<Report>),
     /// A commit failed: nothing more can be kept.
     Failed(octoflow_store::Error),
+    /// A thread ended that the event loop cannot work without; says which and why.
+    Broken(String),
     Close,
 }
 

@@ -16,8 +16,9 @@ use octoflow_model::{AttemptId, Fact, Report, Revision, RunId, Task, Time, argo:
 use octoflow_store::{Batch, Change, Store};
 
 use super::{
-    SharedRuntime, Watcher, Watchers,
+    Watcher, Watchers,
     claims::Claims,
+    dispatch::OrderQueue,
     door::{Door, Threshold},
     message::{Entered, Message, Reply, Terms},
     row::{new_row, packed, tie, update},
@@ -39,7 +40,7 @@ pub(super) const SWEEP: usize = 512;
 pub(super) struct Worker {
     pub(super) pump: Pump,
     store: Store,
-    runtime: SharedRuntime,
+    runtime: OrderQueue,
     inbox: Receiver<Message>,
     /// Taken from the inbox but left for the next sweep.
     next: Option<Message>,
@@ -101,7 +102,7 @@ impl Worker {
     pub(super) fn new(
         pump: Pump,
         store: Store,
-        runtime: SharedRuntime,
+        runtime: OrderQueue,
         inbox: Receiver<Message>,
         own: Sender<Message>,
         threshold: Threshold,
@@ -199,6 +200,7 @@ impl Worker {
             match message {
                 Message::Close => return Ok(Next::Close),
                 Message::Failed(error) => return Err(error.into()),
+                Message::Broken(why) => return Err(Error::Broken(why)),
                 message => self.take(message),
             }
             match self.inbox.try_recv() {
@@ -285,7 +287,7 @@ impl Worker {
             Message::Gauges { reply } => {
                 let _ = reply.send(Ok(self.gauges()));
             }
-            Message::Failed(_) | Message::Close => unreachable!("the sweep ends with these"),
+            Message::Failed(_) | Message::Broken(_) | Message::Close => unreachable!("the sweep ends with these"),
         }
     }
 
@@ -413,9 +415,7 @@ impl Worker {
     fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>) -> Result<(), Error> {
         let open = self.store.reader()?.unfinished()?.into_iter().map(|row| row.run);
         let leave: Vec<RunId> = open.filter(|run| self.pump.engine.run(*run).is_none()).collect();
-        if let Some(runtime) = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
-            runtime.adopt(believed, &leave);
-        }
+        self.runtime.adopt(believed, leave);
         self.adopted = true;
         Ok(())
     }
@@ -461,11 +461,7 @@ impl Worker {
                     names.remove(name);
                 }
             }
-            if let (false, Some(runtime)) =
-                (orders.is_empty(), runtime.lock().unwrap_or_else(PoisonError::into_inner).as_mut())
-            {
-                runtime.send(orders);
-            }
+            runtime.send(orders);
             waiting.into_iter().for_each(|answer| answer(Ok(revision)));
             claimed.settle();
             let mut watchers = watchers.lock().unwrap_or_else(PoisonError::into_inner);
