@@ -74,6 +74,9 @@ pub struct End {
     /// Log bytes were dropped (disk full, size limit); the log says where.
     #[serde(default)]
     pub log_truncated: bool,
+    /// How long the log is. One that is found shorter lost its end, since logs are not synced before this is told.
+    #[serde(default)]
+    pub log_bytes: u64,
     /// How each container ended, when the task has several. `exit` is then that of the main one, or of the container
     /// that kept it from running.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -9,3 +9,4 @@ pub mod null;
 pub mod port;
 pub mod process;
 pub mod route;
+mod shortage;

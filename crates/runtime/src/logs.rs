@@ -1,9 +1,11 @@
 //! Attempt logs: one file an attempt, a row of frames with stream, time and bytes, exactly as they came.
-//! This file owns the format and reading it; the spawner writes. How lines look to people is the caller's business.
+//! This file owns the format and reading it; the spawner writes, through `writer`. How lines look to people is the caller's business.
+
+mod writer;
 
 use std::{
     fs::{self, File},
-    io::{self, Read, Seek, SeekFrom, Write},
+    io::{self, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
 };
 
@@ -11,6 +13,8 @@ use octoflow_model::{
     ids::{AttemptId, RunId},
     time::Time,
 };
+
+pub(crate) use self::writer::{Pressure, Writer};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
@@ -284,105 +288,20 @@ impl Iterator for Reader {
     }
 }
 
-/// The writing side. It never fails: what cannot be written is dropped, and the end of the attempt says so.
-pub(crate) struct Writer {
-    path: PathBuf,
-    file: Option<File>,
-    length: u64,
-    limit: u64,
-    truncated: bool,
-}
-
-impl Writer {
-    pub(crate) fn new(path: PathBuf, limit: u64) -> Self {
-        Self { path, file: None, length: 0, limit, truncated: false }
-    }
-
-    pub(crate) fn truncated(&self) -> bool {
-        self.truncated
-    }
-
-    pub(crate) fn append(&mut self, stream: Stream, at: Time, bytes: &[u8]) {
-        self.append_of(None, stream, at, bytes);
-    }
-
-    /// The same for a container that is not the main one.
-    pub(crate) fn append_of(&mut self, container: Option<&str>, stream: Stream, at: Time, bytes: &[u8]) {
-        if self.truncated {
-            return;
-        }
-        let room = usize::try_from(self.limit.saturating_sub(self.length)).unwrap_or(usize::MAX);
-        let kept = &bytes[..bytes.len().min(room)];
-        let mut written = Ok(());
-        for part in kept.chunks(LARGEST_FRAME - LARGEST_NAME) {
-            written = written.and_then(|()| self.frame(container, stream, at, part));
-        }
-        if let Err(error) = written {
-            self.truncated = true;
-            let _ = self.frame(None, Stream::Note, at, format!("the log ends here: {error}\n").as_bytes());
-        } else if kept.len() < bytes.len() {
-            self.truncated = true;
-            let note = format!("the log ends here: it reached its limit of {} bytes\n", self.limit);
-            let _ = self.frame(None, Stream::Note, at, note.as_bytes());
-        }
-    }
-
-    fn frame(&mut self, container: Option<&str>, stream: Stream, at: Time, bytes: &[u8]) -> io::Result<()> {
-        let path = &self.path;
-        let file = match &mut self.file {
-            Some(file) => file,
-            None => self.file.insert(create(path)?),
-        };
-        let name = container.map_or(&[][..], |name| &name.as_bytes()[..name.len().min(LARGEST_NAME - 1)]);
-        let marked;
-        let (mut header, bytes) = match container {
-            None => (header(stream, at, bytes.len()), bytes),
-            Some(_) => {
-                let length = u8::try_from(name.len()).expect("a name was cut to fit");
-                marked = [&[length], name, bytes].concat();
-                (header(stream, at, marked.len()), &marked[..])
-            }
-        };
-        if container.is_some() {
-            header[0] |= OF_CONTAINER;
-        }
-        let parts = [io::IoSlice::new(&header), io::IoSlice::new(bytes)];
-        let whole = header.len() + bytes.len();
-        let outcome = match file.write_vectored(&parts) {
-            Ok(sent) if sent == whole => Ok(()),
-            Ok(sent) if sent < header.len() => file.write_all(&header[sent..]).and_then(|()| file.write_all(bytes)),
-            Ok(sent) => file.write_all(&bytes[sent - header.len()..]),
-            Err(error) => Err(error),
-        };
-        match outcome {
-            Ok(()) => self.length += whole as u64,
-            // Half a frame would make the rest unreadable.
-            Err(_) => {
-                let _ = file.set_len(self.length).and_then(|()| file.seek(SeekFrom::Start(self.length)));
-            }
-        }
-        outcome
-    }
-}
-
-fn create(path: &Path) -> io::Result<File> {
-    match File::create(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            fs::create_dir_all(path.parent().unwrap_or(path))?;
-            File::create(path)
-        }
-        other => other,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::{io::Write as _, sync::Arc};
+
     use octoflow_model::ids::NodeIx;
 
     use super::*;
 
     fn attempt() -> AttemptId {
         AttemptId { run: RunId(3), task: NodeIx(1), attempt: 0 }
+    }
+
+    fn writer(path: PathBuf, limit: u64) -> Writer {
+        Writer::new(path, limit, Arc::default(), None)
     }
 
     fn logs() -> (tempfile::TempDir, Logs) {
@@ -394,7 +313,7 @@ mod tests {
     #[test]
     fn frames_come_back_as_they_were_written() {
         let (_dir, logs) = logs();
-        let mut writer = Writer::new(logs.path(attempt()), u64::MAX);
+        let mut writer = writer(logs.path(attempt()), u64::MAX);
         let big = vec![7; LARGEST_FRAME + 5];
         writer.append(Stream::Stdout, Time(1), b"one\xff\n");
         writer.append(Stream::Stderr, Time(2), b"two");
@@ -414,7 +333,7 @@ mod tests {
     #[test]
     fn what_another_container_says_is_marked_and_never_the_result() {
         let (_dir, logs) = logs();
-        let mut writer = Writer::new(logs.path(attempt()), u64::MAX);
+        let mut writer = writer(logs.path(attempt()), u64::MAX);
         writer.append(Stream::Stdout, Time(1), b"mine");
         writer.append_of(Some("helper"), Stream::Stdout, Time(2), b"other");
         writer.append_of(Some("helper"), Stream::Stderr, Time(3), b"");
@@ -437,7 +356,7 @@ mod tests {
         let (_dir, logs) = logs();
         let mut reader = logs.read(attempt());
         assert!(reader.next().is_none());
-        let mut writer = Writer::new(logs.path(attempt()), u64::MAX);
+        let mut writer = writer(logs.path(attempt()), u64::MAX);
         writer.append(Stream::Stdout, Time(1), b"a");
         assert_eq!(reader.next().unwrap().unwrap().bytes, b"a");
         let mut half = header(Stream::Stdout, Time(2), 4).to_vec();
@@ -452,7 +371,7 @@ mod tests {
     #[test]
     fn the_limit_cuts_and_says_so() {
         let (_dir, logs) = logs();
-        let mut writer = Writer::new(logs.path(attempt()), 20);
+        let mut writer = writer(logs.path(attempt()), 20);
         writer.append(Stream::Stdout, Time(1), &[1; 30]);
         writer.append(Stream::Stdout, Time(1), &[2; 30]);
         assert!(writer.truncated());
@@ -465,7 +384,7 @@ mod tests {
     #[test]
     fn damage_is_an_error_with_its_place() {
         let (_dir, logs) = logs();
-        let mut writer = Writer::new(logs.path(attempt()), u64::MAX);
+        let mut writer = writer(logs.path(attempt()), u64::MAX);
         writer.append(Stream::Stdout, Time(1), b"ok");
         File::options().append(true).open(logs.path(attempt())).unwrap().write_all(&[9; 40]).unwrap();
         let mut reader = logs.read(attempt());
@@ -476,7 +395,7 @@ mod tests {
     #[test]
     fn follow_gives_everything_and_ends_when_done() {
         let (_dir, logs) = logs();
-        let mut writer = Writer::new(logs.path(attempt()), u64::MAX);
+        let mut writer = writer(logs.path(attempt()), u64::MAX);
         let mut rounds = 0;
         let mut seen = Vec::new();
         let step = std::cell::Cell::new(0_u8);
@@ -499,7 +418,7 @@ mod tests {
         let (_dir, logs) = logs();
         let other = AttemptId { run: RunId(4), ..attempt() };
         for attempt in [attempt(), other] {
-            Writer::new(logs.path(attempt), u64::MAX).append(Stream::Stdout, Time(0), b"x");
+            writer(logs.path(attempt), u64::MAX).append(Stream::Stdout, Time(0), b"x");
         }
         logs.delete(RunId(3)).unwrap();
         logs.delete(RunId(3)).unwrap();

@@ -67,6 +67,7 @@ fn answer(order: Order) -> Option<Report> {
                 started: Some(at),
                 collected: Collected::default(),
                 log_truncated: false,
+                log_bytes: 0,
                 members: members.collect(),
             };
             Some(Report::Ended { attempt, at, end: Box::new(end) })

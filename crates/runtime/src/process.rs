@@ -5,15 +5,19 @@ pub(crate) mod clone;
 mod collect;
 mod entrypoint;
 mod environment;
+mod hear;
 mod hosts;
 mod house;
+mod later;
 mod link;
 mod memory;
+mod monitor;
 pub(crate) mod plan;
 mod pod;
 mod pool;
 mod progress;
 mod spawner;
+mod supervise;
 pub(crate) mod sys;
 pub(crate) mod view;
 pub(crate) mod wire;
@@ -25,7 +29,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     process::Child,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError, mpsc::Receiver},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
@@ -40,7 +44,7 @@ use self::{
     entrypoint::Programs,
     environment::Base,
     house::House,
-    link::{Connected, Outbox, connect},
+    link::{Outbox, connect},
     plan::Ground,
     wire::{Hello, VERSION},
 };
@@ -51,7 +55,7 @@ pub use self::{
 };
 use crate::{
     egress::Policy,
-    port::{Runtime, Sink},
+    port::{Health, Runtime, Sink},
 };
 
 /// How far a task is kept away from the machine and from other tasks.
@@ -144,8 +148,7 @@ pub fn open(config: Config, sink: Sink) -> Result<(ProcessRuntime, Vec<Notice>),
     let data = fs::canonicalize(&config.data_dir).map_err(bad_dir)?;
     let hello =
         Hello { version: VERSION, isolate: config.isolation == Isolation::Overlay, log_limit: config.log_limit };
-    let Connected { socket, welcome, child } = connect(&data, &config.spawner_command, &hello)?;
-    let socket = Arc::new(socket);
+    let connected = connect(&data, &config.spawner_command, &hello)?;
     let own =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let ground = Ground {
@@ -153,17 +156,18 @@ pub fn open(config: Config, sink: Sink) -> Result<(ProcessRuntime, Vec<Notice>),
         base: Base::new(own, config.path.as_deref(), &config.extra_path),
         programs: Programs::new(config.entrypoints),
     };
-    let notices = welcome.notice.into_iter().map(Notice).collect();
-    let outbox = Outbox::new(Arc::clone(&socket));
-    let house = House::new(ground, sink, outbox, welcome.isolated, hello, config.spawner_command, config.egress);
-    let reader = house.listen(socket, child);
-    Ok((ProcessRuntime { house, reader: Some(reader), data }, notices))
+    let notices = connected.welcome.notice.iter().cloned().map(Notice).collect();
+    let isolated = connected.welcome.isolated;
+    let outbox = Outbox::new(Arc::clone(&connected.socket));
+    let house = House::new(ground, sink, outbox, isolated, hello, config.spawner_command, config.egress);
+    let (reader, over) = house.listen(connected).map_err(|source| Error::Start { source })?;
+    Ok((ProcessRuntime { house, reader: Some((reader, Mutex::new(over))), data }, notices))
 }
 
 pub struct ProcessRuntime {
     house: Arc<House>,
     /// Gives back the spawner when this process started it.
-    reader: Option<JoinHandle<Option<Child>>>,
+    reader: Option<(JoinHandle<Option<Child>>, Mutex<Receiver<()>>)>,
     data: PathBuf,
 }
 
@@ -182,8 +186,13 @@ impl ProcessRuntime {
     }
 
     fn leave(&mut self, wait: bool) {
-        let Some(reader) = self.reader.take() else { return };
+        let Some((reader, over)) = self.reader.take() else { return };
         self.house.close(!wait);
+        // One that is stopped does not hang up; then we do.
+        if wait {
+            let _ = over.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(GOODBYE_WITHIN);
+            self.house.close(true);
+        }
         let child = reader.join().ok().flatten();
         if let (true, Some(mut child)) = (wait, child) {
             let give_up = Instant::now() + GOODBYE_WITHIN;
@@ -208,6 +217,10 @@ impl Runtime for ProcessRuntime {
 
     fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>, leave: &[RunId]) {
         self.house.adopt(believed, leave);
+    }
+
+    fn health(&self) -> Health {
+        self.house.health()
     }
 
     fn close(self: Box<Self>) {

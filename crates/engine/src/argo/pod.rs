@@ -273,6 +273,7 @@ mod tests {
             started: None,
             collected: octoflow_model::order::Collected::default(),
             log_truncated: false,
+            log_bytes: 0,
             members,
         }
     }

@@ -458,6 +458,7 @@ impl Flight {
                 started: Some(now),
                 collected: self.collected(),
                 log_truncated: false,
+                log_bytes: 0,
                 members: self.members(now),
             }),
         };

@@ -40,6 +40,7 @@ fn end(engine: &mut Engine, attempt: AttemptId) -> Outcome {
         started: None,
         collected: Collected::default(),
         log_truncated: false,
+        log_bytes: 0,
         members: Vec::new(),
     };
     engine.handle(Input::Report(Report::Ended { attempt, at: DAWN, end: Box::new(end) }), DAWN)

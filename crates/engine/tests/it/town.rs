@@ -90,8 +90,14 @@ impl Town {
         let attempt = self.flights.remove(flight);
         self.now = self.now.saturating_add(Duration::from_secs(1));
         let exit = Exit::Code(code);
-        let end =
-            End { exit, started: None, collected: Collected::default(), log_truncated: false, members: Vec::new() };
+        let end = End {
+            exit,
+            started: None,
+            collected: Collected::default(),
+            log_truncated: false,
+            log_bytes: 0,
+            members: Vec::new(),
+        };
         self.input(Input::Report(Report::Ended { attempt, at: self.now, end: Box::new(end) }));
         attempt
     }

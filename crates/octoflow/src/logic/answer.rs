@@ -243,7 +243,7 @@ impl Answer {
             log: None,
             fetched: Vec::new(),
         };
-        End { exit, started, collected, log_truncated: false, members: Vec::new() }
+        End { exit, started, collected, log_truncated: false, log_bytes: 0, members: Vec::new() }
     }
 }
 

@@ -1,21 +1,18 @@
 //! The engine's memory of what is on its way: which attempts the spawner was told about and what is wanted of them.
-//! It turns orders into messages and messages into reports, and finds a new spawner when the old one dies.
+//! It turns orders into messages. `supervise` keeps the connection, `hear` turns messages into reports.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    any::Any,
+    collections::HashMap,
     ffi::OsString,
     fs,
-    os::{
-        fd::{AsFd, OwnedFd},
-        unix::net::UnixStream,
-    },
+    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
-    process::Child,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use octoflow_model::{
@@ -26,40 +23,95 @@ use octoflow_model::{
 };
 
 use super::{
-    collect,
     hosts::Hosts,
-    link::{Outbox, connect},
+    later::Later,
+    link::Outbox,
+    monitor::Monitor,
     plan::{self, Ground, Planned, Unplanned},
     pool::{FOR_FILES, FOR_TRANSFERS, Pool},
-    sys,
-    view::{self, View},
-    wire::{Ending, FromSpawner, Hello, MemberEnding, ToSpawner, next_frame},
+    sys, view,
+    wire::{Hello, MemberEnding, ToSpawner},
 };
-use crate::{artifacts::Carrier, egress::Policy, logs::Logs, port::Sink};
+use crate::{artifacts::Carrier, egress::Policy, logs::Logs, port::Sink, shortage::Shortage};
+
+/// How long what met a shortage on this side waits before it is tried again.
+pub(super) const SHORTAGE_PAUSE: Duration = Duration::from_millis(500);
 
 pub(crate) struct House {
-    ground: Ground,
+    pub(super) ground: Ground,
     hosts: Hosts,
-    logs: Logs,
-    carrier: Carrier,
-    sink: Sink,
-    outbox: Arc<Outbox>,
-    pool: Pool,
-    transfers: Pool,
+    pub(super) logs: Logs,
+    pub(super) carrier: Carrier,
+    pub(super) sink: Sink,
+    pub(super) outbox: Arc<Outbox>,
+    pub(super) pool: Pool,
+    pub(super) transfers: Pool,
     /// Attempts that were started and whose end has not come back.
-    flights: Mutex<HashMap<AttemptId, Arc<Task>>>,
+    pub(super) flights: Mutex<HashMap<AttemptId, Flight>>,
     /// What was fetched for attempts that have not ended.
-    fetched: Mutex<HashMap<AttemptId, Vec<(String, Fetched)>>>,
-    isolated: AtomicBool,
-    hello: Hello,
-    command: Vec<OsString>,
-    closing: AtomicBool,
-    /// Why there is no spawner any more.
-    broken: Mutex<Option<String>>,
+    pub(super) fetched: Mutex<HashMap<AttemptId, Vec<(String, Fetched)>>>,
+    pub(super) isolated: AtomicBool,
+    pub(super) hello: Hello,
+    pub(super) command: Vec<OsString>,
+    pub(super) closing: Closing,
+    /// How the spawner stands.
+    pub(super) monitor: Monitor,
+    /// What is tried again after a pause.
+    pub(super) later: Arc<Later>,
     /// Runs whose attempts are not ours to end.
-    left: Mutex<Vec<u64>>,
+    pub(super) left: Mutex<Vec<u64>>,
     /// Without isolation: what we put where on the machine itself, and for whom.
     placed: Mutex<HashMap<PathBuf, AttemptId>>,
+}
+
+/// An attempt on its way.
+#[derive(Clone)]
+pub(super) struct Flight {
+    pub(super) task: Arc<Task>,
+    /// A spawner was told to start it, or an earlier engine may have told one.
+    pub(super) sent: bool,
+    /// What was ordered to end it; a new spawner hears it again.
+    pub(super) stop: Option<Ending>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Ending {
+    Stop,
+    Kill,
+}
+
+impl Ending {
+    pub(super) fn message(self, attempt: AttemptId) -> ToSpawner {
+        match self {
+            Self::Stop => ToSpawner::Stop(attempt),
+            Self::Kill => ToSpawner::Kill(attempt),
+        }
+    }
+}
+
+/// Whether the runtime is closing; waiting for something else ends when it does.
+#[derive(Default)]
+pub(super) struct Closing {
+    closing: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Closing {
+    fn begin(&self) {
+        *lock(&self.closing) = true;
+        self.changed.notify_all();
+    }
+
+    pub(super) fn has_begun(&self) -> bool {
+        *lock(&self.closing)
+    }
+
+    /// Waits; answers whether the runtime is closing.
+    pub(super) fn wait(&self, pause: Duration) -> bool {
+        let guard = lock(&self.closing);
+        let waited = self.changed.wait_timeout_while(guard, pause, |closing| !*closing);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
 }
 
 impl House {
@@ -88,8 +140,9 @@ impl House {
             isolated: AtomicBool::new(isolated),
             hello,
             command,
-            closing: AtomicBool::new(false),
-            broken: Mutex::default(),
+            closing: Closing::default(),
+            monitor: Monitor::default(),
+            later: Arc::default(),
             left: Mutex::default(),
             placed: Mutex::default(),
         })
@@ -99,27 +152,61 @@ impl House {
         lock(&self.flights).is_empty()
     }
 
+    /// A panic while one order is obeyed fails that attempt and no other.
     pub(crate) fn send(self: &Arc<Self>, orders: Vec<Order>) {
         let mut messages = Vec::with_capacity(orders.len());
         for order in orders {
-            match order {
-                Order::Start { attempt, task } => {
-                    let task = Arc::from(task);
-                    if lock(&self.flights).insert(attempt, Arc::clone(&task)).is_none() {
-                        messages.extend(self.launch(attempt, &task));
-                    }
+            let attempt = order.attempt();
+            let starts = matches!(order, Order::Start { .. });
+            match guarded(|| self.obey(order)) {
+                Ok(message) => messages.extend(message),
+                Err(why) if starts => {
+                    let why = format!("a bug of octoflow: planning the task failed: {why}");
+                    self.end_at_once(attempt, Exit::Surroundings(why), Vec::new());
                 }
-                Order::Stop { attempt } => messages.push(ToSpawner::Stop(attempt)),
-                Order::Kill { attempt } => messages.push(ToSpawner::Kill(attempt)),
-                Order::Forget { attempt } => {
-                    lock(&self.fetched).remove(&attempt);
-                    self.clear_places(attempt);
-                    self.hosts.release(attempt);
-                    messages.push(ToSpawner::Forget(attempt));
-                }
+                // The attempt ends by itself, or its files are swept by the next spawner.
+                Err(_) => {}
             }
         }
         self.outbox.post(&messages);
+    }
+
+    fn obey(self: &Arc<Self>, order: Order) -> Option<ToSpawner> {
+        match order {
+            Order::Start { attempt, task } => {
+                let task = Arc::from(task);
+                let flight = Flight { task: Arc::clone(&task), sent: false, stop: None };
+                let known = {
+                    let mut flights = lock(&self.flights);
+                    let known = flights.contains_key(&attempt);
+                    flights.entry(attempt).or_insert(flight);
+                    known
+                };
+                // Without a spawner it waits; the next one is asked about it and says that it is fresh.
+                if known || self.monitor.is_down() { None } else { self.launch(attempt, &task) }
+            }
+            Order::Stop { attempt } => self.end(attempt, Ending::Stop),
+            Order::Kill { attempt } => self.end(attempt, Ending::Kill),
+            Order::Forget { attempt } => {
+                lock(&self.fetched).remove(&attempt);
+                self.clear_places(attempt);
+                self.hosts.release(attempt);
+                Some(ToSpawner::Forget(attempt))
+            }
+        }
+    }
+
+    fn end(self: &Arc<Self>, attempt: AttemptId, how: Ending) -> Option<ToSpawner> {
+        let mut flights = lock(&self.flights);
+        if let Some(flight) = flights.get_mut(&attempt) {
+            flight.stop = flight.stop.max(Some(how));
+            if !flight.sent {
+                drop(flights);
+                self.end_at_once(attempt, Exit::Signal(libc::SIGTERM), Vec::new());
+                return None;
+            }
+        }
+        Some(how.message(attempt))
     }
 
     pub(crate) fn adopt(self: &Arc<Self>, believed: Vec<(AttemptId, Box<Task>)>, leave: &[RunId]) {
@@ -127,228 +214,79 @@ impl House {
         let leave: Vec<u64> = leave.iter().map(|run| run.0).collect();
         self.hosts.adopt(&believed, leave.is_empty());
         lock(&self.left).clone_from(&leave);
-        lock(&self.flights).extend(believed.into_iter().map(|(attempt, task)| (attempt, Arc::from(task))));
+        let flights = believed
+            .into_iter()
+            .map(|(attempt, task)| (attempt, Flight { task: Arc::from(task), sent: true, stop: None }));
+        lock(&self.flights).extend(flights);
         self.outbox.post(&[ToSpawner::Adopt(ids, leave)]);
     }
 
-    /// The message that starts an attempt. One that cannot even be planned ends here.
-    fn launch(self: &Arc<Self>, attempt: AttemptId, task: &Arc<Task>) -> Option<ToSpawner> {
-        let broken = lock(&self.broken).clone();
-        let planned = match broken {
-            Some(why) => Err(Exit::Surroundings(why).into()),
-            None => self.plan(attempt, task),
-        };
-        let planned = planned.and_then(|planned| {
+    /// The message that starts an attempt. One that cannot even be planned ends here; one that met a shortage waits.
+    pub(super) fn launch(self: &Arc<Self>, attempt: AttemptId, task: &Arc<Task>) -> Option<ToSpawner> {
+        let planned = self.plan(attempt, task).and_then(|planned| {
             self.claim_places(attempt, &planned.occupied).map_err(Exit::Surroundings)?;
             Ok(planned)
         });
         match planned {
-            Ok(planned) if planned.stage => Some(ToSpawner::Prepare(planned.launch)),
-            Ok(planned) => Some(ToSpawner::Start(planned.launch)),
+            Ok(planned) => {
+                if let Some(flight) = lock(&self.flights).get_mut(&attempt) {
+                    flight.sent = true;
+                }
+                Some(if planned.stage { ToSpawner::Prepare(planned.launch) } else { ToSpawner::Start(planned.launch) })
+            }
+            Err(Unplanned { exit: Exit::Surroundings(why), .. }) if Shortage::in_text(&why).is_some() => {
+                let (house, task) = (Arc::clone(self), Arc::clone(task));
+                self.later.after(SHORTAGE_PAUSE, move || house.launch_again(attempt, &task));
+                None
+            }
             Err(Unplanned { exit, member }) => {
-                lock(&self.flights).remove(&attempt);
                 let mut members: Vec<MemberEnding> = Vec::new();
                 if let (Some(member), Some(pod)) = (member, &task.pod) {
                     members.resize(pod.members.len(), MemberEnding { started: None, ended: None, exit: None });
                     members[member].exit = Some(exit.clone().into());
                 }
                 let members = named(task, members);
-                // From a thread of ours: the caller must not find itself inside its own sink.
-                let house = Arc::clone(self);
-                self.pool.run(move || (house.sink)(vec![ended_at_once(attempt, exit, members)]));
+                self.end_at_once(attempt, exit, members);
                 None
             }
         }
     }
 
+    /// Unless it was stopped meanwhile, or a new spawner has been asked about it.
+    fn launch_again(self: &Arc<Self>, attempt: AttemptId, task: &Arc<Task>) {
+        let waits = lock(&self.flights).get(&attempt).is_some_and(|flight| !flight.sent);
+        if waits && !self.monitor.is_down() {
+            let message = guarded(|| self.launch(attempt, task)).unwrap_or_else(|why| {
+                let why = format!("a bug of octoflow: planning the task failed: {why}");
+                self.end_at_once(attempt, Exit::Surroundings(why), Vec::new());
+                None
+            });
+            self.outbox.post(&Vec::from_iter(message));
+        }
+    }
+
+    /// Ends an attempt no spawner knows of.
+    pub(super) fn end_at_once(self: &Arc<Self>, attempt: AttemptId, exit: Exit, members: Vec<MemberEnd>) {
+        if lock(&self.flights).remove(&attempt).is_none() {
+            return;
+        }
+        // From a thread of ours: the caller must not find itself inside its own sink.
+        let house = Arc::clone(self);
+        self.pool.run(move || (house.sink)(vec![ended_at_once(attempt, exit, members)]));
+    }
+
     fn plan(&self, attempt: AttemptId, task: &Task) -> Result<Planned, Unplanned> {
+        #[cfg(test)]
+        tests::fault(attempt);
         let hosts = self.hosts.claim(attempt, task).map_err(Exit::Surroundings)?;
         plan::plan(attempt, task, hosts.as_deref(), self.isolated.load(Ordering::Relaxed), &self.ground)
     }
 
     /// Ends the conversation. `abruptly` also stops listening, as a crash would.
     pub(crate) fn close(&self, abruptly: bool) {
-        self.closing.store(true, Ordering::Release);
+        self.closing.begin();
+        self.later.close();
         self.outbox.close(abruptly);
-    }
-
-    /// Hears the spawner until the end; answers with the spawner's process when it is our child.
-    pub(crate) fn listen(self: &Arc<Self>, socket: Arc<UnixStream>, child: Option<Child>) -> JoinHandle<Option<Child>> {
-        let house = Arc::clone(self);
-        thread::spawn(move || house.listen_for_ever(socket, child))
-    }
-
-    fn listen_for_ever(self: Arc<Self>, mut socket: Arc<UnixStream>, mut child: Option<Child>) -> Option<Child> {
-        loop {
-            self.hear_until_closed(&socket);
-            if self.closing.load(Ordering::Acquire) {
-                return child;
-            }
-            // The spawner died. Its process is collected, and a new one answers for what it left.
-            if let Some(mut dead) = child.take() {
-                let _ = dead.wait();
-            }
-            match connect(&self.ground.data, &self.command, &self.hello) {
-                Ok(connected) => {
-                    socket = Arc::new(connected.socket);
-                    child = connected.child;
-                    self.isolated.store(connected.welcome.isolated, Ordering::Relaxed);
-                    self.outbox.replace(Some(Arc::clone(&socket)));
-                    let ids = lock(&self.flights).keys().copied().collect();
-                    let leave = lock(&self.left).clone();
-                    self.outbox.post(&[ToSpawner::Adopt(ids, leave)]);
-                }
-                Err(error) => {
-                    let why = format!("the spawner died and could not be started again: {error}");
-                    *lock(&self.broken) = Some(why.clone());
-                    self.outbox.replace(None);
-                    let at = sys::now();
-                    let lost: Vec<Report> = std::mem::take(&mut *lock(&self.flights))
-                        .into_keys()
-                        .map(|attempt| Report::Lost { attempt, at, why: why.clone() })
-                        .collect();
-                    (self.sink)(lost);
-                    return None;
-                }
-            }
-        }
-    }
-
-    fn hear_until_closed(self: &Arc<Self>, socket: &UnixStream) {
-        let mut buffer = vec![0; 64 * 1024];
-        let mut inbox: Vec<u8> = Vec::new();
-        let mut riders: VecDeque<OwnedFd> = VecDeque::new();
-        let generation = self.outbox.generation();
-        loop {
-            match sys::receive_with(socket.as_fd(), &mut buffer, &mut riders) {
-                Ok(0) => return,
-                Ok(count) => inbox.extend_from_slice(&buffer[..count]),
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(_) => return,
-            }
-            let mut rest = &inbox[..];
-            let mut reports = Vec::new();
-            let mut answers = Vec::new();
-            loop {
-                match next_frame(&mut rest) {
-                    Ok(Some(message)) => self.hear(message, &mut riders, generation, &mut reports, &mut answers),
-                    Ok(None) => break,
-                    // It cannot be understood any more; a fresh connection starts clean.
-                    Err(_) => return,
-                }
-            }
-            let used = inbox.len() - rest.len();
-            inbox.drain(..used);
-            if !reports.is_empty() {
-                (self.sink)(reports);
-            }
-            if !answers.is_empty() {
-                self.outbox.post(&answers);
-            }
-        }
-    }
-
-    fn hear(
-        self: &Arc<Self>,
-        message: FromSpawner,
-        riders: &mut VecDeque<OwnedFd>,
-        generation: u64,
-        reports: &mut Vec<Report>,
-        answers: &mut Vec<ToSpawner>,
-    ) {
-        match message {
-            FromSpawner::Started(attempt, at) => reports.push(Report::Started { attempt, at }),
-            FromSpawner::Ended(attempt, ending, members, message, has_root) => {
-                let root = if has_root { riders.pop_front() } else { None };
-                reports.extend(self.ended(attempt, ending, members, message, root));
-            }
-            FromSpawner::Member(attempt, at, member, ending) => {
-                let task = lock(&self.flights).get(&attempt).cloned();
-                let known = task.as_ref().and_then(|task| task.pod.as_ref()?.members.get(member as usize));
-                if let Some(known) = known {
-                    let member = Box::new(standing(&known.container.name, ending));
-                    reports.push(Report::Container { attempt, at, member });
-                }
-            }
-            FromSpawner::Progressed(attempt, at, done, total) => {
-                if lock(&self.flights).contains_key(&attempt) {
-                    reports.push(Report::Progress { attempt, at, done, total });
-                }
-            }
-            FromSpawner::Prepared(attempt) => {
-                let root = riders.pop_front();
-                self.stage(attempt, root, generation);
-            }
-            FromSpawner::Fresh(attempt) => {
-                let task = lock(&self.flights).get(&attempt).cloned();
-                answers.extend(task.and_then(|task| self.launch(attempt, &task)));
-            }
-            FromSpawner::Lost(attempt, why) => {
-                if lock(&self.flights).remove(&attempt).is_some() {
-                    reports.push(Report::Lost { attempt, at: sys::now(), why });
-                }
-            }
-            // Greetings were exchanged before.
-            FromSpawner::Welcome(_) | FromSpawner::Refused(_) => {}
-        }
-    }
-
-    /// The report of an end, unless something must be collected first; then the pool reports.
-    fn ended(
-        self: &Arc<Self>,
-        attempt: AttemptId,
-        ending: Ending,
-        members: Vec<MemberEnding>,
-        message: Option<String>,
-        root: Option<OwnedFd>,
-    ) -> Option<Report> {
-        let task = lock(&self.flights).remove(&attempt)?;
-        let members = named(&task, members);
-        let Ending { at, started, exit, log_truncated } = ending;
-        let exit = Exit::from(exit);
-        let fetched = lock(&self.fetched).remove(&attempt).unwrap_or_default();
-        if !collect::is_needed(&task.wanted) || started.is_none() {
-            let collected = Collected { message, fetched, ..Collected::default() };
-            let end = End { exit, started, collected, log_truncated, members };
-            return Some(Report::Ended { attempt, at, end: Box::new(end) });
-        }
-        let house = Arc::clone(self);
-        let pool = if collect::goes_away(&task) { &self.transfers } else { &self.pool };
-        pool.run(move || {
-            let view = root.map(View::new);
-            let collected = collect::collect(&house.logs, &house.carrier, attempt, &task, view.as_ref());
-            let collected = Collected { message, fetched, ..collected };
-            drop(view);
-            let end = End { exit, started, collected, log_truncated, members };
-            (house.sink)(vec![Report::Ended { attempt, at, end: Box::new(end) }]);
-        });
-        None
-    }
-
-    fn stage(self: &Arc<Self>, attempt: AttemptId, root: Option<OwnedFd>, generation: u64) {
-        let Some(task) = lock(&self.flights).get(&attempt).cloned() else { return };
-        let house = Arc::clone(self);
-        let pool = if collect::comes_from_away(&task) { &self.transfers } else { &self.pool };
-        pool.run(move || {
-            let staged = root.ok_or_else(|| "its file system could not be opened".to_owned()).and_then(|root| {
-                let alive = || lock(&house.flights).contains_key(&attempt);
-                collect::stage(&house.carrier, &task, &View::new(root), &alive)
-            });
-            if let Ok(fetched) = &staged
-                && !fetched.is_empty()
-            {
-                lock(&house.fetched).insert(attempt, fetched.clone());
-            }
-            match staged {
-                Ok(_) => house.outbox.post_to(generation, &ToSpawner::Go(attempt)),
-                Err(why) => {
-                    house.outbox.post_to(generation, &ToSpawner::Abandon(attempt));
-                    if lock(&house.flights).remove(&attempt).is_some() {
-                        (house.sink)(vec![ended_at_once(attempt, Exit::Surroundings(why), Vec::new())]);
-                    }
-                }
-            }
-        });
     }
 
     /// Without isolation inputs lie at their real paths, which must not be anybody else's.
@@ -381,13 +319,13 @@ impl House {
 }
 
 /// The ends of a task's containers, in the order they stand in it.
-fn named(task: &Task, endings: Vec<MemberEnding>) -> Vec<MemberEnd> {
+pub(super) fn named(task: &Task, endings: Vec<MemberEnding>) -> Vec<MemberEnd> {
     let members = task.pod.iter().flat_map(|pod| &pod.members);
     let both = members.zip(endings);
     both.map(|(member, ending)| standing(&member.container.name, ending)).collect()
 }
 
-fn standing(name: &str, MemberEnding { started, ended, exit }: MemberEnding) -> MemberEnd {
+pub(super) fn standing(name: &str, MemberEnding { started, ended, exit }: MemberEnding) -> MemberEnd {
     MemberEnd { name: name.to_owned(), started, ended, exit: exit.map(Exit::from) }
 }
 
@@ -398,12 +336,179 @@ fn remove(path: &Path) {
     }
 }
 
-fn ended_at_once(attempt: AttemptId, exit: Exit, members: Vec<MemberEnd>) -> Report {
-    let end = End { exit, started: None, collected: Collected::default(), log_truncated: false, members };
+pub(super) fn ended_at_once(attempt: AttemptId, exit: Exit, members: Vec<MemberEnd>) -> Report {
+    let end = End { exit, started: None, collected: Collected::default(), log_truncated: false, log_bytes: 0, members };
     Report::Ended { attempt, at: sys::now(), end: Box::new(end) }
 }
 
+/// Does something that may panic; answers what the panic said. A panic is a bug, and it costs the one attempt it is about.
+pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic: Box<dyn Any + Send>| {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        text.unwrap_or("a panic without words").to_owned()
+    })
+}
+
 /// Our critical sections only move values; a panic inside one leaves them whole.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::{
+        collections::BTreeMap,
+        os::unix::net::UnixStream,
+        sync::mpsc::{self, Receiver},
+    };
+
+    use octoflow_model::{
+        ids::NodeIx,
+        task::{Container, Wanted},
+        time::Time,
+    };
+
+    use super::*;
+    use crate::process::{
+        entrypoint::Programs,
+        environment::Base,
+        wire::{Ended, Ending as WireEnding, FromSpawner, VERSION},
+    };
+
+    /// Attempts of this task panic wherever a fault is looked for.
+    const UNLUCKY: u32 = 13;
+
+    pub(crate) fn fault(attempt: AttemptId) {
+        assert!(attempt.task != NodeIx(UNLUCKY), "unlucky number");
+    }
+
+    fn attempt(task: u32) -> AttemptId {
+        AttemptId { run: RunId(1), task: NodeIx(task), attempt: 0 }
+    }
+
+    /// A runtime whose spawner is only the other end of a socket.
+    fn house() -> (tempfile::TempDir, Arc<House>, UnixStream, Receiver<Vec<Report>>) {
+        let dir = tempfile::tempdir().unwrap();
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (sender, reports) = mpsc::channel();
+        let ground = Ground {
+            data: dir.path().to_owned(),
+            base: Base::new([], Some("/bin:/usr/bin"), &[]),
+            programs: Programs::new(BTreeMap::new()),
+        };
+        let hello = Hello { version: VERSION, isolate: true, log_limit: 1 << 20 };
+        let sink = Box::new(move |batch| drop(sender.send(batch)));
+        let outbox = Outbox::new(Arc::new(ours));
+        let house = House::new(ground, sink, outbox, true, hello, Vec::new(), Policy::strict());
+        (dir, house, theirs, reports)
+    }
+
+    fn start(task: u32) -> Order {
+        let main = Container { command: vec!["true".to_owned()], ..Container::default() };
+        Order::Start { attempt: attempt(task), task: Box::new(Task { main, ..Task::default() }) }
+    }
+
+    fn only_end(reports: &Receiver<Vec<Report>>) -> (AttemptId, End) {
+        let mut batch = reports.recv().unwrap();
+        assert_eq!(batch.len(), 1, "{batch:?}");
+        match batch.remove(0) {
+            Report::Ended { attempt, end, .. } => (attempt, *end),
+            other => panic!("not an end: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_panic_while_planning_one_task_fails_that_task_only() {
+        let (_dir, house, theirs, reports) = house();
+        house.send(vec![start(1), start(UNLUCKY), start(2)]);
+        let (failed, end) = only_end(&reports);
+        assert_eq!(failed, attempt(UNLUCKY));
+        assert!(matches!(&end.exit, Exit::Surroundings(why) if why.contains("unlucky number")), "{:?}", end.exit);
+        assert!(reports.try_recv().is_err());
+        let sent = starts(&theirs);
+        assert_eq!(sent, [attempt(1), attempt(2)], "the others went out, in their order");
+    }
+
+    fn starts(theirs: &UnixStream) -> Vec<AttemptId> {
+        use std::io::Read as _;
+        theirs.set_nonblocking(true).unwrap();
+        let mut bytes = vec![0; 1 << 16];
+        let count = { theirs }.read(&mut bytes).unwrap_or(0);
+        let mut rest = &bytes[..count];
+        let messages = std::iter::from_fn(|| crate::process::wire::next_frame::<ToSpawner>(&mut rest).unwrap());
+        messages
+            .filter_map(|message| if let ToSpawner::Start(launch) = message { Some(launch.attempt) } else { None })
+            .collect()
+    }
+
+    #[test]
+    fn a_job_that_panics_while_collecting_still_reports() {
+        let (_dir, house, _theirs, reports) = house();
+        let task = Task { wanted: Wanted { result: true, ..Wanted::default() }, ..Task::default() };
+        let flight = Flight { task: Arc::new(task), sent: true, stop: None };
+        lock(&house.flights).insert(attempt(UNLUCKY), flight);
+        let ending = WireEnding {
+            at: Time(2),
+            started: Some(Time(1)),
+            exit: Ended::Code(0),
+            log_truncated: false,
+            log_bytes: 0,
+        };
+        let ended = FromSpawner::Ended(attempt(UNLUCKY), ending, Vec::new(), None, false);
+        let (mut told, mut answers) = (Vec::new(), Vec::new());
+        house.hear_safely(ended, &mut Default::default(), 1, &mut told, &mut answers);
+        assert!(told.is_empty());
+        let (_, end) = only_end(&reports);
+        assert!(matches!(&end.exit, Exit::Surroundings(why) if why.contains("unlucky number")), "{:?}", end.exit);
+        assert_eq!(end.started, Some(Time(1)));
+    }
+
+    #[test]
+    fn a_job_that_panics_while_staging_still_reports() {
+        let (dir, house, _theirs, reports) = house();
+        lock(&house.flights).insert(attempt(UNLUCKY), Flight { task: Arc::default(), sent: true, stop: None });
+        let root = fs::File::open(dir.path()).unwrap().into();
+        let (mut told, mut answers) = (Vec::new(), Vec::new());
+        let prepared = FromSpawner::Prepared(attempt(UNLUCKY), true);
+        house.hear_safely(prepared, &mut [Some(root)].into(), 1, &mut told, &mut answers);
+        let (_, end) = only_end(&reports);
+        assert!(matches!(&end.exit, Exit::Surroundings(why) if why.contains("unlucky number")), "{:?}", end.exit);
+    }
+
+    #[test]
+    fn a_descriptor_that_was_lost_is_never_replaced_by_that_of_another_attempt() {
+        let (dir, house, _theirs, reports) = house();
+        for task in [1, UNLUCKY] {
+            lock(&house.flights).insert(attempt(task), Flight { task: Arc::default(), sent: true, stop: None });
+        }
+        let other = fs::File::open(dir.path()).unwrap().into();
+        // The first one's was lost on the way, the second one's came.
+        let mut riders = [None, Some(other)].into();
+        let (mut told, mut answers) = (Vec::new(), Vec::new());
+        house.hear_safely(FromSpawner::Prepared(attempt(1), true), &mut riders, 1, &mut told, &mut answers);
+        assert_eq!(riders.len(), 1, "the first took none");
+        house.hear_safely(FromSpawner::Prepared(attempt(UNLUCKY), true), &mut riders, 1, &mut told, &mut answers);
+        assert!(riders.is_empty());
+        assert_eq!(only_end(&reports).0, attempt(UNLUCKY));
+        assert!(house.task_known(attempt(1)), "the first waits to be told again");
+    }
+
+    impl House {
+        fn task_known(&self, attempt: AttemptId) -> bool {
+            lock(&self.flights).contains_key(&attempt)
+        }
+    }
+
+    #[test]
+    fn without_a_spawner_tasks_wait_and_can_be_stopped() {
+        let (_dir, house, theirs, reports) = house();
+        house.monitor.down("gone".to_owned());
+        house.send(vec![start(1), start(2), Order::Stop { attempt: attempt(2) }]);
+        let (ended, end) = only_end(&reports);
+        assert_eq!((ended, end.exit), (attempt(2), Exit::Signal(libc::SIGTERM)));
+        assert!(house.task_known(attempt(1)), "the other one waits");
+        assert!(starts(&theirs).is_empty());
+        assert_eq!(house.health()().len(), 1);
+    }
 }

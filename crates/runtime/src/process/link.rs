@@ -16,7 +16,7 @@ use std::{
     process::{Child, Command, Stdio},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use super::{
@@ -27,12 +27,17 @@ use super::{
 /// A spawner answers within milliseconds; one that is silent this long hangs.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
+/// A killed process is gone within milliseconds, unless the disk it writes to hangs.
+const GONE_WITHIN: Duration = Duration::from_secs(2);
+
 /// A fresh connection.
 pub(crate) struct Connected {
-    pub(crate) socket: UnixStream,
+    pub(crate) socket: Arc<UnixStream>,
     pub(crate) welcome: Welcome,
     /// The spawner, when this process started it.
     pub(crate) child: Option<Child>,
+    /// The spawner's process, when the system tells.
+    pub(crate) pid: Option<u32>,
 }
 
 /// Finds the spawner of the data directory, or starts one.
@@ -45,16 +50,32 @@ pub(crate) fn connect(data: &Path, command: &[OsString], hello: &Hello) -> Resul
         .map_err(|source| Error::DataDir { path: dir.clone(), source })?;
     if let Some(socket) = knock(&dir) {
         match greet(&socket, hello) {
-            Ok(welcome) => return Ok(Connected { socket, welcome, child: None }),
+            Ok(welcome) => {
+                let pid = sys::peer_pid(socket.as_fd());
+                return Ok(Connected { socket: Arc::new(socket), welcome, child: None, pid });
+            }
             // It was just leaving; a new one waits until it is gone.
             Err(Error::Silent { source }) if was_leaving(&source) => {}
             Err(error) => return Err(error),
         }
     }
     let (socket, theirs) = UnixStream::pair().map_err(|source| Error::Start { source })?;
-    let child = start(data, &dir, command, theirs.into())?;
-    let welcome = greet(&socket, hello)?;
-    Ok(Connected { socket, welcome, child: Some(child) })
+    let mut child = start(data, &dir, command, theirs.into())?;
+    match greet(&socket, hello) {
+        Ok(welcome) => {
+            let pid = Some(child.id());
+            Ok(Connected { socket: Arc::new(socket), welcome, child: Some(child), pid })
+        }
+        Err(error) => {
+            // It never greeted, so it has no tasks. It must neither hold the data directory nor stay as a zombie.
+            let _ = child.kill();
+            let give_up = Instant::now() + GONE_WITHIN;
+            while matches!(child.try_wait(), Ok(None)) && Instant::now() < give_up {
+                thread::sleep(Duration::from_millis(5));
+            }
+            Err(error)
+        }
+    }
 }
 
 fn was_leaving(error: &io::Error) -> bool {
@@ -151,7 +172,7 @@ impl Outbox {
     pub(crate) fn close(&self, abruptly: bool) {
         let mut line = self.lock();
         line.closed = true;
-        if let Some(socket) = line.socket.take() {
+        if let Some(socket) = &line.socket {
             let _ = socket.shutdown(if abruptly { Shutdown::Both } else { Shutdown::Write });
         }
         self.changed.notify_all();
@@ -175,7 +196,7 @@ impl Outbox {
         if generation.is_some_and(|wanted| wanted != line.generation) {
             return;
         }
-        let Some(socket) = line.socket.clone() else { return };
+        let Some(socket) = line.socket.clone().filter(|_| !line.closed) else { return };
         let mut sent = 0;
         while line.left.is_empty() && sent < bytes.len() {
             match sys::send_with(socket.as_fd(), &bytes[sent..], &[]) {

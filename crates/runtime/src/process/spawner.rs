@@ -17,6 +17,7 @@ mod place;
 mod slot;
 mod turn;
 mod user;
+mod waiting;
 
 use std::{
     ffi::OsString,

@@ -359,6 +359,19 @@ pub(crate) fn file_system(fd: BorrowedFd<'_>) -> io::Result<i64> {
     }
 }
 
+/// How many descriptors this process may have. Read once; nobody changes it later.
+pub(crate) fn descriptor_limit() -> u64 {
+    static LIMIT: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+    *LIMIT.get_or_init(|| {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: the kernel fills a local.
+        match checked(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) }) {
+            Ok(_) => limit.rlim_cur,
+            Err(_) => u64::MAX,
+        }
+    })
+}
+
 /// Sends bytes, without waiting, with descriptors riding on the first of them. Answers how many bytes went.
 pub(crate) fn send_with(socket: BorrowedFd<'_>, bytes: &[u8], riders: &[RawFd]) -> io::Result<usize> {
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
@@ -393,6 +406,23 @@ pub(crate) fn wait_for_room(socket: BorrowedFd<'_>) {
     unsafe { libc::poll(&raw mut entry, 1, -1) };
 }
 
+/// The process that listens at the other end of a connected socket.
+pub(crate) fn peer_pid(socket: BorrowedFd<'_>) -> Option<u32> {
+    let mut about = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = libc::socklen_t::try_from(size_of_val(&about)).expect("a small structure");
+    // SAFETY: the kernel writes at most `length` bytes into a local of that size.
+    let answer = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut about).cast(),
+            &raw mut length,
+        )
+    };
+    checked(answer).ok().and_then(|_| u32::try_from(about.pid).ok()).filter(|pid| *pid != 0)
+}
+
 pub(crate) fn has_hung_up(socket: BorrowedFd<'_>) -> bool {
     let mut entry = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLRDHUP, revents: 0 };
     // SAFETY: one valid entry.
@@ -403,7 +433,7 @@ pub(crate) fn has_hung_up(socket: BorrowedFd<'_>) -> bool {
 pub(crate) fn receive_with(
     socket: BorrowedFd<'_>,
     into: &mut [u8],
-    riders: &mut impl Extend<OwnedFd>,
+    riders: &mut impl Extend<Option<OwnedFd>>,
 ) -> io::Result<usize> {
     let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let mut control = [0_u64; 16];
@@ -417,16 +447,22 @@ pub(crate) fn receive_with(
         message.msg_controllen = size_of_val(&control);
         let got = libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC);
         let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
+        let mut complete = false;
         let mut header = libc::CMSG_FIRSTHDR(&raw const message);
         while !header.is_null() {
             if (*header).cmsg_level == libc::SOL_SOCKET && (*header).cmsg_type == libc::SCM_RIGHTS {
                 let bytes = (*header).cmsg_len - libc::CMSG_LEN(0) as usize;
                 let data = libc::CMSG_DATA(header).cast::<RawFd>();
                 for index in 0..bytes / size_of::<RawFd>() {
-                    riders.extend([OwnedFd::from_raw_fd(ptr::read_unaligned(data.add(index)))]);
+                    riders.extend([Some(OwnedFd::from_raw_fd(ptr::read_unaligned(data.add(index))))]);
+                    complete = true;
                 }
             }
             header = libc::CMSG_NXTHDR(&raw const message, header);
+        }
+        // One rides at a time, so a message that was cut lost exactly that one, and later ones keep their order.
+        if message.msg_flags & libc::MSG_CTRUNC != 0 && !complete {
+            riders.extend([None]);
         }
         Ok(got)
     }

@@ -106,6 +106,10 @@ impl View {
     }
 
     /// The machine itself.
+    pub(crate) fn into_root(self) -> OwnedFd {
+        self.root
+    }
+
     pub(crate) fn host() -> io::Result<Self> {
         Ok(Self { root: File::open("/")?.into() })
     }

@@ -8,8 +8,10 @@ use octoflow_model::{
     time::Time,
 };
 
+use crate::port::{Condition, ConditionKind};
+
 /// Only `Hello`, `Welcome` and `Refused` must be readable by every version.
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 5;
 
 /// Stands for the directory an attempt without isolation gets, which only the spawner knows. No text of a user's that
 /// can be executed contains a NUL.
@@ -274,12 +276,16 @@ records! {
         sub_path: Option<String>,
         read_only: bool,
     }
+    /// Something that keeps the spawner from starting tasks.
+    Hindrance { kind: u8, since: Time, why: String }
     /// How an attempt ended, before anything was collected.
     Ending {
         at: Time,
         started: Option<Time>,
         exit: Ended,
         log_truncated: bool,
+        /// How long its log is.
+        log_bytes: u64,
     }
 }
 
@@ -354,6 +360,10 @@ choices! {
         8 = Forget(attempt: AttemptId),
         /// What the engine believes to be alive, answered one by one, and the runs whose attempts are left as they are.
         9 = Adopt(believed: Vec<AttemptId>, leave: Vec<u64>),
+        /// Asks for a sign of life.
+        10 = Ping(),
+        /// The descriptor that came with the last word about it was lost: say it again.
+        11 = Again(attempt: AttemptId),
     }
     /// What a spawner says.
     FromSpawner {
@@ -362,8 +372,8 @@ choices! {
         3 = Started(attempt: AttemptId, at: Time),
         /// With a descriptor of the task's root riding along when the flag is set.
         4 = Ended(attempt: AttemptId, ending: Ending, members: Vec<MemberEnding>, message: Option<String>, root: bool),
-        /// A descriptor of the task's root rides along.
-        5 = Prepared(attempt: AttemptId),
+        /// With a descriptor of the task's root riding along when the flag is set.
+        5 = Prepared(attempt: AttemptId, root: bool),
         /// Answer to `Adopt`: it certainly never started.
         6 = Fresh(attempt: AttemptId),
         /// Answer to `Adopt`: it may have started and nobody knows more.
@@ -372,12 +382,48 @@ choices! {
         8 = Progressed(attempt: AttemptId, at: Time, done: u32, total: u32),
         /// How one of its containers stands, by its place in the list.
         9 = Member(attempt: AttemptId, at: Time, member: u32, ending: MemberEnding),
+        10 = Pong(),
+        /// What keeps it from starting tasks right now, all of it; nothing when it can.
+        11 = Hindered(hindrances: Vec<Hindrance>),
     }
     /// What a supervisor says of its containers, by their place in the list.
     FromPod {
         1 = Output(member: u32, stderr: bool, bytes: Bytes),
         2 = Began(member: u32, at: Time),
         3 = Over(member: u32, at: Time, exit: Ended),
+    }
+}
+
+impl FromSpawner {
+    /// The attempt it is about.
+    pub(crate) fn attempt(&self) -> Option<AttemptId> {
+        match self {
+            Self::Started(attempt, ..)
+            | Self::Ended(attempt, ..)
+            | Self::Prepared(attempt, ..)
+            | Self::Fresh(attempt)
+            | Self::Lost(attempt, ..)
+            | Self::Progressed(attempt, ..)
+            | Self::Member(attempt, ..) => Some(*attempt),
+            Self::Welcome(_) | Self::Refused(_) | Self::Pong() | Self::Hindered(_) => None,
+        }
+    }
+}
+
+/// The kinds of hindrance, by their number on the wire.
+const HINDRANCES: [(u8, ConditionKind); 3] =
+    [(1, ConditionKind::LedgerUnwritable), (2, ConditionKind::StartsDelayed), (3, ConditionKind::DiskPressure)];
+
+impl Hindrance {
+    pub(crate) fn new(kind: ConditionKind, since: Time, why: String) -> Self {
+        let number = HINDRANCES.iter().find(|(_, known)| *known == kind);
+        Self { kind: number.expect("a spawner has only hindrances of the table").0, since, why }
+    }
+
+    /// Nothing when a newer spawner speaks of something this program does not know.
+    pub(crate) fn condition(self) -> Option<Condition> {
+        let (_, kind) = HINDRANCES.iter().find(|(number, _)| *number == self.kind)?;
+        Some(Condition { kind: *kind, since: self.since, message: self.why })
     }
 }
 
@@ -441,8 +487,13 @@ mod tests {
 
     #[test]
     fn frames_survive_the_wire_in_any_cut() {
-        let ending =
-            Ending { at: Time(5), started: None, exit: Ended::NotStarted("no".to_owned()), log_truncated: true };
+        let ending = Ending {
+            at: Time(5),
+            started: None,
+            exit: Ended::NotStarted("no".to_owned()),
+            log_truncated: true,
+            log_bytes: 7,
+        };
         let messages =
             [FromSpawner::Started(attempt(), Time(-3)), FromSpawner::Ended(attempt(), ending, Vec::new(), None, true)];
         let mut bytes = Vec::new();

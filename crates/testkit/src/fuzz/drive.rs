@@ -149,7 +149,7 @@ fn ended(attempt: AttemptId, task: &Task, at: Time, count: usize) -> Input {
         ..Collected::default()
     };
     let members = answer::members(task, &exit, Some(at), at);
-    let end = End { exit, started: Some(at), collected, log_truncated: false, members };
+    let end = End { exit, started: Some(at), collected, log_truncated: false, log_bytes: 0, members };
     Input::Report(Report::Ended { attempt, at, end: Box::new(end) })
 }
 

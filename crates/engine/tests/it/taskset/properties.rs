@@ -174,6 +174,7 @@ impl Story {
             started: None,
             collected: Collected::default(),
             log_truncated: false,
+            log_bytes: 0,
             members: Vec::new(),
         };
         let at = self.stage.now;

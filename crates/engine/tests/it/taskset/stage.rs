@@ -234,6 +234,7 @@ impl Stage {
             started: ran.then_some(at),
             collected: Collected { message: message.map(str::to_owned), ..Collected::default() },
             log_truncated: false,
+            log_bytes: 0,
             members: Vec::new(),
         };
         self.gone(Report::Ended { attempt, at, end: Box::new(end) });

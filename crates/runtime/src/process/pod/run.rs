@@ -32,6 +32,11 @@ const BUFFERS_PER_LOOK: usize = 8;
 /// After the end at most this much is drained: more than a pipe holds.
 const BUFFERS_AT_END: usize = 32;
 
+/// How long a start waits that met a shortage of descriptors or processes.
+const SHORTAGE_PAUSE: Duration = Duration::from_millis(200);
+/// A shortage that lasts is this pod's own doing: nobody outside it would know why it hangs.
+const SHORTAGE_PATIENCE: Duration = Duration::from_secs(300);
+
 /// Where a container is. Arrows: `Waiting → Running → {Over, Pausing}`, `Pausing → Running`; `Waiting` and `Pausing`
 /// become `Never` or `Over` when nothing may start any more.
 enum State {
@@ -66,6 +71,9 @@ struct Supervisor {
     dismissed: bool,
     /// Whoever still runs then is killed.
     kill_at: Option<Instant>,
+    /// Since when the machine is short of something a container needs, and when to try again.
+    short_since: Option<Instant>,
+    short_until: Option<Instant>,
     buffer: Vec<u8>,
     words: Vec<u8>,
     out: File,
@@ -90,6 +98,8 @@ pub(super) fn run(crew: Crew) -> io::Result<ExitCode> {
         ending: false,
         dismissed: false,
         kill_at: None,
+        short_since: None,
+        short_until: None,
         buffer: vec![0; BUFFER],
         words: Vec::new(),
         out: io::stdout().as_fd().try_clone_to_owned()?.into(),
@@ -149,10 +159,7 @@ impl Supervisor {
                     State::Pausing(until, _) => *until <= Instant::now(),
                     State::Running(_) | State::Over(_) | State::Never => false,
                 };
-                if due {
-                    self.start(at);
-                    changed = true;
-                }
+                changed |= due && self.start(at);
             }
             if !changed {
                 return;
@@ -160,7 +167,12 @@ impl Supervisor {
         }
     }
 
-    fn start(&mut self, at: usize) {
+    /// Answers whether anything came of it: while the machine is short of something it waits.
+    fn start(&mut self, at: usize) -> bool {
+        if self.short_until.is_some_and(|until| until > Instant::now()) {
+            return false;
+        }
+        self.short_until = None;
         let Member { launch, .. } = &self.crew.members[at];
         self.tries[at] += 1;
         if launch.isolated {
@@ -168,20 +180,31 @@ impl Supervisor {
             let _ = fs::create_dir_all(&launch.dir);
         }
         match launch::start(launch, None, &self.mark, &self.null, &mut self.stack) {
-            Ok(Born { pid, at: time, stdout, stderr }) => {
+            Ok(Born { pid, at: time, stdout, stderr, reserve: _ }) => {
                 // Without events the output is still read at the end; it only may come late.
                 let _ = self.epoll.add(&stdout, token(at, false));
                 if let Some(stderr) = &stderr {
                     let _ = self.epoll.add(stderr, token(at, true));
                 }
                 self.states[at] = State::Running(Running { pid, stdout: Some(stdout), stderr });
+                self.short_since = None;
                 self.say(&FromPod::Began(index(at), time));
                 // Told at once: whoever is killed with us a moment later has at least begun. If nobody hears it, the
                 // next turn finds out.
                 let _ = self.speak();
             }
+            Err(why) if launch::shortage(&why).is_some() && self.short_for() < SHORTAGE_PATIENCE => {
+                self.tries[at] -= 1;
+                self.short_until = Some(Instant::now() + SHORTAGE_PAUSE);
+                return false;
+            }
             Err(why) => self.over(at, why),
         }
+        true
+    }
+
+    fn short_for(&mut self) -> Duration {
+        self.short_since.get_or_insert_with(Instant::now).elapsed()
     }
 
     fn over(&mut self, at: usize, exit: Ended) {
@@ -218,7 +241,7 @@ impl Supervisor {
             State::Pausing(until, _) => Some(*until),
             _ => None,
         });
-        let next = pauses.chain(self.kill_at).min();
+        let next = pauses.chain(self.kill_at).chain(self.short_until).min();
         let timeout = next.map(|until| until.saturating_duration_since(Instant::now()));
         let mut signal = false;
         let mut streams = Vec::new();

@@ -181,7 +181,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let attempt = AttemptId { run: RunId(1), task: NodeIx(1), attempt: 0 };
         let logs = Logs::new(dir.path());
-        let mut log = Writer::new(logs.path(attempt), u64::MAX);
+        let mut log = Writer::new(logs.path(attempt), u64::MAX, Default::default(), None);
         let mut bytes = Vec::new();
         for words in [
             FromPod::Began(0, Time(1)),
@@ -212,7 +212,7 @@ mod tests {
         let over = |watch: &mut Watch, member: u32, code: i32| {
             let mut bytes = Vec::new();
             frame(&FromPod::Over(member, Time(1), Ended::Code(code)), &mut bytes);
-            let mut log = Writer::new("/nowhere".into(), 0);
+            let mut log = Writer::new("/nowhere".into(), 0, Default::default(), None);
             watch.hear(&bytes, Time(1), &mut log, None);
         };
         let mut watch = Watch::new(&crew(&[("before", Part::Init), ("main", Part::Main)]));

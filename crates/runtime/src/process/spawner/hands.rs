@@ -6,6 +6,7 @@ use std::{
     collections::VecDeque,
     fs::{self, File},
     io,
+    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
@@ -21,11 +22,14 @@ use super::{
     place::Place,
     slot::{Maker, Slot},
 };
-use crate::process::{
-    clone::Stack,
-    sys::{Bell, ns},
-    view,
-    wire::{Bind, Ended, Launch},
+use crate::{
+    process::{
+        clone::Stack,
+        sys::{self, Bell, ns},
+        view,
+        wire::{Bind, Ended, Launch},
+    },
+    shortage::Shortage,
 };
 
 /// Clones overlap well up to about the number of cores and a little more; each thread costs a small stack.
@@ -33,6 +37,9 @@ const MOST_THREADS: usize = 4;
 
 /// Places kept ready although nobody uses them; each is a directory, perhaps with a few mounts.
 const SPARES: usize = 64;
+
+/// Of the descriptors this process may have, spares take one of four at most; each takes this many.
+const DESCRIPTORS_PER_SPARE: u64 = 8;
 
 /// How long what a task left may lie about before it is cleaned up although nobody needs the place.
 const CLEAN_AFTER: Duration = Duration::from_millis(20);
@@ -48,10 +55,13 @@ pub(crate) enum Job {
         key: Key,
         launch: Box<Launch>,
         place: Option<Place>,
+        /// Everything the task expects lies in the place already.
+        furnished: bool,
     },
     Prepare {
         key: Key,
         launch: Box<Launch>,
+        place: Option<Place>,
     },
     /// Make a slot over what an earlier spawner left.
     Restore {
@@ -61,11 +71,48 @@ pub(crate) enum Job {
     },
 }
 
+impl Job {
+    pub(crate) fn key(&self) -> Key {
+        match self {
+            Self::Start { key, .. } | Self::Prepare { key, .. } | Self::Restore { key, .. } => *key,
+        }
+    }
+
+    /// The place it has got already.
+    pub(crate) fn into_place(self) -> Option<Place> {
+        match self {
+            Self::Start { place, .. } | Self::Prepare { place, .. } => place,
+            Self::Restore { .. } => None,
+        }
+    }
+}
+
 pub(crate) enum Done {
-    Started { key: Key, born: Born, place: Place },
-    NotStarted { key: Key, why: Ended, place: Option<Place> },
-    Prepared { key: Key, launch: Box<Launch>, place: Place },
-    Restored { key: Key, place: Option<Place> },
+    Started {
+        key: Key,
+        born: Born,
+        place: Place,
+    },
+    NotStarted {
+        key: Key,
+        why: Ended,
+        place: Option<Place>,
+    },
+    /// The machine lacks something right now; it can be tried again.
+    Delayed {
+        job: Job,
+        shortage: Shortage,
+        why: Ended,
+    },
+    Prepared {
+        key: Key,
+        launch: Box<Launch>,
+        place: Place,
+    },
+    Restored {
+        key: Key,
+        place: Option<Place>,
+    },
 }
 
 pub(crate) struct Hands {
@@ -82,6 +129,7 @@ pub(crate) struct Hands {
     work: PathBuf,
     instance: String,
     next_room: AtomicU64,
+    most_spares: usize,
     spell: Mutex<Spell>,
 }
 
@@ -124,6 +172,8 @@ impl Hands {
             work: data.join("work"),
             instance: instance.to_owned(),
             next_room: AtomicU64::new(0),
+            most_spares: usize::try_from(sys::descriptor_limit() / 4 / DESCRIPTORS_PER_SPARE)
+                .map_or(SPARES, |room| room.min(SPARES)),
             spell: Mutex::new(Spell { since: Instant::now(), living: 0, last: Instant::now() }),
         }))
     }
@@ -200,7 +250,7 @@ impl Hands {
     fn spare(&self, place: Place) {
         let mut spares = lock(self.spares(place.slot().is_some()));
         // Whoever came last suits those who come next; the oldest may suit nobody any more.
-        let oldest = (spares.len() >= SPARES).then(|| spares.remove(0));
+        let oldest = (spares.len() >= self.most_spares.max(1)).then(|| spares.remove(0));
         spares.push(place);
         drop(spares);
         if let Some(oldest) = oldest {
@@ -217,8 +267,16 @@ impl Hands {
         let own_root = ns::leave(libc::CLONE_FS);
         loop {
             let job = self.jobs.take();
+            let (key, restores) = (job.key(), matches!(job, Job::Restore { .. }));
             let done = match &own_root {
-                Ok(()) => self.work(job, &mut stack, null),
+                // A panic is a bug; it costs this attempt, not the thread and with it the tasks it made.
+                Ok(()) => catch_unwind(AssertUnwindSafe(|| self.work(job, &mut stack, null))).unwrap_or_else(|_| {
+                    if restores {
+                        return Done::Restored { key, place: None };
+                    }
+                    let why = "a bug of octoflow: starting it failed; the spawner's log says how".to_owned();
+                    Done::NotStarted { key, why: Ended::Surroundings(why), place: None }
+                }),
                 Err(error) => refuse(job, &format!("a spawning thread could not be set up: {error}")),
             };
             let mut queue = lock(&self.done);
@@ -233,34 +291,76 @@ impl Hands {
 
     fn work(&self, job: Job, stack: &mut Stack, null: &File) -> Done {
         match job {
-            Job::Start { key, mut launch, place } => {
+            Job::Start { key, mut launch, place, furnished } => {
                 let place = match place {
-                    Some(place) => Ok(place),
-                    None => self.furnished(&mut launch),
+                    Some(place) if furnished => Ok(place),
+                    place => self.furnished(&mut launch, place),
                 };
                 let mark = format!("{}={}:{}", super::MARK, self.instance, launch.attempt);
                 match place {
                     Ok(place) => match launch::start(&launch, place.slot(), &mark, null, stack) {
                         Ok(born) => Done::Started { key, born, place },
-                        Err(why) => Done::NotStarted { key, why, place: Some(place) },
+                        Err(why) => self.not_started(key, launch, why, Some(place), Some(furnished)),
                     },
-                    Err((why, place)) => Done::NotStarted { key, why, place },
+                    Err((why, place)) => self.not_started(key, launch, why, place, Some(false)),
                 }
             }
-            Job::Prepare { key, mut launch } => match self.furnished(&mut launch) {
+            Job::Prepare { key, mut launch, place } => match self.furnished(&mut launch, place) {
                 Ok(place) => Done::Prepared { key, launch, place },
-                Err((why, place)) => Done::NotStarted { key, why, place },
+                Err((why, place)) => self.not_started(key, launch, why, place, None),
             },
             Job::Restore { key, dir, mounts } => Done::Restored { key, place: self.restore(&dir, &mounts) },
         }
     }
 
+    /// One that met a shortage can be tried again. A slot that was made for it goes, since it takes descriptors; one with
+    /// inputs in it stays, and so does a room, whose name the launch knows by now.
+    fn not_started(
+        &self,
+        key: Key,
+        launch: Box<Launch>,
+        why: Ended,
+        place: Option<Place>,
+        starting: Option<bool>,
+    ) -> Done {
+        let Some(shortage) = launch::shortage(&why) else { return Done::NotStarted { key, why, place } };
+        if shortage == Shortage::Descriptors {
+            self.shed();
+        }
+        let furnished = starting == Some(true);
+        let place = match place {
+            Some(place) if !furnished && place.slot().is_some() => {
+                lock(&self.spell).leave(Instant::now());
+                place.discard();
+                None
+            }
+            place => place,
+        };
+        let job = match starting {
+            Some(_) => Job::Start { key, launch, place, furnished },
+            None => Job::Prepare { key, launch, place },
+        };
+        Done::Delayed { job, shortage, why }
+    }
+
+    /// Gives back the descriptors of places nobody lives in.
+    fn shed(&self) {
+        let spares = std::mem::take(&mut *lock(&self.spare_slots));
+        spares.into_iter().for_each(Place::discard);
+        while let Some(place) = self.used.take_now() {
+            place.discard();
+        }
+    }
+
     /// A place with everything in it the task expects to find.
-    fn furnished(&self, launch: &mut Launch) -> Result<Place, (Ended, Option<Place>)> {
-        let mut place = self.place_for(launch).map_err(|why| {
-            lock(&self.spell).leave(Instant::now());
-            (Ended::Surroundings(why), None)
-        })?;
+    fn furnished(&self, launch: &mut Launch, place: Option<Place>) -> Result<Place, (Ended, Option<Place>)> {
+        let mut place = match place {
+            Some(place) => place,
+            None => self.place_for(launch).map_err(|why| {
+                lock(&self.spell).leave(Instant::now());
+                (Ended::Surroundings(why), None)
+            })?,
+        };
         place.name_in(launch);
         match launch::furnish(launch, place.slot_mut(), self.maker.as_ref()) {
             Ok(()) => Ok(place),
@@ -329,7 +429,7 @@ fn refuse(job: Job, why: &str) -> Done {
     let failed = |key, place| Done::NotStarted { key, why: Ended::Surroundings(why.to_owned()), place };
     match job {
         Job::Start { key, place, .. } => failed(key, place),
-        Job::Prepare { key, .. } => failed(key, None),
+        Job::Prepare { key, place, .. } => failed(key, place),
         Job::Restore { key, .. } => Done::Restored { key, place: None },
     }
 }

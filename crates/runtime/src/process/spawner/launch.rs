@@ -6,7 +6,7 @@ use std::{
     fs::{self, File, Permissions},
     io::{self, Seek, Write},
     os::{
-        fd::{AsFd, OwnedFd},
+        fd::{AsFd, AsRawFd, OwnedFd},
         unix::fs::{OpenOptionsExt, PermissionsExt},
     },
     path::Path,
@@ -22,6 +22,7 @@ use crate::process::{
     view::{Inside, View},
     wire::{Bind, Crew, Ended, Launch, Wire as _},
 };
+use crate::shortage::Shortage;
 
 /// A process that just began.
 pub(crate) struct Born {
@@ -30,7 +31,13 @@ pub(crate) struct Born {
     pub(crate) stdout: OwnedFd,
     /// A terminal has one stream only.
     pub(crate) stderr: Option<OwnedFd>,
+    /// Held for its log.
+    pub(crate) reserve: OwnedFd,
 }
+
+/// Descriptors no task may take, so that an engine can be let in and handed what it asks for. New ones are always the
+/// lowest that are free, so the number of one tells how many are left.
+const HEADROOM: u64 = 6;
 
 /// Makes a slot what the task expects to find: volumes mounted, files laid down.
 pub(crate) fn furnish(launch: &Launch, slot: Option<&mut Slot>, maker: Option<&Maker>) -> Result<(), Ended> {
@@ -145,6 +152,11 @@ pub(crate) fn start(
         (out_read, Some(err_read))
     };
     let (stdin, stdout) = (stdin.map_err(no_streams)?, stdout.map_err(no_streams)?);
+    // Its log gets a descriptor when it first says something, and that must not fail for want of one.
+    let reserve = null.as_fd().try_clone_to_owned().map_err(no_streams)?;
+    if (reserve.as_raw_fd().unsigned_abs() as u64) + HEADROOM >= sys::descriptor_limit() {
+        return Err(no_streams(io::Error::from_raw_os_error(libc::EMFILE)));
+    }
     let mut env = cstrings(&launch.env)?;
     env.push(cstring(mark)?);
     let plan = Plan {
@@ -168,7 +180,7 @@ pub(crate) fn start(
         other => other,
     };
     let pid = outcome.map_err(|failure| explain(&failure, launch))?;
-    Ok(Born { pid, at, stdout: our_stdout, stderr: our_stderr })
+    Ok(Born { pid, at, stdout: our_stdout, stderr: our_stderr, reserve })
 }
 
 /// What a supervisor is to do, as a file in memory that it reads as its standard input.
@@ -194,6 +206,19 @@ fn make_working_dir(launch: &Launch, slot: Option<&Slot>) -> Result<(), Ended> {
     match slot {
         Some(slot) => slot.view().make_dir(dir.path()).map(drop).map_err(failed),
         None => Err(Ended::NotStarted(format!("the working directory `{}` does not exist", launch.dir))),
+    }
+}
+
+/// The shortage that kept a task from being started.
+pub(crate) fn shortage(why: &Ended) -> Option<Shortage> {
+    match why {
+        Ended::Surroundings(why) => Shortage::in_text(why),
+        // Of programs that cannot be executed the kernel says the same of machines that are short of memory and of
+        // programs that are too large for them; only the former two pass for certain.
+        Ended::NotStarted(why) => {
+            Shortage::in_text(why).filter(|short| matches!(short, Shortage::Descriptors | Shortage::Processes))
+        }
+        Ended::Code(_) | Ended::Signal(_) => None,
     }
 }
 

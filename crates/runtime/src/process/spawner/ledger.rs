@@ -1,16 +1,16 @@
 //! The ledger remembers which attempts may have started. A line is written before the start and without a sync, which
 //! is enough: the page cache survives every death of ours, and a death of the machine shows in its boot id. Only the
 //! very first ledger is synced, so that its absence proves that nothing ever started here.
+//! A write that fails changes nothing: the ledger is as it was before, and the caller tries again. It never ends the
+//! spawner.
 
-use std::{
-    collections::HashSet,
-    fs::{self, File},
-    io::{self, Write},
-    path::{Path, PathBuf},
-};
+mod medium;
+
+use std::{collections::HashSet, fs, io, path::Path};
 
 use octoflow_model::ids::AttemptId;
 
+use self::medium::{Medium, OnDisk};
 use crate::process::wire::Wire;
 
 const MAGIC: &[u8; 8] = b"octoled1";
@@ -21,13 +21,23 @@ const RECORD: usize = 16;
 
 /// The file is rewritten when it holds this many lines more than there are attempts to remember (1 MiB).
 const SLACK: usize = 65_536;
+/// After a rewrite that failed, so many more lines are written before the next.
+const PATIENCE: usize = SLACK / 8;
 
-pub(crate) struct Ledger {
-    path: PathBuf,
-    file: File,
+pub(crate) struct Ledger<M = OnDisk> {
+    medium: M,
+    /// Whole lines in the file; whatever is behind them is torn and overwritten by the next.
     lines: usize,
     boot: String,
     instance: String,
+    /// The header may say that it is of this boot: everything that is not in it never started.
+    complete: bool,
+    /// What the file must hold before anything is added: it is not ours yet.
+    unwritten: Option<HashSet<AttemptId>>,
+    /// There has been no ledger here before.
+    first: bool,
+    /// No rewrite before there are more lines than this.
+    compact_above: usize,
 }
 
 /// What the ledger of earlier spawners says.
@@ -45,43 +55,93 @@ impl Ledger {
     /// Reads what earlier spawners wrote and takes the ledger over.
     pub(crate) fn open(dir: &Path, instance: &str) -> io::Result<(Self, Past)> {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned();
-        Self::open_at_boot(dir, instance, boot)
+        Self::over(OnDisk::new(dir), instance, boot)
     }
+}
 
-    fn open_at_boot(dir: &Path, instance: &str, boot: String) -> io::Result<(Self, Past)> {
-        let path = dir.join("ledger");
-        let (past, first) = match fs::read(&path) {
-            Ok(bytes) => (read(&bytes, &boot), false),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => (Past { complete: true, ..Past::default() }, true),
-            Err(error) => return Err(error),
+impl<M: Medium> Ledger<M> {
+    /// Fails only when what is there cannot be read. A file that cannot be written is still true: nothing is started
+    /// before it can.
+    fn over(mut medium: M, instance: &str, boot: String) -> io::Result<(Self, Past)> {
+        let (past, first) = match medium.read()? {
+            Some(bytes) => (read(&bytes, &boot), false),
+            None => (Past { complete: true, ..Past::default() }, true),
         };
-        let (file, lines) = write_whole(&path, &boot, instance, &past.started)?;
-        if first {
-            file.sync_all()?;
-            File::open(dir)?.sync_all()?;
-        }
-        Ok((Self { path, file, lines, boot, instance: instance.to_owned() }, past))
+        let mut ledger = Self {
+            medium,
+            lines: 0,
+            boot,
+            instance: instance.to_owned(),
+            complete: past.complete,
+            unwritten: Some(past.started.clone()),
+            first,
+            compact_above: 0,
+        };
+        // Tried again before the first line.
+        let _ = ledger.settle();
+        Ok((ledger, past))
     }
 
-    /// Remembers attempts that are about to start.
+    /// Remembers attempts that are about to start. After an error none of them is.
     pub(crate) fn note(&mut self, attempts: &[AttemptId]) -> io::Result<()> {
         if attempts.is_empty() {
             return Ok(());
         }
+        self.settle()?;
         let mut bytes = Vec::with_capacity(attempts.len() * RECORD);
         attempts.iter().for_each(|attempt| attempt.put(&mut bytes));
+        let end = (HEADER + self.lines * RECORD) as u64;
+        if let Err(error) = self.medium.write_at(&bytes, end) {
+            // What was half written is cut back. If that fails too, the next line is written over it.
+            let _ = self.medium.truncate(end);
+            return Err(error);
+        }
         self.lines += attempts.len();
-        self.file.write_all(&bytes)
+        Ok(())
     }
 
-    /// Drops lines about attempts nobody will ask for, once there are many.
+    /// Every attempt of before was accounted for; from now on the absence of a line proves something again.
+    pub(crate) fn accounted(&mut self) {
+        if std::mem::replace(&mut self.complete, true) || self.unwritten.is_some() {
+            return;
+        }
+        let header = self.header();
+        // Without it the next spawner only knows less than it could.
+        let _ = self.medium.write_at(&header, 0);
+    }
+
+    /// Drops lines about attempts nobody will ask for, once there are many. After an error the old lines stay.
     pub(crate) fn compact(&mut self, remembered: usize, keep: impl FnOnce() -> HashSet<AttemptId>) -> io::Result<()> {
-        if self.lines > remembered + SLACK { self.rewrite(&keep()) } else { Ok(()) }
+        if self.lines <= (remembered + SLACK).max(self.compact_above) {
+            return Ok(());
+        }
+        let rewritten = self.rewrite(&keep());
+        self.compact_above = if rewritten.is_ok() { 0 } else { self.lines + PATIENCE };
+        rewritten
     }
 
     pub(crate) fn rewrite(&mut self, keep: &HashSet<AttemptId>) -> io::Result<()> {
-        (self.file, self.lines) = write_whole(&self.path, &self.boot, &self.instance, keep)?;
+        let mut bytes = self.header();
+        bytes.reserve(keep.len() * RECORD);
+        keep.iter().for_each(|attempt| attempt.put(&mut bytes));
+        self.medium.replace(&bytes, self.first)?;
+        (self.lines, self.first, self.unwritten) = (keep.len(), false, None);
         Ok(())
+    }
+
+    /// Makes the file ours.
+    fn settle(&mut self) -> io::Result<()> {
+        let Some(started) = self.unwritten.take() else { return Ok(()) };
+        self.rewrite(&started).inspect_err(|_| self.unwritten = Some(started))
+    }
+
+    fn header(&self) -> Vec<u8> {
+        let boot = if self.complete { self.boot.as_str() } else { "" };
+        let instance = &self.instance;
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(format!("{boot:<BOOT_BYTES$.BOOT_BYTES$}").as_bytes());
+        bytes.extend_from_slice(format!("{instance:<INSTANCE_BYTES$.INSTANCE_BYTES$}").as_bytes());
+        bytes
     }
 }
 
@@ -97,63 +157,5 @@ fn read(bytes: &[u8], boot: &str) -> Past {
     Past { started, complete: &header[..BOOT_BYTES] == boot.as_bytes(), instance: Some(instance) }
 }
 
-fn write_whole(path: &Path, boot: &str, instance: &str, attempts: &HashSet<AttemptId>) -> io::Result<(File, usize)> {
-    let mut bytes = Vec::with_capacity(HEADER + attempts.len() * RECORD);
-    bytes.extend_from_slice(MAGIC);
-    bytes.extend_from_slice(format!("{boot:<BOOT_BYTES$.BOOT_BYTES$}").as_bytes());
-    bytes.extend_from_slice(format!("{instance:<INSTANCE_BYTES$.INSTANCE_BYTES$}").as_bytes());
-    attempts.iter().for_each(|attempt| attempt.put(&mut bytes));
-    let fresh = path.with_extension("new");
-    let mut file = File::create(&fresh)?;
-    file.write_all(&bytes)?;
-    fs::rename(&fresh, path)?;
-    Ok((file, attempts.len()))
-}
-
 #[cfg(test)]
-mod tests {
-    use octoflow_model::ids::{NodeIx, RunId};
-
-    use super::*;
-
-    fn attempt(task: u32) -> AttemptId {
-        AttemptId { run: RunId(1), task: NodeIx(task), attempt: 0 }
-    }
-
-    #[test]
-    fn a_missing_ledger_means_that_nothing_ever_started_and_a_damaged_one_means_nothing() {
-        let dir = tempfile::tempdir().unwrap();
-        let (_, past) = Ledger::open(dir.path(), "a").unwrap();
-        assert!(past.complete && past.started.is_empty());
-        fs::write(dir.path().join("ledger"), "").unwrap();
-        let (_, past) = Ledger::open(dir.path(), "a").unwrap();
-        assert_eq!(past, Past::default());
-    }
-
-    #[test]
-    fn the_next_spawner_knows_what_may_have_started() {
-        let dir = tempfile::tempdir().unwrap();
-        let (mut ledger, _) = Ledger::open(dir.path(), "first").unwrap();
-        ledger.note(&[attempt(1), attempt(2)]).unwrap();
-        ledger.note(&[attempt(3)]).unwrap();
-        ledger.file.write_all(&[9; 5]).unwrap();
-        let (mut ledger, past) = Ledger::open(dir.path(), "second").unwrap();
-        assert_eq!(past.started, HashSet::from([attempt(1), attempt(2), attempt(3)]));
-        assert!(past.complete);
-        assert_eq!(past.instance.as_deref(), Some("first"));
-        ledger.rewrite(&HashSet::from([attempt(2)])).unwrap();
-        ledger.note(&[attempt(4)]).unwrap();
-        let (_, past) = Ledger::open(dir.path(), "third").unwrap();
-        assert_eq!(past.started, HashSet::from([attempt(2), attempt(4)]));
-    }
-
-    #[test]
-    fn after_a_reboot_absence_proves_nothing() {
-        let dir = tempfile::tempdir().unwrap();
-        let boot = |digit: char| digit.to_string().repeat(BOOT_BYTES);
-        let (mut ledger, _) = Ledger::open_at_boot(dir.path(), "a", boot('1')).unwrap();
-        ledger.note(&[attempt(1)]).unwrap();
-        let (_, past) = Ledger::open_at_boot(dir.path(), "b", boot('2')).unwrap();
-        assert!(past.started.contains(&attempt(1)) && !past.complete);
-    }
-}
+mod tests;

@@ -30,19 +30,27 @@ pub(crate) struct Leftover {
 impl Wire for Leftover {
     fn put(&self, out: &mut Vec<u8>) {
         self.attempt.put(out);
-        self.ending.put(out);
+        let Ending { at, started, exit, log_truncated, log_bytes } = &self.ending;
+        at.put(out);
+        started.put(out);
+        exit.put(out);
+        log_truncated.put(out);
         self.keep.put(out);
         self.isolated.put(out);
         self.place.put(out);
         self.mounts.put(out);
         self.members.put(out);
         self.message.put(out);
+        log_bytes.put(out);
     }
 
     fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
-        Ok(Self {
-            attempt: Wire::get(from)?,
-            ending: Wire::get(from)?,
+        let attempt = Wire::get(from)?;
+        let (at, started, exit, log_truncated) =
+            (Wire::get(from)?, Wire::get(from)?, Wire::get(from)?, Wire::get(from)?);
+        let mut leftover = Self {
+            attempt,
+            ending: Ending { at, started, exit, log_truncated, log_bytes: 0 },
             keep: Wire::get(from)?,
             isolated: Wire::get(from)?,
             place: Wire::get(from)?,
@@ -50,7 +58,9 @@ impl Wire for Leftover {
             // Older spawners had none to write down.
             members: if from.is_empty() { Vec::new() } else { Wire::get(from)? },
             message: if from.is_empty() { None } else { Wire::get(from)? },
-        })
+        };
+        leftover.ending.log_bytes = if from.is_empty() { 0 } else { Wire::get(from)? };
+        Ok(leftover)
     }
 }
 
@@ -66,10 +76,13 @@ pub(crate) fn write(dir: &Path, leftovers: &[Leftover]) -> io::Result<()> {
     let mut bytes = Vec::new();
     leftovers.iter().for_each(|leftover| frame(leftover, &mut bytes));
     let fresh = dir.join("results.new");
-    let mut file = File::create(&fresh)?;
-    file.write_all(&bytes)?;
-    file.sync_data()?;
-    fs::rename(fresh, name(dir))
+    let write = || -> io::Result<()> {
+        let mut file = File::create(&fresh)?;
+        file.write_all(&bytes)?;
+        file.sync_data()?;
+        fs::rename(&fresh, name(dir))
+    };
+    write().inspect_err(|_| drop(fs::remove_file(&fresh)))
 }
 
 pub(crate) fn read(dir: &Path) -> io::Result<Vec<Leftover>> {
@@ -79,11 +92,8 @@ pub(crate) fn read(dir: &Path) -> io::Result<Vec<Leftover>> {
         Err(error) => return Err(error),
     };
     let mut rest = &bytes[..];
-    let mut found = Vec::new();
-    while let Some(leftover) = next_frame(&mut rest).map_err(io::Error::other)? {
-        found.push(leftover);
-    }
-    Ok(found)
+    // What is behind damage is lost, and told to be: the ledger knows that those attempts were started.
+    Ok(std::iter::from_fn(|| next_frame(&mut rest).ok().flatten()).collect())
 }
 
 pub(crate) fn forget(dir: &Path) -> io::Result<()> {
@@ -109,7 +119,13 @@ mod tests {
         assert_eq!(read(dir.path()).unwrap(), []);
         let leftover = Leftover {
             attempt: AttemptId { run: RunId(1), task: NodeIx(2), attempt: 3 },
-            ending: Ending { at: Time(1), started: Some(Time(0)), exit: Ended::Code(3), log_truncated: false },
+            ending: Ending {
+                at: Time(1),
+                started: Some(Time(0)),
+                exit: Ended::Code(3),
+                log_truncated: false,
+                log_bytes: 0,
+            },
             keep: true,
             isolated: true,
             place: Some("/somewhere".to_owned()),
@@ -120,6 +136,11 @@ mod tests {
         let both = [leftover.clone(), leftover];
         write(dir.path(), &both).unwrap();
         assert_eq!(read(dir.path()).unwrap(), both);
+        let bytes = fs::read(name(dir.path())).unwrap();
+        for cut in 0..bytes.len() {
+            fs::write(name(dir.path()), &bytes[..cut]).unwrap();
+            assert_eq!(read(dir.path()).unwrap(), both[..cut / (bytes.len() / 2)], "cut at {cut}");
+        }
         write(dir.path(), &[]).unwrap();
         assert_eq!(read(dir.path()).unwrap(), []);
     }
@@ -128,7 +149,7 @@ mod tests {
     fn results_of_a_spawner_that_knew_no_containers_and_no_words_are_still_read() {
         let leftover = Leftover {
             attempt: AttemptId { run: RunId(1), task: NodeIx(2), attempt: 3 },
-            ending: Ending { at: Time(1), started: None, exit: Ended::Code(3), log_truncated: false },
+            ending: Ending { at: Time(1), started: None, exit: Ended::Code(3), log_truncated: false, log_bytes: 0 },
             keep: false,
             isolated: false,
             place: None,
@@ -138,7 +159,7 @@ mod tests {
         };
         let mut bytes = Vec::new();
         leftover.put(&mut bytes);
-        for missing in [1, 5] {
+        for missing in [8, 9, 13] {
             let old = &bytes[..bytes.len() - missing];
             assert_eq!(Leftover::get(&mut &old[..]).unwrap(), leftover);
         }

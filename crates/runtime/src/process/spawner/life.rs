@@ -12,7 +12,7 @@ use octoflow_model::ids::AttemptId;
 
 use super::{
     attempt::{Running, State, Stop},
-    hands::{Done, Key},
+    hands::{Done, Job, Key},
     launch::Born,
     leftover, orphan,
     place::Place,
@@ -25,6 +25,7 @@ use crate::{
         wire::{Ended, Ending, FromSpawner},
         words::Tail,
     },
+    shortage::Shortage,
 };
 
 /// How long we wait for a task's left-over processes to die before its end is told anyway (they may hang in the kernel).
@@ -48,6 +49,7 @@ impl Spawner {
             match done {
                 Done::Started { key, born, place } => self.born(key, born, place),
                 Done::NotStarted { key, why, place } => self.end(key, why, place),
+                Done::Delayed { job, shortage, why } => self.delayed(job, shortage, &why),
                 Done::Prepared { key, launch, place } => {
                     let Some(entry) = self.table.get(key) else { continue };
                     entry.place = Some(place);
@@ -55,9 +57,7 @@ impl Spawner {
                     if entry.forgotten {
                         self.drop_entry(key);
                     } else if entry.stop == Stop::No {
-                        let attempt = entry.attempt;
-                        let root = self.root_of(key);
-                        self.say_with(&FromSpawner::Prepared(attempt), root);
+                        self.tell_prepared(key);
                     } else {
                         self.end(key, Ended::Signal(libc::SIGTERM), None);
                     }
@@ -76,12 +76,24 @@ impl Spawner {
         }
     }
 
+    /// One that is not wanted any more does not wait.
+    fn delayed(&mut self, job: Job, shortage: Shortage, why: &Ended) {
+        let key = job.key();
+        let Some(entry) = self.table.get(key) else { return };
+        if entry.forgotten || entry.stop != Stop::No {
+            self.end(key, Ended::Signal(libc::SIGTERM), job.into_place());
+        } else {
+            self.delay(job, shortage, why);
+        }
+    }
+
     fn born(&mut self, key: Key, born: Born, place: Place) {
+        self.relieved();
         let entry = self.table.get(key).expect("an attempt that is starting stays in the table");
         entry.place = Some(place);
-        let Born { pid, at, stdout, stderr } = born;
+        let Born { pid, at, stdout, stderr, reserve } = born;
         let (attempt, stop, claimed) = (entry.attempt, entry.stop, entry.claimed);
-        let log = Writer::new(self.logs.path(attempt), self.log_limit);
+        let log = Writer::new(self.logs.path(attempt), self.log_limit, self.pressure.clone(), Some(reserve));
         let watch = entry.watch.take();
         // Without events the output is still read at the end; it only may come late.
         let _ = self.epoll.add(&stdout, stream_token(key, false));
@@ -260,9 +272,11 @@ impl Spawner {
         }
         let badly = of_main.as_ref().unwrap_or(&exit) != &Ended::Code(0);
         entry.message = entry.last_words(running.tail.take(), badly);
-        let log_truncated = running.log.truncated();
+        running.log.close(sys::now());
+        let (log_truncated, log_bytes) = (running.log.truncated(), running.log.length());
         let news = entry.news();
-        entry.state = State::Ended(Ending { at: sys::now(), started: Some(running.started), exit, log_truncated });
+        let started = Some(running.started);
+        entry.state = State::Ended(Ending { at: sys::now(), started, exit, log_truncated, log_bytes });
         self.tell_progress(key, news);
         self.ended(key);
     }
@@ -312,20 +326,41 @@ impl Spawner {
         }
     }
 
+    fn tell_prepared(&mut self, key: Key) {
+        let Some(entry) = self.table.get(key).filter(|entry| entry.claimed) else { return };
+        let attempt = entry.attempt;
+        match self.root_of(key) {
+            Ok(root) => self.say_with(&FromSpawner::Prepared(attempt, root.is_some()), root),
+            Err(NoDescriptor) => self.tell_later(attempt),
+        }
+    }
+
+    /// Says the last word about an attempt again, because its descriptor was lost on the way.
+    pub(super) fn tell_again(&mut self, attempt: AttemptId) {
+        let Some(key) = self.table.key(attempt) else { return };
+        match self.table.get(key).map(|entry| &entry.state) {
+            Some(State::Prepared(_)) => self.tell_prepared(key),
+            Some(State::Ended(_)) => self.tell_end(key),
+            _ => {}
+        }
+    }
+
     fn tell_end(&mut self, key: Key) {
         let Some(entry) = self.table.get(key) else { return };
         let State::Ended(ending) = &entry.state else { return };
         if entry.claimed {
             let (attempt, ending, members) = (entry.attempt, ending.clone(), entry.members.clone());
             let message = entry.message.clone();
-            let root = if entry.keep { self.root_of(key) } else { None };
+            let root = if entry.keep { self.root_of(key) } else { Ok(None) };
+            let Ok(root) = root else { return self.tell_later(attempt) };
             self.say_with(&FromSpawner::Ended(attempt, ending, members, message, root.is_some()), root);
         }
     }
 
-    /// A descriptor of the file system as the task sees it.
-    fn root_of(&mut self, key: Key) -> Option<OwnedFd> {
-        self.table.get(key)?.place.as_ref()?.root()
+    /// A descriptor of the file system as the task sees it; nothing when it is gone.
+    fn root_of(&mut self, key: Key) -> Result<Option<OwnedFd>, NoDescriptor> {
+        let place = self.table.get(key).and_then(|entry| entry.place.as_ref());
+        place.map(Place::root).transpose().map_err(|_| NoDescriptor)
     }
 
     pub(super) fn stop(&mut self, attempt: AttemptId, how: Stop) {
@@ -343,6 +378,11 @@ impl Spawner {
                 }
             }
             State::Prepared(_) => self.end(key, Ended::Signal(libc::SIGTERM), None),
+            State::Starting | State::Preparing => {
+                if let Some(job) = self.withdraw(key, attempt) {
+                    self.end(key, Ended::Signal(libc::SIGTERM), job.into_place());
+                }
+            }
             // Those that are being made look at `stop` when they are ready.
             _ => {}
         }
@@ -433,6 +473,9 @@ impl Spawner {
         }
     }
 }
+
+/// There is none left to be had.
+struct NoDescriptor;
 
 /// Moves what is in a pipe to the log; the end of the stream closes it.
 fn take_output(running: &mut Running, stderr: bool, buffer: &mut [u8], epoll: &Epoll, most: usize) {

@@ -25,6 +25,16 @@ pub(crate) struct Peer {
     pub(crate) wants_room: bool,
 }
 
+/// What came of sending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flushed {
+    All,
+    /// The socket is full.
+    NoRoom,
+    /// Too many descriptors are on their way already; the next goes when the other side has taken some.
+    NoDescriptors,
+}
+
 struct Parcel {
     bytes: Vec<u8>,
     sent: usize,
@@ -85,7 +95,7 @@ impl Peer {
     }
 
     /// Sends what the socket takes. Answers whether something is left to send.
-    pub(crate) fn flush(&mut self) -> io::Result<bool> {
+    pub(crate) fn flush(&mut self) -> io::Result<Flushed> {
         while let Some(parcel) = self.outbox.front_mut() {
             let riders: Vec<RawFd> = parcel.rider.iter().map(AsRawFd::as_raw_fd).collect();
             match sys::send_with(self.socket.as_fd(), &parcel.bytes[parcel.sent..], &riders) {
@@ -96,12 +106,13 @@ impl Peer {
                         self.outbox.pop_front();
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Flushed::NoRoom),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.raw_os_error() == Some(libc::ETOOMANYREFS) => return Ok(Flushed::NoDescriptors),
                 Err(error) => return Err(error),
             }
         }
-        Ok(false)
+        Ok(Flushed::All)
     }
 }
 

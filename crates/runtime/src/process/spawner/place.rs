@@ -3,6 +3,7 @@
 
 use std::{
     fs::{self, File},
+    io,
     os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
     time::Instant,
@@ -52,10 +53,10 @@ impl Place {
     }
 
     /// A descriptor of the file system as the task sees it.
-    pub(crate) fn root(&self) -> Option<OwnedFd> {
+    pub(crate) fn root(&self) -> io::Result<OwnedFd> {
         match self {
-            Self::Slot(slot) => slot.view().as_fd().try_clone_to_owned().ok(),
-            Self::Room(_) => File::open("/").ok().map(OwnedFd::from),
+            Self::Slot(slot) => slot.view().as_fd().try_clone_to_owned(),
+            Self::Room(_) => File::open("/").map(OwnedFd::from),
         }
     }
 

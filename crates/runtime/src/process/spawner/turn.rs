@@ -19,11 +19,13 @@ use super::{
     ledger::{Ledger, Past},
     leftover::{self, Leftover},
     orphan,
-    peer::Peer,
+    peer::{Flushed, Peer},
     place::Place,
+    waiting::Waiting,
 };
 use crate::{
-    logs::Logs,
+    logs::{Logs, Pressure},
+    port::ConditionKind,
     process::{
         sys::{self, Epoll, How, NO_EVENT},
         wire::{Ended, Ending, FromSpawner, Hello, Launch, Refused, ToSpawner, VERSION, Welcome},
@@ -50,6 +52,8 @@ pub(crate) struct Spawner {
     pub(super) work: PathBuf,
     pub(super) logs: Logs,
     pub(super) log_limit: u64,
+    /// The disk has less space than is reserved.
+    pub(super) pressure: Pressure,
     pub(super) instance: String,
     pub(super) isolated: bool,
     pub(super) hands: Arc<Hands>,
@@ -69,9 +73,10 @@ pub(crate) struct Spawner {
     /// When the running tasks are next asked how far they are; nothing while none runs.
     pub(super) look_at: Option<Instant>,
     pub(super) buffer: Vec<u8>,
-    /// Attempts to be written into the ledger, and their jobs, gathered during a turn.
+    /// Attempts to be written into the ledger, and their jobs, gathered during a turn. They stay while it cannot be written.
     pub(super) noted: Vec<AttemptId>,
     pub(super) jobs: Vec<Job>,
+    pub(super) waiting: Waiting,
     /// We were told to go.
     pub(super) leaving: bool,
     /// A file with results of an earlier spawner is there and still needed.
@@ -92,6 +97,7 @@ impl Spawner {
             work: parts.data.join("work"),
             logs: Logs::new(&parts.data),
             log_limit: parts.log_limit,
+            pressure: Pressure::default(),
             instance: parts.instance,
             isolated: parts.isolated,
             hands: parts.hands,
@@ -110,6 +116,7 @@ impl Spawner {
             buffer: vec![0; BUFFER],
             noted: Vec::new(),
             jobs: Vec::new(),
+            waiting: Waiting::default(),
             leaving: false,
             has_leftovers: false,
             swept: false,
@@ -141,9 +148,9 @@ impl Spawner {
     /// Runs until there is nothing left to do and nobody left to do it for.
     pub(crate) fn run(mut self) -> io::Result<()> {
         let mut events = [NO_EVENT; EVENTS_PER_TURN];
-        while !self.is_done() {
+        while !(self.is_done() && self.leave()) {
             let timer = self.timers.peek().map(|Reverse((due, ..))| *due);
-            let next = timer.into_iter().chain(self.look_at).min();
+            let next = timer.into_iter().chain(self.look_at).chain(self.waiting.due()).min();
             let timeout = next.map(|due| due.saturating_duration_since(Instant::now()));
             let (mut signal, mut bell, mut door, mut peer) = (false, false, false, false);
             for event in self.epoll.wait(&mut events, timeout)? {
@@ -175,21 +182,28 @@ impl Spawner {
             if peer {
                 self.hear_peer();
             }
+            self.try_again();
             self.start_noted();
+            self.tell_hindrances();
             self.flush();
             let remembered = self.table.len() + self.past.started.len();
             let (table, past) = (&self.table, &self.past);
-            self.ledger.compact(remembered, || remembered_by(table, past))?;
+            // A ledger that cannot be made smaller only stays larger than it need be.
+            let _ = self.ledger.compact(remembered, || remembered_by(table, past));
         }
-        self.leave()
+        Ok(())
     }
 
     fn is_done(&self) -> bool {
         (self.peer.is_none() || self.leaving) && !self.table.iter().any(|(_, entry)| entry.is_alive())
     }
 
-    /// Writes down what nobody took.
-    fn leave(mut self) -> io::Result<()> {
+    /// Writes down what nobody took; answers whether the spawner may go. While it cannot be written it stays, because the
+    /// results are nowhere else, and tries again.
+    fn leave(&mut self) -> bool {
+        if self.waiting.holds_back() {
+            return false;
+        }
         let mut leftovers = Vec::new();
         for (_, entry) in self.table.iter() {
             let (State::Ended(ending) | State::Restoring(ending)) = &entry.state else { continue };
@@ -207,25 +221,32 @@ impl Spawner {
                 message: entry.message.clone(),
             });
         }
-        leftover::write(&self.dir, &leftovers)?;
-        self.ledger.rewrite(&remembered_by(&self.table, &self.past))?;
+        if let Err(error) = leftover::write(&self.dir, &leftovers) {
+            let why = format!("the results of ended tasks cannot be written to `spawner/results`: {error}");
+            self.waiting.hinder(ConditionKind::LedgerUnwritable, why);
+            return false;
+        }
+        // An old ledger is only longer than it need be.
+        let _ = self.ledger.rewrite(&remembered_by(&self.table, &self.past));
         self.hands.close();
         // A connected engine learns from the closed connection that we are gone, after everything is on disk.
-        Ok(())
+        true
     }
 
-    /// Ledger first, then the threads: whatever may have started is written down.
+    /// Ledger first, then the threads: whatever may have started is written down. What cannot be written down waits.
     fn start_noted(&mut self) {
-        let noted = std::mem::take(&mut self.noted);
-        let jobs = std::mem::take(&mut self.jobs);
-        match self.ledger.note(&noted) {
-            Ok(()) => self.hands.give(jobs),
+        if self.jobs.is_empty() && self.noted.is_empty() || self.waiting.holds_back() {
+            return;
+        }
+        match self.ledger.note(&self.noted) {
+            Ok(()) => {
+                self.noted.clear();
+                self.waiting.clear(ConditionKind::LedgerUnwritable);
+                self.hands.give(std::mem::take(&mut self.jobs));
+            }
             Err(error) => {
-                for job in jobs {
-                    let (Job::Start { key, .. } | Job::Prepare { key, .. } | Job::Restore { key, .. }) = job;
-                    let why = format!("the spawner's ledger could not be written: {error}");
-                    self.end(key, Ended::Surroundings(why), None);
-                }
+                let why = format!("the spawner's ledger cannot be written, so no task is started: {error}");
+                self.waiting.hinder(ConditionKind::LedgerUnwritable, why);
             }
         }
     }
@@ -285,13 +306,13 @@ impl Spawner {
                 if self.table.key(launch.attempt).is_none() {
                     let key = self.table.insert(Entry::new(&launch, State::Starting));
                     self.noted.push(launch.attempt);
-                    self.jobs.push(Job::Start { key, launch, place: None });
+                    self.jobs.push(Job::Start { key, launch, place: None, furnished: false });
                 }
             }
             ToSpawner::Prepare(launch) => {
                 if self.table.key(launch.attempt).is_none() {
                     let key = self.table.insert(Entry::new(&launch, State::Preparing));
-                    self.jobs.push(Job::Prepare { key, launch });
+                    self.jobs.push(Job::Prepare { key, launch, place: None });
                 }
             }
             ToSpawner::Go(attempt) => self.go(attempt),
@@ -309,6 +330,8 @@ impl Spawner {
             ToSpawner::Kill(attempt) => self.stop(attempt, Stop::Final),
             ToSpawner::Forget(attempt) => self.forget(attempt),
             ToSpawner::Adopt(believed, leave) => self.adopt(&believed, &leave),
+            ToSpawner::Ping() => self.say(&FromSpawner::Pong()),
+            ToSpawner::Again(attempt) => self.tell_again(attempt),
         }
     }
 
@@ -316,6 +339,7 @@ impl Spawner {
         let Some(peer) = &mut self.peer else { return };
         if hello.version == VERSION {
             peer.greeted = true;
+            self.waiting.tell_anew();
             self.log_limit = hello.log_limit;
             let notice = (hello.isolate && !self.isolated)
                 .then(|| "the running spawner was started without isolation; its tasks must end first".to_owned());
@@ -339,7 +363,7 @@ impl Spawner {
             let launch = Box::new(Launch { files: Vec::new(), ..*launch });
             let place = entry.place.take();
             self.noted.push(attempt);
-            self.jobs.push(Job::Start { key, launch, place });
+            self.jobs.push(Job::Start { key, launch, place, furnished: true });
         }
     }
 
@@ -367,6 +391,7 @@ impl Spawner {
         }
         // Whatever was uncertain is written down now; from here on our own ledger knows everything.
         self.past.complete = true;
+        self.ledger.accounted();
         let unknown: Vec<AttemptId> = self
             .table
             .iter()
@@ -409,6 +434,14 @@ impl Spawner {
     fn flush(&mut self) {
         let Some(peer) = &mut self.peer else { return };
         let flushed = peer.flush().and_then(|left| {
+            let left = match left {
+                Flushed::All => false,
+                Flushed::NoRoom => true,
+                Flushed::NoDescriptors => {
+                    self.waiting.pause();
+                    false
+                }
+            };
             if left != peer.wants_room {
                 peer.wants_room = left;
                 self.epoll.also_writable(peer, PEER, left)?;
@@ -441,5 +474,5 @@ fn remembered_by(table: &Table, past: &Past) -> HashSet<AttemptId> {
 }
 
 pub(crate) fn ending(exit: Ended) -> Ending {
-    Ending { at: sys::now(), started: None, exit, log_truncated: false }
+    Ending { at: sys::now(), started: None, exit, log_truncated: false, log_bytes: 0 }
 }

@@ -39,7 +39,7 @@ pub(super) fn end(seed: u64, task: &Task) -> End {
         };
         collected.parameters.push((name.clone(), value));
     }
-    End { exit, started: None, collected, log_truncated: draw.chance(2), members: Vec::new() }
+    End { exit, started: None, collected, log_truncated: draw.chance(2), log_bytes: 0, members: Vec::new() }
 }
 
 /// How each container of a task that ended so has ended; nothing for a task that never came so far.

@@ -1,0 +1,219 @@
+//! The writing side of a log. It never fails and never waits: what cannot be written is counted and dropped, the log says
+//! how much is missing where, and goes on when there is space again. Only the limit of its size ends a log.
+
+use std::{
+    fs::{self, File},
+    io::{self, Seek, SeekFrom, Write},
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use octoflow_model::time::Time;
+
+use super::{LARGEST_FRAME, LARGEST_NAME, OF_CONTAINER, Stream, header};
+
+/// Set while the disk has less space than is reserved: logs stop before the disk is really full.
+pub(crate) type Pressure = Arc<AtomicBool>;
+
+pub(crate) struct Writer {
+    path: PathBuf,
+    file: Option<File>,
+    /// Kept free for the file until it is opened.
+    reserve: Option<OwnedFd>,
+    pressure: Pressure,
+    /// Bytes of whole frames in the file.
+    length: u64,
+    limit: u64,
+    /// The limit was reached: nothing more is kept.
+    full: bool,
+    /// What was dropped since the last frame, and why.
+    gap: Option<Gap>,
+    /// Something was dropped at any time.
+    truncated: bool,
+}
+
+struct Gap {
+    bytes: u64,
+    why: String,
+}
+
+impl Writer {
+    pub(crate) fn new(path: PathBuf, limit: u64, pressure: Pressure, reserve: Option<OwnedFd>) -> Self {
+        Self { path, file: None, reserve, pressure, length: 0, limit, full: false, gap: None, truncated: false }
+    }
+
+    pub(crate) fn truncated(&self) -> bool {
+        self.truncated
+    }
+
+    /// How long the file is, so that whoever reads it can tell when a part of it is missing.
+    pub(crate) fn length(&self) -> u64 {
+        self.length
+    }
+
+    pub(crate) fn append(&mut self, stream: Stream, at: Time, bytes: &[u8]) {
+        self.append_of(None, stream, at, bytes);
+    }
+
+    /// The same for a container that is not the main one.
+    pub(crate) fn append_of(&mut self, container: Option<&str>, stream: Stream, at: Time, bytes: &[u8]) {
+        if self.full || bytes.is_empty() || !self.bridges(at, bytes.len()) {
+            return;
+        }
+        let room = usize::try_from(self.limit.saturating_sub(self.length)).unwrap_or(usize::MAX);
+        let kept = &bytes[..bytes.len().min(room)];
+        let mut written = 0;
+        for part in kept.chunks(LARGEST_FRAME - LARGEST_NAME) {
+            if let Err(error) = self.frame(container, stream, at, part) {
+                self.drop_bytes(bytes.len() - written, || error.to_string());
+                return;
+            }
+            written += part.len();
+        }
+        if kept.len() < bytes.len() {
+            self.full = true;
+            self.truncated = true;
+            let note = format!("the log ends here: it reached its limit of {} bytes\n", self.limit);
+            let _ = self.frame(None, Stream::Note, at, note.as_bytes());
+        }
+    }
+
+    /// The attempt is over; says in the log what is missing at its end, if that can be said.
+    pub(crate) fn close(&mut self, at: Time) {
+        self.bridges(at, 0);
+    }
+
+    /// Whether the log goes on: a gap is named before anything behind it is written. `coming` bytes are dropped if not.
+    fn bridges(&mut self, at: Time, coming: usize) -> bool {
+        if self.pressure.load(Ordering::Relaxed) {
+            self.drop_bytes(coming, || "less space is free than is reserved for the engine".to_owned());
+            return false;
+        }
+        let Some(gap) = self.gap.take() else { return true };
+        let (bytes, why, length) = (gap.bytes, &gap.why, self.length);
+        let note = format!("{bytes} bytes of output are missing here, behind byte {length} of the log: {why}\n");
+        match self.frame(None, Stream::Note, at, note.as_bytes()) {
+            Ok(()) => true,
+            Err(_) => {
+                self.gap = Some(gap);
+                self.drop_bytes(coming, String::new);
+                false
+            }
+        }
+    }
+
+    fn drop_bytes(&mut self, count: usize, why: impl FnOnce() -> String) {
+        if count > 0 {
+            self.truncated = true;
+            self.gap.get_or_insert_with(|| Gap { bytes: 0, why: why() }).bytes += count as u64;
+        }
+    }
+
+    fn frame(&mut self, container: Option<&str>, stream: Stream, at: Time, bytes: &[u8]) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => {
+                self.reserve = None;
+                self.file.insert(create(&self.path)?)
+            }
+        };
+        let name = container.map_or(&[][..], |name| &name.as_bytes()[..name.len().min(LARGEST_NAME - 1)]);
+        let marked;
+        let (mut header, bytes) = match container {
+            None => (header(stream, at, bytes.len()), bytes),
+            Some(_) => {
+                let length = u8::try_from(name.len()).expect("a name was cut to fit");
+                marked = [&[length], name, bytes].concat();
+                (header(stream, at, marked.len()), &marked[..])
+            }
+        };
+        if container.is_some() {
+            header[0] |= OF_CONTAINER;
+        }
+        let parts = [io::IoSlice::new(&header), io::IoSlice::new(bytes)];
+        let whole = header.len() + bytes.len();
+        let outcome = match file.write_vectored(&parts) {
+            Ok(sent) if sent == whole => Ok(()),
+            Ok(sent) if sent < header.len() => file.write_all(&header[sent..]).and_then(|()| file.write_all(bytes)),
+            Ok(sent) => file.write_all(&bytes[sent - header.len()..]),
+            Err(error) => Err(error),
+        };
+        match outcome {
+            Ok(()) => self.length += whole as u64,
+            // Half a frame would make the rest unreadable. When it cannot be cut off, the next frame goes over it.
+            Err(_) => {
+                let _ = file.set_len(self.length);
+                let _ = file.seek(SeekFrom::Start(self.length));
+            }
+        }
+        outcome
+    }
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    match File::create(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(path.parent().unwrap_or(path))?;
+            File::create(path)
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use octoflow_model::ids::{AttemptId, NodeIx, RunId};
+
+    use super::*;
+    use crate::logs::{Frame, Logs};
+
+    fn attempt() -> AttemptId {
+        AttemptId { run: RunId(3), task: NodeIx(1), attempt: 0 }
+    }
+
+    fn frames(logs: &Logs) -> Vec<Frame> {
+        logs.read(attempt()).collect::<Result<_, _>>().unwrap()
+    }
+
+    #[test]
+    fn a_gap_is_named_with_its_size_and_place_and_the_log_goes_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let logs = Logs::new(dir.path());
+        let pressure = Pressure::default();
+        let mut writer = Writer::new(logs.path(attempt()), u64::MAX, pressure.clone(), None);
+        writer.append(Stream::Stdout, Time(1), b"before");
+        let place = writer.length();
+        pressure.store(true, Ordering::Relaxed);
+        writer.append(Stream::Stdout, Time(2), &[0; 40]);
+        writer.append(Stream::Stderr, Time(2), &[0; 2]);
+        assert!(writer.truncated() && writer.length() == place);
+        pressure.store(false, Ordering::Relaxed);
+        writer.append(Stream::Stdout, Time(3), b"after");
+        let frames = frames(&logs);
+        let note = String::from_utf8_lossy(&frames[1].bytes);
+        assert_eq!(frames[1].stream, Stream::Note);
+        assert!(note.starts_with(&format!("42 bytes of output are missing here, behind byte {place}")), "{note}");
+        assert_eq!((frames[0].bytes.as_slice(), frames[2].bytes.as_slice()), (&b"before"[..], &b"after"[..]));
+        assert_eq!(writer.length(), fs::metadata(logs.path(attempt())).unwrap().len());
+    }
+
+    #[test]
+    fn a_log_that_cannot_even_be_made_is_truncated_and_starts_when_it_can() {
+        let dir = tempfile::tempdir().unwrap();
+        let logs = Logs::new(dir.path());
+        // A file where the directory of logs should be.
+        fs::write(dir.path().join("logs"), "").unwrap();
+        let mut writer = Writer::new(logs.path(attempt()), u64::MAX, Pressure::default(), None);
+        writer.append(Stream::Stdout, Time(1), b"lost");
+        assert!(writer.truncated() && writer.length() == 0);
+        fs::remove_file(dir.path().join("logs")).unwrap();
+        writer.close(Time(2));
+        let frames = frames(&logs);
+        assert!(String::from_utf8_lossy(&frames[0].bytes).starts_with("4 bytes of output are missing here"));
+        assert_eq!(frames.len(), 1);
+    }
+}

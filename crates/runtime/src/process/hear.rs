@@ -1,0 +1,245 @@
+//! What the spawner says becomes reports. Collecting outputs and placing inputs happen on the pools; whatever goes wrong
+//! there, also a panic, is reported as the end of that attempt, so that nobody waits for ever.
+
+use std::{collections::VecDeque, os::fd::OwnedFd, sync::Arc, time::Instant};
+
+use octoflow_model::{
+    ids::AttemptId,
+    order::{Collected, End, Exit, Fetched, Found, Report},
+    task::Task,
+};
+
+use super::{
+    collect,
+    house::{House, SHORTAGE_PAUSE, ended_at_once, guarded, lock, named, standing},
+    sys,
+    view::View,
+    wire::{Ending, FromSpawner, MemberEnding, ToSpawner},
+};
+use crate::shortage::Shortage;
+
+/// How long outputs wait for a shortage to pass before the task is told that they could not be kept.
+const SHORTAGE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(15 * 60);
+
+/// Everything about an end that is known before outputs are collected.
+struct Over {
+    attempt: AttemptId,
+    task: Arc<Task>,
+    ending: Ending,
+    members: Vec<MemberEnding>,
+    message: Option<String>,
+    fetched: Vec<(String, Fetched)>,
+    root: Option<OwnedFd>,
+    since: Instant,
+}
+
+impl House {
+    /// A panic over one message costs the attempt it is about, not the connection.
+    pub(super) fn hear_safely(
+        self: &Arc<Self>,
+        message: FromSpawner,
+        riders: &mut VecDeque<Option<OwnedFd>>,
+        generation: u64,
+        reports: &mut Vec<Report>,
+        answers: &mut Vec<ToSpawner>,
+    ) {
+        let attempt = message.attempt();
+        let heard = guarded(|| self.hear(message, riders, generation, reports, answers));
+        if let (Err(why), Some(attempt)) = (heard, attempt) {
+            let why = format!("a bug of octoflow: what became of it could not be understood: {why}");
+            if lock(&self.flights).remove(&attempt).is_some() {
+                answers.push(ToSpawner::Kill(attempt));
+                reports.push(Report::Lost { attempt, at: sys::now(), why });
+            }
+        }
+    }
+
+    fn hear(
+        self: &Arc<Self>,
+        message: FromSpawner,
+        riders: &mut VecDeque<Option<OwnedFd>>,
+        generation: u64,
+        reports: &mut Vec<Report>,
+        answers: &mut Vec<ToSpawner>,
+    ) {
+        match message {
+            FromSpawner::Started(attempt, at) => reports.push(Report::Started { attempt, at }),
+            FromSpawner::Ended(attempt, ending, members, message, has_root) => match ridden(has_root, riders) {
+                Ok(root) => reports.extend(self.ended(attempt, ending, members, message, root)),
+                Err(Dropped) => self.ask_again(attempt, generation),
+            },
+            FromSpawner::Member(attempt, at, member, ending) => {
+                let task = self.task_of(attempt);
+                let known = task.as_ref().and_then(|task| task.pod.as_ref()?.members.get(member as usize));
+                if let Some(known) = known {
+                    let member = Box::new(standing(&known.container.name, ending));
+                    reports.push(Report::Container { attempt, at, member });
+                }
+            }
+            FromSpawner::Progressed(attempt, at, done, total) => {
+                if lock(&self.flights).contains_key(&attempt) {
+                    reports.push(Report::Progress { attempt, at, done, total });
+                }
+            }
+            FromSpawner::Prepared(attempt, has_root) => match ridden(has_root, riders) {
+                Ok(root) => self.stage(attempt, root, generation),
+                Err(Dropped) => self.ask_again(attempt, generation),
+            },
+            FromSpawner::Fresh(attempt) => {
+                let flight = lock(&self.flights).get(&attempt).cloned();
+                match flight {
+                    // It never started and must not any more.
+                    Some(flight) if flight.stop.is_some() => {
+                        self.end_at_once(attempt, Exit::Signal(libc::SIGTERM), Vec::new());
+                    }
+                    Some(flight) => answers.extend(self.launch(attempt, &flight.task)),
+                    None => {}
+                }
+            }
+            FromSpawner::Lost(attempt, why) => {
+                if lock(&self.flights).remove(&attempt).is_some() {
+                    reports.push(Report::Lost { attempt, at: sys::now(), why });
+                }
+            }
+            FromSpawner::Hindered(hindrances) => {
+                self.monitor.told(hindrances.into_iter().filter_map(|hindrance| hindrance.condition()).collect());
+            }
+            // Having been heard is all it says.
+            FromSpawner::Pong() => {}
+            // Greetings were exchanged before.
+            FromSpawner::Welcome(_) | FromSpawner::Refused(_) => {}
+        }
+    }
+
+    fn task_of(&self, attempt: AttemptId) -> Option<Arc<Task>> {
+        lock(&self.flights).get(&attempt).map(|flight| Arc::clone(&flight.task))
+    }
+
+    /// Its descriptor was dropped because this process has none left. The spawner says the same again, after a pause.
+    fn ask_again(self: &Arc<Self>, attempt: AttemptId, generation: u64) {
+        let house = Arc::clone(self);
+        self.later.after(SHORTAGE_PAUSE, move || house.outbox.post_to(generation, &ToSpawner::Again(attempt)));
+    }
+
+    /// The report of an end, unless something must be collected first; then the pool reports.
+    fn ended(
+        self: &Arc<Self>,
+        attempt: AttemptId,
+        ending: Ending,
+        members: Vec<MemberEnding>,
+        message: Option<String>,
+        root: Option<OwnedFd>,
+    ) -> Option<Report> {
+        let task = lock(&self.flights).remove(&attempt)?.task;
+        let fetched = lock(&self.fetched).remove(&attempt).unwrap_or_default();
+        let over = Over { attempt, task, ending, members, message, fetched, root, since: Instant::now() };
+        if !collect::is_needed(&over.task.wanted) || over.ending.started.is_none() {
+            return Some(over.report(Ok(Collected::default())));
+        }
+        self.collect(over);
+        None
+    }
+
+    fn collect(self: &Arc<Self>, mut over: Over) {
+        let house = Arc::clone(self);
+        let pool = if collect::goes_away(&over.task) { &self.transfers } else { &self.pool };
+        pool.run(move || {
+            let view = over.root.take().map(View::new);
+            let (attempt, task) = (over.attempt, &over.task);
+            let collected = guarded(|| {
+                #[cfg(test)]
+                super::house::tests::fault(attempt);
+                collect::collect(&house.logs, &house.carrier, attempt, task, view.as_ref())
+            });
+            over.root = view.map(View::into_root);
+            if collected.as_ref().is_ok_and(met_shortage) && over.since.elapsed() < SHORTAGE_PATIENCE {
+                let again = Arc::clone(&house);
+                house.later.after(SHORTAGE_PAUSE, move || again.collect(over));
+                return;
+            }
+            // Its file system may go as soon as the end is told.
+            over.root = None;
+            (house.sink)(vec![over.report(collected)]);
+        });
+    }
+
+    fn stage(self: &Arc<Self>, attempt: AttemptId, root: Option<OwnedFd>, generation: u64) {
+        let Some(task) = self.task_of(attempt) else { return };
+        let house = Arc::clone(self);
+        let pool = if collect::comes_from_away(&task) { &self.transfers } else { &self.pool };
+        pool.run(move || {
+            let view = root.map(View::new);
+            let staged = guarded(|| {
+                #[cfg(test)]
+                super::house::tests::fault(attempt);
+                let alive = || lock(&house.flights).contains_key(&attempt);
+                let view = view.as_ref().ok_or("its file system could not be opened")?;
+                collect::stage(&house.carrier, &task, view, &alive)
+            });
+            let staged = staged.unwrap_or_else(|why| Err(format!("a bug of octoflow: placing inputs failed: {why}")));
+            match staged {
+                Ok(fetched) => {
+                    if !fetched.is_empty() {
+                        lock(&house.fetched).insert(attempt, fetched);
+                    }
+                    house.outbox.post_to(generation, &ToSpawner::Go(attempt));
+                }
+                Err(why) if Shortage::in_text(&why).is_some() => {
+                    let again = Arc::clone(&house);
+                    let root = view.map(View::into_root);
+                    house.later.after(SHORTAGE_PAUSE, move || again.stage(attempt, root, generation));
+                }
+                Err(why) => {
+                    house.outbox.post_to(generation, &ToSpawner::Abandon(attempt));
+                    if lock(&house.flights).remove(&attempt).is_some() {
+                        (house.sink)(vec![ended_at_once(attempt, Exit::Surroundings(why), Vec::new())]);
+                    }
+                }
+            }
+        });
+    }
+}
+
+impl Over {
+    fn report(self, collected: Result<Collected, String>) -> Report {
+        let Self { attempt, task, ending, members, message, fetched, .. } = self;
+        let members = named(&task, members);
+        let Ending { at, started, exit, log_truncated, log_bytes } = ending;
+        let (exit, collected) = match collected {
+            Ok(collected) => (Exit::from(exit), collected),
+            Err(why) => {
+                let why = format!("a bug of octoflow: its outputs could not be collected: {why}");
+                (Exit::Surroundings(why), Collected::default())
+            }
+        };
+        let collected = Collected { message, fetched, ..collected };
+        let end = End { exit, started, collected, log_truncated, log_bytes, members };
+        Report::Ended { attempt, at, end: Box::new(end) }
+    }
+}
+
+/// Something could not be taken for want of space or descriptors, which come back.
+fn met_shortage(collected: &Collected) -> bool {
+    let parameters = collected.parameters.iter().filter_map(|(_, found)| failure(found));
+    let artifacts = collected.artifacts.iter().map(|(_, found)| found).chain(&collected.log).filter_map(failure);
+    parameters.chain(artifacts).any(|why| Shortage::in_text(why).is_some())
+}
+
+fn failure<T>(found: &Found<T>) -> Option<&str> {
+    match found {
+        Found::Failed(why) => Some(why),
+        Found::Here(_) | Found::Missing => None,
+    }
+}
+
+/// A message's descriptor was lost on the way.
+struct Dropped;
+
+/// The descriptor that rode along with a message that says that one did.
+fn ridden(has: bool, riders: &mut VecDeque<Option<OwnedFd>>) -> Result<Option<OwnedFd>, Dropped> {
+    match has.then(|| riders.pop_front().flatten()) {
+        None => Ok(None),
+        Some(Some(root)) => Ok(Some(root)),
+        Some(None) => Err(Dropped),
+    }
+}

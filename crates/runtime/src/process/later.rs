@@ -1,0 +1,72 @@
+//! Work to be done after a pause, on a thread of its own that is started when it is first needed.
+//! The thread only waits; whatever takes time goes on to a pool.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+type Job = Box<dyn FnOnce() + Send>;
+
+#[derive(Default)]
+pub(crate) struct Later {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    due: Vec<(Instant, Job)>,
+    has_thread: bool,
+    closed: bool,
+}
+
+impl Later {
+    pub(crate) fn after(self: &Arc<Self>, pause: Duration, job: impl FnOnce() + Send + 'static) {
+        let mut queue = self.lock();
+        if queue.closed {
+            return;
+        }
+        queue.due.push((Instant::now() + pause, Box::new(job)));
+        if !queue.has_thread {
+            let later = Arc::clone(self);
+            // Without a thread it stays in the queue until the next one asks, when there may be room for a thread.
+            queue.has_thread = thread::Builder::new().name("later".to_owned()).spawn(move || later.work()).is_ok();
+        }
+        self.changed.notify_all();
+    }
+
+    /// What has not come due is dropped.
+    pub(crate) fn close(&self) {
+        let mut queue = self.lock();
+        queue.closed = true;
+        queue.due.clear();
+        self.changed.notify_all();
+    }
+
+    fn work(&self) {
+        let mut queue = self.lock();
+        while !queue.closed {
+            let now = Instant::now();
+            let first =
+                queue.due.iter().enumerate().min_by_key(|(_, (at, _))| *at).map(|(index, (at, _))| (index, *at));
+            queue = match first {
+                Some((index, at)) if at <= now => {
+                    let (_, job) = queue.due.swap_remove(index);
+                    drop(queue);
+                    // A job that panics is a bug; it must not take the thread from the others.
+                    drop(catch_unwind(AssertUnwindSafe(job)));
+                    self.lock()
+                }
+                Some((_, at)) => self.changed.wait_timeout(queue, at - now).unwrap_or_else(PoisonError::into_inner).0,
+                None => self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,158 @@
+//! The connection to the spawner for as long as the runtime lives: hears it, and finds or starts another when it dies,
+//! for as long as it takes. Nothing fails meanwhile: attempts wait, and the next spawner is asked about each of them.
+
+use std::{
+    collections::VecDeque,
+    io,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::net::UnixStream,
+    },
+    process::Child,
+    sync::{
+        Arc,
+        atomic::Ordering,
+        mpsc::{self, Receiver},
+    },
+    thread::{self, JoinHandle},
+};
+
+use octoflow_model::ids::AttemptId;
+
+use super::{
+    Error,
+    house::{Ending, House, lock},
+    link::{Connected, connect},
+    sys,
+    wire::{ToSpawner, next_frame},
+};
+use crate::{
+    port::{Condition, Health},
+    shortage::Backoff,
+};
+
+impl House {
+    /// Hears the spawner until the end; answers with the spawner's process when it is our child.
+    /// The channel closes when it does.
+    pub(crate) fn listen(
+        self: &Arc<Self>,
+        connected: Connected,
+    ) -> io::Result<(JoinHandle<Option<Child>>, Receiver<()>)> {
+        let house = Arc::clone(self);
+        let (listening, over) = mpsc::channel();
+        let Connected { socket, child, pid, .. } = connected;
+        self.monitor.up(pid);
+        let named = thread::Builder::new().name("spawner".to_owned());
+        let thread = named.spawn(move || {
+            let _listening = listening;
+            house.listen_for_ever(socket, child)
+        })?;
+        Ok((thread, over))
+    }
+
+    /// How to ask for what keeps tasks from running.
+    pub(crate) fn health(self: &Arc<Self>) -> Health {
+        let house = Arc::downgrade(self);
+        Arc::new(move || house.upgrade().map_or_else(Vec::new, |house| house.conditions()))
+    }
+
+    fn conditions(&self) -> Vec<Condition> {
+        if self.monitor.asks() {
+            self.outbox.post(&[ToSpawner::Ping()]);
+        }
+        self.monitor.conditions()
+    }
+
+    fn listen_for_ever(self: Arc<Self>, mut socket: Arc<UnixStream>, mut child: Option<Child>) -> Option<Child> {
+        loop {
+            self.hear_until_closed(&socket);
+            if self.closing.has_begun() {
+                return child;
+            }
+            // The spawner died. Its process is collected, and a new one answers for what it left.
+            self.monitor.down("the spawner died".to_owned());
+            self.outbox.replace(None);
+            if let Some(mut dead) = child.take() {
+                let _ = dead.wait();
+            }
+            let connected = self.reconnect()?;
+            socket = connected.socket;
+            child = connected.child;
+            self.isolated.store(connected.welcome.isolated, Ordering::Relaxed);
+            self.outbox.replace(Some(Arc::clone(&socket)));
+            // From here on new attempts are sent by themselves; all others are in what is asked about now.
+            self.monitor.up(connected.pid);
+            let (mut ids, mut stops): (Vec<AttemptId>, Vec<(AttemptId, Ending)>) = (Vec::new(), Vec::new());
+            for (attempt, flight) in &*lock(&self.flights) {
+                ids.push(*attempt);
+                stops.extend(flight.stop.map(|stop| (*attempt, stop)));
+            }
+            let leave = lock(&self.left).clone();
+            let mut messages = vec![ToSpawner::Adopt(ids, leave)];
+            messages.extend(stops.into_iter().map(|(attempt, stop)| stop.message(attempt)));
+            self.outbox.post(&messages);
+        }
+    }
+
+    /// Tries until there is a spawner, with growing pauses. Nothing when the runtime is closed meanwhile.
+    fn reconnect(&self) -> Option<Connected> {
+        let mut backoff = Backoff::default();
+        loop {
+            match connect(&self.ground.data, &self.command, &self.hello) {
+                Ok(connected) => return Some(connected),
+                Err(error) => {
+                    self.monitor.down(format!("the spawner died and could not be started: {}", chain(&error)))
+                }
+            }
+            if self.closing.wait(backoff.pause()) {
+                return None;
+            }
+        }
+    }
+
+    fn hear_until_closed(self: &Arc<Self>, socket: &UnixStream) {
+        let mut buffer = vec![0; 64 * 1024];
+        let mut inbox: Vec<u8> = Vec::new();
+        let mut riders: VecDeque<Option<OwnedFd>> = VecDeque::new();
+        let generation = self.outbox.generation();
+        loop {
+            match sys::receive_with(socket.as_fd(), &mut buffer, &mut riders) {
+                Ok(0) => return,
+                Ok(count) => inbox.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => return,
+            }
+            self.monitor.heard();
+            let mut rest = &inbox[..];
+            let mut reports = Vec::new();
+            let mut answers = Vec::new();
+            loop {
+                match next_frame(&mut rest) {
+                    Ok(Some(message)) => self.hear_safely(message, &mut riders, generation, &mut reports, &mut answers),
+                    Ok(None) => break,
+                    // It cannot be understood any more; a fresh connection starts clean.
+                    Err(_) => return,
+                }
+            }
+            let used = inbox.len() - rest.len();
+            inbox.drain(..used);
+            if !reports.is_empty() {
+                (self.sink)(reports);
+            }
+            if !answers.is_empty() {
+                self.outbox.post(&answers);
+            }
+        }
+    }
+}
+
+/// An error with what it came from.
+fn chain(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,101 @@
+//! Shortages of what the machine lends: space, descriptors, processes, memory. They pass, so whatever met one waits and
+//! is tried again; a task never fails because of one. Knows which errors mean a shortage and how long to wait.
+
+use std::time::Duration;
+
+/// What the machine has none of right now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Shortage {
+    Space,
+    Descriptors,
+    Processes,
+    Memory,
+}
+
+impl Shortage {
+    fn of_code(code: i32) -> Option<Self> {
+        Some(match code {
+            libc::ENOSPC | libc::EDQUOT => Self::Space,
+            libc::EMFILE | libc::ENFILE => Self::Descriptors,
+            // Of clone and of new threads; what only has nothing to read says `WouldBlock` to itself.
+            libc::EAGAIN => Self::Processes,
+            libc::ENOMEM => Self::Memory,
+            _ => return None,
+        })
+    }
+
+    /// The shortage a sentence tells of. Errors of the system end with their number when they become text, and many of
+    /// ours travel as sentences.
+    pub(crate) fn in_text(text: &str) -> Option<Self> {
+        let (_, rest) = text.rsplit_once("(os error ")?;
+        rest.split_once(')')?.0.parse().ok().and_then(Self::of_code)
+    }
+
+    /// What to do about it.
+    pub(crate) fn advice(self) -> &'static str {
+        match self {
+            Self::Space => "no space is left on the disk: free some, tasks go on by themselves",
+            Self::Descriptors => "no file descriptors are left: raise `ulimit -n`, or run fewer tasks at once",
+            Self::Processes => "no more processes can be made: raise `ulimit -u` or the pids limit of the cgroup",
+            Self::Memory => "the machine has no memory left: free some, tasks go on by themselves",
+        }
+    }
+}
+
+/// Pauses that grow from one try to the next.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    next: Duration,
+}
+
+/// A first pause that is hardly noticed.
+const FIRST: Duration = Duration::from_millis(100);
+/// Whatever waits goes on within seconds of the cause being gone.
+const LONGEST: Duration = Duration::from_secs(5);
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self { next: FIRST }
+    }
+}
+
+impl Backoff {
+    pub(crate) fn pause(&mut self) -> Duration {
+        let pause = self.next;
+        self.next = (pause * 2).min(LONGEST);
+        pause
+    }
+
+    /// Something worked: the next pause is short again.
+    pub(crate) fn reset(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn shortages_are_told_from_other_errors() {
+        let of = |code| Shortage::in_text(&io::Error::from_raw_os_error(code).to_string());
+        assert_eq!(of(libc::ENOSPC), Some(Shortage::Space));
+        assert_eq!(of(libc::EMFILE), Some(Shortage::Descriptors));
+        assert_eq!(of(libc::EACCES), None);
+        let text = format!("`/x`: opening it: {}", io::Error::from_raw_os_error(libc::ENFILE));
+        assert_eq!(Shortage::in_text(&text), Some(Shortage::Descriptors));
+        assert_eq!(Shortage::in_text("no such file (os error 2)"), None);
+        assert_eq!(Shortage::in_text("all is well"), None);
+    }
+
+    #[test]
+    fn pauses_grow_to_a_limit_and_start_again() {
+        let mut backoff = Backoff::default();
+        let pauses: Vec<Duration> = (0..8).map(|_| backoff.pause()).collect();
+        assert!(pauses.is_sorted() && pauses[0] == FIRST && pauses[7] == LONGEST);
+        backoff.reset();
+        assert_eq!(backoff.pause(), FIRST);
+    }
+}
