@@ -40,6 +40,7 @@ mod dispatch;
 mod door;
 mod message;
 mod row;
+mod start;
 mod tally;
 pub(crate) mod unit;
 mod wait;
@@ -51,6 +52,8 @@ pub(crate) use desk::{Desk, owned_namespace};
 use dispatch::Dispatcher;
 use door::Threshold;
 pub(crate) use message::{Entered, Message, Reply, Terms};
+pub(crate) use start::Restored;
+pub use start::StartProgress;
 pub(crate) use watcher::{Bell, Watcher};
 use work::{Keeper, Worker};
 
@@ -85,6 +88,7 @@ pub struct House {
     worker: Mutex<Option<JoinHandle<Result<(), Error>>>>,
     dispatcher: Dispatcher,
     sweeper: Arc<Mutex<Sweeper>>,
+    progress: Arc<StartProgress>,
     capacity: Capacity,
     opened: Time,
     data_dir: PathBuf,
@@ -96,6 +100,16 @@ impl House {
     /// Opens the data directory for writing and starts the engine. Nothing runs until it is submitted or taken up.
     /// The texts are notices for people, e.g. about what the machine cannot do.
     pub fn open(config: Config) -> Result<(Self, Vec<String>), Error> {
+        Self::start(config, StartProgress::default())
+    }
+
+    /// The same for whoever takes up every unfinished run before anything else: their journals are read then, once.
+    /// Until that is done, what the runtime reports waits.
+    pub fn open_to_take_up(config: Config) -> Result<(Self, Vec<String>), Error> {
+        Self::start(config, StartProgress::pending())
+    }
+
+    fn start(config: Config, progress: StartProgress) -> Result<(Self, Vec<String>), Error> {
         let store = Store::open(&config.data_dir)?;
         let reader = store.reader()?;
         let capacity = config.capacity;
@@ -104,12 +118,14 @@ impl House {
         let (meters, mut unread) = meters::load(&reader)?;
         *engine.meters_mut() = meters;
         // Nobody may take a lock from an open run because that has not been taken up here.
-        for row in reader.unfinished()? {
+        let respected = if progress.is_pending() { Vec::new() } else { reader.unfinished()? };
+        for row in respected {
             let facts = read::facts(&reader, row.run)?;
             if let Err(why) = engine.respect(row.run, facts) {
                 unread.push(format!("run {} cannot be read, so its locks count as free: {why}", row.run));
             }
         }
+        let progress = Arc::new(progress);
         let next_run = reader.next_run_id()?.0;
         let (messages, inbox) = mpsc::channel();
         let sink = || -> Sink {
@@ -146,10 +162,12 @@ impl House {
         let keeper = Keeper { data_dir: config.data_dir, sweeper: sweeper.clone() };
         let worker =
             Worker::new(Pump::new(engine), store, dispatcher.queue(), inbox, messages, desk.threshold.clone(), keeper);
+        let worker = worker.following(progress.clone());
         let handle =
             std::thread::Builder::new().name("pump".to_owned()).spawn(move || worker.work()).map_err(Error::Thread)?;
         let opened = clock::now();
-        let house = Self { desk, worker: Mutex::new(Some(handle)), dispatcher, sweeper, data_dir, capacity, opened };
+        let house =
+            Self { desk, worker: Mutex::new(Some(handle)), dispatcher, sweeper, progress, data_dir, capacity, opened };
         notices.extend(unread);
         Ok((house, notices))
     }
@@ -185,6 +203,19 @@ impl House {
             drop(self.desk.take_up(child)?);
         }
         self.desk.take_up(run)
+    }
+
+    /// Every unfinished run goes on; all of them are read before the first may start anything, so that nobody takes a
+    /// lock or a slot that somebody else holds. What cannot be read is left as it is and told.
+    pub(crate) fn take_up_all(&self) -> Result<Vec<String>, Error> {
+        let (runs, notices) = start::restore_all(&self.desk.store, &self.progress)?;
+        self.desk.ask(|reply| Message::TakeUpAll { runs, reply })?;
+        Ok(notices)
+    }
+
+    /// How far taking up is.
+    pub fn start_progress(&self) -> &StartProgress {
+        &self.progress
     }
 
     /// Runs that are not over and were made by this one.
@@ -261,6 +292,7 @@ impl House {
 
     /// Everything decided is on disk when this returns. Running tasks stay with the runtime and can be taken up again.
     pub fn close(&self) -> Result<(), Error> {
+        self.progress.cancel();
         let _ = self.desk.messages.send(Message::Close);
         let worker = self.worker.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         let worked = worker.map_or(Ok(()), |worker| worker.join().unwrap_or(Err(Error::Gone)));

@@ -34,7 +34,7 @@ pub use claim::{Claim, KEPT};
 pub use clock::now;
 pub use delete::{Forgotten, Removed, family, forget};
 pub use error::Error;
-pub use house::{Config, House, Place, Submit, owned};
+pub use house::{Config, House, Place, StartProgress, Submit, owned};
 pub use meters::metrics;
 pub use octoflow_engine::{
     Command,

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use octoflow_engine::{Engine, Input, Refusal, Run};
+use octoflow_engine::{Engine, Input, Refusal, Run, engine::fold};
 use octoflow_model::{AttemptId, Fact, Order, RunId, Task, Time, taskset::SetFact};
 use serde_json::Value;
 
@@ -66,10 +66,15 @@ impl Pump {
 
     /// Reads a run back from the journal; it does nothing yet.
     pub fn restore(&mut self, run: RunId, facts: Vec<Fact>) -> Result<(), String> {
-        let next = facts.len() as u64;
-        self.engine.restore(run, facts)?;
-        self.next.insert(run, next);
+        let count = facts.len() as u64;
+        self.restore_folded(fold(run, facts)?, count);
         Ok(())
+    }
+
+    /// The same for a run whose journal of so many facts was folded elsewhere.
+    pub fn restore_folded(&mut self, run: Run, facts: u64) {
+        self.next.insert(run.id(), facts);
+        self.engine.restore_folded(run);
     }
 
     /// Restored runs go on, all of them before the first is given room.

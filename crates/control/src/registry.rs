@@ -139,7 +139,7 @@ impl Registry {
 
     /// Everything unfinished goes on where it was. What cannot be read is left alone and told.
     pub fn take_up_all(&self) -> Result<Vec<String>, Error> {
-        let notices = self.0.desk.take_up_all()?;
+        let notices = self.0.house.take_up_all()?;
         self.collect();
         Ok(notices)
     }

@@ -243,7 +243,13 @@ impl Engine {
 
     /// Folds the facts of an open run back into memory. Its work goes on with [`Engine::take_up`].
     pub fn restore(&mut self, id: RunId, facts: impl IntoIterator<Item = Fact>) -> Result<(), String> {
-        let run = fold(id, facts)?;
+        self.restore_folded(fold(id, facts)?);
+        Ok(())
+    }
+
+    /// The same for a run that was folded elsewhere: a fold needs nothing but the facts.
+    pub fn restore_folded(&mut self, run: Run) {
+        let id = run.id();
         if !run.finished() {
             self.adopt_locks(&run);
             // Those who wait are in their queues before the first run goes on, so that nobody overtakes them.
@@ -262,7 +268,6 @@ impl Engine {
             }
             self.runs.insert(id, run);
         }
-        Ok(())
     }
 
     /// Keeps the locks of an open run that is not restored here, so that nobody takes them from it. Every open run must

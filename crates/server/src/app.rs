@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use octoflow_control::registry::Registry;
+use octoflow_control::{StartProgress, registry::Registry};
 use octoflow_model::Revision;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -40,6 +40,11 @@ impl App {
             let _ = bell.send(revision);
         });
         Self(Arc::new(inner), changes)
+    }
+
+    /// How far the start is.
+    pub(crate) fn progress(&self) -> &StartProgress {
+        self.registry.house().start_progress()
     }
 
     /// Hears of every commit from now on. However many there are, one wake-up tells them all.

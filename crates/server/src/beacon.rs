@@ -40,6 +40,11 @@ impl Beacon {
         (began(beacon.pid) == Some(beacon.started)).then_some(beacon)
     }
 
+    /// Where it is written down.
+    pub(crate) fn path(data_dir: &Path) -> PathBuf {
+        data_dir.join(FILE)
+    }
+
     pub(crate) fn light(
         data_dir: &Path,
         url: String,
@@ -52,7 +57,7 @@ impl Beacon {
         let started = began(pid).unwrap_or_default();
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let beacon = Self { url, address, pid, started, version, socket, fingerprint, ca_file };
-        let (path, draft) = (data_dir.join(FILE), data_dir.join(format!("{FILE}.new")));
+        let (path, draft) = (Self::path(data_dir), data_dir.join(format!("{FILE}.new")));
         let text = serde_json::to_vec_pretty(&beacon).expect("a beacon has only keys that are text");
         // In one step, so that nobody reads half of it.
         let written = fs::write(&draft, text).and_then(|()| fs::rename(&draft, &path));
@@ -64,12 +69,6 @@ impl Beacon {
 /// Put out when dropped.
 #[derive(Debug)]
 pub(crate) struct Lit(PathBuf);
-
-impl Lit {
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
 
 impl Drop for Lit {
     fn drop(&mut self) {
@@ -102,7 +101,7 @@ mod tests {
         let found = Beacon::find(dir.path()).unwrap();
         assert_eq!((found.pid, found.url.as_str()), (std::process::id(), "http://127.0.0.1:1"));
         let stale = Beacon { started: found.started + 1, ..found };
-        fs::write(lit.path(), serde_json::to_vec(&stale).unwrap()).unwrap();
+        fs::write(Beacon::path(dir.path()), serde_json::to_vec(&stale).unwrap()).unwrap();
         assert_eq!(Beacon::find(dir.path()), None, "another process with the same number");
         drop(lit);
         assert!(!dir.path().join(FILE).exists());

@@ -1,7 +1,7 @@
 //! Why a request gets no answer, whatever the face. How a face writes it down is in `answer`.
 
 use axum::http::StatusCode;
-use octoflow_control::{Error, registry};
+use octoflow_control::{Error, StartProgress, registry};
 
 /// One thing that is wrong with what was sent.
 pub(crate) use octoflow_control::registry::Cause;
@@ -69,6 +69,13 @@ impl Fault {
     pub(crate) fn closing() -> Self {
         let fault = Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", "the server is closing");
         Self { retry_after: Some(1), ..fault }
+    }
+
+    /// Runs are still being taken up, so whatever is asked for would be answered wrongly.
+    pub(crate) fn starting(progress: &StartProgress) -> Self {
+        let (read, total) = progress.journals();
+        let text = format!("starting: {read} of {total} runs read");
+        Self { retry_after: Some(1), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", text) }
     }
 
     /// It took us too long.

@@ -84,6 +84,9 @@ impl Visit {
         if app.closing.is_cancelled() && need != Need::Nothing {
             return (refused(Fault::closing()), None);
         }
+        if route.need != Need::Nothing && app.progress().is_pending() {
+            return (refused(Fault::starting(app.progress())), None);
+        }
         let caller = match app.access.admit(request.headers(), self.peer, self.user, need).await {
             Ok(caller) => caller,
             Err(denied) => return (refused(denied.fault), denied.caller),

@@ -54,6 +54,9 @@ async fn ready(call: Call) -> Result<Answer, Fault> {
     if call.app.closing.is_cancelled() {
         return Err(Fault::closing());
     }
+    if call.app.progress().is_pending() {
+        return Err(Fault::starting(call.app.progress()));
+    }
     let last = *call.app.ready.lock().unwrap_or_else(PoisonError::into_inner);
     if last.is_none_or(|last| last.elapsed() > STAYS_READY) {
         let probed = call.work(Registry::probe).await;

@@ -1,5 +1,6 @@
-//! One server from start to end: the house is opened, everything unfinished is taken up, requests are answered until a
-//! signal comes, and the house is closed so that running tasks can be adopted by the next one.
+//! One server from start to end: the house is opened, everything unfinished is taken up while only the probes are
+//! answered, then requests are answered until a signal comes, and the house is closed so that running tasks can be
+//! adopted by the next one.
 
 use std::{fs, net::SocketAddr, path::Path, sync::Mutex, time::Instant};
 
@@ -12,7 +13,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Beacon, Config, Error,
+    Beacon, Config, Error, Tls,
     access::{Access, DefaultPassword, Opening, acceptable, digest, first},
     app::{App, Inner},
     audit::Audit,
@@ -53,25 +54,10 @@ async fn run(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Erro
     let opening = config.admin_token_file.as_deref().map_or(Ok(Opening::House), of_file)?;
     let listener = TcpListener::bind(listen).await.map_err(|source| Error::Listen { address: listen, source })?;
     let address = listener.local_addr().map_err(|source| Error::Listen { address: listen, source })?;
-    let (house, mut notices) = House::open(config.house)?;
-    let registry = Registry::new(house)?;
     let default = if config.allow_default_password { DefaultPassword::Everybody } else { DefaultPassword::Owner };
-    let prepared = prepare(&registry, &opening, address, config.insecure, default).and_then(|access| {
-        let tls = config.tls.as_ref().map(|tls| tls::ready(tls, &data_dir, address.ip())).transpose()?;
-        let path = data_dir.join("audit");
-        let audit = Audit::open(&data_dir).map_err(|source| Error::File { doing: "open", path, source })?;
-        rules::check(address, access.book.has_default(), tls.is_some(), config.insecure)?;
-        access.book.prepare_first_token(&data_dir)?;
-        Ok((access, tls, audit, LocalSocket::bind(&data_dir)?))
-    });
-    let (access, tls, audit, local) = match prepared {
-        Ok(prepared) => prepared,
-        Err(error) => {
-            // Nothing was taken up, so there is nothing to lose.
-            let _ = registry.close();
-            return Err(error);
-        }
-    };
+    let (house, tls, insecure) = (config.house, config.tls, config.insecure);
+    let Opened { registry, access, tls, audit, local, mut notices } =
+        blocking(move || open(house, &opening, default, tls.as_ref(), address, insecure)).await?;
     if access.book.default_lets_everybody_in() {
         notices.push(format!(
             "--allow-default-password: the admin's token is `admin`, so everybody who reaches {address} is admin: every \
@@ -91,8 +77,6 @@ async fn run(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Erro
             config.limits.connections
         ));
     }
-    notices.extend(registry.take_up_all()?);
-    registry.attend(config.retention)?;
     let closing = CancellationToken::new();
     let app = App::new(Inner {
         registry: registry.clone(),
@@ -110,20 +94,93 @@ async fn run(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Erro
     let (acceptor, fingerprint, made) =
         tls.map_or((None, None, None), |tls| (Some(tls.acceptor), Some(tls.fingerprint), tls.made));
     let url = format!("{}://{address}", if acceptor.is_some() { "https" } else { "http" });
-    let certificate = fingerprint.clone().map(|print| (print, made));
-    let socket = Some(local.path().to_owned());
-    let lit = Beacon::light(&data_dir, url.clone(), address.to_string(), certificate, socket)?;
-    let signals = wait_for_signals(closing.clone(), lit.path()).map_err(Error::Threads)?;
+    let signals = wait_for_signals(closing.clone(), &Beacon::path(&data_dir)).map_err(Error::Threads)?;
     let router = route::router(&app);
     tracing::info!(%address, tls = acceptor.is_some(), "listening");
-    ready(Started { address, url: &url, fingerprint: fingerprint.as_deref(), notices: &notices });
-    listen::accept(Door { listener, local: Some(local), tls: acceptor, router, app: app.clone() }, closing).await;
+    // Whoever asks meanwhile hears that the server lives and is not ready.
+    let socket = Some(local.path().to_owned());
+    let door = Door { listener, local: Some(local), tls: acceptor, router, app: app.clone() };
+    let accepting = tokio::spawn(listen::accept(door, closing.clone()));
+    let (taking, retention) = (registry.clone(), config.retention);
+    let taken = blocking(move || {
+        let left = taking.take_up_all()?;
+        taking.attend(retention)?;
+        Ok(left)
+    });
+    let mut lit = None;
+    let started = tokio::select! {
+        taken = taken => taken.and_then(|left| {
+            notices.extend(left);
+            let certificate = fingerprint.clone().map(|print| (print, made));
+            lit = Some(Beacon::light(&data_dir, url.clone(), address.to_string(), certificate, socket)?);
+            ready(Started { address, url: &url, fingerprint: fingerprint.as_deref(), notices: &notices });
+            Ok(())
+        }),
+        // What was not taken up yet is as it was.
+        () = closing.cancelled() => Ok(()),
+    };
+    if started.is_err() {
+        closing.cancel();
+    }
+    let accepted = accepting.await;
     tracing::info!("closing");
     drop(app);
-    let closed = tokio::task::spawn_blocking(move || registry.close()).await.unwrap_or(Ok(()));
+    let closed = blocking(move || Ok(registry.close()?)).await;
     drop(lit);
     signals.abort();
-    closed.map_err(Error::from)
+    if let Err(error) = accepted
+        && error.is_panic()
+    {
+        std::panic::resume_unwind(error.into_panic());
+    }
+    started.and(closed)
+}
+
+/// Does what waits for the disk or the engine away from the threads that answer requests.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Result<T, Error> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(outcome) => outcome,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+/// Everything that is there before the first request is answered.
+struct Opened {
+    registry: Registry,
+    access: Access,
+    tls: Option<tls::Ready>,
+    audit: Audit,
+    local: LocalSocket,
+    notices: Vec<String>,
+}
+
+fn open(
+    house: octoflow_control::Config,
+    opening: &Opening,
+    default: DefaultPassword,
+    tls: Option<&Tls>,
+    address: SocketAddr,
+    insecure: bool,
+) -> Result<Opened, Error> {
+    let data_dir = house.data_dir.clone();
+    let (house, notices) = House::open_to_take_up(house)?;
+    let registry = Registry::new(house)?;
+    let prepared = prepare(&registry, opening, address, insecure, default).and_then(|access| {
+        let tls = tls.map(|tls| tls::ready(tls, &data_dir, address.ip())).transpose()?;
+        let path = data_dir.join("audit");
+        let audit = Audit::open(&data_dir).map_err(|source| Error::File { doing: "open", path, source })?;
+        rules::check(address, access.book.has_default(), tls.is_some(), insecure)?;
+        access.book.prepare_first_token(&data_dir)?;
+        Ok((access, tls, audit, LocalSocket::bind(&data_dir)?))
+    });
+    match prepared {
+        Ok((access, tls, audit, local)) => Ok(Opened { registry, access, tls, audit, local, notices }),
+        Err(error) => {
+            // Nothing was taken up, so there is nothing to lose.
+            let _ = registry.close();
+            Err(error)
+        }
+    }
 }
 
 fn prepare(

@@ -8,6 +8,7 @@ mod measure;
 mod oneshot;
 mod os;
 mod replicas;
+mod restart;
 mod role;
 mod row;
 mod rows;

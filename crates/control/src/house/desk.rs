@@ -239,26 +239,6 @@ impl Desk {
         Ok(facts)
     }
 
-    /// Every unfinished run goes on; all of them are read before the first may start anything, so that nobody takes a
-    /// lock or a slot that somebody else holds.
-    pub(crate) fn take_up_all(&self) -> Result<Vec<String>, Error> {
-        let reader = self.store.reader()?;
-        let mut notices = Vec::new();
-        for row in reader.unfinished()? {
-            let restored = read::facts(&reader, row.run)
-                .and_then(|past| self.ask(|reply| Message::Restore { run: row.run, past, reply }));
-            match restored {
-                Ok(()) => {}
-                Err(error @ Error::Journal { .. }) => {
-                    notices.push(format!("workflow `{}` is left as it is: {error}", row.name));
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        self.ask(|reply| Message::GoOn { reply })?;
-        Ok(notices)
-    }
-
     pub(crate) fn command(&self, run: RunId, command: Command) -> Result<(), Error> {
         self.ask(|reply| Message::Command { run, command: command.clone(), reply })?;
         if matches!(command, Command::Stop | Command::Terminate) {

@@ -6,7 +6,7 @@ use octoflow_store::Change;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::Watcher;
+use super::{Restored, Watcher};
 use crate::{Claim, Error, Explanation, gauge::Gauges, keyed::KeyedObject};
 
 /// The way back to whoever asks: a thread or a task can wait at its other end.
@@ -33,14 +33,9 @@ pub(crate) enum Message {
         watcher: Watcher,
         reply: Reply<()>,
     },
-    /// Reads a run back without letting it go on.
-    Restore {
-        run: RunId,
-        past: Vec<Fact>,
-        reply: Reply<()>,
-    },
-    /// Lets everything restored go on.
-    GoOn {
+    /// Every open run that could be read goes on.
+    TakeUpAll {
+        runs: Vec<Restored>,
         reply: Reply<()>,
     },
     Command {

@@ -25,13 +25,18 @@ impl Worker {
         const IDLE: Duration = Duration::from_secs(3600);
         let now = Instant::now();
         let mut due = self.pump.engine.wake_at().map_or(IDLE, |at| at.since(clock::now()));
-        if !self.fresh.is_empty() || !self.later.is_empty() {
+        if !self.starting() && (!self.fresh.is_empty() || !self.later.is_empty()) {
             due = due.min(self.busy(now).map_or(Duration::ZERO, |until| until - now));
         }
         if let Some(since) = self.gathering {
             due = due.min(GATHER.saturating_sub(now - since));
         }
         if self.pump.holds() { due.min(LINGER.saturating_sub(self.lingered())) } else { due }
+    }
+
+    /// Runs are still to be taken up.
+    pub(super) fn starting(&self) -> bool {
+        self.progress.is_pending()
     }
 
     /// Until when running waits for those at the door.

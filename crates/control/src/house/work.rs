@@ -16,7 +16,7 @@ use octoflow_model::{AttemptId, Fact, Report, Revision, RunId, Task, Time, argo:
 use octoflow_store::{Batch, Change, Store};
 
 use super::{
-    Watcher, Watchers,
+    Restored, StartProgress, Watcher, Watchers,
     claims::Claims,
     dispatch::OrderQueue,
     door::{Door, Threshold},
@@ -58,8 +58,8 @@ pub(super) struct Worker {
     pub(super) later: Vec<Report>,
     /// Since when a commit waits for more to share it.
     pub(super) gathering: Option<Instant>,
-    /// Runs that were read back and wait to go on.
-    restored: Vec<RunId>,
+    /// While runs are still to be taken up, nothing is decided: a report about one of them would find no run.
+    pub(super) progress: Arc<StartProgress>,
     held_since: Option<Time>,
     /// The runtime has been told what is ours and what is not.
     adopted: bool,
@@ -124,7 +124,7 @@ impl Worker {
             fresh: VecDeque::new(),
             later: Vec::new(),
             gathering: None,
-            restored: Vec::new(),
+            progress: Arc::default(),
             held_since: None,
             adopted: false,
             names: Arc::default(),
@@ -140,6 +140,10 @@ impl Worker {
         }
     }
 
+    pub(super) fn following(self, progress: Arc<StartProgress>) -> Self {
+        Self { progress, ..self }
+    }
+
     pub(super) fn work(mut self) -> Result<(), Error> {
         loop {
             let first = self.first();
@@ -151,7 +155,8 @@ impl Worker {
             };
             let now = clock::now();
             let closing = matches!(next, Next::Close);
-            if closing || self.busy(Instant::now()).is_none() {
+            let starting = self.starting();
+            if !starting && (closing || self.busy(Instant::now()).is_none()) {
                 self.catch_up(now);
             }
             if self.pump.engine.wake_at().is_some_and(|at| at <= now) {
@@ -233,13 +238,8 @@ impl Worker {
                 let answer = self.take_up(run, past, now);
                 self.answer(reply, answer.map(|()| |_| ()));
             }
-            Message::Restore { run, past, reply } => {
-                let restored = self.pump.restore(run, past).map_err(|why| Error::Journal { run, why });
-                self.restored.extend(restored.is_ok().then_some(run));
-                let _ = reply.send(restored);
-            }
-            Message::GoOn { reply } => {
-                let answer = self.go_on(now);
+            Message::TakeUpAll { runs, reply } => {
+                let answer = self.take_up_all(runs, now);
                 self.answer(reply, answer.map(|()| |_| ()));
             }
             Message::Keyed { object, reply } => {
@@ -404,10 +404,14 @@ impl Worker {
         self.adopt(believed)
     }
 
-    fn go_on(&mut self, now: Time) -> Result<(), Error> {
-        let restored = std::mem::take(&mut self.restored);
+    fn take_up_all(&mut self, runs: Vec<Restored>, now: Time) -> Result<(), Error> {
+        let ids: Vec<RunId> = runs.iter().map(|restored| restored.run.id()).collect();
+        for Restored { run, facts } in runs {
+            self.pump.restore_folded(*run, facts);
+        }
         let watched = &self.watched;
-        let believed = self.pump.go_on(&restored, now, |run| watched.contains(&run));
+        let believed = self.pump.go_on(&ids, now, |run| watched.contains(&run));
+        self.progress.done();
         self.adopt(believed)
     }
 

@@ -19,6 +19,7 @@ mod plan;
 mod pods;
 mod referred;
 mod resources;
+mod restart;
 mod run;
 mod server;
 mod stage;

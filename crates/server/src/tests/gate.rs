@@ -245,3 +245,20 @@ async fn ten_thousand_watchers_are_possible_when_allowed_and_others_are_not_affe
     drop((last, open));
     assert_eq!(stage.app.streams.open(), 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_runs_are_taken_up_it_lives_and_answers_nothing_else() {
+    let stage = Stage::starting(tempfile::tempdir().unwrap());
+    assert_eq!(stage.get("/livez", "admin").await.status, 200);
+    for path in ["/readyz", "/api/v1/workflows/default", "/api/octoflow/v1/health", "/metrics"] {
+        let heard = stage.get(path, "admin").await;
+        assert_eq!(heard.status, 503, "{path}");
+        assert_eq!(heard.headers["retry-after"], "1", "{path}");
+        assert!(heard.text.contains("starting: 0 of 0 runs read"), "{path}: {}", heard.text);
+    }
+    let registry = stage.app.registry.clone();
+    tokio::task::spawn_blocking(move || registry.take_up_all()).await.unwrap().unwrap();
+    for path in ["/readyz", "/api/v1/workflows/default"] {
+        assert_eq!(stage.get(path, "admin").await.status, 200, "{path}");
+    }
+}

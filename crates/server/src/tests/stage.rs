@@ -77,18 +77,30 @@ impl Stage {
 
     /// As a server that is started in this directory. The tests are the admin with the password everybody knows.
     pub(super) fn again(dir: TempDir, limits: Limits, opening: Opening) -> Self {
-        Self::started(dir, limits, opening, DefaultPassword::Everybody)
+        Self::started(dir, House::open, limits, opening, DefaultPassword::Everybody)
     }
 
     /// As an ordinary server on loopback: a first token, and the default password for its owner only.
     pub(super) fn ordinary(dir: TempDir) -> Self {
-        let stage = Self::started(dir, Limits::default(), Opening::House, DefaultPassword::Owner);
+        let stage = Self::started(dir, House::open, Limits::default(), Opening::House, DefaultPassword::Owner);
         stage.app.access.book.prepare_first_token(stage.dir.path()).unwrap();
         stage
     }
 
-    fn started(dir: TempDir, limits: Limits, opening: Opening, default: DefaultPassword) -> Self {
-        let (house, _) = House::open(house(&dir)).unwrap();
+    /// As a server that has not taken up yet what was left unfinished.
+    pub(super) fn starting(dir: TempDir) -> Self {
+        let everybody = DefaultPassword::Everybody;
+        Self::started(dir, House::open_to_take_up, Limits::default(), Opening::House, everybody)
+    }
+
+    fn started(
+        dir: TempDir,
+        open: fn(Config) -> Result<(House, Vec<String>), octoflow_control::Error>,
+        limits: Limits,
+        opening: Opening,
+        default: DefaultPassword,
+    ) -> Self {
+        let (house, _) = open(house(&dir)).unwrap();
         let registry = Registry::new(house).unwrap();
         let app = App::new(Inner {
             registry: registry.clone(),

@@ -8,7 +8,7 @@ use std::{
 use super::{
     hello, house,
     measure::{Outcome, watch},
-    spawn, submits,
+    restart, spawn, submits,
 };
 
 /// The hidden first argument: what follows is a role and its words.
@@ -30,6 +30,8 @@ pub(super) enum Role {
     Submits { count: u32, threads: u32, dir: PathBuf },
     /// So many records in a store, many to a commit. Says how long it took.
     Records { count: u32, dir: PathBuf },
+    /// So many runs that wait for somebody, left behind in a data directory.
+    Suspended { count: u32, dir: PathBuf },
     /// A server that only says hello, until it is killed. Says where it listens, as the real one does.
     Hello,
 }
@@ -54,6 +56,7 @@ impl Role {
                 vec!["submits".to_owned(), count.to_string(), threads.to_string(), path(dir)]
             }
             Self::Records { count, dir } => vec!["records".to_owned(), count.to_string(), path(dir)],
+            Self::Suspended { count, dir } => vec!["suspended".to_owned(), count.to_string(), path(dir)],
             Self::Hello => vec!["hello".to_owned()],
         }
     }
@@ -85,6 +88,7 @@ impl Role {
                 Self::Submits { count: count.parse().ok()?, threads: threads.parse().ok()?, dir: dir.into() }
             }
             ["records", count, dir] => Self::Records { count: count.parse().ok()?, dir: dir.into() },
+            ["suspended", count, dir] => Self::Suspended { count: count.parse().ok()?, dir: dir.into() },
             ["hello"] => Self::Hello,
             _ => return None,
         })
@@ -109,6 +113,7 @@ pub fn play(words: &[String]) -> Result<String, Box<dyn std::error::Error + Send
         }
         Role::Submits { count, threads, dir } => submits::submits(count, threads, &dir).map(told),
         Role::Records { count, dir } => submits::records(count, &dir).map(told),
+        Role::Suspended { count, dir } => restart::leave(count, &dir).map(|()| String::new()),
         Role::Hello => hello::serve().map(|()| String::new()),
     }
 }
@@ -136,6 +141,7 @@ mod tests {
             Role::Crowd { a_task_set: true, count: 5, in_flight: 2, dir: "/d".into(), octoflow: "/o".into() },
             Role::Submits { count: 5, threads: 2, dir: "/d".into() },
             Role::Records { count: 5, dir: "/d".into() },
+            Role::Suspended { count: 5, dir: "/d".into() },
             Role::Hello,
         ];
         for role in roles {

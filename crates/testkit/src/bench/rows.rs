@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{
     flood,
     measure::{Outcome, Taken, Tools},
-    oneshot, replicas,
+    oneshot, replicas, restart,
     role::{Role, heard},
     row::{Goal, Line, median, seconds},
     shape,
@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Rows by the names they can be asked for.
-pub const NAMES: [&str; 12] = [
+pub const NAMES: [&str; 13] = [
     "proc-10k",
     "taskset",
     "null-100k",
@@ -27,6 +27,7 @@ pub const NAMES: [&str; 12] = [
     "idle",
     "logs",
     "watchers",
+    "restart",
 ];
 
 /// How large the rows are.
@@ -67,6 +68,7 @@ pub fn run(name: &str, size: Size, tools: &Tools) -> Result<Vec<Line>, Box<dyn s
         "idle" => oneshot::idle(size, tools),
         "logs" => flood::logs(size, tools),
         "watchers" => flood::watchers(size, tools),
+        "restart" => restart::restart(size, tools),
         _ => Err(format!("there is no row `{name}`; choose from: {}", NAMES.join(", ")).into()),
     }
 }

@@ -57,6 +57,16 @@ pub(super) fn hello() -> Value {
     })
 }
 
+/// A workflow that waits for somebody.
+pub(super) fn suspended() -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Workflow",
+        "metadata": {"generateName": "waits-"},
+        "spec": {"entrypoint": "main", "templates": [{"name": "main", "suspend": {}}]},
+    })
+}
+
 /// Three containers, one after another, under a name that is drawn.
 pub(super) fn three_steps() -> Value {
     let step = |name: &str| json!([{"name": name, "template": "work"}]);
