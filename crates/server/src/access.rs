@@ -134,14 +134,22 @@ impl Need {
 
 /// The token of a request: our own header, the usual one with and without its scheme, or the cookie of a browser.
 fn token(headers: &HeaderMap) -> Option<&str> {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty());
-    let usual = || text(header::AUTHORIZATION.as_str()).map(bare);
+    let usual = || says(headers, header::AUTHORIZATION.as_str()).map(bare);
     let cookie = || {
         let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
         let mut pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
         pairs.find(|(name, _)| *name == "authorization").map(|(_, value)| bare(value.trim_matches('"')))
     };
-    text("token").or_else(usual).or_else(cookie).filter(|token| !token.is_empty())
+    says(headers, "token").or_else(usual).or_else(cookie).filter(|token| !token.is_empty())
+}
+
+/// Whether the token of a request is one that a browser sends by itself.
+pub(crate) fn is_by_cookie(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::COOKIE) && !["token", "authorization"].iter().any(|name| says(headers, name).is_some())
+}
+
+fn says<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty())
 }
 
 fn bare(value: &str) -> &str {

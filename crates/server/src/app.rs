@@ -11,7 +11,7 @@ use octoflow_model::Revision;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::{access::Access, audit::Audit, config::Limits, meter::Meter, streams::Streams};
+use crate::{access::Access, audit::Audit, config::Limits, hosts::Hosts, meter::Meter, streams::Streams};
 
 #[derive(Clone)]
 pub(crate) struct App(Arc<Inner>, watch::Receiver<Revision>);
@@ -19,6 +19,7 @@ pub(crate) struct App(Arc<Inner>, watch::Receiver<Revision>);
 pub(crate) struct Inner {
     pub registry: Registry,
     pub access: Access,
+    pub hosts: Hosts,
     pub longest_body: usize,
     pub limits: Limits,
     /// Watches and followed logs end when this is cancelled.

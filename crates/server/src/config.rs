@@ -4,6 +4,8 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use octoflow_control::expire::RetentionPolicy;
 
+use crate::hosts::PublicName;
+
 pub struct Config {
     pub listen: SocketAddr,
     pub house: octoflow_control::Config,
@@ -19,6 +21,8 @@ pub struct Config {
     pub insecure: bool,
     /// Lets everybody read the metrics.
     pub metrics_open: bool,
+    /// Names that clients may use besides addresses, loopback names and those of the certificate.
+    pub public_names: Vec<PublicName>,
     /// What becomes of finished runs.
     pub retention: RetentionPolicy,
 }
@@ -38,6 +42,8 @@ pub enum Tls {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub connections: usize,
+    /// Of one address; none: three quarters of all, so that a proxy has room and nobody takes everything.
+    pub connections_per_address: Option<usize>,
     /// Watches and followed logs, of everybody together.
     pub streams: usize,
     pub streams_per_token: usize,
@@ -57,6 +63,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 4096,
+            connections_per_address: None,
             streams: 2048,
             streams_per_token: 1024,
             longest_headers: 64 * 1024,
@@ -65,6 +72,12 @@ impl Default for Limits {
             stalled_after: Duration::from_secs(30),
             patience: Duration::from_secs(10),
         }
+    }
+}
+
+impl Limits {
+    pub(crate) fn of_one_address(&self) -> usize {
+        self.connections_per_address.unwrap_or((self.connections - self.connections / 4).max(1))
     }
 }
 
@@ -83,6 +96,7 @@ impl Config {
             allow_default_password: false,
             insecure: false,
             metrics_open: false,
+            public_names: Vec::new(),
             retention: RetentionPolicy::default(),
         }
     }

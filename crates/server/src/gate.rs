@@ -10,7 +10,7 @@ use std::{
 use axum::{
     body::HttpBody,
     extract::Request,
-    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header},
 };
 use futures_util::FutureExt;
 use tokio::time::timeout;
@@ -19,7 +19,7 @@ use crate::{
     access::Caller,
     answer::{self, Answer},
     app::App,
-    audit, basic,
+    audit, basic, browser,
     call::{Call, Params},
     fault::Fault,
     listen::Peer,
@@ -31,6 +31,7 @@ use crate::{
 
 /// Carries the number of a request, both ways.
 const REQUEST_ID: &str = "x-request-id";
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
 /// What is known about a request before anybody looks at it.
 struct Visit {
@@ -56,7 +57,9 @@ pub(crate) async fn pass(app: App, route: Route, params: Params, mut request: Re
 /// A request for something that is not in the table.
 pub(crate) async fn refuse(app: App, face: Face, fault: Fault, request: Request) -> Answer {
     let visit = Visit::new(&app, face, &request);
-    let fault = visit.within(&app, request.headers()).err().unwrap_or(fault);
+    // Whoever may not ask learns nothing about what there is.
+    let checked = visit.within(&app, request.headers()).and_then(|()| reaches(&app, Need::Token, &request));
+    let fault = checked.err().unwrap_or(fault);
     visit.leave(&app, answer::fault(face, &fault), None, None).await
 }
 
@@ -77,10 +80,10 @@ impl Visit {
 
     async fn handle(&self, app: &App, route: &Route, params: Params, request: Request) -> (Answer, Option<Caller>) {
         let refused = |fault| answer::fault(self.face, &fault);
-        if let Err(fault) = self.within(app, request.headers()) {
+        let need = route.need(app);
+        if let Err(fault) = self.within(app, request.headers()).and_then(|()| reaches(app, need, &request)) {
             return (refused(fault), None);
         }
-        let need = route.need(app);
         if app.closing.is_cancelled() && need != Need::Nothing {
             return (refused(Fault::closing()), None);
         }
@@ -130,6 +133,9 @@ impl Visit {
         if let Ok(id) = HeaderValue::from_str(&self.id) {
             answer.headers_mut().insert(REQUEST_ID, id);
         }
+        // A browser takes an answer for what it says it is, and gives it to no page of another site.
+        answer.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        answer.headers_mut().insert(RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
         if self.face == Face::Argo {
             crate::argo::sign(&mut answer);
         }
@@ -162,6 +168,12 @@ impl Visit {
         });
         answer
     }
+}
+
+/// Whether the request is for us, and not sent by a page of another site.
+fn reaches(app: &App, need: Need, request: &Request) -> Result<(), Fault> {
+    let asked = app.hosts.check(request.uri(), request.headers())?;
+    browser::check(&app.hosts, &asked, need, request)
 }
 
 /// An answer whose length is not known goes on for long, and only so many may.

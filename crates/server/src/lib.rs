@@ -2,18 +2,21 @@
 //! It decides nothing about runs or objects; it turns requests into calls of `control`, and answers into bytes.
 
 mod access;
+mod addresses;
 mod answer;
 mod app;
 mod argo;
 mod audit;
 mod basic;
 mod beacon;
+mod browser;
 mod call;
 mod config;
 mod error;
 mod expose;
 mod fault;
 mod gate;
+mod hosts;
 mod kube;
 mod listen;
 mod local;
@@ -33,6 +36,7 @@ pub use access::first::read as first_token;
 pub use beacon::Beacon;
 pub use config::{Config, Limits, Tls};
 pub use error::Error;
+pub use hosts::{NoPublicName, PublicName};
 pub use local::connect as connect_local;
 pub use log::{Format as LogFormat, Lines as LogLines, start as start_log};
 pub use server::{Started, serve};

@@ -20,13 +20,14 @@ use hyper_util::{
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream, UnixStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::Semaphore,
     time::timeout,
 };
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    addresses::Addresses,
     app::App,
     local::{LocalSocket, LocalUser},
     patient::Patient,
@@ -47,6 +48,8 @@ const ASKED_EVERY: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub IpAddr);
 
+const FULL: &str = "too many connections; try again in a while";
+
 /// Connections over the unix socket. They have room of their own, so that others cannot keep the owner out.
 const MOST_LOCAL: usize = 512;
 
@@ -65,6 +68,7 @@ pub(crate) async fn accept(door: Door, closing: CancellationToken) {
     let room = Arc::new(Semaphore::new(app.limits.connections));
     let local_room = Arc::new(Semaphore::new(MOST_LOCAL));
     let guest = || Guest { server: server.clone(), router: router.clone(), watcher: open.watcher(), app: app.clone() };
+    let addresses = Addresses::new(app.limits.of_one_address());
     loop {
         let arrived = tokio::select! {
             () = closing.cancelled() => break,
@@ -76,7 +80,7 @@ pub(crate) async fn accept(door: Door, closing: CancellationToken) {
             Ok(Arrived::Local(stream, user)) => {
                 match local_room.clone().try_acquire_owned() {
                     Ok(permit) => drop(tokio::spawn(guest().serve(stream, Source::Local(user), permit))),
-                    Err(_) => drop(tokio::spawn(turn_away(stream, false))),
+                    Err(_) => drop(tokio::spawn(turn_away(stream, false, FULL))),
                 }
                 continue;
             }
@@ -87,14 +91,22 @@ pub(crate) async fn accept(door: Door, closing: CancellationToken) {
                 continue;
             }
         };
-        let Ok(permit) = room.clone().try_acquire_owned() else {
+        let peer = peer.ip().to_canonical();
+        let refuse = |stream, why| {
             app.meter.turned_away();
-            tokio::spawn(turn_away(stream, tls.is_some()));
+            tokio::spawn(turn_away(stream, tls.is_some(), why));
+        };
+        let Some(own) = addresses.enter(peer) else {
+            refuse(stream, "too many connections from your address; close some (--max-connections-per-address)");
             continue;
         };
+        let Ok(all) = room.clone().try_acquire_owned() else {
+            refuse(stream, FULL);
+            continue;
+        };
+        let permit = (all, own);
         let _ = stream.set_nodelay(true);
-        let guest = guest();
-        let peer = Source::Address(peer.ip().to_canonical());
+        let (guest, peer) = (guest(), Source::Address(peer));
         match tls.clone() {
             None => drop(tokio::spawn(guest.serve(stream, peer, permit))),
             Some(tls) => drop(tokio::spawn(async move {
@@ -157,7 +169,8 @@ struct Guest {
 }
 
 impl Guest {
-    async fn serve<S>(self, stream: S, source: Source, _permit: OwnedSemaphorePermit)
+    /// Until the connection ends; then what it was let in with is given back.
+    async fn serve<S>(self, stream: S, source: Source, _permit: impl Send + 'static)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -178,11 +191,14 @@ impl Guest {
 }
 
 /// There is no room. Said in the shortest way, to those who understand it.
-async fn turn_away(mut stream: impl AsyncWrite + Unpin, tls: bool) {
-    const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\
-        content-type: text/plain\r\ncontent-length: 42\r\n\r\ntoo many connections; try again in a while";
+async fn turn_away(mut stream: impl AsyncWrite + Unpin, tls: bool, why: &'static str) {
     if !tls {
-        let _ = timeout(Duration::from_secs(1), stream.write_all(FULL)).await;
+        let answer = format!(
+            "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-type: text/plain\r\n\
+             content-length: {}\r\n\r\n{why}",
+            why.len()
+        );
+        let _ = timeout(Duration::from_secs(1), stream.write_all(answer.as_bytes())).await;
         let _ = timeout(Duration::from_secs(1), stream.shutdown()).await;
     }
 }

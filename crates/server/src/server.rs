@@ -17,6 +17,7 @@ use crate::{
     access::{Access, DefaultPassword, Opening, acceptable, digest, first},
     app::{App, Inner},
     audit::Audit,
+    hosts::Hosts,
     listen::{self, Door},
     local::LocalSocket,
     meter::Meter,
@@ -78,9 +79,11 @@ async fn run(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Erro
         ));
     }
     let closing = CancellationToken::new();
+    let hosts = Hosts::new(config.public_names, tls.as_ref().map(|tls| tls.names.clone()));
     let app = App::new(Inner {
         registry: registry.clone(),
         access,
+        hosts,
         longest_body: config.longest_body,
         limits: config.limits,
         closing: closing.clone(),

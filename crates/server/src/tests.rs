@@ -1,5 +1,6 @@
 //! The server as its clients meet it: every route with every kind of caller, limits, TLS, and what is written down.
 
+mod browser;
 mod door;
 mod gate;
 mod keys;

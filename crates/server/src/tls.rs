@@ -25,6 +25,8 @@ pub(crate) struct Ready {
     pub fingerprint: String,
     /// Where a certificate that was made here lies; clients need it because nobody else vouches for it.
     pub made: Option<PathBuf>,
+    /// The DNS names it is for.
+    pub names: Vec<String>,
 }
 
 pub(crate) fn ready(tls: &Tls, data_dir: &Path, listen: IpAddr) -> Result<Ready, Error> {
@@ -41,6 +43,8 @@ pub(crate) fn ready(tls: &Tls, data_dir: &Path, listen: IpAddr) -> Result<Ready,
     let Some(first) = chain.first() else {
         return Err(Error::Unusable { path: certificate, why: "there is no certificate in it".to_owned() });
     };
+    let names = webpki::EndEntityCert::try_from(first).map_err(|error| unusable(&certificate, &error))?;
+    let names = names.valid_dns_names().map(str::to_owned).collect();
     let fingerprint = digest(first).iter().map(|byte| format!("{byte:02x}")).collect();
     let secret = PrivateKeyDer::from_pem_file(&key).map_err(|error| unusable(&key, &error))?;
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -50,7 +54,7 @@ pub(crate) fn ready(tls: &Tls, data_dir: &Path, listen: IpAddr) -> Result<Ready,
         .with_single_cert(chain, secret)
         .map_err(|error| unusable(&key, &error))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Ready { acceptor: TlsAcceptor::from(Arc::new(config)), fingerprint, made })
+    Ok(Ready { acceptor: TlsAcceptor::from(Arc::new(config)), fingerprint, made, names })
 }
 
 /// The certificate and its key, made now unless there is one for these names.

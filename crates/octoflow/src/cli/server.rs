@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
-use octoflow_server::{Config, Limits, LogFormat, Tls};
+use octoflow_server::{Config, Limits, LogFormat, PublicName, Tls};
 
 use super::{Isolation, Runtime};
 use crate::span;
@@ -41,12 +41,19 @@ pub(crate) struct Server {
     /// Let others reach this server without TLS or with the password everybody knows
     #[arg(long)]
     pub insecure: bool,
+    /// A name by which clients reach this server, besides addresses, localhost and the names of its certificate; with a
+    /// port if they use one that is not the usual one. May be given several times
+    #[arg(long, value_name = "NAME[:PORT]", env = "OCTOFLOW_PUBLIC_NAME", value_delimiter = ',')]
+    pub public_name: Vec<PublicName>,
     /// Let everybody read /metrics
     #[arg(long)]
     pub metrics_open: bool,
     /// Connections at the same time
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections)]
     pub max_connections: usize,
+    /// The same, of one address [default: three quarters of --max-connections]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_connections_per_address: Option<u32>,
     /// Watches and followed logs at the same time
     #[arg(long, value_name = "N", default_value_t = Limits::default().streams)]
     pub max_watches: usize,
@@ -77,6 +84,7 @@ impl Server {
     pub(crate) fn limits(&self) -> Limits {
         Limits {
             connections: self.max_connections,
+            connections_per_address: self.max_connections_per_address.map(|most| most as usize),
             streams: self.max_watches,
             streams_per_token: self.max_watches_per_token,
             request_within: self.request_timeout,

@@ -24,6 +24,7 @@ pub(crate) fn server(args: &Server, context: &Context) -> Result<Exit> {
         allow_default_password: args.allow_default_password,
         insecure: args.insecure,
         metrics_open: args.metrics_open,
+        public_names: args.public_name.clone(),
         retention: config::retention()?,
         ..Config::new(args.listen, house)
     };

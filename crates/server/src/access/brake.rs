@@ -3,10 +3,12 @@
 
 use std::{
     collections::HashMap,
-    net::{IpAddr, Ipv6Addr},
+    net::IpAddr,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
+
+use crate::addresses::network;
 
 /// So often an address may be wrong at once.
 const TRIES: u32 = 10;
@@ -33,7 +35,7 @@ impl Brake {
 
     fn holds_at(&self, peer: IpAddr, now: Instant) -> Option<u32> {
         let debts = self.debts.lock().unwrap_or_else(PoisonError::into_inner);
-        let owed = debts.get(&block(peer))?.saturating_duration_since(now);
+        let owed = debts.get(&network(peer))?.saturating_duration_since(now);
         let most = REGAINED * TRIES;
         let wait = (owed + REGAINED).checked_sub(most).filter(|wait| !wait.is_zero())?;
         Some(u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1))
@@ -56,19 +58,8 @@ impl Brake {
                 });
             }
         }
-        let until = debts.entry(block(peer)).or_insert(now);
+        let until = debts.entry(network(peer)).or_insert(now);
         *until = (*until).max(now) + REGAINED;
-    }
-}
-
-/// Whoever has one address of the new kind has all that share its first half.
-fn block(peer: IpAddr) -> IpAddr {
-    match peer.to_canonical() {
-        IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
-        }
-        IpAddr::V4(address) => IpAddr::V4(address),
     }
 }
 

@@ -81,7 +81,7 @@ async fn beyond_the_room_there_is_connections_are_refused_with_words() {
     blocking(move || {
         let mut inside: Vec<TcpStream> = (0..2).map(|_| connect(address)).collect();
         for one in &mut inside {
-            one.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+            one.write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
             let mut answer = [0; 12];
             one.read_exact(&mut answer).unwrap();
             assert_eq!(&answer, b"HTTP/1.1 200");
@@ -92,7 +92,7 @@ async fn beyond_the_room_there_is_connections_are_refused_with_words() {
         loop {
             let mut again = connect(address);
             // The server hears of the ends in its own time.
-            again.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+            again.write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
             if everything(again).starts_with("HTTP/1.1 200") {
                 break;
             }
@@ -105,13 +105,44 @@ async fn beyond_the_room_there_is_connections_are_refused_with_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_address_does_not_take_the_room_of_others() {
+    let limits = Limits { connections: 8, connections_per_address: Some(2), ..Limits::default() };
+    let stage = Stage::with(limits, Opening::House);
+    let (address, closing, task) = open(&stage, false).await;
+    blocking(move || {
+        let alive = |stream: &mut TcpStream| {
+            stream.write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+            let mut answer = [0; 12];
+            stream.read_exact(&mut answer).unwrap();
+            assert_eq!(&answer, b"HTTP/1.1 200");
+        };
+        let mut inside: Vec<TcpStream> = (0..2).map(|_| connect(address)).collect();
+        inside.iter_mut().for_each(alive);
+        let refused = everything(connect(address));
+        assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("your address"), "{refused}");
+        // All of 127.0.0.0/8 is this machine, so somebody else can be played.
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::from(([127, 0, 0, 2], 0))).unwrap();
+        let other = tokio::runtime::Handle::current().block_on(socket.connect(address)).unwrap();
+        let mut other = other.into_std().unwrap();
+        other.set_nonblocking(false).unwrap();
+        other.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        alive(&mut other);
+    })
+    .await;
+    assert_eq!(stage.app.meter.all_turned_away(), 1);
+    closing.cancel();
+    task.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_read_is_let_go() {
     let limits = Limits { stalled_after: Duration::from_millis(200), ..Limits::default() };
     let stage = Stage::with(limits, Opening::House);
     let (address, closing, task) = open(&stage, false).await;
     let mut stream = blocking(move || connect(address)).await;
     // Answers pile up until nothing more fits between us; then the server has waited long enough.
-    let request = b"GET /metrics HTTP/1.1\r\nhost: x\r\ntoken: admin\r\n\r\n".repeat(64);
+    let request = b"GET /metrics HTTP/1.1\r\nhost: localhost\r\ntoken: admin\r\n\r\n".repeat(64);
     let written = blocking(move || {
         stream.set_write_timeout(Some(Duration::from_secs(20))).unwrap();
         for _ in 0..100_000 {
@@ -154,7 +185,7 @@ async fn watches_end_cleanly_when_the_server_closes() {
         let mut stream = blocking(move || connect(address)).await;
         watches.push(
             blocking(move || {
-                write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\ntoken: admin\r\n\r\n").unwrap();
+                write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\ntoken: admin\r\n\r\n").unwrap();
                 let mut head = [0; 12];
                 stream.read_exact(&mut head).unwrap();
                 assert_eq!(&head, b"HTTP/1.1 200", "{path}");

@@ -29,6 +29,7 @@ use crate::{
     answer::Answer,
     app::{App, Inner},
     audit::Audit,
+    hosts::Hosts,
     listen::Peer,
     meter::Meter,
     route,
@@ -40,6 +41,9 @@ pub(super) struct Stage {
     pub app: App,
     pub router: Router,
 }
+
+/// By which name the server is asked.
+pub(super) const HOST: &str = "127.0.0.1:2746";
 
 /// What came back.
 pub(super) struct Heard {
@@ -105,6 +109,7 @@ impl Stage {
         let app = App::new(Inner {
             registry: registry.clone(),
             access: Access::open(registry, &opening, default).unwrap(),
+            hosts: Hosts::default(),
             longest_body: 1 << 20,
             limits,
             closing: CancellationToken::new(),
@@ -158,7 +163,7 @@ pub(super) fn request_from(
     body: Option<&Value>,
 ) -> Request {
     let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
-    let mut request = Request::builder().method(method).uri(path).extension(Peer(peer));
+    let mut request = Request::builder().method(method).uri(path).header("host", HOST).extension(Peer(peer));
     if let Some(token) = token {
         request = request.header("authorization", format!("Bearer {token}"));
     }

@@ -103,7 +103,8 @@ pub(super) fn watchers(size: Size, tools: &Tools) -> Outcome<Vec<Line>> {
     let count = size.of(10_000, 500);
     let many = count.to_string();
     let dir = tools.fresh()?;
-    let limits = ["--max-watches", &many, "--max-watches-per-token", &many, "--max-connections", "12000"];
+    let room = ["--max-connections", "12000", "--max-connections-per-address", "12000"];
+    let limits = [&["--max-watches", &many, "--max-watches-per-token", &many], &room[..]].concat();
     let server = Server::start(tools, dir.path(), &limits)?;
     let mut client = Client::connect(server.address)?;
     client.ask("POST", RUNS, &json!({"workflow": shape::hello()}).to_string())?;
