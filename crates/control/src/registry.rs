@@ -48,7 +48,9 @@ pub use fields::{Unknown, idle, prune};
 pub use history::{History, NameTest, Wanted};
 pub use kind::{KINDS, Keeping, Kind, find, of_plural, of_runs, of_word};
 pub use list::{ListOptions, Listing};
-pub use logs::{LOOK_AGAIN, LogBatch, LogBytes, LogChunk, LogLine, LogQuery, LogReader};
+pub use logs::{
+    LogBatch, LogBytes, LogChunk, LogLine, LogPiece, LogQuery, LogReader, RunFrame, RunFrames, RunLine, RunLines,
+};
 pub use octoflow_engine::argo::resource::document;
 pub use octoflow_store::{Filter, MAX_PAGE, RunRow};
 pub use run::Named;
@@ -62,6 +64,7 @@ use collect::Collector;
 use feed::Feed;
 use glance::Glances;
 use judge::Rulings;
+use logs::Snapshots;
 
 /// A handle to everything that is kept and runs here. Clones share it.
 #[derive(Clone)]
@@ -72,6 +75,7 @@ struct Inner {
     desk: Desk,
     feed: Arc<Feed>,
     glances: Glances,
+    snapshots: Snapshots,
     rulings: Arc<Rulings>,
     /// Who does what falls due, once somebody asked for it.
     steward: Mutex<Option<Steward>>,
@@ -92,8 +96,9 @@ impl Registry {
             ears.publish(notes);
         }));
         let desk = house.desk().clone();
-        let (glances, steward, collector) = (Glances::default(), Mutex::new(None), Collector::new());
-        let registry = Self(Arc::new(Inner { house, desk, feed, glances, rulings, steward, collector }));
+        let (glances, snapshots) = (Glances::default(), Snapshots::default());
+        let (steward, collector) = (Mutex::new(None), Collector::new());
+        let registry = Self(Arc::new(Inner { house, desk, feed, glances, snapshots, rulings, steward, collector }));
         registry.0.collector.start(&registry)?;
         Ok(registry)
     }

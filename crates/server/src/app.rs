@@ -11,10 +11,18 @@ use octoflow_model::Revision;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::{access::Access, audit::Audit, config::Limits, hosts::Hosts, meter::Meter, streams::Streams};
+use crate::{
+    access::Access, audit::Audit, config::Limits, follow::Followers, hosts::Hosts, meter::Meter, streams::Streams,
+};
 
 #[derive(Clone)]
-pub(crate) struct App(Arc<Inner>, watch::Receiver<Revision>);
+pub(crate) struct App(Arc<Shared>);
+
+struct Shared {
+    inner: Inner,
+    changes: watch::Receiver<Revision>,
+    followers: Followers,
+}
 
 pub(crate) struct Inner {
     pub registry: Registry,
@@ -34,13 +42,20 @@ pub(crate) struct Inner {
 }
 
 impl App {
+    /// Within a runtime.
     pub(crate) fn new(inner: Inner) -> Self {
         let (bell, changes) = watch::channel(Revision(0));
         inner.registry.on_change(move |revision| {
             // Nobody listens once the server closes.
             let _ = bell.send(revision);
         });
-        Self(Arc::new(inner), changes)
+        let followers = Followers::new(inner.registry.clone(), changes.clone(), inner.closing.clone());
+        Self(Arc::new(Shared { inner, changes, followers }))
+    }
+
+    /// Everybody who follows a log.
+    pub(crate) fn followers(&self) -> &Followers {
+        &self.0.followers
     }
 
     /// How far the start is.
@@ -50,7 +65,7 @@ impl App {
 
     /// Hears of every commit from now on. However many there are, one wake-up tells them all.
     pub(crate) fn changes(&self) -> watch::Receiver<Revision> {
-        let mut changes = self.1.clone();
+        let mut changes = self.0.changes.clone();
         changes.mark_unchanged();
         changes
     }
@@ -60,6 +75,6 @@ impl Deref for App {
     type Target = Inner;
 
     fn deref(&self) -> &Inner {
-        &self.0
+        &self.0.inner
     }
 }

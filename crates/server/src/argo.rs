@@ -22,7 +22,6 @@ mod mask;
 mod refused;
 mod shelf;
 mod steer;
-mod stream;
 mod submit;
 mod sync;
 mod watch;

@@ -97,6 +97,8 @@ fn of_server(page: &mut Page, app: &App) {
     let away = app.meter.all_turned_away() as f64;
     page.one("octoflow_http_connections_refused_total", "counter", "Connections there was no room for.", away);
     page.one("octoflow_watches", "gauge", "Open watches and followed logs.", app.streams.open() as f64);
+    let unsent = app.streams.unsent() as f64;
+    page.one("octoflow_stream_unsent_bytes", "gauge", "Bytes of streams that clients have not taken yet.", unsent);
     let up = app.started.elapsed().as_secs_f64();
     page.one("octoflow_uptime_seconds", "gauge", "Since the server started.", up);
     page.head("octoflow_build_info", "gauge", "The version of this server.");

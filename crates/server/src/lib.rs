@@ -15,6 +15,7 @@ mod config;
 mod error;
 mod expose;
 mod fault;
+mod follow;
 mod gate;
 mod hosts;
 mod kube;
@@ -29,6 +30,7 @@ mod route;
 mod rules;
 mod server;
 mod space;
+mod stream;
 mod streams;
 mod tls;
 

@@ -1,7 +1,14 @@
 //! Answers without an end: a line for each thing that happens, as server-sent events or as bare JSON.
-//! Nothing is prepared before the client takes it, so a slow client costs no memory; a silent stream stays alive.
+//! A source prepares one piece at a time, when the client has taken the one before, so a slow client costs that much
+//! memory and no more; a silent stream stays alive.
 
-use std::{collections::VecDeque, convert::Infallible, future::Future, time::Duration};
+use std::{
+    convert::Infallible,
+    future::Future,
+    sync::LazyLock,
+    thread::available_parallelism,
+    time::{Duration, Instant as Clock},
+};
 
 use axum::{
     body::{Body, Bytes},
@@ -9,7 +16,10 @@ use axum::{
 };
 use futures_util::stream;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep_until};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, sleep_until},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -22,23 +32,47 @@ use crate::{
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// What is ready is sent together up to about this many bytes.
-const PIECE: usize = 32 * 1024;
+const PIECE: usize = 64 * 1024;
 
-/// Where the values of a stream come from.
+/// A piece is made in about this time, however little is in it; then others have their turn.
+const SLICE: Duration = Duration::from_millis(10);
+
+/// So many watches look things up at one time: one change may concern thousands, and those who ask for something else are
+/// not to wait behind them. Some of them wait for the engine or the disk meanwhile.
+pub(crate) static LOOKS: LazyLock<Semaphore> =
+    LazyLock::new(|| Semaphore::new(available_parallelism().map_or(1, usize::from) + 1));
+
+/// Where the pieces of a stream come from.
 pub(crate) trait Source: Send + 'static {
     /// Waits for what comes next; `None` at the end. It may be given up at any time and asked again.
-    fn next(&mut self) -> impl Future<Output = Result<Option<Vec<Value>>, Fault>> + Send;
+    fn next(&mut self) -> impl Future<Output = Result<Option<Vec<u8>>, Fault>> + Send;
+}
+
+/// A piece while it is made. It is full when it has so many bytes, or when making it has taken long enough.
+pub(crate) struct Piece {
+    pub bytes: Vec<u8>,
+    began: Clock,
+}
+
+impl Piece {
+    pub(crate) fn new() -> Self {
+        Self { bytes: Vec::new(), began: Clock::now() }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.bytes.len() >= PIECE || self.began.elapsed() >= SLICE
+    }
 }
 
 /// How one value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Dress {
+pub(crate) enum Dress {
     Events,
     Lines,
 }
 
 impl Dress {
-    fn of(call: &Call) -> Self {
+    pub(crate) fn of(call: &Call) -> Self {
         let events = call.header("accept").is_some_and(|kinds| kinds.contains("text/event-stream"));
         if events { Self::Events } else { Self::Lines }
     }
@@ -51,7 +85,7 @@ impl Dress {
     }
 
     /// Clients cut six letters off every line that has more, so a line is data or nothing.
-    fn write(self, value: &Value, to: &mut Vec<u8>) {
+    pub(crate) fn write(self, value: &Value, to: &mut Vec<u8>) {
         let (before, after): (&[u8], &[u8]) = match self {
             Self::Events => (b"data: ", b"\n\n"),
             Self::Lines => (b"", b"\n"),
@@ -73,15 +107,13 @@ impl Dress {
 struct State<S> {
     source: S,
     dress: Dress,
-    ready: VecDeque<Value>,
     closing: CancellationToken,
     over: bool,
 }
 
 /// The answer's head goes out at once; `source` is asked when the client can take more.
-pub(crate) fn stream<S: Source>(call: &Call, source: S) -> Answer {
-    let dress = Dress::of(call);
-    let state = State { source, dress, ready: VecDeque::new(), closing: call.app.closing.clone(), over: false };
+pub(crate) fn stream<S: Source>(call: &Call, dress: Dress, source: S) -> Answer {
+    let state = State { source, dress, closing: call.app.closing.clone(), over: false };
     let body = stream::unfold(state, |mut state| async move {
         let bytes = state.next().await?;
         Some((Ok::<_, Infallible>(bytes), state))
@@ -96,33 +128,23 @@ pub(crate) fn stream<S: Source>(call: &Call, source: S) -> Answer {
 
 impl<S: Source> State<S> {
     async fn next(&mut self) -> Option<Bytes> {
+        if self.over {
+            return None;
+        }
         let beat = Instant::now() + KEEP_ALIVE;
-        loop {
-            let mut piece = Vec::new();
-            while piece.len() < PIECE
-                && let Some(value) = self.ready.pop_front()
-            {
-                self.dress.write(&value, &mut piece);
-            }
-            if !piece.is_empty() {
-                return Some(piece.into());
-            }
-            if self.over {
-                return None;
-            }
-            tokio::select! {
-                biased;
-                () = self.closing.cancelled() => return None,
-                found = self.source.next() => match found {
-                    Ok(Some(values)) => self.ready.extend(values),
-                    Ok(None) => self.over = true,
-                    Err(fault) => {
-                        self.over = true;
-                        self.ready.push_back(broken(&fault));
-                    }
-                },
-                () = sleep_until(beat) => return Some(self.dress.beat()),
-            }
+        tokio::select! {
+            biased;
+            () = self.closing.cancelled() => None,
+            found = self.source.next() => match found {
+                Ok(piece) => piece.map(Bytes::from),
+                Err(fault) => {
+                    self.over = true;
+                    let mut piece = Vec::new();
+                    self.dress.write(&broken(&fault), &mut piece);
+                    Some(piece.into())
+                }
+            },
+            () = sleep_until(beat) => Some(self.dress.beat()),
         }
     }
 }

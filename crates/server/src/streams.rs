@@ -5,16 +5,26 @@ use std::{
     collections::HashMap,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::{Context, Poll, ready},
 };
 
 use axum::body::{Body, Bytes, HttpBody};
+use futures_util::task::AtomicWaker;
 use hyper::body::{Frame, SizeHint};
 
 use crate::{access::Caller, fault::Fault};
 
+/// A stream is asked for more when less than this waits to be sent: enough to keep a connection busy, and little enough
+/// that thousands who do not read fit into memory until they are let go.
+const MOST_UNSENT: usize = 64 * 1024;
+
 pub(crate) struct Streams {
+    /// Bytes of all streams that wait to be sent.
+    unsent: AtomicUsize,
     most: usize,
     most_each: usize,
     open: Mutex<Open>,
@@ -34,7 +44,7 @@ pub(crate) struct Permit {
 
 impl Streams {
     pub(crate) fn new(most: usize, most_each: usize) -> Arc<Self> {
-        Arc::new(Self { most, most_each, open: Mutex::default() })
+        Arc::new(Self { unsent: AtomicUsize::new(0), most, most_each, open: Mutex::default() })
     }
 
     pub(crate) fn enter(self: &Arc<Self>, caller: &Caller) -> Result<Permit, Fault> {
@@ -52,6 +62,10 @@ impl Streams {
         *own += 1;
         open.all += 1;
         Ok(Permit { streams: self.clone(), token: caller.id.clone() })
+    }
+
+    pub(crate) fn unsent(&self) -> usize {
+        self.unsent.load(Ordering::Relaxed)
     }
 
     pub(crate) fn open(&self) -> usize {
@@ -76,12 +90,56 @@ impl Drop for Permit {
 pub(crate) struct Streamed {
     /// Nothing once it is over.
     body: Option<Body>,
-    _permit: Permit,
+    unsent: Arc<Unsent>,
+    permit: Permit,
+}
+
+/// What was handed over to be sent, and not yet taken by the connection.
+#[derive(Default)]
+struct Unsent {
+    bytes: AtomicUsize,
+    /// Whoever waits until there is less.
+    waiting: AtomicWaker,
+}
+
+/// A piece on its way out. It counts until the connection has taken it, or is gone.
+struct Outgoing {
+    piece: Bytes,
+    unsent: Arc<Unsent>,
+    streams: Arc<Streams>,
+}
+
+impl AsRef<[u8]> for Outgoing {
+    fn as_ref(&self) -> &[u8] {
+        &self.piece
+    }
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        self.streams.unsent.fetch_sub(self.piece.len(), Ordering::Relaxed);
+        self.unsent.bytes.fetch_sub(self.piece.len(), Ordering::AcqRel);
+        self.unsent.waiting.wake();
+    }
 }
 
 impl Streamed {
     pub(crate) fn body(body: Body, permit: Permit) -> Body {
-        Body::new(Self { body: Some(body), _permit: permit })
+        Body::new(Self { body: Some(body), unsent: Arc::default(), permit })
+    }
+
+    /// Counts a piece until it is sent.
+    fn outgoing(&self, frame: Frame<Bytes>) -> Frame<Bytes> {
+        frame.map_data(|piece| {
+            let (unsent, streams) = (self.unsent.clone(), self.permit.streams.clone());
+            unsent.bytes.fetch_add(piece.len(), Ordering::AcqRel);
+            streams.unsent.fetch_add(piece.len(), Ordering::Relaxed);
+            Bytes::from_owner(Outgoing { piece, unsent, streams })
+        })
+    }
+
+    fn is_stalled(&self) -> bool {
+        self.unsent.bytes.load(Ordering::Acquire) >= MOST_UNSENT
     }
 }
 
@@ -90,6 +148,13 @@ impl HttpBody for Streamed {
     type Error = axum::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.is_stalled() {
+            self.unsent.waiting.register(cx.waker());
+            // It may have been taken in between.
+            if self.is_stalled() {
+                return Poll::Pending;
+            }
+        }
         let Some(body) = self.body.as_mut() else { return Poll::Ready(None) };
         // After a panic the body is not polled again, so nobody meets it half done.
         let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(body).poll_frame(cx)));
@@ -103,7 +168,7 @@ impl HttpBody for Streamed {
         if !matches!(frame, Some(Ok(_))) {
             self.body = None;
         }
-        Poll::Ready(frame)
+        Poll::Ready(frame.map(|frame| frame.map(|frame| self.outgoing(frame))))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -16,6 +16,9 @@ use super::{Line, Source};
 /// Logs up to this size are read at once.
 const SMALL: u64 = 16 * 1024;
 
+/// So many bytes of lines that are not wanted are passed over at a time; then whoever asked may do something else first.
+const SCAN: usize = 4 << 20;
+
 /// An attempt that has a log, or will have one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
@@ -42,6 +45,8 @@ pub(crate) struct Merged {
     heads: BinaryHeap<Reverse<(Time, usize)>>,
     /// Open sources that had nothing more to tell when they were asked.
     idle: Vec<usize>,
+    /// Open sources that were left in the middle of what is not wanted.
+    scanning: Vec<usize>,
     /// There will be no more than what was found.
     settled: bool,
 }
@@ -60,6 +65,8 @@ struct Opened {
 
 enum Flow {
     Closed,
+    /// Lines are counted for a tail before any is told.
+    Counted(Box<Source>, usize),
     Held(VecDeque<Line>),
     Read(Box<Source>),
 }
@@ -75,18 +82,25 @@ impl Merged {
             waiting: Vec::new(),
             heads: BinaryHeap::new(),
             idle: Vec::new(),
+            scanning: Vec::new(),
             settled: false,
         }
     }
 
     /// Whether looking for more is worth it: all that was found has been told.
     pub(crate) fn is_dry(&self) -> bool {
-        !self.settled && self.heads.is_empty() && self.waiting.is_empty()
+        !self.settled && self.heads.is_empty() && self.waiting.is_empty() && self.scanning.is_empty()
+    }
+
+    /// There is more to read now, although no line came out of it yet.
+    pub(crate) fn is_scanning(&self) -> bool {
+        !self.scanning.is_empty()
     }
 
     /// Everything has been told, and there will be nothing more.
     pub(crate) fn is_over(&self) -> bool {
-        self.settled && self.heads.is_empty() && self.waiting.is_empty() && self.idle.is_empty()
+        let open = !self.waiting.is_empty() || !self.idle.is_empty() || !self.scanning.is_empty();
+        self.settled && self.heads.is_empty() && !open
     }
 
     /// What a look found: attempts are numbered in the order in which they come up first. The ends told here were seen
@@ -113,15 +127,26 @@ impl Merged {
         Ok(())
     }
 
-    /// The next line that counts, and which of its source's lines it is, from 0.
+    /// The next line that counts, and which of its source's lines it is, from 0. None when there is none now, or when it
+    /// takes longer to find it ([`Self::is_scanning`]).
     pub(crate) fn next_line(&mut self, wants: &mut Wants<'_>) -> Result<Option<(u64, Line)>, Error> {
+        for number in std::mem::take(&mut self.scanning) {
+            self.advance(number, wants)?;
+        }
+        if self.is_scanning() {
+            // Its next line may be older than those that are known.
+            return Ok(None);
+        }
         while let Some((began, number)) = self.waiting.last().copied() {
             if self.heads.peek().is_some_and(|Reverse((at, _))| *at < began) {
                 break;
             }
             self.waiting.pop();
-            self.start(number, wants)?;
+            self.start(number)?;
             self.advance(number, wants)?;
+            if self.is_scanning() {
+                return Ok(None);
+            }
         }
         let Some(Reverse((_, number))) = self.heads.pop() else { return Ok(None) };
         let (line, place) = self.sources[number].head.take().expect("a source in the heap has its next line");
@@ -129,22 +154,14 @@ impl Merged {
         Ok(Some((place, line)))
     }
 
-    /// Opens a log, and counts what a tail leaves out of it.
-    fn start(&mut self, number: usize, wants: &mut Wants<'_>) -> Result<(), Error> {
+    /// Opens a log.
+    fn start(&mut self, number: usize) -> Result<(), Error> {
         let opened = &mut self.sources[number];
-        let over = opened.over || self.settled;
-        let size = fs::metadata(self.logs.path(opened.attempt)).map_or(0, |about| about.len());
         let source = Source::open(number, &self.logs, opened.attempt);
-        if let Some(tail) = opened.tail {
-            let mut first = Source::open(number, &self.logs, opened.attempt);
-            let mut count = 0_usize;
-            while let Some(line) = first.next(over)? {
-                count += usize::from(wants(&line));
-            }
-            opened.skip = count.saturating_sub(tail);
-        }
-        opened.flow =
-            if over && size <= SMALL { Flow::Held(source.finish()?.into()) } else { Flow::Read(Box::new(source)) };
+        opened.flow = match opened.tail {
+            Some(_) => Flow::Counted(Box::new(source), 0),
+            None => flow(&self.logs, opened.attempt, source, opened.over || self.settled)?,
+        };
         Ok(())
     }
 
@@ -152,15 +169,34 @@ impl Merged {
     fn advance(&mut self, number: usize, wants: &mut Wants<'_>) -> Result<(), Error> {
         let opened = &mut self.sources[number];
         let over = opened.over || self.settled;
+        let mut passed = 0;
         loop {
+            if passed >= SCAN {
+                self.scanning.push(number);
+                return Ok(());
+            }
             let line = match &mut opened.flow {
                 Flow::Closed => None,
                 Flow::Held(lines) => lines.pop_front(),
                 Flow::Read(source) => source.next(over)?,
+                Flow::Counted(source, count) => match source.next(over)? {
+                    Some(line) => {
+                        *count += usize::from(wants(&line));
+                        passed += line.bytes.len() + 1;
+                        continue;
+                    }
+                    None => {
+                        opened.skip = count.saturating_sub(opened.tail.unwrap_or_default());
+                        let again = Source::open(number, &self.logs, opened.attempt);
+                        opened.flow = flow(&self.logs, opened.attempt, again, over)?;
+                        continue;
+                    }
+                },
             };
             let Some(line) = line else { break };
             let place = opened.count;
             opened.count += 1;
+            passed += line.bytes.len() + 1;
             if !wants(&line) {
                 continue;
             }
@@ -179,4 +215,10 @@ impl Merged {
         }
         Ok(())
     }
+}
+
+/// How a log that is opened now is read: short ones whole, if nothing more comes.
+fn flow(logs: &Logs, attempt: AttemptId, source: Source, over: bool) -> Result<Flow, Error> {
+    let size = fs::metadata(logs.path(attempt)).map_or(0, |about| about.len());
+    Ok(if over && size <= SMALL { Flow::Held(source.finish()?.into()) } else { Flow::Read(Box::new(source)) })
 }

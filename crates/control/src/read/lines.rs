@@ -123,6 +123,9 @@ pub fn lines(
                 return Ok(());
             }
         }
+        if merged.is_scanning() {
+            continue;
+        }
         if merged.is_over() || listener.pause().is_break() {
             return Ok(());
         }
@@ -159,29 +162,32 @@ fn is_over(reader: &Reader, run: RunId) -> Result<bool, Error> {
     Ok(reader.run(run)?.is_none_or(|row| row.archived))
 }
 
-/// The nodes that have logs, by their ids.
 fn steps(reader: &Reader, run: RunId, wanted: &Wanted) -> Result<Vec<(String, Found)>, Error> {
     let attempts = super::attempts(reader, run)?;
-    let object = super::object(reader, run)?;
+    Ok(steps_of(&super::object(reader, run)?, &attempts, wanted))
+}
+
+/// The nodes that have logs, by their ids.
+pub(crate) fn steps_of(object: &Value, attempts: &[(String, AttemptId)], wanted: &Wanted) -> Vec<(String, Found)> {
     if object["kind"] == KIND {
-        return Ok(pods(attempts, &wanted.names));
+        return pods(attempts, &wanted.names);
     }
-    let attempts: HashMap<String, AttemptId> = attempts.into_iter().collect();
+    let attempts: HashMap<&str, AttemptId> = attempts.iter().map(|(id, attempt)| (id.as_str(), *attempt)).collect();
     let nodes = object["status"]["nodes"].as_object().into_iter().flatten();
     let mut steps: Vec<(String, Found)> = nodes
         .filter(|(_, node)| is_wanted(node["name"].as_str().unwrap_or_default(), &wanted.names))
         .filter_map(|(id, node)| {
-            Some((id.clone(), Found { attempt: *attempts.get(id)?, began: began(node), over: false }))
+            Some((id.clone(), Found { attempt: *attempts.get(id.as_str())?, began: began(node), over: false }))
         })
         .collect();
     steps.sort_by_key(|(_, step)| (step.began, step.attempt));
-    Ok(steps)
+    steps
 }
 
 /// Every pod a TaskSet had, also those of earlier tries. When they wrote, only their logs know.
-fn pods(attempts: Vec<(String, AttemptId)>, names: &[String]) -> Vec<(String, Found)> {
-    let wanted = attempts.into_iter().filter(|(pod, _)| is_wanted_pod(pod, names));
-    wanted.map(|(pod, attempt)| (pod, Found { attempt, began: Time(0), over: false })).collect()
+fn pods(attempts: &[(String, AttemptId)], names: &[String]) -> Vec<(String, Found)> {
+    let wanted = attempts.iter().filter(|(pod, _)| is_wanted_pod(pod, names));
+    wanted.map(|(pod, attempt)| (pod.clone(), Found { attempt: *attempt, began: Time(0), over: false })).collect()
 }
 
 /// A pod is meant by its own name, that of its replica, `worker-1`, and that of its role.

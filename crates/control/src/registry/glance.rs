@@ -1,5 +1,5 @@
 //! What was last seen of a run, for the many who watch the same: it is looked at once and told to all of them.
-//! It remembers only what is cheap to hold, and never shows less than was asked for.
+//! It remembers only so much, by size, and never shows less than was asked for.
 
 use std::{
     collections::HashMap,
@@ -12,20 +12,35 @@ use serde_json::Value;
 
 use super::{Fault, Registry};
 
-/// Runs that are remembered; with more everything is looked at anew.
-const MOST: usize = 1024;
-/// An object with more nodes or replicas is looked at by everyone alone.
-const MOST_NODES: usize = 200;
+/// Runs that are remembered; with more the memory begins anew.
+const MOST: usize = 4096;
+/// About how many bytes all remembered objects take together.
+const MOST_BYTES: usize = 64 << 20;
+/// A larger object is looked at by everyone alone.
+const LARGEST: usize = 1 << 20;
 
 #[derive(Default)]
-pub(super) struct Glances(Mutex<HashMap<RunId, Arc<Mutex<Known>>>>);
+pub(super) struct Glances(Mutex<Remembered>);
+
+#[derive(Default)]
+struct Remembered {
+    runs: HashMap<RunId, Arc<Mutex<Known>>>,
+    bytes: usize,
+}
 
 #[derive(Default)]
 struct Known {
     /// Kind, namespace and name of a run never change.
     row: Option<Arc<RunRow>>,
-    /// The object, and up to where everything is in it.
-    object: Option<(Revision, Arc<Value>)>,
+    object: Option<Seen>,
+}
+
+struct Seen {
+    /// Everything that happened up to here is in it.
+    until: Revision,
+    /// The run's own last change before it was looked at.
+    revision: Option<Revision>,
+    object: Arc<Value>,
 }
 
 impl Registry {
@@ -44,39 +59,102 @@ impl Registry {
         let known = self.0.glances.of(run);
         // Held while it is looked at: the others wait for the one who looks.
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((seen, object)) = &known.object
-            && *seen >= since
-        {
-            return Ok(Some(object.clone()));
+        if let Some(seen) = known.object.as_ref().filter(|seen| seen.until >= since) {
+            return Ok(Some(seen.object.clone()));
+        }
+        let until = self.0.feed.latest();
+        let revision = self.read(|reader| Ok(reader.run_revision(run)?))?;
+        if let Some(seen) = known.object.as_mut().filter(|seen| revision.is_some() && seen.revision == revision) {
+            // Others changed since, this one did not.
+            seen.until = until;
+            return Ok(Some(seen.object.clone()));
         }
         known.object = None;
-        let seen = self.0.feed.latest();
         let Some(row) = self.read(|reader| Ok(reader.run(run)?))? else { return Ok(None) };
         let object = match self.run_object(&row) {
             Ok(object) => Arc::new(object),
             Err(Fault::NotFound { .. }) => return Ok(None),
             Err(fault) => return Err(fault),
         };
-        if parts(&object["status"]) <= MOST_NODES {
-            known.object = Some((seen, object.clone()));
+        if let Some(size) = size(&object, LARGEST)
+            && self.0.glances.has_room_for(size)
+        {
+            known.object = Some(Seen { until, revision, object: object.clone() });
         }
         Ok(Some(object))
     }
 }
 
-/// The nodes of a workflow, or the replicas of a TaskSet.
-fn parts(status: &Value) -> usize {
-    let roles = status["roleStatus"].as_array().into_iter().flatten();
-    let replicas: usize = roles.map(|role| role["replicaStatus"].as_array().map_or(0, Vec::len)).sum();
-    status["nodes"].as_object().map_or(0, serde_json::Map::len) + replicas
-}
-
 impl Glances {
     fn of(&self, run: RunId) -> Arc<Mutex<Known>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= MOST && !all.contains_key(&run) {
-            all.clear();
+        // Dropped when nobody waits for the lock any more.
+        let mut old = Remembered::default();
+        if all.runs.len() >= MOST && !all.runs.contains_key(&run) {
+            old = std::mem::take(&mut *all);
         }
-        all.entry(run).or_default().clone()
+        let known = all.runs.entry(run).or_default().clone();
+        drop(all);
+        drop(old);
+        known
+    }
+
+    /// Counts another object. When all are too large together everything is forgotten, this one included: what many
+    /// watch is soon remembered again. One that takes the place of an older one is counted as well, so that the sum is
+    /// never too small.
+    fn has_room_for(&self, size: usize) -> bool {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.bytes += size;
+        if all.bytes > MOST_BYTES {
+            let old = std::mem::take(&mut *all);
+            drop(all);
+            drop(old);
+            return false;
+        }
+        true
+    }
+}
+
+/// About how many bytes a value takes in memory; nothing when it is more than `most`, which is found out early.
+fn size(value: &Value, most: usize) -> Option<usize> {
+    /// A value without what it owns, and what a map or an allocation costs beside it.
+    const EACH: usize = 64;
+    let mut size = 0;
+    let mut left = vec![value];
+    while let Some(value) = left.pop() {
+        size += EACH;
+        match value {
+            Value::String(text) => size += text.len(),
+            Value::Array(items) => left.extend(items),
+            Value::Object(fields) => {
+                size += fields.keys().map(|key| key.len() + EACH).sum::<usize>();
+                left.extend(fields.values());
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+        if size > most {
+            return None;
+        }
+    }
+    Some(size)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_is_bounded_by_size() {
+        let large = json!({"text": "x".repeat(LARGEST)});
+        assert_eq!(size(&large, LARGEST), None);
+        let ordinary = json!({"text": "x".repeat(100_000), "list": [1, 2, {"a": null}]});
+        let each = size(&ordinary, LARGEST).unwrap();
+        assert!((100_000..110_000).contains(&each), "{each}");
+        let glances = Glances::default();
+        let kept = (0..10_000).filter(|_| glances.has_room_for(each)).count();
+        assert!(kept > 9_000, "{kept}");
+        assert!(glances.0.lock().unwrap().bytes <= MOST_BYTES);
     }
 }

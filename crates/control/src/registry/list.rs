@@ -32,13 +32,7 @@ impl Registry {
         match kind.keeping {
             Keeping::Run => {
                 let closely = asks_for_more(kind, &options.selection);
-                let rows = if closely {
-                    let labels = options.selection.labels.clone();
-                    let selection = Selection { labels, ..Selection::default() };
-                    self.list_runs(kind, &ListOptions { selection, ..options.clone() }, &Filter::default())?
-                } else {
-                    self.list_runs(kind, options, &Filter::default())?
-                };
+                let rows = self.list_rows(kind, options)?;
                 let mut items = Vec::with_capacity(rows.items.len());
                 for row in rows.items {
                     match self.run_object(&row) {
@@ -55,6 +49,16 @@ impl Registry {
             Keeping::Shelf => self.list_shelf(kind, options),
             Keeping::View => self.list_view(kind, options),
         }
+    }
+
+    /// The rows of runs that may match. Only the whole run tells whether one does, where its row does not know enough.
+    pub fn list_rows(&self, kind: &'static Kind, options: &ListOptions) -> Result<Listing<RunRow>, Fault> {
+        if !asks_for_more(kind, &options.selection) {
+            return self.list_runs(kind, options, &Filter::default());
+        }
+        let labels = options.selection.labels.clone();
+        let selection = Selection { labels, ..Selection::default() };
+        self.list_runs(kind, &ListOptions { selection, ..options.clone() }, &Filter::default())
     }
 
     /// The rows of runs, for lists that need no more than them. What `filter` says holds beside the options.

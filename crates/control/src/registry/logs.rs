@@ -4,7 +4,6 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
-    time::Duration,
 };
 
 use octoflow_model::{AttemptId, RunId, Time, taskset::KIND};
@@ -13,16 +12,19 @@ use octoflow_store::RunRow;
 use serde_json::{Value, json};
 
 use super::{Fault, LabelSelector, Registry, find, podded, replica, run, view};
-use crate::read::lines::{MOMENT, Sieve};
+use crate::read::lines::Sieve;
 
 mod bytes;
 mod merge;
+mod snapshot;
+mod whole;
 
 pub use bytes::{LogBytes, LogChunk};
 pub use merge::{LogBatch, LogLine, LogReader};
+pub(super) use snapshot::Snapshots;
+pub use whole::{Piece as LogPiece, RunFrame, RunFrames, RunLine, RunLines};
 
-/// How long to wait before asking a followed log again that had nothing new.
-pub const LOOK_AGAIN: Duration = MOMENT;
+use snapshot::{Shared, Snapshot};
 
 /// What somebody wants to read.
 #[derive(Clone, Debug, Default)]
@@ -68,6 +70,10 @@ struct Scope {
     run: RunId,
     query: LogQuery,
     files: Logs,
+    /// What all who read this run's logs have seen of it last.
+    shared: Arc<Shared>,
+    /// What this one has seen of it last.
+    seen: Option<Arc<Snapshot>>,
 }
 
 /// A pod that has a log, or will have one.
@@ -98,31 +104,34 @@ impl Scope {
             (None, None) => return Err(Fault::BadRequest("a log is read of a workflow or of a pod; name one".into())),
         };
         let files = Logs::new(registry.desk().store.data_dir());
-        let scope = Self { registry: registry.clone(), run, query, files };
+        let shared = registry.0.snapshots.of(run);
+        let mut scope = Self { registry: registry.clone(), run, query, files, shared, seen: None };
         let look = scope.look()?;
-        if let (Some(pod), true, false) = (&scope.query.pod, look.pods.is_empty(), scope.query.follow && !look.over) {
+        let found = look.is_some_and(|look| !look.pods.is_empty() || scope.query.follow && !look.over);
+        if let (Some(pod), false) = (&scope.query.pod, found) {
             return Err(Fault::NotFound { kind: find("Pod").expect("the table has pods"), name: pod.clone() });
         }
+        // The reader's first look is to find what there is.
+        scope.seen = None;
         Ok(scope)
     }
 
-    /// Whatever was written before the end that is told here is seen by reading after it.
-    fn look(&self) -> Result<Look, Fault> {
-        let Some(row) = self.registry.read(|reader| Ok(reader.run(self.run)?))? else {
-            return Ok(Look { pods: Vec::new(), over: true });
-        };
-        let object = match self.registry.run_object(&row) {
-            Err(Fault::NotFound { .. }) => return Ok(Look { pods: Vec::new(), over: true }),
-            object => object?,
-        };
-        let attempts = self.registry.desk().attempts(self.run)?;
+    /// What there is now, or nothing when it is what there was at the last look. Whatever was written before the end that
+    /// is told here is seen by reading after it.
+    fn look(&mut self) -> Result<Option<Look>, Fault> {
+        let snapshot = self.shared.latest(&self.registry, self.run)?;
+        if self.seen.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, &snapshot)) {
+            return Ok(None);
+        }
+        self.seen = Some(snapshot.clone());
+        let Some(row) = &snapshot.row else { return Ok(Some(Look { pods: Vec::new(), over: true })) };
         let mut pods = if row.kind == KIND {
-            self.replicas(&row, &object, &attempts)
+            self.replicas(row, &snapshot.object, &snapshot.attempts)
         } else {
-            self.nodes(&row, &object, attempts)
+            self.nodes(row, &snapshot.object, &snapshot.attempts)
         };
         pods.sort_by_key(|pod| (pod.began, pod.attempt));
-        Ok(Look { pods, over: row.archived })
+        Ok(Some(Look { pods, over: row.archived }))
     }
 
     /// Every pod a TaskSet ever had; those that are gone have left their logs.
@@ -149,8 +158,8 @@ impl Scope {
         pods
     }
 
-    fn nodes(&self, row: &RunRow, object: &Value, attempts: Vec<(String, AttemptId)>) -> Vec<Written> {
-        let attempts: HashMap<String, AttemptId> = attempts.into_iter().collect();
+    fn nodes(&self, row: &RunRow, object: &Value, attempts: &[(String, AttemptId)]) -> Vec<Written> {
+        let attempts: HashMap<&str, AttemptId> = attempts.iter().map(|(id, attempt)| (id.as_str(), *attempt)).collect();
         let sets: HashSet<&str> = containers(object).filter_map(|node| node["boundaryID"].as_str()).collect();
         let mains: HashSet<&str> = containers(object)
             .filter(|node| node["displayName"] == podded::MAIN)

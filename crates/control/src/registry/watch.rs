@@ -1,10 +1,14 @@
 //! Watching: what happened to objects of one kind since a revision, as events in order. Whoever reads slowly gets fewer
 //! events, each with the latest state; nobody is made to wait for it.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 
-use octoflow_model::{Revision, Time};
-use octoflow_store::{RunRow, What};
+use octoflow_model::{Revision, RunId, Time};
+use octoflow_store::{Note, RunRow, What};
 use serde_json::{Value, json};
 
 use super::{
@@ -45,8 +49,17 @@ pub struct Event {
     pub object: Value,
 }
 
-/// So many events are made at once.
+/// So many names of things that are to be told are held at a time.
 const SOME: usize = 200;
+
+/// Something that was there when the watch began. What it looks like is looked up when it is told.
+enum Initial {
+    Run(RunId),
+    /// Of a kept object, its namespace and name.
+    Kept(String, String),
+    /// A run whose views are wanted.
+    Viewed(RunId),
+}
 
 /// One watch. It is asked for what is new; a bell (see [`Registry::on_change`]) tells when asking is worth it.
 pub struct Watch {
@@ -57,9 +70,16 @@ pub struct Watch {
     cursor: Revision,
     /// The uids that were told and match the selection, when there is one: leaving it is told as an end.
     seen: HashSet<String>,
-    backlog: Vec<Event>,
-    /// Where the rest of what was there begins, while it has not been told.
+    /// Made and not yet told: never more than comes of one run or one change.
+    backlog: VecDeque<Event>,
+    /// What was there when the watch began and has not been told yet.
+    initial: VecDeque<Initial>,
+    /// Where the rest of it begins, while there is more.
     rest: Option<Option<String>>,
+    /// What happened and has not been told yet: whole commits.
+    notes: VecDeque<Note>,
+    /// Everything up to here is told once the notes are.
+    noted: Revision,
     /// What was told of kinds nobody keeps.
     told: Told,
     /// The namespaces that were told.
@@ -72,14 +92,37 @@ impl Registry {
         self.0.feed.ring(Box::new(bell));
     }
 
+    /// The runs that changed after a revision, and up to where. None when that is too long ago to be known: any may have.
+    pub fn runs_changed(&self, since: Revision) -> (Option<Vec<RunId>>, Revision) {
+        let run = |what: &What| match what {
+            What::NewRun { run, .. } | What::Run(run) => Some(*run),
+            What::DeletedRun(row) => Some(row.run),
+            What::Put { .. } | What::Deleted(_) => None,
+        };
+        match self.0.feed.since(since, |what| run(what).is_some()) {
+            Ok((notes, latest)) => (Some(notes.iter().filter_map(|note| run(&note.what)).collect()), latest),
+            Err(_) => (None, self.0.feed.latest()),
+        }
+    }
+
     /// From a revision on; without one the current state comes first, as additions.
     pub fn watch(&self, kind: &'static Kind, options: ListOptions, since: Option<Revision>) -> Result<Watch, Fault> {
         let ListOptions { namespace, selection, .. } = options;
-        let (cursor, seen, backlog) = (Revision(0), HashSet::new(), Vec::new());
-        let told = Told::default();
-        let registry = self.clone();
-        let homes = None;
-        let mut watch = Watch { registry, kind, namespace, selection, cursor, seen, backlog, rest: None, told, homes };
+        let mut watch = Watch {
+            registry: self.clone(),
+            kind,
+            namespace,
+            selection,
+            cursor: Revision(0),
+            seen: HashSet::new(),
+            backlog: VecDeque::new(),
+            initial: VecDeque::new(),
+            rest: None,
+            notes: VecDeque::new(),
+            noted: Revision(0),
+            told: Told::default(),
+            homes: None,
+        };
         match since {
             Some(since) => {
                 let since = since.min(self.0.feed.latest());
@@ -100,12 +143,18 @@ impl Registry {
                 watch.homes = Some(homes);
                 all.into_iter().for_each(|object| watch.tell(Change::Added, object));
             }
+            None if kind.keeping == Keeping::Shelf => {
+                watch.cursor = self.0.feed.latest();
+                let kept = self.read(|reader| Ok(reader.objects(kind.name, watch.namespace.as_deref())?))?;
+                watch.initial = kept.into_iter().map(|kept| Initial::Kept(kept.namespace, kept.name)).collect();
+            }
             None => {
                 // What happens between the two is told twice rather than not at all.
                 watch.cursor = self.0.feed.latest();
                 watch.rest = Some(None);
             }
         }
+        watch.noted = watch.cursor;
         Ok(watch)
     }
 }
@@ -122,61 +171,91 @@ impl Watch {
         self.cursor
     }
 
-    /// What is new, in order; empty when nothing is.
+    /// What is new, in order; empty when nothing is. All of it is held in memory.
     pub fn poll(&mut self) -> Result<Vec<Event>, Fault> {
         let mut all = Vec::new();
+        while let Some(event) = self.next_event()? {
+            all.push(event);
+        }
+        Ok(all)
+    }
+
+    /// The next of what is new; `None` when nothing is, for now. However much there is, only what comes of one run or one
+    /// change is held in memory.
+    pub fn next_event(&mut self) -> Result<Option<Event>, Fault> {
         loop {
-            let (events, more) = self.poll_some()?;
-            all.extend(events);
-            if !more {
-                return Ok(all);
+            if let Some(event) = self.backlog.pop_front() {
+                return Ok(Some(event));
+            }
+            if !self.go_on()? {
+                return Ok(None);
             }
         }
     }
 
-    /// Some of what is new, in order, and whether there is more already. However much there is, only this much of it is
-    /// held in memory.
-    pub fn poll_some(&mut self) -> Result<(Vec<Event>, bool), Fault> {
+    /// Takes the next thing that may be told into the backlog; `false` when there is none.
+    fn go_on(&mut self) -> Result<bool, Fault> {
+        if let Some(initial) = self.initial.pop_front() {
+            self.tell_initial(initial)?;
+            return Ok(true);
+        }
         if let Some(after) = self.rest.take() {
             let (namespace, selection) = (self.namespace.clone(), self.selection.clone());
             let options = ListOptions { namespace, selection, limit: Some(SOME), after };
-            let listing = self.registry.list(self.kind, &options)?;
-            listing.items.into_iter().for_each(|object| self.tell(Change::Added, object));
-            self.rest = listing.next.map(Some);
-            // Those that changed since the watch began are told again; until then nobody may go on after them.
-            let cursor = self.cursor;
-            for event in &mut self.backlog {
-                let own = event.object["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok());
-                event.stamp(own.map_or(cursor, |own| cursor.min(Revision(own))));
-            }
-            // Even the last page may leave something to be told that happened meanwhile.
-            return Ok((std::mem::take(&mut self.backlog), true));
+            let page = self.registry.list_rows(self.kind, &options)?;
+            self.initial.extend(page.items.into_iter().map(|row| Initial::Run(row.run)));
+            self.rest = page.next.map(Some);
+            return Ok(true);
         }
-        let feed = self.registry.0.feed.clone();
-        let (notes, latest) = feed.since(self.cursor, |what| concerns(self.kind, what)).map_err(|_| Fault::Expired)?;
-        for note in notes {
-            // What was committed together is told together, or a watch that begins in between would miss some.
-            if self.backlog.len() >= SOME && note.revision > self.cursor {
-                return Ok((std::mem::take(&mut self.backlog), true));
-            }
-            let told = self.backlog.len();
+        if let Some(note) = self.notes.pop_front() {
             self.take(note.what, note.revision)?;
             // The object may be newer than the note. It says up to where everything was told, so that whoever goes on
             // from there misses nothing.
-            self.backlog[told..].iter_mut().for_each(|event| event.stamp(note.revision));
-            self.cursor = note.revision;
+            self.backlog.iter_mut().for_each(|event| event.stamp(note.revision));
+            self.cursor = if self.notes.is_empty() { self.noted } else { note.revision };
+            return Ok(true);
+        }
+        let feed = self.registry.0.feed.clone();
+        let (notes, latest) = feed.since(self.cursor, |what| concerns(self.kind, what)).map_err(|_| Fault::Expired)?;
+        self.notes = notes.into();
+        self.noted = latest;
+        if let Some(last) = self.notes.get(SOME).map(|note| note.revision) {
+            // The rest is fetched when these are told. A commit is taken as a whole, so that going on works.
+            self.notes.retain(|note| note.revision <= last);
+            self.noted = last;
+        }
+        if !self.notes.is_empty() {
+            return Ok(true);
         }
         self.cursor = latest;
-        let told = self.backlog.len();
         let now = clock::now();
-        while self.backlog.len() < SOME
-            && let Some(run) = self.told.due(now)
-        {
-            self.look_at(run, now)?;
+        let Some(run) = self.told.due(now) else { return Ok(false) };
+        self.look_at(run, now)?;
+        self.backlog.iter_mut().for_each(|event| event.stamp(latest));
+        Ok(true)
+    }
+
+    fn tell_initial(&mut self, initial: Initial) -> Result<(), Fault> {
+        match initial {
+            Initial::Run(run) => {
+                if let Some(object) = self.registry.glance(run, self.cursor)? {
+                    self.tell(Change::Added, Arc::unwrap_or_clone(object));
+                }
+            }
+            Initial::Kept(namespace, name) => {
+                if let Some(kept) = self.registry.shelved(self.kind, &namespace, &name)? {
+                    self.tell(Change::Added, kept.object);
+                }
+            }
+            Initial::Viewed(run) => self.look_at(run, clock::now())?,
         }
-        self.backlog[told..].iter_mut().for_each(|event| event.stamp(latest));
-        let more = self.told.due(now).is_some();
-        Ok((std::mem::take(&mut self.backlog), more))
+        // Those that changed since the watch began are told again; until then nobody may go on after them.
+        let cursor = self.cursor;
+        for event in &mut self.backlog {
+            let own = event.object["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok());
+            event.stamp(own.map_or(cursor, |own| cursor.min(Revision(own))));
+        }
+        Ok(())
     }
 
     /// After this time there is something to tell even if nothing happens until then.
@@ -186,7 +265,9 @@ impl Watch {
 
     /// Nothing that this watch is about has happened. It costs no look at the disk.
     pub fn is_quiet(&mut self) -> bool {
-        if self.rest.is_some() || !self.backlog.is_empty() || self.told.due(clock::now()).is_some() {
+        let untold =
+            self.rest.is_some() || !self.initial.is_empty() || !self.backlog.is_empty() || !self.notes.is_empty();
+        if untold || self.told.due(clock::now()).is_some() {
             return false;
         }
         match self.registry.0.feed.since(self.cursor, |what| concerns(self.kind, what)) {
@@ -236,7 +317,7 @@ impl Watch {
         Ok(())
     }
 
-    fn run(&mut self, run: octoflow_model::RunId, change: Change, revision: Revision) -> Result<(), Fault> {
+    fn run(&mut self, run: RunId, change: Change, revision: Revision) -> Result<(), Fault> {
         let Some(row) = self.registry.identity(run)? else { return Ok(()) };
         let named = self.selection.fields.name().is_none_or(|name| name == row.name);
         if row.kind != self.kind.name || !self.in_scope(&row.namespace) || !named {
@@ -249,7 +330,7 @@ impl Watch {
     }
 
     /// Tells what changed in how a run looks.
-    fn look_at(&mut self, run: octoflow_model::RunId, now: Time) -> Result<(), Fault> {
+    fn look_at(&mut self, run: RunId, now: Time) -> Result<(), Fault> {
         let Some(row) = self.registry.read(|reader| Ok(reader.run(run)?))? else {
             // Its deletion is told by the note about it; until then nothing of it is due.
             self.told.rest(run);
@@ -275,9 +356,8 @@ impl Watch {
             selection: self.selection.clone(),
             ..ListOptions::default()
         };
-        for row in self.registry.runs_in_view(self.kind, &options)? {
-            self.look_at(row.run, clock::now())?;
-        }
+        let rows = self.registry.runs_in_view(self.kind, &options)?;
+        self.initial = rows.into_iter().map(|row| Initial::Viewed(row.run)).collect();
         Ok(())
     }
 
@@ -324,7 +404,7 @@ impl Watch {
 
     fn tell(&mut self, change: Change, object: Value) {
         if self.selection.is_empty() {
-            return self.backlog.push(Event { change, object });
+            return self.backlog.push_back(Event { change, object });
         }
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
         let change = match (change, self.selection.matches(&object)) {
@@ -348,7 +428,7 @@ impl Watch {
                 Change::Deleted
             }
         };
-        self.backlog.push(Event { change, object });
+        self.backlog.push_back(Event { change, object });
     }
 }
 

@@ -8,6 +8,7 @@ mod wire;
 mod artifacts;
 mod bad_input;
 mod calls;
+mod followers;
 mod inspect;
 mod interrupt;
 mod lint;

@@ -2,20 +2,20 @@
 
 use octoflow_control::{
     now,
-    registry::{Fault as RegistryFault, LOOK_AGAIN, LabelSelector, LogBatch, LogLine, LogQuery, LogReader},
+    registry::{Fault as RegistryFault, LabelSelector, LogBatch, LogLine, LogQuery, LogReader},
 };
-use octoflow_model::Time;
+use octoflow_model::{RunId, Time};
 use serde_json::{Value, json};
-use tokio::{
-    task::JoinHandle,
-    time::{Instant, sleep_until},
-};
 
-use super::{
-    namespace,
-    stream::{Source, stream},
+use super::namespace;
+use crate::{
+    answer::Answer,
+    call::Call,
+    fault::Fault,
+    follow::{Following, Log, Reading},
+    query::Query,
+    stream::{Dress, Source, stream},
 };
-use crate::{answer::Answer, call::Call, fault::Fault, query::Query};
 
 /// Lines read at a time.
 const LINES: usize = 512;
@@ -28,7 +28,8 @@ pub(super) async fn log(call: Call) -> Result<Answer, Fault> {
         query.pod = Some(pod.to_owned());
     }
     let reader = call.work(move |registry| registry.logs(query)).await?;
-    Ok(stream(&call, Telling { at: At::Ready(Box::new(reader)), again: Instant::now() }))
+    let dress = Dress::of(&call);
+    Ok(stream(&call, dress, call.app.followers().follow(Lines(reader, dress))))
 }
 
 fn asked(query: &Query) -> Result<LogQuery, Fault> {
@@ -63,47 +64,27 @@ fn asked(query: &Query) -> Result<LogQuery, Fault> {
     })
 }
 
-struct Telling {
-    at: At,
-    /// Not before then, when there was nothing new.
-    again: Instant,
+/// Lines as the entries of a stream.
+struct Lines(LogReader, Dress);
+
+impl Log for Lines {
+    type Piece = Vec<u8>;
+
+    fn run(&self) -> RunId {
+        self.0.run()
+    }
+
+    fn read(&mut self) -> Result<Reading<Vec<u8>>, RegistryFault> {
+        let LogBatch { lines, finished, more } = self.0.read(LINES)?;
+        let mut piece = Vec::new();
+        lines.iter().for_each(|line| self.1.write(&entry(line), &mut piece));
+        Ok(Reading { piece: (!piece.is_empty()).then_some(piece), finished, more })
+    }
 }
 
-/// Kept between two calls, because waiting may be given up at any point.
-enum At {
-    Ready(Box<LogReader>),
-    Reading(JoinHandle<(Box<LogReader>, Result<LogBatch, RegistryFault>)>),
-    Over,
-}
-
-impl Source for Telling {
-    async fn next(&mut self) -> Result<Option<Vec<Value>>, Fault> {
-        loop {
-            match &mut self.at {
-                At::Ready(_) => {
-                    sleep_until(self.again).await;
-                    let At::Ready(mut reader) = std::mem::replace(&mut self.at, At::Over) else { continue };
-                    self.at = At::Reading(tokio::task::spawn_blocking(move || {
-                        let batch = reader.read(LINES);
-                        (reader, batch)
-                    }));
-                }
-                At::Reading(read) => {
-                    let (reader, batch) = read.await.map_err(|error| Fault::internal(error.to_string()))?;
-                    self.at = At::Over;
-                    let LogBatch { lines, finished } = batch?;
-                    if !finished {
-                        self.at = At::Ready(reader);
-                    }
-                    if lines.is_empty() {
-                        self.again = Instant::now() + LOOK_AGAIN;
-                    } else {
-                        return Ok(Some(lines.iter().map(entry).collect()));
-                    }
-                }
-                At::Over => return Ok(None),
-            }
-        }
+impl Source for Following<Lines> {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, Fault> {
+        Self::next(self).await
     }
 }
 

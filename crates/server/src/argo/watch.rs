@@ -11,14 +11,13 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{
-    kind,
-    list::selection,
-    mask::Mask,
-    namespace,
-    stream::{Source, stream},
+use super::{kind, list::selection, mask::Mask, namespace};
+use crate::{
+    answer::Answer,
+    call::Call,
+    fault::Fault,
+    stream::{Dress, LOOKS, Piece, Source, stream},
 };
-use crate::{answer::Answer, call::Call, fault::Fault};
 
 /// Commits come in flocks. Who has looked often lately waits so long for the rest of one; who has not looks at once.
 const GATHER: Duration = Duration::from_millis(20);
@@ -54,8 +53,9 @@ async fn watch(call: Call, name: &'static str, typed: bool) -> Result<Answer, Fa
         })
         .await?;
     let mask = Mask::of(&call.query).always("result.type");
-    let source = Watching { at: At::Due(Box::new(watch)), changes, pace: Pace::new(), mask, typed };
-    Ok(stream(&call, source))
+    let dress = Dress::of(&call);
+    let watch = Box::new(Watched { watch, mask, typed, dress });
+    Ok(stream(&call, dress, Watching { at: At::Due(watch), changes, pace: Pace::new() }))
 }
 
 /// Nothing said and zero mean: what is there now comes first.
@@ -72,57 +72,86 @@ struct Watching {
     at: At,
     changes: Receiver<Revision>,
     pace: Pace,
-    mask: Mask,
-    typed: bool,
 }
 
 /// Kept between two calls, because waiting may be given up at any point.
 enum At {
     /// Everything was told; something must happen first.
-    Idle(Box<Watch>),
+    Idle(Box<Watched>),
     /// Something happened.
-    Due(Box<Watch>),
+    Due(Box<Watched>),
     Looking(JoinHandle<Look>),
     /// Only seen while changing from one to the other, or after a bug.
     Lost,
 }
 
 /// The watch, what it found, and whether there is more.
-type Look = (Box<Watch>, Result<(Vec<Event>, bool), RegistryFault>);
+type Look = (Box<Watched>, Result<(Vec<u8>, bool), RegistryFault>);
+
+/// A watch with the way its events are written down.
+struct Watched {
+    watch: Watch,
+    mask: Mask,
+    typed: bool,
+    dress: Dress,
+}
+
+impl Watched {
+    /// One piece of what is new. It waits for the disk and the engine.
+    fn look(&mut self) -> Result<(Vec<u8>, bool), RegistryFault> {
+        let mut piece = Piece::new();
+        while !piece.is_full() {
+            let Some(event) = self.watch.next_event()? else { return Ok((piece.bytes, false)) };
+            self.dress.write(&self.dressed(event), &mut piece.bytes);
+        }
+        Ok((piece.bytes, true))
+    }
+
+    fn dressed(&self, event: Event) -> Value {
+        let mut value = match self.typed {
+            true => json!({"result": {"type": event.change.word(), "object": event.object}}),
+            false => json!({"result": event.object}),
+        };
+        self.mask.apply(&mut value);
+        value
+    }
+}
 
 impl Source for Watching {
-    async fn next(&mut self) -> Result<Option<Vec<Value>>, Fault> {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, Fault> {
         loop {
             match &mut self.at {
                 At::Idle(_) => {
                     if self.changes.changed().await.is_err() {
                         return Ok(None);
                     }
-                    let At::Idle(mut watch) = std::mem::replace(&mut self.at, At::Lost) else { continue };
+                    let At::Idle(mut watched) = std::mem::replace(&mut self.at, At::Lost) else { continue };
                     // Most commits are about something else, and looking further would cost a thread.
-                    self.at = if watch.is_quiet() { At::Idle(watch) } else { At::Due(watch) };
+                    self.at = if watched.watch.is_quiet() { At::Idle(watched) } else { At::Due(watched) };
                 }
                 At::Due(_) => {
                     sleep_until(self.pace.next()).await;
-                    let At::Due(mut watch) = std::mem::replace(&mut self.at, At::Lost) else { continue };
+                    let turn = LOOKS.acquire().await.map_err(|error| Fault::internal(error.to_string()))?;
+                    let At::Due(mut watched) = std::mem::replace(&mut self.at, At::Lost) else { continue };
                     self.pace.looked();
                     self.changes.mark_unchanged();
                     self.at = At::Looking(tokio::task::spawn_blocking(move || {
-                        let found = watch.poll_some();
-                        (watch, found)
+                        let found = watched.look();
+                        drop(turn);
+                        (watched, found)
                     }));
                 }
                 At::Looking(look) => {
-                    let (watch, found) = look.await.map_err(|error| Fault::internal(error.to_string()))?;
+                    let (watched, found) = look.await.map_err(|error| Fault::internal(error.to_string()))?;
                     self.at = At::Lost;
-                    let (found, more) = found?;
+                    let (piece, more) = found?;
                     if more {
                         // The rest is ready; there is nothing to gather.
                         self.pace.go_on();
                     }
-                    self.at = if more { At::Due(watch) } else { At::Idle(watch) };
-                    if !found.is_empty() {
-                        return Ok(Some(found.into_iter().map(|event| self.dress(event)).collect()));
+                    self.at = if more { At::Due(watched) } else { At::Idle(watched) };
+                    if !piece.is_empty() {
+                        return Ok(Some(piece));
                     }
                 }
                 At::Lost => return Ok(None),
@@ -152,17 +181,6 @@ impl Pace {
     /// The last look goes on: it counts once.
     fn go_on(&mut self) {
         self.made_until = self.made_until.checked_sub(GATHER).unwrap_or(self.made_until);
-    }
-}
-
-impl Watching {
-    fn dress(&self, event: Event) -> Value {
-        let mut value = match self.typed {
-            true => json!({"result": {"type": event.change.word(), "object": event.object}}),
-            false => json!({"result": event.object}),
-        };
-        self.mask.apply(&mut value);
-        value
     }
 }
 

@@ -6,27 +6,31 @@ use axum::{body::Body, http::StatusCode};
 use futures_util::stream;
 use octoflow_control::{
     now,
-    registry::{Kind, LOOK_AGAIN, LogBytes, LogQuery},
+    registry::{Fault as Trouble, Kind, LogBytes, LogChunk, LogQuery},
 };
-use octoflow_model::Time;
-use tokio::time::sleep;
+use octoflow_model::{RunId, Time};
+use tokio_util::sync::CancellationToken;
 
 use super::{options::number, target::Target};
 use crate::{
     answer::{self, Answer},
-    app::App,
     call::Call,
     fault::Fault,
+    follow::{Following, Log, Reading},
 };
 
 pub(super) async fn log(call: Call, kind: &'static Kind) -> Result<Answer, Fault> {
     let target = Target::of(&call, kind)?;
     let wanted = query(&call, &target)?;
     let log = call.work(move |registry| registry.pod_log_bytes(wanted)).await?;
-    let reading = Reading { app: call.app.clone(), log: Some(log), rest: false };
-    let stream = stream::unfold(reading, |mut reading| async move {
-        let bytes = reading.next().await?;
-        Some((Ok::<_, Infallible>(bytes), reading))
+    let following = Some(call.app.followers().follow(Bytes(log)));
+    let closing = call.app.closing.clone();
+    let stream = stream::unfold(following, move |following| {
+        let closing = closing.clone();
+        async move {
+            let (bytes, rest) = next(following, closing).await?;
+            Some((Ok::<_, Infallible>(bytes), rest))
+        }
     });
     let mut answer = answer::bytes_as(StatusCode::OK, "text/plain; charset=utf-8", Vec::new());
     *answer.body_mut() = Body::from_stream(stream);
@@ -66,46 +70,34 @@ fn query(call: &Call, target: &Target) -> Result<LogQuery, Fault> {
     })
 }
 
-/// Read as the client takes it, never ahead.
-struct Reading {
-    app: App,
-    /// Away while it is being read, and when there is nothing more.
-    log: Option<LogBytes>,
-    /// There was nothing new.
-    rest: bool,
+/// The bytes of one pod.
+struct Bytes(LogBytes);
+
+impl Log for Bytes {
+    type Piece = Vec<u8>;
+
+    fn run(&self) -> RunId {
+        self.0.run()
+    }
+
+    fn read(&mut self) -> Result<Reading<Vec<u8>>, Trouble> {
+        let LogChunk { bytes, finished, more } = self.0.read()?;
+        Ok(Reading { piece: (!bytes.is_empty()).then_some(bytes), finished, more })
+    }
 }
 
-impl Reading {
-    async fn next(&mut self) -> Option<Vec<u8>> {
-        loop {
-            if std::mem::take(&mut self.rest) {
-                let closing = self.app.closing.clone();
-                tokio::select! {
-                    () = closing.cancelled() => return None,
-                    () = sleep(LOOK_AGAIN) => {}
-                }
-            }
-            let mut log = self.log.take()?;
-            let read = tokio::task::spawn_blocking(move || {
-                let chunk = log.read();
-                (log, chunk)
-            });
-            let chunk = match read.await {
-                Ok((log, Ok(chunk))) => {
-                    self.log = (!chunk.finished).then_some(log);
-                    chunk
-                }
-                // The answer has begun, so there is no better place to say it than where people look.
-                Ok((_, Err(trouble))) => return Some(format!("the log cannot be read on: {trouble}\n").into_bytes()),
-                Err(error) => {
-                    tracing::error!(%error, "a log could not be read on");
-                    return None;
-                }
-            };
-            if !chunk.bytes.is_empty() {
-                return Some(chunk.bytes);
-            }
-            self.rest = true;
-        }
+/// The next bytes as the client takes them, never ahead, and the rest after them.
+async fn next(
+    mut following: Option<Following<Bytes>>,
+    closing: CancellationToken,
+) -> Option<(Vec<u8>, Option<Following<Bytes>>)> {
+    let log = following.as_mut()?;
+    tokio::select! {
+        () = closing.cancelled() => None,
+        piece = log.next() => match piece {
+            Ok(piece) => piece.map(|bytes| (bytes, following)),
+            // The answer has begun, so there is no better place to say it than where people look.
+            Err(fault) => Some((format!("the log cannot be read on: {}\n", fault.message).into_bytes(), None)),
+        },
     }
 }

@@ -1,8 +1,8 @@
-//! Watches: events as lines of JSON until the client goes, its time is over, or the server closes. Nothing is prepared
-//! before the client takes it, so one that reads slowly costs no memory; it gets fewer events, each with the newest state.
+//! Watches: events as lines of JSON until the client goes, its time is over, or the server closes. One piece is prepared
+//! when the client has taken the one before, so one that reads slowly costs that much memory and no more; it gets fewer
+//! events, each with the newest state.
 
 use std::{
-    collections::VecDeque,
     convert::Infallible,
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
@@ -10,13 +10,10 @@ use std::{
 
 use axum::{body::Body, http::StatusCode};
 use futures_util::stream;
-use octoflow_control::registry::{Event, Kind, Watch};
+use octoflow_control::registry::{Event, Fault as Trouble, Kind, Watch};
 use octoflow_model::Revision;
 use serde_json::{Value, json};
-use tokio::{
-    sync::Semaphore,
-    time::{Instant, sleep, sleep_until},
-};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
     accept::{self, Form},
@@ -29,6 +26,7 @@ use crate::{
     app::App,
     call::Call,
     fault::Fault,
+    stream::{LOOKS, Piece},
 };
 
 /// How often a watch that wants to know is told how far it has come.
@@ -37,8 +35,6 @@ const BOOKMARKS: Duration = Duration::from_secs(60);
 const REST_PER_WATCH: Duration = Duration::from_micros(10);
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
-/// So many watches look things up at one time: one change may concern thousands, and each look takes a thread.
-static LOOKS: Semaphore = Semaphore::const_new(8);
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
 /// Counted while it lives.
@@ -89,7 +85,7 @@ pub(super) async fn watch(call: Call, target: Target) -> Result<Answer, Fault> {
         watch: Some(watch.await?),
         changes,
         writer: Writer { kind, form, include: Include::of(&call.query), heads: true },
-        ready: VecDeque::new(),
+        ready: Vec::new(),
         look: true,
         initial_end: start.initial_end,
         bookmarks: start.bookmarks.then(|| Instant::now() + BOOKMARKS),
@@ -155,7 +151,8 @@ struct Lines {
     watch: Option<Watch>,
     changes: tokio::sync::watch::Receiver<Revision>,
     writer: Writer,
-    ready: VecDeque<Vec<u8>>,
+    /// Lines that the client has not taken yet.
+    ready: Vec<u8>,
     look: bool,
     initial_end: bool,
     bookmarks: Option<Instant>,
@@ -167,8 +164,8 @@ struct Lines {
 impl Lines {
     async fn next(&mut self) -> Option<Vec<u8>> {
         loop {
-            if let Some(line) = self.ready.pop_front() {
-                return Some(line);
+            if !self.ready.is_empty() {
+                return Some(std::mem::take(&mut self.ready));
             }
             if self.over {
                 return None;
@@ -221,10 +218,7 @@ impl Lines {
         let mut writer = self.writer;
         let _turn = LOOKS.acquire().await;
         let looked = tokio::task::spawn_blocking(move || {
-            let some = watch.poll_some();
-            let lines = some.map(|(events, more)| {
-                (events.into_iter().map(|event| writer.event(event)).collect::<VecDeque<_>>(), more)
-            });
+            let lines = writer.piece(&mut watch);
             (watch, writer, lines)
         });
         match looked.await {
@@ -241,11 +235,12 @@ impl Lines {
 
     fn bookmark(&mut self, initial_end: bool) {
         let Some(watch) = &self.watch else { return };
-        self.ready.push_back(self.writer.bookmark(watch.revision(), initial_end));
+        let line = self.writer.bookmark(watch.revision(), initial_end);
+        self.ready.extend(line);
     }
 
     fn fail(&mut self, fault: &Fault) {
-        self.ready.push_back(line("ERROR", &answer::status(fault)));
+        self.ready.extend(line("ERROR", &answer::status(fault)));
         self.over = true;
     }
 }
@@ -261,6 +256,16 @@ struct Writer {
 }
 
 impl Writer {
+    /// One piece of what is new, and whether there is more.
+    fn piece(&mut self, watch: &mut Watch) -> Result<(Vec<u8>, bool), Trouble> {
+        let mut piece = Piece::new();
+        while !piece.is_full() {
+            let Some(event) = watch.next_event()? else { return Ok((piece.bytes, false)) };
+            piece.bytes.extend(self.event(event));
+        }
+        Ok((piece.bytes, true))
+    }
+
     fn event(&mut self, event: Event) -> Vec<u8> {
         let heads = std::mem::take(&mut self.heads);
         line(event.change.word(), &form::one(self.form, self.include, self.kind, event.object, heads))

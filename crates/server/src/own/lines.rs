@@ -1,33 +1,24 @@
 //! What a run writes, line by line with node, container and time, as a stream that tells its end: a client that hears no
 //! end has lost the connection and comes back for the rest.
 
-use std::{ops::ControlFlow, thread};
+use std::collections::BTreeSet;
 
-use axum::{
-    body::Body,
-    http::{HeaderValue, Response, header},
+use octoflow_control::{
+    read::lines::{Sieve, Stream, Wanted},
+    registry::{Fault as Trouble, RunFrame, RunFrames, RunLine, RunLines},
 };
-use futures_util::stream;
-use octoflow_control::read::lines::{self, Frame, Line, Listener, Logs, MOMENT, Sieve, Stream, Wanted};
-use octoflow_model::Time;
+use octoflow_model::{RunId, Time};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 
 use super::runs::{named, number};
 use crate::{
     answer::Answer,
-    app::App,
     call::Call,
     fault::Fault,
+    follow::{Following, Log, Reading},
     route::{Need, Table},
+    stream::{Dress, Source, stream},
 };
-
-/// So many events wait for a client that reads slowly; then the reading waits.
-const AHEAD: usize = 64;
-/// Events are sent together up to this many bytes.
-const CHUNK: usize = 32 * 1024;
-/// A stream without news says that it lives so often: this many pauses.
-const QUIET: u32 = 100;
 
 pub(super) fn add_to(table: &mut Table) {
     table.get("/api/octoflow/v1/runs/{namespace}/{name}/lines", Need::ReadJob, say);
@@ -46,110 +37,80 @@ async fn say(call: Call) -> Result<Answer, Fault> {
     let container = query.get("container").map(str::to_owned);
     let sieve = Sieve::new(container, number(&query, "since")?.map(Time), query.get("grep"))
         .map_err(|error| Fault::bad_request(format!("grep: {error}")))?;
-    let (send, receive) = mpsc::channel(AHEAD);
-    let app = call.app.clone();
-    let mut teller = Teller { send, app: app.clone(), sieve, held: String::new(), quiet: 0, frames: 0 };
-    tokio::task::spawn_blocking(move || {
-        let logs = Logs::new(app.registry.house().store().data_dir());
-        let told =
-            app.registry.house().store().reader().map_err(octoflow_control::Error::from).and_then(|reader| match query
-                .get("raw")
-            {
-                Some(node) => lines::frames(&reader, &logs, found.run, node, wanted.follow, &mut |frame| match frame {
-                    Some(frame) => teller.frame(&frame),
-                    None => teller.pause(),
-                }),
-                None => lines::lines(&reader, &logs, found.run, &wanted, &mut teller),
-            });
-        teller.end(told.err().map(|error| Fault::from(error).message));
-    });
-    let body = stream::unfold(receive, |mut receive| async {
-        receive.recv().await.map(|text| (Ok::<_, std::convert::Infallible>(text), receive))
-    });
-    let mut answer = Response::new(Body::from_stream(body));
-    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(answer)
+    let (run, follow) = (found.run, wanted.follow);
+    let log = match query.get("raw").map(str::to_owned) {
+        Some(node) => Told::Frames(call.work(move |registry| registry.run_frames(run, &node, follow)).await?),
+        None => Told::Lines(Box::new(call.app.registry.run_lines(run, wanted, sieve))),
+    };
+    Ok(stream(&call, Dress::Events, call.app.followers().follow(log)))
 }
 
-struct Teller {
-    send: mpsc::Sender<String>,
-    app: App,
-    sieve: Sieve,
-    /// Events that are not sent yet.
-    held: String,
-    quiet: u32,
-    frames: u64,
+/// What is told: lines that were chosen, or everything one node wrote.
+enum Told {
+    Lines(Box<RunLines>),
+    Frames(RunFrames),
 }
 
-impl Teller {
-    fn event(&mut self, event: &Value) -> ControlFlow<()> {
-        self.held.push_str(&format!("data: {event}\n\n"));
-        if self.held.len() >= CHUNK { self.flush() } else { ControlFlow::Continue(()) }
-    }
+impl Log for Told {
+    type Piece = Vec<u8>;
 
-    fn flush(&mut self) -> ControlFlow<()> {
-        let text = std::mem::take(&mut self.held);
-        if text.is_empty() {
-            return ControlFlow::Continue(());
-        }
-        self.quiet = 0;
-        match self.send.blocking_send(text) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
+    fn run(&self) -> RunId {
+        match self {
+            Self::Lines(lines) => lines.run(),
+            Self::Frames(frames) => frames.run(),
         }
     }
 
-    fn frame(&mut self, frame: &Frame) -> ControlFlow<()> {
-        let mut event = json!({
-            "number": self.frames, "at": frame.at.0, "stream": word(frame.stream),
-            "container": frame.container.as_deref(),
-        });
-        self.frames += 1;
-        put_bytes(&mut event, &frame.bytes);
-        self.event(&json!({ "line": event }))
-    }
-
-    fn end(mut self, error: Option<String>) {
-        if self.app.closing.is_cancelled() || self.send.is_closed() {
-            return;
-        }
-        let event = match error {
-            Some(message) => json!({"error": {"message": message}}),
-            None => json!({"end": {"containers": self.sieve.heard()}}),
+    fn read(&mut self) -> Result<Reading<Vec<u8>>, Trouble> {
+        let mut bytes = Vec::new();
+        let mut event = |event: &Value| Dress::Events.write(event, &mut bytes);
+        let (finished, more) = match self {
+            Self::Lines(lines) => {
+                let piece = lines.read()?;
+                piece.items.iter().for_each(|told| event(&line(told)));
+                (piece.finished, piece.more)
+            }
+            Self::Frames(frames) => {
+                let piece = frames.read()?;
+                piece.items.iter().for_each(|told| event(&frame(told)));
+                (piece.finished, piece.more)
+            }
         };
-        let _ = self.event(&event);
-        let _ = self.flush();
+        if finished {
+            let none = BTreeSet::new();
+            let heard = match self {
+                Self::Lines(lines) => lines.heard(),
+                Self::Frames(_) => &none,
+            };
+            event(&json!({"end": {"containers": heard}}));
+        }
+        Ok(Reading { piece: (!bytes.is_empty()).then_some(bytes), finished, more })
     }
 }
 
-impl Listener for Teller {
-    fn wants(&mut self, line: &Line) -> bool {
-        self.sieve.wants(line)
+impl Source for Following<Told> {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, Fault> {
+        Self::next(self).await
     }
+}
 
-    fn hear(&mut self, node: &str, number: u64, line: &Line) -> ControlFlow<()> {
-        let mut event = json!({
-            "node": node, "number": number, "at": line.at.0, "stream": word(line.stream),
-            "container": line.container.as_deref(),
-        });
-        put_bytes(&mut event, &line.bytes);
-        self.event(&json!({ "line": event }))
-    }
+fn line(told: &RunLine) -> Value {
+    let RunLine { node, number, line } = told;
+    let mut event = json!({
+        "node": &**node, "number": number, "at": line.at.0, "stream": word(line.stream),
+        "container": line.container.as_deref(),
+    });
+    put_bytes(&mut event, &line.bytes);
+    json!({ "line": event })
+}
 
-    fn pause(&mut self) -> ControlFlow<()> {
-        self.flush()?;
-        if self.send.is_closed() || self.app.closing.is_cancelled() {
-            return ControlFlow::Break(());
-        }
-        self.quiet += 1;
-        if self.quiet >= QUIET {
-            self.held.push_str(":\n");
-            self.flush()?;
-        }
-        thread::sleep(MOMENT);
-        ControlFlow::Continue(())
-    }
+fn frame(told: &RunFrame) -> Value {
+    let RunFrame { number, frame } = told;
+    let mut event = json!({
+        "number": number, "at": frame.at.0, "stream": word(frame.stream), "container": frame.container.as_deref(),
+    });
+    put_bytes(&mut event, &frame.bytes);
+    json!({ "line": event })
 }
 
 fn word(stream: Stream) -> &'static str {

@@ -1,22 +1,27 @@
 //! The bytes of one pod. Nothing is cut into lines unless the query wants lines chosen or marked.
 
+use octoflow_model::RunId;
 use octoflow_runtime::logs::{Reader, Stream};
 
 use super::{LogQuery, LogReader, Scope, Written, merge::damage};
 use crate::registry::{Fault, Registry};
 
 /// A chunk holds no more than this, beside its last frame.
-const CHUNK: usize = 256 * 1024;
+const CHUNK: usize = 64 * 1024;
 
-/// So many lines are made into one chunk.
+/// No more lines than this are made into one chunk.
 const LINES: usize = 4096;
+
+/// No more frames than this are looked at for one chunk, wanted or not.
+const FRAMES: usize = 2048;
 
 #[derive(Debug, Default)]
 pub struct LogChunk {
     pub bytes: Vec<u8>,
-    /// There is nothing more, and there will not be. While this is not so and there are no bytes, ask again after
-    /// [`super::LOOK_AGAIN`].
+    /// There is nothing more, and there will not be.
     pub finished: bool,
+    /// Asking again at once is worth it. Otherwise ask again when the run or its logs have changed.
+    pub more: bool,
 }
 
 pub struct LogBytes(Way);
@@ -38,6 +43,14 @@ struct Raw {
 }
 
 impl LogBytes {
+    /// Whose log it is.
+    pub fn run(&self) -> RunId {
+        match &self.0 {
+            Way::Raw(raw) => raw.scope.run,
+            Way::Lines(reader) => reader.run(),
+        }
+    }
+
     pub(super) fn open(registry: &Registry, query: LogQuery) -> Result<Self, Fault> {
         if query.pod.is_none() {
             return Err(Fault::BadRequest("bytes are read of one pod; name it".to_owned()));
@@ -63,7 +76,7 @@ impl LogBytes {
                     bytes.extend_from_slice(&line.content);
                     bytes.push(b'\n');
                 }
-                Ok(LogChunk { bytes, finished: batch.finished })
+                Ok(LogChunk { bytes, finished: batch.finished, more: batch.more })
             }
         }
     }
@@ -72,19 +85,22 @@ impl LogBytes {
 impl Raw {
     fn read(&mut self) -> Result<LogChunk, Fault> {
         if self.finished {
-            return Ok(LogChunk { bytes: Vec::new(), finished: true });
+            return Ok(LogChunk { bytes: Vec::new(), finished: true, more: false });
         }
         if self.dry && !self.over {
             self.look()?;
         }
-        let mut bytes = Vec::with_capacity(CHUNK);
+        let mut bytes = Vec::new();
         let Some((written, reader)) = &mut self.pod else {
             self.finished = self.over;
-            return Ok(LogChunk { bytes, finished: self.finished });
+            return Ok(LogChunk { bytes, finished: self.finished, more: false });
         };
         let wanted = self.scope.container(written);
         self.dry = false;
-        while bytes.len() < CHUNK && (bytes.len() as u64) < self.left {
+        for _ in 0..FRAMES {
+            if bytes.len() >= CHUNK || bytes.len() as u64 >= self.left {
+                break;
+            }
             let poured = reader.pour(&mut bytes, |stream, container, _| {
                 stream == Stream::Note || wanted.is_none_or(|wanted| wanted == container.unwrap_or(&written.main))
             });
@@ -96,12 +112,12 @@ impl Raw {
         bytes.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
         self.left -= bytes.len() as u64;
         self.finished = self.left == 0 || self.dry && self.over;
-        Ok(LogChunk { bytes, finished: self.finished })
+        Ok(LogChunk { bytes, finished: self.finished, more: !self.dry })
     }
 
     /// Asked before reading: whatever was written before the end is then seen by the next look.
     fn look(&mut self) -> Result<(), Fault> {
-        let look = self.scope.look()?;
+        let Some(look) = self.scope.look()? else { return Ok(()) };
         self.over = look.over || !self.scope.query.follow;
         if let Some(written) = look.pods.into_iter().next() {
             self.over |= written.over;

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use octoflow_model::{AttemptId, Time};
+use octoflow_model::{AttemptId, RunId, Time};
 use octoflow_runtime::logs::{Error as Damage, Stream};
 
 use super::{LogQuery, Scope, Written};
@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// A batch holds no more bytes than this, beside its last line.
-const BATCH: usize = 256 * 1024;
+const BATCH: usize = 64 * 1024;
 
 /// One line of one container.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,9 +28,10 @@ pub struct LogLine {
 #[derive(Debug, Default)]
 pub struct LogBatch {
     pub lines: Vec<LogLine>,
-    /// There is nothing more, and there will not be. While this is not so and there are no lines, ask again after
-    /// [`super::LOOK_AGAIN`].
+    /// There is nothing more, and there will not be.
     pub finished: bool,
+    /// Asking again at once is worth it. Otherwise ask again when the run or its logs have changed.
+    pub more: bool,
 }
 
 pub struct LogReader {
@@ -40,6 +41,8 @@ pub struct LogReader {
     known: HashSet<AttemptId>,
     /// In the order in which they were found.
     pods: Vec<Written>,
+    /// There will be no more pods, and what they write is written.
+    settled: bool,
     finished: bool,
     sent: u64,
 }
@@ -53,12 +56,12 @@ impl LogReader {
         let sieve = scope.sieve()?;
         let merged = Merged::new(scope.files.clone(), scope.query.tail);
         let (known, pods) = (HashSet::new(), Vec::new());
-        Ok(Self { scope, sieve, merged, known, pods, finished: false, sent: 0 })
+        Ok(Self { scope, sieve, merged, known, pods, settled: false, finished: false, sent: 0 })
     }
 
     /// At most `max` lines of what is there now.
     pub fn read(&mut self, max: usize) -> Result<LogBatch, Fault> {
-        let mut batch = LogBatch { lines: Vec::new(), finished: self.finished };
+        let mut batch = LogBatch { finished: self.finished, ..LogBatch::default() };
         if self.finished {
             return Ok(batch);
         }
@@ -70,7 +73,10 @@ impl LogReader {
         while batch.lines.len() < max.max(1) && bytes < BATCH {
             let (scope, sieve, pods) = (&self.scope, &self.sieve, &self.pods);
             let next = self.merged.next_line(&mut |line| wants(scope, sieve, pods, line)).map_err(damage)?;
-            let Some((_, line)) = next else { break };
+            let Some((_, line)) = next else {
+                batch.more = self.merged.is_scanning();
+                return self.ended(batch);
+            };
             let line = self.told(line);
             bytes += line.content.len() + 64;
             batch.lines.push(line);
@@ -79,20 +85,34 @@ impl LogReader {
                 break;
             }
         }
+        batch.more = true;
+        self.ended(batch)
+    }
+
+    fn ended(&mut self, mut batch: LogBatch) -> Result<LogBatch, Fault> {
         self.finished |= self.merged.is_over();
         batch.finished = self.finished;
         Ok(batch)
     }
 
+    /// Whose log it is.
+    pub fn run(&self) -> RunId {
+        self.scope.run
+    }
+
     /// Finds pods that came up since, and asks those again that had nothing.
     fn look(&mut self) -> Result<(), Fault> {
-        let look = self.scope.look()?;
-        let follow = self.scope.query.follow;
-        let one = self.scope.query.pod.is_some();
-        let settled = !follow || look.over || one && !look.pods.is_empty() && look.pods.iter().all(|pod| pod.over);
-        let found = |pod: &Written| Found { attempt: pod.attempt, began: pod.began, over: pod.over };
-        let found: Vec<Found> = look.pods.iter().map(found).collect();
-        self.pods.extend(look.pods.into_iter().filter(|pod| self.known.insert(pod.attempt)));
+        let mut found = Vec::new();
+        if let Some(look) = self.scope.look()? {
+            let follow = self.scope.query.follow;
+            let one = self.scope.query.pod.is_some();
+            let over = one && !look.pods.is_empty() && look.pods.iter().all(|pod| pod.over);
+            self.settled = !follow || look.over || over;
+            let told = |pod: &Written| Found { attempt: pod.attempt, began: pod.began, over: pod.over };
+            found.extend(look.pods.iter().map(told));
+            self.pods.extend(look.pods.into_iter().filter(|pod| self.known.insert(pod.attempt)));
+        }
+        let settled = self.settled;
         let (scope, sieve, pods) = (&self.scope, &self.sieve, &self.pods);
         self.merged.find(&found, settled, &mut |line| wants(scope, sieve, pods, line)).map_err(damage)
     }

@@ -1,0 +1,182 @@
+//! The lines of all nodes of a run with their numbers, and the frames of one node, for our own client: in pieces, so that
+//! nobody needs a thread to follow them. What the lines look like locally is the same (`read::lines`).
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use octoflow_model::{AttemptId, NodeIx, RunId};
+use octoflow_runtime::logs::{Frame, Logs, Reader};
+
+use super::{merge::damage, snapshot::Shared};
+use crate::{
+    lines::{Line, Merged},
+    read::lines::{Sieve, Wanted, steps_of},
+    registry::{Fault, Registry},
+};
+
+/// A piece holds no more bytes than this, beside its last line.
+const PIECE: usize = 64 * 1024;
+
+/// A line of a node, and which of its lines it is: the same line has the same number however often a log is read.
+#[derive(Debug)]
+pub struct RunLine {
+    /// Its id.
+    pub node: Arc<str>,
+    pub number: u64,
+    pub line: Line,
+}
+
+/// What one reading gave.
+#[derive(Debug)]
+pub struct Piece<T> {
+    pub items: Vec<T>,
+    /// There is nothing more, and there will not be.
+    pub finished: bool,
+    /// Asking again at once is worth it. Otherwise ask again when the run or its logs have changed.
+    pub more: bool,
+}
+
+/// A frame of a node, and which of its frames it is.
+#[derive(Debug)]
+pub struct RunFrame {
+    pub number: u64,
+    pub frame: Frame,
+}
+
+pub struct RunLines {
+    registry: Registry,
+    run: RunId,
+    wanted: Wanted,
+    sieve: Sieve,
+    shared: Arc<Shared>,
+    seen: Option<Arc<super::Snapshot>>,
+    merged: Merged,
+    ids: HashMap<AttemptId, Arc<str>>,
+    /// In the order in which they were found.
+    order: Vec<AttemptId>,
+    settled: bool,
+}
+
+pub struct RunFrames {
+    registry: Registry,
+    run: RunId,
+    follow: bool,
+    shared: Arc<Shared>,
+    reader: Option<Reader>,
+    over: bool,
+    told: u64,
+}
+
+impl Registry {
+    /// Lines of the nodes of a run that are wanted and pass the sieve, merged by time.
+    pub fn run_lines(&self, run: RunId, wanted: Wanted, sieve: Sieve) -> RunLines {
+        let merged = Merged::new(self.log_files(), wanted.tail);
+        RunLines {
+            registry: self.clone(),
+            run,
+            wanted,
+            sieve,
+            shared: self.0.snapshots.of(run),
+            seen: None,
+            merged,
+            ids: HashMap::new(),
+            order: Vec::new(),
+            settled: false,
+        }
+    }
+
+    /// The frames of one node's log as they were written; none of a node that has no log yet.
+    pub fn run_frames(&self, run: RunId, node: &str, follow: bool) -> Result<RunFrames, Fault> {
+        let shared = self.0.snapshots.of(run);
+        let snapshot = shared.latest(self, run)?;
+        let attempt = snapshot.attempts.iter().find(|(id, _)| id == node).map(|(_, attempt)| *attempt);
+        let reader = attempt.map(|attempt| self.log_files().read(attempt));
+        Ok(RunFrames { registry: self.clone(), run, follow, shared, reader, over: false, told: 0 })
+    }
+
+    /// Where all logs are, and those of one run, once there are any.
+    pub fn log_folders(&self, run: RunId) -> Option<(PathBuf, PathBuf)> {
+        let path = self.log_files().path(AttemptId { run, task: NodeIx(0), attempt: 0 });
+        let own = path.parent()?;
+        Some((own.parent()?.to_owned(), own.to_owned()))
+    }
+
+    fn log_files(&self) -> Logs {
+        Logs::new(self.desk().store.data_dir())
+    }
+}
+
+impl RunLines {
+    pub fn run(&self) -> RunId {
+        self.run
+    }
+
+    /// The containers that wrote something so far.
+    pub fn heard(&self) -> &BTreeSet<String> {
+        self.sieve.heard()
+    }
+
+    /// What there is now, at most a piece of it.
+    pub fn read(&mut self) -> Result<Piece<RunLine>, Fault> {
+        if self.merged.is_dry() {
+            self.look()?;
+        }
+        let (mut items, mut bytes, mut more) = (Vec::new(), 0, true);
+        while bytes < PIECE {
+            let sieve = &mut self.sieve;
+            let next = self.merged.next_line(&mut |line| sieve.wants(line)).map_err(damage)?;
+            let Some((number, line)) = next else {
+                more = self.merged.is_scanning();
+                break;
+            };
+            bytes += line.bytes.len() + 64;
+            let node = self.ids[&self.order[line.source]].clone();
+            items.push(RunLine { node, number, line });
+        }
+        Ok(Piece { items, finished: self.merged.is_over(), more })
+    }
+
+    /// Asked before reading: whatever was written before the end is then seen by what is read next.
+    fn look(&mut self) -> Result<(), Fault> {
+        let snapshot = self.shared.latest(&self.registry, self.run)?;
+        let mut found = Vec::new();
+        if self.seen.as_ref().is_none_or(|seen| !Arc::ptr_eq(seen, &snapshot)) {
+            self.settled = !self.wanted.follow || snapshot.is_over();
+            for (id, one) in steps_of(&snapshot.object, &snapshot.attempts, &self.wanted) {
+                if self.ids.insert(one.attempt, id.into()).is_none() {
+                    self.order.push(one.attempt);
+                }
+                found.push(one);
+            }
+            self.seen = Some(snapshot);
+        }
+        let sieve = &mut self.sieve;
+        self.merged.find(&found, self.settled, &mut |line| sieve.wants(line)).map_err(damage)
+    }
+}
+
+impl RunFrames {
+    pub fn run(&self) -> RunId {
+        self.run
+    }
+
+    pub fn read(&mut self) -> Result<Piece<RunFrame>, Fault> {
+        let Some(reader) = &mut self.reader else {
+            return Ok(Piece { items: Vec::new(), finished: true, more: false });
+        };
+        self.over = self.over || !self.follow || self.shared.latest(&self.registry, self.run)?.is_over();
+        let (mut items, mut bytes) = (Vec::new(), 0);
+        while bytes < PIECE {
+            let Some(frame) = reader.next_frame().map_err(damage)? else {
+                return Ok(Piece { items, finished: self.over, more: false });
+            };
+            bytes += frame.bytes.len() + 64;
+            items.push(RunFrame { number: self.told, frame });
+            self.told += 1;
+        }
+        Ok(Piece { items, finished: false, more: true })
+    }
+}
