@@ -55,6 +55,13 @@ impl Server {
         Self { child, address, talk: Some(talk) }
     }
 
+    /// How much memory it holds now, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux says how much");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("it is a number") * 1024
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         signal(&self.child, name);
     }

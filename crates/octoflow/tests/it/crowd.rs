@@ -1,0 +1,69 @@
+//! Many clients in one thread: each has sent one request whose answer goes on, and hears what there is when it is asked to.
+
+use std::{
+    io::{ErrorKind, Read, Write},
+    net::{SocketAddr, TcpStream},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::wire::{http::TOKEN, waiting::PATIENCE};
+
+/// Somebody at the other end of an answer that goes on.
+pub(crate) struct Listener {
+    stream: TcpStream,
+    path: String,
+    heard: Vec<u8>,
+    /// The answer was told to its end.
+    pub(crate) over: bool,
+}
+
+impl Listener {
+    pub(crate) fn new(to: SocketAddr, path: &str) -> Self {
+        let mut stream = TcpStream::connect(to).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: {to}\r\nauthorization: Bearer {TOKEN}\r\n\r\n").unwrap();
+        stream.set_nonblocking(true).unwrap();
+        Self { stream, path: path.to_owned(), heard: Vec::new(), over: false }
+    }
+
+    /// Takes what is there. An answer in pieces ends with an empty one.
+    pub(crate) fn listen(&mut self) {
+        let mut bytes = [0; 4096];
+        loop {
+            match self.stream.read(&mut bytes) {
+                Ok(0) => panic!("{} broke off: {}", self.path, self.text()),
+                Ok(count) => self.heard.extend(&bytes[..count]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => panic!("{}: {error}: {}", self.path, self.text()),
+            }
+        }
+        self.over = self.heard.ends_with(b"\r\n0\r\n\r\n");
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.heard).into_owned()
+    }
+
+    pub(crate) fn count(&self, words: &str) -> usize {
+        self.text().matches(words).count()
+    }
+
+    pub(crate) fn heard(&self, words: &str) -> bool {
+        self.text().contains(words)
+    }
+}
+
+/// Listens until all of them are satisfied.
+pub(crate) fn all(crowd: &mut [Listener], what: &str, satisfied: impl Fn(&Listener) -> bool) {
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        crowd.iter_mut().filter(|one| !one.over).for_each(Listener::listen);
+        let left = crowd.iter().filter(|one| !satisfied(one)).count();
+        if left == 0 {
+            return;
+        }
+        let first = crowd.iter().find(|one| !satisfied(one)).map(|one| format!("{}: {}", one.path, one.text()));
+        assert!(Instant::now() < give_up, "{left} of {} never got {what}, such as {first:?}", crowd.len());
+        thread::sleep(Duration::from_millis(20));
+    }
+}
