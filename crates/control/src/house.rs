@@ -116,6 +116,12 @@ impl House {
         let mut engine = Engine::new(capacity);
         each_keyed(&reader, |parsed| engine.put_keyed(parsed.kind, &parsed.namespace, &parsed.name, parsed.data))?;
         let (meters, mut unread) = meters::load(&reader)?;
+        if let Some(owner) = octoflow_store::foreign_owner(&config.data_dir) {
+            let dir = config.data_dir.display();
+            unread.push(format!(
+                "the data directory {dir} belongs to uid {owner}, who can read and change everything in it"
+            ));
+        }
         *engine.meters_mut() = meters;
         // Nobody may take a lock from an open run because that has not been taken up here.
         let respected = if progress.is_pending() { Vec::new() } else { reader.unfinished()? };

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use octoflow_control::{Capacity, Config, Place};
 use octoflow_runtime::{egress::Policy, process};
 
-use crate::{cli::Isolation, commands::Context};
+use crate::{cli::Isolation, commands::Context, system};
 
 /// Steps wait more than they compute, so more of them run than there are cores.
 const STEPS_PER_CORE: usize = 4;
@@ -14,13 +14,14 @@ const STEPS_PER_CORE: usize = 4;
 /// Even on a small machine, steps that wait for each other must be able to run side by side.
 const FEWEST_STEPS: usize = 16;
 
-/// A house on this machine.
+/// A house on this machine. Files of this process are private from here on.
 pub(crate) fn config(
     isolation: Isolation,
     parallelism: Option<u32>,
     egress: Policy,
     context: &Context,
 ) -> Result<Config> {
+    system::keep_files_private();
     let own = std::env::current_exe().context("cannot find the program itself, which starts the steps")?;
     let mut processes = process::Config::new(&context.data_dir, own);
     processes.isolation = match isolation {

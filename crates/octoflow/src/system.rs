@@ -1,6 +1,6 @@
-//! What only the operating system can do: catching signals, asking for free space, knowing whether a process lives.
+//! What only the operating system can do: catching signals, asking for free space, keeping files to their owner.
 //! The one file of this crate with unsafe code.
-#![expect(unsafe_code, reason = "signal handlers, statvfs and kill have no safe form in the standard library")]
+#![expect(unsafe_code, reason = "signal handlers, statvfs and umask have no safe form in the standard library")]
 
 use std::{
     ffi::CString,
@@ -73,6 +73,13 @@ impl Iterator for Signals {
         self.reader.read_exact(&mut byte).ok()?;
         Some(if i32::from(byte[0]) == libc::SIGINT { Signal::Interrupt } else { Signal::Terminate })
     }
+}
+
+/// Files this process makes from now on can be read by their owner only. Tasks have the usual mask: the spawner sees
+/// to that.
+pub(crate) fn keep_files_private() {
+    // SAFETY: no memory involved, and it cannot fail.
+    unsafe { libc::umask(0o077) };
 }
 
 /// Bytes a user may still write where the path is.

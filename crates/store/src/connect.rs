@@ -63,19 +63,6 @@ pub(crate) fn reader(data_dir: &Path) -> Result<Connection, Error> {
     Ok(conn)
 }
 
-/// Makes the directory, readable by its owner only: parameters and results may hold secrets.
-pub(crate) fn data_dir(path: &Path) -> Result<(), Error> {
-    if path.is_dir() {
-        return Ok(());
-    }
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path).map_err(|error| file_error("create", path, error))?;
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).map_or(Ok(()), sync_dir)
-}
-
 fn open_writer(path: &Path) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags).doing("open for writing")?;

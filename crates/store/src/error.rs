@@ -35,6 +35,19 @@ pub enum Error {
     #[error("`{}` is not a database of octoflow, and is left as it is; choose another directory with --data-dir", path.display())]
     Foreign { path: PathBuf },
 
+    #[error(
+        "the data directory `{}` belongs to uid {owner}, and this is uid {user}; choose one of your own with --data-dir",
+        data_dir.display()
+    )]
+    Owned { data_dir: PathBuf, owner: u32, user: u32 },
+
+    #[error(
+        "`{}` (mode {mode:04o}) can be entered by others and holds other things than octoflow's, so it is neither used nor \
+         made private; choose a directory of its own with --data-dir, for example `{}`",
+        data_dir.display(), data_dir.join("octoflow").display()
+    )]
+    Shared { data_dir: PathBuf, mode: u32 },
+
     #[error("cannot {doing} `{}`", path.display())]
     File {
         doing: &'static str,

@@ -20,6 +20,7 @@ use crate::{
     error::Doing,
     lock::Lock,
     note::{Ears, Observer},
+    private,
     queue::{Job, Queue, Then},
     shelf::Shelf,
     stats::Stats,
@@ -57,7 +58,7 @@ impl Store {
     }
 
     pub(crate) fn open_with(data_dir: &Path, faults: Faults) -> Result<Self, Error> {
-        connect::data_dir(data_dir)?;
+        private::secure(data_dir)?;
         let lock = Arc::new(Lock::take(data_dir)?);
         let path = connect::database(data_dir);
         let mut conn = connect::writer(&path)?;

@@ -1,5 +1,6 @@
 //! `octoflow doctor`: whether this machine, or a server that is named, has what runs need, and what to do where it has not.
 
+mod private;
 mod server;
 
 use std::{
@@ -85,7 +86,17 @@ pub(crate) fn doctor(args: &Doctor, context: &Context) -> Result<Exit> {
     let mut findings = match &context.reach.server {
         Some(_) => Vec::new(),
         None => {
-            vec![writable(dir), space(dir), database(dir), lock(dir), isolation(), shell(), python(), kernel()]
+            vec![
+                writable(dir),
+                private::finding(dir),
+                space(dir),
+                database(dir),
+                lock(dir),
+                isolation(),
+                shell(),
+                python(),
+                kernel(),
+            ]
         }
     };
     if let Some(client) = context.named_server()? {

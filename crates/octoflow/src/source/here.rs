@@ -27,6 +27,7 @@ use crate::{
     local::{Local, explained},
     output::Output,
     remote::{self, Message, Request},
+    system,
 };
 
 /// How often a run that is watched is looked at.
@@ -156,6 +157,7 @@ impl Source for Here {
 
     fn delete(&self, rows: &[RunRow], gone: &mut dyn FnMut(&RunRow) -> Result<()>) -> Result<()> {
         // Taking the lock proves that nobody is running any of them.
+        system::keep_files_private();
         let store = Store::open(&self.data_dir).map_err(explained)?;
         let policy = config::egress()?;
         for row in rows {

@@ -144,3 +144,41 @@ fn with_the_flag_the_default_password_works_over_tcp_and_the_start_says_what_tha
     shows(&place.octoflow(&place.data(), &["doctor"]).out, &["everybody knows"]);
     shows(&place.server.stop().err, &["everybody who reaches", "is admin", "tasks included"]);
 }
+
+/// Files and directories below, with their modes.
+fn modes(dir: &Path) -> Vec<(String, u32)> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+    entries
+        .map(|entry| {
+            (entry.file_name().to_string_lossy().into_owned(), entry.metadata().unwrap().permissions().mode() & 0o777)
+        })
+        .collect()
+}
+
+#[test]
+fn a_directory_from_before_is_tightened_and_tasks_have_the_usual_umask() {
+    let mut place = Ordinary::start(&[]);
+    let data = place.data();
+    place.server.stop();
+    for (name, _) in modes(&data) {
+        let path = data.join(name);
+        let mode = if path.is_dir() { 0o755 } else { 0o644 };
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o755)).unwrap();
+    shows(&place.octoflow(&data, &["doctor"]).out, &["permissions", "0755", "octoflow.db 0644"]);
+    let mut command = Server::command(ANYWHERE, &data, &[]);
+    place.server = Server::launch(&mut command);
+    assert_eq!(fs::metadata(&data).unwrap().permissions().mode() & 0o777, 0o700);
+    for (name, mode) in modes(&data) {
+        // What the spawner makes for tasks has the modes tasks expect; nobody else gets that far.
+        assert!(mode & 0o077 == 0 || name == "work", "{name} has mode {mode:o}");
+    }
+    shows(&place.octoflow(&data, &["doctor"]).out, &["only its owner"]);
+    let file = place.dir.path().join("mask.yaml");
+    let script = "umask; mkdir /tmp/made; touch /tmp/made/file; stat -c %a /tmp/made /tmp/made/file";
+    fs::write(&file, one_step("mask", script)).unwrap();
+    let said = place.octoflow(&data, &["submit", file.to_str().unwrap(), "--log"]);
+    assert_eq!(said.code, 0, "{said}");
+    shows(&said.out, &["0022", "755", "644"]);
+}

@@ -73,6 +73,7 @@ pub fn spawner_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn live(data: &Path) -> io::Result<()> {
     sys::new_session();
+    sys::use_usual_mask();
     sys::reset_dispositions();
     sys::become_subreaper()?;
     let signals = sys::signals_as_descriptor()?;

@@ -198,6 +198,12 @@ pub(crate) fn become_subreaper() -> io::Result<()> {
     checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(drop)
 }
 
+/// Files of tasks get the modes programs expect, whatever mask the engine keeps its own files private with.
+pub(crate) fn use_usual_mask() {
+    // SAFETY: no memory involved, and it cannot fail.
+    unsafe { libc::umask(0o022) };
+}
+
 pub(crate) fn new_session() {
     // SAFETY: no memory involved. It fails only when we already lead a group, which is just as good.
     unsafe { libc::setsid() };

@@ -150,7 +150,10 @@ impl View {
                         Err(error) if error.kind() == io::ErrorKind::NotFound => {
                             refuse_pseudo(&dir)?;
                             sys::make_dir_at(dir.as_fd(), &text(part.as_os_str())?, 0o755)?;
-                            open(&so_far)?
+                            let made = open(&so_far)?;
+                            // The mode at creation is cut by our umask.
+                            fs::set_permissions(by_handle(&made), fs::Permissions::from_mode(0o755))?;
+                            made
                         }
                         Err(error) => return Err(error),
                     };

@@ -194,7 +194,7 @@ impl<'a> Git<'a> {
             |name: &str| File::options().read(true).write(true).create(true).truncate(true).open(self.room.join(name));
         let (mut out, mut err) = (said("out").map_err(lasting)?, said("err").map_err(lasting)?);
         let mut command = Command::new("sh");
-        command.args(["-c", &format!("ulimit -v {} && exec git \"$@\"", self.memory), "git"]);
+        command.args(["-c", &format!("umask 022 && ulimit -v {} && exec git \"$@\"", self.memory), "git"]);
         self.dress(&mut command, address);
         command.args(args).current_dir(dir).process_group(0).stdin(Stdio::null());
         command.stdout(out.try_clone().map_err(lasting)?).stderr(err.try_clone().map_err(lasting)?);
