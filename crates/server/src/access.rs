@@ -11,12 +11,14 @@ mod brake;
 pub(crate) mod first;
 mod password;
 mod privilege;
+mod scope;
 mod secret;
 
 pub(crate) use book::{Book, DefaultPassword, Entry, Opening, Wish};
 use brake::Brake;
 pub(crate) use password::acceptable;
 pub(crate) use privilege::Privileges;
+pub(crate) use scope::Scope;
 pub(crate) use secret::digest;
 
 use crate::{fault::Fault, local::LocalUser, route::Need};
@@ -29,22 +31,25 @@ pub(crate) struct Caller {
     /// Whose token it is.
     pub name: String,
     pub privileges: Privileges,
+    /// The namespaces the token is for.
+    pub scope: Scope,
 }
 
 impl Caller {
     /// Comes without a token, to where none is needed.
     pub(crate) fn anonymous() -> Self {
-        Self { id: String::new(), name: "anonymous".to_owned(), privileges: Privileges::NONE }
+        Self { id: String::new(), name: "anonymous".to_owned(), privileges: Privileges::NONE, scope: Scope::All }
     }
 
     fn admin() -> Self {
-        Self { id: book::ADMIN.to_owned(), name: book::ADMIN.to_owned(), privileges: Privileges::ALL }
+        let name = book::ADMIN.to_owned();
+        Self { id: name.clone(), name, privileges: Privileges::ALL, scope: Scope::All }
     }
 
     /// A user of this machine whom the kernel vouches for.
     fn local(user: LocalUser) -> Self {
         let name = format!("uid {}", user.uid);
-        Self { id: name.clone(), name, privileges: Privileges::ALL }
+        Self { id: name.clone(), name, privileges: Privileges::ALL, scope: Scope::All }
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{
     access::Caller,
     answer::{self, Answer},
     app::App,
-    audit, basic, browser,
+    area, audit, basic, browser,
     call::{Call, Params},
     fault::Fault,
     listen::Peer,
@@ -94,6 +94,10 @@ impl Visit {
             Ok(caller) => caller,
             Err(denied) => return (refused(denied.fault), denied.caller),
         };
+        let query = request.uri().query().unwrap_or_default();
+        if let Err(fault) = area::check(app, route, need, &params, query, &caller).await {
+            return (refused(fault), Some(caller));
+        }
         let call = Call::new(app.clone(), caller.clone(), params, request);
         let work = AssertUnwindSafe((route.handler)(call)).catch_unwind();
         let outcome = match timeout(app.limits.request_within, work).await {

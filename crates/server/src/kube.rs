@@ -4,7 +4,10 @@
 use axum::http::Method;
 use octoflow_control::registry::{KINDS, Keeping, Kind};
 
-use crate::route::{Face, Need, Table};
+use crate::{
+    area::Area,
+    route::{Face, Need, Table},
+};
 
 mod accept;
 mod body;
@@ -81,6 +84,11 @@ fn has_status(kind: &Kind) -> bool {
     )
 }
 
+/// Cluster workflow templates are there for those of every namespace to use, so all of them may read them.
+fn area(kind: &Kind, otherwise: Area) -> Area {
+    if kind.name == "ClusterWorkflowTemplate" { Area::Shared } else { otherwise }
+}
+
 fn add(table: &mut Table, kind: &'static Kind, root: &str) {
     let (plural, (read, write)) = (kind.plural, needs(kind));
     let everywhere = format!("{root}/{plural}");
@@ -93,8 +101,10 @@ fn add(table: &mut Table, kind: &'static Kind, root: &str) {
     if kind.namespaced {
         table.get(&everywhere, read, move |call| list::collection(call, kind));
     }
-    table.get(&collection, read, move |call| list::collection(call, kind));
-    table.get(&one, read, move |call| list::one(call, kind));
+    let collected = table.get(&collection, read, move |call| list::collection(call, kind));
+    collected.area = area(kind, collected.area);
+    let found = table.get(&one, read, move |call| list::one(call, kind));
+    found.area = area(kind, found.area);
     if has_status(kind) {
         table.get(format!("{one}/status"), read, move |call| list::one(call, kind));
     }

@@ -5,6 +5,7 @@ mod access;
 mod addresses;
 mod answer;
 mod app;
+mod area;
 mod argo;
 mod audit;
 mod basic;

@@ -13,6 +13,7 @@ use axum::{
 use crate::{
     answer::Answer,
     app::App,
+    area::Area,
     call::{Call, Params},
     fault::Fault,
     gate,
@@ -31,7 +32,7 @@ pub(crate) enum Face {
 pub(crate) enum Need {
     /// Open to everyone, token or not.
     Nothing,
-    /// Any valid token.
+    /// Any valid token. What it tells is nobody's in particular, unless its area says otherwise.
     Token,
     ReadJob,
     WriteJob,
@@ -53,6 +54,8 @@ pub(crate) struct Route {
     /// As axum writes patterns: `/a/{name}`, `/b/{*rest}`.
     pub path: String,
     pub need: Need,
+    /// Whose its answers and changes are.
+    pub area: Area,
     pub face: Face,
     pub handler: Handler,
 }
@@ -81,11 +84,14 @@ impl Table {
         path: impl Into<String>,
         need: Need,
         handler: impl Fn(Call) -> F + Send + Sync + 'static,
-    ) where
+    ) -> &mut Route
+    where
         F: Future<Output = Result<Answer, Fault>> + Send + 'static,
     {
         let handler: Handler = Arc::new(move |call| Box::pin(handler(call)));
-        self.routes.push(Route { method, path: path.into(), need, face: self.face, handler });
+        let path = path.into();
+        let area = Area::of(&path, need);
+        self.routes.push_mut(Route { method, path, need, area, face: self.face, handler })
     }
 
     pub(crate) fn get<F>(
@@ -93,10 +99,11 @@ impl Table {
         path: impl Into<String>,
         need: Need,
         handler: impl Fn(Call) -> F + Send + Sync + 'static,
-    ) where
+    ) -> &mut Route
+    where
         F: Future<Output = Result<Answer, Fault>> + Send + 'static,
     {
-        self.add(Method::GET, path, need, handler);
+        self.add(Method::GET, path, need, handler)
     }
 }
 

@@ -17,7 +17,7 @@ use super::{
     patch,
 };
 use crate::{
-    Error, clock,
+    Error, access, clock,
     registry::{Keeping, Kind, meta, shelf},
 };
 
@@ -55,6 +55,7 @@ impl Clerk {
                 .or_else(|| field(&metadata["namespace"]))
                 .unwrap_or_else(|| request.namespace.clone()),
         };
+        self.confine(request, kind.namespaced, &namespace)?;
         let owner =
             self.desk.store.reader().and_then(|reader| reader.run(attempt.run)).map_err(|error| told(error.into()))?;
         let owner = owner.ok_or_else(|| "the run that asks is gone".to_owned())?;
@@ -66,6 +67,23 @@ impl Clerk {
         match kind.keeping {
             Keeping::Run => self.act_on_run(&order),
             Keeping::Shelf | Keeping::View => self.act_on_shelf(&order),
+        }
+    }
+
+    /// Runs of a namespace that tokens are confined to act in it only, and change nothing that all namespaces share.
+    fn confine(&self, request: &ObjectRequest, namespaced: bool, namespace: &str) -> Result<(), String> {
+        let reads = request.action == ObjectAction::Get;
+        if namespaced && namespace == request.namespace || !namespaced && reads {
+            return Ok(());
+        }
+        let own = &request.namespace;
+        let confined = self.desk.store.reader().and_then(|reader| access::is_confined(&reader, own));
+        match confined.map_err(|error| told(error.into()))? {
+            false => Ok(()),
+            true => Err(format!(
+                "there are tokens for the namespace {own} only, so its runs may neither act in other namespaces nor change \
+                 what has none"
+            )),
         }
     }
 

@@ -193,6 +193,9 @@ pub(crate) struct TokenCreate {
     /// What it may do: read_job, write_job, read_feature, write_feature, read_token, write_token, admin
     #[arg(long = "privilege", value_name = "PRIVILEGE", value_delimiter = ',', required = true)]
     pub privileges: Vec<String>,
+    /// The namespaces it is for; all of them when left out
+    #[arg(short = 'n', long = "namespace", value_name = "NAMESPACE", value_delimiter = ',')]
+    pub namespaces: Vec<String>,
     /// What it is for
     #[arg(long, value_name = "TEXT")]
     pub note: Option<String>,

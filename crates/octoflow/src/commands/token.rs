@@ -67,7 +67,7 @@ fn place(more: &[&str]) -> Address {
 
 fn create(args: &TokenCreate, context: &Context) -> Result<Exit> {
     let body = without_nulls(json!({
-        "name": args.name, "privileges": args.privileges, "note": args.note,
+        "name": args.name, "privileges": args.privileges, "namespaces": args.namespaces, "note": args.note,
         "expiresInSeconds": args.expires_in.map(|span| span.as_secs()),
     }));
     let made = context.client()?.post(&place(&[]), &body)?;
@@ -92,13 +92,15 @@ fn secret(given: &str) -> Result<String> {
 }
 
 fn table(found: &[Value]) -> Table {
-    let mut table = Table::new(&["ID", "NAME", "PRIVILEGES", "CREATED", "EXPIRES", "NOTE"]);
+    let mut table = Table::new(&["ID", "NAME", "PRIVILEGES", "NAMESPACES", "CREATED", "EXPIRES", "NOTE"]);
     for one in found {
-        let privileges: Vec<&str> = list(&one["privileges"]).iter().filter_map(Value::as_str).collect();
+        let words = |field: &str| list(&one[field]).iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",");
+        let namespaces = Some(words("namespaces")).filter(|names| !names.is_empty());
         table.push(vec![
             Cell::new(text(one, "id")),
             Cell::new(text(one, "name")),
-            Cell::new(privileges.join(",")),
+            Cell::new(words("privileges")),
+            Cell::new(namespaces.unwrap_or_else(|| "*".to_owned())),
             Cell::new(text(one, "created")),
             Cell::new(text(one, "expires")),
             Cell::new(text(one, "note")),

@@ -182,3 +182,54 @@ fn a_directory_from_before_is_tightened_and_tasks_have_the_usual_umask() {
     assert_eq!(said.code, 0, "{said}");
     shows(&said.out, &["0022", "755", "644"]);
 }
+
+/// A workflow of one resource template that reads a Secret of another namespace.
+const REACHES_OUT: &str = "apiVersion: argoproj.io/v1alpha1
+kind: Workflow
+metadata: {name: reach, namespace: team-a}
+spec:
+  entrypoint: main
+  templates:
+  - name: main
+    resource: {action: get, flags: [secret/theirs, -n, team-b]}
+    outputs: {parameters: [{name: found, valueFrom: {jsonPath: '{.data.k}'}}]}
+";
+
+const THEIRS: &str = "apiVersion: v1
+kind: Secret
+metadata: {name: theirs, namespace: team-b}
+stringData: {k: canary-of-team-b}
+";
+
+#[test]
+fn a_token_for_one_namespace_is_made_shown_and_reaches_no_other_not_even_through_a_run() {
+    let place = Ordinary::start(&[]);
+    let data = place.data();
+    let file = |name: &str, text: &str| {
+        let path = place.dir.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (reach, theirs) = (file("reach.yaml", REACHES_OUT), file("theirs.yaml", THEIRS));
+    let said = place.octoflow(&data, &["submit", &theirs, &reach, "-n", "team-a", "--wait"]);
+    assert_eq!(said.code, 0, "before anybody is confined to it, a namespace reaches others\n{said}");
+    let said = place.octoflow(&data, &["delete", "reach", "-n", "team-a"]);
+    assert_eq!(said.code, 0, "{said}");
+
+    let words = ["token", "create", "ann", "--privilege", "read_job,write_job", "--namespace", "team-a"];
+    let said = place.octoflow(&data, &words);
+    assert_eq!(said.code, 0, "{said}");
+    let token = said.out.trim().to_owned();
+    shows(&place.octoflow(&data, &["token", "list"]).out, &["NAMESPACES", "ann", "team-a"]);
+    let as_ann = |words: &[&str]| place.octoflow(&data, &[words, &["--token", &token]].concat());
+    let said = as_ann(&["list", "-n", "team-a"]);
+    assert_eq!(said.code, 0, "{said}");
+    let said = as_ann(&["list", "-n", "team-b"]);
+    assert_eq!(said.code, 4, "{said}");
+    shows(&said.err, &["the namespace team-a only"]);
+    assert_eq!(as_ann(&["list", "-A"]).code, 4);
+    let said = as_ann(&["submit", &reach, "-n", "team-a", "--wait"]);
+    assert_eq!(said.code, 1, "{said}");
+    let said = as_ann(&["get", "reach", "-n", "team-a", "-o", "json"]);
+    assert!(said.out.contains("act in other namespaces") && !said.out.contains("Y2FuYXJ5"), "{said}");
+}

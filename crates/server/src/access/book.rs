@@ -8,7 +8,7 @@ use std::{
 };
 
 use octoflow_control::{
-    access::{Password, Token},
+    access::{NAMESPACE_WORD, Password, Token},
     new_uid, now,
     registry::{self, Registry},
 };
@@ -16,7 +16,7 @@ use octoflow_model::Time;
 use tokio::sync::Semaphore;
 
 use super::{
-    Caller, Privileges, first, password,
+    Caller, Privileges, Scope, first, password,
     secret::{self, Hash, digest, same},
 };
 use crate::{Error, fault::Fault};
@@ -69,6 +69,7 @@ pub(crate) struct Book {
 pub(crate) struct Entry {
     pub token: Token,
     pub privileges: Privileges,
+    pub scope: Scope,
 }
 
 #[derive(Clone)]
@@ -89,6 +90,7 @@ pub(crate) struct Wish {
     pub who: String,
     pub note: String,
     pub privileges: Privileges,
+    pub scope: Scope,
     pub expires: Option<Time>,
 }
 
@@ -101,13 +103,12 @@ impl Book {
         let mut tokens = HashMap::new();
         for token in registry.tokens()? {
             let hash: Result<Hash, _> = token.hash.as_slice().try_into();
-            let privileges = Privileges::read(token.privileges.split(',').filter(|word| !word.is_empty()));
             // What cannot be understood lets nobody in.
-            let (Ok(hash), Ok(privileges)) = (hash, privileges) else {
+            let (Ok(hash), Ok((privileges, scope))) = (hash, read(&token.privileges)) else {
                 tracing::warn!(token = token.id, "a token cannot be understood and is not accepted");
                 continue;
             };
-            tokens.insert(hash, Arc::new(Entry { token, privileges }));
+            tokens.insert(hash, Arc::new(Entry { token, privileges, scope }));
         }
         let admin = match opening {
             Opening::File(hash) => Admin::File(*hash),
@@ -151,7 +152,8 @@ impl Book {
                 return Some(Err(Fault::unauthorized("the token has expired")));
             }
             let (id, name) = (entry.token.id.clone(), entry.token.who.clone());
-            return Some(Ok(Caller { id, name, privileges: entry.privileges }));
+            let (privileges, scope) = (entry.privileges, entry.scope.clone());
+            return Some(Ok(Caller { id, name, privileges, scope }));
         }
         let fits = match &*self.admin.read().unwrap_or_else(PoisonError::into_inner) {
             Admin::Default(_) if text == DEFAULT => {
@@ -191,20 +193,24 @@ impl Book {
         }
     }
 
-    /// All tokens, oldest first.
-    pub(crate) fn all(&self) -> Vec<Arc<Entry>> {
-        let mut all: Vec<_> = self.tokens.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+    /// All tokens that are for no more namespaces than the caller's, oldest first.
+    pub(crate) fn all(&self, by: &Caller) -> Vec<Arc<Entry>> {
+        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<_> = tokens.values().filter(|entry| by.scope.includes(&entry.scope)).cloned().collect();
+        drop(tokens);
         all.sort_by(|one, other| (one.token.created, &one.token.id).cmp(&(other.token.created, &other.token.id)));
         all
     }
 
     /// A token by its id, or by the name it is for if there is only one of that name.
-    pub(crate) fn get(&self, id: &str) -> Result<Arc<Entry>, Fault> {
+    /// Those for other namespaces are not there.
+    pub(crate) fn get(&self, id: &str, by: &Caller) -> Result<Arc<Entry>, Fault> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(entry) = tokens.values().find(|entry| entry.token.id == id) {
+        let seen = || tokens.values().filter(|entry| by.scope.includes(&entry.scope));
+        if let Some(entry) = seen().find(|entry| entry.token.id == id) {
             return Ok(entry.clone());
         }
-        let mut named = tokens.values().filter(|entry| entry.token.who == id);
+        let mut named = seen().filter(|entry| entry.token.who == id);
         match (named.next(), named.count()) {
             (None, _) => Err(Fault::not_found(format!("there is no token `{id}`"))),
             (Some(entry), 0) => Ok(entry.clone()),
@@ -217,7 +223,7 @@ impl Book {
 
     /// Makes a token; its text is told once and never again. Waits for the disk.
     pub(crate) fn create(&self, wish: Wish, by: &Caller) -> Result<(Arc<Entry>, String), Fault> {
-        let Wish { who, note, privileges, expires } = wish;
+        let Wish { who, note, privileges, scope, expires } = wish;
         if who.is_empty() || who.len() > LONGEST_NAME || who.chars().any(char::is_control) {
             let text = format!("`forwho` names whom the token is for, in 1 to {LONGEST_NAME} plain characters");
             return Err(Fault::bad_request(text));
@@ -234,7 +240,7 @@ impl Book {
         if expires.is_some_and(|at| at <= now()) {
             return Err(Fault::bad_request("`expires` is in the past"));
         }
-        allowed(privileges, by)?;
+        allowed(privileges, &scope, by)?;
         if self.tokens.read().unwrap_or_else(PoisonError::into_inner).len() >= MOST {
             return Err(Fault::conflict(format!("there are {MOST} tokens already; delete some that are not in use")));
         }
@@ -245,25 +251,32 @@ impl Book {
             hash: hash.to_vec(),
             who,
             note,
-            privileges: privileges.to_string(),
+            privileges: written(privileges, &scope),
             created: now(),
             expires,
         };
-        Ok((self.keep(hash, token, privileges)?, text))
+        Ok((self.keep(hash, Entry { token, privileges, scope })?, text))
     }
 
-    /// Gives a token other privileges. Waits for the disk.
-    pub(crate) fn change(&self, id: &str, privileges: Privileges, by: &Caller) -> Result<Arc<Entry>, Fault> {
-        let entry = self.get(id)?;
+    /// Gives a token other privileges, and other namespaces if some are named. Waits for the disk.
+    pub(crate) fn change(
+        &self,
+        id: &str,
+        privileges: Privileges,
+        scope: Option<Scope>,
+        by: &Caller,
+    ) -> Result<Arc<Entry>, Fault> {
+        let entry = self.get(id, by)?;
         outranked(&entry, by)?;
-        allowed(privileges, by)?;
+        let scope = scope.unwrap_or_else(|| entry.scope.clone());
+        allowed(privileges, &scope, by)?;
         let hash: Hash = entry.token.hash.as_slice().try_into().expect("only hashes of this length are in the book");
-        let token = Token { privileges: privileges.to_string(), ..entry.token.clone() };
-        self.keep(hash, token, privileges)
+        let token = Token { privileges: written(privileges, &scope), ..entry.token.clone() };
+        self.keep(hash, Entry { token, privileges, scope })
     }
 
-    fn keep(&self, hash: Hash, token: Token, privileges: Privileges) -> Result<Arc<Entry>, Fault> {
-        let entry = Arc::new(Entry { token, privileges });
+    fn keep(&self, hash: Hash, entry: Entry) -> Result<Arc<Entry>, Fault> {
+        let entry = Arc::new(entry);
         // The lock is held across the write, so that what is in memory is always what is on disk.
         let mut tokens = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
         self.registry.put_token(&entry.token)?;
@@ -273,7 +286,7 @@ impl Book {
 
     /// Waits for the disk. The very next request with that token is refused.
     pub(crate) fn delete(&self, id: &str, by: &Caller) -> Result<Arc<Entry>, Fault> {
-        let entry = self.get(id)?;
+        let entry = self.get(id, by)?;
         outranked(&entry, by)?;
         let mut tokens = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
         self.registry.delete_token(&entry.token.id)?;
@@ -303,7 +316,7 @@ impl Book {
 }
 
 /// Nobody gives what they do not have.
-fn allowed(privileges: Privileges, by: &Caller) -> Result<(), Fault> {
+fn allowed(privileges: Privileges, scope: &Scope, by: &Caller) -> Result<(), Fault> {
     if privileges.is_empty() {
         return Err(Fault::bad_request("`privileges` names at least one privilege"));
     }
@@ -311,12 +324,29 @@ fn allowed(privileges: Privileges, by: &Caller) -> Result<(), Fault> {
         let text = format!("`{}` has only {}, so it cannot give {privileges}", by.name, by.privileges);
         return Err(Fault::forbidden(text));
     }
+    if !by.scope.includes(scope) {
+        let text = format!("`{}` is for {} only, so it cannot give a token for {scope}", by.name, by.scope);
+        return Err(Fault::forbidden(text));
+    }
     Ok(())
+}
+
+/// Privileges and namespaces as they are kept.
+fn written(privileges: Privileges, scope: &Scope) -> String {
+    let names = scope.names();
+    let words = privileges.words().into_iter().map(str::to_owned);
+    words.chain(names.iter().map(|name| format!("{NAMESPACE_WORD}{name}"))).collect::<Vec<_>>().join(",")
+}
+
+fn read(kept: &str) -> Result<(Privileges, Scope), String> {
+    let words = || kept.split(',').filter(|word| !word.is_empty());
+    let scope = Scope::of(words().filter_map(|word| word.strip_prefix(NAMESPACE_WORD)))?;
+    Ok((Privileges::read(words().filter(|word| !word.starts_with(NAMESPACE_WORD)))?, scope))
 }
 
 /// Nobody takes away from those who may more.
 fn outranked(entry: &Entry, by: &Caller) -> Result<(), Fault> {
-    if by.privileges.include(entry.privileges) {
+    if by.privileges.include(entry.privileges) && by.scope.includes(&entry.scope) {
         return Ok(());
     }
     let text = format!("the token of `{}` allows more than the token of `{}`", entry.token.who, by.name);

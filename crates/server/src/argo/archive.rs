@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     answer::{self, Answer},
+    area::Area,
     call::Call,
     fault::Fault,
     route::{Need, Table},
@@ -20,12 +21,12 @@ const ARCHIVE: &str = "/api/v1/archived-workflows";
 
 pub(super) fn routes(table: &mut Table) {
     for path in [ARCHIVE.to_owned(), format!("{ARCHIVE}/")] {
-        table.get(path, Need::ReadJob, list);
+        table.get(path, Need::ReadJob, list).area = Area::Query("namespace");
     }
     table.get(format!("{ARCHIVE}/{{uid}}"), Need::ReadJob, get);
     table.add(Method::DELETE, format!("{ARCHIVE}/{{uid}}"), Need::WriteJob, delete);
-    table.get(format!("{ARCHIVE}-label-keys"), Need::ReadJob, keys);
-    table.get(format!("{ARCHIVE}-label-values"), Need::ReadJob, values);
+    table.get(format!("{ARCHIVE}-label-keys"), Need::ReadJob, keys).area = Area::Query("namespace");
+    table.get(format!("{ARCHIVE}-label-values"), Need::ReadJob, values).area = Area::Query("namespace");
 }
 
 async fn list(call: Call) -> Result<Answer, Fault> {

@@ -15,9 +15,10 @@ use super::{
 };
 use crate::{
     answer::{self, Answer},
+    area::Area,
     call::Call,
     fault::Fault,
-    route::{Need, Table},
+    route::{Need, Route, Table},
 };
 
 /// One kind with its place in the tree and the field its requests carry it in.
@@ -43,13 +44,13 @@ pub(super) fn routes(table: &mut Table) {
             lists.extend([here.clone(), format!("{here}/")]);
         }
         for path in lists {
-            table.get(path.clone(), Need::ReadJob, move |call| list(call, shelf));
+            shared(table.get(path.clone(), Need::ReadJob, move |call| list(call, shelf)), shelf);
             table.add(Method::POST, path, Need::WriteJob, move |call| create(call, shelf));
         }
-        table.add(Method::POST, format!("{here}/lint"), Need::ReadJob, move |call| lint(call, shelf));
+        shared(table.add(Method::POST, format!("{here}/lint"), Need::ReadJob, move |call| lint(call, shelf)), shelf);
         for one in ["{name}", "lint"] {
             let one = format!("{here}/{one}");
-            table.get(one.clone(), Need::ReadJob, move |call| get(call, shelf));
+            shared(table.get(one.clone(), Need::ReadJob, move |call| get(call, shelf)), shelf);
             table.add(Method::PUT, one.clone(), Need::WriteJob, move |call| update(call, shelf));
             table.add(Method::DELETE, one, Need::WriteJob, move |call| delete(call, shelf));
         }
@@ -61,6 +62,13 @@ pub(super) fn routes(table: &mut Table) {
     }
     for path in ["/api/v1/workflow-event-bindings/", "/api/v1/workflow-event-bindings/{namespace}"] {
         table.get(path, Need::ReadJob, |call| list(call, &BINDINGS));
+    }
+}
+
+/// What has no namespace is there for those of every namespace to read.
+fn shared(route: &mut Route, shelf: &Shelf) {
+    if !kind(shelf.kind).namespaced {
+        route.area = Area::Shared;
     }
 }
 

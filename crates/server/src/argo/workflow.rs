@@ -41,7 +41,12 @@ pub(super) async fn get(call: Call) -> Result<Answer, Fault> {
                 // Another run may have the name by now; who gives the uid means that one.
                 Ok(named) if uid.as_ref().is_none_or(|uid| *uid == named.row.uid) => Ok(named),
                 Ok(_) | Err(RegistryFault::NotFound { .. }) if uid.is_some() => {
-                    registry.find_run_by_uid(kind("Workflow"), uid.as_deref().unwrap_or_default())
+                    let uid = uid.unwrap_or_default();
+                    // The path says in which namespace it is.
+                    registry.find_run_by_uid(kind("Workflow"), &uid).and_then(|found| {
+                        let missing = || RegistryFault::NotFound { kind: kind("Workflow"), name: uid };
+                        if found.row.namespace == namespace { Ok(found) } else { Err(missing()) }
+                    })
                 }
                 other => other,
             }?;

@@ -19,6 +19,7 @@ pub(super) fn routes(table: &mut Table) {
 async fn whoami(call: Call) -> Result<Answer, Fault> {
     Ok(answer::json(&json!({
         "id": call.caller.id, "name": call.caller.name, "privileges": call.caller.privileges.words(),
+        "namespaces": call.caller.scope.names(),
     })))
 }
 
@@ -31,7 +32,7 @@ async fn health(call: Call) -> Result<Answer, Fault> {
         })
         .await?;
     let (free, total) = space.unzip();
-    Ok(answer::json(&json!({
+    let mut health = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "time": now().timestamp().to_string(),
         "uptimeSeconds": call.app.started.elapsed().as_secs(),
@@ -42,6 +43,18 @@ async fn health(call: Call) -> Result<Answer, Fault> {
         "diskFreeBytes": free, "diskTotalBytes": total,
         "defaultPassword": call.app.access.book.has_default(),
         "defaultPasswordOverTcp": call.app.access.book.default_lets_everybody_in(),
-        "caller": {"name": call.caller.name, "privileges": call.caller.privileges.words()},
-    })))
+        "caller": {
+            "name": call.caller.name, "privileges": call.caller.privileges.words(),
+            "namespaces": call.caller.scope.names(),
+        },
+    });
+    if !call.caller.scope.is_all() {
+        // How much others do is theirs to know.
+        let numbers = ["revision", "runsOpen", "slotsUsed", "tasksWaiting", "watches", "connections"];
+        health
+            .as_object_mut()
+            .into_iter()
+            .for_each(|fields| fields.retain(|name, _| !numbers.contains(&name.as_str())));
+    }
+    Ok(answer::json(&health))
 }

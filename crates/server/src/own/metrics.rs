@@ -4,6 +4,7 @@ use octoflow_control::registry::Fault as Reason;
 
 use crate::{
     answer::{self, Answer},
+    area::Area,
     call::Call,
     expose::{self, Seen},
     fault::Fault,
@@ -14,7 +15,8 @@ use crate::{
 pub(crate) const PATH: &str = "/metrics";
 
 pub(super) fn routes(table: &mut Table) {
-    table.get(PATH, Need::Token, metrics);
+    // They name every namespace.
+    table.get(PATH, Need::Token, metrics).area = Area::Server;
 }
 
 async fn metrics(call: Call) -> Result<Answer, Fault> {

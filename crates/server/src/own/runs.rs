@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     answer::{self, Answer},
+    area::Area,
     call::Call,
     fault::Fault,
     query::Query,
@@ -17,7 +18,7 @@ use crate::{
 const RUNS: &str = "/api/octoflow/v1/runs";
 
 pub(super) fn add_to(table: &mut Table) {
-    table.get(RUNS, Need::ReadJob, list);
+    table.get(RUNS, Need::ReadJob, list).area = Area::Query("namespace");
     table.get(format!("{RUNS}/{{namespace}}/{{name}}"), Need::ReadJob, row);
     table.get(format!("{RUNS}/{{namespace}}/{{name}}/explain"), Need::ReadJob, explain);
 }

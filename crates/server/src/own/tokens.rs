@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use super::ROOT;
 use crate::{
-    access::{Entry, Privileges, Wish},
+    access::{Entry, Privileges, Scope, Wish},
     answer::{self, Answer},
+    area::Area,
     call::Call,
     fault::Fault,
     route::{Need, Table},
@@ -17,11 +18,12 @@ use crate::{
 
 pub(super) fn routes(table: &mut Table) {
     let (all, one, admin) = (format!("{ROOT}/tokens"), format!("{ROOT}/tokens/{{id}}"), format!("{ROOT}/tokens/admin"));
-    table.get(&all, Need::ReadToken, list);
-    table.add(Method::POST, &all, Need::WriteToken, create);
-    table.get(&one, Need::ReadToken, get);
-    table.add(Method::PUT, &one, Need::WriteToken, change);
-    table.add(Method::DELETE, &one, Need::WriteToken, delete);
+    // The book shows and changes no tokens for other namespaces than the caller's.
+    table.get(&all, Need::ReadToken, list).area = Area::Shared;
+    table.add(Method::POST, &all, Need::WriteToken, create).area = Area::Shared;
+    table.get(&one, Need::ReadToken, get).area = Area::Shared;
+    table.add(Method::PUT, &one, Need::WriteToken, change).area = Area::Shared;
+    table.add(Method::DELETE, &one, Need::WriteToken, delete).area = Area::Shared;
     table.get(&admin, Need::ReadToken, get_admin);
     table.add(Method::PUT, &admin, Need::Admin, set_admin);
     table.add(Method::DELETE, &admin, Need::WriteToken, keep_admin);
@@ -35,6 +37,9 @@ struct Wanted {
     #[serde(alias = "name", alias = "who")]
     forwho: String,
     privileges: Vec<String>,
+    /// None: all of them.
+    #[serde(default)]
+    namespaces: Vec<String>,
     #[serde(default)]
     note: String,
     /// As RFC 3339.
@@ -48,6 +53,8 @@ struct Wanted {
 #[serde(deny_unknown_fields)]
 struct Changed {
     privileges: Vec<String>,
+    /// Left out: as it was.
+    namespaces: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
@@ -57,12 +64,12 @@ struct Chosen {
 }
 
 async fn list(call: Call) -> Result<Answer, Fault> {
-    let items: Vec<Value> = call.app.access.book.all().iter().map(|entry| shown(entry)).collect();
+    let items: Vec<Value> = call.app.access.book.all(&call.caller).iter().map(|entry| shown(entry)).collect();
     Ok(answer::json(&json!({"items": items})))
 }
 
 async fn get(call: Call) -> Result<Answer, Fault> {
-    Ok(answer::json(&shown(&*call.app.access.book.get(call.param("id"))?)))
+    Ok(answer::json(&shown(&*call.app.access.book.get(call.param("id"), &call.caller)?)))
 }
 
 async fn create(mut call: Call) -> Result<Answer, Fault> {
@@ -77,7 +84,8 @@ async fn create(mut call: Call) -> Result<Answer, Fault> {
             (Some(_), Some(_)) => return Err(Fault::bad_request("give expires or expiresInSeconds, not both")),
         };
     let privileges = privileges(&wanted.privileges)?;
-    let wish = Wish { who: wanted.forwho, note: wanted.note, privileges, expires };
+    let scope = scope(&wanted.namespaces)?;
+    let wish = Wish { who: wanted.forwho, note: wanted.note, privileges, scope, expires };
     let (app, caller) = (call.app.clone(), call.caller.clone());
     let (entry, text) = call.work(move |_| app.access.book.create(wish, &caller)).await?;
     let mut body = shown(&entry);
@@ -88,8 +96,9 @@ async fn create(mut call: Call) -> Result<Answer, Fault> {
 async fn change(mut call: Call) -> Result<Answer, Fault> {
     let changed: Changed = read(&mut call).await?;
     let privileges = privileges(&changed.privileges)?;
+    let scope = changed.namespaces.as_deref().map(scope).transpose()?;
     let (app, caller, id) = (call.app.clone(), call.caller.clone(), call.param("id").to_owned());
-    let entry = call.work(move |_| app.access.book.change(&id, privileges, &caller)).await?;
+    let entry = call.work(move |_| app.access.book.change(&id, privileges, scope, &caller)).await?;
     Ok(answer::json(&shown(&entry)))
 }
 
@@ -136,10 +145,15 @@ fn privileges(words: &[String]) -> Result<Privileges, Fault> {
     })
 }
 
+fn scope(names: &[String]) -> Result<Scope, Fault> {
+    Scope::of(names.iter().map(String::as_str)).map_err(|why| Fault::bad_request(format!("namespaces: {why}")))
+}
+
 fn shown(entry: &Entry) -> Value {
     let token = &entry.token;
     json!({
         "id": token.id, "name": token.who, "note": token.note, "privileges": entry.privileges.words(),
+        "namespaces": entry.scope.names(),
         "created": token.created.to_string(), "expires": token.expires.map(|at| at.to_string()),
     })
 }
