@@ -211,7 +211,7 @@ fn a_token_for_one_namespace_is_made_shown_and_reaches_no_other_not_even_through
         path.to_str().unwrap().to_owned()
     };
     let (reach, theirs) = (file("reach.yaml", REACHES_OUT), file("theirs.yaml", THEIRS));
-    let said = place.octoflow(&data, &["submit", &theirs, &reach, "-n", "team-a", "--wait"]);
+    let said = place.octoflow(&data, &["submit", &theirs, &reach, "--wait"]);
     assert_eq!(said.code, 0, "before anybody is confined to it, a namespace reaches others\n{said}");
     let said = place.octoflow(&data, &["delete", "reach", "-n", "team-a"]);
     assert_eq!(said.code, 0, "{said}");
