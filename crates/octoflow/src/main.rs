@@ -29,7 +29,7 @@ mod workflow;
 use std::process::ExitCode;
 
 use clap::Parser;
-use octoflow_runtime::process::{POD_ARGUMENT, SPAWNER_ARGUMENT, pod_main, spawner_main};
+use octoflow_runtime::process::{INIT_ARGUMENT, POD_ARGUMENT, SPAWNER_ARGUMENT, init_main, pod_main, spawner_main};
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1).peekable();
@@ -38,6 +38,9 @@ fn main() -> ExitCode {
     }
     if words.next_if(|word| word == POD_ARGUMENT).is_some() {
         return pod_main(words);
+    }
+    if words.next_if(|word| word == INIT_ARGUMENT).is_some() {
+        return init_main(words);
     }
     let cli = cli::Cli::parse();
     let output = output::Output::new(cli.global.no_color, cli.global.verbose);

@@ -8,6 +8,7 @@ mod environment;
 mod hear;
 mod hosts;
 mod house;
+mod init;
 mod later;
 mod link;
 mod memory;
@@ -50,6 +51,7 @@ use self::{
 };
 pub use self::{
     environment::{INHERITED, INHERITED_PREFIX},
+    init::{INIT_ARGUMENT, init_main},
     pod::{POD_ARGUMENT, pod_main},
     spawner::spawner_main,
 };

@@ -10,15 +10,18 @@ use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
     io, mem,
     os::fd::{AsRawFd, BorrowedFd},
-    ptr,
+    ptr, thread,
+    time::Duration,
 };
 
-use super::sys::checked;
+use super::sys::{checked, pid};
 
 /// What the child does before it becomes the task.
 pub(crate) struct Plan<'a> {
     /// The mount namespace to enter.
     pub(crate) namespace: Option<BorrowedFd<'a>>,
+    /// The first process of the PID namespace to be made in, and a process of our own to come back to.
+    pub(crate) processes: Option<(BorrowedFd<'a>, BorrowedFd<'a>)>,
     pub(crate) stdin: BorrowedFd<'a>,
     pub(crate) stdout: BorrowedFd<'a>,
     pub(crate) stderr: BorrowedFd<'a>,
@@ -122,6 +125,9 @@ pub(crate) fn spawn(plan: &Plan<'_>, stack: &mut Stack) -> Result<i32, Failure> 
     // The exit signal is zero on purpose: a child that dies before exec is invisible to the event loop's wait for
     // any child, so only we collect it, below. Exec turns it into an ordinary child with SIGCHLD.
     let flags = libc::CLONE_VM | libc::CLONE_VFORK;
+    if let Some((init, _)) = plan.processes {
+        pid::enter(init).map_err(Failure::Clone)?;
+    }
     // SAFETY: the stack is ours alone and this thread is suspended until the child execs or exits, so `shared` and
     // everything it points to stay alive and are not touched by two at once.
     let pid = unsafe {
@@ -129,7 +135,14 @@ pub(crate) fn spawn(plan: &Plan<'_>, stack: &mut Stack) -> Result<i32, Failure> 
         let top = stack.0.add(STACK_BYTES);
         libc::clone(child, top, flags, (&raw mut shared).cast())
     };
-    let pid = checked(pid).map_err(Failure::Clone)?;
+    let pid = checked(pid);
+    if let Some((_, home)) = plan.processes {
+        // It needs a little memory of the kernel's and nothing else; meanwhile this thread must not make anything.
+        while pid::enter(home).is_err() {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+    let pid = pid.map_err(Failure::Clone)?;
     // SAFETY: `shared` is a live local; the child may have written to it behind the compiler's back.
     let (failed, errno) = unsafe { (ptr::read_volatile(&raw const shared.failed), shared.errno) };
     match failed {
@@ -245,6 +258,7 @@ mod tests {
         let null = File::options().read(true).write(true).open("/dev/null").unwrap();
         let plan = Plan {
             namespace: None,
+            processes: None,
             stdin: null.as_fd(),
             stdout: null.as_fd(),
             stderr: null.as_fd(),

@@ -13,6 +13,7 @@ mod life;
 mod mounts;
 mod orphan;
 mod peer;
+mod pidns;
 mod place;
 mod slot;
 mod turn;
@@ -40,6 +41,7 @@ use self::{
     hands::Hands,
     ledger::Ledger,
     peer::Peer,
+    pidns::Namespaces,
     slot::Maker,
     turn::{Parts, Spawner},
 };
@@ -72,6 +74,8 @@ pub fn spawner_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn live(data: &Path) -> io::Result<()> {
+    // Whatever the engine's caller left open is none of a task's business.
+    sys::pid::keep_inherited_to_ourselves();
     sys::new_session();
     sys::use_usual_mask();
     sys::reset_dispositions();
@@ -106,8 +110,12 @@ fn live(data: &Path) -> io::Result<()> {
     if hello.isolate && !privileged {
         obstacle = enter_user_namespace().err().map(|error| format!("making a user namespace: {error}"));
     }
-    let maker =
-        if hello.isolate && obstacle.is_none() { Some(Maker::new(data, &instance, !privileged)?) } else { None };
+    let (mut maker, mut shared) = (None, None);
+    if hello.isolate && obstacle.is_none() {
+        let processes = Namespaces::new(!privileged);
+        let processes = processes.map_err(|error| shared = Some(format!("making a PID namespace: {error}"))).ok();
+        maker = Some(Maker::new(data, &instance, !privileged, processes)?);
+    }
     let door = open_door(&dir)?;
     let hands = Hands::new(data, maker, &instance)?;
     if hello.isolate && obstacle.is_none() {
@@ -115,8 +123,15 @@ fn live(data: &Path) -> io::Result<()> {
     }
     hands.start()?;
     let isolated = hello.isolate && obstacle.is_none();
-    let notice = obstacle.map(|why| {
+    let refused = obstacle.map(|why| {
         format!("this machine refuses isolation ({why}); tasks run with a private working directory and TMPDIR only")
+    });
+    let notice = refused.or_else(|| {
+        shared.map(|why| {
+            format!(
+                "this machine refuses a process table of their own to tasks ({why}); they see each other's processes"
+            )
+        })
     });
     let mut peer = Peer::new(socket)?;
     peer.greeted = true;

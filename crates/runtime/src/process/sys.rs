@@ -2,6 +2,8 @@
 //! Nothing here decides anything; every function is one call, its arguments checked by types.
 #![expect(unsafe_code, reason = "this file is the border to the kernel; every call states why it is sound")]
 
+pub(crate) mod pid;
+
 use std::{
     ffi::{CStr, OsString, c_int, c_long},
     io, mem,

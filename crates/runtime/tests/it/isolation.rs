@@ -8,7 +8,7 @@ use octoflow_model::{
 };
 use octoflow_runtime::port::Runtime as _;
 
-use crate::rig::{Rig, command, eventually, fresh_dir, sh};
+use crate::rig::{Rig, command, eventually, fresh_dir, processes_with, sh, spawner_of};
 
 fn isolated() -> Option<Rig> {
     let rig = Rig::new();
@@ -78,6 +78,56 @@ pub(crate) fn a_used_file_system_is_as_new_for_the_next_task() {
         for _ in 0..4 {
             assert_eq!(rig.sh(look).1, before, "after: {script}");
         }
+    }
+}
+
+pub(crate) fn a_task_sees_and_signals_only_its_own_processes() {
+    let Some(mut rig) = isolated() else { return };
+    let mark = format!("7272{}", std::process::id());
+    let sleeper = rig.start(sh(&format!("exec sleep {mark}")));
+    rig.started(sleeper);
+    let find = || processes_with(&format!("sleep\0{mark}\0"));
+    eventually("the sleeper", || find().len() == 1);
+    let (pid, spawner) = (find()[0], spawner_of(&rig.data())[0]);
+    let script = format!(
+        "kill -9 {pid} {spawner} {engine}; kill -9 -1; ls -d /proc/[0-9]*; cat /proc/[0-9]*/cmdline | tr '\\0' ' '",
+        engine = std::process::id()
+    );
+    for _ in 0..2 {
+        let (_, seen) = rig.sh(&script);
+        assert!(seen.starts_with("/proc/1\n/proc/"), "the first process is there: {seen}");
+        let pids = seen.lines().filter_map(|line| line.strip_prefix("/proc/")?.parse::<u32>().ok());
+        assert!(pids.clone().count() < 4 && pids.max() < Some(100), "and nobody else's: {seen}");
+        assert!(!seen.contains("spawner"), "{seen}");
+        assert!(!seen.contains(&format!("sleep {mark}")), "{seen}");
+    }
+    assert_eq!(rig.sh("cat /proc/self/comm").1, "cat\n");
+    assert_eq!((find(), spawner_of(&rig.data())), (vec![pid], vec![spawner]), "nobody was hit");
+    rig.runtime().send(vec![Order::Stop { attempt: sleeper }]);
+    assert_eq!(rig.end(sleeper).exit, Exit::Signal(15), "a task is not the first process, whom signals do not end");
+}
+
+pub(crate) fn no_process_leads_to_the_machines_files() {
+    let Some(mut rig) = isolated() else { return };
+    let secret = rig.data().join("secret");
+    fs::write(&secret, "the machine's own").unwrap();
+    let script = format!(
+        "cd /; for p in /proc/[0-9]*; do cat $p/root{0} $p/cwd{0}; done 2>/dev/null; \
+         nsenter -t 1 -m -r cat {0} 2>/dev/null; cat /proc/1/environ 2>/dev/null; ls -l /proc/1/fd 2>/dev/null | grep -v null",
+        secret.display()
+    );
+    let seen = rig.sh(&script).1;
+    assert!(!seen.contains("the machine's own") && !seen.contains("PATH="), "{seen}");
+    assert!(seen.lines().filter(|line| line.contains("->")).all(|line| line.contains("socket:")), "{seen}");
+}
+
+pub(crate) fn everything_a_task_left_is_gone_when_its_end_is_told() {
+    let Some(mut rig) = isolated() else { return };
+    let mark = format!("8383{}", std::process::id());
+    for _ in 0..3 {
+        let script = format!("for i in 1 2 3; do (setsid sleep {mark} >/dev/null 2>&1 &); done; exit 3");
+        assert_eq!(rig.sh(&script).0, Exit::Code(3));
+        assert!(processes_with(&format!("sleep\0{mark}\0")).is_empty(), "the end is told after the last of them");
     }
 }
 

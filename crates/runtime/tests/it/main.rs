@@ -23,7 +23,7 @@ use std::{
     process::ExitCode,
 };
 
-use octoflow_runtime::process::{POD_ARGUMENT, SPAWNER_ARGUMENT, pod_main, spawner_main};
+use octoflow_runtime::process::{INIT_ARGUMENT, POD_ARGUMENT, SPAWNER_ARGUMENT, init_main, pod_main, spawner_main};
 
 type Test = (&'static str, fn());
 
@@ -58,6 +58,9 @@ tests! {
         writes_do_not_reach_the_machine,
         a_used_file_system_is_as_new_for_the_next_task,
         the_data_directory_is_hidden,
+        a_task_sees_and_signals_only_its_own_processes,
+        no_process_leads_to_the_machines_files,
+        everything_a_task_left_is_gone_when_its_end_is_told,
         a_script_is_found_at_its_path,
         scratch_volumes_are_shared_by_name_and_gone_afterwards,
         a_claim_keeps_what_was_written,
@@ -141,6 +144,7 @@ fn main() -> ExitCode {
     match arguments.first().and_then(|first| first.to_str()) {
         Some(SPAWNER_ARGUMENT) => return spawner_main(arguments.into_iter().skip(1)),
         Some(POD_ARGUMENT) => return pod_main(arguments.into_iter().skip(1)),
+        Some(INIT_ARGUMENT) => return init_main(arguments.into_iter().skip(1)),
         Some(crash::ENGINE_ARGUMENT) => return crash::engine_main(&arguments[1..]),
         _ => {}
     }

@@ -75,7 +75,7 @@ pub(crate) fn results_parameters_and_missing_files() {
             parameter("evil", "/tmp/../etc/shadow"),
             parameter("relative", "here"),
             parameter("through-link", "/tmp/link"),
-            parameter("kernel", "/proc/self/environ"),
+            parameter("kernel", "/proc/version"),
         ],
         artifacts: Vec::new(),
     };

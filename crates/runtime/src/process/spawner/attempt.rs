@@ -136,6 +136,16 @@ impl Entry {
         written.or_else(|| tail.filter(|_| badly).and_then(Tail::text))
     }
 
+    /// Ends whatever it left running in a PID namespace of its own, after its main process was collected. Answers
+    /// with the descriptor that tells of the namespace's end while that is still to come.
+    pub(crate) fn end_processes(&mut self) -> Option<OwnedFd> {
+        let slot = self.place.as_mut()?.slot_mut()?;
+        if slot.end_processes() {
+            return None;
+        }
+        slot.processes()?.init().try_clone_to_owned().ok()
+    }
+
     /// There is, or soon will be, a process.
     pub(crate) fn is_alive(&self) -> bool {
         matches!(self.state, State::Starting | State::Running(_) | State::Lingering(..))

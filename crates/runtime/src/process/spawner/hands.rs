@@ -298,10 +298,12 @@ impl Hands {
                 };
                 let mark = format!("{}={}:{}", super::MARK, self.instance, launch.attempt);
                 match place {
-                    Ok(place) => match launch::start(&launch, place.slot(), &mark, null, stack) {
-                        Ok(born) => Done::Started { key, born, place },
-                        Err(why) => self.not_started(key, launch, why, Some(place), Some(furnished)),
-                    },
+                    Ok(place) => {
+                        match launch::start(&launch, place.slot().zip(self.maker.as_ref()), &mark, null, stack) {
+                            Ok(born) => Done::Started { key, born, place },
+                            Err(why) => self.not_started(key, launch, why, Some(place), Some(furnished)),
+                        }
+                    }
                     Err((why, place)) => self.not_started(key, launch, why, place, Some(false)),
                 }
             }

@@ -14,7 +14,10 @@ use std::{
 
 use octoflow_model::time::Time;
 
-use super::slot::{Maker, Slot};
+use super::{
+    pidns::Namespace,
+    slot::{Maker, Slot},
+};
 use crate::process::{
     clone::{self, Failure, Plan, Stack, Step},
     memory,
@@ -132,11 +135,12 @@ pub(crate) fn bind(mount: &Bind, slot: &mut Slot, maker: &Maker) -> Result<(), E
 /// Starts the process.
 pub(crate) fn start(
     launch: &Launch,
-    slot: Option<&Slot>,
+    inside: Option<(&Slot, &Maker)>,
     mark: &str,
     null: &File,
     stack: &mut Stack,
 ) -> Result<Born, Ended> {
+    let slot = inside.map(|(slot, _)| slot);
     let no_streams = |error: io::Error| Ended::Surroundings(format!("no pipes for its output: {error}"));
     let (stdin, stdout, stderr);
     let plan = launch.crew.as_deref().map(plan_of).transpose()?;
@@ -161,6 +165,7 @@ pub(crate) fn start(
     env.push(cstring(mark)?);
     let plan = Plan {
         namespace: slot.map(|slot| slot.namespace().as_fd()),
+        processes: inside.and_then(|(slot, maker)| slot.processes().map(Namespace::init).zip(maker.home_processes())),
         stdin: stdin.as_fd(),
         stdout: stdout.as_fd(),
         stderr: stderr.as_fd(),

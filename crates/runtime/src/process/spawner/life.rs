@@ -11,12 +11,12 @@ use std::{
 use octoflow_model::ids::AttemptId;
 
 use super::{
-    attempt::{Running, State, Stop},
+    attempt::{Entry, Running, State, Stop},
     hands::{Done, Job, Key},
     launch::Born,
     leftover, orphan,
     place::Place,
-    turn::{Spawner, ending, stream_token},
+    turn::{ENDING, Spawner, ending, stream_token},
 };
 use crate::{
     logs::{Stream, Writer},
@@ -185,11 +185,11 @@ impl Spawner {
     }
 
     /// Ends the attempts whose main process is dead and which left nothing running.
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         if self.lingering.is_empty() {
             return;
         }
-        let mut waiting = Vec::new();
+        let mut waiting = self.end_namespaces();
         if sys::has_adopted_children() {
             let anything_alive =
                 self.table.iter().any(|(_, entry)| matches!(entry.state, State::Starting | State::Running(_)));
@@ -219,6 +219,21 @@ impl Spawner {
                 self.finish(key);
             }
         }
+    }
+
+    /// Ends what was left in PID namespaces. Answers whose are not gone yet.
+    fn end_namespaces(&mut self) -> Vec<Key> {
+        let mut waiting = Vec::new();
+        for key in &self.lingering {
+            let Some(gone) = self.table.get(*key).and_then(Entry::end_processes) else { continue };
+            waiting.push(*key);
+            if !self.ending.iter().any(|(other, _)| other == key) {
+                // Without the event the timer ends the wait.
+                let _ = self.epoll.add(&gone, ENDING);
+                self.ending.push((*key, gone));
+            }
+        }
+        waiting
     }
 
     fn owner_of(&self, pid: i32) -> Option<Key> {
@@ -252,6 +267,9 @@ impl Spawner {
         running.stdout.iter().chain(&running.stderr).for_each(|pipe| self.epoll.remove(pipe));
         if self.pids.get(&running.pid) == Some(&key) {
             self.pids.remove(&running.pid);
+        }
+        if let Some(at) = self.ending.iter().position(|(other, _)| *other == key) {
+            self.epoll.remove(&self.ending.swap_remove(at).1);
         }
         let mut exit = match how {
             How::Exited(code) => Ended::Code(code),

@@ -8,7 +8,7 @@ use std::{
     fs::{self, File, Permissions},
     io,
     os::{
-        fd::{AsFd, OwnedFd},
+        fd::{AsFd, BorrowedFd, OwnedFd},
         unix::fs::{MetadataExt, PermissionsExt},
     },
     path::{Path, PathBuf},
@@ -19,6 +19,7 @@ use std::{
 use super::{
     device::Desk,
     mounts::{self, Form, Other},
+    pidns::{Namespace, Namespaces},
     user::{self, Survey},
 };
 use crate::process::{
@@ -58,6 +59,8 @@ pub(crate) struct Maker {
     /// Set when we act inside a user namespace of our own.
     user: Option<Survey>,
     others: Vec<Other>,
+    /// Nothing where the machine refuses PID namespaces.
+    processes: Option<Namespaces>,
 }
 
 /// Where scripts are laid down. Nearly every script task has a file here and nowhere else, so it is kept in memory,
@@ -65,7 +68,13 @@ pub(crate) struct Maker {
 const STAGING: &str = "/argo";
 
 impl Maker {
-    pub(crate) fn new(data: &Path, instance: &str, unprivileged: bool) -> io::Result<Self> {
+    /// `unprivileged` when we act inside a user namespace of our own.
+    pub(crate) fn new(
+        data: &Path,
+        instance: &str,
+        unprivileged: bool,
+        processes: Option<Namespaces>,
+    ) -> io::Result<Self> {
         let table = fs::read_to_string("/proc/self/mountinfo")?;
         let mut user = if unprivileged { Some(user::survey(&table)?) } else { None };
         let others = match &mut user {
@@ -81,7 +90,13 @@ impl Maker {
             home_root: File::open("/")?.into(),
             user,
             others,
+            processes,
         })
+    }
+
+    /// The PID namespace to come back to after a process was made in a slot's.
+    pub(crate) fn home_processes(&self) -> Option<BorrowedFd<'_>> {
+        self.processes.as_ref().map(Namespaces::home)
     }
 
     /// Makes a fresh slot. The calling thread is away from home meanwhile and back when this returns.
@@ -128,7 +143,9 @@ impl Maker {
         for (index, other) in self.others.iter().enumerate() {
             self.show(index, other)?;
         }
-        let desk = self.furnish_kernel_views(words)?;
+        let make = self.processes.as_ref().filter(|_| anew);
+        let mut processes = make.map(Namespaces::make).transpose().map_err(at("making a PID namespace"))?;
+        let desk = self.furnish_kernel_views(processes.as_mut(), words)?;
         if staged {
             let flags = libc::MS_NOSUID | libc::MS_NODEV;
             ns::mount(c"octoflow", c"root/argo", Some(c"tmpfs"), flags, c"mode=0755").map_err(at("making /argo"))?;
@@ -140,13 +157,16 @@ impl Maker {
 
         let root = sys::open_at(self.home_root.as_fd(), c"/", libc::O_PATH | libc::O_DIRECTORY, 0)
             .map_err(at("opening the new root"))?;
-        let namespace = File::open("/proc/thread-self/ns/mnt").map_err(at("opening the new namespace"))?;
+        // By the old root: the new `/proc` may not know this thread.
+        let of_thread = |path| sys::open_at(self.home_root.as_fd(), path, libc::O_RDONLY, 0).map(File::from);
+        let namespace = of_thread(c"proc/thread-self/ns/mnt").map_err(at("opening the new namespace"))?;
         Ok(Slot {
             dir: dir.to_owned(),
             view: View::new(root),
             mark: namespace.metadata().map_err(at("looking at the new namespace"))?.ino(),
             namespace: namespace.into(),
-            table: File::open("/proc/thread-self/mountinfo").map_err(at("opening the mount table"))?,
+            processes,
+            table: of_thread(c"proc/thread-self/mountinfo").map_err(at("opening the mount table"))?,
             upper,
             upper_about,
             memory: ["/dev/shm", STAGING]
@@ -234,13 +254,23 @@ impl Maker {
         ns::attach(copy.as_fd(), target.as_fd())
     }
 
-    /// Processes and devices are the machine's own; what could change the machine is read-only, memory files are private.
-    fn furnish_kernel_views(&self, words: Option<&Path>) -> Result<Option<Desk>, Error> {
+    /// Devices are the machine's own; what could change the machine is read-only, memory files are private, and so are
+    /// processes where the machine allows it.
+    fn furnish_kernel_views(
+        &self,
+        processes: Option<&mut Namespace>,
+        words: Option<&Path>,
+    ) -> Result<Option<Desk>, Error> {
         let bind = |path: &str, read_only: bool| {
             self.bind(OsStr::new(path), &CString::new(format!("root{path}")).expect("a constant"), read_only)
         };
-        bind("/proc", false).map_err(at("showing /proc"))?;
-        bind("/proc/sys", true).map_err(at("showing /proc/sys"))?;
+        match processes.and_then(Namespace::take_proc) {
+            Some(own) => show_proc(&own).map_err(at("showing /proc"))?,
+            None => {
+                bind("/proc", false).map_err(at("showing /proc"))?;
+                bind("/proc/sys", true).map_err(at("showing /proc/sys"))?;
+            }
+        }
         bind("/sys", true).map_err(at("showing /sys"))?;
         let desk = match words {
             Some(path) => Some(Desk::furnish(path, &self.home_root).map_err(at("making a file for last words"))?),
@@ -275,6 +305,8 @@ pub(crate) struct Slot {
     /// The namespace's number, by which a process can be told to live in this slot.
     mark: u64,
     namespace: OwnedFd,
+    /// The PID namespace its tasks live in, one after the other.
+    processes: Option<Namespace>,
     /// The open mount table, which knows whether it changed.
     table: File,
     upper: File,
@@ -303,6 +335,15 @@ const BURST: Duration = Duration::from_secs(2);
 impl Slot {
     pub(crate) fn namespace(&self) -> &OwnedFd {
         &self.namespace
+    }
+
+    pub(crate) fn processes(&self) -> Option<&Namespace> {
+        self.processes.as_ref()
+    }
+
+    /// Ends whatever a task left running, after its main process was collected. Answers whether nothing runs any more.
+    pub(crate) fn end_processes(&mut self) -> bool {
+        self.processes.as_mut().is_none_or(Namespace::clear)
     }
 
     pub(crate) fn view(&self) -> &View {
@@ -349,6 +390,7 @@ impl Slot {
     pub(crate) fn is_clean(&mut self) -> bool {
         // The table tells of a change only once, so it is remembered.
         self.spent |= ns::mounts_changed(self.table.as_fd());
+        self.spent |= self.processes.as_ref().is_some_and(|processes| !processes.is_usable());
         !self.spent && self.looks_clean().unwrap_or(false)
     }
 
@@ -448,6 +490,16 @@ impl Slot {
         // What cannot be removed now is removed by the next spawner, which sweeps the work directory.
         let _ = view::remove_dir(&dir);
     }
+}
+
+/// Mounts a namespace's own `/proc`, its switches of the kernel read-only.
+fn show_proc(own: &OwnedFd) -> io::Result<()> {
+    let here = File::open(".")?;
+    let at = |path| sys::open_at(here.as_fd(), path, libc::O_PATH, 0);
+    ns::attach(own.as_fd(), at(c"root/proc")?.as_fd())?;
+    let switches = ns::detached_copy(here.as_fd(), c"root/proc/sys", true)?;
+    ns::make_read_only(switches.as_fd(), true)?;
+    ns::attach(switches.as_fd(), at(c"root/proc/sys")?.as_fd())
 }
 
 fn make_dir(name: &str) -> Result<(), Error> {

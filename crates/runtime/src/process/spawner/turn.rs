@@ -36,8 +36,10 @@ const SIGNALS: u64 = 0;
 const BELL: u64 = 1;
 const DOOR: u64 = 2;
 const PEER: u64 = 3;
+/// A PID namespace in which something was left is gone.
+pub(crate) const ENDING: u64 = 4;
 /// Above these, a token is an attempt's key and one of its streams.
-const STREAMS: u64 = 4;
+const STREAMS: u64 = 5;
 
 pub(crate) fn stream_token(key: Key, stderr: bool) -> u64 {
     STREAMS + (key as u64) * 2 + u64::from(stderr)
@@ -67,6 +69,8 @@ pub(crate) struct Spawner {
     /// Ends of processes whose birth has not been announced by its thread yet.
     pub(super) early: HashMap<i32, How>,
     pub(super) lingering: Vec<Key>,
+    /// Of those, the PID namespaces that are being ended.
+    pub(super) ending: Vec<(Key, OwnedFd)>,
     pub(super) ledger: Ledger,
     pub(super) past: Past,
     pub(super) timers: BinaryHeap<Reverse<(Instant, Key, AttemptId)>>,
@@ -109,6 +113,7 @@ impl Spawner {
             pids: HashMap::new(),
             early: HashMap::new(),
             lingering: Vec::new(),
+            ending: Vec::new(),
             ledger: parts.ledger,
             past: parts.past,
             timers: BinaryHeap::new(),
@@ -152,13 +157,14 @@ impl Spawner {
             let timer = self.timers.peek().map(|Reverse((due, ..))| *due);
             let next = timer.into_iter().chain(self.look_at).chain(self.waiting.due()).min();
             let timeout = next.map(|due| due.saturating_duration_since(Instant::now()));
-            let (mut signal, mut bell, mut door, mut peer) = (false, false, false, false);
+            let (mut signal, mut bell, mut door, mut peer, mut ending) = (false, false, false, false, false);
             for event in self.epoll.wait(&mut events, timeout)? {
                 match event.u64 {
                     SIGNALS => signal = true,
                     BELL => bell = true,
                     DOOR => door = true,
                     PEER => peer = true,
+                    ENDING => ending = true,
                     token => {
                         let index = token - STREAMS;
                         let key = usize::try_from(index / 2).expect("a key is an index");
@@ -173,6 +179,8 @@ impl Spawner {
             }
             if signal {
                 self.hear_signals();
+            } else if ending {
+                self.settle();
             }
             self.ring_timers();
             self.look_at_progress();

@@ -1,0 +1,181 @@
+//! PID namespaces of slots: a task sees and signals only its own processes, and all of them end with it.
+//! The namespaces are made by a process of their own (`init`); this file asks it for them and watches over it.
+
+use std::{
+    io::{self, Write},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::{net::UnixStream, process::CommandExt},
+    },
+    process::{Command, Stdio},
+    sync::{Mutex, PoisonError, mpsc},
+    thread,
+    time::Duration,
+};
+
+use crate::process::{
+    init::{ANSWER, INIT_ARGUMENT},
+    pod::NAME,
+    sys::{self, pid},
+};
+
+/// A namespace is made within a millisecond; whoever takes this long hangs.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// Asks for namespaces. Shared by all spawning threads.
+pub(crate) struct Namespaces {
+    /// The connection to the process that makes them; nothing after it failed.
+    line: Mutex<Option<Line>>,
+    /// The spawner's own namespace, to come back to.
+    home: OwnedFd,
+    unprivileged: bool,
+}
+
+/// The next namespace is asked for before it is needed, so that nobody waits for it.
+struct Line {
+    socket: UnixStream,
+    /// Made to see whether it can be done at all.
+    first: Option<Namespace>,
+}
+
+impl Namespaces {
+    /// Fails where the machine refuses PID namespaces.
+    pub(crate) fn new(unprivileged: bool) -> io::Result<Self> {
+        let home = pid::descriptor(i32::try_from(std::process::id()).map_err(io::Error::other)?)?;
+        let mut line = Line::open(unprivileged)?;
+        line.first = Some(line.take()??);
+        Ok(Self { line: Mutex::new(Some(line)), home, unprivileged })
+    }
+
+    pub(crate) fn home(&self) -> BorrowedFd<'_> {
+        self.home.as_fd()
+    }
+
+    pub(crate) fn make(&self) -> io::Result<Namespace> {
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        if line.is_none() {
+            *line = Some(Line::open(self.unprivileged)?);
+        }
+        let open = line.as_mut().expect("it was just opened");
+        if let Some(first) = open.first.take() {
+            return Ok(first);
+        }
+        match open.take() {
+            Ok(made) => made,
+            // The process is gone; a new one is started when the next namespace is wanted.
+            Err(error) => {
+                *line = None;
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Line {
+    /// Starts the process that makes namespaces.
+    fn open(unprivileged: bool) -> io::Result<Self> {
+        let (ours, theirs) = UnixStream::pair()?;
+        ours.set_read_timeout(Some(ANSWER_WITHIN))?;
+        let (started, outcome) = mpsc::channel();
+        // The parent is a thread of its own: whatever is a child of the main thread counts as an orphan of a task.
+        thread::Builder::new().name("namespaces".to_owned()).spawn(move || {
+            let mut command = Command::new("/proc/self/exe");
+            command.arg0(NAME).arg(INIT_ARGUMENT).env_clear().current_dir("/");
+            command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+            let raised = if unprivileged { pid::keep_administration() } else { Ok(()) };
+            let child = raised.and_then(|()| command.spawn());
+            // The copy of the other end must go, or nobody would hear the process end.
+            drop(command);
+            match child {
+                Ok(mut child) => {
+                    let _ = started.send(Ok(()));
+                    // The end shows on the line; here it is only collected.
+                    let _ = child.wait();
+                }
+                Err(error) => drop(started.send(Err(error))),
+            }
+        })?;
+        outcome.recv().map_err(io::Error::other)??;
+        let mut line = Self { socket: ours, first: None };
+        line.ask()?;
+        Ok(line)
+    }
+
+    fn ask(&mut self) -> io::Result<()> {
+        self.socket.write_all(&[1])
+    }
+
+    /// The outer error is the line's, the inner one the kernel's refusal.
+    fn take(&mut self) -> io::Result<io::Result<Namespace>> {
+        let (mut answer, mut riders) = ([0; ANSWER], Vec::new());
+        let mut got = 0;
+        while got < ANSWER {
+            match sys::receive_with(self.socket.as_fd(), &mut answer[got..], &mut riders)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => got += count,
+            }
+        }
+        self.ask()?;
+        let mut riders = riders.into_iter();
+        Ok(match (i32::from_le_bytes(answer), riders.next(), riders.next()) {
+            (0, Some(proc), Some(init)) => Namespace::new(proc, init),
+            (0, ..) => Err(io::Error::other("a namespace came without its descriptors")),
+            (number, ..) => Err(io::Error::from_raw_os_error(number)),
+        })
+    }
+}
+
+/// One PID namespace, used for task after task as long as nothing is left in it.
+pub(crate) struct Namespace {
+    /// Its first process, by whose descriptor it is entered.
+    init: OwnedFd,
+    /// `/proc` of this namespace, until it is mounted.
+    proc: Option<OwnedFd>,
+    /// The list of its processes, and the place in it of the first one.
+    list: OwnedFd,
+    place_of_init: i64,
+    /// Something was left in it, so it is being ended with everything in it.
+    ending: bool,
+}
+
+impl Namespace {
+    fn new(proc: OwnedFd, init: OwnedFd) -> io::Result<Self> {
+        let list = sys::open_at(proc.as_fd(), c".", libc::O_RDONLY | libc::O_DIRECTORY, 0)?;
+        let place_of_init = pid::place_of(list.as_fd(), c"1")?;
+        let place_of_init = place_of_init.ok_or_else(|| io::Error::other("its /proc does not show its processes"))?;
+        Ok(Self { init, proc: Some(proc), list, place_of_init, ending: false })
+    }
+
+    pub(crate) fn init(&self) -> BorrowedFd<'_> {
+        self.init.as_fd()
+    }
+
+    /// The mount of its `/proc`, once.
+    pub(crate) fn take_proc(&mut self) -> Option<OwnedFd> {
+        self.proc.take()
+    }
+
+    /// Whether another task can be put into it.
+    pub(crate) fn is_usable(&self) -> bool {
+        !self.ending && !pid::is_dead(self.init.as_fd())
+    }
+
+    /// Ends whatever a task left, after its main process was collected. Answers whether nothing runs any more.
+    pub(crate) fn clear(&mut self) -> bool {
+        if !self.ending && !pid::has_others(self.list.as_fd(), self.place_of_init).unwrap_or(true) {
+            return true;
+        }
+        if !std::mem::replace(&mut self.ending, true) {
+            // The kernel ends all the others with it.
+            pid::kill(self.init.as_fd());
+        }
+        pid::is_dead(self.init.as_fd())
+    }
+}
+
+/// A namespace nobody uses goes with its first process.
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        pid::kill(self.init.as_fd());
+    }
+}

@@ -1,0 +1,193 @@
+//! System calls for PID namespaces and process descriptors, each behind a safe function.
+//! Nothing here decides anything; every function is one or two calls, its arguments checked by types.
+#![expect(unsafe_code, reason = "this file is a border to the kernel; every call states why it is sound")]
+
+use std::{
+    ffi::{CStr, c_int, c_long, c_uint},
+    io, mem,
+    os::fd::{AsRawFd, BorrowedFd, OwnedFd},
+    ptr,
+};
+
+use super::{checked, checked_long, owned};
+
+/// A descriptor of a process, which never means another one that got the same number later.
+pub(crate) fn descriptor(pid: i32) -> io::Result<OwnedFd> {
+    // SAFETY: no memory involved; the answer is a new descriptor.
+    owned(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })
+}
+
+pub(crate) fn kill(process: BorrowedFd<'_>) {
+    // SAFETY: no signal record is given. A process that is gone is not an error for us.
+    unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            process.as_raw_fd(),
+            libc::SIGKILL,
+            ptr::null::<libc::siginfo_t>(),
+            0,
+        )
+    };
+}
+
+/// Whether the process is dead. Of the first process of a PID namespace it is told only when all others in it are too.
+pub(crate) fn is_dead(process: BorrowedFd<'_>) -> bool {
+    let mut entry = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one valid entry.
+    unsafe { libc::poll(&raw mut entry, 1, 0) > 0 }
+}
+
+/// Children that this thread makes from now on live in the PID namespace of the given process.
+pub(crate) fn enter(process: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: changes a property of this thread; no memory involved.
+    checked(unsafe { libc::setns(process.as_raw_fd(), libc::CLONE_NEWPID) }).map(drop)
+}
+
+/// A detached mount of `/proc` as this process's PID namespace shows it.
+pub(crate) fn mount_proc() -> io::Result<OwnedFd> {
+    const FSOPEN_CLOEXEC: c_int = 1;
+    const FSCONFIG_CMD_CREATE: c_int = 6;
+    const FSMOUNT_CLOEXEC: c_int = 1;
+    let attributes = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC;
+    let nothing = ptr::null::<libc::c_char>();
+    // SAFETY: the name is a constant; unused arguments are null as the command wants; answers are new descriptors.
+    unsafe {
+        let context = owned(libc::syscall(libc::SYS_fsopen, c"proc".as_ptr(), FSOPEN_CLOEXEC))?;
+        let raw = context.as_raw_fd();
+        checked_long(libc::syscall(libc::SYS_fsconfig, raw, FSCONFIG_CMD_CREATE, nothing, nothing, 0))?;
+        owned(libc::syscall(libc::SYS_fsmount, raw, FSMOUNT_CLOEXEC, attributes))
+    }
+}
+
+/// Forks; the child is the first process of a new PID namespace. Answers `true` in the child.
+///
+/// Only for processes with a single thread: the child has no other.
+pub(crate) fn fork_into_new() -> io::Result<bool> {
+    let flags = c_long::from(libc::CLONE_NEWPID | libc::SIGCHLD);
+    // SAFETY: without a stack and without shared memory this is a fork; the process has one thread, so no lock is
+    // held by a thread the child lacks.
+    Ok(checked_long(unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) })? == 0)
+}
+
+/// Dead children are collected by the kernel, orphans that are given to us included.
+pub(crate) fn ignore_children() {
+    // SAFETY: sets a disposition that is always allowed.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+}
+
+/// Closes every descriptor but the standard streams.
+pub(crate) fn close_others() {
+    // SAFETY: whoever calls this holds none of them. A kernel that cannot do it leaves them open.
+    unsafe { libc::close_range(3, c_uint::MAX, 0) };
+}
+
+/// Descriptors that this process inherited are not inherited further.
+pub(crate) fn keep_inherited_to_ourselves() {
+    // SAFETY: only a flag of descriptors changes. A kernel that cannot do it leaves them as they are.
+    unsafe { libc::close_range(3, c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC.cast_signed()) };
+}
+
+/// Blocks every signal that can be blocked.
+pub(crate) fn block_signals() {
+    // SAFETY: a signal set is plain data which `sigfillset` initialises.
+    unsafe {
+        let mut all: libc::sigset_t = mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const all, ptr::null_mut());
+    }
+}
+
+/// Returns when the other end of the socket is closed.
+pub(crate) fn wait_for_hangup(socket: BorrowedFd<'_>) {
+    loop {
+        // Without wanted events only a hang-up or an error is told, not what arrives.
+        let mut entry = libc::pollfd { fd: socket.as_raw_fd(), events: 0, revents: 0 };
+        // SAFETY: one valid entry.
+        if unsafe { libc::poll(&raw mut entry, 1, -1) } > 0 {
+            return;
+        }
+    }
+}
+
+/// Ends the process without running anything of the program's own.
+pub(crate) fn exit_now() -> ! {
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(0) }
+}
+
+/// Programs this thread executes from now on keep `CAP_SYS_ADMIN` of its user namespace, although their user is not root.
+pub(crate) fn keep_administration() -> io::Result<()> {
+    const VERSION_3: u32 = 0x2008_0522;
+    const CAP_SYS_ADMIN: u32 = 21;
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: c_int,
+    }
+    #[repr(C)]
+    #[derive(Clone, Copy, Default)]
+    struct Sets {
+        effective: u32,
+        permitted: u32,
+        inheritable: u32,
+    }
+    let mut header = Header { version: VERSION_3, pid: 0 };
+    let mut sets = [Sets::default(); 2];
+    // SAFETY: header and sets have the layout of version 3, which is two sets; both outlive the calls.
+    unsafe {
+        checked_long(libc::syscall(libc::SYS_capget, &raw mut header, sets.as_mut_ptr()))?;
+        sets[0].inheritable |= 1 << CAP_SYS_ADMIN;
+        checked_long(libc::syscall(libc::SYS_capset, &raw mut header, sets.as_ptr()))?;
+        checked(libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_RAISE, CAP_SYS_ADMIN, 0, 0)).map(drop)
+    }
+}
+
+/// The place of an entry in an open directory, for [`has_others`]. It must not be the first one.
+pub(crate) fn place_of(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<Option<i64>> {
+    let mut bytes = [0_u64; 512];
+    // An entry tells the place of the one after it.
+    let mut place = None;
+    loop {
+        let filled = read_entries(dir, &mut bytes)?;
+        if filled == 0 {
+            return Ok(None);
+        }
+        let mut at = 0;
+        while at < filled {
+            // SAFETY: the kernel filled the buffer up to `filled` with whole records; names end with a NUL.
+            unsafe {
+                let entry = bytes.as_ptr().cast::<u8>().add(at).cast::<libc::dirent64>();
+                let found = CStr::from_ptr((&raw const (*entry).d_name).cast()) == name;
+                if found {
+                    return Ok(place);
+                }
+                place = Some((*entry).d_off);
+                at += usize::from((*entry).d_reclen);
+            }
+        }
+    }
+}
+
+/// Whether an open directory has entries behind the one at a place.
+pub(crate) fn has_others(dir: BorrowedFd<'_>, place: i64) -> io::Result<bool> {
+    // Room for two entries with short names at least.
+    let mut bytes = [0_u64; 16];
+    // SAFETY: moves the position of a directory we hold open.
+    if unsafe { libc::lseek64(dir.as_raw_fd(), place, libc::SEEK_SET) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let filled = read_entries(dir, &mut bytes)?;
+    if filled == 0 {
+        return Ok(false);
+    }
+    // SAFETY: the kernel filled the buffer with whole records, at least one.
+    let first = unsafe { usize::from((*bytes.as_ptr().cast::<libc::dirent64>()).d_reclen) };
+    Ok(filled > first)
+}
+
+/// Answers how many bytes of the buffer were filled. It consists of words because records are aligned.
+fn read_entries(dir: BorrowedFd<'_>, into: &mut [u64]) -> io::Result<usize> {
+    // SAFETY: the buffer is valid for the length given.
+    let got = unsafe { libc::syscall(libc::SYS_getdents64, dir.as_raw_fd(), into.as_mut_ptr(), size_of_val(into)) };
+    Ok(usize::try_from(checked_long(got)?).expect("a length is not negative"))
+}
