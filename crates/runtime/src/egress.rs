@@ -21,6 +21,7 @@ use ureq::{
 };
 
 mod address;
+pub(crate) mod redirect;
 
 use address::Kind;
 pub use address::Net;
@@ -212,12 +213,11 @@ fn plain(host: &str) -> String {
 const RESOLVE: Duration = Duration::from_secs(15);
 const CONNECT: Duration = Duration::from_secs(30);
 const SILENCE: Duration = Duration::from_secs(60);
-const REDIRECTS: u32 = 10;
 
-/// An HTTP client that connects only where the policy allows, on every redirect too.
+/// An HTTP client that connects only where the policy allows.
 ///
-/// Statuses are answers, not errors. Single requests may change timeouts and redirects with `.config()`; the guard sits
-/// in the agent and stays. Proxies of the environment are not used: behind one nobody could check the address.
+/// Statuses are answers, not errors, and so are redirects: see [`redirect`]. Single requests may change timeouts with
+/// `.config()`; the guard sits in the agent and stays. Proxies of the environment are not used: behind one nobody could check the address.
 pub fn agent(policy: &Policy) -> Agent {
     build(policy, TlsConfig::default())
 }
@@ -241,7 +241,8 @@ fn build(policy: &Policy, tls: TlsConfig) -> Agent {
         .http_status_as_error(false)
         .proxy(None)
         .tls_config(tls)
-        .max_redirects(REDIRECTS)
+        // Followed by `redirect`, which knows what may go where.
+        .max_redirects(0)
         .user_agent(concat!("octoflow/", env!("CARGO_PKG_VERSION")))
         .timeout_resolve(Some(RESOLVE))
         .timeout_connect(Some(CONNECT))

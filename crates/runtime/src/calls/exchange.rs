@@ -1,16 +1,21 @@
 //! One HTTP request and its response, bounded in time and size.
 
+use std::time::Instant;
+
 use octoflow_model::{
     request::{Answer, HttpRequest, HttpResponse},
     task::EnvValue,
 };
 use ureq::{
-    Agent, AsSendBody, Body, Error,
+    Agent, AsSendBody, Body, Error, Timeout,
     http::{self, Response, header::HeaderValue},
     tls::TlsConfig,
 };
 
-use crate::egress;
+use crate::egress::{
+    self,
+    redirect::{self, Hop},
+};
 
 /// The most a response's body may have: it becomes a text that conditions and other steps look at.
 pub const LARGEST_BODY: u64 = 4 * 1024 * 1024;
@@ -48,9 +53,26 @@ fn send(agent: &Agent, request: HttpRequest) -> Result<Response<Body>, Error> {
     }
 }
 
+/// All hops together have the time of one request.
 fn run(agent: &Agent, request: http::Request<impl AsSendBody>, asked: &HttpRequest) -> Result<Response<Body>, Error> {
-    let mut config =
-        agent.configure_request(request).timeout_global(Some(asked.timeout)).allow_non_standard_methods(true);
+    let until = Instant::now() + asked.timeout;
+    let (parts, body) = request.into_parts();
+    let hop = Hop::new(&parts)?;
+    let answer = run_once(agent, http::Request::from_parts(parts, body), asked, until)?;
+    redirect::follow(hop, answer, |next| run_once(agent, next, asked, until))
+}
+
+fn run_once(
+    agent: &Agent,
+    request: http::Request<impl AsSendBody>,
+    asked: &HttpRequest,
+    until: Instant,
+) -> Result<Response<Body>, Error> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return Err(Error::Timeout(Timeout::Global));
+    }
+    let mut config = agent.configure_request(request).timeout_global(Some(left)).allow_non_standard_methods(true);
     if !asked.verify {
         config = config.tls_config(TlsConfig::builder().disable_verification(true).build());
     }

@@ -107,6 +107,29 @@ fn a_request_goes_out_as_it_is_and_every_status_is_an_answer() {
 }
 
 #[test]
+fn headers_of_the_user_are_not_sent_on_to_another_host() {
+    let (other, leaked) = server(vec![response("200 OK", "elsewhere")]);
+    let redirect =
+        |to: &str| format!("HTTP/1.1 303 See\r\nLocation: {to}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    let (base, asked) = server(vec![redirect("/again"), redirect(&format!("{other}/there"))]);
+    let headers = [("X-Token", "t0k"), ("Authorization", "s3cret"), ("Content-Type", "text/x-own")];
+    let headers = headers.map(|(name, value)| (name.to_owned(), EnvValue::Secret(value.to_owned()))).to_vec();
+    let request =
+        HttpRequest { method: "POST".to_owned(), headers, body: b"payload".to_vec(), ..get(format!("{base}/here")) };
+    let Answer::Http(response) = ask(request) else { panic!("there is a response") };
+    assert_eq!((response.status, response.body.as_str()), (200, "elsewhere"));
+    for start in ["post /here ", "get /again "] {
+        let seen = asked.recv().unwrap().to_ascii_lowercase();
+        assert!(seen.starts_with(start) && seen.contains("x-token: t0k") && seen.contains("s3cret"), "{seen}");
+    }
+    let leaked = leaked.recv().unwrap().to_ascii_lowercase();
+    assert!(leaked.starts_with("get /there "), "{leaked}");
+    for secret in ["t0k", "s3cret", "x-token", "authorization", "text/x-own", "payload"] {
+        assert!(!leaked.contains(secret), "{leaked}");
+    }
+}
+
+#[test]
 fn addresses_of_cloud_metadata_are_refused_also_behind_a_redirect() {
     let refused = |answer| match answer {
         Answer::Refused(why) => why,

@@ -7,6 +7,8 @@ use std::{
     thread,
 };
 
+use ureq::http::Request;
+
 use super::*;
 
 fn allowed(policy: &Policy, address: &str) -> bool {
@@ -105,7 +107,7 @@ fn server(answer: String) -> u16 {
     port
 }
 
-fn redirect(to: &str) -> u16 {
+fn redirecting(to: &str) -> u16 {
     server(format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"))
 }
 
@@ -130,11 +132,12 @@ fn a_client_checks_the_address_a_name_resolves_to() {
 
 #[test]
 fn a_redirect_is_checked_like_the_first_request() {
-    let port = redirect("http://169.254.169.254/latest/meta-data/");
-    let error = agent(&Policy::local()).get(format!("http://127.0.0.1:{port}/")).call().unwrap_err();
+    let port = redirecting("http://169.254.169.254/latest/meta-data/");
+    let get = |port: u16| Request::get(format!("http://127.0.0.1:{port}/")).body(()).unwrap();
+    let error = redirect::send(&agent(&Policy::local()), get(port)).unwrap_err();
     assert!(refusal(&error).unwrap().to_string().contains("metadata"), "{error}");
-    let port = redirect(&format!("http://localhost:{}/", hello()));
-    let mut answer = agent(&Policy::local()).get(format!("http://127.0.0.1:{port}/")).call().unwrap();
+    let port = redirecting(&format!("http://localhost:{}/", hello()));
+    let mut answer = redirect::send(&agent(&Policy::local()), get(port)).unwrap();
     assert_eq!(answer.body_mut().read_to_string().unwrap(), "hello");
 }
 

@@ -243,7 +243,7 @@ impl<'a> Client<'a> {
             || CompleteMultipartUpload::new(&self.bucket, credentials, key, upload, tags.iter().map(String::as_str));
         patiently(alive, || {
             let url = action().sign(SIGNED_FOR);
-            let request = self.agent.post(url.as_str()).config().max_redirects(0).build();
+            let request = self.agent.post(url.as_str());
             let answer = request.send(action().body());
             let mut answer = self.checked(answer.map_err(|error| Trouble::of_request(&error))?, "POST")?;
             // A failure may come with a status that says all is well.
@@ -257,7 +257,7 @@ impl<'a> Client<'a> {
     fn upload(&self, url: &Url, file: &File, range: &Range<u64>) -> Result<Response<Body>, Trouble> {
         let mut body = stretch(file, range).map_err(|error| Trouble::lasting(error.to_string()))?;
         let request = self.agent.put(url.as_str()).header("content-length", (range.end - range.start).to_string());
-        let answer = request.config().max_redirects(0).build().send(SendBody::from_reader(&mut body));
+        let answer = request.send(SendBody::from_reader(&mut body));
         self.checked(answer.map_err(|error| Trouble::of_request(&error))?, "PUT")
     }
 
@@ -274,11 +274,11 @@ impl<'a> Client<'a> {
     fn call(&self, method: Method, url: &Url, verb: &str) -> Result<Response<Body>, Trouble> {
         let url = url.as_str();
         let answer = if method == Method::POST {
-            self.agent.post(url).config().max_redirects(0).build().send_empty()
+            self.agent.post(url).send_empty()
         } else if method == Method::DELETE {
-            self.agent.delete(url).config().max_redirects(0).build().call()
+            self.agent.delete(url).call()
         } else {
-            self.agent.get(url).config().max_redirects(0).build().call()
+            self.agent.get(url).call()
         };
         self.checked(answer.map_err(|error| Trouble::of_request(&error))?, verb)
     }

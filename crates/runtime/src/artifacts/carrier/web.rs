@@ -4,16 +4,19 @@ use std::{fs::File, io::Read};
 
 use octoflow_model::{location::Web, order::Fetched};
 use ureq::{
-    Body, RequestBuilder, SendBody,
-    http::{Response, Uri},
+    AsSendBody, Body, Error, SendBody,
+    http::{Method, Request, Response, Uri, header, header::HeaderValue, request},
 };
 
 use super::{Alive, Carrier, Trouble, pour, stretch};
-use crate::artifacts::{pack::describe, unpack::Parcel};
+use crate::{
+    artifacts::{pack::describe, unpack::Parcel},
+    egress::redirect,
+};
 
 pub(super) fn get(carrier: &Carrier, web: &Web, alive: Alive<'_>) -> Result<(Parcel, Fetched), Trouble> {
     let host = host(web)?;
-    let mut answer = dressed(carrier.agent.get(&web.url), web).call().map_err(|error| Trouble::of_request(&error))?;
+    let mut answer = send(carrier, dressed(Method::GET, web)?, ())?;
     check(&mut answer, &host)?;
     let mut entry = carrier.entry()?;
     let promised = answer.body().content_length();
@@ -29,30 +32,39 @@ pub(super) fn get(carrier: &Carrier, web: &Web, alive: Alive<'_>) -> Result<(Par
 pub(super) fn put(carrier: &Carrier, web: &Web, file: &File, size: u64) -> Result<(), Trouble> {
     let host = host(web)?;
     let mut body = stretch(file, &(0..size)).map_err(|error| Trouble::lasting(error.to_string()))?;
-    let request = dressed(carrier.agent.put(&web.url), web).header("content-length", size.to_string());
-    let sent = request.send(SendBody::from_reader(&mut body));
-    check(&mut sent.map_err(|error| Trouble::of_request(&error))?, &host)
+    let request = dressed(Method::PUT, web)?.header(header::CONTENT_LENGTH, size.to_string());
+    check(&mut send(carrier, request, SendBody::from_reader(&mut body))?, &host)
 }
 
 pub(super) fn delete(carrier: &Carrier, web: &Web) -> Result<(), Trouble> {
     let host = host(web)?;
-    let mut answer =
-        dressed(carrier.agent.delete(&web.url), web).call().map_err(|error| Trouble::of_request(&error))?;
+    let mut answer = send(carrier, dressed(Method::DELETE, web)?, ())?;
     match check(&mut answer, &host) {
         Err(trouble) if trouble.is_absent() => Ok(()),
         done => done,
     }
 }
 
-fn dressed<B>(mut request: RequestBuilder<B>, web: &Web) -> RequestBuilder<B> {
+/// Sends a request and follows redirects.
+fn send(carrier: &Carrier, head: request::Builder, body: impl AsSendBody) -> Result<Response<Body>, Trouble> {
+    let request = head.body(body).map_err(Error::from);
+    let answer = request.and_then(|request| redirect::send(&carrier.agent, request));
+    answer.map_err(|error| Trouble::of_request(&error))
+}
+
+fn dressed(method: Method, web: &Web) -> Result<request::Builder, Trouble> {
+    let mut request = Request::builder().method(method).uri(&web.url);
     for (name, value) in &web.headers {
-        request = request.header(name.as_str(), value.reveal());
+        // The value may be a secret, so it stays out of the message.
+        let value = HeaderValue::from_str(value.reveal())
+            .map_err(|_| Trouble::lasting(format!("its header `{name}` has a value that cannot be sent")))?;
+        request = request.header(name.as_str(), value);
     }
     if let Some((user, password)) = &web.user {
         let pair = format!("{}:{}", user.reveal(), password.reveal());
-        request = request.header("authorization", format!("Basic {}", base64(pair.as_bytes())));
+        request = request.header(header::AUTHORIZATION, format!("Basic {}", base64(pair.as_bytes())));
     }
-    request
+    Ok(request)
 }
 
 /// The host, for messages: the rest of an address may hold secrets.

@@ -153,6 +153,43 @@ fn forbidden_addresses_are_refused_and_not_tried_again() {
     }
 }
 
+fn redirect(to: &str) -> Vec<u8> {
+    format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").into_bytes()
+}
+
+#[test]
+fn headers_of_the_user_are_not_sent_on_to_another_host() {
+    let other = serve(|_, _| ok(b"elsewhere"));
+    let away = other.url("/there");
+    let server = serve(move |number, _| redirect(if number == 0 { "/again" } else { &away }));
+    let secret = |text: &str| EnvValue::Secret(text.to_owned());
+    let headers = [("X-Token", "t0k"), ("Cookie", "c00"), ("X-Api-Key", "k3y")];
+    let location = Location::Http(Box::new(Web {
+        url: server.url("/here"),
+        headers: headers.map(|(name, value)| (name.to_owned(), secret(value))).to_vec(),
+        user: Some((secret("me"), secret("pw"))),
+    }));
+    let house = House::new();
+    house.fetch(&location).unwrap();
+    assert_eq!(house.read("in"), "elsewhere");
+    let asked = server.asked();
+    assert_eq!(asked.len(), 2, "the first redirect stays with the host");
+    for request in &asked {
+        assert_eq!((request.header("x-token"), request.header("authorization")), (Some("t0k"), Some("Basic bWU6cHc=")));
+    }
+    let leaked = &other.asked()[0];
+    assert!(leaked.line.starts_with("GET /there "), "{leaked:?}");
+    for name in ["x-token", "cookie", "x-api-key", "authorization"] {
+        assert_eq!(leaked.header(name), None, "{leaked:?}");
+    }
+}
+
+#[test]
+fn a_loop_of_redirects_ends() {
+    let server = serve(|_, _| redirect("/"));
+    assert!(House::new().fetch(&web(server.url("/"))).is_err());
+}
+
 #[test]
 fn an_artifact_is_put_with_its_length() {
     let server = serve(|number, _| if number == 0 { status(500, "") } else { status(201, "") });
