@@ -16,6 +16,11 @@ use crate::process::plan::as_file_name;
 
 /// File names may be this long, with room for a mark.
 const PART: usize = 200;
+/// A key that would need a longer path below the store lies under its digest instead: whole paths are limited too, to
+/// 4096 bytes on Linux, and the data directory has a path of its own.
+const PATH: usize = 3000;
+/// Where such keys lie. No key makes a directory of this name, because a percent sign is followed by two hex digits.
+const LONG: &str = "%long";
 /// Says that bytes were there before keys were kept, so somebody unknown may rely on them.
 const UNKNOWN: &str = "unknown";
 
@@ -34,7 +39,9 @@ impl Store {
     /// All keys that begin with this one, in order. An empty key lists the namespace.
     pub fn list(&self, at: &LocalKey) -> Result<Vec<String>, Error> {
         let failed = |source| Error::Disk { verb: "list keys", source };
-        let mut waiting = vec![self.dirs(at)];
+        let (dirs, long) = (self.dirs(at), self.long_keys(at));
+        // Long keys lie apart, but below the directory of the whole namespace.
+        let mut waiting = if long.starts_with(&dirs) { vec![dirs] } else { vec![dirs, long] };
         let mut keys = Vec::new();
         while let Some(dir) = waiting.pop() {
             let entries = match fs::read_dir(&dir) {
@@ -146,13 +153,24 @@ impl Store {
         let (long, short) = name.split_at(name.len().saturating_sub(1) / PART * PART);
         path.extend(pieces(long));
         // A mark that no other name has: `a` and `a/b` are both possible.
-        path.join(format!("={short}"))
+        path.push(format!("={short}"));
+        let below = path.as_os_str().len() - self.dir.as_os_str().len();
+        if below > PATH { self.long_keys(at).join(format!("={}", mark(at))) } else { path }
+    }
+
+    fn long_keys(&self, at: &LocalKey) -> PathBuf {
+        self.namespace_dir(at).join(LONG)
+    }
+
+    fn namespace_dir(&self, at: &LocalKey) -> PathBuf {
+        let mut path = self.dir.join("keys");
+        path.extend(pieces(&as_file_name(&at.namespace)));
+        path
     }
 
     /// The directory of a key: everything before its last slash.
     fn dirs(&self, at: &LocalKey) -> PathBuf {
-        let mut path = self.dir.join("keys");
-        path.extend(pieces(&as_file_name(&at.namespace)));
+        let mut path = self.namespace_dir(at);
         let above = at.key.rsplit_once('/').map_or("", |(above, _)| above);
         if at.key.contains('/') {
             for part in above.split('/') {
@@ -177,7 +195,9 @@ fn mark(at: &LocalKey) -> String {
 }
 
 fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    // A path that is too long leads nowhere: what is there was laid elsewhere.
+    let too_long = io::ErrorKind::InvalidFilename;
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) || error.kind() == too_long
 }
 
 fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
@@ -234,6 +254,26 @@ mod tests {
         }
         let outside: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
         assert_eq!(outside.len(), 1, "everything is below the store's directory");
+    }
+
+    #[test]
+    fn a_key_may_be_longer_than_any_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path());
+        let keys = ["a/".repeat(3000), "b".repeat(9000), format!("a/{}", "ä".repeat(2000)), "c/".repeat(120) + "d"];
+        for key in &keys {
+            let saved = save(&store, key, key);
+            assert_eq!(store.get(&at(key)).unwrap(), Some(saved));
+        }
+        save(&store, "a/short", "1");
+        assert_eq!(store.list(&at("a/")).unwrap(), [keys[0].as_str(), "a/short", keys[2].as_str()]);
+        assert_eq!(store.list(&at("")).unwrap().len(), 5);
+        assert_eq!(store.list(&at(&keys[1])).unwrap(), [keys[1].as_str()], "also one that is too long for a path");
+        for key in keys {
+            let digest = store.get(&at(&key)).unwrap().unwrap().digest;
+            store.discard(&at(&key), &digest).unwrap();
+            assert_eq!(store.get(&at(&key)).unwrap(), None);
+        }
     }
 
     #[test]

@@ -2,9 +2,9 @@
 //! ours, runs no hook, speaks only protocols we know, and connects only to addresses the guard has seen.
 
 use std::{
-    fs::{self, File, Permissions},
-    io::{Read, Seek, SeekFrom},
-    os::unix::{fs::PermissionsExt, process::CommandExt},
+    fs::{self, File},
+    io::{Read, Seek, SeekFrom, Write},
+    os::unix::{fs::OpenOptionsExt, process::CommandExt},
     path::{Path, PathBuf},
     process::{Command, Stdio},
     thread,
@@ -65,6 +65,11 @@ pub(super) fn check_out(
     Ok((Parcel { file: held.file, size: held.size, own: true, maybe_tree: true }, fetched))
 }
 
+/// A new file nobody else may look into, not even before it is written.
+fn write_own(path: &Path, mode: u32, text: &str) -> std::io::Result<()> {
+    File::options().write(true).create_new(true).mode(mode).open(path)?.write_all(text.as_bytes())
+}
+
 struct Git<'a> {
     policy: &'a Policy,
     repository: &'a Repository,
@@ -78,16 +83,15 @@ impl<'a> Git<'a> {
         fs::create_dir(room.join("home"))?;
         // Asked for a name or a password, git calls this; the answers come by the environment and touch no disk.
         let ask = room.join("ask");
-        fs::write(
+        write_own(
             &ask,
+            0o700,
             "#!/bin/sh\ncase \"$1\" in Username*) printf %s \"$OCTOFLOW_GIT_USER\";; *) printf %s \"$OCTOFLOW_GIT_PASSWORD\";; esac\n",
         )?;
-        fs::set_permissions(&ask, Permissions::from_mode(0o700))?;
         if let Some(key) = &repository.ssh_key {
             let path = room.join("key");
             let text = key.reveal();
-            fs::write(&path, if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") })?;
-            fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+            write_own(&path, 0o600, &if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") })?;
         }
         Ok(Self { policy, repository, room, alive, memory: MEMORY })
     }
@@ -333,6 +337,8 @@ mod tests {
     use std::io::Write;
 
     use octoflow_model::task::EnvValue;
+
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 
