@@ -13,7 +13,6 @@ use serde_json::Value;
 
 use crate::{
     Error,
-    objects::Around,
     registry::{Fault, Kind, Registry, find},
 };
 
@@ -259,7 +258,7 @@ impl Timekeeper {
         if let Err(wrong) = &entry.timetable {
             return Ok(Some(wrong.join("; ")));
         }
-        let around = Around(self.registry.house().store().reader()?);
+        let around = self.registry.house().around()?;
         let (problems, _) = examine_cron(&entry.object, &around);
         let told = |problem: &octoflow_engine::Problem| match &problem.path {
             Some(path) => format!("{path}: {}", problem.message),

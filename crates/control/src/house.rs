@@ -18,7 +18,7 @@ use octoflow_runtime::{
     egress::Policy,
     null::NullRuntime,
     port::{Condition, Runtime, Sink},
-    process,
+    process::{self, hostpath::HostPaths},
     route::Router,
 };
 use octoflow_store::{Batch, Reader, Store};
@@ -28,7 +28,7 @@ use crate::{
     Capacity, Claim, Error, Explanation, Pump, cache, clock,
     keyed::{self, KeyedObject},
     meters, new_uid,
-    objects::Objects,
+    objects::{Around, Machine, Objects},
     read,
     sweep::{self, Mission, Sweeper},
 };
@@ -141,9 +141,9 @@ impl House {
                 let _ = reports.send(Message::Reports(batch));
             })
         };
-        let policy = match &config.place {
-            Place::Processes(config) => config.egress.clone(),
-            Place::Nowhere => Policy::strict(),
+        let (policy, host_paths) = match &config.place {
+            Place::Processes(config) => (config.egress.clone(), config.host_paths.clone()),
+            Place::Nowhere => (Policy::strict(), HostPaths::Any),
         };
         let mut sweeper = Sweeper::new(store.clone(), config.data_dir.clone(), policy.clone());
         for doomed in sweep::leftovers(&config.data_dir, &reader)? {
@@ -158,7 +158,8 @@ impl House {
             Place::Nowhere => (Box::new(NullRuntime::new(sink())), Vec::new()),
         };
         let (errands, to_do) = mpsc::channel();
-        let desk = Desk::new(messages.clone(), store.clone(), next_run, errands.clone());
+        let machine = Machine { data_dir: config.data_dir.as_path().into(), host_paths: host_paths.into() };
+        let desk = Desk::new(messages.clone(), store.clone(), next_run, errands.clone(), machine);
         let objects = Objects::start(desk.clone(), &config.data_dir, policy.clone(), sink(), errands, to_do)
             .map_err(Error::Thread)?;
         let calls = Calls::new(&policy, sink());
@@ -285,6 +286,11 @@ impl House {
     /// Deletes artifacts beside everything else.
     pub(crate) fn sweep(&self, mission: Mission) {
         self.sweeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner).send(mission);
+    }
+
+    /// What a run made here may refer to.
+    pub(crate) fn around(&self) -> Result<Around, Error> {
+        self.desk.around()
     }
 
     /// What keeps tasks from being run right now; they wait meanwhile. Nothing means that all is well. Never waits.

@@ -26,7 +26,7 @@ use octoflow_runtime::{
 use serde_json::Value;
 
 use crate::{clock, house::Desk};
-pub(crate) use around::Around;
+pub(crate) use around::{Around, Machine};
 use bring::{Bringer, Wish};
 
 mod act;

@@ -38,3 +38,4 @@ pub const STAND_IN: &str = "OF1067";
 pub const SCHEDULE: &str = "OF1070";
 pub const POLICY: &str = "OF1080";
 pub const GANG: &str = "OF1081";
+pub const HOST_PATH: &str = "OF1130";

@@ -5,7 +5,7 @@ use std::{env, ffi::OsString, path::PathBuf};
 
 use anyhow::Result;
 use octoflow_control::expire::RetentionPolicy;
-use octoflow_runtime::egress::Policy;
+use octoflow_runtime::{egress::Policy, process::hostpath::HostPaths};
 
 use crate::exit::Failure;
 
@@ -29,6 +29,15 @@ pub(crate) fn egress() -> Result<Policy> {
 /// The same for a server, which calls for others: nothing but public addresses, unless it is told otherwise.
 pub(crate) fn server_egress() -> Result<Policy> {
     allowed(env::var("OCTOFLOW_EGRESS").ok().as_deref(), Policy::strict)
+}
+
+/// Which paths of a server's machine steps may mount: none unless it is said.
+pub(crate) fn host_paths(allowed: &[String]) -> Result<HostPaths> {
+    HostPaths::parse(allowed.iter().map(String::as_str)).map_err(|word| {
+        Failure::usage(format!("`{word}` cannot be allowed as a hostPath: it is no absolute path"))
+            .help("for example: --allow-host-path /srv/data, or OCTOFLOW_ALLOW_HOST_PATH=/srv/data:/mnt/models")
+            .into()
+    })
 }
 
 /// How many finished runs a server keeps, and for how long: `OCTOFLOW_RETENTION`, else all of them for ever.

@@ -6,6 +6,7 @@ mod collect;
 mod entrypoint;
 mod environment;
 mod hear;
+pub mod hostpath;
 mod hosts;
 mod house;
 mod init;
@@ -44,6 +45,7 @@ use octoflow_model::{
 use self::{
     entrypoint::Programs,
     environment::Base,
+    hostpath::HostPaths,
     house::House,
     link::{Outbox, connect},
     plan::Ground,
@@ -86,6 +88,10 @@ pub struct Config {
     pub log_limit: u64,
     /// Where artifacts may be fetched from and sent to.
     pub egress: Policy,
+    /// Which paths of the machine tasks may mount.
+    pub host_paths: HostPaths,
+    /// Folders tasks find at their paths although those of others are hidden there: what lies below `/tmp`.
+    pub visible: Vec<PathBuf>,
 }
 
 /// The hidden first argument on which the program must call [`spawner_main`] with the arguments after it.
@@ -106,6 +112,8 @@ impl Config {
             spawner_command: vec![octoflow_exe.into(), SPAWNER_ARGUMENT.into()],
             log_limit: LOG_LIMIT,
             egress: Policy::local(),
+            host_paths: HostPaths::default(),
+            visible: Vec::new(),
         }
     }
 }
@@ -157,6 +165,8 @@ pub fn open(config: Config, sink: Sink) -> Result<(ProcessRuntime, Vec<Notice>),
         data: data.clone(),
         base: Base::new(own, config.path.as_deref(), &config.extra_path),
         programs: Programs::new(config.entrypoints),
+        host_paths: config.host_paths,
+        visible: visible(&config.visible),
     };
     let notices = connected.welcome.notice.iter().cloned().map(Notice).collect();
     let isolated = connected.welcome.isolated;
@@ -164,6 +174,15 @@ pub fn open(config: Config, sink: Sink) -> Result<(ProcessRuntime, Vec<Notice>),
     let house = House::new(ground, sink, outbox, isolated, hello, config.spawner_command, config.egress);
     let (reader, over) = house.listen(connected).map_err(|source| Error::Start { source })?;
     Ok((ProcessRuntime { house, reader: Some((reader, Mutex::new(over))), data }, notices))
+}
+
+/// Of some folders those that a task would not find at their paths, outer ones only.
+fn visible(folders: &[PathBuf]) -> Vec<String> {
+    let mut found: Vec<PathBuf> = folders.iter().filter_map(|folder| fs::canonicalize(folder).ok()).collect();
+    found.retain(|folder| folder.starts_with("/tmp") || folder.starts_with("/dev/shm"));
+    found.sort();
+    found.dedup_by(|inner, outer| inner.starts_with(outer));
+    found.into_iter().filter_map(|folder| folder.into_os_string().into_string().ok()).collect()
 }
 
 pub struct ProcessRuntime {

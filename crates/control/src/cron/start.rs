@@ -5,7 +5,7 @@ use octoflow_model::{RunId, Time};
 use octoflow_store::{Batch, Change, Tick};
 
 use super::{Entry, Status, Timekeeper};
-use crate::{Error, house::Submit, new_uid, objects::Around, registry::Fault};
+use crate::{Error, house::Submit, new_uid, registry::Fault};
 
 impl Timekeeper {
     pub(super) fn start(
@@ -25,7 +25,7 @@ impl Timekeeper {
         }
         let manifest = child(&entry.object, &entry.uid, nominal);
         let name = manifest["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        let around = Around(self.registry.house().store().reader()?);
+        let around = self.registry.house().around()?;
         let admitted = match admit(&manifest, &around) {
             Ok(admitted) => admitted,
             Err(problems) => {

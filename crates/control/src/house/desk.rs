@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use super::{Bell, Entered, Message, Reply, Submit, Terms, Threshold, Watcher, unit};
 use crate::{
     Claim, Error, clock, keyed, known,
-    objects::{Errand, Key},
+    objects::{Around, Errand, Key, Machine},
     park, read, registry,
 };
 
@@ -40,10 +40,18 @@ pub(crate) struct Desk {
     pub(crate) threshold: Threshold,
     /// The name of this machine.
     pub(crate) host: Option<Arc<str>>,
+    /// What this machine lets steps have.
+    machine: Machine,
 }
 
 impl Desk {
-    pub(crate) fn new(messages: Sender<Message>, store: Store, next_run: u64, errands: Sender<Errand>) -> Self {
+    pub(crate) fn new(
+        messages: Sender<Message>,
+        store: Store,
+        next_run: u64,
+        errands: Sender<Errand>,
+        machine: Machine,
+    ) -> Self {
         let (next_run, values) = (Arc::new(Mutex::new(next_run)), Arc::default());
         Self {
             messages,
@@ -53,7 +61,13 @@ impl Desk {
             errands,
             threshold: Threshold::default(),
             host: known::host().map(Into::into),
+            machine,
         }
+    }
+
+    /// What a run made here may refer to.
+    pub(crate) fn around(&self) -> Result<Around, Error> {
+        Ok(Around::new(self.store.reader()?, self.machine.clone()))
     }
 
     pub(crate) fn put_object(&self, object: &Value, uid: String) -> Result<(), Error> {

@@ -1,14 +1,31 @@
 //! What a run made here may refer to: everything that is kept.
 
+use std::{path::Path, sync::Arc};
+
 use octoflow_engine::argo::{admit::Surroundings, refer::Reach};
+use octoflow_runtime::process::hostpath::HostPaths;
 use octoflow_store::Reader;
 use serde_json::Value;
 
-pub(crate) struct Around(pub Reader);
+pub(crate) struct Around {
+    reader: Reader,
+    machine: Machine,
+}
+
+/// What the machine that runs steps lets them have.
+#[derive(Clone)]
+pub(crate) struct Machine {
+    pub data_dir: Arc<Path>,
+    pub host_paths: Arc<HostPaths>,
+}
 
 impl Around {
+    pub(crate) fn new(reader: Reader, machine: Machine) -> Self {
+        Self { reader, machine }
+    }
+
     fn has(&self, kind: &str, namespace: &str, name: &str) -> bool {
-        matches!(self.0.object(kind, namespace, name), Ok(Some(_)))
+        matches!(self.reader.object(kind, namespace, name), Ok(Some(_)))
     }
 }
 
@@ -26,22 +43,27 @@ impl Surroundings for Around {
     }
 
     fn config_map(&self, namespace: &str, name: &str) -> Option<Value> {
-        let object = self.0.object("ConfigMap", namespace, name).ok()??;
+        let object = self.reader.object("ConfigMap", namespace, name).ok()??;
         serde_json::from_slice(&object.body).ok()
     }
 
     fn pod_group(&self, namespace: &str, name: &str) -> Option<Value> {
-        let object = self.0.object("PodGroup", namespace, name).ok()??;
+        let object = self.reader.object("PodGroup", namespace, name).ok()??;
         serde_json::from_slice(&object.body).ok()
     }
 
+    fn host_path(&self, path: &str) -> Result<(), String> {
+        let refused = self.machine.host_paths.check(Path::new(path), &self.machine.data_dir);
+        refused.map_err(|refused| refused.to_string())
+    }
+
     fn template(&self, reach: Reach, namespace: &str, name: &str) -> Option<Value> {
-        let object = self.0.object(reach.kind(), shelf(reach, namespace), name).ok()??;
+        let object = self.reader.object(reach.kind(), shelf(reach, namespace), name).ok()??;
         serde_json::from_slice(&object.body).ok()
     }
 
     fn template_names(&self, reach: Reach, namespace: &str) -> Vec<String> {
-        let kept = self.0.objects(reach.kind(), Some(shelf(reach, namespace)));
+        let kept = self.reader.objects(reach.kind(), Some(shelf(reach, namespace)));
         kept.into_iter().flatten().map(|object| object.name).collect()
     }
 }

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::{
     Answer, Clerk, Done, Target,
     act::{Order, apply_patch, own, told},
-    around::Around,
     kind::{exists, not_found},
 };
 use crate::{
@@ -106,8 +105,8 @@ impl Clerk {
             manifest["metadata"]["name"] = json!(name);
             manifest["metadata"]["namespace"] = json!(order.namespace);
             own(&mut manifest, order.request);
-            let reader = self.desk.store.reader().map_err(|error| told(error.into()))?;
-            let admitted = admit(&manifest, &Around(reader)).map_err(|problems| resource::listed(&problems.0))?;
+            let around = self.desk.around().map_err(told)?;
+            let admitted = admit(&manifest, &around).map_err(|problems| resource::listed(&problems.0))?;
             let submit = Submit {
                 namespace: order.namespace.clone(),
                 name: name.clone(),

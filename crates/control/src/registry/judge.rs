@@ -12,7 +12,7 @@ use octoflow_model::fact::Stored;
 use serde_json::Value;
 
 use super::{Fault, Kind, Registry};
-use crate::{Error, objects::Around};
+use crate::Error;
 
 /// So many manifests are remembered at a time.
 const MOST: usize = 32;
@@ -61,7 +61,7 @@ impl Registry {
         }
         // Before anything is looked at: what changes from here on makes it not worth remembering.
         let age = rulings.lock().age;
-        let around = Around(self.desk().store.reader()?);
+        let around = self.desk().around()?;
         let admitted = admit(object, &around).map_err(|problems| Fault::problems(kind, name, &problems))?;
         let program = Program::compile(&admitted.manifest, &admitted.stored)
             .map_err(|why| Error::Refused(octoflow_engine::Refusal::Invalid(why)))?;

@@ -8,7 +8,6 @@ use octoflow_engine::{
 use serde_json::{Value, json};
 
 use super::{Fault, Keeping, Kind, Registry, shelf};
-use crate::objects::Around;
 
 /// Stands for a name that would be drawn, or that a manifest under construction does not have yet.
 const STAND_IN: &str = "unnamed";
@@ -32,13 +31,13 @@ impl Registry {
                 if let Some(fields) = named.as_object_mut() {
                     fields.remove("status");
                 }
-                let around = Around(self.desk().store.reader()?);
+                let around = self.desk().around()?;
                 admit(&named, &around).map_err(|problems| Fault::problems(kind, &name, &problems))?;
             }
             Keeping::Shelf => {
                 shelf::check(kind, &named)?;
                 if let Some(examine) = examiner(kind) {
-                    let around = Around(self.desk().store.reader()?);
+                    let around = self.desk().around()?;
                     let (problems, _warnings) = examine(&named, &around);
                     if !problems.is_empty() {
                         return Err(Fault::problems(kind, &name, &Problems(problems)));

@@ -121,6 +121,11 @@ pub trait Surroundings {
         let _ = (namespace, name);
         None
     }
+    /// Whether this path of the machine may be mounted where the run would be; else why not, and what to do.
+    fn host_path(&self, path: &str) -> Result<(), String> {
+        let _ = path;
+        Ok(())
+    }
     /// The WorkflowTemplate or ClusterWorkflowTemplate of this name, as it was given.
     fn template(&self, reach: Reach, namespace: &str, name: &str) -> Option<Value>;
     fn template_names(&self, reach: Reach, namespace: &str) -> Vec<String>;

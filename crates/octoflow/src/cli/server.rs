@@ -22,6 +22,9 @@ pub(crate) struct Server {
     /// How steps are kept apart: `overlay` gives each its own view of the file system
     #[arg(long, value_enum, default_value_t = Isolation::Overlay)]
     pub isolation: Isolation,
+    /// Let steps mount these paths of the machine and what lies below them (`hostPath`); none without
+    #[arg(long, value_name = "PREFIX", env = "OCTOFLOW_ALLOW_HOST_PATH", hide_env_values = true)]
+    pub allow_host_path: Vec<String>,
     /// A file whose first line is the admin's token; nothing else lets the admin in
     #[arg(long, value_name = "FILE", env = "OCTOFLOW_ADMIN_TOKEN_FILE")]
     pub admin_token_file: Option<PathBuf>,

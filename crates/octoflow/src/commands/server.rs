@@ -1,6 +1,7 @@
 //! `octoflow server`: keeps the house open and answers requests until it is told to stop.
 
 use anyhow::Result;
+use octoflow_control::Place;
 use octoflow_server::{Config, Error, serve, start_log};
 
 use super::Context;
@@ -15,7 +16,10 @@ pub(crate) fn server(args: &Server, context: &Context) -> Result<Exit> {
     super::run::refuse_missing_runtimes(args.runtime)?;
     let _lines =
         start_log(args.log_format.into(), &args.log_filter).map_err(|error| Failure::usage(error.to_string()))?;
-    let house = node::config(args.isolation, args.parallelism, config::server_egress()?, context)?;
+    let mut house = node::config(args.isolation, args.parallelism, config::server_egress()?, context)?;
+    if let Place::Processes(processes) = &mut house.place {
+        processes.host_paths = config::host_paths(&args.allow_host_path)?;
+    }
     let config = Config {
         longest_body: args.max_body,
         limits: args.limits(),

@@ -17,9 +17,10 @@ use octoflow_model::{
 use super::{
     entrypoint::Programs,
     environment::Base,
+    hostpath::{self, HostPaths},
     hosts,
     view::Inside,
-    wire::{Bind, Bytes, Laid, Launch, ROOM, Words},
+    wire::{Bind, Bytes, HostMounts, Laid, Launch, ROOM, Words},
 };
 
 /// What planning needs to know about the house.
@@ -27,6 +28,9 @@ pub(crate) struct Ground {
     pub(crate) data: PathBuf,
     pub(crate) base: Base,
     pub(crate) programs: Programs,
+    pub(crate) host_paths: HostPaths,
+    /// Folders shown at their paths although others are hidden there.
+    pub(crate) visible: Vec<String>,
 }
 
 pub(crate) struct Planned {
@@ -97,6 +101,10 @@ pub(crate) fn plan(
         }
     }
     let mounts = pod::mounts(task).map_err(Exit::Surroundings)?;
+    launch.host = host_mounts(&mounts, ground)?;
+    if isolated {
+        launch.visible.clone_from(&ground.visible);
+    }
     launch.mounts =
         mounts.iter().filter_map(|mount| bind(mount, isolated, ground).transpose()).collect::<Result<_, _>>()?;
     if let (Some(file), Some(path), true) = (hosts, known, isolated) {
@@ -184,6 +192,8 @@ fn run(
         hosts: None,
         words: None,
         crew: None,
+        host: None,
+        visible: Vec::new(),
     })
 }
 
@@ -235,8 +245,32 @@ fn move_aside(launch: &mut Launch, laid: &mut Laid, named: &str) -> bool {
     moved
 }
 
+/// Which of the mounts are paths of the machine; they are judged here and again when they are mounted.
+fn host_mounts(mounts: &[Mount], ground: &Ground) -> Result<Option<Box<HostMounts>>, Exit> {
+    let mut points = Vec::new();
+    for mount in mounts {
+        if let MountSource::Host { path } = &mount.source {
+            let refused = |error: hostpath::Refused| Exit::Surroundings(error.to_string());
+            ground.host_paths.check(Path::new(path), &ground.data).map_err(refused)?;
+            points.push(mount_path(mount)?);
+        }
+    }
+    let below = match &ground.host_paths {
+        HostPaths::Any => None,
+        HostPaths::Below(prefixes) => {
+            Some(prefixes.iter().map(|prefix| prefix.to_string_lossy().into_owned()).collect())
+        }
+    };
+    Ok((!points.is_empty()).then(|| Box::new(HostMounts { points, below })))
+}
+
+fn mount_path(mount: &Mount) -> Result<String, Exit> {
+    let path = Inside::new(&mount.path, "/").map_err(Exit::Surroundings)?;
+    Ok(path.path().to_string_lossy().into_owned())
+}
+
 fn bind(mount: &Mount, isolated: bool, ground: &Ground) -> Result<Option<Bind>, Exit> {
-    let path = Inside::new(&mount.path, "/").map_err(Exit::Surroundings)?.path().to_string_lossy().into_owned();
+    let path = mount_path(mount)?;
     if !isolated {
         // The machine's own directory at its own place is there already.
         return match &mount.source {
@@ -293,6 +327,8 @@ mod tests {
             data: "/data".into(),
             base: Base::new([], Some("/bin"), &[]),
             programs: Programs::new(BTreeMap::new()),
+            host_paths: HostPaths::Any,
+            visible: Vec::new(),
         }
     }
 

@@ -233,6 +233,17 @@ records! {
         words: Option<Words>,
         /// Its containers, when there are several; the program is then the supervisor.
         crew: Option<Box<Crew>>,
+        /// Which of its mounts are paths of the machine that a manifest named.
+        host: Option<Box<HostMounts>>,
+        /// Folders of the machine it finds at their paths although what is around them is hidden.
+        visible: Vec<String>,
+    }
+    /// Mounts that are paths of the machine.
+    HostMounts {
+        /// Where they are mounted.
+        points: Vec<String>,
+        /// What may be mounted; nothing when everything may but the data directory.
+        below: Option<Vec<String>>,
     }
     /// Where a task's last words are found.
     Words {

@@ -3,15 +3,22 @@
 use std::{fs, path::Path};
 
 use octoflow_model::{
-    order::{Exit, Order},
+    order::{End, Exit, Order},
     task::{ArtifactInput, ArtifactSource, File, Mount, MountSource, Task},
 };
-use octoflow_runtime::port::Runtime as _;
+use octoflow_runtime::{
+    port::Runtime as _,
+    process::{Config, hostpath::HostPaths},
+};
 
 use crate::rig::{Rig, command, eventually, fresh_dir, processes_with, sh, spawner_of};
 
 fn isolated() -> Option<Rig> {
-    let rig = Rig::new();
+    isolated_with(|_| {})
+}
+
+fn isolated_with(change: impl FnOnce(&mut Config)) -> Option<Rig> {
+    let rig = Rig::with(change);
     if !rig.isolated {
         eprintln!("this machine refuses isolation; nothing to check");
     }
@@ -47,15 +54,16 @@ pub(crate) fn two_tasks_never_meet_in_tmp() {
 }
 
 pub(crate) fn writes_do_not_reach_the_machine() {
-    let Some(mut rig) = isolated() else { return };
+    let own = fresh_dir();
+    let Some(mut rig) = isolated_with(|config| config.visible = vec![own.path().to_owned()]) else { return };
     let name = format!("octoflow-test-{}", std::process::id());
     let script = format!("mkdir -p /mnt/{name}/a && echo x > /mnt/{name}/a/b && cat /mnt/{name}/a/b");
     assert_eq!(rig.sh(&script), (Exit::Code(0), "x\n".to_owned()));
     assert!(!Path::new("/mnt").join(&name).exists());
-    let own = fresh_dir();
     fs::write(own.path().join("kept"), "old").unwrap();
     let dir = own.path().display();
-    assert_eq!(rig.sh(&format!("cat {dir}/kept; echo new > {dir}/kept; rm {dir}/kept; touch {dir}/other")).1, "old");
+    let script = format!("cd '{dir}'; cat kept; echo new > kept; rm kept; touch other");
+    assert_eq!(rig.sh(&script).1, "old");
     assert_eq!(fs::read_to_string(own.path().join("kept")).unwrap(), "old");
     assert!(!own.path().join("other").exists());
 }
@@ -133,9 +141,56 @@ pub(crate) fn everything_a_task_left_is_gone_when_its_end_is_told() {
 
 pub(crate) fn the_data_directory_is_hidden() {
     let Some(mut rig) = isolated() else { return };
-    let data = rig.data();
-    let (exit, stdout) = rig.sh(&format!("ls -A {0}; touch {0}/x 2>/dev/null || echo refused", data.display()));
-    assert_eq!((exit, stdout.as_str()), (Exit::Code(0), "refused\n"));
+    let look = |rig: &Rig| format!("ls -A '{0}'; touch '{0}/x' 2>/dev/null || echo refused", rig.data().display());
+    let script = look(&rig);
+    assert_eq!(rig.sh(&script), (Exit::Code(0), "refused\n".to_owned()));
+    // Also where the folder around it is shown.
+    let Some(mut rig) = isolated_with(|config| config.visible = vec![config.data_dir.parent().unwrap().to_owned()])
+    else {
+        return;
+    };
+    let script = look(&rig);
+    assert_eq!(rig.sh(&script), (Exit::Code(0), "refused\n".to_owned()));
+}
+
+pub(crate) fn folders_that_are_named_stay_visible_below_tmp() {
+    let around = tempfile::Builder::new().prefix("my check out-").tempdir_in("/tmp").unwrap();
+    let folder = around.path().join("a folder");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("kept"), "old").unwrap();
+    fs::write(around.path().join("beside"), "hidden").unwrap();
+    let Some(mut rig) = isolated_with(|config| config.visible = vec![folder.clone()]) else { return };
+    let script = format!("cd '{}' && cat kept; ls ..; ls; echo new > kept; touch other; ls", folder.display());
+    for _ in 0..2 {
+        assert_eq!(rig.sh(&script).1, "olda folder\nkept\nkept\nother\n", "every task finds it as it is");
+    }
+    assert_eq!(fs::read_to_string(folder.join("kept")).unwrap(), "old");
+    assert!(!folder.join("other").exists());
+}
+
+pub(crate) fn a_path_of_the_machine_is_mounted_only_where_it_is_allowed() {
+    let (open, shut) = (fresh_dir(), fresh_dir());
+    for dir in [&open, &shut] {
+        fs::write(dir.path().join("file"), "found").unwrap();
+    }
+    let host = |path: &Path| MountSource::Host { path: path.display().to_string() };
+    let look = |path: &Path| with_mounts("cat /vol/file", vec![mount("/vol", host(path))]);
+    let rule = HostPaths::Below(vec![open.path().to_owned()]);
+    let Some(mut rig) = isolated_with(|config| config.host_paths = rule) else { return };
+    let (attempt, end) = rig.run(look(open.path()));
+    assert_eq!((end.exit, rig.stdout(attempt)), (Exit::Code(0), "found".to_owned()));
+    std::os::unix::fs::symlink(shut.path(), open.path().join("out")).unwrap();
+    std::os::unix::fs::symlink(rig.data(), open.path().join("data")).unwrap();
+    let refused = |end: End| matches!(end.exit, Exit::Surroundings(why) if why.contains("hostPath"));
+    for path in [shut.path(), &open.path().join("out"), &open.path().join("data"), &rig.data(), Path::new("/")] {
+        assert!(refused(rig.run(look(path)).1), "{}", path.display());
+    }
+    let Some(mut rig) = isolated() else { return };
+    assert_eq!(rig.run(look(shut.path())).1.exit, Exit::Code(0), "a person's own machine");
+    let (data, inside) = (rig.data(), rig.data().join("logs"));
+    for path in [data.as_path(), inside.as_path(), data.parent().unwrap()] {
+        assert!(refused(rig.run(look(path)).1), "{}", path.display());
+    }
 }
 
 pub(crate) fn a_script_is_found_at_its_path() {

@@ -58,6 +58,8 @@ tests! {
         writes_do_not_reach_the_machine,
         a_used_file_system_is_as_new_for_the_next_task,
         the_data_directory_is_hidden,
+        folders_that_are_named_stay_visible_below_tmp,
+        a_path_of_the_machine_is_mounted_only_where_it_is_allowed,
         a_task_sees_and_signals_only_its_own_processes,
         no_process_leads_to_the_machines_files,
         everything_a_task_left_is_gone_when_its_end_is_told,

@@ -40,9 +40,10 @@ pub(crate) fn config(dir: &Path) -> Config {
     Config::new(dir, std::env::current_exe().unwrap())
 }
 
-/// Where data directories of tests live: not below `/tmp`, which tasks have private.
+/// Where data directories of tests live: beside the build, or where whoever runs the built tests wants it.
 pub(crate) fn fresh_dir() -> TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+    let chosen = std::env::var_os("OCTOFLOW_TEST_DIR").map(PathBuf::from);
+    tempfile::tempdir_in(chosen.unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into())).unwrap()
 }
 
 impl Rig {

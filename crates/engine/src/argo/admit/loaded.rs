@@ -1,5 +1,5 @@
 //! References to ConfigMaps, Secrets and claims that are not there, and to fields of pods that tasks do not have.
-//! Only warned of: they may be optional, or loaded later.
+//! Only warned of: they may be optional, or loaded later. Paths of the machine that may not be mounted are refused.
 
 use std::collections::HashSet;
 
@@ -81,6 +81,12 @@ impl Look<'_> {
     pub(crate) fn volumes(&mut self, at: &At<'_>, volumes: &[Volume]) {
         for (index, volume) in volumes.iter().enumerate() {
             let place = at.index(index);
+            if let Some(host) = &volume.host_path
+                && !name::has_variables(&host.path)
+                && let Err(why) = self.others.host_path(&host.path)
+            {
+                self.report.error(&place.key("hostPath").key("path"), code::HOST_PATH, || why);
+            }
             if let Some(map) = &volume.config_map {
                 self.config_map(&place.key("configMap").key("name"), &map.name, map.optional);
             }

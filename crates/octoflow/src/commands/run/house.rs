@@ -1,10 +1,13 @@
 //! The house that runs workflows and TaskSets, opened for this process, with its errors given their exit codes.
 //! A thin layer: what it does is `control`'s.
 
-use std::sync::mpsc::Receiver;
+use std::{
+    path::{Path, PathBuf},
+    sync::mpsc::Receiver,
+};
 
 use anyhow::Result;
-use octoflow_control::{self as control, Error, Submit};
+use octoflow_control::{self as control, Error, Place, Submit};
 use octoflow_engine::Command;
 use octoflow_model::{AttemptId, Fact, RunId};
 use serde_json::Value;
@@ -26,7 +29,10 @@ pub(crate) struct House {
 
 impl House {
     pub(crate) fn open(args: &Run, context: &Context) -> Result<Self> {
-        let config = node::config(args.isolation, args.parallelism, config::egress()?, context)?;
+        let mut config = node::config(args.isolation, args.parallelism, config::egress()?, context)?;
+        if let Place::Processes(processes) = &mut config.place {
+            processes.visible = folders(args);
+        }
         let (inner, notices) = control::House::open(config).map_err(explained)?;
         notices.iter().for_each(|notice| context.output.talk(notice));
         Ok(Self { inner })
@@ -93,6 +99,15 @@ impl House {
     pub(crate) fn close(self) -> Result<()> {
         self.inner.close().map_err(explained)
     }
+}
+
+/// The folder the person stands in, and those of the manifests: steps find what lies beside them, also below `/tmp`.
+fn folders(args: &Run) -> Vec<PathBuf> {
+    let given = args.manifests.iter().chain(&args.files).filter(|path| path.exists());
+    let of_manifests = given.filter_map(|path| if path.is_dir() { Some(path.as_path()) } else { path.parent() });
+    // A bare file name has an empty parent: it lies where the person stands.
+    let of_manifests = of_manifests.filter(|path| !path.as_os_str().is_empty()).map(Path::to_owned);
+    std::env::current_dir().ok().into_iter().chain(of_manifests).collect()
 }
 
 fn explained(error: Error) -> anyhow::Error {

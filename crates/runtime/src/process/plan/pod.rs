@@ -57,6 +57,8 @@ pub(super) fn supervisor(
         hosts: None,
         words: None,
         crew: Some(Box::new(crew)),
+        host: None,
+        visible: Vec::new(),
     })
 }
 

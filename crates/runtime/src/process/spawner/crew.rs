@@ -165,6 +165,8 @@ mod tests {
             hosts: None,
             words: None,
             crew: None,
+            host: None,
+            visible: Vec::new(),
         };
         let member = |(name, part): &(&str, Part)| Member {
             name: (*name).to_owned(),

@@ -394,7 +394,8 @@ impl Hands {
             let maker = self.maker.as_ref().ok_or("isolation is not available in the running spawner")?;
             let words = device::wanted(launch);
             // A task without a file for its last words is better than none.
-            let made = maker.make(words).or_else(|error| if words.is_some() { maker.make(None) } else { Err(error) });
+            let make = |words| maker.make(words, &launch.visible);
+            let made = make(words).or_else(|error| if words.is_some() { make(None) } else { Err(error) });
             let slot = made.map_err(|error| format!("no private file system: {}", error.explain()))?;
             return Ok(Place::Slot(Box::new(slot)));
         }
@@ -419,7 +420,7 @@ impl Hands {
         let probe = thread::spawn(move || -> Result<(), String> {
             let maker = hands.maker.as_ref().ok_or("it was not set up when the spawner started")?;
             ns::leave(libc::CLONE_FS).map_err(|error| error.to_string())?;
-            let slot = maker.make(None).map_err(|error| error.explain())?;
+            let slot = maker.make(None, &[]).map_err(|error| error.explain())?;
             hands.spare(Place::Slot(Box::new(slot)));
             Ok(())
         });

@@ -9,7 +9,7 @@ use std::{
         fd::{AsFd, AsRawFd, OwnedFd},
         unix::fs::{OpenOptionsExt, PermissionsExt},
     },
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use octoflow_model::time::Time;
@@ -20,10 +20,11 @@ use super::{
 };
 use crate::process::{
     clone::{self, Failure, Plan, Stack, Step},
+    hostpath::HostPaths,
     memory,
     sys::{self, ns},
     view::{Inside, View},
-    wire::{Bind, Crew, Ended, Launch, Wire as _},
+    wire::{Bind, Crew, Ended, HostMounts, Launch, Wire as _},
 };
 use crate::shortage::Shortage;
 
@@ -55,7 +56,8 @@ pub(crate) fn furnish(launch: &Launch, slot: Option<&mut Slot>, maker: Option<&M
             let mut mounts: Vec<&Bind> = launch.mounts.iter().collect();
             mounts.sort_by_key(|mount| Path::new(&mount.path).components().count());
             for mount in mounts {
-                bind(mount, slot, maker)?;
+                let of_machine = launch.host.as_ref().filter(|host| host.points.contains(&mount.path));
+                bind_judged(mount, of_machine.map(|host| rule(host)).as_ref(), slot, maker)?;
             }
             lay_words(launch, slot, maker);
             slot.view()
@@ -94,8 +96,20 @@ fn lay_words(launch: &Launch, slot: &mut Slot, maker: &Maker) {
     }
 }
 
+fn rule(host: &HostMounts) -> HostPaths {
+    match &host.below {
+        None => HostPaths::Any,
+        Some(prefixes) => HostPaths::Below(prefixes.iter().map(PathBuf::from).collect()),
+    }
+}
+
 /// Shows a directory (or file) of the machine inside the slot.
 pub(crate) fn bind(mount: &Bind, slot: &mut Slot, maker: &Maker) -> Result<(), Ended> {
+    bind_judged(mount, None, slot, maker)
+}
+
+/// The same for a path that a manifest named: what was opened is judged, so that no link leads elsewhere.
+fn bind_judged(mount: &Bind, rule: Option<&HostPaths>, slot: &mut Slot, maker: &Maker) -> Result<(), Ended> {
     let failed = |what: &str, error: &io::Error| {
         Ended::Surroundings(format!("the volume at `{}` could not be mounted: {what}: {error}", mount.path))
     };
@@ -118,10 +132,11 @@ pub(crate) fn bind(mount: &Bind, slot: &mut Slot, maker: &Maker) -> Result<(), E
             .or_else(|_| root.make_dir(below.path()))
             .map_err(|error| failed(&format!("making `{sub_path}` in it"), &error))?;
     }
-    let directory = File::from(handle.try_clone().map_err(|error| failed("looking at it", &error))?)
-        .metadata()
-        .map_err(|error| failed("looking at it", &error))?
-        .is_dir();
+    let file = File::from(handle.try_clone().map_err(|error| failed("looking at it", &error))?);
+    if let Some(rule) = rule {
+        rule.check_opened(&file, maker.data()).map_err(Ended::Surroundings)?;
+    }
+    let directory = file.metadata().map_err(|error| failed("looking at it", &error))?.is_dir();
     let copy = ns::detached_copy(handle.as_fd(), c"", true).map_err(|error| failed("copying the mount", &error))?;
     if mount.read_only {
         ns::make_read_only(copy.as_fd(), true).map_err(|error| failed("making it read-only", &error))?;

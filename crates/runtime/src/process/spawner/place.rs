@@ -46,7 +46,10 @@ impl Place {
     pub(crate) fn suits(&self, launch: &Launch) -> bool {
         match self {
             Self::Slot(slot) => {
-                launch.isolated && slot.words() == device::wanted(launch) && slot.hosts() == launch.hosts.as_ref()
+                launch.isolated
+                    && slot.words() == device::wanted(launch)
+                    && slot.hosts() == launch.hosts.as_ref()
+                    && slot.visible() == launch.visible
             }
             Self::Room(_) => !launch.isolated,
         }

@@ -94,34 +94,39 @@ impl Maker {
         })
     }
 
+    pub(crate) fn data(&self) -> &Path {
+        &self.data
+    }
+
     /// The PID namespace to come back to after a process was made in a slot's.
     pub(crate) fn home_processes(&self) -> Option<BorrowedFd<'_>> {
         self.processes.as_ref().map(Namespaces::home)
     }
 
     /// Makes a fresh slot. The calling thread is away from home meanwhile and back when this returns.
-    /// `words` is a path below `/dev` that the task may write to.
-    pub(crate) fn make(&self, words: Option<&Path>) -> Result<Slot, Error> {
+    /// `words` is a path below `/dev` that the task may write to; `visible` are folders shown at their paths although
+    /// what is around them is hidden.
+    pub(crate) fn make(&self, words: Option<&Path>, visible: &[String]) -> Result<Slot, Error> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        self.make_in(&self.work.join(format!("{}-{number}", self.instance)), true, words)
+        self.make_in(&self.work.join(format!("{}-{number}", self.instance)), true, words, visible)
     }
 
     /// Makes a slot over a directory that an earlier spawner left, so that outputs can be read from it.
     pub(crate) fn restore(&self, dir: &Path) -> Result<Slot, Error> {
-        self.make_in(dir, false, None)
+        self.make_in(dir, false, None, &[])
     }
 
-    fn make_in(&self, dir: &Path, anew: bool, words: Option<&Path>) -> Result<Slot, Error> {
+    fn make_in(&self, dir: &Path, anew: bool, words: Option<&Path>, visible: &[String]) -> Result<Slot, Error> {
         fs::create_dir_all(dir).map_err(at("making the work directory"))?;
         ns::leave(libc::CLONE_NEWNS).map_err(at("making a mount namespace"))?;
-        let made = self.furnish(dir, anew, words);
+        let made = self.furnish(dir, anew, words, visible);
         ns::enter_mounts(self.home.as_fd()).map_err(at("returning from the new mount namespace"))?;
         ns::root_at(self.home_root.as_fd()).map_err(at("returning to the old root"))?;
         made
     }
 
     /// Runs inside the new namespace.
-    fn furnish(&self, dir: &Path, anew: bool, words: Option<&Path>) -> Result<Slot, Error> {
+    fn furnish(&self, dir: &Path, anew: bool, words: Option<&Path>, visible: &[String]) -> Result<Slot, Error> {
         let private = libc::MS_REC | libc::MS_PRIVATE;
         ns::mount(c"none", c"/", None, private, c"").map_err(at("making the mounts private"))?;
         let dir_text = text(dir.as_os_str()).map_err(at("naming the work directory"))?;
@@ -143,6 +148,7 @@ impl Maker {
         for (index, other) in self.others.iter().enumerate() {
             self.show(index, other)?;
         }
+        self.show_folders(visible)?;
         let make = self.processes.as_ref().filter(|_| anew);
         let mut processes = make.map(Namespaces::make).transpose().map_err(at("making a PID namespace"))?;
         let desk = self.furnish_kernel_views(processes.as_mut(), words)?;
@@ -150,7 +156,7 @@ impl Maker {
             let flags = libc::MS_NOSUID | libc::MS_NODEV;
             ns::mount(c"octoflow", c"root/argo", Some(c"tmpfs"), flags, c"mode=0755").map_err(at("making /argo"))?;
         }
-        self.hide_data();
+        self.hide_data()?;
         let upper = open_dir("upper")?;
         let upper_about = facts(&upper, self.user.is_some()).map_err(at("looking at the private layer"))?;
         ns::change_dir(c"root").and_then(|()| ns::pivot_here()).map_err(at("moving to the new root"))?;
@@ -179,7 +185,9 @@ impl Maker {
             hosts: None,
             layers: self.others.iter().any(|other| other.form == Form::Overlay),
             strict: self.user.is_some(),
-            spent: false,
+            // Such a folder has a place in the private layer, which would look as if a task had made it.
+            spent: !visible.is_empty(),
+            visible: visible.to_vec(),
             first_used: None,
         })
     }
@@ -243,6 +251,20 @@ impl Maker {
         self.bind(other.point.as_os_str(), &target, true).map_err(at(&step))
     }
 
+    /// Shows folders of the machine below directories that are hidden otherwise. One that has vanished is skipped.
+    fn show_folders(&self, folders: &[String]) -> Result<(), Error> {
+        for (index, folder) in folders.iter().enumerate() {
+            let point = PathBuf::from(folder);
+            if !point.is_dir() {
+                continue;
+            }
+            let below = Path::new("root").join(point.strip_prefix("/").unwrap_or(&point));
+            fs::create_dir_all(below).map_err(at("making room for a folder that is shown"))?;
+            self.show(self.others.len() + index, &Other { point, form: Form::Overlay })?;
+        }
+        Ok(())
+    }
+
     /// Binds a tree of the machine, with everything mounted in it.
     fn bind(&self, source: &OsStr, target: &CString, read_only: bool) -> io::Result<()> {
         let copy = ns::detached_copy(self.home_root.as_fd(), &text(source)?, true)?;
@@ -288,13 +310,16 @@ impl Maker {
         Ok(desk)
     }
 
-    /// The data directory holds this very layer; a task has no business there. Below `/tmp` it is hidden already.
-    fn hide_data(&self) {
+    /// The data directory holds everybody's logs, Secrets and tokens; a task has no business there. Below `/tmp` it is
+    /// hidden already.
+    fn hide_data(&self) -> Result<(), Error> {
         let below = Path::new("root").join(self.data.strip_prefix("/").unwrap_or(&self.data));
-        if let (true, Ok(target)) = (below.is_dir(), text(below.as_os_str())) {
-            // When it cannot be hidden it is still only a private copy, so this is not worth failing for.
-            let _ = ns::mount(c"octoflow", &target, Some(c"tmpfs"), libc::MS_RDONLY, c"size=4k,mode=0755");
+        if !below.is_dir() {
+            return Ok(());
         }
+        text(below.as_os_str())
+            .and_then(|target| ns::mount(c"octoflow", &target, Some(c"tmpfs"), libc::MS_RDONLY, c"size=4k,mode=0755"))
+            .map_err(at("hiding the data directory"))
     }
 }
 
@@ -319,6 +344,8 @@ pub(crate) struct Slot {
     desk: Option<Desk>,
     /// The hosts file that is mounted.
     hosts: Option<Bind>,
+    /// Folders that are shown although what is around them is hidden.
+    visible: Vec<String>,
     /// There are further layers over other mounts.
     layers: bool,
     /// The root is a plain directory, in which any change at all counts.
@@ -363,6 +390,10 @@ impl Slot {
         self.desk.as_ref().map(Desk::path)
     }
 
+    pub(crate) fn visible(&self) -> &[String] {
+        &self.visible
+    }
+
     pub(crate) fn hosts(&self) -> Option<&Bind> {
         self.hosts.as_ref()
     }
@@ -371,7 +402,7 @@ impl Slot {
     /// hosts may follow each other here.
     pub(crate) fn keep_hosts(&mut self, hosts: &Bind) {
         self.hosts = Some(hosts.clone());
-        self.spent = false;
+        self.spent = !self.visible.is_empty();
         // The table tells of this mount too, once; that is heard now.
         ns::mounts_changed(self.table.as_fd());
     }
