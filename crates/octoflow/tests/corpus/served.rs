@@ -27,7 +27,8 @@ pub(crate) fn endings(corpus: &Path, cases: &[Case], scratch: &Path, path: &str)
     let data_dir = scratch.join("server");
     let mut command = Server::command(ANYWHERE, &data_dir, &["--parallelism", "64"]);
     // Some rows ask a web server that another of their steps starts.
-    let mut server = Server::launch(command.env("PATH", path).env("OCTOFLOW_EGRESS", "local"));
+    let mut server =
+        Server::launch(command.env("PATH", path).env("OCTOFLOW_EGRESS", "local").env("OCTOFLOW_ALLOW_HOST_PATH", "/"));
     let found = crate::endings(corpus, cases, AT_ONCE, |case, at, again| {
         let namespace = format!("row-{at}-{again}");
         let limits = scratch.join(format!("{namespace}.limits.yaml"));

@@ -44,6 +44,48 @@ spec: {entrypoint: ask, templates: [{name: ask, http: {url: 'http://127.0.0.1:9/
     server.stop();
 }
 
+#[test]
+fn paths_of_the_machine_are_mounted_only_where_the_server_allows_it() {
+    let stage = Stage::new();
+    let manifest = |name: &str, path: &str| {
+        let text = format!(
+            "apiVersion: argoproj.io/v1alpha1
+kind: Workflow
+metadata: {{name: {name}}}
+spec:
+  entrypoint: main
+  arguments: {{parameters: [{{name: path, value: '{path}'}}]}}
+  volumes: [{{name: host, hostPath: {{path: '{path}'}}}}]
+  templates:
+  - name: main
+    container: {{image: busybox, command: [ls, /host], volumeMounts: [{{name: host, mountPath: /host}}]}}
+"
+        );
+        stage.file(&format!("{name}.yaml"), text)
+    };
+    let open = stage.path("open");
+    fs::create_dir(&open).unwrap();
+    let mut server = serve(&stage, &["--allow-host-path", open.to_str().unwrap()]);
+    stage.good(&["submit", "--wait", &manifest("fine", open.to_str().unwrap())]);
+    for (name, path) in [("etc", "/etc"), ("all", "/"), ("data", stage.data_dir().to_str().unwrap())] {
+        let said = stage.octoflow(&["submit", &manifest(name, path)]);
+        assert_ne!(said.code, 0, "{said}");
+        assert!(said.err.contains("OF1130") && said.err.contains("hostPath"), "{said}");
+        assert!(name == "data" || said.err.contains("--allow-host-path"), "it says what to do: {said}");
+    }
+    // What is only known later is refused then.
+    let late = fs::read_to_string(manifest("late", "/etc")).unwrap();
+    let late = late.replace("{path: '/etc'}", "{path: '{{workflow.parameters.path}}'}");
+    let said = stage.octoflow(&["submit", "--wait", &stage.file("later.yaml", late)]);
+    assert_eq!(said.code, 1, "{said}");
+    let object = get(&server, "/api/v1/workflows/default/late").text();
+    assert!(object.contains("--allow-host-path"), "{object}");
+    server.stop();
+    let said = stage.octoflow(&["run", &manifest("own", stage.data_dir().to_str().unwrap())]);
+    assert!(said.code != 0 && said.to_string().contains("data directory"), "nor by a person: {said}");
+    stage.good(&["run", &manifest("mine", "/etc")]);
+}
+
 /// Three steps, each of which notes that it runs and then waits until it may end.
 fn three(stage: &Stage) -> String {
     let step = |name: &str| {

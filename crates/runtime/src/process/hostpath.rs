@@ -1,5 +1,6 @@
 //! Which paths of the machine tasks may mount (`hostPath`). The data directory never: it holds every run's logs,
-//! Secrets and tokens. On a server only what whoever started it allowed; a person's own machine is open to that person.
+//! Secrets and tokens, and is hidden where something around it is mounted. On a server only what whoever started it
+//! allowed; a person's own machine is open to that person.
 //!
 //! A path is judged twice: when a manifest is let in and a task is planned, for a clear answer, and once more when the
 //! mount is made, by the file that was really opened. Only the second holds against links that change meanwhile.
@@ -24,7 +25,7 @@ pub enum HostPaths {
 /// A path that may not be mounted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    #[error("hostPath `{}` is, holds or lies in the data directory, which no task may see", path.display())]
+    #[error("hostPath `{}` is the data directory or lies in it, which no task may see", path.display())]
     Data { path: PathBuf },
     #[error(
         "hostPath `{}` is not allowed on this server: allow it with `--allow-host-path {}` or \
@@ -53,7 +54,7 @@ impl HostPaths {
     /// Judges a path as a manifest names it, links resolved as they are now.
     pub fn check(&self, path: &Path, data: &Path) -> Result<(), Refused> {
         let (real, data) = (resolved(path), resolved(data));
-        if real.starts_with(&data) || data.starts_with(&real) {
+        if real.starts_with(&data) {
             return Err(Refused::Data { path: path.to_owned() });
         }
         match self {
@@ -63,8 +64,9 @@ impl HostPaths {
         }
     }
 
-    /// Judges what was opened: whatever its name was, this is what will be mounted.
-    pub(crate) fn check_opened(&self, file: &File, data: &Path) -> Result<(), String> {
+    /// Judges what was opened: whatever its name was, this is what will be mounted. Answers where in it the data
+    /// directory lies, which must be hidden then.
+    pub(crate) fn check_opened(&self, file: &File, data: &Path) -> Result<Option<PathBuf>, String> {
         let failed = |error: io::Error| format!("it cannot be found out where it lies: {error}");
         let real = fs::read_link(super::view::by_handle(file)).map_err(failed)?;
         self.check(&real, data).map_err(|refused| refused.to_string())?;
@@ -73,7 +75,7 @@ impl HostPaths {
         if (opened.dev(), opened.ino()) == (own.dev(), own.ino()) {
             return Err(Refused::Data { path: real }.to_string());
         }
-        Ok(())
+        Ok(resolved(data).strip_prefix(&real).ok().map(Path::to_owned))
     }
 }
 
@@ -102,15 +104,16 @@ mod tests {
         fs::create_dir(&beside).unwrap();
         symlink(&data, beside.join("link")).unwrap();
         let inside = data.join("claims/ns");
-        for path in [&data, &inside, dir.path(), Path::new("/"), &beside.join("link"), &beside.join("link/logs")] {
+        for path in [&data, &inside, &beside.join("link"), &beside.join("link/logs")] {
             assert!(matches!(HostPaths::Any.check(path, &data), Err(Refused::Data { .. })), "{}", path.display());
         }
-        for path in [&beside, &dir.path().join("data2"), Path::new("/nowhere")] {
+        for path in [&beside, &dir.path().join("data2"), Path::new("/nowhere"), dir.path()] {
             assert_eq!(HostPaths::Any.check(path, &data), Ok(()), "{}", path.display());
         }
         let opened = |path: &Path| HostPaths::Any.check_opened(&File::open(path).unwrap(), &data);
-        assert!(opened(&beside.join("link")).is_err() && opened(dir.path()).is_err());
-        assert_eq!(opened(&beside), Ok(()));
+        assert!(opened(&beside.join("link")).is_err());
+        assert_eq!(opened(&beside), Ok(None));
+        assert_eq!(opened(dir.path()), Ok(Some("data".into())), "it is hidden there");
     }
 
     #[test]

@@ -503,6 +503,21 @@ pub(crate) mod ns {
             .map(drop)
     }
 
+    /// A detached mount of a new file system.
+    pub(crate) fn new_mount(kind: &CStr, attributes: u64) -> io::Result<OwnedFd> {
+        const FSOPEN_CLOEXEC: c_int = 1;
+        const FSCONFIG_CMD_CREATE: c_int = 6;
+        const FSMOUNT_CLOEXEC: c_int = 1;
+        let nothing = ptr::null::<libc::c_char>();
+        // SAFETY: the name outlives the call; unused arguments are null as the command wants; answers are new descriptors.
+        unsafe {
+            let context = owned(libc::syscall(libc::SYS_fsopen, kind.as_ptr(), FSOPEN_CLOEXEC))?;
+            let raw = context.as_raw_fd();
+            checked_long(libc::syscall(libc::SYS_fsconfig, raw, FSCONFIG_CMD_CREATE, nothing, nothing, 0))?;
+            owned(libc::syscall(libc::SYS_fsmount, raw, FSMOUNT_CLOEXEC, attributes))
+        }
+    }
+
     /// A detached copy of the mount below `path`, to be attached elsewhere, perhaps in another namespace.
     pub(crate) fn detached_copy(dir: BorrowedFd<'_>, path: &CStr, recursive: bool) -> io::Result<OwnedFd> {
         let flags = libc::OPEN_TREE_CLONE

@@ -188,9 +188,13 @@ pub(crate) fn a_path_of_the_machine_is_mounted_only_where_it_is_allowed() {
     let Some(mut rig) = isolated() else { return };
     assert_eq!(rig.run(look(shut.path())).1.exit, Exit::Code(0), "a person's own machine");
     let (data, inside) = (rig.data(), rig.data().join("logs"));
-    for path in [data.as_path(), inside.as_path(), data.parent().unwrap()] {
+    for path in [data.as_path(), inside.as_path()] {
         assert!(refused(rig.run(look(path)).1), "{}", path.display());
     }
+    let (around, name) = (data.parent().unwrap(), data.file_name().unwrap().to_string_lossy().into_owned());
+    let script = format!("ls -A /vol/{name}; mv /vol/{name} /vol/moved 2>/dev/null || echo hidden; ls -d /vol/{name}");
+    let (attempt, end) = rig.run(with_mounts(&script, vec![mount("/vol", host(around))]));
+    assert_eq!((end.exit, rig.stdout(attempt)), (Exit::Code(0), format!("hidden\n/vol/{name}\n")));
 }
 
 pub(crate) fn a_script_is_found_at_its_path() {

@@ -133,9 +133,10 @@ fn bind_judged(mount: &Bind, rule: Option<&HostPaths>, slot: &mut Slot, maker: &
             .map_err(|error| failed(&format!("making `{sub_path}` in it"), &error))?;
     }
     let file = File::from(handle.try_clone().map_err(|error| failed("looking at it", &error))?);
-    if let Some(rule) = rule {
-        rule.check_opened(&file, maker.data()).map_err(Ended::Surroundings)?;
-    }
+    let hidden = match rule {
+        Some(rule) => rule.check_opened(&file, maker.data()).map_err(Ended::Surroundings)?,
+        None => None,
+    };
     let directory = file.metadata().map_err(|error| failed("looking at it", &error))?.is_dir();
     let copy = ns::detached_copy(handle.as_fd(), c"", true).map_err(|error| failed("copying the mount", &error))?;
     if mount.read_only {
@@ -144,7 +145,13 @@ fn bind_judged(mount: &Bind, rule: Option<&HostPaths>, slot: &mut Slot, maker: &
     let path = Inside::new(&mount.path, "/").map_err(Ended::Surroundings)?;
     let point =
         slot.view().mount_point(path.path(), directory).map_err(|error| failed("making the mount point", &error))?;
-    slot.attach(&copy, &point, maker).map_err(|error| failed("mounting it", &error))
+    slot.attach(&copy, &point, maker).map_err(|error| failed("mounting it", &error))?;
+    let Some(below) = hidden else { return Ok(()) };
+    let hide = || -> io::Result<()> {
+        let data = slot.view().mount_point(&path.path().join(below), true)?;
+        slot.attach(&ns::new_mount(c"tmpfs", libc::MOUNT_ATTR_RDONLY)?, &data, maker)
+    };
+    hide().map_err(|error| failed("hiding the data directory in it", &error))
 }
 
 /// Starts the process.

@@ -116,10 +116,11 @@ impl Line {
             }
         }
         self.ask()?;
-        let mut riders = riders.into_iter();
+        let mut riders = riders.into_iter().flatten();
         Ok(match (i32::from_le_bytes(answer), riders.next(), riders.next()) {
             (0, Some(proc), Some(init)) => Namespace::new(proc, init),
-            (0, ..) => Err(io::Error::other("a namespace came without its descriptors")),
+            // They were sent, so there was no room for them here.
+            (0, ..) => Err(io::Error::from_raw_os_error(libc::EMFILE)),
             (number, ..) => Err(io::Error::from_raw_os_error(number)),
         })
     }

@@ -9,7 +9,7 @@ use std::{
     ptr,
 };
 
-use super::{checked, checked_long, owned};
+use super::{checked, checked_long, ns, owned};
 
 /// A descriptor of a process, which never means another one that got the same number later.
 pub(crate) fn descriptor(pid: i32) -> io::Result<OwnedFd> {
@@ -45,18 +45,7 @@ pub(crate) fn enter(process: BorrowedFd<'_>) -> io::Result<()> {
 
 /// A detached mount of `/proc` as this process's PID namespace shows it.
 pub(crate) fn mount_proc() -> io::Result<OwnedFd> {
-    const FSOPEN_CLOEXEC: c_int = 1;
-    const FSCONFIG_CMD_CREATE: c_int = 6;
-    const FSMOUNT_CLOEXEC: c_int = 1;
-    let attributes = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC;
-    let nothing = ptr::null::<libc::c_char>();
-    // SAFETY: the name is a constant; unused arguments are null as the command wants; answers are new descriptors.
-    unsafe {
-        let context = owned(libc::syscall(libc::SYS_fsopen, c"proc".as_ptr(), FSOPEN_CLOEXEC))?;
-        let raw = context.as_raw_fd();
-        checked_long(libc::syscall(libc::SYS_fsconfig, raw, FSCONFIG_CMD_CREATE, nothing, nothing, 0))?;
-        owned(libc::syscall(libc::SYS_fsmount, raw, FSMOUNT_CLOEXEC, attributes))
-    }
+    ns::new_mount(c"proc", libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC)
 }
 
 /// Forks; the child is the first process of a new PID namespace. Answers `true` in the child.
