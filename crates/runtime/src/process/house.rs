@@ -396,6 +396,8 @@ pub(super) mod tests {
             data: dir.path().to_owned(),
             base: Base::new([], Some("/bin:/usr/bin"), &[]),
             programs: Programs::new(BTreeMap::new()),
+            host_paths: crate::process::hostpath::HostPaths::Any,
+            visible: Vec::new(),
         };
         let hello = Hello { version: VERSION, isolate: true, log_limit: 1 << 20 };
         let sink = Box::new(move |batch| drop(sender.send(batch)));
