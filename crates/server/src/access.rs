@@ -9,17 +9,22 @@ use octoflow_control::registry::Registry;
 mod book;
 mod brake;
 pub(crate) mod first;
+mod owner;
 mod password;
 mod privilege;
 mod scope;
 mod secret;
+mod turns;
+mod verify;
 
 pub(crate) use book::{Book, DefaultPassword, Entry, Opening, Wish};
 use brake::Brake;
+pub(crate) use owner::Ends;
 pub(crate) use password::acceptable;
 pub(crate) use privilege::Privileges;
 pub(crate) use scope::Scope;
 pub(crate) use secret::digest;
+use turns::Party;
 
 use crate::{fault::Fault, local::LocalUser, route::Need};
 
@@ -53,6 +58,22 @@ impl Caller {
     }
 }
 
+/// Where a request comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Client {
+    pub address: IpAddr,
+    /// Of its connection, over TCP.
+    pub ends: Option<Ends>,
+    /// Over the unix socket.
+    pub user: Option<LocalUser>,
+}
+
+impl Client {
+    fn party(&self) -> Party {
+        self.user.map_or_else(|| Party::of(self.address), |user| Party::User(user.uid))
+    }
+}
+
 pub(crate) struct Access {
     pub book: Book,
     brake: Brake,
@@ -75,20 +96,14 @@ impl Access {
 
     /// Lets the caller in, or says why not. Over the unix socket the owner of the server needs no token; one that is
     /// sent all the same says who the caller wants to be.
-    pub(crate) async fn admit(
-        &self,
-        headers: &HeaderMap,
-        peer: IpAddr,
-        user: Option<LocalUser>,
-        need: Need,
-    ) -> Result<Caller, Denied> {
+    pub(crate) async fn admit(&self, headers: &HeaderMap, client: Client, need: Need) -> Result<Caller, Denied> {
         if need == Need::Nothing {
             return Ok(Caller::anonymous());
         }
         let unknown = |fault| Denied { fault, caller: None };
-        let owner = user.filter(|user| user.is_owner);
+        let owner = client.user.filter(|user| user.is_owner);
         let caller = match (token(headers), owner) {
-            (Some(token), _) => self.recognise(token, peer, owner.is_some()).await.map_err(unknown)?,
+            (Some(token), _) => self.recognise(token, client, owner.is_some()).await.map_err(unknown)?,
             (None, Some(user)) => Caller::local(user),
             (None, None) => {
                 let text = "no token: send it as `Authorization: Bearer TOKEN` or as header `token`";
@@ -104,18 +119,24 @@ impl Access {
         }
     }
 
-    /// A token that is known is never held up by those who guess, wherever they are.
-    async fn recognise(&self, token: &str, peer: IpAddr, by_owner: bool) -> Result<Caller, Fault> {
+    /// A token that is known is never held up by those who guess, wherever they are, and a password that somebody chose
+    /// is checked in turn however many were wrong before it.
+    async fn recognise(&self, token: &str, client: Client, by_owner: bool) -> Result<Caller, Fault> {
         if let Some(known) = self.book.known(token, by_owner) {
             return known;
         }
-        if let Some(seconds) = self.brake.holds(peer) {
-            return Err(Fault::too_many("too many wrong tokens came from your address; wait a little", seconds));
+        let party = client.party();
+        match self.book.is_admins(token, client).await? {
+            Some(true) => return Ok(Caller::admin()),
+            Some(false) => {}
+            None => {
+                if let Some(seconds) = self.brake.holds(party) {
+                    let text = "too many wrong tokens came from your address; wait a little";
+                    return Err(Fault::too_many(text, seconds));
+                }
+            }
         }
-        if self.book.is_admins(token).await? {
-            return Ok(Caller::admin());
-        }
-        self.brake.failed(peer);
+        self.brake.failed(party);
         Err(Fault::unauthorized("the token is not valid"))
     }
 }

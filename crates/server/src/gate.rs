@@ -16,7 +16,7 @@ use futures_util::FutureExt;
 use tokio::time::timeout;
 
 use crate::{
-    access::Caller,
+    access::{Caller, Client, Ends},
     answer::{self, Answer},
     app::App,
     area, audit, basic, browser,
@@ -90,7 +90,9 @@ impl Visit {
         if route.need != Need::Nothing && app.progress().is_pending() {
             return (refused(Fault::starting(app.progress())), None);
         }
-        let caller = match app.access.admit(request.headers(), self.peer, self.user, need).await {
+        let ends = request.extensions().get::<Ends>().copied();
+        let client = Client { address: self.peer, ends, user: self.user };
+        let caller = match app.access.admit(request.headers(), client, need).await {
             Ok(caller) => caller,
             Err(denied) => return (refused(denied.fault), denied.caller),
         };

@@ -27,6 +27,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    access::Ends,
     addresses::Addresses,
     app::App,
     local::{LocalSocket, LocalUser},
@@ -75,7 +76,7 @@ pub(crate) async fn accept(door: Door, closing: CancellationToken) {
             accepted = listener.accept() => accepted.map(|(stream, peer)| Arrived::Tcp(stream, peer)),
             accepted = next_local(local.as_ref()) => accepted.map(|(stream, user)| Arrived::Local(stream, user)),
         };
-        let (stream, peer) = match arrived {
+        let (stream, remote) = match arrived {
             Ok(Arrived::Tcp(stream, peer)) => (stream, peer),
             Ok(Arrived::Local(stream, user)) => {
                 match local_room.clone().try_acquire_owned() {
@@ -91,7 +92,7 @@ pub(crate) async fn accept(door: Door, closing: CancellationToken) {
                 continue;
             }
         };
-        let peer = peer.ip().to_canonical();
+        let peer = remote.ip().to_canonical();
         let refuse = |stream, why| {
             app.meter.turned_away();
             tokio::spawn(turn_away(stream, tls.is_some(), why));
@@ -106,7 +107,8 @@ pub(crate) async fn accept(door: Door, closing: CancellationToken) {
         };
         let permit = (all, own);
         let _ = stream.set_nodelay(true);
-        let (guest, peer) = (guest(), Source::Address(peer));
+        let ends = stream.local_addr().ok().map(|own| Ends { peer: remote, own });
+        let (guest, peer) = (guest(), Source::Tcp(peer, ends));
         match tls.clone() {
             None => drop(tokio::spawn(guest.serve(stream, peer, permit))),
             Some(tls) => drop(tokio::spawn(async move {
@@ -132,7 +134,7 @@ enum Arrived {
 /// Where the requests of a connection come from.
 #[derive(Clone, Copy)]
 enum Source {
-    Address(IpAddr),
+    Tcp(IpAddr, Option<Ends>),
     Local(LocalUser),
 }
 
@@ -178,7 +180,12 @@ impl Guest {
         let inner = TowerToHyperService::new(self.router);
         let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
             match source {
-                Source::Address(peer) => drop(request.extensions_mut().insert(Peer(peer))),
+                Source::Tcp(peer, ends) => {
+                    request.extensions_mut().insert(Peer(peer));
+                    if let Some(ends) = ends {
+                        request.extensions_mut().insert(ends);
+                    }
+                }
                 Source::Local(user) => drop(request.extensions_mut().insert(user)),
             }
             inner.call(request)

@@ -13,11 +13,11 @@ use octoflow_control::{
     registry::{self, Registry},
 };
 use octoflow_model::Time;
-use tokio::sync::Semaphore;
 
 use super::{
-    Caller, Privileges, Scope, first, password,
+    Caller, Client, Privileges, Scope, first, password,
     secret::{self, Hash, digest, same},
+    verify::Verifier,
 };
 use crate::{Error, fault::Fault};
 
@@ -61,8 +61,7 @@ pub(crate) struct Book {
     tokens: RwLock<HashMap<Hash, Arc<Entry>>>,
     admin: RwLock<Admin>,
     default: DefaultPassword,
-    /// One slow hash at a time: guessing may cost one core, not the house.
-    slow: Semaphore,
+    verifier: Verifier,
 }
 
 /// A token without the token.
@@ -118,7 +117,7 @@ impl Book {
             },
         };
         let (tokens, admin) = (RwLock::new(tokens), RwLock::new(admin));
-        Ok(Self { registry, tokens, admin, default, slow: Semaphore::new(1) })
+        Ok(Self { registry, tokens, admin, default, verifier: Verifier::new() })
     }
 
     /// Draws or reads the first token while nobody has chosen a password, and removes its file otherwise.
@@ -169,27 +168,23 @@ impl Book {
         fits.then(|| Ok(Caller::admin()))
     }
 
-    /// Whether this is the password that the admin chose.
-    pub(super) async fn is_admins(&self, text: &str) -> Result<bool, Fault> {
+    /// Whether this is the password that the admin chose; nothing when none was chosen.
+    pub(super) async fn is_admins(&self, text: &str, client: Client) -> Result<Option<bool>, Fault> {
         let chosen = match &*self.admin.read().unwrap_or_else(PoisonError::into_inner) {
             Admin::Chosen(password, _) => password.clone(),
-            Admin::Default(_) | Admin::File(_) => return Ok(false),
+            Admin::Default(_) | Admin::File(_) => return Ok(None),
         };
-        let (tried, against) = (text.to_owned(), chosen.clone());
-        let turn = self.slow.acquire().await.map_err(|error| Fault::internal(error.to_string()))?;
-        let fits = tokio::task::spawn_blocking(move || password::fits(&against, &tried)).await;
-        drop(turn);
-        if !fits.map_err(|error| Fault::internal(format!("a password could not be checked: {error}")))? {
-            return Ok(false);
+        if !self.verifier.fits(&chosen, text, client).await? {
+            return Ok(Some(false));
         }
         let mut admin = self.admin.write().unwrap_or_else(PoisonError::into_inner);
         match &mut *admin {
             // It may have been changed while we computed.
             Admin::Chosen(password, verified) if **password == *chosen => {
                 *verified = Some(digest(text.as_bytes()));
-                Ok(true)
+                Ok(Some(true))
             }
-            _ => Ok(false),
+            _ => Ok(Some(false)),
         }
     }
 

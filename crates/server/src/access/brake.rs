@@ -3,12 +3,11 @@
 
 use std::{
     collections::HashMap,
-    net::IpAddr,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use crate::addresses::network;
+use super::turns::Party;
 
 /// So often an address may be wrong at once.
 const TRIES: u32 = 10;
@@ -20,28 +19,28 @@ const ADDRESSES: usize = 10_000;
 #[derive(Default)]
 pub(super) struct Brake {
     /// When everything will be regained.
-    debts: Mutex<HashMap<IpAddr, Instant>>,
+    debts: Mutex<HashMap<Party, Instant>>,
 }
 
 impl Brake {
     /// How many seconds this address has to wait, if it has to.
-    pub(super) fn holds(&self, peer: IpAddr) -> Option<u32> {
-        self.holds_at(peer, Instant::now())
+    pub(super) fn holds(&self, party: Party) -> Option<u32> {
+        self.holds_at(party, Instant::now())
     }
 
-    pub(super) fn failed(&self, peer: IpAddr) {
-        self.failed_at(peer, Instant::now());
+    pub(super) fn failed(&self, party: Party) {
+        self.failed_at(party, Instant::now());
     }
 
-    fn holds_at(&self, peer: IpAddr, now: Instant) -> Option<u32> {
+    fn holds_at(&self, party: Party, now: Instant) -> Option<u32> {
         let debts = self.debts.lock().unwrap_or_else(PoisonError::into_inner);
-        let owed = debts.get(&network(peer))?.saturating_duration_since(now);
+        let owed = debts.get(&party)?.saturating_duration_since(now);
         let most = REGAINED * TRIES;
         let wait = (owed + REGAINED).checked_sub(most).filter(|wait| !wait.is_zero())?;
         Some(u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1))
     }
 
-    fn failed_at(&self, peer: IpAddr, now: Instant) {
+    fn failed_at(&self, party: Party, now: Instant) {
         let mut debts = self.debts.lock().unwrap_or_else(PoisonError::into_inner);
         if debts.len() >= ADDRESSES {
             debts.retain(|_, until| *until > now);
@@ -58,7 +57,7 @@ impl Brake {
                 });
             }
         }
-        let until = debts.entry(network(peer)).or_insert(now);
+        let until = debts.entry(party).or_insert(now);
         *until = (*until).max(now) + REGAINED;
     }
 }
@@ -67,31 +66,46 @@ impl Brake {
 mod tests {
     use super::*;
 
+    fn at(address: &str) -> Party {
+        Party::of(address.parse().unwrap())
+    }
+
     #[test]
     fn whoever_is_wrong_too_often_waits_and_others_do_not() {
         let (brake, now) = (Brake::default(), Instant::now());
-        let peer: IpAddr = "192.0.2.1".parse().unwrap();
+        let party = at("192.0.2.1");
         for _ in 0..TRIES {
-            assert_eq!(brake.holds_at(peer, now), None);
-            brake.failed_at(peer, now);
+            assert_eq!(brake.holds_at(party, now), None);
+            brake.failed_at(party, now);
         }
-        let wait = brake.holds_at(peer, now).unwrap();
+        let wait = brake.holds_at(party, now).unwrap();
         assert!((1..=4).contains(&wait), "{wait}");
-        assert_eq!(brake.holds_at("192.0.2.2".parse().unwrap(), now), None);
-        assert_eq!(brake.holds_at(peer, now + Duration::from_secs(u64::from(wait))), None);
+        assert_eq!(brake.holds_at(at("192.0.2.2"), now), None);
+        assert_eq!(brake.holds_at(party, now + Duration::from_secs(u64::from(wait))), None);
     }
 
     #[test]
     fn neighbours_of_one_network_share_and_memory_is_bounded() {
         let (brake, now) = (Brake::default(), Instant::now());
         for number in 0..TRIES {
-            brake.failed_at(format!("2001:db8::{number:x}").parse().unwrap(), now);
+            brake.failed_at(at(&format!("2001:db8::{number:x}")), now);
         }
-        assert!(brake.holds_at("2001:db8::ffff".parse().unwrap(), now).is_some());
+        assert!(brake.holds_at(at("2001:db8::ffff"), now).is_some());
         for number in 0..2 * ADDRESSES {
             let [_, _, high, low] = u32::try_from(number).unwrap().to_be_bytes();
-            brake.failed_at(IpAddr::from([10, 0, high, low]), now);
+            brake.failed_at(Party::of([10, 0, high, low].into()), now);
         }
         assert!(brake.debts.lock().unwrap().len() <= ADDRESSES);
+    }
+
+    #[test]
+    fn users_of_the_unix_socket_do_not_wait_for_addresses() {
+        let (brake, now) = (Brake::default(), Instant::now());
+        for _ in 0..2 * TRIES {
+            brake.failed_at(at("127.0.0.1"), now);
+            brake.failed_at(Party::User(1001), now);
+        }
+        assert_eq!(brake.holds_at(Party::User(1000), now), None);
+        assert!(brake.holds_at(Party::User(1001), now).is_some());
     }
 }

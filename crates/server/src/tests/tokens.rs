@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 
 use axum::http::Method;
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
 use serde_json::json;
 
 use super::stage::{Heard, Stage, request, request_from};
@@ -165,4 +167,40 @@ async fn with_a_file_only_what_it_says_lets_the_admin_in() {
     let change =
         stage.ask(Method::PUT, &format!("{TOKENS}/admin"), "from-the-file", &json!({"token": "another-one"})).await;
     assert_eq!(change.status, 409, "{}", change.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn guessing_does_not_lock_the_right_password_out() {
+    let stage = Stage::new();
+    let chosen =
+        stage.ask(Method::PUT, "/api/octoflow/v1/tokens/admin", "admin", &json!({"token": "the-right-one"})).await;
+    assert_eq!(chosen.status, 200, "{}", chosen.text);
+    // After a start nobody has shown it yet, so it has to be checked as every guess is.
+    let stage = Stage::again(stage.close(), Limits::default(), Opening::House);
+    let (neighbour, other) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([192, 0, 2, 9]));
+    let ask = |peer: IpAddr, token: &str| stage.send(request_from(peer, Method::GET, WHOAMI, Some(token), None));
+    for _ in 0..20 {
+        assert_eq!(ask(neighbour, "guessed-again").await.status, 401, "what was wrong once costs nothing again");
+    }
+    // A line of guesses, and the right one of somebody else.
+    let guesses: Vec<_> = (0..200)
+        .map(|number| {
+            let request = request_from(neighbour, Method::GET, WHOAMI, Some(&format!("guess-{number}")), None);
+            let router = stage.router.clone();
+            tokio::spawn(async move { TowerToHyperService::new(router).call(request).await.unwrap().status().as_u16() })
+        })
+        .collect();
+    let right = ask(other, "the-right-one").await;
+    assert_eq!(right.status, 200, "{}", right.text);
+    assert!(guesses.iter().any(|guess| !guess.is_finished()), "it did not wait for all of them");
+    // From then on it waits for nobody, wherever it comes from.
+    assert_eq!(ask(neighbour, "the-right-one").await.status, 200);
+    guesses.iter().for_each(tokio::task::JoinHandle::abort);
+    // Whoever was wrong often from the same address comes in as well.
+    let stage = Stage::again(stage.close(), Limits::default(), Opening::House);
+    let ask = |peer: IpAddr, token: &str| stage.send(request_from(peer, Method::GET, WHOAMI, Some(token), None));
+    for number in 0..12 {
+        assert_eq!(ask(neighbour, &format!("wrong-{number}")).await.status, 401);
+    }
+    assert_eq!(ask(neighbour, "the-right-one").await.status, 200);
 }
