@@ -27,6 +27,7 @@ mod table;
 mod target;
 mod warning;
 mod watch;
+mod whole;
 mod wire;
 mod write;
 

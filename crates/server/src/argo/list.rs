@@ -19,6 +19,7 @@ use crate::{
     call::Call,
     fault::Fault,
     query::Query,
+    stream::{LOOKS, Piece},
 };
 
 pub(super) async fn list(call: Call) -> Result<Answer, Fault> {
@@ -33,7 +34,7 @@ pub(super) async fn answer(call: &Call, wanted: Wanted) -> Result<Answer, Fault>
     let history = call.work(move |registry| registry.history(kind("Workflow"), &wanted)).await?;
     let next = history.more.then(|| (skip + history.rows.len()).to_string());
     let head = written("WorkflowList", Vec::new(), history.revision, next);
-    if history.rows.len() <= PIECE {
+    if history.rows.len() <= FEW {
         let items = call.work(move |registry| objects(registry, &history.rows)).await?;
         let mut list = head;
         if !items.is_empty() {
@@ -48,8 +49,8 @@ pub(super) async fn answer(call: &Call, wanted: Wanted) -> Result<Answer, Fault>
     Ok(answer)
 }
 
-/// So many workflows are held at a time.
-const PIECE: usize = 50;
+/// A list of no more workflows than this is put together whole.
+const FEW: usize = 50;
 
 fn objects(registry: &Registry, rows: &[RunRow]) -> Result<Vec<Value>, RegistryFault> {
     let mut items = Vec::with_capacity(rows.len());
@@ -80,6 +81,24 @@ enum At {
 }
 
 impl Long {
+    /// The next items, at most a piece of them. It waits for the disk and the engine.
+    fn items(&mut self, told: &mut bool) -> Result<Vec<u8>, RegistryFault> {
+        let mut piece = Piece::new();
+        while !piece.is_full()
+            && let Some(row) = self.rows.pop_front()
+        {
+            for item in objects(&self.registry, &[row])? {
+                let mut list = json!({"items": [item]});
+                self.mask.apply(&mut list);
+                if std::mem::replace(told, true) {
+                    piece.bytes.push(b',');
+                }
+                serde_json::to_writer(&mut piece.bytes, &list["items"][0]).expect("a value can always be written");
+            }
+        }
+        Ok(piece.bytes)
+    }
+
     async fn next(mut self) -> io::Result<Option<(Bytes, Self)>> {
         match std::mem::replace(&mut self.at, At::Over) {
             At::Head(mut head) => {
@@ -97,22 +116,16 @@ impl Long {
             }
             At::Items(_) if self.rows.is_empty() => Ok(Some((Bytes::from_static(b"]}"), self))),
             At::Items(mut told) => {
-                let count = self.rows.len().min(PIECE);
-                let rows: Vec<RunRow> = self.rows.drain(..count).collect();
-                let registry = self.registry.clone();
-                let look = tokio::task::spawn_blocking(move || objects(&registry, &rows));
-                let items =
-                    look.await.map_err(io::Error::other)?.map_err(|fault| io::Error::other(fault.to_string()))?;
-                let mut text = String::new();
-                for item in items {
-                    let mut list = json!({"items": [item]});
-                    self.mask.apply(&mut list);
-                    text.push_str(if told { "," } else { "" });
-                    text.push_str(&list["items"][0].to_string());
-                    told = true;
-                }
-                self.at = At::Items(told);
-                Ok(Some((text.into(), self)))
+                let turn = LOOKS.acquire().await.map_err(io::Error::other)?;
+                let look = tokio::task::spawn_blocking(move || {
+                    let piece = self.items(&mut told);
+                    self.at = At::Items(told);
+                    drop(turn);
+                    (piece, self)
+                });
+                let (piece, long) = look.await.map_err(io::Error::other)?;
+                let bytes = piece.map_err(|fault| io::Error::other(fault.to_string()))?;
+                Ok(Some((bytes.into(), long)))
             }
             At::Over => Ok(None),
         }

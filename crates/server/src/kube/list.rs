@@ -11,6 +11,7 @@ use super::{
     table::{self, Include},
     target::Target,
     watch,
+    whole::Runs,
 };
 use crate::{
     answer::{self, Answer},
@@ -46,6 +47,18 @@ pub(super) async fn collection(call: Call, kind: &'static Kind) -> Result<Answer
         None => None,
     };
     let wanted = Wanted::of(&call, begun.is_some())?;
+    let by_rows = matches!(form, Form::Table(_)) && include != Include::Object && table::is_row(kind);
+    if kind.keeping == Keeping::Run && !by_rows {
+        let begun_with = move |revision, next| metadata(begun.unwrap_or(revision), next);
+        let first = call.work(move |registry| {
+            wanted.check(registry.revision()?)?;
+            let mut runs = Runs::new(registry, kind, form, include, &options, begun_with)?;
+            let (piece, more) = runs.piece()?;
+            Ok::<_, Trouble>((runs, piece, more))
+        });
+        let (runs, piece, more) = first.await?;
+        return Ok(uncached(runs.answer(piece, more)));
+    }
     let body = call.work(move |registry| {
         wanted.check(registry.revision()?)?;
         let value = match (kind.keeping, form) {
@@ -63,9 +76,12 @@ pub(super) async fn collection(call: Call, kind: &'static Kind) -> Result<Answer
         };
         serde_json::to_vec(&value).map_err(|error| Trouble::BadRequest(format!("the list cannot be told: {error}")))
     });
-    let mut answer = answer::bytes_as(StatusCode::OK, "application/json", body.await?);
+    Ok(uncached(answer::bytes_as(StatusCode::OK, "application/json", body.await?)))
+}
+
+fn uncached(mut answer: Answer) -> Answer {
     answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
-    Ok(answer)
+    answer
 }
 
 fn metadata(revision: Revision, next: Option<String>) -> Value {

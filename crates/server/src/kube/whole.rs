@@ -1,0 +1,120 @@
+//! Lists of whole runs, which may be large: told piece by piece, so that no list is in memory as a whole. One that fits into
+//! the first piece is answered at once.
+
+use std::{collections::VecDeque, io};
+
+use axum::{
+    body::{Body, Bytes},
+    http::StatusCode,
+};
+use futures_util::{StreamExt, stream};
+use octoflow_control::registry::{Fault as Trouble, Kind, ListOptions, Registry, RunRow, Selection};
+use serde_json::Value;
+
+use super::{
+    accept::Form,
+    form,
+    table::{self, Include},
+};
+use crate::{
+    answer::{self, Answer},
+    stream::{LOOKS, Piece},
+};
+
+/// A list on its way out.
+pub(super) struct Runs {
+    registry: Registry,
+    kind: &'static Kind,
+    form: Form,
+    include: Include,
+    selection: Selection,
+    rows: VecDeque<RunRow>,
+    /// What stands before the items; nothing once it was told.
+    head: String,
+    /// What stands behind them.
+    tail: String,
+    told: bool,
+}
+
+impl Runs {
+    /// `metadata` is made of the revision and the place of the next page.
+    pub(super) fn new(
+        registry: &Registry,
+        kind: &'static Kind,
+        form: Form,
+        include: Include,
+        options: &ListOptions,
+        metadata: impl FnOnce(octoflow_model::Revision, Option<String>) -> Value,
+    ) -> Result<Self, Trouble> {
+        let rows = registry.list_rows(kind, options)?;
+        let around = form::list(form, include, kind, metadata(rows.revision, rows.next), Vec::new()).to_string();
+        let items = if matches!(form, Form::Table(_)) { "\"rows\":[" } else { "\"items\":[" };
+        let at = around.find(items).expect("every list has its items") + items.len();
+        let (head, tail) = around.split_at(at);
+        Ok(Self {
+            registry: registry.clone(),
+            kind,
+            form,
+            include,
+            selection: options.selection.clone(),
+            rows: rows.items.into(),
+            head: head.to_owned(),
+            tail: tail.to_owned(),
+            told: false,
+        })
+    }
+
+    /// The next piece, and whether there is more. It waits for the disk and the engine.
+    pub(super) fn piece(&mut self) -> Result<(Vec<u8>, bool), Trouble> {
+        let mut piece = Piece::new();
+        piece.bytes.append(&mut std::mem::take(&mut self.head).into_bytes());
+        while let Some(row) = self.rows.pop_front() {
+            let object = match self.registry.run_object(&row) {
+                Ok(object) if self.selection.is_empty() || self.selection.matches(&object) => object,
+                Ok(_) => continue,
+                // It was deleted meanwhile.
+                Err(Trouble::NotFound { .. }) => continue,
+                Err(fault) => return Err(fault),
+            };
+            let item = match self.form {
+                Form::Whole => object,
+                Form::Metadata(version) => form::partial(&object, version),
+                Form::Table(version) => table::row(self.kind, object, self.include, version),
+            };
+            if std::mem::replace(&mut self.told, true) {
+                piece.bytes.push(b',');
+            }
+            serde_json::to_writer(&mut piece.bytes, &item).expect("a value can always be written to memory");
+            if piece.is_full() && !self.rows.is_empty() {
+                return Ok((piece.bytes, true));
+            }
+        }
+        piece.bytes.append(&mut std::mem::take(&mut self.tail).into_bytes());
+        Ok((piece.bytes, false))
+    }
+
+    /// The answer that begins with this piece.
+    pub(super) fn answer(self, first: Vec<u8>, more: bool) -> Answer {
+        let mut answer = answer::bytes_as(StatusCode::OK, "application/json", Vec::new());
+        if more {
+            let rest = stream::try_unfold(Some(self), Self::next);
+            *answer.body_mut() = Body::from_stream(stream::once(async { Ok(Bytes::from(first)) }).chain(rest));
+        } else {
+            *answer.body_mut() = Body::from(first);
+        }
+        answer
+    }
+
+    async fn next(list: Option<Self>) -> io::Result<Option<(Bytes, Option<Self>)>> {
+        let Some(mut list) = list else { return Ok(None) };
+        let turn = LOOKS.acquire().await.map_err(io::Error::other)?;
+        let made = tokio::task::spawn_blocking(move || {
+            let piece = list.piece();
+            drop(turn);
+            (piece, list)
+        });
+        let (piece, list) = made.await.map_err(io::Error::other)?;
+        let (bytes, more) = piece.map_err(|fault| io::Error::other(fault.to_string()))?;
+        Ok(Some((bytes.into(), more.then_some(list))))
+    }
+}
