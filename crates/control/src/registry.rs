@@ -95,6 +95,7 @@ impl Registry {
             }
             ears.publish(notes);
         }));
+        feed.forget_until(store.reader()?.revision()?);
         let desk = house.desk().clone();
         let (glances, snapshots) = (Glances::default(), Snapshots::default());
         let (steward, collector) = (Mutex::new(None), Collector::new());

@@ -20,6 +20,10 @@ mod runs;
 mod ticks;
 mod ties;
 
+/// The revision of a database that nothing was committed to. Not 0: in the words of Kubernetes a watch from 0 begins with
+/// everything there is, in no order, so whoever lists an empty database must be told another number to go on from.
+pub(crate) const EMPTY_REVISION: u64 = 1;
+
 pub(crate) struct Journal {
     conn: Connection,
     revision: u64,
@@ -46,7 +50,7 @@ impl Journal {
                 .map(unsigned)
                 .doing("read its counters")
         };
-        let (revision, next_run) = (meta("revision")?, meta("next_run")?);
+        let (revision, next_run) = (meta("revision")?.max(EMPTY_REVISION), meta("next_run")?);
         Ok(Self { conn, revision, next_run, tails: HashMap::new(), notes: Vec::new() })
     }
 

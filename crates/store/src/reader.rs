@@ -8,6 +8,7 @@ use rusqlite::{OptionalExtension, Params};
 
 use crate::{
     Archive, Cursor, Error, Filter, Object, Page, RunRow,
+    apply::EMPTY_REVISION,
     error::Doing,
     list,
     row::{RUN_COLUMNS, RawRun, read_object, signed, unsigned},
@@ -195,7 +196,7 @@ impl Reader {
 
     /// The last commit.
     pub fn revision(&self) -> Result<Revision, Error> {
-        self.meta("revision").map(Revision)
+        self.meta("revision").map(|revision| Revision(revision.max(EMPTY_REVISION)))
     }
 
     fn meta(&self, key: &str) -> Result<u64, Error> {

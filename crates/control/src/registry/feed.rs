@@ -46,7 +46,7 @@ impl Feed {
         {
             let mut state = self.lock();
             notes.into_iter().for_each(|note| state.take(note));
-            state.latest = latest;
+            state.latest = state.latest.max(latest);
         }
         self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|bell| bell(latest));
     }
@@ -60,7 +60,23 @@ impl Feed {
         self.lock().latest
     }
 
-    /// What happened after this revision, in order, and up to where.
+    /// Where whoever knows everything up to this revision begins to listen. `stored` is the newest revision that a reader
+    /// of the store sees. It may be ahead of what was published here: a commit can be read a moment before it is told, and
+    /// one transaction brings several revisions at once. Whoever listed in between already knows them, and must not be
+    /// told them as news of an older revision. A revision that the store has not reached was not given out by it.
+    pub(crate) fn begin(&self, since: Revision, stored: Revision) -> Result<Revision, Forgotten> {
+        let state = self.lock();
+        if since < state.floor { Err(Forgotten) } else { Ok(since.min(state.latest.max(stored))) }
+    }
+
+    /// What was committed before there was an observer was told to nobody, so it counts as forgotten.
+    pub(crate) fn forget_until(&self, revision: Revision) {
+        let mut state = self.lock();
+        state.floor = state.floor.max(revision);
+        state.latest = state.latest.max(revision);
+    }
+
+    /// What happened after this revision, in order, and up to where; never less far than the revision asked from.
     pub(crate) fn since(
         &self,
         revision: Revision,
@@ -74,7 +90,7 @@ impl Feed {
         let new = state.notes.values().rev().take_while(|note| note.revision > revision);
         let mut found: Vec<Note> = new.filter(|note| concerned(&note.what)).cloned().collect();
         found.reverse();
-        Ok((found, state.latest))
+        Ok((found, state.latest.max(revision)))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -132,6 +148,35 @@ mod tests {
         assert_eq!(latest, Revision(7));
         assert!(feed.since(Revision(7), |_| true).unwrap().0.is_empty());
         assert_eq!(feed.since(Revision(4), |_| true).unwrap_err(), Forgotten);
+    }
+
+    #[test]
+    fn who_listed_before_a_commit_was_told_does_not_hear_of_it_again() {
+        let feed = Feed::starting_at(Revision(2));
+        // One transaction brought 3 and 4; a list saw both before the writer came to tell them.
+        let mut cursor = feed.begin(Revision(4), Revision(4)).unwrap();
+        let mut listen = |told: &[u64]| {
+            let (notes, latest) = feed.since(cursor, |_| true).unwrap();
+            assert_eq!(notes.iter().map(|note| note.revision.0).collect::<Vec<_>>(), told);
+            assert!(latest >= cursor, "a watch never goes back");
+            cursor = latest;
+        };
+        listen(&[]);
+        feed.publish(vec![put(3, "a"), put(4, "b")]);
+        listen(&[]);
+        feed.publish(vec![put(5, "c")]);
+        listen(&[5]);
+    }
+
+    #[test]
+    fn a_revision_that_nobody_gave_out_means_the_newest() {
+        let feed = Feed::starting_at(Revision(2));
+        assert_eq!(feed.begin(Revision(900), Revision(3)).unwrap(), Revision(3));
+        assert_eq!(feed.begin(Revision(900), Revision(1)).unwrap(), Revision(2));
+        assert_eq!(feed.begin(Revision(1), Revision(3)), Err(Forgotten));
+        feed.forget_until(Revision(3));
+        assert_eq!(feed.begin(Revision(2), Revision(3)), Err(Forgotten));
+        assert_eq!(feed.latest(), Revision(3));
     }
 
     #[test]

@@ -125,8 +125,7 @@ impl Registry {
         };
         match since {
             Some(since) => {
-                let since = since.min(self.0.feed.latest());
-                self.0.feed.since(since, |_| false).map_err(|_| Fault::Expired)?;
+                let since = self.0.feed.begin(since, self.revision()?).map_err(|_| Fault::Expired)?;
                 watch.cursor = since;
                 watch.recall(since)?;
                 if kind.name == "Namespace" {

@@ -96,6 +96,27 @@ fn patch(registry: &Registry, of: &str, name: &str, change: impl Fn(&mut Value))
 }
 
 #[test]
+fn whoever_goes_on_from_the_list_of_an_empty_store_hears_everything_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = registry(dir.path());
+    let listed = registry.list(kind("Workflow"), &ListOptions::default()).unwrap().revision;
+    assert!(listed.0 > 0, "to watch from 0 means to begin with what is there, in no order");
+    for name in ["a", "b", "c"] {
+        create(&registry, "Workflow", held(name)).unwrap();
+    }
+    let mut watch = registry.watch(kind("Workflow"), ListOptions::default(), Some(listed)).unwrap();
+    let told = watch.poll().unwrap();
+    let revisions: Vec<u64> = told.iter().map(|event| revision_of(&event.object)).collect();
+    assert!(revisions.is_sorted() && revisions.iter().all(|revision| *revision > listed.0), "{revisions:?}");
+    let added = told.iter().filter(|event| event.change == Change::Added).count();
+    assert_eq!(added, 3);
+}
+
+fn revision_of(object: &Value) -> u64 {
+    object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
+}
+
+#[test]
 fn pods_and_events_are_seen_while_a_run_goes_on_and_after() {
     let dir = tempfile::tempdir().unwrap();
     let registry = registry(dir.path());
