@@ -1,13 +1,15 @@
 //! Which waiting task goes next, and whether there is room for it. It knows no dialect.
-//! Order is priority, then first come; the head is never overtaken, so nothing starves. The members of a gang are one
-//! entry of the queue: all of them go, or none.
+//! Order is priority; runs of equal priority take turns, each with its tasks in the order they came. The head is never
+//! overtaken by its equals, also while it does not fit, so nothing starves. The members of a gang are one entry of the
+//! queue: all of them go, or none.
 
 mod gang;
+mod queue;
 #[cfg(test)]
 mod tests;
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{HashMap, VecDeque},
     fmt,
 };
 
@@ -16,6 +18,7 @@ use octoflow_model::{NodeIx, RunId, task::Resources};
 pub use gang::Gang;
 
 use gang::Gangs;
+use queue::{Place, Queue};
 
 /// A task by the run and node it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,21 +40,16 @@ pub struct Capacity {
 pub struct Scheduler {
     capacity: Capacity,
     used: Resources,
-    waiting: BTreeMap<Rank, Entry>,
+    queue: Queue,
     gangs: Gangs,
     /// Where in the queue each task waits. One that is found elsewhere has given that place up.
-    places: HashMap<TaskRef, Rank>,
+    places: HashMap<TaskRef, Place>,
     /// Members of a gang that was given room, each still to be handed out.
     chosen: VecDeque<TaskRef>,
     running: HashMap<TaskRef, Resources>,
     /// Tasks that need nothing of the machine; they never wait behind one that does.
     weightless: VecDeque<TaskRef>,
-    arrivals: u64,
 }
-
-/// Higher priority first, then earlier arrival.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Rank(i64, u64);
 
 /// What goes together: a task alone, or a gang.
 #[derive(Debug)]
@@ -97,13 +95,12 @@ impl Scheduler {
         Self {
             capacity,
             used: Resources::default(),
-            waiting: BTreeMap::new(),
+            queue: Queue::default(),
             gangs: Gangs::default(),
             places: HashMap::new(),
             chosen: VecDeque::new(),
             running: HashMap::new(),
             weightless: VecDeque::new(),
-            arrivals: 0,
         }
     }
 
@@ -121,27 +118,28 @@ impl Scheduler {
     pub fn enqueue_member(&mut self, task: TaskRef, priority: i32, resources: Resources, gang: &Gang) {
         let resources = self.fitted(resources);
         // It comes again: the place it had is given up, and its gang, which was complete, gathers anew.
-        if let Some(rank) = self.places.get(&task).copied()
-            && let Some(entry) = self.waiting.remove(&rank)
+        if let Some(place) = self.places.get(&task).copied()
+            && let Some(entry) = self.queue.remove(place)
         {
-            self.dissolve(rank, entry, |_| true);
+            self.dissolve(place, entry, |_| true);
         }
         self.gangs.gather(task, priority, resources, gang);
     }
 
     fn arrive(&mut self, priority: i32, entry: Entry) {
-        self.arrivals += 1;
-        let rank = Rank(-i64::from(priority), self.arrivals);
-        self.places.extend(entry.members.iter().map(|(task, _)| (*task, rank)));
-        self.waiting.insert(rank, entry);
+        // A gang may have members of several runs; it goes when it is the turn of the first of them.
+        let Some((first, _)) = entry.members.first() else { return };
+        let tasks: Vec<TaskRef> = entry.members.iter().map(|(task, _)| *task).collect();
+        let place = self.queue.push(priority, first.run, entry);
+        self.places.extend(tasks.into_iter().map(|task| (task, place)));
     }
 
     /// An entry leaves the queue without going. Those who are left of a gang gather again rather than going without the
     /// others.
-    fn dissolve(&mut self, rank: Rank, entry: Entry, mut stays: impl FnMut(TaskRef) -> bool) {
+    fn dissolve(&mut self, place: Place, entry: Entry, mut stays: impl FnMut(TaskRef) -> bool) {
         for (task, resources) in entry.members {
             // Who has another place by now is no longer this one's business.
-            if self.places.get(&task) == Some(&rank) {
+            if self.places.get(&task) == Some(&place) {
                 self.places.remove(&task);
                 if let Some((key, priority)) = &entry.gang {
                     self.gangs.regather(key, task, stays(task).then_some((*priority, resources)));
@@ -173,18 +171,17 @@ impl Scheduler {
             while let Some((priority, key, members)) = self.gangs.ripe(&mut still_waiting) {
                 self.arrive(priority, Entry { members, gang: Some((key, priority)) });
             }
-            let entry = self.waiting.first_entry()?;
-            let rank = *entry.key();
-            let mut waits = |task| still_waiting(task) && self.places.get(&task) == Some(&rank);
-            if !entry.get().members.iter().all(|(task, _)| waits(*task)) {
-                let lost = entry.remove();
-                self.dissolve(rank, lost, &mut still_waiting);
+            let (place, entry) = self.queue.head()?;
+            let mut waits = |task| still_waiting(task) && self.places.get(&task) == Some(&place);
+            if !entry.members.iter().all(|(task, _)| waits(*task)) {
+                let lost = self.queue.remove(place)?;
+                self.dissolve(place, lost, &mut still_waiting);
                 continue;
             }
-            if shortage(&self.capacity, &self.used, self.running.len(), entry.get()).is_some() {
+            if shortage(&self.capacity, &self.used, self.running.len(), entry).is_some() {
                 return None;
             }
-            for (task, resources) in entry.remove().members {
+            for (task, resources) in self.queue.take(place)?.members {
                 self.occupy(task, resources);
                 self.places.remove(&task);
                 self.chosen.push_back(task);
@@ -226,13 +223,12 @@ impl Scheduler {
     }
 
     pub fn waiting(&self) -> usize {
-        let queued: usize = self.waiting.values().map(|entry| entry.members.len()).sum();
-        queued + self.gangs.waiting() + self.chosen.len() + self.weightless.len()
+        self.places.len() + self.gangs.waiting() + self.chosen.len() + self.weightless.len()
     }
 
     /// Why the head of the queue waits, and which task that is.
     pub fn head(&self) -> Option<(TaskRef, Option<Shortage>)> {
-        let entry = self.waiting.values().next()?;
+        let (_, entry) = self.queue.head()?;
         let (task, _) = entry.members.first()?;
         Some((*task, shortage(&self.capacity, &self.used, self.running.len(), entry)))
     }

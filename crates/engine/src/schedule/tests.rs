@@ -1,5 +1,7 @@
 //! What the queue promises: order, room, and gangs that go together.
 
+mod fair;
+
 use std::sync::Arc;
 
 use super::*;
