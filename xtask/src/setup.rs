@@ -123,6 +123,7 @@ struct Need {
 /// The workflows of the tests run these as steps.
 const NEEDS: &[Need] = &[
     Need { program: "bash", package: "bash", why: "steps and scripts of test workflows" },
+    Need { program: "faketime", package: "faketime", why: "tests that set the clock" },
     Need { program: "git", package: "git", why: "git artifacts" },
     Need { program: "jq", package: "jq", why: "test workflows that take JSON apart" },
     Need { program: "kubectl", package: "kubernetes-client", why: "tests of the Kubernetes-style API" },

@@ -23,7 +23,7 @@ pub struct Claim {
 impl Claim {
     /// What was made for this key before, or nothing. It is an error when that was something else.
     pub(crate) fn made(&self, reader: &Reader) -> Result<Option<RunId>, Error> {
-        match reader.claim(&self.scope, &self.key, clock::now())? {
+        match reader.claim(&self.scope, &self.key, clock::steady())? {
             Some(found) => self.answer(&found.print, found.run).map(Some),
             None => Ok(None),
         }

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 use octoflow_model::{RunId, Time};
 use octoflow_store::{Batch, Change};
 
-use crate::{Error, House, house::world, registry::of_runs, sweep};
+use crate::{Error, House, clock, house::world, registry::of_runs, sweep};
 
 mod retention;
 
@@ -51,7 +51,7 @@ impl Expirer {
         Self { retention, failures: BTreeMap::new(), counted: None, swept: None }
     }
 
-    /// Deletes what is due, and says when to look again at the latest.
+    /// Deletes what is due in the engine's time, and says when to look again at the latest.
     pub fn look(&mut self, house: &House, now: Time) -> Result<Option<Time>, Error> {
         let expired = self.expire(house, now)?;
         let kept = self.retain(house, now)?;
@@ -115,9 +115,9 @@ impl Expirer {
             let oldest = reader.finished(kind, phase, AT_ONCE + self.failures.len())?;
             let mut tried = 0;
             for (at, row) in oldest.into_iter().enumerate() {
-                let old = keep.longest.is_some_and(|longest| {
-                    row.finished.is_some_and(|finished| finished.saturating_add(longest) <= now)
-                });
+                let old = keep
+                    .longest
+                    .is_some_and(|longest| row.finished.is_some_and(|finished| clock::age(finished, now) >= longest));
                 if at as u64 >= surplus && !old {
                     break;
                 }

@@ -111,6 +111,7 @@ impl House {
 
     fn start(config: Config, progress: StartProgress) -> Result<(Self, Vec<String>), Error> {
         let store = Store::open(&config.data_dir)?;
+        let clock_trouble = clock::go_on(&config.data_dir).err();
         let reader = store.reader()?;
         let capacity = config.capacity;
         let mut engine = Engine::new(capacity);
@@ -176,6 +177,11 @@ impl House {
         let house =
             Self { desk, worker: Mutex::new(Some(handle)), dispatcher, sweeper, progress, data_dir, capacity, opened };
         notices.extend(unread);
+        notices.extend(clock_trouble.map(|why| {
+            format!(
+                "the file `clock` cannot be used, so after a restart of the machine only its wall clock counts: {why}"
+            )
+        }));
         Ok((house, notices))
     }
 

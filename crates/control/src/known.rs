@@ -10,7 +10,7 @@ use octoflow_model::{
 use octoflow_store::{Filter, LabelTest, Page, Reader, RunRow, Store};
 use serde_json::Value;
 
-use crate::{Error, read};
+use crate::{Error, clock, read};
 
 /// Runs with the same value of one of these come from the same place.
 const ORIGINS: [&str; 3] = [
@@ -23,7 +23,7 @@ const ORIGINS: [&str; 3] = [
 const MOST_NODES: usize = 10_000;
 
 pub(crate) fn known(store: &Store, namespace: &str, manifest: &Value, host: Option<&str>) -> Result<Known, Error> {
-    let mut known = Known { host: host.map(str::to_owned), earlier: None };
+    let mut known = Known { host: host.map(str::to_owned), earlier: None, skew: clock::skew() };
     let labels = &manifest["metadata"]["labels"];
     let origins = || ORIGINS.into_iter().filter_map(|origin| Some((origin, labels[origin].as_str()?)));
     if origins().next().is_none() {

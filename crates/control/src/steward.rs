@@ -88,12 +88,14 @@ impl Line {
         let mut timekeeper = Timekeeper::new(registry);
         let mut expirer = Expirer::new(retention);
         loop {
-            let now = clock::now();
-            let looked = [timekeeper.look(now), expirer.look(registry.house(), now)];
+            // Schedules follow the wall clock; how long something is kept is elapsed time.
+            let scheduled = timekeeper.look(clock::now());
+            let expiring = expirer.look(registry.house(), clock::steady());
             let failed: Vec<String> =
-                looked.iter().filter_map(|looked| looked.as_ref().err().map(ToString::to_string)).collect();
-            let wake = looked.into_iter().filter_map(|looked| looked.ok().flatten()).min();
-            let mut patience = wake.map(|wake| wake.since(clock::now()));
+                [&scheduled, &expiring].iter().filter_map(|looked| Some(looked.as_ref().err()?.to_string())).collect();
+            let scheduled = scheduled.ok().flatten().map(|wake| wake.since(clock::now()));
+            let expiring = expiring.ok().flatten().map(|wake| wake.since(clock::steady()));
+            let mut patience = [scheduled, expiring].into_iter().flatten().min();
             if timekeeper.is_needed() {
                 patience = Some(patience.map_or(MINUTE, |patience| patience.min(MINUTE)));
             }

@@ -142,7 +142,8 @@ impl Engine {
 
     /// The gauges that follow open runs, as they stand now.
     pub fn live_meters(&self, now: Time) -> Vec<Live> {
-        self.runs.values().filter_map(Run::argo).flat_map(|run| run.live_meters(now)).collect()
+        let live = |run: &Run| run.argo().map(|own| own.live_meters(run.local(now)).collect::<Vec<_>>());
+        self.runs.values().filter_map(live).flatten().collect()
     }
 
     pub fn world(&self) -> &World {
@@ -180,13 +181,19 @@ impl Engine {
             Input::Accept { run, submission, program } => self.accept(run, submission, program, &mut outcome),
             Input::Begin { run } => self.turn(run, now, &mut outcome, |_| ()),
             Input::Command { run, command } => self.command(run, &command, now, &mut outcome),
-            Input::Report(report) => {
+            Input::Report(mut report) => {
                 let run = report.attempt().run;
                 if let (Report::Ended { attempt, .. } | Report::Answered { attempt, .. }, false) =
                     (&report, self.runs.contains_key(&run))
                 {
                     // Its run is over and gone; only the runtime still remembers it.
                     outcome.orders.push(Order::Forget { attempt: *attempt });
+                }
+                if let Some(run) = self.runs.get(&run) {
+                    // The runtime's clock may have been set: nothing began before it was ordered, or is yet to come.
+                    let now = run.local(now);
+                    let since = run.known_since(report.attempt().task).min(now);
+                    report.retime(|time| run.local(time).clamp(since, now));
                 }
                 self.turn(run, now, &mut outcome, |turn| turn.report(report));
             }
@@ -200,7 +207,7 @@ impl Engine {
     /// Wake-ups at the head that have nothing to wake any more would only wake the caller for nothing.
     fn prune(&mut self) {
         while let Some((at, id, node)) = self.wakes.first().copied()
-            && self.runs.get(&id).is_none_or(|run| !run.awaits(at, node))
+            && self.runs.get(&id).is_none_or(|run| !run.awaits(run.local(at), node))
         {
             self.wakes.pop_first();
         }
@@ -309,7 +316,8 @@ impl Engine {
                     enqueue(&mut self.scheduler, run, TaskRef { run: id, node });
                     continue;
                 }
-                let mut turn = Turn::new(run, now, &self.world);
+                let local = run.local(now);
+                let mut turn = Turn::new(run, local, &self.world);
                 match turn.build_task(node) {
                     Ok(task) => believed.push((turn.attempt_id(node), Box::new(task))),
                     Err(why) => gone.push((turn.attempt_id(node), why)),
@@ -333,7 +341,8 @@ impl Engine {
     /// Lets one run decide everything that follows from a change, and takes over what comes of it.
     fn turn(&mut self, id: RunId, now: Time, outcome: &mut Outcome, change: impl FnOnce(&mut Turn<'_>)) {
         let Some(run) = self.runs.get_mut(&id) else { return };
-        let mut turn = Turn::new(run, now, &self.world);
+        let local = run.local(now);
+        let mut turn = Turn::new(run, local, &self.world);
         change(&mut turn);
         turn.settle();
         let (facts, orders) = turn.into_parts();
@@ -372,7 +381,8 @@ impl Engine {
         for node in run.take_queued() {
             enqueue(&mut self.scheduler, run, TaskRef { run: id, node });
         }
-        self.wakes.extend(run.take_wakes().into_iter().map(|(at, node)| (at, id, node)));
+        let wakes = run.take_wakes();
+        self.wakes.extend(wakes.into_iter().map(|(at, node)| (run.engine_time(at), id, node)));
         if !facts.is_empty() {
             outcome.facts.push((id, facts));
         }

@@ -240,10 +240,37 @@ impl Run {
 
     /// When it is to be deleted after its end; never when nobody says.
     pub fn expires(&self) -> Option<Time> {
-        match self {
+        let due = match self {
             Self::Argo(run) => argo::lifetime::expires(run),
             Self::TaskSet(run) => run.expires(),
+        };
+        due.map(|due| self.engine_time(due))
+    }
+
+    /// The engine's time as this run tells it: by the wall clock as it was when the run was submitted.
+    pub fn local(&self, time: Time) -> Time {
+        time.shifted(self.skew())
+    }
+
+    /// The other way round.
+    pub(crate) fn engine_time(&self, local: Time) -> Time {
+        local.shifted(self.skew().saturating_neg())
+    }
+
+    fn skew(&self) -> i64 {
+        match self {
+            Self::Argo(run) => run.known.skew,
+            Self::TaskSet(run) => run.skew,
         }
+    }
+
+    /// Nothing that a runtime says of this task can have been earlier.
+    pub(crate) fn known_since(&self, at: NodeIx) -> Time {
+        let since = match self {
+            Self::Argo(run) => run.state.nodes.get(at.at()).map(|node| node.started),
+            Self::TaskSet(run) => run.state.replicas.get(at.at()).map(|replica| replica.transition),
+        };
+        since.unwrap_or_default()
     }
 
     /// The artifacts to be deleted with the run, or before.

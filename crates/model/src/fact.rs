@@ -223,6 +223,14 @@ pub struct Known {
     /// How long the newest run like it took that succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub earlier: Option<Box<Earlier>>,
+    /// How many microseconds the wall clock was ahead of the engine's time. Every time in the run's facts is the engine's
+    /// plus this: the wall clock as it was then, and the time that has passed since, whatever is done to the clock.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub skew: i64,
+}
+
+fn is_zero(skew: &i64) -> bool {
+    *skew == 0
 }
 
 /// How long an earlier run and its nodes took, in whole seconds.
@@ -236,7 +244,7 @@ pub struct Earlier {
 
 impl Known {
     pub fn is_empty(&self) -> bool {
-        self.host.is_none() && self.earlier.is_none()
+        self.host.is_none() && self.earlier.is_none() && self.skew == 0
     }
 }
 

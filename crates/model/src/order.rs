@@ -60,6 +60,32 @@ impl Report {
             | Self::Progress { attempt, .. } => *attempt,
         }
     }
+
+    /// Tells every time in it by another clock.
+    pub fn retime(&mut self, told: impl Fn(Time) -> Time) {
+        let each = |member: &mut crate::pod::MemberEnd| {
+            for time in [&mut member.started, &mut member.ended].into_iter().flatten() {
+                *time = told(*time);
+            }
+        };
+        match self {
+            Self::Started { at, .. }
+            | Self::Answered { at, .. }
+            | Self::Lost { at, .. }
+            | Self::Progress { at, .. } => {
+                *at = told(*at);
+            }
+            Self::Ended { at, end, .. } => {
+                *at = told(*at);
+                end.started = end.started.map(&told);
+                end.members.iter_mut().for_each(each);
+            }
+            Self::Container { at, member, .. } => {
+                *at = told(*at);
+                each(member);
+            }
+        }
+    }
 }
 
 /// How an attempt ended and what it left.

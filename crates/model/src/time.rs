@@ -29,6 +29,11 @@ impl Time {
         Self(self.0.saturating_add(i64::try_from(span.as_micros()).unwrap_or(i64::MAX)))
     }
 
+    /// So many microseconds later, or earlier when they are negative.
+    pub fn shifted(self, micros: i64) -> Self {
+        Self(self.0.saturating_add(micros))
+    }
+
     /// What [`fmt::Display`] prints, read back.
     pub fn parse(text: &str) -> Option<Self> {
         text.parse::<Timestamp>().ok().map(|stamp| Self(stamp.as_microsecond()))

@@ -3,6 +3,7 @@
 
 pub mod artifacts;
 pub mod calls;
+pub mod clock;
 pub mod egress;
 pub mod logs;
 pub mod null;

@@ -143,7 +143,7 @@ impl House {
             name: String::new(),
             namespace: row.namespace,
             uid: String::new(),
-            at: now,
+            at: clock::steady().shifted(known.skew),
             manifest: fresh.manifest,
             stored: fresh.stored,
             parent: None,

@@ -47,7 +47,7 @@ impl Claims {
     pub(super) fn put(&mut self, submitted: &BTreeSet<RunId>, batch: &mut Batch) -> Claimed {
         let mut keys = Vec::new();
         if !self.fresh.is_empty() {
-            let now = clock::now();
+            let now = clock::steady();
             for (run, claim) in submitted.iter().filter_map(|run| Some((*run, self.fresh.remove(run)?))) {
                 batch.push(Change::Claim { claim: Box::new(claim.row(run, now)), now });
                 keys.push((claim.scope, claim.key));

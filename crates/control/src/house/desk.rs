@@ -205,7 +205,7 @@ impl Desk {
             name: submit.name,
             namespace,
             uid,
-            at: clock::now(),
+            at: clock::steady().shifted(known.skew),
             manifest: submit.manifest,
             stored: submit.stored,
             known,

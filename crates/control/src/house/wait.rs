@@ -24,7 +24,7 @@ impl Worker {
     pub(super) fn patience(&mut self) -> Duration {
         const IDLE: Duration = Duration::from_secs(3600);
         let now = Instant::now();
-        let mut due = self.pump.engine.wake_at().map_or(IDLE, |at| at.since(clock::now()));
+        let mut due = self.pump.engine.wake_at().map_or(IDLE, |at| at.since(clock::steady()));
         if !self.starting() && (!self.fresh.is_empty() || !self.later.is_empty()) {
             due = due.min(self.busy(now).map_or(Duration::ZERO, |until| until - now));
         }
@@ -46,8 +46,14 @@ impl Worker {
 
     /// Begins what was accepted and hears what was reported while others were let in.
     pub(super) fn catch_up(&mut self, now: Time) {
-        for report in std::mem::take(&mut self.later) {
+        let reports = std::mem::take(&mut self.later);
+        // Runtimes go by the wall clock.
+        let skew = if reports.is_empty() { 0 } else { clock::skew() };
+        for mut report in reports {
             tally::say(&report);
+            if skew != 0 {
+                report.retime(|time| time.shifted(-skew));
+            }
             self.input(Input::Report(report), now).ok();
         }
         // Not all at once: meanwhile nobody is answered.

@@ -34,6 +34,8 @@ use crate::{
 
 /// How long a decision nobody waits for may stay in memory.
 pub(super) const LINGER: Duration = Duration::from_millis(100);
+/// How often the engine's time is written down while something happens.
+const KEEP_CLOCK: Duration = Duration::from_secs(60);
 /// How many messages are taken before decisions are handed on; bounds how long the first of them waits.
 pub(super) const SWEEP: usize = 512;
 
@@ -60,7 +62,7 @@ pub(super) struct Worker {
     pub(super) gathering: Option<Instant>,
     /// While runs are still to be taken up, nothing is decided: a report about one of them would find no run.
     pub(super) progress: Arc<StartProgress>,
-    held_since: Option<Time>,
+    held_since: Option<Instant>,
     /// The runtime has been told what is ours and what is not.
     adopted: bool,
     /// Names given out that the store may not have yet.
@@ -79,6 +81,8 @@ pub(super) struct Worker {
     beside: BTreeMap<RunId, Vec<Change>>,
     /// Runs to forget, once what was decided about them is on its way to the disk.
     leaving: Vec<(RunId, Reply<()>)>,
+    /// When the engine's time was written down last.
+    clock_kept: Instant,
     keeper: Keeper,
 }
 
@@ -136,6 +140,7 @@ impl Worker {
             replaced: HashSet::new(),
             beside: BTreeMap::new(),
             leaving: Vec::new(),
+            clock_kept: Instant::now(),
             keeper,
         }
     }
@@ -153,7 +158,7 @@ impl Worker {
                 Err(RecvTimeoutError::Timeout) => Next::GoOn,
                 Err(RecvTimeoutError::Disconnected) => Next::Close,
             };
-            let now = clock::now();
+            let now = clock::steady();
             let closing = matches!(next, Next::Close);
             let starting = self.starting();
             if !starting && (closing || self.busy(Instant::now()).is_none()) {
@@ -168,11 +173,22 @@ impl Worker {
                 self.commit()?;
             }
             self.forget_leaving()?;
-            self.held_since = if self.pump.holds() { self.held_since.or(Some(now)) } else { None };
+            self.held_since = if self.pump.holds() { self.held_since.or_else(|| Some(Instant::now())) } else { None };
             self.turns.add(began.elapsed().as_secs_f64());
+            if closing || self.clock_kept.elapsed() >= KEEP_CLOCK {
+                self.keep_clock();
+            }
             if let Next::Close = next {
                 return Ok(());
             }
+        }
+    }
+
+    /// Nothing breaks without it, so failing is no reason to stop; what it costs is told in `clock`.
+    fn keep_clock(&mut self) {
+        self.clock_kept = Instant::now();
+        if let Err(error) = clock::keep(&self.keeper.data_dir) {
+            tracing::warn!(%error, "the engine's time could not be written down");
         }
     }
 
@@ -195,7 +211,7 @@ impl Worker {
 
     /// How long something nobody waits for has been held.
     pub(super) fn lingered(&self) -> Duration {
-        self.held_since.map_or(Duration::ZERO, |since| clock::now().since(since))
+        self.held_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
     fn sweep(&mut self, first: Message) -> Result<Next, Error> {
@@ -220,7 +236,7 @@ impl Worker {
     }
 
     fn take(&mut self, message: Message) {
-        let now = clock::now();
+        let now = clock::steady();
         match message {
             Message::Reports(reports) => self.later.extend(reports),
             Message::Submit { run, submission, program, terms, watcher, show, reply } => {

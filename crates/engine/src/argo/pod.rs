@@ -115,7 +115,8 @@ impl Turn<'_> {
                 node,
                 phase,
                 message,
-                at: told.ended.unwrap_or(self.now),
+                // A clock that was set back meanwhile makes nothing end before it began.
+                at: told.ended.unwrap_or(self.now).max(self.run.state.node(node).started),
                 outputs: OutputValues::default(),
                 outbound: Vec::new(),
             })));

@@ -157,7 +157,7 @@ pub struct Run {
     /// What the manifest refers to, as it was when it was submitted.
     pub(super) stored: Stored,
     /// What was known about it where it was submitted.
-    pub(super) known: Known,
+    pub(crate) known: Known,
     /// What it takes over from the run it comes after, as far as it has not been taken yet.
     pub(super) before: Before,
     /// It comes after another run.

@@ -54,6 +54,7 @@ impl Run {
             hosts: peers::hosts(id, &submission.name, &program),
             peers: peers::lists(id, &program),
             manifest: crate::run::written(&submission.manifest),
+            skew: submission.known.skew,
             replaced: submission.before.as_ref().map(|before| before.runs.clone()).unwrap_or_default(),
             todo: Todo { set: true, ..Todo::default() },
             program,

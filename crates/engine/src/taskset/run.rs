@@ -150,6 +150,8 @@ pub struct Run {
     pub program: Arc<Program>,
     /// The manifest as it was given, kept as text: a tree of values would be several times as large.
     pub(super) manifest: Box<str>,
+    /// How far the wall clock was ahead of the engine's time when it was submitted, in microseconds.
+    pub(crate) skew: i64,
     /// Who is reached where, as a hosts file says it.
     pub(super) hosts: Arc<str>,
     /// The runs whose place it took; the logs of their pods go with it.

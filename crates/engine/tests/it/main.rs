@@ -12,6 +12,7 @@ mod variables;
 
 mod again;
 mod chance;
+mod clock;
 mod closing;
 mod conditions;
 mod daemons;

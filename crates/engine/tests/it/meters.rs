@@ -335,7 +335,7 @@ templates:
   - - {name: a, template: ok}
   - - {name: b, template: echo, arguments: {parameters: [{name: m, value: '{{steps.a.hostNodeName}}'}]}}";
     let nodes = BTreeMap::from([(String::new(), 9), ("[0].a".to_owned(), 4), ("[7].gone".to_owned(), 3)]);
-    let known = Known { host: Some("box".to_owned()), earlier: Some(Box::new(Earlier { run: 10, nodes })) };
+    let known = Known { host: Some("box".to_owned()), earlier: Some(Box::new(Earlier { run: 10, nodes })), skew: 0 };
     let submission = Submission {
         name: "w".into(),
         namespace: "default".into(),

@@ -8,6 +8,7 @@ mod wire;
 mod artifacts;
 mod bad_input;
 mod calls;
+mod clock;
 mod crowd;
 mod followers;
 mod inspect;

@@ -38,6 +38,15 @@ pub(crate) fn now() -> Time {
     Time(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
+/// How long ago the machine booted, the time it slept included. Nobody can set this clock.
+pub(crate) fn since_boot() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` has room for what the kernel writes, and this clock exists since Linux 2.6.39.
+    let read = unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut time) };
+    assert_eq!(read, 0, "this kernel has no boot clock");
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
 /// A pipe whose reading end never blocks; the writing end is what a task gets and behaves as usual.
 pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];

@@ -121,17 +121,20 @@ pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(),
         orders().filter(|order| matches!(order, Order::Stop { .. } | Order::Kill { .. })).map(Order::attempt).collect();
     let (mut queued, mut held) = (0, 0);
     for id in life.shadows.keys() {
+        // A run tells its times by the date of its submission.
+        let local = |time: Time| engine.run(*id).map_or(time, |run| run.local(time));
+        let (now, wake_at) = (local(now), engine.wake_at().map(local));
         let run = match engine.run(*id) {
             Some(AnyRun::Argo(run)) => run,
             Some(AnyRun::TaskSet(run)) => {
-                let (waiting, placed) = taskset::owned(run, engine, runtime, (&starting, &ending), now)?;
+                let (waiting, placed) = taskset::owned(run, (engine, wake_at), runtime, (&starting, &ending), now)?;
                 queued += waiting;
                 held += placed;
                 continue;
             }
             None => return broken(Guarantee::Acknowledged, format!("run {id} is open and not in the engine")),
         };
-        let desk = Desk { run, now, wake_at: engine.wake_at(), busy: busy(&run.state) };
+        let desk = Desk { run, now, wake_at, busy: busy(&run.state) };
         for (at, node) in run.state.nodes.iter().enumerate().filter(|(_, node)| !node.settled) {
             let at = NodeIx(at as u32);
             match node.leaf().filter(|_| !node.phase.fulfilled()) {

@@ -9,7 +9,7 @@ use octoflow_engine::{
 };
 use octoflow_model::{
     AttemptId, Fact, NodeIx, RunId, Time,
-    fact::{Stored, Submission},
+    fact::{Known, Stored, Submission},
     taskset::{Closing, ReplicaPhase, RolePhase, SetFact, SetPhase, Standing},
 };
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ use super::{
     draw::Draw,
     failure::{Broken, Guarantee, broken},
     runtime::Runtime,
-    world::{Act, Deed, admitted, resume},
+    world::{Act, Deed, admitted, resume, skew},
 };
 
 /// Somebody submits a TaskSet, and tells it to do this and that.
@@ -32,12 +32,12 @@ pub(super) fn acts(seed: u64, run: RunId, at: Time, slots: usize) -> Result<Vec<
         name,
         namespace: "default".to_owned(),
         uid: format!("uid-{run}"),
-        at,
+        at: at.shifted(skew(seed, run.0)),
         manifest: admitted(&object)?,
         stored: Stored::default(),
         before: None,
         parent: None,
-        known: Default::default(),
+        known: Known { skew: skew(seed, run.0), ..Known::default() },
     };
     let mut acts = vec![Act { at, run, deed: Deed::Submit(Box::new(submission)) }];
     for _ in 0..draw.below(5) {
@@ -188,7 +188,7 @@ pub(super) fn grown(run: &Run, fact: &Fact) -> Result<(), Broken> {
 /// G2: everything open has somebody who will bring it on. How many wait for room, and how many have it.
 pub(super) fn owned(
     run: &Run,
-    engine: &Engine,
+    (engine, wake_at): (&Engine, Option<Time>),
     runtime: &Runtime,
     (starting, ending): (&BTreeSet<AttemptId>, &BTreeSet<AttemptId>),
     now: Time,
@@ -196,7 +196,7 @@ pub(super) fn owned(
     let state = &run.state;
     let fail = |what: String| broken(Guarantee::Owned, format!("{}: {what}", state.name));
     let held = state.suspended && !state.closing();
-    let woken = |at: Option<Time>| at.is_some_and(|at| at <= now || engine.wake_at().is_some_and(|wake| wake <= at));
+    let woken = |at: Option<Time>| at.is_some_and(|at| at <= now || wake_at.is_some_and(|wake| wake <= at));
     if state.phase == SetPhase::AttemptRetryPending && !held && !woken(state.wake) {
         return fail("nobody begins the next attempt".to_owned());
     }

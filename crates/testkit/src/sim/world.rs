@@ -10,7 +10,7 @@ use octoflow_engine::{
 };
 use octoflow_model::{
     RunId, Time,
-    fact::{Stored, Submission},
+    fact::{Known, Stored, Submission},
 };
 use serde_json::Value;
 
@@ -160,12 +160,12 @@ impl World {
                 name: name.clone(),
                 namespace: "default".to_owned(),
                 uid: format!("uid-{run}"),
-                at,
+                at: at.shifted(skew(seed, run)),
                 manifest,
                 stored: Stored::default(),
                 before: None,
                 parent: None,
-                known: Default::default(),
+                known: Known { skew: skew(seed, run), ..Known::default() },
             };
             acts.push(Act { at, run: RunId(run), deed: Deed::Submit(Box::new(submission)) });
             // In a calm world a suspension may only ever delay, and with limits in place nothing gives up early.
@@ -185,6 +185,13 @@ impl World {
             Deed::Command(_) => None,
         })
     }
+}
+
+/// How far the wall clock is ahead of the engine's time when a run is submitted. It is set now and then, and nothing that
+/// happens may depend on it.
+pub(super) fn skew(seed: u64, run: u64) -> i64 {
+    const HOUR: i64 = 3_600_000_000;
+    *Draw::new(seed, &format!("clock {run}")).pick(&[0, 0, HOUR, -HOUR, 10 * 365 * 24 * HOUR])
 }
 
 fn command(draw: &mut Draw, wild: bool) -> Command {

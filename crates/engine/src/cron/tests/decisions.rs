@@ -105,6 +105,27 @@ fn a_clock_that_goes_far_ahead_and_back_silences_nobody() {
 }
 
 #[test]
+fn ten_years_that_pass_at_once_start_a_bounded_number_of_runs() {
+    for (catch_up, most) in
+        [(json!(null), 2), (json!({"policy": "latest"}), 2), (json!({"policy": "all", "limit": 5}), 7)]
+    {
+        let mut cron = Driver::new(json!({"schedules": ["* * * * *"], "catchUp": catch_up}));
+        cron.at("2026-05-01T09:59:30Z");
+        cron.at("2026-05-01T10:00:00Z");
+        let begun = cron.started.len();
+        cron.at("2036-05-01T10:00:30Z");
+        assert!(cron.started.len() - begun <= most, "{catch_up}: {}", cron.started.len() - begun);
+        // Set back, no time comes twice.
+        cron.at("2026-05-01T10:00:30Z");
+        cron.at("2026-05-01T10:01:00Z");
+        let mut times = cron.started.clone();
+        times.sort_unstable();
+        times.dedup();
+        assert_eq!(times.len(), cron.started.len());
+    }
+}
+
+#[test]
 fn who_is_suspended_or_stopped_does_nothing_and_needs_no_waking() {
     let mut cron = hourly(json!({"suspend": true, "catchUp": {"policy": "all"}}));
     cron.at("2026-05-01T09:59:30Z");

@@ -441,12 +441,14 @@ impl Spawner {
         if self.look_at.is_none_or(|at| at > Instant::now()) {
             return;
         }
-        let old = sys::now().0 - i64::try_from(LOOK_EVERY.as_micros()).unwrap_or(0);
+        let now = sys::now().0;
+        let old = now - i64::try_from(LOOK_EVERY.as_micros()).unwrap_or(0);
         let (mut news, mut running) = (Vec::new(), false);
         for (key, entry) in self.table.iter_mut() {
             if let State::Running(run) = &entry.state {
                 running = true;
-                if run.started.0 <= old
+                // One that began later than now began before the clock was set back.
+                if (run.started.0 <= old || run.started.0 > now)
                     && let Some(said) = entry.news()
                 {
                     news.push((key, said));
