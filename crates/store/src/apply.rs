@@ -11,6 +11,7 @@ use crate::{
     apply::{facts::Facts, runs::Runs},
     error::Doing,
     row::{signed, unsigned},
+    seal::{self, SecretsKey},
 };
 
 mod access;
@@ -32,6 +33,10 @@ pub(crate) struct Journal {
     tails: HashMap<RunId, Option<u64>>,
     /// What the transaction under way touches.
     notes: Vec<Note>,
+    /// Encrypts the keys of Secrets.
+    master: Option<SecretsKey>,
+    /// A Secret was replaced or deleted, so the log holds what is to be forgotten.
+    forgets: bool,
 }
 
 /// Whether batches share the transaction directly, or each can be taken back alone.
@@ -44,14 +49,14 @@ enum Footing {
 type Outcomes = Vec<Result<Revision, Error>>;
 
 impl Journal {
-    pub(crate) fn new(conn: Connection) -> Result<Self, Error> {
+    pub(crate) fn new(conn: Connection, master: Option<SecretsKey>) -> Result<Self, Error> {
         let meta = |key: &str| -> Result<u64, Error> {
             conn.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0))
                 .map(unsigned)
                 .doing("read its counters")
         };
         let (revision, next_run) = (meta("revision")?.max(EMPTY_REVISION), meta("next_run")?);
-        Ok(Self { conn, revision, next_run, tails: HashMap::new(), notes: Vec::new() })
+        Ok(Self { conn, revision, next_run, tails: HashMap::new(), notes: Vec::new(), master, forgets: false })
     }
 
     /// One transaction for all batches. The outer error means that the disk can no longer be trusted; an inner
@@ -70,6 +75,11 @@ impl Journal {
     /// What the last write touched, in order.
     pub(crate) fn take_notes(&mut self) -> Vec<Note> {
         std::mem::take(&mut self.notes)
+    }
+
+    /// Whether the log holds something that is to be forgotten, since this was asked last.
+    pub(crate) fn take_forgets(&mut self) -> bool {
+        std::mem::take(&mut self.forgets)
     }
 
     pub(crate) fn connection(&self) -> &Connection {
@@ -140,7 +150,7 @@ impl Journal {
         self.revision += 1;
         let revision = Revision(self.revision);
         for change in &batch.changes {
-            let what = objects::touched(&self.conn, change)?;
+            let what = objects::touched(&self.conn, self.master.as_ref(), change)?;
             self.change(change, revision, facts)?;
             self.note(revision, what);
         }
@@ -165,6 +175,16 @@ impl Journal {
     fn change<'a>(&mut self, change: &'a Change, revision: Revision, facts: &mut Facts<'a>) -> Result<(), Error> {
         let runs = Runs { conn: &self.conn, revision };
         match change {
+            Change::PutObject { kind, namespace, name, uid, body } if seal::is_sealed(kind) => {
+                self.forgets = true;
+                let key = (kind.as_str(), namespace.as_str(), name.as_str());
+                objects::put_sealed(&self.conn, self.master.as_ref(), revision, key, uid, body)
+            }
+            Change::DeleteObject { kind, namespace, name } if seal::is_sealed(kind) => {
+                self.forgets = true;
+                ties::cut(&self.conn, (kind, namespace, name))?;
+                objects::delete_sealed(&self.conn, (kind, namespace, name))
+            }
             Change::PutObject { kind, namespace, name, uid, body } => {
                 objects::put(&self.conn, revision, (kind, namespace, name), uid, body)
             }

@@ -11,7 +11,7 @@ use std::{
 
 use rusqlite::Connection;
 
-use crate::{Error, error::Doing};
+use crate::{Error, connect::PATIENCE, error::Doing};
 
 /// Pages in the log at which it is moved: 1 MiB, what `connect` has allocated before the first commit, so that in
 /// quiet times the log never grows. A thread of its own for it was measured to gain nothing.
@@ -22,11 +22,16 @@ const MOVE_AT_PAGES: u32 = 240;
 const MOVE_AT_LAST: u32 = 8_192;
 
 /// It is quiet when nobody has wanted to write for this long.
-pub(crate) const QUIET: Duration = Duration::from_millis(20);
+const QUIET: Duration = Duration::from_millis(20);
+
+/// A reader of an old state keeps the log from being emptied; it is tried again after this long.
+const TRIED_AGAIN: Duration = Duration::from_millis(500);
 
 pub(crate) struct Checkpointer {
     pages: Arc<AtomicU32>,
     next_at: u32,
+    /// The log holds what is to be forgotten, and a reader has kept it from being emptied.
+    forgets: bool,
 }
 
 impl Checkpointer {
@@ -39,7 +44,7 @@ impl Checkpointer {
             Ok(())
         };
         writer.wal_hook(Some(hook)).doing("watch its log")?;
-        Ok(Self { pages, next_at: MOVE_AT_PAGES })
+        Ok(Self { pages, next_at: MOVE_AT_PAGES, forgets: false })
     }
 
     /// To be called after each commit, when everybody who waited for it was told.
@@ -54,10 +59,31 @@ impl Checkpointer {
 
     /// The log is worth being moved once it is quiet.
     pub(crate) fn is_due(&self) -> bool {
-        self.pages.load(Ordering::Relaxed) >= self.next_at
+        self.forgets || self.pages.load(Ordering::Relaxed) >= self.next_at
+    }
+
+    /// How long nobody must want to write before the log is moved.
+    pub(crate) fn pause(&self) -> Duration {
+        if self.forgets { TRIED_AGAIN } else { QUIET }
+    }
+
+    /// Moves the log and empties it, so that nothing of what was deleted is left in it. Never waits for a reader.
+    pub(crate) fn forget(&mut self, writer: &Connection) {
+        let patience = writer.busy_timeout(Duration::ZERO);
+        let held: rusqlite::Result<i64> = writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
+        // As for any other move, a sick disk shows itself at the next commit.
+        let _ = patience.and_then(|()| writer.busy_timeout(PATIENCE));
+        self.forgets = !matches!(held, Ok(0));
+        if !self.forgets {
+            self.pages.store(0, Ordering::Relaxed);
+            self.next_at = MOVE_AT_PAGES;
+        }
     }
 
     pub(crate) fn move_now(&mut self, writer: &Connection) {
+        if self.forgets {
+            return self.forget(writer);
+        }
         // A failure loses nothing: the log stays as it is, and a sick disk shows itself at the next commit.
         let _ = writer.pragma_query(None, "wal_checkpoint", |_| Ok(()));
         // The log begins anew with the next commit. Unless a reader of an old state holds it back; then trying again at

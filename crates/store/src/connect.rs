@@ -14,7 +14,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::{Error, error::Doing, migrate, schema};
 
 /// How long to wait for a lock that only a foreign tool, or the last moment of a closing connection, can hold.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The log is cut back to this size when it starts over, so that one burst does not occupy the disk for ever.
 const LOG_KEPT_BYTES: u64 = 64 << 20;

@@ -48,6 +48,15 @@ pub enum Error {
     )]
     Shared { data_dir: PathBuf, mode: u32 },
 
+    #[error("the key for Secrets in `{path}` cannot be used: {why}")]
+    SecretsKey { path: String, why: String },
+
+    #[error(
+        "the Secrets of this data directory are encrypted and no key was given; name its file with --secrets-key-file FILE \
+         or OCTOFLOW_SECRETS_KEY_FILE"
+    )]
+    NoSecretsKey,
+
     #[error("cannot {doing} `{}`", path.display())]
     File {
         doing: &'static str,

@@ -12,6 +12,7 @@ use crate::{
     error::Doing,
     list,
     row::{RUN_COLUMNS, RawRun, read_object, signed, unsigned},
+    seal::{self, SecretsKey},
     shelf::Lent,
 };
 
@@ -20,6 +21,8 @@ mod access;
 /// A view of the committed state. Each call sees the newest commit; `snapshot` makes several calls see the same one.
 pub struct Reader {
     pub(crate) conn: Lent,
+    /// Decrypts the keys of Secrets.
+    master: Option<SecretsKey>,
 }
 
 /// The facts of one run from one commit: `count` lines of JSON, numbered from `first`.
@@ -34,11 +37,11 @@ pub struct FactRows<'a> {
 impl Reader {
     /// `Error::Missing` when nothing was ever stored there.
     pub fn open(data_dir: &Path) -> Result<Self, Error> {
-        Lent::own(data_dir).map(Self::on)
+        Lent::own(data_dir).map(|conn| Self::on(conn, None))
     }
 
-    pub(crate) fn on(conn: Lent) -> Self {
-        Self { conn }
+    pub(crate) fn on(conn: Lent, master: Option<SecretsKey>) -> Self {
+        Self { conn, master }
     }
 
     /// Everything `read` asks comes from one state, however much is committed meanwhile. A snapshot that is held long
@@ -54,17 +57,26 @@ impl Reader {
     }
 
     pub fn object(&self, kind: &str, namespace: &str, name: &str) -> Result<Option<Object>, Error> {
-        self.conn
+        // A Secret and its key are two rows, which belong together only in one state.
+        if seal::is_sealed(kind) && self.conn.is_autocommit() {
+            return self.snapshot(|reader| reader.object(kind, namespace, name));
+        }
+        let found = self
+            .conn
             .prepare_cached(
                 "SELECT kind, namespace, name, uid, revision, body FROM objects
                  WHERE kind = ?1 AND namespace = ?2 AND name = ?3",
             )
             .and_then(|mut find| find.query_row((kind, namespace, name), read_object).optional())
-            .doing("read an object")
+            .doing("read an object")?;
+        found.map(|object| seal::open(&self.conn, self.master.as_ref(), object)).transpose()
     }
 
     /// All objects of a kind, ordered by namespace and name; of one namespace, or of all.
     pub fn objects(&self, kind: &str, namespace: Option<&str>) -> Result<Vec<Object>, Error> {
+        if seal::is_sealed(kind) && self.conn.is_autocommit() {
+            return self.snapshot(|reader| reader.objects(kind, namespace));
+        }
         let sql = match namespace {
             Some(_) => {
                 "SELECT kind, namespace, name, uid, revision, body FROM objects
@@ -75,10 +87,12 @@ impl Reader {
                  WHERE kind = ?1 AND ?2 IS NULL ORDER BY kind, namespace, name"
             }
         };
-        self.conn
+        let found: Vec<Object> = self
+            .conn
             .prepare_cached(sql)
             .and_then(|mut find| find.query_map((kind, namespace), read_object)?.collect())
-            .doing("list objects")
+            .doing("list objects")?;
+        found.into_iter().map(|object| seal::open(&self.conn, self.master.as_ref(), object)).collect()
     }
 
     pub fn run(&self, run: RunId) -> Result<Option<RunRow>, Error> {

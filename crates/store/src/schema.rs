@@ -14,4 +14,5 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { format: 3, apply: |conn| conn.execute_batch(include_str!("schema/0003.sql")) },
     Migration { format: 4, apply: |conn| conn.execute_batch(include_str!("schema/0004.sql")) },
     Migration { format: 5, apply: |conn| conn.execute_batch(include_str!("schema/0005.sql")) },
+    Migration { format: 6, apply: |conn| conn.execute_batch(include_str!("schema/0006.sql")) },
 ];

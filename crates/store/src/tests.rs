@@ -16,6 +16,7 @@ use crate::{
 mod access;
 mod faults;
 mod opening;
+mod secrets;
 mod ticks;
 mod ties;
 
@@ -408,5 +409,5 @@ fn hold(store: &Store) -> mpsc::Sender<()> {
 }
 
 fn open_with(dir: &Path, max_pages: u32) -> Store {
-    Store::open_with(dir, Faults { max_pages: Some(max_pages) }).unwrap()
+    Store::open_with(dir, Faults { max_pages: Some(max_pages) }, None).unwrap()
 }

@@ -15,13 +15,14 @@ use octoflow_model::Revision;
 use crate::{
     Batch, Error, Reader,
     apply::Journal,
-    checkpoint::{Checkpointer, QUIET},
+    checkpoint::Checkpointer,
     connect,
     error::Doing,
     lock::Lock,
     note::{Ears, Observer},
     private,
     queue::{Job, Queue, Then},
+    seal::{self, SecretsKey},
     shelf::Shelf,
     stats::Stats,
 };
@@ -37,6 +38,7 @@ struct Inner {
     queue: Arc<Queue>,
     ears: Ears,
     readers: Shelf,
+    key: Option<SecretsKey>,
     stats: Arc<Stats>,
     writer: ThreadId,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -54,10 +56,15 @@ pub(crate) struct Faults {
 impl Store {
     /// Takes the directory's lock, creates or migrates the database, and starts the writer.
     pub fn open(data_dir: &Path) -> Result<Self, Error> {
-        Self::open_with(data_dir, Faults::default())
+        Self::open_with(data_dir, Faults::default(), None)
     }
 
-    pub(crate) fn open_with(data_dir: &Path, faults: Faults) -> Result<Self, Error> {
+    /// The same with the key that the keys of Secrets are encrypted with; those that are not yet are encrypted now.
+    pub fn open_keyed(data_dir: &Path, key: Option<SecretsKey>) -> Result<Self, Error> {
+        Self::open_with(data_dir, Faults::default(), key)
+    }
+
+    pub(crate) fn open_with(data_dir: &Path, faults: Faults, key: Option<SecretsKey>) -> Result<Self, Error> {
         private::secure(data_dir)?;
         let lock = Arc::new(Lock::take(data_dir)?);
         let path = connect::database(data_dir);
@@ -65,8 +72,16 @@ impl Store {
         if let Some(max_pages) = faults.max_pages {
             conn.pragma_update_and_check(None, "max_page_count", max_pages, |_| Ok(())).doing("limit its size")?;
         }
-        let checkpointer = Checkpointer::watch(&mut conn)?;
-        let journal = Journal::new(conn)?;
+        let mut checkpointer = Checkpointer::watch(&mut conn)?;
+        let adopted = seal::adopt(&conn, key.as_ref())?;
+        if adopted.sealed > 0 {
+            // Secrets from before this format lay open; a file that is written anew holds nothing of them.
+            conn.execute_batch("VACUUM").doing("write itself anew without what Secrets were")?;
+        }
+        if adopted != seal::Adopted::default() {
+            checkpointer.forget(&conn);
+        }
+        let journal = Journal::new(conn, key.clone())?;
         let queue = Arc::new(Queue::default());
         let ears = Ears::default();
         let stats = Arc::new(Stats::default());
@@ -88,6 +103,7 @@ impl Store {
                 queue,
                 ears,
                 readers: Shelf::default(),
+                key,
                 stats,
                 writer: thread.thread().id(),
                 thread: Mutex::new(Some(thread)),
@@ -123,7 +139,7 @@ impl Store {
 
     /// A reader of what is committed, one that is idle if there is one.
     pub fn reader(&self) -> Result<Reader, Error> {
-        Ok(Reader::on(self.inner.readers.lend(&self.inner.data_dir)?))
+        Ok(Reader::on(self.inner.readers.lend(&self.inner.data_dir)?, self.inner.key.clone()))
     }
 
     /// What has been written so far.
@@ -195,7 +211,7 @@ impl Writer {
         let _fuse = Fuse(Arc::clone(&self.queue));
         loop {
             let jobs = if self.checkpointer.is_due() {
-                let Some(jobs) = self.queue.take_within(QUIET) else {
+                let Some(jobs) = self.queue.take_within(self.checkpointer.pause()) else {
                     self.checkpointer.move_now(self.journal.connection());
                     continue;
                 };
@@ -221,6 +237,9 @@ impl Writer {
                         observer(notes);
                     }
                     tell(jobs.into_iter().map(|job| job.then).zip(outcomes));
+                    if self.journal.take_forgets() {
+                        self.checkpointer.forget(self.journal.connection());
+                    }
                     self.checkpointer.committed(self.journal.connection());
                 }
                 Err(error) => {

@@ -9,10 +9,33 @@ use crate::{
     Change, Error, Object, What,
     error::Doing,
     row::{RUN_COLUMNS, RawRun, read_object, signed, unsigned},
+    seal::{self, SecretsKey},
 };
 
 /// Kind, namespace and name.
 type Key<'a> = (&'a str, &'a str, &'a str);
+
+/// A Secret is encrypted on its way, and what it was before is destroyed.
+pub(super) fn put_sealed(
+    conn: &Connection,
+    master: Option<&SecretsKey>,
+    revision: Revision,
+    key: Key<'_>,
+    uid: &str,
+    body: &[u8],
+) -> Result<(), Error> {
+    seal::wipe_what_is_deleted(conn, true)?;
+    let put = seal::seal(conn, master, key, uid, body).and_then(|sealed| put(conn, revision, key, uid, &sealed));
+    seal::wipe_what_is_deleted(conn, false)?;
+    put
+}
+
+pub(super) fn delete_sealed(conn: &Connection, key: Key<'_>) -> Result<(), Error> {
+    seal::wipe_what_is_deleted(conn, true)?;
+    let deleted = seal::destroy(conn, key).and_then(|()| delete(conn, key));
+    seal::wipe_what_is_deleted(conn, false)?;
+    deleted
+}
 
 pub(super) fn put(conn: &Connection, revision: Revision, key: Key<'_>, uid: &str, body: &[u8]) -> Result<(), Error> {
     conn.prepare_cached(
@@ -45,14 +68,16 @@ pub(super) fn expect(conn: &Connection, key: Key<'_>, revision: Option<Revision>
 }
 
 /// What the change is about to touch, while what it deletes is still there.
-pub(super) fn touched(conn: &Connection, change: &Change) -> Result<Option<What>, Error> {
+pub(super) fn touched(conn: &Connection, master: Option<&SecretsKey>, change: &Change) -> Result<Option<What>, Error> {
     Ok(match change {
         Change::PutObject { kind, namespace, name, .. } => {
             let new = find(conn, (kind, namespace, name))?.is_none();
             Some(What::Put { kind: kind.clone(), namespace: namespace.clone(), name: name.clone(), new })
         }
         Change::DeleteObject { kind, namespace, name } => {
-            find(conn, (kind, namespace, name))?.map(|object| What::Deleted(Arc::new(object)))
+            let found = find(conn, (kind, namespace, name))?;
+            let found = found.map(|object| seal::open(conn, master, object)).transpose()?;
+            found.map(|object| What::Deleted(Arc::new(object)))
         }
         Change::NewRun(row) => Some(What::NewRun {
             run: row.run,
