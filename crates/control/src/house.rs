@@ -21,7 +21,7 @@ use octoflow_runtime::{
     process::{self, hostpath::HostPaths},
     route::Router,
 };
-use octoflow_store::{Batch, Reader, Store};
+use octoflow_store::{Batch, Reader, SecretsKey, Store};
 use serde_json::Value;
 
 use crate::{
@@ -61,6 +61,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     pub capacity: Capacity,
     pub place: Place,
+    /// Encrypts what Secrets are encrypted with.
+    pub secrets_key: Option<SecretsKey>,
 }
 
 /// Where tasks run.
@@ -110,7 +112,7 @@ impl House {
     }
 
     fn start(config: Config, progress: StartProgress) -> Result<(Self, Vec<String>), Error> {
-        let store = Store::open(&config.data_dir)?;
+        let store = Store::open_keyed(&config.data_dir, config.secrets_key.clone())?;
         let clock_trouble = clock::go_on(&config.data_dir).err();
         let reader = store.reader()?;
         let capacity = config.capacity;

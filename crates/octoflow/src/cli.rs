@@ -44,6 +44,9 @@ pub(crate) struct Global {
     /// Where runs, logs and artifacts are kept [default: the user's data home]
     #[arg(long, global = true, value_name = "DIR", env = "OCTOFLOW_DATA_DIR", hide_env_values = true)]
     pub data_dir: Option<PathBuf>,
+    /// Encrypt Secrets in the data directory with this key: 32 random bytes that only their owner can read
+    #[arg(long, global = true, value_name = "FILE", env = "OCTOFLOW_SECRETS_KEY_FILE", hide_env_values = true)]
+    pub secrets_key_file: Option<PathBuf>,
     #[command(flatten)]
     pub reach: Reach,
     /// Never use colours (NO_COLOR does the same)

@@ -41,12 +41,14 @@ pub(crate) use test::Tried;
 use std::path::PathBuf;
 
 use anyhow::Result;
+use octoflow_store::SecretsKey;
 
 use crate::{
     cli::{Cli, Command, KeptCommand, NodeCommand, Reach},
     client::{self, Client, Endpoint, Found},
     config,
     exit::Exit,
+    local,
     output::Output,
     remote::Request,
     settings::{self, Settings},
@@ -58,6 +60,8 @@ use crate::{
 pub(crate) struct Context {
     pub output: Output,
     pub data_dir: PathBuf,
+    /// The key that Secrets in the data directory are encrypted with.
+    pub secrets_key_file: Option<PathBuf>,
     pub reach: Reach,
 }
 
@@ -69,8 +73,15 @@ impl Context {
                 self.output.detail(&format!("server: {}", endpoint.url));
                 Box::new(Server::new(Client::new(endpoint)?, self.output))
             }
-            Found::Assumed(_) => Box::new(Here::open(self.data_dir.clone(), self.output)?),
+            Found::Assumed(_) => {
+                Box::new(Here::open(self.data_dir.clone(), self.secrets_key_file.clone(), self.output)?)
+            }
         })
+    }
+
+    /// The key that Secrets in the data directory are encrypted with, if one was named.
+    pub(crate) fn secrets_key(&self) -> Result<Option<SecretsKey>> {
+        self.secrets_key_file.as_deref().map(SecretsKey::read).transpose().map_err(local::explained)
     }
 
     /// The server if one was named or holds the data directory.
@@ -89,7 +100,8 @@ impl Context {
     /// How a thread of its own gets the server as a source of its own.
     pub(crate) fn server_elsewhere(&self) -> impl FnOnce() -> Result<Box<dyn Source>> + Send + use<> {
         let (output, data_dir, reach) = (self.output, self.data_dir.clone(), self.reach.clone());
-        move || Self { output, data_dir, reach }.source_of_server()
+        let secrets_key_file = self.secrets_key_file.clone();
+        move || Self { output, data_dir, secrets_key_file, reach }.source_of_server()
     }
 
     /// How the server is reached.
@@ -120,7 +132,13 @@ pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
         Command::Config(args) => return configure::configure(&args, &output),
         command => command,
     };
-    let context = Context { output, data_dir: config::data_dir(cli.global.data_dir)?, reach: cli.global.reach };
+    let context = Context {
+        output,
+        data_dir: config::data_dir(cli.global.data_dir)?,
+        // An empty word in the environment says nothing.
+        secrets_key_file: cli.global.secrets_key_file.filter(|file| !file.as_os_str().is_empty()),
+        reach: cli.global.reach,
+    };
     context.output.detail(&format!("data directory: {}", context.data_dir.display()));
     match command {
         Command::Run(args) => run::run(&args, &context),

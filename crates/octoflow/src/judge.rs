@@ -127,6 +127,14 @@ impl Shelf for Reader {
         serde_json::from_slice(&object.body).ok()
     }
 
+    fn has(&self, kind: &str, namespace: &str, name: &str) -> bool {
+        match Self::object(self, kind, namespace, name) {
+            Ok(found) => found.is_some(),
+            // It is there; only whoever runs it needs to look into it.
+            Err(error) => matches!(error, octoflow_store::Error::NoSecretsKey),
+        }
+    }
+
     fn names(&self, kind: &str, namespace: &str) -> Vec<String> {
         let objects = self.objects(kind, Some(namespace)).unwrap_or_default();
         objects.into_iter().map(|object| object.name).collect()

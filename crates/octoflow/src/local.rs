@@ -84,6 +84,8 @@ pub(crate) fn explained(error: Error) -> anyhow::Error {
     let exit = match &error {
         Error::Locked { .. } | Error::NameTaken { .. } => Exit::Conflict,
         Error::Missing { .. } | Error::UnknownRun { .. } => Exit::NotFound,
+        Error::SecretsKey { .. } | Error::NoSecretsKey | Error::Shared { .. } => Exit::Usage,
+        Error::Owned { .. } => Exit::Denied,
         Error::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
             return Failure::new(Exit::Denied, format!("{error}: {source}"))
                 .help("choose another directory with --data-dir")

@@ -33,6 +33,7 @@ pub(crate) fn config(
         data_dir: context.data_dir.clone(),
         capacity: capacity(parallelism),
         place: Place::Processes(Box::new(processes)),
+        secrets_key: context.secrets_key()?,
     })
 }
 

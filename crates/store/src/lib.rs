@@ -34,7 +34,7 @@ pub use note::{Note, Observer, What};
 pub use private::foreign_owner;
 pub use reader::{FactRows, Reader};
 pub use row::{Object, RunRow, RunUpdate};
-pub use seal::SecretsKey;
+pub use seal::{SecretsKept, SecretsKey};
 pub use stats::{Stats, Tally};
 pub use tick::Tick;
 pub use ties::Name;

@@ -19,7 +19,7 @@ use ring::{
 };
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::{Error, Object, error::Doing};
+use crate::{Error, Object, Reader, error::Doing};
 
 /// The kind whose objects are sealed.
 const SECRET: &str = "Secret";
@@ -81,6 +81,35 @@ impl SecretsKey {
         let mut id = [0; ID_LEN];
         id.copy_from_slice(&hash.as_ref()[..ID_LEN]);
         Self(Arc::new(Master { id, key: cipher(bytes), name }))
+    }
+}
+
+/// How the Secrets of a data directory are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SecretsKept {
+    /// Encrypted with keys that lie beside them.
+    pub beside: u64,
+    /// Encrypted with keys that only the key file opens.
+    pub keyed: u64,
+}
+
+impl Reader {
+    /// Counts Secrets by how they are kept.
+    pub fn secrets_kept(&self) -> Result<SecretsKept, Error> {
+        let count = |state: u8| -> Result<u64, Error> {
+            self.conn
+                .query_row("SELECT count(*) FROM secret_keys WHERE substr(key, 1, 1) = ?1", [&[state][..]], |row| {
+                    row.get::<_, i64>(0)
+                })
+                .map(|count| count.unsigned_abs())
+                .doing("count Secrets")
+        };
+        Ok(SecretsKept { beside: count(PLAIN)?, keyed: count(WRAPPED)? })
+    }
+
+    /// Whether this key opens every Secret that a key file is needed for.
+    pub fn fits_secrets(&self, key: Option<&SecretsKey>) -> Result<(), Error> {
+        check(&self.conn, key)
     }
 }
 

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 
 fn open(dir: &Path) -> House {
     let capacity = Capacity { slots: 4, cpu_milli: 4000, memory_bytes: 1 << 32 };
-    House::open(Config { data_dir: dir.to_owned(), capacity, place: Place::Nowhere }).unwrap().0
+    House::open(Config { data_dir: dir.to_owned(), capacity, place: Place::Nowhere, secrets_key: None }).unwrap().0
 }
 
 fn submit(name: &str, manifest: Value) -> Submit {
@@ -105,7 +105,8 @@ fn a_second_writer_is_refused_and_readers_are_welcome() {
     let house = open(dir.path());
     let run = house.submit(submit("w", waiting())).unwrap();
     let capacity = Capacity { slots: 1, cpu_milli: 0, memory_bytes: 0 };
-    let second = House::open(Config { data_dir: dir.path().to_owned(), capacity, place: Place::Nowhere });
+    let second =
+        House::open(Config { data_dir: dir.path().to_owned(), capacity, place: Place::Nowhere, secrets_key: None });
     assert!(matches!(second, Err(Error::Store(octoflow_store::Error::Locked { .. }))));
     let reader = Reader::open(dir.path()).unwrap();
     assert_eq!(read::object(&reader, run).unwrap()["status"]["phase"], "Running");

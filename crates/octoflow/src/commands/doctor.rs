@@ -1,6 +1,7 @@
 //! `octoflow doctor`: whether this machine, or a server that is named, has what runs need, and what to do where it has not.
 
 mod private;
+mod secrets;
 mod server;
 
 use std::{
@@ -91,6 +92,7 @@ pub(crate) fn doctor(args: &Doctor, context: &Context) -> Result<Exit> {
                 private::finding(dir),
                 space(dir),
                 database(dir),
+                secrets::finding(dir, context),
                 lock(dir),
                 isolation(),
                 shell(),

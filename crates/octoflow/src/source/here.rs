@@ -17,7 +17,7 @@ use octoflow_control::{
     },
     sweep_deleted,
 };
-use octoflow_store::{Filter, RunRow, Store};
+use octoflow_store::{Filter, RunRow, SecretsKey, Store};
 use serde_json::Value;
 
 use super::{LogQuery, Source, Waiting, still_open};
@@ -35,15 +35,17 @@ const LOOK: Duration = Duration::from_millis(200);
 
 pub(crate) struct Here {
     data_dir: PathBuf,
+    /// Needed by whoever changes something.
+    secrets_key_file: Option<PathBuf>,
     output: Output,
     /// None when nothing was ever run with this directory.
     local: Option<Local>,
 }
 
 impl Here {
-    pub(crate) fn open(data_dir: PathBuf, output: Output) -> Result<Self> {
+    pub(crate) fn open(data_dir: PathBuf, secrets_key_file: Option<PathBuf>, output: Output) -> Result<Self> {
         let local = Local::open(&data_dir)?;
-        Ok(Self { data_dir, output, local })
+        Ok(Self { data_dir, secrets_key_file, output, local })
     }
 
     fn local(&self) -> Result<&Local> {
@@ -158,7 +160,8 @@ impl Source for Here {
     fn delete(&self, rows: &[RunRow], gone: &mut dyn FnMut(&RunRow) -> Result<()>) -> Result<()> {
         // Taking the lock proves that nobody is running any of them.
         system::keep_files_private();
-        let store = Store::open(&self.data_dir).map_err(explained)?;
+        let key = self.secrets_key_file.as_deref().map(SecretsKey::read).transpose().map_err(explained)?;
+        let store = Store::open_keyed(&self.data_dir, key).map_err(explained)?;
         let policy = config::egress()?;
         for row in rows {
             for warning in control::forget(&store, &self.data_dir, row).map_err(told)?.warnings {

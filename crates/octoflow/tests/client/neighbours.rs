@@ -233,3 +233,75 @@ fn a_token_for_one_namespace_is_made_shown_and_reaches_no_other_not_even_through
     let said = as_ann(&["get", "reach", "-n", "team-a", "-o", "json"]);
     assert!(said.out.contains("act in other namespaces") && !said.out.contains("Y2FuYXJ5"), "{said}");
 }
+
+/// Every file below that holds the bytes.
+fn holding(dir: &Path, bytes: &[u8], into: &mut Vec<String>) {
+    for entry in fs::read_dir(dir).into_iter().flatten().map_while(Result::ok) {
+        let path = entry.path();
+        if path.is_dir() && !path.is_symlink() {
+            holding(&path, bytes, into);
+        } else if fs::read(&path).is_ok_and(|found| found.windows(bytes.len()).any(|window| window == bytes)) {
+            into.push(path.display().to_string());
+        }
+    }
+}
+
+const USES_ITS_SECRET: &str = "apiVersion: v1
+kind: Secret
+metadata: {name: mine}
+stringData: {k: a-canary-in-a-secret}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Workflow
+metadata: {name: uses}
+spec:
+  entrypoint: main
+  volumes: [{name: v, secret: {secretName: mine}}]
+  templates:
+  - name: main
+    container:
+      image: busybox
+      command: [sh, -c]
+      args: ['echo ${#K} letters; wc -c < /mine/k']
+      env: [{name: K, valueFrom: {secretKeyRef: {name: mine, key: k}}}]
+      volumeMounts: [{name: v, mountPath: /mine}]
+";
+
+#[test]
+fn secrets_are_used_and_found_in_no_file_and_a_key_file_closes_them() {
+    let mut place = Ordinary::start(&[]);
+    let data = place.data();
+    let file = place.dir.path().join("uses.yaml");
+    fs::write(&file, USES_ITS_SECRET).unwrap();
+    let said = place.octoflow(&data, &["submit", file.to_str().unwrap(), "--log"]);
+    assert_eq!(said.code, 0, "{said}");
+    shows(&said.out, &["20 letters", "20"]);
+    shows(&place.octoflow(&data, &["doctor"]).out, &["1 encrypted, 1 of them with keys that lie in the database"]);
+    place.server.stop();
+    for text in ["a-canary-in-a-secret", "YS1jYW5hcnktaW4tYS1zZWNyZXQ"] {
+        let mut found = Vec::new();
+        holding(&data, text.as_bytes(), &mut found);
+        assert!(found.is_empty(), "{text} stands in {found:?}");
+    }
+
+    let key = place.dir.path().join("key");
+    fs::write(&key, [9; 32]).unwrap();
+    let key_text = key.to_str().unwrap().to_owned();
+    let words = ["server", "--listen", ANYWHERE, "--secrets-key-file", &key_text];
+    let said = place.octoflow(&data, &words);
+    assert!(said.code == 2 && said.err.contains(&key_text) && said.err.contains("chmod 600"), "{said}");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    let mut command = Server::command(ANYWHERE, &data, &["--secrets-key-file", &key_text]);
+    place.server = Server::launch(command.env_remove("OCTOFLOW_ALLOW_DEFAULT_PASSWORD"));
+    let said = place.octoflow(&data, &["resubmit", "uses", "--log"]);
+    assert!(said.code == 0 && said.out.contains("20 letters"), "{said}");
+    place.server.stop();
+    let said = place.octoflow(&data, &words[..3]);
+    assert!(said.code == 2 && said.err.contains("--secrets-key-file"), "{said}");
+    fs::write(&key, [8; 32]).unwrap();
+    let said = place.octoflow(&data, &words);
+    assert!(said.code == 2 && said.err.contains("another key"), "{said}");
+    let said = place.octoflow(&data, &["doctor", "--secrets-key-file", &key_text]);
+    assert!(said.code == 1 && said.out.contains("another key"), "{said}");
+    assert_eq!(place.octoflow(&data, &["list", "-o", "name"]).code, 0, "looking at runs needs no key");
+}

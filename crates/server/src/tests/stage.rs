@@ -67,7 +67,7 @@ impl Heard {
 
 pub(super) fn house(dir: &TempDir) -> Config {
     let capacity = Capacity { slots: 4, cpu_milli: 4000, memory_bytes: 1 << 30 };
-    Config { data_dir: dir.path().to_owned(), capacity, place: Place::Nowhere }
+    Config { data_dir: dir.path().to_owned(), capacity, place: Place::Nowhere, secrets_key: None }
 }
 
 impl Stage {

@@ -16,7 +16,8 @@ use super::{measure::Outcome, shape};
 pub(super) const ROOM: Capacity = Capacity { slots: 1 << 20, cpu_milli: 1 << 40, memory_bytes: 1 << 60 };
 
 pub(super) fn null(groups: u32, steps: u32, dir: &Path) -> Outcome<()> {
-    let (house, _) = House::open(Config { data_dir: dir.to_owned(), capacity: ROOM, place: Place::Nowhere })?;
+    let (house, _) =
+        House::open(Config { data_dir: dir.to_owned(), capacity: ROOM, place: Place::Nowhere, secrets_key: None })?;
     to_the_end(&house, "layers", shape::layers(groups, steps))?;
     house.close()?;
     Ok(())
@@ -26,7 +27,7 @@ pub(super) fn chain(count: u32, isolated: bool, dir: &Path, octoflow: &Path) -> 
     let mut config = process::Config::new(dir, octoflow);
     config.isolation = if isolated { Isolation::Overlay } else { Isolation::None };
     let place = Place::Processes(Box::new(config));
-    let (house, _) = House::open(Config { data_dir: dir.to_owned(), capacity: ROOM, place })?;
+    let (house, _) = House::open(Config { data_dir: dir.to_owned(), capacity: ROOM, place, secrets_key: None })?;
     // The first process of a fresh spawner pays for its preparations; the chain should not.
     to_the_end(&house, "warm", shape::chain(1))?;
     let began = Instant::now();
@@ -42,7 +43,7 @@ pub(super) fn crowd(a_task_set: bool, count: u32, in_flight: u32, dir: &Path, oc
     config.isolation = Isolation::None;
     let capacity = Capacity { slots: in_flight as usize, ..ROOM };
     let place = Place::Processes(Box::new(config));
-    let (house, _) = House::open(Config { data_dir: dir.to_owned(), capacity, place })?;
+    let (house, _) = House::open(Config { data_dir: dir.to_owned(), capacity, place, secrets_key: None })?;
     let manifest = if a_task_set { shape::replicas(count) } else { shape::layers(1, count) };
     to_the_end(&house, "crowd", manifest)?;
     house.close()?;

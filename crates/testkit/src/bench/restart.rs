@@ -27,7 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 /// So many runs that wait for somebody, left behind in this directory.
 pub(super) fn leave(count: u32, dir: &Path) -> Outcome<()> {
-    let (house, _) = House::open(Config { data_dir: dir.to_owned(), capacity: ROOM, place: Place::Nowhere })?;
+    let (house, _) =
+        House::open(Config { data_dir: dir.to_owned(), capacity: ROOM, place: Place::Nowhere, secrets_key: None })?;
     let registry = Registry::new(house)?;
     registry.take_up_all()?;
     let kind = find("Workflow").ok_or("there are no workflows")?;

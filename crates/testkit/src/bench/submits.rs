@@ -26,7 +26,8 @@ const GROUP: u32 = 100;
 
 /// So many submissions from so many threads, each acknowledged when it is on disk. Tasks run nowhere.
 pub(super) fn submits(count: u32, threads: u32, dir: &Path) -> Outcome<Duration> {
-    let (house, _) = House::open(Config { data_dir: dir.to_owned(), capacity: ROOM, place: Place::Nowhere })?;
+    let (house, _) =
+        House::open(Config { data_dir: dir.to_owned(), capacity: ROOM, place: Place::Nowhere, secrets_key: None })?;
     let registry = Registry::new(house)?;
     registry.take_up_all()?;
     let kind = find("Workflow").ok_or("there are no workflows")?;

@@ -59,7 +59,7 @@ fn taken(namespace: &str, name: &str) -> Failure {
 
 /// Goes on with a run whose process was interrupted.
 pub(crate) fn take_up(name: &str, args: &Run, house: &House, context: &Context) -> Result<Submitted> {
-    let row = Here::open(context.data_dir.clone(), context.output)?.find(args.namespace.or_default(), name)?;
+    let row = Here::open(context.data_dir.clone(), None, context.output)?.find(args.namespace.or_default(), name)?;
     if row.archived {
         let text = format!("run `{}` is over ({}), there is nothing to take up", row.name, row.phase);
         return Err(Failure::conflict(text).help(format!("look at it with: octoflow get {}", row.name)).into());

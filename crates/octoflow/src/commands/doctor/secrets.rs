@@ -1,0 +1,36 @@
+//! What `octoflow doctor` says about the Secrets of the data directory: how they are encrypted, and whether the key fits.
+
+use std::path::Path;
+
+use octoflow_store::SecretsKept;
+
+use super::Finding;
+use crate::{commands::Context, local::Local};
+
+const ABOUT: &str = "secrets";
+
+pub(super) fn finding(dir: &Path, context: &Context) -> Finding {
+    let key = match context.secrets_key() {
+        Ok(key) => key,
+        Err(error) => return Finding::fail(ABOUT, format!("{error:#}"), "runs and the server will not start with it"),
+    };
+    // What is wrong with the database is told by the check of it.
+    let Ok(Some(local)) = Local::open(dir) else { return Finding::ok(ABOUT, "none are kept yet") };
+    let reader = local.reader();
+    if let Err(error) = reader.fits_secrets(key.as_ref()) {
+        return Finding::fail(ABOUT, error.to_string(), "runs and the server will not start without it");
+    }
+    match reader.secrets_kept() {
+        Ok(SecretsKept { beside: 0, keyed: 0 }) => Finding::ok(ABOUT, "none are kept"),
+        Ok(SecretsKept { beside: 0, keyed }) => Finding::ok(ABOUT, format!("{keyed} encrypted with the key file")),
+        Ok(SecretsKept { beside, keyed }) => {
+            let found = format!("{} encrypted, {beside} of them with keys that lie in the database", beside + keyed);
+            let advice = match key {
+                Some(_) => "the next start encrypts these keys, too",
+                None => "a copy of the directory opens them; --secrets-key-file FILE changes that",
+            };
+            Finding { advice: advice.to_owned(), ..Finding::ok(ABOUT, found) }
+        }
+        Err(error) => Finding::fail(ABOUT, error.to_string(), "restore the database or choose another data directory"),
+    }
+}
