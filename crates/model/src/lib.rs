@@ -13,6 +13,7 @@ pub mod meter;
 pub mod order;
 pub mod pod;
 pub mod request;
+pub mod space;
 pub mod task;
 pub mod taskset;
 pub mod time;
