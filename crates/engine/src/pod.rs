@@ -46,6 +46,7 @@ impl Around<'_> {
             working_dir: container.working_dir.clone().filter(|path| !path.is_empty()),
             tty: container.tty,
             memory_limit: quantity::memory_limit(container)?,
+            storage_limit: quantity::storage_limit(container)?,
             env,
         })
     }

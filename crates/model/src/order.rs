@@ -117,6 +117,8 @@ pub enum Exit {
     NotStarted(String),
     /// The surroundings failed: an input could not be placed, a directory not made. Says what.
     Surroundings(String),
+    /// It wrote more than it may, or more than the disk can spare, and was killed. Says what and how much.
+    Evicted(String),
 }
 
 impl Exit {
@@ -125,6 +127,8 @@ impl Exit {
         match self {
             Self::Code(code) => Some(*code),
             Self::Signal(signal) => Some(128 + signal),
+            // As after any final signal.
+            Self::Evicted(_) => Some(137),
             Self::NotStarted(_) | Self::Surroundings(_) => None,
         }
     }

@@ -63,6 +63,9 @@ pub struct Container {
     /// How many bytes of memory it may use at most. How closely that is kept is the runtime's business.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_limit: Option<u64>,
+    /// How many bytes it may write to its own file system. A task that writes more is evicted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_limit: Option<u64>,
 }
 
 /// A value that may be secret; a secret prints as `***` wherever people look.

@@ -11,3 +11,4 @@ pub mod port;
 pub mod process;
 pub mod route;
 mod shortage;
+mod space;

@@ -92,6 +92,12 @@ pub struct Config {
     pub host_paths: HostPaths,
     /// Folders tasks find at their paths although those of others are hidden there: what lies below `/tmp`.
     pub visible: Vec<PathBuf>,
+    /// How many bytes of the data directory's file system logs, artifacts and tasks leave free for the engine's own
+    /// records; by default a share of it (`octoflow_model::space::task_floor`).
+    pub space_floor: Option<u64>,
+    /// How many bytes a task may write to its private file system that has no `ephemeral-storage` limit of its own; by
+    /// default as many as are free above the floor.
+    pub storage_limit: Option<u64>,
 }
 
 /// The hidden first argument on which the program must call [`spawner_main`] with the arguments after it.
@@ -114,6 +120,8 @@ impl Config {
             egress: Policy::local(),
             host_paths: HostPaths::default(),
             visible: Vec::new(),
+            space_floor: None,
+            storage_limit: None,
         }
     }
 }
@@ -156,8 +164,12 @@ pub fn open(config: Config, sink: Sink) -> Result<(ProcessRuntime, Vec<Notice>),
     let bad_dir = |source| Error::DataDir { path: config.data_dir.clone(), source };
     fs::create_dir_all(&config.data_dir).map_err(bad_dir)?;
     let data = fs::canonicalize(&config.data_dir).map_err(bad_dir)?;
-    let hello =
-        Hello { version: VERSION, isolate: config.isolation == Isolation::Overlay, log_limit: config.log_limit };
+    let hello = Hello {
+        version: VERSION,
+        isolate: config.isolation == Isolation::Overlay,
+        log_limit: config.log_limit,
+        space_floor: config.space_floor,
+    };
     let connected = connect(&data, &config.spawner_command, &hello)?;
     let own =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
@@ -167,6 +179,7 @@ pub fn open(config: Config, sink: Sink) -> Result<(ProcessRuntime, Vec<Notice>),
         programs: Programs::new(config.entrypoints),
         host_paths: config.host_paths,
         visible: visible(&config.visible),
+        storage_limit: config.storage_limit,
     };
     let notices = connected.welcome.notice.iter().cloned().map(Notice).collect();
     let isolated = connected.welcome.isolated;

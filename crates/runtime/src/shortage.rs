@@ -31,6 +31,11 @@ impl Shortage {
         rest.split_once(')')?.0.parse().ok().and_then(Self::of_code)
     }
 
+    /// The same for work with files, of which the others are told by networks too.
+    pub(crate) fn of_files(text: &str) -> Option<Self> {
+        Self::in_text(text).filter(|shortage| matches!(shortage, Self::Space | Self::Descriptors))
+    }
+
     /// What to do about it.
     pub(crate) fn advice(self) -> &'static str {
         match self {

@@ -189,6 +189,7 @@ fn judge(exit: &Exit, name: Option<&str>) -> (Phase, String) {
         }
         Exit::NotStarted(why) => (Phase::Failed, format!("{of}StartError (exit code 128): {why}")),
         Exit::Surroundings(why) => (Phase::Error, why.clone()),
+        Exit::Evicted(why) => (Phase::Failed, format!("{of}Evicted (exit code 137): {why}")),
     }
 }
 

@@ -28,11 +28,20 @@ fn asked(container: &Container) -> Resources {
     }
 }
 
-/// How many bytes one container may use at most; a limit of zero is none. `Err` is a sentence for the user.
+/// How many bytes of memory one container may use at most; a limit of zero is none. `Err` is a sentence for the user.
 pub(super) fn memory_limit(container: &Container) -> Result<Option<u64>, String> {
-    let Some(text) = container.resources.limits.get("memory") else { return Ok(None) };
+    limit(container, "memory")
+}
+
+/// How many bytes one container may write to its own file system; as above.
+pub(super) fn storage_limit(container: &Container) -> Result<Option<u64>, String> {
+    limit(container, "ephemeral-storage")
+}
+
+fn limit(container: &Container, name: &str) -> Result<Option<u64>, String> {
+    let Some(text) = container.resources.limits.get(name) else { return Ok(None) };
     let bytes = amount(&text.0)
-        .ok_or_else(|| format!("resources.limits.memory '{}' is not an amount of bytes such as 512Mi or 2G", text.0))?;
+        .ok_or_else(|| format!("resources.limits.{name} '{}' is not an amount of bytes such as 512Mi or 2G", text.0))?;
     // More than a machine can address is as good as the largest number.
     Ok(Some(bytes.ceil() as u64).filter(|bytes| *bytes > 0))
 }

@@ -128,6 +128,10 @@ fn how(end: End) -> ((Option<Terminated>, Option<Time>), String) {
             let terminated = Terminated { exit_code: 128, message: why, signal: 0, reason: "StartError".to_owned() };
             (Some(terminated), String::new())
         }
+        Exit::Evicted(why) => {
+            let terminated = Terminated { exit_code: 137, message: why, signal: 9, reason: "Evicted".to_owned() };
+            (Some(terminated), String::new())
+        }
         Exit::Surroundings(why) => (None, format!("CreateContainerError: {why}")),
     };
     ((terminated, started), reason)

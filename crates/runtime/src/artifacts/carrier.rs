@@ -53,6 +53,12 @@ impl Carrier {
         Self { store: Store::new(data_dir), policy, agent }
     }
 
+    /// How many bytes of the file system artifacts leave free, when it is not the default.
+    pub(crate) fn with_floor(mut self, floor: Option<u64>) -> Self {
+        self.store.set_floor(floor);
+        self
+    }
+
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }

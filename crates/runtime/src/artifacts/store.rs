@@ -12,6 +12,8 @@ use std::{
 use octoflow_model::{location::LocalKey, task::StoredArtifact};
 use sha2::{Digest, Sha256};
 
+use crate::space::{Free, Space};
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("`{0}` is not a digest of the form sha256:<64 hex digits>")]
@@ -27,7 +29,12 @@ pub enum Error {
 #[derive(Clone, Debug)]
 pub struct Store {
     pub(super) dir: PathBuf,
+    /// How many bytes of the file system are left free, when it is not the default.
+    floor: Option<u64>,
 }
+
+/// So many bytes are written between two looks at the free space.
+const LOOK_AFTER: u64 = 4 << 20;
 
 /// No transfer rests so long and lives.
 const LONG_DEAD: Duration = Duration::from_secs(2 * 24 * 60 * 60);
@@ -37,7 +44,11 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 
 impl Store {
     pub fn new(data_dir: &Path) -> Self {
-        Self { dir: data_dir.join("artifacts") }
+        Self { dir: data_dir.join("artifacts"), floor: None }
+    }
+
+    pub(super) fn set_floor(&mut self, floor: Option<u64>) {
+        self.floor = floor;
     }
 
     /// The bytes as they are stored.
@@ -91,6 +102,8 @@ impl Store {
     pub(crate) fn begin(&self) -> Result<Entry<'_>, Error> {
         let failed = |source| Error::Disk { verb: "begin an artifact", source };
         let dir = self.incoming().map_err(failed)?;
+        let space = Space::of(&dir, self.floor).map_err(failed)?;
+        has_room(&space).map_err(failed)?;
         // Older than any bytes that get a key; see `keys`.
         File::options().write(true).create(true).truncate(false).open(self.dir.join("lock")).map_err(failed)?;
         let path = dir.join(format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
@@ -101,6 +114,8 @@ impl Store {
             file: io::BufWriter::with_capacity(64 * 1024, file),
             hash: Sha256::new(),
             size: 0,
+            space,
+            look_at: LOOK_AFTER,
         })
     }
 }
@@ -112,6 +127,13 @@ pub(crate) struct Entry<'a> {
     file: io::BufWriter<File>,
     hash: Sha256,
     size: u64,
+    space: Space,
+    look_at: u64,
+}
+
+/// Artifacts do not take the space that is kept for the engine's records.
+fn has_room(space: &Space) -> io::Result<()> {
+    if space.look().is_some_and(Free::is_low) { Err(io::Error::from_raw_os_error(libc::ENOSPC)) } else { Ok(()) }
 }
 
 impl Entry<'_> {
@@ -180,6 +202,10 @@ pub(crate) struct Held {
 
 impl Write for Entry<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.size >= self.look_at {
+            has_room(&self.space)?;
+            self.look_at = self.size + LOOK_AFTER;
+        }
         let count = self.file.write(bytes)?;
         self.hash.update(&bytes[..count]);
         self.size += count as u64;
@@ -217,6 +243,22 @@ mod tests {
         let mut text = String::new();
         store.open(&artifact).unwrap().read_to_string(&mut text).unwrap();
         assert_eq!(text, "hello");
+        assert_eq!(fs::read_dir(dir.path().join("artifacts/incoming")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn artifacts_leave_the_reserved_space_free() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = Store::new(dir.path());
+        store.set_floor(Some(u64::MAX / 2));
+        let refused = store.keep(&mut &b"hello"[..]).unwrap_err();
+        assert!(matches!(&refused, Error::Disk { source, .. } if source.kind() == io::ErrorKind::StorageFull));
+        store.set_floor(Some(0));
+        let mut entry = store.begin().unwrap();
+        entry.space.set_floor(Some(u64::MAX / 2));
+        let refused = io::copy(&mut io::repeat(7).take(2 * LOOK_AFTER), &mut entry).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::StorageFull);
+        drop(entry);
         assert_eq!(fs::read_dir(dir.path().join("artifacts/incoming")).unwrap().count(), 0);
     }
 

@@ -82,9 +82,9 @@ impl Writer {
         }
     }
 
-    /// The attempt is over; says in the log what is missing at its end, if that can be said.
+    /// The attempt is over; says in the log what is missing at its end, if that can be said. A line is worth its space.
     pub(crate) fn close(&mut self, at: Time) {
-        self.bridges(at, 0);
+        self.name_gap(at);
     }
 
     /// Whether the log goes on: a gap is named before anything behind it is written. `coming` bytes are dropped if not.
@@ -93,6 +93,14 @@ impl Writer {
             self.drop_bytes(coming, || "less space is free than is reserved for the engine".to_owned());
             return false;
         }
+        let named = self.name_gap(at);
+        if !named {
+            self.drop_bytes(coming, String::new);
+        }
+        named
+    }
+
+    fn name_gap(&mut self, at: Time) -> bool {
         let Some(gap) = self.gap.take() else { return true };
         let (bytes, why, length) = (gap.bytes, &gap.why, self.length);
         let note = format!("{bytes} bytes of output are missing here, behind byte {length} of the log: {why}\n");
@@ -100,7 +108,6 @@ impl Writer {
             Ok(()) => true,
             Err(_) => {
                 self.gap = Some(gap);
-                self.drop_bytes(coming, String::new);
                 false
             }
         }

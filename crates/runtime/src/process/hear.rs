@@ -157,6 +157,7 @@ impl House {
                 house.later.after(SHORTAGE_PAUSE, move || again.collect(over));
                 return;
             }
+            let collected = collected.map(classed);
             // Its file system may go as soon as the end is told.
             over.root = None;
             (house.sink)(vec![over.report(collected)]);
@@ -184,7 +185,7 @@ impl House {
                     }
                     house.outbox.post_to(generation, &ToSpawner::Go(attempt));
                 }
-                Err(why) if Shortage::in_text(&why).is_some() => {
+                Err(why) if Shortage::of_files(&why).is_some() => {
                     let again = Arc::clone(&house);
                     let root = view.map(View::into_root);
                     house.later.after(SHORTAGE_PAUSE, move || again.stage(attempt, root, generation));
@@ -222,7 +223,22 @@ impl Over {
 fn met_shortage(collected: &Collected) -> bool {
     let parameters = collected.parameters.iter().filter_map(|(_, found)| failure(found));
     let artifacts = collected.artifacts.iter().map(|(_, found)| found).chain(&collected.log).filter_map(failure);
-    parameters.chain(artifacts).any(|why| Shortage::in_text(why).is_some())
+    parameters.chain(artifacts).any(|why| Shortage::of_files(why).is_some())
+}
+
+/// What failed for want of space says so first, so that people and rules can tell it from other failures.
+fn classed(mut collected: Collected) -> Collected {
+    fn class<T>(found: &mut Found<T>) {
+        if let Found::Failed(why) = found
+            && Shortage::of_files(why) == Some(Shortage::Space)
+        {
+            *why = format!("disk: {why}");
+        }
+    }
+    collected.parameters.iter_mut().for_each(|(_, found)| class(found));
+    collected.artifacts.iter_mut().for_each(|(_, found)| class(found));
+    collected.log.iter_mut().for_each(class);
+    collected
 }
 
 fn failure<T>(found: &Found<T>) -> Option<&str> {

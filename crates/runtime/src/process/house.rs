@@ -124,7 +124,7 @@ impl House {
         command: Vec<OsString>,
         policy: Policy,
     ) -> Arc<Self> {
-        let carrier = Carrier::new(&ground.data, policy);
+        let carrier = Carrier::new(&ground.data, policy).with_floor(hello.space_floor);
         carrier.store().clear_leftovers();
         Arc::new(Self {
             hosts: Hosts::new(&ground.data),
@@ -234,7 +234,7 @@ impl House {
                 }
                 Some(if planned.stage { ToSpawner::Prepare(planned.launch) } else { ToSpawner::Start(planned.launch) })
             }
-            Err(Unplanned { exit: Exit::Surroundings(why), .. }) if Shortage::in_text(&why).is_some() => {
+            Err(Unplanned { exit: Exit::Surroundings(why), .. }) if Shortage::of_files(&why).is_some() => {
                 let (house, task) = (Arc::clone(self), Arc::clone(task));
                 self.later.after(SHORTAGE_PAUSE, move || house.launch_again(attempt, &task));
                 None
@@ -398,8 +398,9 @@ pub(super) mod tests {
             programs: Programs::new(BTreeMap::new()),
             host_paths: crate::process::hostpath::HostPaths::Any,
             visible: Vec::new(),
+            storage_limit: None,
         };
-        let hello = Hello { version: VERSION, isolate: true, log_limit: 1 << 20 };
+        let hello = Hello { version: VERSION, isolate: true, log_limit: 1 << 20, space_floor: None };
         let sink = Box::new(move |batch| drop(sender.send(batch)));
         let outbox = Outbox::new(Arc::new(ours));
         let house = House::new(ground, sink, outbox, true, hello, Vec::new(), Policy::strict());

@@ -31,6 +31,8 @@ pub(crate) struct Ground {
     pub(crate) host_paths: HostPaths,
     /// Folders shown at their paths although others are hidden there.
     pub(crate) visible: Vec<String>,
+    /// What a task may write to its private file system that does not say.
+    pub(crate) storage_limit: Option<u64>,
 }
 
 pub(crate) struct Planned {
@@ -75,6 +77,7 @@ pub(crate) fn plan(
         Some(pod) => pod::supervisor(attempt, task, pod, &own_env, isolated, ground)?,
     };
     launch.words = words(task, isolated)?;
+    launch.storage_limit = storage_limit(task).or(ground.storage_limit);
     launch.keep = !task.wanted.parameters.is_empty() || !task.wanted.artifacts.is_empty();
     launch.progress = progress.map(|(_, path)| path.to_owned());
     if task.pod.is_none() {
@@ -115,6 +118,13 @@ pub(crate) fn plan(
         if covered { launch.mounts.push(bind) } else { launch.hosts = Some(bind) }
     }
     Ok(Planned { launch: Box::new(launch), stage, occupied })
+}
+
+/// What all containers may write together, as far as they say.
+fn storage_limit(task: &Task) -> Option<u64> {
+    let members = task.pod.iter().flat_map(|pod| &pod.members).map(|member| &member.container);
+    let all = members.chain(task.pod.is_none().then_some(&task.main));
+    all.filter_map(|container| container.storage_limit).reduce(u64::saturating_add)
 }
 
 /// Where a task may tell how far it is. With isolation in the directory of scripts, which is private and in memory.
@@ -180,6 +190,7 @@ fn run(
         keep: false,
         tty: container.tty,
         memory_limit: container.memory_limit,
+        storage_limit: None,
         grace_ms: 0,
         called: program.args[0].clone(),
         programs: program.places,
@@ -329,6 +340,7 @@ mod tests {
             programs: Programs::new(BTreeMap::new()),
             host_paths: HostPaths::Any,
             visible: Vec::new(),
+            storage_limit: None,
         }
     }
 

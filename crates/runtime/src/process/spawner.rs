@@ -5,6 +5,7 @@
 mod attempt;
 mod crew;
 mod device;
+mod disk;
 mod hands;
 pub(super) mod launch;
 mod ledger;
@@ -17,6 +18,7 @@ mod pidns;
 mod place;
 mod slot;
 mod turn;
+mod usage;
 mod user;
 mod waiting;
 
@@ -49,6 +51,7 @@ use super::{
     sys::{self, ns},
     wire::{FromSpawner, Hello, Refused, ToSpawner, VERSION, Welcome, frame, next_frame},
 };
+use crate::space::Space;
 
 /// The environment variable by which every process of a task can be told to belong to it.
 pub(crate) const MARK: &str = "OCTOFLOW_ATTEMPT";
@@ -149,6 +152,7 @@ fn live(data: &Path) -> io::Result<()> {
         ledger,
         past,
         leftovers,
+        space: Space::of(data, hello.space_floor)?,
     };
     Spawner::new(parts)?.run()
 }

@@ -376,6 +376,16 @@ pub(crate) fn file_system(fd: BorrowedFd<'_>) -> io::Result<i64> {
     }
 }
 
+/// Free and all bytes of a file system, as an ordinary user may use them.
+pub(crate) fn space(fd: BorrowedFd<'_>) -> io::Result<(u64, u64)> {
+    // SAFETY: the kernel fills a local.
+    unsafe {
+        let mut about: libc::statvfs = mem::zeroed();
+        checked(libc::fstatvfs(fd.as_raw_fd(), &raw mut about))?;
+        Ok((about.f_bavail.saturating_mul(about.f_frsize), about.f_blocks.saturating_mul(about.f_frsize)))
+    }
+}
+
 /// How many descriptors this process may have. Read once; nobody changes it later.
 pub(crate) fn descriptor_limit() -> u64 {
     static LIMIT: std::sync::OnceLock<u64> = std::sync::OnceLock::new();

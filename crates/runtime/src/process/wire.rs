@@ -194,6 +194,8 @@ records! {
         /// The engine wants the default isolation.
         isolate: bool,
         log_limit: u64,
+        /// How many bytes of the data directory's file system tasks leave free, when it is not the default.
+        space_floor: Option<u64>,
     }
     /// The spawner's answer to a `Hello` it understands.
     Welcome {
@@ -216,6 +218,8 @@ records! {
         tty: bool,
         /// How many bytes of memory each of its processes may use at most.
         memory_limit: Option<u64>,
+        /// How many bytes it may write to its private file system.
+        storage_limit: Option<u64>,
         grace_ms: u64,
         /// What the user called the program, for messages.
         called: String,
@@ -307,6 +311,8 @@ pub(crate) enum Ended {
     Signal(i32),
     NotStarted(String),
     Surroundings(String),
+    /// Ended by the spawner because of the disk; says why.
+    Evicted(String),
 }
 
 impl From<Ended> for Exit {
@@ -316,6 +322,7 @@ impl From<Ended> for Exit {
             Ended::Signal(signal) => Self::Signal(signal),
             Ended::NotStarted(why) => Self::NotStarted(why),
             Ended::Surroundings(why) => Self::Surroundings(why),
+            Ended::Evicted(why) => Self::Evicted(why),
         }
     }
 }
@@ -327,6 +334,7 @@ impl From<Exit> for Ended {
             Exit::Signal(signal) => Self::Signal(signal),
             Exit::NotStarted(why) => Self::NotStarted(why),
             Exit::Surroundings(why) => Self::Surroundings(why),
+            Exit::Evicted(why) => Self::Evicted(why),
         }
     }
 }
@@ -475,6 +483,10 @@ impl Wire for Ended {
                 out.push(4);
                 why.put(out);
             }
+            Self::Evicted(why) => {
+                out.push(5);
+                why.put(out);
+            }
         }
     }
     fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
@@ -483,6 +495,7 @@ impl Wire for Ended {
             2 => Self::Signal(Wire::get(from)?),
             3 => Self::NotStarted(Wire::get(from)?),
             4 => Self::Surroundings(Wire::get(from)?),
+            5 => Self::Evicted(Wire::get(from)?),
             _ => return Err(Garbled),
         })
     }

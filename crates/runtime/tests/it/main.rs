@@ -7,6 +7,7 @@
 )]
 
 mod crash;
+mod faults;
 mod hosts;
 mod isolation;
 mod memory;
@@ -139,6 +140,17 @@ tests! {
         a_second_engine_is_refused,
         a_clean_goodbye_leaves_no_process,
         a_long_data_path_works;
+    faults:
+        a_stopped_spawner_is_told_of_and_goes_on,
+        a_stopped_spawner_does_not_keep_the_engine_from_leaving,
+        a_spawner_that_cannot_be_started_is_tried_again_and_tasks_wait,
+        without_descriptors_tasks_wait_and_none_fails,
+        on_a_full_disk_tasks_wait_and_go_on_when_there_is_space,
+        a_loud_task_leaves_the_reserved_space_free,
+        without_a_floor_a_disk_that_is_really_full_ends_nothing,
+        whoever_writes_more_than_its_limit_is_evicted,
+        a_task_that_fills_the_disk_is_evicted_and_others_go_on,
+        an_artifact_that_finds_no_space_waits_for_it;
 }
 
 fn main() -> ExitCode {

@@ -148,6 +148,15 @@ impl Rig {
         self.reports(attempt).iter().find_map(ended).unwrap()
     }
 
+    /// One of these that has ended.
+    pub(crate) fn any_end(&mut self, of: &[AttemptId]) -> AttemptId {
+        let has_ended = |rig: &Self, attempt: &AttemptId| {
+            rig.reports(*attempt).iter().any(|report| matches!(report, Report::Ended { .. }))
+        };
+        self.hear(|rig| of.iter().any(|attempt| has_ended(rig, attempt)), "any end");
+        *of.iter().find(|attempt| has_ended(self, attempt)).unwrap()
+    }
+
     pub(crate) fn lost(&mut self, attempt: AttemptId) -> String {
         let lost = |report: &Report| match report {
             Report::Lost { why, .. } => Some(why.clone()),

@@ -74,6 +74,6 @@ static NAME_REF: Shape = Shape::Object(&[&[
 
 static RESOURCES: Shape = Shape::Object(&[&[
     Field::yes("requests", &QUANTITY_MAP, "What must be free before it starts"),
-    Field::yes("limits", &QUANTITY_MAP, "What it may use at most; only memory is held to it"),
+    Field::yes("limits", &QUANTITY_MAP, "What it may use at most; memory and ephemeral-storage are held to it"),
     Field::ignored("claims", NO_PODS, "Devices it uses"),
 ]]);

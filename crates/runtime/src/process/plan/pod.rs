@@ -44,6 +44,7 @@ pub(super) fn supervisor(
         tty: false,
         // The supervisor is ours; each container has its own limit.
         memory_limit: None,
+        storage_limit: None,
         grace_ms: millis(task.grace.saturating_add(MARGIN)),
         called: NAME.to_owned(),
         // The very file the spawner runs, whatever has become of its name and whatever the task sees in its place.

@@ -40,6 +40,10 @@ pub(crate) struct Entry {
     /// Where its last words are found, and what they were.
     pub(crate) words: Option<Words>,
     pub(crate) message: Option<String>,
+    /// How many bytes it may write to its private file system.
+    pub(crate) storage_limit: Option<u64>,
+    /// Why it was killed for the sake of the disk.
+    pub(crate) evicted: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,6 +99,8 @@ impl Entry {
             told: None,
             words: launch.words.clone(),
             message: None,
+            storage_limit: launch.storage_limit,
+            evicted: None,
         }
     }
 
@@ -115,6 +121,8 @@ impl Entry {
             told: None,
             words: None,
             message: leftover.message,
+            storage_limit: None,
+            evicted: None,
         }
     }
 

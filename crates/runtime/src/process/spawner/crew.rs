@@ -153,6 +153,7 @@ mod tests {
             keep: false,
             tty: false,
             memory_limit: None,
+            storage_limit: None,
             grace_ms: 0,
             called: String::new(),
             programs: Vec::new(),

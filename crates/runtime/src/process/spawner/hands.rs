@@ -10,17 +10,20 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
     time::{Duration, Instant},
 };
+
+use octoflow_model::ids::AttemptId;
 
 use super::{
     device,
     launch::{self, Born},
     place::Place,
     slot::{Maker, Slot},
+    usage::{self, Usage},
 };
 use crate::{
     process::{
@@ -113,6 +116,11 @@ pub(crate) enum Done {
         key: Key,
         place: Option<Place>,
     },
+    /// What running tasks have written to their places.
+    Measured {
+        usages: Vec<Usage>,
+        began: Instant,
+    },
 }
 
 pub(crate) struct Hands {
@@ -124,6 +132,9 @@ pub(crate) struct Hands {
     spare_rooms: Mutex<Vec<Place>>,
     /// Places that were written to. A spawning thread that needs one washes it itself; the cleaning thread has the rest.
     used: Queue<Place>,
+    /// Places to be measured, one list at a time.
+    measures: Queue<Vec<(Key, AttemptId, PathBuf)>>,
+    measures_run: AtomicBool,
     trash: Queue<Vec<PathBuf>>,
     maker: Option<Maker>,
     work: PathBuf,
@@ -167,6 +178,8 @@ impl Hands {
             spare_slots: Mutex::default(),
             spare_rooms: Mutex::default(),
             used: Queue::default(),
+            measures: Queue::default(),
+            measures_run: AtomicBool::new(false),
             trash: Queue::default(),
             maker,
             work: data.join("work"),
@@ -279,13 +292,39 @@ impl Hands {
                 }),
                 Err(error) => refuse(job, &format!("a spawning thread could not be set up: {error}")),
             };
-            let mut queue = lock(&self.done);
-            queue.push(done);
-            let first = queue.len() == 1;
-            drop(queue);
-            if first {
-                self.bell.ring();
-            }
+            self.tell(done);
+        }
+    }
+
+    fn tell(&self, done: Done) {
+        let mut queue = lock(&self.done);
+        queue.push(done);
+        let first = queue.len() == 1;
+        drop(queue);
+        if first {
+            self.bell.ring();
+        }
+    }
+
+    /// Answered by `Done::Measured`. The thread for it is started when it is first needed; without one nothing is measured
+    /// until it is asked for again.
+    pub(crate) fn measure(self: &Arc<Self>, places: Vec<(Key, AttemptId, PathBuf)>) {
+        if !self.measures_run.load(Ordering::Relaxed) {
+            let started = self.thread("measure", |hands| {
+                loop {
+                    let list = hands.measures.take();
+                    let began = Instant::now();
+                    let usages =
+                        list.into_iter().map(|(key, attempt, dir)| Usage { key, attempt, bytes: usage::of(&dir) });
+                    hands.tell(Done::Measured { usages: usages.collect(), began });
+                }
+            });
+            self.measures_run.store(started.is_ok(), Ordering::Relaxed);
+        }
+        if self.measures_run.load(Ordering::Relaxed) {
+            self.measures.give([places]);
+        } else {
+            self.tell(Done::Measured { usages: Vec::new(), began: Instant::now() });
         }
     }
 
@@ -308,7 +347,11 @@ impl Hands {
                 }
             }
             Job::Prepare { key, mut launch, place } => match self.furnished(&mut launch, place) {
-                Ok(place) => Done::Prepared { key, launch, place },
+                // Those that are prepared must not keep each other from being started.
+                Ok(place) => match launch::leave_room(null, launch::ROOM_FOR_A_START) {
+                    Ok(()) => Done::Prepared { key, launch, place },
+                    Err(why) => self.not_started(key, launch, why, Some(place), None),
+                },
                 Err((why, place)) => self.not_started(key, launch, why, place, None),
             },
             Job::Restore { key, dir, mounts } => Done::Restored { key, place: self.restore(&dir, &mounts) },

@@ -42,6 +42,23 @@ pub(crate) struct Born {
 /// Descriptors no task may take, so that an engine can be let in and handed what it asks for. New ones are always the
 /// lowest that are free, so the number of one tells how many are left.
 const HEADROOM: u64 = 6;
+/// What a start takes beyond its place, and the headroom.
+pub(crate) const ROOM_FOR_A_START: u64 = HEADROOM + 10;
+
+/// Whether so many descriptors are left.
+pub(crate) fn leave_room(null: &File, room: u64) -> Result<(), Ended> {
+    reserve(null, room).map(drop)
+}
+
+/// Holds a descriptor, when so many are left beside it.
+fn reserve(null: &File, room: u64) -> Result<OwnedFd, Ended> {
+    let none = |error: io::Error| Ended::Surroundings(format!("no descriptors are left for it: {error}"));
+    let reserve = null.as_fd().try_clone_to_owned().map_err(none)?;
+    if u64::from(reserve.as_raw_fd().unsigned_abs()) + room >= sys::descriptor_limit() {
+        return Err(none(io::Error::from_raw_os_error(libc::EMFILE)));
+    }
+    Ok(reserve)
+}
 
 /// Makes a slot what the task expects to find: volumes mounted, files laid down.
 pub(crate) fn furnish(launch: &Launch, slot: Option<&mut Slot>, maker: Option<&Maker>) -> Result<(), Ended> {
@@ -179,10 +196,7 @@ pub(crate) fn start(
     };
     let (stdin, stdout) = (stdin.map_err(no_streams)?, stdout.map_err(no_streams)?);
     // Its log gets a descriptor when it first says something, and that must not fail for want of one.
-    let reserve = null.as_fd().try_clone_to_owned().map_err(no_streams)?;
-    if (reserve.as_raw_fd().unsigned_abs() as u64) + HEADROOM >= sys::descriptor_limit() {
-        return Err(no_streams(io::Error::from_raw_os_error(libc::EMFILE)));
-    }
+    let reserve = reserve(null, HEADROOM)?;
     let mut env = cstrings(&launch.env)?;
     env.push(cstring(mark)?);
     let plan = Plan {
@@ -245,7 +259,7 @@ pub(crate) fn shortage(why: &Ended) -> Option<Shortage> {
         Ended::NotStarted(why) => {
             Shortage::in_text(why).filter(|short| matches!(short, Shortage::Descriptors | Shortage::Processes))
         }
-        Ended::Code(_) | Ended::Signal(_) => None,
+        Ended::Code(_) | Ended::Signal(_) | Ended::Evicted(_) => None,
     }
 }
 

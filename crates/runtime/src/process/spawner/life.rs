@@ -62,6 +62,7 @@ impl Spawner {
                         self.end(key, Ended::Signal(libc::SIGTERM), None);
                     }
                 }
+                Done::Measured { usages, began } => self.measured(&usages, began),
                 Done::Restored { key, place } => {
                     let Some(entry) = self.table.get(key) else { continue };
                     entry.place = place;
@@ -93,7 +94,7 @@ impl Spawner {
         entry.place = Some(place);
         let Born { pid, at, stdout, stderr, reserve } = born;
         let (attempt, stop, claimed) = (entry.attempt, entry.stop, entry.claimed);
-        let log = Writer::new(self.logs.path(attempt), self.log_limit, self.pressure.clone(), Some(reserve));
+        let log = Writer::new(self.logs.path(attempt), self.log_limit, self.disk.pressure(), Some(reserve));
         let watch = entry.watch.take();
         // Without events the output is still read at the end; it only may come late.
         let _ = self.epoll.add(&stdout, stream_token(key, false));
@@ -125,10 +126,13 @@ impl Spawner {
     pub(super) fn read_stream(&mut self, key: Key, stderr: bool) {
         let Some(entry) = self.table.get(key) else { return };
         let (State::Running(running) | State::Lingering(running, _)) = &mut entry.state else { return };
+        let before = running.log.length();
         take_output(running, stderr, &mut self.buffer, &self.epoll, BUFFERS_PER_LOOK);
-        if running.watch.is_some() {
+        let (logged, supervised) = (running.log.length() - before, running.watch.is_some());
+        if supervised {
             self.tell_members(key);
         }
+        self.logged(logged);
     }
 
     /// Which containers began or ended. Nothing is told while nobody listens.
@@ -287,6 +291,9 @@ impl Spawner {
             };
             of_main = watch.end_of_main();
             entry.members = watch.endings();
+        }
+        if let Some(why) = entry.evicted.take() {
+            exit = Ended::Evicted(why);
         }
         let badly = of_main.as_ref().unwrap_or(&exit) != &Ended::Code(0);
         entry.message = entry.last_words(running.tail.take(), badly);

@@ -15,6 +15,7 @@ use octoflow_model::ids::AttemptId;
 
 use super::{
     attempt::{Entry, State, Stop, Table},
+    disk::Disk,
     hands::{Hands, Job, Key},
     ledger::{Ledger, Past},
     leftover::{self, Leftover},
@@ -24,12 +25,13 @@ use super::{
     waiting::Waiting,
 };
 use crate::{
-    logs::{Logs, Pressure},
+    logs::Logs,
     port::ConditionKind,
     process::{
         sys::{self, Epoll, How, NO_EVENT},
         wire::{Ended, Ending, FromSpawner, Hello, Launch, Refused, ToSpawner, VERSION, Welcome},
     },
+    space::Space,
 };
 
 const SIGNALS: u64 = 0;
@@ -54,8 +56,6 @@ pub(crate) struct Spawner {
     pub(super) work: PathBuf,
     pub(super) logs: Logs,
     pub(super) log_limit: u64,
-    /// The disk has less space than is reserved.
-    pub(super) pressure: Pressure,
     pub(super) instance: String,
     pub(super) isolated: bool,
     pub(super) hands: Arc<Hands>,
@@ -81,6 +81,7 @@ pub(crate) struct Spawner {
     pub(super) noted: Vec<AttemptId>,
     pub(super) jobs: Vec<Job>,
     pub(super) waiting: Waiting,
+    pub(super) disk: Disk,
     /// We were told to go.
     pub(super) leaving: bool,
     /// A file with results of an earlier spawner is there and still needed.
@@ -101,7 +102,6 @@ impl Spawner {
             work: parts.data.join("work"),
             logs: Logs::new(&parts.data),
             log_limit: parts.log_limit,
-            pressure: Pressure::default(),
             instance: parts.instance,
             isolated: parts.isolated,
             hands: parts.hands,
@@ -122,6 +122,7 @@ impl Spawner {
             noted: Vec::new(),
             jobs: Vec::new(),
             waiting: Waiting::default(),
+            disk: Disk::new(parts.space),
             leaving: false,
             has_leftovers: false,
             swept: false,
@@ -155,7 +156,7 @@ impl Spawner {
         let mut events = [NO_EVENT; EVENTS_PER_TURN];
         while !(self.is_done() && self.leave()) {
             let timer = self.timers.peek().map(|Reverse((due, ..))| *due);
-            let next = timer.into_iter().chain(self.look_at).chain(self.waiting.due()).min();
+            let next = timer.into_iter().chain(self.look_at).chain(self.waiting.due()).chain(self.disk.due()).min();
             let timeout = next.map(|due| due.saturating_duration_since(Instant::now()));
             let (mut signal, mut bell, mut door, mut peer, mut ending) = (false, false, false, false, false);
             for event in self.epoll.wait(&mut events, timeout)? {
@@ -190,6 +191,7 @@ impl Spawner {
             if peer {
                 self.hear_peer();
             }
+            self.look_at_disk();
             self.try_again();
             self.start_noted();
             self.tell_hindrances();
@@ -244,6 +246,9 @@ impl Spawner {
     /// Ledger first, then the threads: whatever may have started is written down. What cannot be written down waits.
     fn start_noted(&mut self) {
         if self.jobs.is_empty() && self.noted.is_empty() || self.waiting.holds_back() {
+            return;
+        }
+        if self.disk.holds_back() && self.jobs.iter().any(|job| !matches!(job, Job::Restore { .. })) {
             return;
         }
         match self.ledger.note(&self.noted) {
@@ -349,6 +354,7 @@ impl Spawner {
             peer.greeted = true;
             self.waiting.tell_anew();
             self.log_limit = hello.log_limit;
+            self.disk.set_floor(hello.space_floor);
             let notice = (hello.isolate && !self.isolated)
                 .then(|| "the running spawner was started without isolation; its tasks must end first".to_owned());
             let isolated = hello.isolate && self.isolated;
@@ -475,6 +481,7 @@ pub(crate) struct Parts {
     pub(crate) ledger: Ledger,
     pub(crate) past: Past,
     pub(crate) leftovers: Vec<Leftover>,
+    pub(crate) space: Space,
 }
 
 fn remembered_by(table: &Table, past: &Past) -> HashSet<AttemptId> {

@@ -1,0 +1,85 @@
+//! The space of a file system: how much is free, and whether it is less than what is kept for the engine's own records.
+//! Logs, artifacts and tasks stop at the floor, so that the journal can still be written.
+
+use std::{fs::File, io, os::fd::AsFd, path::Path};
+
+use octoflow_model::space::task_floor;
+
+use crate::process::sys;
+
+/// A file system, held open so that looking needs no descriptor.
+#[derive(Debug)]
+pub(crate) struct Space {
+    dir: File,
+    /// What is kept free; by default a share of the file system.
+    floor: Option<u64>,
+}
+
+/// One look at a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Free {
+    pub(crate) free: u64,
+    pub(crate) floor: u64,
+}
+
+impl Space {
+    pub(crate) fn of(dir: &Path, floor: Option<u64>) -> io::Result<Self> {
+        Ok(Self { dir: File::open(dir)?, floor })
+    }
+
+    pub(crate) fn set_floor(&mut self, floor: Option<u64>) {
+        self.floor = floor;
+    }
+
+    /// Nothing when the file system does not tell; then nothing is held back.
+    pub(crate) fn look(&self) -> Option<Free> {
+        let (free, total) = sys::space(self.dir.as_fd()).ok()?;
+        Some(Free { free, floor: self.floor.unwrap_or_else(|| task_floor(total)) })
+    }
+}
+
+impl Free {
+    pub(crate) fn is_low(self) -> bool {
+        self.free < self.floor
+    }
+
+    /// The same a little above the floor, for whoever was stopped: else it would start and stop with every block.
+    pub(crate) fn is_ample(self) -> bool {
+        self.free >= self.floor + self.floor / 8
+    }
+
+    pub(crate) fn describe(self) -> String {
+        let Self { free, floor } = self;
+        format!(
+            "{} of the data directory's file system are free, {} are kept for the engine's records",
+            size(free),
+            size(floor)
+        )
+    }
+}
+
+/// A number of bytes for people.
+pub(crate) fn size(bytes: u64) -> String {
+    match bytes {
+        0..10_240 => format!("{bytes} B"),
+        10_240..10_485_760 => format!("{} KiB", bytes >> 10),
+        10_485_760..10_737_418_240 => format!("{} MiB", bytes >> 20),
+        _ => format!("{} GiB", bytes >> 30),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_floor_above_what_is_free_is_low_and_one_far_below_is_ample() {
+        let dir = tempfile::tempdir().unwrap();
+        let look = |floor| Space::of(dir.path(), Some(floor)).unwrap().look().unwrap();
+        assert!(look(u64::MAX / 2).is_low());
+        assert!(!look(1).is_low() && look(1).is_ample());
+        let by_itself = Space::of(dir.path(), None).unwrap().look().unwrap();
+        assert!(by_itself.floor > 0 && by_itself.floor <= 256 << 20);
+        assert_eq!(size(20 << 20), "20 MiB");
+    }
+}
