@@ -8,15 +8,26 @@ use octoflow_engine::{
     argo::{self, garbage, status},
     taskset,
 };
-use octoflow_model::NodeIx;
+use octoflow_model::{AttemptId, NodeIx};
 
-/// `{"object": …, "tasks": {node id: index}, "elsewhere": {node id or pod: its attempt}, "runs": [whose place it
-/// took], "garbage": [artifacts to be deleted]}`.
+/// `{"object": …, "tasks": {node id: index}, "elsewhere": {node id or pod: its attempt}, "logs": {attempt: how
+/// long its log was}, "runs": [whose place it took], "garbage": [artifacts to be deleted]}`.
 pub fn write_record(run: &Run, to: &mut dyn Write) -> io::Result<()> {
     match run {
         Run::Argo(run) => write_workflow(run, to),
         Run::TaskSet(run) => write_task_set(run, to),
     }
+}
+
+/// `,"logs":{attempt: bytes}`, when any wrote something.
+fn write_log_sizes(sizes: impl Iterator<Item = (AttemptId, u64)>, to: &mut dyn Write) -> io::Result<()> {
+    let mut open = false;
+    for (attempt, bytes) in sizes {
+        to.write_all(if open { b"," } else { b",\"logs\":{" })?;
+        write!(to, "\"{attempt}\":{bytes}")?;
+        open = true;
+    }
+    if open { to.write_all(b"}") } else { Ok(()) }
 }
 
 /// Every pod is listed with its own attempt, since a replica has as many as it had tries.
@@ -29,6 +40,7 @@ fn write_task_set(run: &taskset::Run, to: &mut dyn Write) -> io::Result<()> {
         write!(to, "{comma}{}:\"{attempt}\"", serde_json::to_string(&pod)?)?;
     }
     to.write_all(b"}")?;
+    write_log_sizes(run.state.logs.iter().copied(), to)?;
     if !run.took_place_of().is_empty() {
         to.write_all(b",\"runs\":")?;
         serde_json::to_writer(&mut *to, run.took_place_of())?;
@@ -58,6 +70,8 @@ pub fn write_workflow(run: &argo::Run, to: &mut dyn Write) -> io::Result<()> {
     if any {
         to.write_all(b"}")?;
     }
+    let sizes = run.state.logs.iter();
+    write_log_sizes(sizes.filter_map(|(at, bytes)| Some((run.attempt_of(*at)?, *bytes))), to)?;
     if !run.took_place_of().is_empty() {
         to.write_all(b",\"runs\":")?;
         serde_json::to_writer(&mut *to, run.took_place_of())?;

@@ -25,6 +25,9 @@ pub(crate) struct Attempts {
     /// By node id: the attempt of another run whose result it has. By pod: its own attempt.
     #[serde(default)]
     pub elsewhere: BTreeMap<String, String>,
+    /// By attempt: how long its log was, if it wrote something.
+    #[serde(default)]
+    pub logs: BTreeMap<String, u64>,
     /// The runs whose place it took.
     #[serde(default)]
     pub runs: Vec<RunId>,

@@ -1,5 +1,7 @@
 //! Looking at runs without running them: finished ones from the archive, open ones by folding their journal.
 
+use std::collections::HashMap;
+
 use octoflow_engine::{
     Run,
     argo::{explain, status},
@@ -68,6 +70,19 @@ pub fn attempts(reader: &Reader, run: RunId) -> Result<Vec<(String, AttemptId)>,
         found => found?,
     };
     Ok(run.attempts())
+}
+
+/// How long the logs of ended attempts were when they ended, of those that wrote something.
+pub fn log_sizes(reader: &Reader, run: RunId) -> Result<HashMap<AttemptId, u64>, Error> {
+    if let Some(bytes) = reader.archive(run)? {
+        let record = brief::attempts(&bytes).map_err(|error| Error::Journal { run, why: error.to_string() })?;
+        return Ok(record.logs.into_iter().filter_map(|(text, bytes)| Some((text.parse().ok()?, bytes))).collect());
+    }
+    match folded(reader, run) {
+        // It ended between the two looks, and is in the archive now.
+        Err(Error::UnknownRun(run)) if reader.archive(run)?.is_some() => log_sizes(reader, run),
+        found => Ok(found?.log_sizes().into_iter().collect()),
+    }
 }
 
 /// All numbers a run has had, its own last: each retry gives it a new one. Its logs are under all of them.

@@ -292,6 +292,17 @@ impl Run {
         }
     }
 
+    /// How long the logs of ended attempts were, of those that wrote something.
+    pub fn log_sizes(&self) -> Vec<(AttemptId, u64)> {
+        match self {
+            Self::Argo(run) => {
+                let logs = run.state.logs.iter();
+                logs.filter_map(|(at, bytes)| Some((run.attempt_of(*at)?, *bytes))).collect()
+            }
+            Self::TaskSet(run) => run.state.logs.clone(),
+        }
+    }
+
     pub fn took_place_of(&self) -> &[RunId] {
         each!(self, run => run.took_place_of())
     }

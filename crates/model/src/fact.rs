@@ -351,6 +351,14 @@ pub struct NodeFinished {
     /// Steps and DAG nodes: the last nodes of their drawing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outbound: Vec<NodeIx>,
+    /// How long its log was; 0 when it wrote nothing, or nobody said. A log that is found shorter lost its end.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub log_bytes: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+pub(crate) fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Inputs as they were when the node was made.

@@ -349,6 +349,7 @@ pub(crate) mod tests {
             at,
             outputs: OutputValues::default(),
             outbound: Vec::new(),
+            log_bytes: 0,
         }))
     }
 

@@ -4,9 +4,11 @@
 mod writer;
 
 use std::{
+    collections::HashMap,
     fs::{self, File},
     io::{self, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
+    sync::{Arc, PoisonError, RwLock},
 };
 
 use octoflow_model::{
@@ -86,11 +88,27 @@ pub(crate) fn header(stream: Stream, at: Time, length: usize) -> [u8; HEADER] {
 #[derive(Clone, Debug)]
 pub struct Logs {
     dir: PathBuf,
+    /// Shared with everybody who reads by this handle.
+    expected: Arc<RwLock<Sizes>>,
 }
+
+/// How long the logs of ended attempts must be. Logs are not synced before an end is told, so after the machine went down
+/// one may be shorter, or missing; whoever reads it is told so.
+pub type Sizes = Arc<HashMap<AttemptId, u64>>;
 
 impl Logs {
     pub fn new(data_dir: &Path) -> Self {
-        Self { dir: data_dir.join("logs") }
+        Self { dir: data_dir.join("logs"), expected: Arc::default() }
+    }
+
+    /// The same logs, of which nothing is expected.
+    pub fn apart(&self) -> Self {
+        Self { dir: self.dir.clone(), expected: Arc::default() }
+    }
+
+    /// From now on readers of this handle and its clones say what is missing of these.
+    pub fn expect(&self, sizes: &Sizes) {
+        *self.expected.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(sizes);
     }
 
     pub fn path(&self, attempt: AttemptId) -> PathBuf {
@@ -104,7 +122,17 @@ impl Logs {
     /// The frames written so far; after the end of the iterator, calling `next` again sees what came meanwhile.
     /// An attempt that wrote nothing has no file and gives no frames.
     pub fn read(&self, attempt: AttemptId) -> Reader {
-        Reader { path: self.path(attempt), file: None, at: 0, behind: Vec::new(), begin: 0 }
+        Reader {
+            path: self.path(attempt),
+            attempt,
+            expected: Arc::clone(&self.expected),
+            told: false,
+            last: Time(0),
+            file: None,
+            at: 0,
+            behind: Vec::new(),
+            begin: 0,
+        }
     }
 
     /// Deletes the logs of a whole run; a run without logs is fine.
@@ -153,6 +181,12 @@ struct Head {
 /// Reads one attempt's frames, also while it is being written.
 pub struct Reader {
     path: PathBuf,
+    attempt: AttemptId,
+    expected: Arc<RwLock<Sizes>>,
+    /// It was said that something is missing.
+    told: bool,
+    /// When the last frame was written.
+    last: Time,
     file: Option<File>,
     /// Where the next frame begins.
     at: u64,
@@ -187,7 +221,8 @@ impl Reader {
     }
 
     pub fn next_frame(&mut self) -> Result<Option<Frame>, Error> {
-        let Some(Head { stream, marked, at, length }) = self.next_header()? else { return Ok(None) };
+        let Some(Head { stream, marked, at, length }) = self.next_header()? else { return Ok(self.missing()) };
+        self.last = at;
         let damaged = Error::Damaged { path: self.path.clone(), at: self.at };
         let mut bytes = self.body(length)?;
         let mut container = None;
@@ -208,7 +243,14 @@ impl Reader {
         to: &mut Vec<u8>,
         mut wanted: impl FnMut(Stream, Option<&str>, Time) -> bool,
     ) -> Result<bool, Error> {
-        let Some(Head { stream, marked, at, length }) = self.next_header()? else { return Ok(false) };
+        let Some(Head { stream, marked, at, length }) = self.next_header()? else {
+            let missing = self.missing();
+            if let Some(note) = missing.as_ref().filter(|note| wanted(note.stream, None, note.at)) {
+                to.extend_from_slice(&note.bytes);
+            }
+            return Ok(missing.is_some());
+        };
+        self.last = at;
         let body = &self.behind[self.begin + HEADER..self.begin + HEADER + length];
         let (name, bytes) = match marked {
             false => (None, body),
@@ -224,6 +266,23 @@ impl Reader {
         }
         self.pass(length);
         Ok(true)
+    }
+
+    /// A note, once, when the log of an attempt that is over ends before it should.
+    fn missing(&mut self) -> Option<Frame> {
+        let expected = self.expected.read().unwrap_or_else(PoisonError::into_inner).get(&self.attempt).copied()?;
+        if self.told || self.at >= expected {
+            return None;
+        }
+        self.told = true;
+        let text = match (&self.file, expected - self.at) {
+            (None, _) => format!("the log is missing: it had {expected} bytes, and its file is gone\n"),
+            (Some(_), lost) => format!(
+                "the log is truncated: its last {lost} of {expected} bytes are gone, probably because the machine went \
+                 down before they were on disk\n"
+            ),
+        };
+        Some(Frame { stream: Stream::Note, at: self.last, container: None, bytes: text.into_bytes() })
     }
 
     /// The next frame's header, once the whole frame is there.
@@ -379,6 +438,36 @@ mod tests {
         assert_eq!(frames[0].bytes, [1; 20]);
         assert_eq!(frames[1].stream, Stream::Note);
         assert_eq!(frames.len(), 2);
+    }
+
+    #[test]
+    fn a_log_that_is_shorter_than_it_was_or_gone_says_so_once() {
+        let (_dir, logs) = logs();
+        let mut whole = writer(logs.path(attempt()), u64::MAX);
+        for line in ["one\n", "two\n", "three\n"] {
+            whole.append(Stream::Stdout, Time(7), line.as_bytes());
+        }
+        let length = whole.length();
+        let of = |logs: &Logs| logs.read(attempt()).collect::<Result<Vec<Frame>, _>>().unwrap();
+        logs.expect(&Arc::new(HashMap::from([(attempt(), length)])));
+        assert_eq!(of(&logs).len(), 3, "a whole log has no note");
+        let file = File::options().write(true).open(logs.path(attempt())).unwrap();
+        for cut in (0..length).rev() {
+            file.set_len(cut).unwrap();
+            let frames = of(&logs);
+            let note = frames.last().unwrap();
+            assert_eq!(note.stream, Stream::Note, "cut at {cut}");
+            assert!(String::from_utf8_lossy(&note.bytes).starts_with("the log is truncated"));
+            let mut poured = Vec::new();
+            let mut reader = logs.read(attempt());
+            while reader.pour(&mut poured, |_, _, _| true).unwrap() {}
+            assert!(poured.ends_with(&note.bytes));
+        }
+        fs::remove_file(logs.path(attempt())).unwrap();
+        let frames = of(&logs);
+        assert!(String::from_utf8_lossy(&frames[0].bytes).starts_with("the log is missing"), "{frames:?}");
+        assert_eq!(frames.len(), 1);
+        assert!(of(&logs.apart()).is_empty(), "of which nothing is expected");
     }
 
     #[test]

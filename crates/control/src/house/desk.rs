@@ -1,9 +1,12 @@
 //! What can be asked of the house, from any thread: keeping objects, submitting runs, telling them what to do.
 //! It goes through the pump's inbox like everybody else.
 
-use std::sync::{
-    Arc, Mutex,
-    mpsc::{self, Receiver, Sender},
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex,
+        mpsc::{self, Receiver, Sender},
+    },
 };
 
 use octoflow_engine::{Command, Program, engine::Keyed};
@@ -292,6 +295,14 @@ impl Desk {
         match self.ask(|reply| Message::Tasks { run, reply })? {
             Some(attempts) => Ok(attempts),
             None => read::attempts(&self.store.reader()?, run),
+        }
+    }
+
+    /// How long the logs of ended attempts were when they ended, of those that wrote something.
+    pub(crate) fn log_sizes(&self, run: RunId) -> Result<HashMap<AttemptId, u64>, Error> {
+        match self.ask(|reply| Message::LogSizes { run, reply })? {
+            Some(sizes) => Ok(sizes.into_iter().collect()),
+            None => read::log_sizes(&self.store.reader()?, run),
         }
     }
 

@@ -73,6 +73,11 @@ pub(crate) enum Message {
         run: RunId,
         reply: Reply<Option<Attempts>>,
     },
+    /// How long the logs of its ended attempts were.
+    LogSizes {
+        run: RunId,
+        reply: Reply<Option<Vec<(AttemptId, u64)>>>,
+    },
     Explain {
         run: RunId,
         reply: Reply<Option<Vec<Explanation>>>,

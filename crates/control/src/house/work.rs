@@ -289,6 +289,9 @@ impl Worker {
             Message::Tasks { run, reply } => {
                 let _ = reply.send(Ok(self.pump.engine.run(run).map(Run::attempts)));
             }
+            Message::LogSizes { run, reply } => {
+                let _ = reply.send(Ok(self.pump.engine.run(run).map(Run::log_sizes)));
+            }
             Message::Explain { run, reply } => {
                 let engine = &self.pump.engine;
                 match engine.run(run).map(|run| read::of_open(run, Some(engine.scheduler()), Some(engine.locks()))) {

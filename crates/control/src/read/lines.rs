@@ -4,6 +4,7 @@
 use std::{
     collections::{BTreeSet, HashMap},
     ops::ControlFlow,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -95,6 +96,8 @@ pub fn lines(
     wanted: &Wanted,
     listener: &mut dyn Listener,
 ) -> Result<(), Error> {
+    // What others read by the same handle is none of ours.
+    let logs = logs.apart();
     let mut merged = Merged::new(logs.clone(), wanted.tail);
     let mut ids: HashMap<AttemptId, String> = HashMap::new();
     let mut order: Vec<AttemptId> = Vec::new();
@@ -108,6 +111,7 @@ pub fn lines(
         if settled || (revision != seen && Instant::now() >= next_look) {
             let begin = Instant::now();
             found.clear();
+            logs.expect(&Arc::new(super::log_sizes(reader, run)?));
             for (id, one) in steps(reader, run, wanted)? {
                 if ids.insert(one.attempt, id).is_none() {
                     order.push(one.attempt);
@@ -143,9 +147,14 @@ pub fn frames(
 ) -> Result<(), Error> {
     let attempt = super::attempts(reader, run)?.into_iter().find(|(id, _)| id == node);
     let Some((_, attempt)) = attempt else { return Ok(()) };
+    // What others read by the same handle is none of ours.
+    let logs = logs.apart();
     let mut frames = logs.read(attempt);
     loop {
         let over = !follow || is_over(reader, run)?;
+        if over {
+            logs.expect(&Arc::new(super::log_sizes(reader, run)?));
+        }
         while let Some(frame) = frames.next_frame()? {
             if hear(Some(frame)).is_break() {
                 return Ok(());

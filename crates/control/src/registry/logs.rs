@@ -124,6 +124,7 @@ impl Scope {
             return Ok(None);
         }
         self.seen = Some(snapshot.clone());
+        self.files.expect(&snapshot.sizes);
         let Some(row) = &snapshot.row else { return Ok(Some(Look { pods: Vec::new(), over: true })) };
         let mut pods = if row.kind == KIND {
             self.replicas(row, &snapshot.object, &snapshot.attempts)

@@ -52,6 +52,7 @@ impl Run {
             active_pods: 0,
             active_children: std::collections::HashMap::new(),
             failed_children: std::collections::HashMap::new(),
+            logs: Vec::new(),
             progress: (0, 0),
             parent: submission.parent,
             following: Vec::new(),
@@ -280,6 +281,9 @@ impl Run {
         let at = finished.node;
         self.change_share(at, |node| node.phase = finished.phase);
         self.state.weight += room::of_outputs(&finished.outputs);
+        if finished.log_bytes > 0 {
+            self.state.logs.push((at, finished.log_bytes));
+        }
         let node = &mut self.state.nodes[at.at()];
         node.message = (!finished.message.is_empty()).then(|| finished.message.as_str().into());
         node.finished = Some(finished.at);

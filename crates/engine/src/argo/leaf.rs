@@ -155,7 +155,7 @@ impl Turn<'_> {
             self.export(at, &outputs);
         }
         self.close_containers(at, &end.members, phase, &message);
-        self.finish_with(at, phase, message, outputs, Vec::new());
+        self.finish_logged(at, phase, message, outputs, Vec::new(), end.log_bytes);
     }
 
     /// The moment a new node must be looked at even if nothing happens: a suspension's end, a pending task's time-out.

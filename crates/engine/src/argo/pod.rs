@@ -119,6 +119,7 @@ impl Turn<'_> {
                 at: told.ended.unwrap_or(self.now).max(self.run.state.node(node).started),
                 outputs: OutputValues::default(),
                 outbound: Vec::new(),
+                log_bytes: 0,
             })));
         }
     }

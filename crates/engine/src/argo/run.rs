@@ -62,6 +62,8 @@ pub struct State {
     pub active_children: HashMap<NodeIx, u32>,
     /// By open boundary: the calls in it that ended badly, after their last attempt.
     pub failed_children: HashMap<NodeIx, u32>,
+    /// How long the logs of ended tasks were, of those that wrote something.
+    pub logs: Vec<(NodeIx, u64)>,
     /// The work done, and the work known so far: one for each task unless it says more about itself.
     pub progress: (u64, u64),
     /// The gauges that follow the run and its nodes while it is open.

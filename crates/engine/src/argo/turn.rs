@@ -150,6 +150,19 @@ impl<'a> Turn<'a> {
         outputs: OutputValues,
         outbound: Vec<NodeIx>,
     ) {
+        self.finish_logged(at, phase, message, outputs, outbound, 0);
+    }
+
+    /// The same for a task, whose log is so long.
+    pub(super) fn finish_logged(
+        &mut self,
+        at: NodeIx,
+        phase: Phase,
+        message: String,
+        outputs: OutputValues,
+        outbound: Vec<NodeIx>,
+        log_bytes: u64,
+    ) {
         let room = (self.run.state.weight, self.world.most_bytes);
         let (phase, message, outputs) = super::room::ending(room, phase, message, outputs);
         self.close_containers(at, &[], phase, &message);
@@ -163,6 +176,7 @@ impl<'a> Turn<'a> {
             at: self.over_at(at),
             outputs,
             outbound,
+            log_bytes,
         })));
     }
 

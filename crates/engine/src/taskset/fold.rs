@@ -46,6 +46,7 @@ impl Run {
             wake: None,
             roles: Vec::new(),
             replicas: vec![Replica::default(); program.replicas as usize],
+            logs: Vec::new(),
         };
         refresh(&program, &mut state, submission.at);
         Self {
@@ -211,7 +212,10 @@ impl Run {
     }
 
     fn part(&mut self, parting: &Parting) {
-        let Parting { replica, at, started, terminated, reason, outcome, again } = parting;
+        let Parting { replica, at, started, terminated, reason, outcome, again, log_bytes } = parting;
+        if let (Some(attempt), true) = (self.attempt_of(*replica), *log_bytes > 0) {
+            self.state.logs.push((attempt, *log_bytes));
+        }
         if let Some(started) = started
             && self.state.replicas[*replica as usize].started.is_none()
         {

@@ -47,7 +47,7 @@ impl Turn<'_> {
                 self.decide(SetFact::Launched { replica: at.0, at: self.now, deadline });
                 self.orders.push(Order::Start { attempt: self.attempt_id(at), task: Box::new(task) });
             }
-            Err(why) => self.part(at.0, None, None, format!("CreateContainerConfigError: {why}")),
+            Err(why) => self.part(at.0, None, None, format!("CreateContainerConfigError: {why}"), 0),
         }
     }
 
@@ -70,13 +70,14 @@ impl Turn<'_> {
                 }
             }
             Report::Ended { end, .. } => {
+                let log_bytes = end.log_bytes;
                 let (terminated, reason) = how(*end);
                 let started = terminated.1;
-                self.part(replica, started, terminated.0, reason);
+                self.part(replica, started, terminated.0, reason, log_bytes);
                 self.orders.push(Order::Forget { attempt });
             }
             Report::Lost { why, .. } => {
-                self.part(replica, None, None, format!("Lost: {why}"));
+                self.part(replica, None, None, format!("Lost: {why}"), 0);
                 self.orders.push(Order::Forget { attempt });
             }
             Report::Answered { .. } | Report::Container { .. } | Report::Progress { .. } => {}
@@ -84,7 +85,14 @@ impl Turn<'_> {
     }
 
     /// The pod is gone: it counts, or the replica is tried again, or its role is over and it counts as nothing.
-    fn part(&mut self, replica: u32, started: Option<Time>, terminated: Option<Terminated>, reason: String) {
+    fn part(
+        &mut self,
+        replica: u32,
+        started: Option<Time>,
+        terminated: Option<Terminated>,
+        reason: String,
+        log_bytes: u64,
+    ) {
         let role = self.run.program.role_of(replica);
         let state = &self.run.state.replicas[replica as usize];
         let wanted_gone = state.closing.filter(|why| *why != Closing::Cleaning);
@@ -106,7 +114,7 @@ impl Turn<'_> {
         let least = if state.phase.placed() { Duration::ZERO } else { UNBUILT_PAUSE };
         let again = again.then(|| self.now.saturating_add(Duration::from_secs(policy.delay).max(least)));
         let outcome = (!judged && again.is_none()).then_some(well);
-        let parting = Parting { replica, at: self.now, started, terminated, reason, outcome, again };
+        let parting = Parting { replica, at: self.now, started, terminated, reason, outcome, again, log_bytes };
         self.decide(SetFact::Ended(Box::new(parting)));
     }
 }

@@ -51,6 +51,8 @@ pub struct State {
     pub wake: Option<Time>,
     pub roles: Vec<Role>,
     pub replicas: Vec<Replica>,
+    /// How long the logs of pods that are gone were, of those that wrote something.
+    pub logs: Vec<(AttemptId, u64)>,
 }
 
 /// What an attempt, or a role, came to. It never changes once it is reached.

@@ -99,6 +99,9 @@ pub struct Parting {
     /// It is tried again then, and counts as nothing yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<Time>,
+    /// How long the pod's log was; as in `NodeFinished`.
+    #[serde(default, skip_serializing_if = "crate::fact::is_zero")]
+    pub log_bytes: u64,
 }
 
 /// How the main container of a pod ended.

@@ -8,6 +8,7 @@ use std::{
 };
 
 use octoflow_model::{AttemptId, Revision, RunId};
+use octoflow_runtime::logs::Sizes;
 use octoflow_store::RunRow;
 use serde_json::Value;
 
@@ -49,6 +50,8 @@ pub(super) struct Snapshot {
     pub object: Value,
     /// Which attempt belongs to which node.
     pub attempts: Vec<(String, AttemptId)>,
+    /// How long the logs of ended attempts must be.
+    pub sizes: Sizes,
 }
 
 impl Snapshots {
@@ -94,14 +97,15 @@ impl Shared {
 
 impl Snapshot {
     fn of(registry: &Registry, run: RunId, revision: Option<Revision>) -> Result<Self, Fault> {
-        let gone = Self { revision, row: None, object: Value::Null, attempts: Vec::new() };
+        let gone = Self { revision, row: None, object: Value::Null, attempts: Vec::new(), sizes: Sizes::default() };
         let Some(row) = registry.read(|reader| Ok(reader.run(run)?))? else { return Ok(gone) };
         let object = match registry.run_object(&row) {
             Err(Fault::NotFound { .. }) => return Ok(gone),
             object => object?,
         };
         let attempts = registry.desk().attempts(run)?;
-        Ok(Self { revision, row: Some(row), object, attempts })
+        let sizes = Arc::new(registry.desk().log_sizes(run)?);
+        Ok(Self { revision, row: Some(row), object, attempts, sizes })
     }
 
     pub(super) fn is_over(&self) -> bool {

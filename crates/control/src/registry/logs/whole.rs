@@ -53,6 +53,7 @@ pub struct RunLines {
     sieve: Sieve,
     shared: Arc<Shared>,
     seen: Option<Arc<super::Snapshot>>,
+    files: Logs,
     merged: Merged,
     ids: HashMap<AttemptId, Arc<str>>,
     /// In the order in which they were found.
@@ -65,6 +66,7 @@ pub struct RunFrames {
     run: RunId,
     follow: bool,
     shared: Arc<Shared>,
+    files: Logs,
     reader: Option<Reader>,
     over: bool,
     told: u64,
@@ -73,7 +75,8 @@ pub struct RunFrames {
 impl Registry {
     /// Lines of the nodes of a run that are wanted and pass the sieve, merged by time.
     pub fn run_lines(&self, run: RunId, wanted: Wanted, sieve: Sieve) -> RunLines {
-        let merged = Merged::new(self.log_files(), wanted.tail);
+        let files = self.log_files();
+        let merged = Merged::new(files.clone(), wanted.tail);
         RunLines {
             registry: self.clone(),
             run,
@@ -81,6 +84,7 @@ impl Registry {
             sieve,
             shared: self.0.snapshots.of(run),
             seen: None,
+            files,
             merged,
             ids: HashMap::new(),
             order: Vec::new(),
@@ -93,8 +97,9 @@ impl Registry {
         let shared = self.0.snapshots.of(run);
         let snapshot = shared.latest(self, run)?;
         let attempt = snapshot.attempts.iter().find(|(id, _)| id == node).map(|(_, attempt)| *attempt);
-        let reader = attempt.map(|attempt| self.log_files().read(attempt));
-        Ok(RunFrames { registry: self.clone(), run, follow, shared, reader, over: false, told: 0 })
+        let files = self.log_files();
+        let reader = attempt.map(|attempt| files.read(attempt));
+        Ok(RunFrames { registry: self.clone(), run, follow, shared, files, reader, over: false, told: 0 })
     }
 
     /// Where all logs are, and those of one run, once there are any.
@@ -145,6 +150,7 @@ impl RunLines {
         let mut found = Vec::new();
         if self.seen.as_ref().is_none_or(|seen| !Arc::ptr_eq(seen, &snapshot)) {
             self.settled = !self.wanted.follow || snapshot.is_over();
+            self.files.expect(&snapshot.sizes);
             for (id, one) in steps_of(&snapshot.object, &snapshot.attempts, &self.wanted) {
                 if self.ids.insert(one.attempt, id.into()).is_none() {
                     self.order.push(one.attempt);
@@ -167,7 +173,11 @@ impl RunFrames {
         let Some(reader) = &mut self.reader else {
             return Ok(Piece { items: Vec::new(), finished: true, more: false });
         };
-        self.over = self.over || !self.follow || self.shared.latest(&self.registry, self.run)?.is_over();
+        if !self.over {
+            let snapshot = self.shared.latest(&self.registry, self.run)?;
+            self.files.expect(&snapshot.sizes);
+            self.over = !self.follow || snapshot.is_over();
+        }
         let (mut items, mut bytes) = (Vec::new(), 0);
         while bytes < PIECE {
             let Some(frame) = reader.next_frame().map_err(damage)? else {
