@@ -352,12 +352,12 @@ pub struct NodeFinished {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outbound: Vec<NodeIx>,
     /// How long its log was; 0 when it wrote nothing, or nobody said. A log that is found shorter lost its end.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_nothing")]
     pub log_bytes: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-pub(crate) fn is_zero(number: &u64) -> bool {
+pub(crate) fn is_nothing(number: &u64) -> bool {
     *number == 0
 }
 

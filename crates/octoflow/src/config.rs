@@ -46,6 +46,46 @@ pub(crate) fn retention() -> Result<RetentionPolicy> {
     text.parse().map_err(|error| Failure::usage(format!("OCTOFLOW_RETENTION cannot be read: {error}")).into())
 }
 
+/// What steps may take of the data directory's disk. Without a word of the user's, a share of it is kept free.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Disk {
+    /// `OCTOFLOW_KEEP_FREE`: below so many free bytes logs, artifacts and steps do not write.
+    pub keep_free: Option<u64>,
+    /// `OCTOFLOW_TASK_DISK_LIMIT`: so many bytes a step may write that has no `ephemeral-storage` limit.
+    pub task_limit: Option<u64>,
+}
+
+pub(crate) fn disk() -> Result<Disk> {
+    let read = |name: &str| bytes(name, env::var(name).ok().as_deref());
+    Ok(Disk { keep_free: read("OCTOFLOW_KEEP_FREE")?, task_limit: read("OCTOFLOW_TASK_DISK_LIMIT")? })
+}
+
+/// A number of bytes such as `500M` or `2Gi`.
+fn bytes(name: &str, text: Option<&str>) -> Result<Option<u64>> {
+    const UNITS: [(&str, u64); 9] = [
+        ("Ki", 1 << 10),
+        ("Mi", 1 << 20),
+        ("Gi", 1 << 30),
+        ("Ti", 1 << 40),
+        ("k", 1_000),
+        ("M", 1_000_000),
+        ("G", 1_000_000_000),
+        ("T", 1_000_000_000_000),
+        ("", 1),
+    ];
+    let Some(text) = text.map(str::trim).filter(|text| !text.is_empty()) else { return Ok(None) };
+    let read = UNITS.iter().find_map(|(unit, factor)| {
+        let number: u64 = text.strip_suffix(unit)?.trim_end().parse().ok()?;
+        number.checked_mul(*factor)
+    });
+    match read {
+        Some(bytes) => Ok(Some(bytes)),
+        None => Err(Failure::usage(format!("{name} is not a number of bytes: `{text}`"))
+            .help(format!("for example: {name}=512Mi"))
+            .into()),
+    }
+}
+
 fn allowed(text: Option<&str>, otherwise: fn() -> Policy) -> Result<Policy> {
     let Some(text) = text.filter(|text| !text.trim().is_empty()) else { return Ok(otherwise()) };
     text.parse().map_err(|error| {
@@ -82,6 +122,18 @@ mod tests {
             Some("/home/me/.local/share/octoflow".into())
         );
         assert_eq!(chosen(&[]), None);
+    }
+
+    #[test]
+    fn amounts_of_bytes_are_read_or_refused_with_the_name_of_the_setting() {
+        let read = |text| bytes("X", text).map_err(|error| error.to_string());
+        assert_eq!((read(None), read(Some(" "))), (Ok(None), Ok(None)));
+        for (text, expected) in [("0", 0), ("512Mi", 512 << 20), ("2 G", 2_000_000_000), ("7", 7)] {
+            assert_eq!(read(Some(text)), Ok(Some(expected)), "{text}");
+        }
+        for wrong in ["much", "-1", "1.5Gi", "99999999Ti", "Mi"] {
+            assert!(read(Some(wrong)).unwrap_err().contains(wrong), "{wrong}");
+        }
     }
 
     #[test]

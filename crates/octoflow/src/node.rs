@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use octoflow_control::{Capacity, Config, Place};
 use octoflow_runtime::{egress::Policy, process};
 
-use crate::{cli::Isolation, commands::Context, system};
+use crate::{cli::Isolation, commands::Context, config, system};
 
 /// Steps wait more than they compute, so more of them run than there are cores.
 const STEPS_PER_CORE: usize = 4;
@@ -29,6 +29,8 @@ pub(crate) fn config(
         Isolation::None => process::Isolation::None,
     };
     processes.egress = egress;
+    let disk = config::disk()?;
+    (processes.space_floor, processes.storage_limit) = (disk.keep_free, disk.task_limit);
     Ok(Config {
         data_dir: context.data_dir.clone(),
         capacity: capacity(parallelism),

@@ -164,12 +164,8 @@ pub fn open(config: Config, sink: Sink) -> Result<(ProcessRuntime, Vec<Notice>),
     let bad_dir = |source| Error::DataDir { path: config.data_dir.clone(), source };
     fs::create_dir_all(&config.data_dir).map_err(bad_dir)?;
     let data = fs::canonicalize(&config.data_dir).map_err(bad_dir)?;
-    let hello = Hello {
-        version: VERSION,
-        isolate: config.isolation == Isolation::Overlay,
-        log_limit: config.log_limit,
-        space_floor: config.space_floor,
-    };
+    let hello =
+        Hello { version: VERSION, isolate: config.isolation == Isolation::Overlay, log_limit: config.log_limit };
     let connected = connect(&data, &config.spawner_command, &hello)?;
     let own =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
@@ -180,6 +176,7 @@ pub fn open(config: Config, sink: Sink) -> Result<(ProcessRuntime, Vec<Notice>),
         host_paths: config.host_paths,
         visible: visible(&config.visible),
         storage_limit: config.storage_limit,
+        space_floor: config.space_floor,
     };
     let notices = connected.welcome.notice.iter().cloned().map(Notice).collect();
     let isolated = connected.welcome.isolated;

@@ -100,7 +100,7 @@ pub struct Parting {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<Time>,
     /// How long the pod's log was; as in `NodeFinished`.
-    #[serde(default, skip_serializing_if = "crate::fact::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::fact::is_nothing")]
     pub log_bytes: u64,
 }
 

@@ -25,6 +25,7 @@ mod resources;
 mod restart;
 mod run;
 mod server;
+mod shortage;
 mod stage;
 mod standin;
 mod surface;

@@ -124,7 +124,7 @@ impl House {
         command: Vec<OsString>,
         policy: Policy,
     ) -> Arc<Self> {
-        let carrier = Carrier::new(&ground.data, policy).with_floor(hello.space_floor);
+        let carrier = Carrier::new(&ground.data, policy).with_floor(ground.space_floor);
         carrier.store().clear_leftovers();
         Arc::new(Self {
             hosts: Hosts::new(&ground.data),
@@ -399,8 +399,9 @@ pub(super) mod tests {
             host_paths: crate::process::hostpath::HostPaths::Any,
             visible: Vec::new(),
             storage_limit: None,
+            space_floor: None,
         };
-        let hello = Hello { version: VERSION, isolate: true, log_limit: 1 << 20, space_floor: None };
+        let hello = Hello { version: VERSION, isolate: true, log_limit: 1 << 20 };
         let sink = Box::new(move |batch| drop(sender.send(batch)));
         let outbox = Outbox::new(Arc::new(ours));
         let house = House::new(ground, sink, outbox, true, hello, Vec::new(), Policy::strict());

@@ -33,6 +33,8 @@ pub(crate) struct Ground {
     pub(crate) visible: Vec<String>,
     /// What a task may write to its private file system that does not say.
     pub(crate) storage_limit: Option<u64>,
+    /// How many bytes of the data directory's file system tasks leave free, when it is not the default.
+    pub(crate) space_floor: Option<u64>,
 }
 
 pub(crate) struct Planned {
@@ -341,6 +343,7 @@ mod tests {
             host_paths: HostPaths::Any,
             visible: Vec::new(),
             storage_limit: None,
+            space_floor: None,
         }
     }
 

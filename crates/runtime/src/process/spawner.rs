@@ -152,7 +152,7 @@ fn live(data: &Path) -> io::Result<()> {
         ledger,
         past,
         leftovers,
-        space: Space::of(data, hello.space_floor)?,
+        space: Space::of(data, None)?,
     };
     Spawner::new(parts)?.run()
 }

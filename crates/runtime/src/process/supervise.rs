@@ -42,6 +42,7 @@ impl House {
         let (listening, over) = mpsc::channel();
         let Connected { socket, child, pid, .. } = connected;
         self.monitor.up(pid);
+        self.outbox.post(&[ToSpawner::KeepFree(self.ground.space_floor)]);
         let named = thread::Builder::new().name("spawner".to_owned());
         let thread = named.spawn(move || {
             let _listening = listening;
@@ -88,7 +89,7 @@ impl House {
                 stops.extend(flight.stop.map(|stop| (*attempt, stop)));
             }
             let leave = lock(&self.left).clone();
-            let mut messages = vec![ToSpawner::Adopt(ids, leave)];
+            let mut messages = vec![ToSpawner::KeepFree(self.ground.space_floor), ToSpawner::Adopt(ids, leave)];
             messages.extend(stops.into_iter().map(|(attempt, stop)| stop.message(attempt)));
             self.outbox.post(&messages);
         }

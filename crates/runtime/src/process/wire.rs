@@ -194,8 +194,6 @@ records! {
         /// The engine wants the default isolation.
         isolate: bool,
         log_limit: u64,
-        /// How many bytes of the data directory's file system tasks leave free, when it is not the default.
-        space_floor: Option<u64>,
     }
     /// The spawner's answer to a `Hello` it understands.
     Welcome {
@@ -383,6 +381,9 @@ choices! {
         10 = Ping(),
         /// The descriptor that came with the last word about it was lost: say it again.
         11 = Again(attempt: AttemptId),
+        /// How many bytes of the data directory's file system tasks leave free, when it is not the default. Said once, after
+        /// the greeting, which must stay as it is.
+        12 = KeepFree(floor: Option<u64>),
     }
     /// What a spawner says.
     FromSpawner {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Result;
-use octoflow_control::{self as control, Error, Place, Submit};
+use octoflow_control::{self as control, Condition, Error, Place, Submit};
 use octoflow_engine::Command;
 use octoflow_model::{AttemptId, Fact, RunId};
 use serde_json::Value;
@@ -94,6 +94,11 @@ impl House {
     pub(crate) fn attempts(&self, run: RunId) -> Result<Vec<(String, AttemptId)>> {
         let reader = self.inner.store().reader().map_err(local::explained)?;
         control::read::attempts(&reader, run).map_err(explained)
+    }
+
+    /// What keeps tasks from being run right now.
+    pub(crate) fn conditions(&self) -> Vec<Condition> {
+        self.inner.runtime_conditions()
     }
 
     pub(crate) fn close(self) -> Result<()> {

@@ -4,10 +4,11 @@
 use std::{
     sync::mpsc::{self, Receiver, RecvTimeoutError, Sender},
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, bail};
+use octoflow_control::ConditionKind;
 use octoflow_engine::Command;
 use octoflow_model::{Fact, RunId, Time};
 
@@ -88,6 +89,7 @@ pub(crate) fn watch(args: &Run, runs: Vec<Submitted>, house: &House, context: &C
         timed_out: false,
         children: Vec::new(),
         tell: tell.clone(),
+        hindrances: Hindrances::default(),
     };
     drop(tell);
     let outcome = watch.until_over(&told);
@@ -122,6 +124,42 @@ struct Watch<'a> {
     /// Runs that ours made and that outlived them; we do not leave before they are over.
     children: Vec<RunId>,
     tell: Sender<Happening>,
+    hindrances: Hindrances,
+}
+
+/// What keeps tasks from being run, told once while it lasts: without a word a run would seem to hang.
+#[derive(Default)]
+struct Hindrances {
+    look_at: Option<Instant>,
+    told: Vec<ConditionKind>,
+}
+
+/// How often is looked for what keeps tasks waiting.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// What passes sooner is not worth a word.
+const WORTH_TELLING: Duration = Duration::from_secs(2);
+
+impl Hindrances {
+    /// What is new, and when to look again.
+    fn look(&mut self, house: &House) -> (Vec<String>, Instant) {
+        let now = Instant::now();
+        let at = *self.look_at.get_or_insert(now + LOOK_EVERY);
+        if at > now {
+            return (Vec::new(), at);
+        }
+        self.look_at = Some(now + LOOK_EVERY);
+        let conditions = house.conditions();
+        self.told.retain(|kind| conditions.iter().any(|condition| condition.kind == *kind));
+        let mut news = Vec::new();
+        for condition in conditions {
+            let lasts = clock::now().since(condition.since) >= WORTH_TELLING;
+            if lasts && !self.told.contains(&condition.kind) {
+                self.told.push(condition.kind);
+                news.push(format!("steps wait ({}): {}", condition.kind.name(), condition.message));
+            }
+        }
+        (news, now + LOOK_EVERY)
+    }
 }
 
 impl Watch<'_> {
@@ -149,6 +187,9 @@ impl Watch<'_> {
         if let Some(tail) = &mut self.tail {
             next = next.min(tail.tick()?);
         }
+        let (news, look_at) = self.hindrances.look(self.house);
+        news.iter().for_each(|words| self.progress.talk(words));
+        next = next.min(look_at);
         if let Some(deadline) = self.deadline {
             if deadline <= Instant::now() {
                 self.deadline = None;

@@ -343,6 +343,7 @@ impl Spawner {
             ToSpawner::Kill(attempt) => self.stop(attempt, Stop::Final),
             ToSpawner::Forget(attempt) => self.forget(attempt),
             ToSpawner::Adopt(believed, leave) => self.adopt(&believed, &leave),
+            ToSpawner::KeepFree(floor) => self.disk.set_floor(floor),
             ToSpawner::Ping() => self.say(&FromSpawner::Pong()),
             ToSpawner::Again(attempt) => self.tell_again(attempt),
         }
@@ -354,7 +355,6 @@ impl Spawner {
             peer.greeted = true;
             self.waiting.tell_anew();
             self.log_limit = hello.log_limit;
-            self.disk.set_floor(hello.space_floor);
             let notice = (hello.isolate && !self.isolated)
                 .then(|| "the running spawner was started without isolation; its tasks must end first".to_owned());
             let isolated = hello.isolate && self.isolated;
