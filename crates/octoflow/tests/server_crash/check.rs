@@ -6,7 +6,7 @@ use octoflow_store::Reader;
 use serde_json::Value;
 
 use crate::{
-    load::{Ledger, RUNS, TEMPLATES, Word},
+    load::{Ledger, RUNS, SCHEDULE, SETS, TEMPLATES, Word},
     wire::http::call,
     witness::{Seen, terminal},
 };
@@ -19,9 +19,16 @@ pub(crate) fn listed(server: SocketAddr) -> BTreeMap<String, Value> {
     items.into_iter().map(|item| (item["metadata"]["name"].as_str().unwrap_or_default().to_owned(), item)).collect()
 }
 
+/// The spawner was killed, and a step of this run went with it: nobody knows how it ended, and the run says so.
+fn lost_a_step(ledger: &Ledger, run: &Value) -> bool {
+    let nodes = run["status"]["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values());
+    let lost = |node: &Value| node["message"].as_str().is_some_and(|message| message.contains("lost: "));
+    ledger.spawner_killed && nodes.into_iter().any(lost)
+}
+
 /// What was acknowledged is there, what was deleted is not, and what ended ended as it should.
 pub(crate) fn promises(ledger: &Ledger, listed: &BTreeMap<String, Value>) -> Vec<String> {
-    let mut broken = Vec::new();
+    let mut broken = ledger.violations.clone();
     for (name, entry) in &ledger.runs {
         let found = listed.get(name);
         match (entry.made, entry.deleted, found) {
@@ -34,12 +41,64 @@ pub(crate) fn promises(ledger: &Ledger, listed: &BTreeMap<String, Value>) -> Vec
             broken.push(format!("{name} is another one than was acknowledged"));
         }
         let phase = object["status"]["phase"].as_str().unwrap_or_default();
-        if !entry.touched() && phase != entry.shape.phase() {
+        if !entry.touched() && phase != entry.shape.phase() && !lost_a_step(ledger, object) {
             broken.push(format!("{name} ({:?}) ended {phase}: {}", entry.shape, object["status"]["message"]));
         }
     }
-    let unknown = listed.keys().filter(|name| !ledger.runs.contains_key(*name));
+    let unknown = listed.keys().filter(|name| !ledger.runs.contains_key(*name) && !is_scheduled(name));
     broken.extend(unknown.map(|name| format!("{name} is there and nobody made it")));
+    broken
+}
+
+fn is_scheduled(name: &str) -> bool {
+    name.strip_prefix(SCHEDULE).is_some_and(|rest| rest.starts_with('-'))
+}
+
+/// Each time of the schedule has one run at most, and every run of it ended well.
+pub(crate) fn scheduled(ledger: &Ledger, listed: &BTreeMap<String, Value>) -> Vec<String> {
+    let mut broken = Vec::new();
+    let mut times: BTreeMap<&str, &String> = BTreeMap::new();
+    for (name, run) in listed.iter().filter(|(name, _)| is_scheduled(name)) {
+        let time = run["metadata"]["annotations"]["workflows.argoproj.io/scheduled-time"].as_str().unwrap_or_default();
+        if let Some(other) = times.insert(time, name) {
+            broken.push(format!("{name} and {other} are both for {time}"));
+        }
+        let phase = run["status"]["phase"].as_str().unwrap_or_default();
+        if phase != "Succeeded" && !lost_a_step(ledger, run) {
+            broken.push(format!("{name} of the schedule ended {phase}: {}", run["status"]["message"]));
+        }
+    }
+    if times.len() < 2 {
+        broken.push(format!("the schedule made {} runs", times.len()));
+    }
+    broken
+}
+
+/// All TaskSets there are, by name.
+pub(crate) fn sets(server: SocketAddr) -> BTreeMap<String, Value> {
+    let answer = call(server, "GET", SETS, None).expect("the server answers");
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let items = answer.body["items"].as_array().cloned().unwrap_or_default();
+    items.into_iter().map(|item| (item["metadata"]["name"].as_str().unwrap_or_default().to_owned(), item)).collect()
+}
+
+/// TaskSets that were acknowledged are there and ended well, unless a replica was lost with the spawner.
+pub(crate) fn task_sets(ledger: &Ledger, found: &BTreeMap<String, Value>) -> Vec<String> {
+    let mut broken = Vec::new();
+    for (name, word) in &ledger.sets {
+        match (word, found.get(name)) {
+            (Word::Yes, None) => broken.push(format!("TaskSet {name} was acknowledged and is lost")),
+            (_, Some(set)) if set["status"]["state"] != "Succeeded" => {
+                let lost = ledger.spawner_killed && set["status"].to_string().contains("Lost: ");
+                if !lost {
+                    broken.push(format!("TaskSet {name} ended {}: {}", set["status"]["state"], set["status"]));
+                }
+            }
+            _ => {}
+        }
+    }
+    let unknown = found.keys().filter(|name| !ledger.sets.contains_key(*name));
+    broken.extend(unknown.map(|name| format!("TaskSet {name} is there and nobody made it")));
     broken
 }
 
@@ -60,7 +119,12 @@ pub(crate) fn objects(ledger: &Ledger, server: SocketAddr) -> Vec<String> {
 }
 
 /// No step ran twice, and in runs that nobody touched every step ran.
-pub(crate) fn marks(ledger: &Ledger, listed: &BTreeMap<String, Value>, host: &Path) -> Vec<String> {
+pub(crate) fn marks(
+    ledger: &Ledger,
+    listed: &BTreeMap<String, Value>,
+    sets: &BTreeMap<String, Value>,
+    host: &Path,
+) -> Vec<String> {
     let mut marks: BTreeMap<String, usize> = BTreeMap::new();
     for line in fs::read_to_string(host.join("marks")).unwrap_or_default().lines() {
         *marks.entry(line.to_owned()).or_insert(0) += 1;
@@ -75,11 +139,16 @@ pub(crate) fn marks(ledger: &Ledger, listed: &BTreeMap<String, Value>, host: &Pa
         .map(|(mark, count)| format!("the step `{mark}` ran {count} times"))
         .collect();
     for (name, entry) in &ledger.runs {
-        if !listed.contains_key(name) || entry.touched() {
+        let Some(run) = listed.get(name) else { continue };
+        if entry.touched() || lost_a_step(ledger, run) {
             continue;
         }
         let missing = entry.shape.marks(name).into_iter().filter(|mark| !marks.contains_key(mark));
         broken.extend(missing.map(|mark| format!("{name} ended and its step `{mark}` never ran")));
+    }
+    for name in sets.iter().filter(|(_, set)| set["status"]["state"] == "Succeeded").map(|(name, _)| name) {
+        let missing = (0..2).map(|index| format!("{name} r{index} 0")).filter(|mark| !marks.contains_key(mark));
+        broken.extend(missing.map(|mark| format!("TaskSet {name} succeeded and `{mark}` never ran")));
     }
     broken
 }

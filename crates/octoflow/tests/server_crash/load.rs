@@ -16,7 +16,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    shape::{SHAPES, Shape, template},
+    shape::{LIMITS, SHAPES, Shape, schedule, task_set, template},
     wire::http::call,
 };
 
@@ -59,6 +59,19 @@ pub(crate) struct Ledger {
     /// By name: the versions that may be there, and whether the object may be missing.
     pub(crate) objects: BTreeMap<String, Kept>,
     pub(crate) requests: u64,
+    /// TaskSets, and what is known of each.
+    pub(crate) sets: BTreeMap<String, Word>,
+    /// Answers that must not be.
+    pub(crate) violations: Vec<String>,
+    /// The spawner was killed, so a step may be lost.
+    pub(crate) spawner_killed: bool,
+}
+
+impl Ledger {
+    /// An answer that must not be.
+    fn wrong(&mut self, what: String) {
+        self.violations.push(what);
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -87,12 +100,48 @@ impl Dice {
 
 pub(crate) const RUNS: &str = "/api/v1/workflows/default";
 pub(crate) const TEMPLATES: &str = "/api/v1/workflow-templates/default";
+pub(crate) const SETS: &str = "/apis/octopus.openi.pcl.cn/v1alpha1/namespaces/default/tasksets";
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const SCHEDULES: &str = "/api/v1/cron-workflows/default";
+
+/// The schedule, and what the names of its runs begin with.
+pub(crate) const SCHEDULE: &str = "each";
+
+/// What is there before the first kill: the limit of a lock, a schedule, and a crowd of runs that wait for somebody.
+pub(crate) fn prepare(crowd: usize, town: &Town<'_>) {
+    let map = json!({"metadata": {"name": LIMITS}, "data": {"few": "2"}});
+    let (status, said) = ask(town, "POST", MAPS, Some(&map)).expect("the server answers");
+    assert_eq!(status, 201, "{said}");
+    let cron = json!({"cronWorkflow": schedule(SCHEDULE, town.host)});
+    let (status, said) = ask(town, "POST", SCHEDULES, Some(&cron)).expect("the server answers");
+    assert_eq!(status, 200, "{said}");
+    thread::scope(|scope| {
+        for part in 0..CROWD_CLIENTS {
+            scope.spawn(move || {
+                (part..crowd)
+                    .step_by(CROWD_CLIENTS)
+                    .for_each(|number| submit(&format!("held-{number}"), Shape::Held, town));
+            });
+        }
+    });
+}
+
+/// How many hand in the crowd.
+const CROWD_CLIENTS: usize = 4;
+
+/// From now on the schedule makes no more runs.
+pub(crate) fn hold_schedule(to: SocketAddr) {
+    let answer =
+        call(to, "PUT", &format!("{SCHEDULES}/{SCHEDULE}/suspend"), Some(&json!({}))).expect("the server answers");
+    assert_eq!(answer.status, 200, "{}", answer.body);
+}
 
 /// One client until the load is over.
 pub(crate) fn client(number: u64, town: &Town<'_>) {
     let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ number.wrapping_mul(0x1234_5678_9abc_def1));
     let mut made = 0;
     let mut version = 0;
+    let mut sets = 0;
     let mut open = Vec::new();
     for turn in 0_u64.. {
         if town.over.load(Ordering::Relaxed) {
@@ -101,7 +150,7 @@ pub(crate) fn client(number: u64, town: &Town<'_>) {
         if turn % 6 == 0 {
             open = open_runs(number, town);
         }
-        match dice.below(11) {
+        match dice.below(12) {
             0..5 if open.len() < OPEN => {
                 made += 1;
                 let name = format!("c{number}-{made}");
@@ -113,6 +162,10 @@ pub(crate) fn client(number: u64, town: &Town<'_>) {
             7 => steer(&mut dice, &open, "resume", town),
             8 => delete(&mut dice, number, town),
             10 => retry(&mut dice, number, town),
+            11 => {
+                sets += 1;
+                make_set(&format!("set{number}x{sets}"), town);
+            }
             9 => {
                 version += 1;
                 put_or_take(&format!("t{number}"), version, dice.below(3) == 0, town);
@@ -148,14 +201,26 @@ fn open_runs(client: u64, town: &Town<'_>) -> Vec<String> {
     names.into_iter().filter(|name| !ended(name)).collect()
 }
 
-fn submit(name: &str, shape: Shape, town: &Town<'_>) {
+fn make_set(name: &str, town: &Town<'_>) {
+    town.ledger.lock().unwrap().sets.insert(name.to_owned(), Word::Maybe);
+    let Some((status, object)) = ask(town, "POST", SETS, Some(&task_set(name, town.host))) else { return };
+    let mut ledger = town.ledger.lock().unwrap();
+    match status {
+        201 => drop(ledger.sets.insert(name.to_owned(), Word::Yes)),
+        status => ledger.wrong(format!("a TaskSet is answered {status}: {object}")),
+    }
+}
+
+pub(crate) fn submit(name: &str, shape: Shape, town: &Town<'_>) {
     // Written down before it is asked for: without an answer it may exist all the same.
     let entry = Entry { shape, made: Word::Maybe, deleted: Word::No, ended: Word::No, retries: 0, uid: None };
     town.ledger.lock().unwrap().runs.insert(name.to_owned(), entry);
     let body = json!({"workflow": shape.manifest(name, town.host)});
     let Some((status, object)) = ask(town, "POST", RUNS, Some(&body)) else { return };
-    assert_eq!(status, 200, "a workflow is refused: {object}");
     let mut ledger = town.ledger.lock().unwrap();
+    if status != 200 {
+        return ledger.wrong(format!("a workflow is answered {status}: {object}"));
+    }
     let entry = ledger.runs.get_mut(name).expect("it was written down");
     entry.made = Word::Yes;
     entry.uid = object["metadata"]["uid"].as_str().map(str::to_owned);
@@ -177,9 +242,10 @@ fn steer(dice: &mut Dice, open: &[String], verb: &str, town: &Town<'_>) {
     note(Word::Maybe);
     if let Some((status, said)) = ask(town, "PUT", &format!("{RUNS}/{name}/{verb}"), Some(&json!({}))) {
         // What is over cannot be steered any more, and what nobody suspended cannot be resumed.
-        assert!(matches!(status, 200 | 400 | 404 | 409), "{verb} of {name} is answered {status}: {said}");
-        if status == 200 {
-            note(Word::Yes);
+        match status {
+            200 => note(Word::Yes),
+            400 | 404 | 409 => {}
+            status => town.ledger.lock().unwrap().wrong(format!("{verb} of {name} is answered {status}: {said}")),
         }
     }
 }
@@ -191,7 +257,9 @@ fn retry(dice: &mut Dice, client: u64, town: &Town<'_>) {
     };
     if let Some((status, said)) = ask(town, "PUT", &format!("{RUNS}/{name}/retry"), Some(&json!({}))) {
         // What is not over cannot be tried again yet.
-        assert!(matches!(status, 200 | 400 | 404 | 409), "retrying {name} is answered {status}: {said}");
+        if !matches!(status, 200 | 400 | 404 | 409) {
+            town.ledger.lock().unwrap().wrong(format!("retrying {name} is answered {status}: {said}"));
+        }
     }
 }
 
@@ -220,8 +288,11 @@ fn pick(
 fn delete(dice: &mut Dice, client: u64, town: &Town<'_>) {
     let Some(name) = pick(dice, client, town, |_| true, |entry| entry.deleted = Word::Maybe) else { return };
     if let Some((status, said)) = ask(town, "DELETE", &format!("{RUNS}/{name}"), None) {
-        assert_eq!(status, 200, "deleting {name} is answered: {said}");
-        town.ledger.lock().unwrap().runs.get_mut(&name).expect("it was written down").deleted = Word::Yes;
+        let mut ledger = town.ledger.lock().unwrap();
+        match status {
+            200 => ledger.runs.get_mut(&name).expect("it was written down").deleted = Word::Yes,
+            status => ledger.wrong(format!("deleting {name} is answered {status}: {said}")),
+        }
     }
 }
 
@@ -244,7 +315,9 @@ fn put_or_take(name: &str, version: u64, take: bool, town: &Town<'_>) {
         // It is not what the client thought: nothing has changed.
         Some((404, _)) if take || there => set(vec![None]),
         Some((409, _)) => set(before.may_be.into_iter().filter(Option::is_some).collect()),
-        Some((status, said)) => panic!("putting {name} is answered {status}: {said}"),
+        Some((status, said)) => {
+            town.ledger.lock().unwrap().wrong(format!("putting {name} is answered {status}: {said}"));
+        }
         None => {}
     }
 }

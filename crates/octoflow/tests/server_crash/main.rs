@@ -8,11 +8,14 @@ mod wire;
 
 mod check;
 mod load;
+mod sabotage;
 mod shape;
 mod witness;
 
 use std::{
+    collections::BTreeMap,
     path::Path,
+    process::Command,
     sync::{
         Mutex,
         atomic::{AtomicBool, Ordering},
@@ -21,15 +24,21 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     load::{Dice, Ledger, RUNS, Town, client},
-    wire::{http::call, processes::left_behind, server::Server, waiting::within},
+    sabotage::{Sabotage, Snapshot},
+    shape::Shape,
+    wire::{
+        http::call,
+        processes::{left_behind, naming},
+        server::Server,
+        waiting::{eventually, within},
+    },
     witness::{Seen, terminal},
 };
 
-const KILLS: usize = 20;
 const CLIENTS: u64 = 4;
 /// Everything that was begun ends well before this, unless it is stuck.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -38,67 +47,187 @@ fn start(data_dir: &Path) -> Server {
     Server::start(data_dir, &["--parallelism", "8"])
 }
 
-#[test]
-fn a_server_killed_twenty_times_keeps_every_promise() {
-    let place = tempfile::tempdir().unwrap();
-    let (data_dir, host) = (place.path().join("data"), place.path().join("out"));
-    std::fs::create_dir(&host).unwrap();
-    let mut server = start(&data_dir);
-    let address = Mutex::new(server.address);
-    let (over, unwatched) = (AtomicBool::new(false), AtomicBool::new(false));
-    let (ledger, seen) = (Mutex::new(Ledger::default()), Mutex::new(Seen::default()));
-    let town = Town { address: &address, over: &over, host: &host, ledger: &ledger };
-    let (mut server, runs) = thread::scope(|scope| {
-        let _end = OnDrop(&[&over, &unwatched]);
-        let clients: Vec<_> = (0..CLIENTS)
-            .map(|number| {
-                let town = &town;
-                scope.spawn(move || client(number, town))
-            })
-            .collect();
-        scope.spawn(|| witness::watch(&address, &unwatched, &seen));
-        let mut dice = Dice(0x5eed);
-        for _ in 0..KILLS {
-            // Irregular but repeatable moments; some come while everything unfinished is still being taken up.
-            thread::sleep(Duration::from_millis(50 + dice.below(900) as u64));
-            server.kill();
-            server = start(&data_dir);
-            *address.lock().unwrap() = server.address;
-        }
-        over.store(true, Ordering::Relaxed);
-        clients.into_iter().for_each(|client| client.join().unwrap());
-        let runs = until_all_are_over(&server);
-        // Whoever watches hears of every end soon or never; the check below says what was missing.
-        within(Duration::from_secs(10), || {
-            check::watched(&seen.lock().unwrap(), &runs, &ledger.lock().unwrap()).is_empty()
-        });
-        unwatched.store(true, Ordering::Relaxed);
-        (server, runs)
-    });
-    let (ledger, seen) = (ledger.into_inner().unwrap(), seen.into_inner().unwrap());
-    println!(
-        "{} workflows, {} requests, {} events, {} lists",
-        ledger.runs.len(),
-        ledger.requests,
-        seen.events,
-        seen.lists
-    );
-    let mut broken = check::promises(&ledger, &runs);
-    broken.extend(check::objects(&ledger, server.address));
-    broken.extend(check::watched(&seen, &runs, &ledger));
-    server.stop();
-    broken.extend(check::marks(&ledger, &runs, &host));
-    broken.extend(check::stored(&data_dir, &runs));
-    assert!(broken.is_empty(), "{} promises are broken:\n{}", broken.len(), broken.join("\n"));
-    assert!(runs.len() > KILLS, "so few workflows prove nothing: {}", runs.len());
-    assert_eq!(left_behind(&data_dir), Vec::<String>::new());
+/// What is done to a server.
+struct Trial {
+    kills: usize,
+    /// Every so many kills the spawner is killed too; never when this is nothing.
+    spawner: Option<usize>,
+    /// Runs that wait for somebody from the first kill to the last.
+    crowd: usize,
+    sabotage: Option<Sabotage>,
 }
 
-/// Whatever waits for somebody is let go on, until nothing is open.
-fn until_all_are_over(server: &Server) -> std::collections::BTreeMap<String, serde_json::Value> {
+/// How it went.
+struct Outcome {
+    /// Promises that were not kept.
+    broken: Vec<String>,
+    runs: usize,
+    sets: usize,
+}
+
+#[test]
+fn a_server_killed_twenty_times_keeps_every_promise() {
+    const KILLS: usize = 20;
+    let trial = Trial { kills: KILLS, spawner: Some(7), crowd: 210, sabotage: None };
+    let Outcome { broken, runs, sets } = trial.run();
+    assert!(broken.is_empty(), "{} promises are broken:\n{}", broken.len(), broken.join("\n"));
+    assert!(runs > 210 + KILLS && sets > 3, "so few prove nothing: {runs} workflows, {sets} TaskSets");
+}
+
+/// The checks find what they are for.
+fn finds(sabotage: Sabotage, what: &str) {
+    let Outcome { broken, .. } = Trial { kills: 2, spawner: None, crowd: 5, sabotage: Some(sabotage) }.run();
+    assert!(broken.iter().any(|told| told.contains(what)), "{sabotage:?} was not found:\n{}", broken.join("\n"));
+}
+
+#[test]
+fn an_answer_before_its_sync_is_found() {
+    finds(Sabotage::AnswerBeforeSync, "was acknowledged and is lost");
+}
+
+#[test]
+fn a_dropped_commit_is_found() {
+    finds(Sabotage::DroppedCommit, "was acknowledged and is lost");
+}
+
+#[test]
+fn a_step_that_is_started_twice_is_found() {
+    finds(Sabotage::SecondStart, "ran 2 times");
+}
+
+impl Trial {
+    fn run(&self) -> Outcome {
+        let place = tempfile::tempdir().unwrap();
+        let (data_dir, host) = (place.path().join("data"), place.path().join("out"));
+        std::fs::create_dir(&host).unwrap();
+        let server = start(&data_dir);
+        let address = Mutex::new(server.address);
+        let (over, unwatched) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (ledger, seen) = (Mutex::new(Ledger::default()), Mutex::new(Seen::default()));
+        let town = Town { address: &address, over: &over, host: &host, ledger: &ledger };
+        let (mut server, runs, sets) = thread::scope(|scope| {
+            let _end = OnDrop(&[&over, &unwatched]);
+            scope.spawn(|| witness::watch(&address, &unwatched, &seen));
+            load::prepare(self.crowd, &town);
+            let clients: Vec<_> = (0..CLIENTS)
+                .map(|number| {
+                    let town = &town;
+                    scope.spawn(move || client(number, town))
+                })
+                .collect();
+            let mut server = self.kill(server, &data_dir, &town);
+            if let Some(sabotage) = self.sabotage {
+                server = broken_by(sabotage, server, &data_dir, &town);
+            }
+            over.store(true, Ordering::Relaxed);
+            clients.into_iter().for_each(|client| client.join().unwrap());
+            let held = check::listed(server.address).into_iter().filter(|(name, run)| {
+                name.starts_with("held-") && !terminal(run["status"]["phase"].as_str().unwrap_or_default())
+            });
+            assert!(
+                self.sabotage.is_some() || held.count() == self.crowd,
+                "the crowd waits until somebody lets it go on"
+            );
+            load::hold_schedule(server.address);
+            let (runs, sets) = until_all_are_over(&server);
+            // Whoever watches hears of every end soon or never; the check below says what was missing.
+            within(Duration::from_secs(10), || {
+                check::watched(&seen.lock().unwrap(), &runs, &ledger.lock().unwrap()).is_empty()
+            });
+            unwatched.store(true, Ordering::Relaxed);
+            (server, runs, sets)
+        });
+        let (ledger, seen) = (ledger.into_inner().unwrap(), seen.into_inner().unwrap());
+        println!(
+            "{} workflows, {} TaskSets, {} requests, {} events, {} lists",
+            runs.len(),
+            sets.len(),
+            ledger.requests,
+            seen.events,
+            seen.lists
+        );
+        let mut broken = check::promises(&ledger, &runs);
+        broken.extend(check::scheduled(&ledger, &runs));
+        broken.extend(check::task_sets(&ledger, &sets));
+        broken.extend(check::objects(&ledger, server.address));
+        broken.extend(check::watched(&seen, &runs, &ledger));
+        server.stop();
+        broken.extend(check::marks(&ledger, &runs, &sets, &host));
+        broken.extend(check::stored(&data_dir, &runs));
+        assert_eq!(left_behind(&data_dir), Vec::<String>::new());
+        Outcome { broken, runs: runs.len(), sets: sets.len() }
+    }
+
+    /// Kills the server again and again, at irregular but repeatable moments; some come while everything unfinished is
+    /// still being taken up.
+    fn kill(&self, mut server: Server, data_dir: &Path, town: &Town<'_>) -> Server {
+        let mut dice = Dice(0x5eed);
+        for number in 1..=self.kills {
+            thread::sleep(Duration::from_millis(50 + dice.below(900) as u64));
+            if self.spawner.is_some_and(|every| number % every == 0) {
+                town.ledger.lock().unwrap().spawner_killed = true;
+                kill_spawner(data_dir);
+                // Sometimes the server lives long enough to notice.
+                thread::sleep(Duration::from_millis(dice.below(2) as u64 * 300));
+            }
+            server.kill();
+            server = start(data_dir);
+            *town.address.lock().unwrap() = server.address;
+        }
+        server
+    }
+}
+
+/// The process that has the tasks, as if it ran out of memory.
+fn kill_spawner(data_dir: &Path) {
+    for told in naming(&format!("__spawner {}", data_dir.display())) {
+        let Some((number, _)) = told.split_once(':') else { continue };
+        // It may be gone already.
+        let _ = Command::new("kill").args(["-KILL", number]).status();
+    }
+}
+
+/// Lets the server fail in this way, once.
+fn broken_by(sabotage: Sabotage, mut server: Server, data_dir: &Path, town: &Town<'_>) -> Server {
+    let again = |mut server: Server, act: &mut dyn FnMut()| {
+        server.kill();
+        act();
+        let server = start(data_dir);
+        *town.address.lock().unwrap() = server.address;
+        server
+    };
+    match sabotage {
+        Sabotage::AnswerBeforeSync => {
+            let mut snapshot = None;
+            server = again(server, &mut || snapshot = Some(Snapshot::take(data_dir)));
+            load::submit("acknowledged", Shape::Chain, town);
+            server = again(server, &mut || snapshot.take().into_iter().for_each(|snapshot| snapshot.restore(data_dir)));
+        }
+        Sabotage::DroppedCommit => {
+            load::submit("dropped", Shape::Held, town);
+            server = again(server, &mut || sabotage::drop_run(data_dir, "dropped"));
+        }
+        Sabotage::SecondStart => {
+            load::submit("twice", Shape::Long, town);
+            eventually("its step runs", || {
+                std::fs::read_to_string(town.host.join("marks")).unwrap_or_default().contains("twice l 0")
+            });
+            // What else is lost with the spawner is not what this is about.
+            town.ledger.lock().unwrap().spawner_killed = true;
+            server = again(server, &mut || {
+                kill_spawner(data_dir);
+                sabotage::forget_decisions(data_dir, "twice");
+            });
+        }
+    }
+    server
+}
+
+/// Whatever waits for somebody is let go on, until nothing is open. Then: all workflows and all TaskSets.
+fn until_all_are_over(server: &Server) -> (BTreeMap<String, Value>, BTreeMap<String, Value>) {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let runs = check::listed(server.address);
+        let (runs, sets) = (check::listed(server.address), check::sets(server.address));
         let open: Vec<&String> = runs
             .iter()
             .filter(|(_, run)| {
@@ -108,8 +237,9 @@ fn until_all_are_over(server: &Server) -> std::collections::BTreeMap<String, ser
             })
             .map(|(name, _)| name)
             .collect();
-        if open.is_empty() {
-            return runs;
+        let working = |set: &&Value| !terminal(set["status"]["state"].as_str().unwrap_or_default());
+        if open.is_empty() && !sets.values().any(|set| working(&set)) {
+            return (runs, sets);
         }
         for name in &open {
             call(server.address, "PUT", &format!("{RUNS}/{name}/resume"), Some(&json!({})))
@@ -118,7 +248,11 @@ fn until_all_are_over(server: &Server) -> std::collections::BTreeMap<String, ser
         assert!(
             Instant::now() < deadline,
             "these are stuck:\n{}",
-            open.iter().map(|name| runs[*name].to_string()).collect::<Vec<_>>().join("\n")
+            open.iter()
+                .map(|name| runs[*name].to_string())
+                .chain(sets.values().filter(working).map(Value::to_string))
+                .collect::<Vec<_>>()
+                .join("\n")
         );
         thread::sleep(Duration::from_millis(100));
     }

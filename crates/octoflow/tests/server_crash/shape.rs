@@ -19,10 +19,29 @@ pub(crate) enum Shape {
     Long,
     /// Fails, and something is done about it at the end.
     Fails,
+    /// Hooks of the run and of a step, each with a step of its own.
+    Hooked,
+    /// Two of them at a time.
+    Few,
+    /// Waits for somebody and does nothing else. Only the crowd is of this shape.
+    Held,
 }
 
-pub(crate) const SHAPES: [Shape; 8] =
-    [Shape::Chain, Shape::Diamond, Shape::Fan, Shape::Stumble, Shape::Gate, Shape::Turns, Shape::Long, Shape::Fails];
+pub(crate) const SHAPES: [Shape; 10] = [
+    Shape::Chain,
+    Shape::Diamond,
+    Shape::Fan,
+    Shape::Stumble,
+    Shape::Gate,
+    Shape::Turns,
+    Shape::Long,
+    Shape::Fails,
+    Shape::Hooked,
+    Shape::Few,
+];
+
+/// The ConfigMap that says how many of the few may go at a time.
+pub(crate) const LIMITS: &str = "limits";
 
 impl Shape {
     /// The phase it ends in when nobody interferes.
@@ -41,6 +60,9 @@ impl Shape {
             Self::Turns => &["a 0", "b 0"],
             Self::Long => &["l 0"],
             Self::Fails => &["f 0", "exit 0"],
+            Self::Hooked => &["a 0", "began 0", "left 0", "over 0"],
+            Self::Few => &["a 0"],
+            Self::Held => &[],
         };
         marks.iter().map(|mark| format!("{name} {mark}")).collect()
     }
@@ -74,6 +96,20 @@ impl Shape {
                 json!({"steps": [[step("a", "mark")], [step("b", "mark")]]})
             }
             Self::Long => json!({"steps": [[step("l", "long")]]}),
+            Self::Hooked => {
+                spec["hooks"] = json!({
+                    "began": {"expression": "workflow.status == \"Running\"", "template": "began"},
+                    "exit": {"template": "over"},
+                });
+                let mut hooked = step("a", "mark");
+                hooked["hooks"] = json!({"exit": {"template": "left"}});
+                json!({"steps": [[hooked]]})
+            }
+            Self::Few => {
+                spec["synchronization"] = json!({"semaphores": [{"configMapKeyRef": {"name": LIMITS, "key": "few"}}]});
+                json!({"steps": [[step("a", "mark")]]})
+            }
+            Self::Held => json!({"steps": [[{"name": "gate", "template": "gate"}]]}),
             Self::Fails => {
                 spec["onExit"] = json!("bye");
                 json!({"steps": [[step("f", "fail")]]})
@@ -89,6 +125,9 @@ impl Shape {
             retried(leaf("stumble", "[ {{retries}} = 1 ]")),
             {"name": "gate", "suspend": {}},
             {"name": "bye", "steps": [[step("exit", "mark")]]},
+            {"name": "began", "steps": [[step("began", "mark")]]},
+            {"name": "left", "steps": [[step("left", "mark")]]},
+            {"name": "over", "steps": [[step("over", "mark")]]},
         ]);
         json!({
             "apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow",
@@ -96,6 +135,41 @@ impl Shape {
             "spec": spec,
         })
     }
+}
+
+/// A TaskSet of two replicas, each of which leaves a line.
+pub(crate) fn task_set(name: &str, host: &Path) -> Value {
+    let script = format!("echo {name} r$TASKROLE_REPLICA_INDEX 0 >> /out/marks; sleep 0.05");
+    json!({
+        "apiVersion": "octopus.openi.pcl.cn/v1alpha1", "kind": "TaskSet", "metadata": {"name": name},
+        "spec": {"roles": [{
+            "name": "worker", "replicas": 2, "completionPolicy": {"maxFailed": 1, "minSucceeded": 2},
+            "template": {"spec": {"restartPolicy": "Never",
+                "volumes": [{"name": "out", "hostPath": {"path": host}}],
+                "containers": [{"name": "main", "image": "bash", "command": ["bash", "-c", script],
+                    "volumeMounts": [{"name": "out", "mountPath": "/out"}]}]}},
+        }]},
+    })
+}
+
+/// A schedule whose runs leave a line each.
+pub(crate) fn schedule(name: &str, host: &Path) -> Value {
+    let tick = leaf("mark", "true");
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "CronWorkflow", "metadata": {"name": name},
+        "spec": {
+            "schedules": ["@every 1s"], "concurrencyPolicy": "Allow", "successfulJobsHistoryLimit": 1000,
+            "failedJobsHistoryLimit": 1000, "catchUp": {"policy": "all", "limit": 5},
+            "workflowSpec": {
+                "entrypoint": "main", "volumes": [{"name": "out", "hostPath": {"path": host}}],
+                "templates": [
+                    {"name": "main", "steps": [[{"name": "tick", "template": "mark",
+                        "arguments": {"parameters": [{"name": "who", "value": "tick"}]}}]]},
+                    tick,
+                ],
+            },
+        },
+    })
 }
 
 /// A template that nothing runs; it is only put and taken away.
