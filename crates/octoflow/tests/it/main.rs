@@ -30,4 +30,5 @@ mod stage;
 mod standin;
 mod surface;
 mod terminal;
+mod turns;
 mod watchers;
