@@ -2,11 +2,16 @@
 //! It maps requests to the registry and answers to those shapes; it decides nothing about runs itself.
 
 use axum::http::{HeaderValue, Method, StatusCode};
-use octoflow_control::registry::{self, Kind};
+use octoflow_control::registry::{self, Kind, schema_name};
+use serde_json::json;
 
 use crate::{
     answer::Answer,
     fault::Fault,
+    openapi::{
+        operation::{Content, refer, text},
+        shapes::{self, empty, message},
+    },
     route::{Face, Need, Table},
 };
 
@@ -46,36 +51,121 @@ pub(crate) fn routes() -> Table {
 
 fn workflows(table: &mut Table) {
     let (get, post, put, delete) = (Method::GET, Method::POST, Method::PUT, Method::DELETE);
+    let made = || {
+        Content::json(message(json!({
+            "workflow": refer(&schema_name(kind("Workflow"))), "namespace": {"type": "string"},
+            "serverDryRun": {"type": "boolean"},
+            "createOptions": message(json!({"dryRun": {"type": "array", "items": {"type": "string"}}})),
+        })))
+    };
     // A client that names no namespace leaves the segment empty and means all of them.
-    for all in [WORKFLOWS.to_owned(), format!("{WORKFLOWS}/")] {
-        table.add(get.clone(), all.clone(), Need::ReadJob, list::list);
-        table.add(post.clone(), all, Need::WriteJob, workflow::create);
-    }
     let here = format!("{WORKFLOWS}/{{namespace}}");
-    table.add(get.clone(), here.clone(), Need::ReadJob, list::list);
-    table.add(post.clone(), here.clone(), Need::WriteJob, workflow::create);
-    table.add(get.clone(), format!("{here}/"), Need::ReadJob, list::list);
-    table.add(post.clone(), format!("{here}/lint"), Need::ReadJob, workflow::lint);
-    table.add(post, format!("{here}/submit"), Need::WriteJob, submit::submit);
-    // A workflow may well be called `lint` or `submit`.
-    for one in ["{name}", "lint", "submit"] {
-        table.add(get.clone(), format!("{here}/{one}"), Need::ReadJob, workflow::get);
-        table.add(delete.clone(), format!("{here}/{one}"), Need::WriteJob, workflow::delete);
+    for all in [WORKFLOWS.to_owned(), format!("{WORKFLOWS}/"), here.clone(), format!("{here}/")] {
+        table
+            .add(get.clone(), all.clone(), Need::ReadJob, list::list)
+            .about("Lists workflows, newest first")
+            .query(list::OPTIONS)
+            .query(list::OF_RUNS)
+            .gives(several("Workflow"));
+        if !all.ends_with("}/") {
+            table
+                .add(post.clone(), all, Need::WriteJob, workflow::create)
+                .about("Creates a workflow")
+                .takes(made())
+                .gives(one("Workflow"));
+        }
     }
-    let one = format!("{here}/{{name}}");
-    table.add(put.clone(), format!("{one}/suspend"), Need::WriteJob, steer::suspend);
-    table.add(put.clone(), format!("{one}/resume"), Need::WriteJob, steer::resume);
-    table.add(put.clone(), format!("{one}/stop"), Need::WriteJob, steer::stop);
-    table.add(put.clone(), format!("{one}/set"), Need::WriteJob, steer::set);
-    table.add(put, format!("{one}/terminate"), Need::WriteJob, steer::terminate);
-    table.get(format!("{one}/log"), Need::ReadJob, log::log);
-    table.get(format!("{one}/{{pod}}/log"), Need::ReadJob, log::log);
+    table
+        .add(post.clone(), format!("{here}/lint"), Need::ReadJob, workflow::lint)
+        .about("Judges a workflow and keeps nothing")
+        .takes(made())
+        .gives(one("Workflow"));
+    table
+        .add(post, format!("{here}/submit"), Need::WriteJob, submit::submit)
+        .about("Creates a workflow from a template or a schedule")
+        .takes(Content::json(submit::shape()))
+        .gives(one("Workflow"));
+    // A workflow may well be called `lint` or `submit`.
+    for name in ["{name}", "lint", "submit"] {
+        table
+            .add(get.clone(), format!("{here}/{name}"), Need::ReadJob, workflow::get)
+            .about("Reads a workflow")
+            .query(&[list::FIELDS, text("uid", "The workflow of this uid, whatever its name is now")])
+            .gives(one("Workflow"));
+        table
+            .add(delete.clone(), format!("{here}/{name}"), Need::WriteJob, workflow::delete)
+            .about("Deletes a workflow")
+            .query(workflow::DELETE)
+            .gives(Content::json(empty()));
+    }
+    let name = format!("{here}/{{name}}");
+    let text_field = || json!({"type": "string"});
+    let selected = || message(json!({"nodeFieldSelector": text_field(), "message": text_field()}));
+    let set = message(json!({
+        "nodeFieldSelector": text_field(), "message": text_field(), "outputParameters": text_field(),
+        "phase": {"type": "string", "enum": ["Succeeded", "Failed", "Error"]},
+    }));
+    table
+        .add(put.clone(), format!("{name}/suspend"), Need::WriteJob, steer::suspend)
+        .about("Starts nothing new in a workflow until it is resumed")
+        .may_take(Content::json(selected()))
+        .gives(one("Workflow"));
+    table
+        .add(put.clone(), format!("{name}/resume"), Need::WriteJob, steer::resume)
+        .about("Lets a suspended workflow, or nodes of it, go on")
+        .may_take(Content::json(selected()))
+        .gives(one("Workflow"));
+    table
+        .add(put.clone(), format!("{name}/stop"), Need::WriteJob, steer::stop)
+        .about("Ends a workflow; its exit handlers still run")
+        .may_take(Content::json(selected()))
+        .gives(one("Workflow"));
+    table
+        .add(put.clone(), format!("{name}/set"), Need::WriteJob, steer::set)
+        .about("Gives nodes that wait values, a message or an end")
+        .takes(Content::json(set))
+        .gives(one("Workflow"));
+    table
+        .add(put, format!("{name}/terminate"), Need::WriteJob, steer::terminate)
+        .about("Ends a workflow at once")
+        .may_take(Content::json(selected()))
+        .gives(one("Workflow"));
+    for path in [format!("{name}/log"), format!("{name}/{{pod}}/log")] {
+        table
+            .get(path, Need::ReadJob, log::log)
+            .about("What a workflow wrote, a JSON value a line or server-sent events")
+            .query(log::OPTIONS)
+            .gives(streamed());
+    }
     for events in ["/api/v1/workflow-events/", "/api/v1/workflow-events/{namespace}"] {
-        table.get(events, Need::ReadJob, watch::workflows);
+        table
+            .get(events, Need::ReadJob, watch::workflows)
+            .about("What happens to workflows, a JSON value a line or server-sent events")
+            .query(watch::OPTIONS)
+            .gives(streamed());
     }
     for events in ["/api/v1/stream/events/", "/api/v1/stream/events/{namespace}"] {
-        table.get(events, Need::ReadJob, watch::events);
+        table
+            .get(events, Need::ReadJob, watch::events)
+            .about("Events as they come, a JSON value a line or server-sent events")
+            .query(watch::OPTIONS)
+            .gives(streamed());
     }
+}
+
+/// One object of a kind.
+fn one(name: &str) -> Content {
+    Content::json(refer(&schema_name(kind(name))))
+}
+
+/// A list of objects of a kind.
+fn several(name: &str) -> Content {
+    Content::json(shapes::argo_list(kind(name)))
+}
+
+/// Many JSON values one after the other.
+fn streamed() -> Content {
+    Content::default().or("application/json", None).or("text/event-stream", None)
 }
 
 /// Clients compare this with what they are. Whoever is not let in learns nothing.

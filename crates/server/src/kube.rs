@@ -2,11 +2,16 @@
 //! It maps requests to the registry and answers to Kubernetes shapes; it decides nothing about objects itself.
 
 use axum::http::Method;
-use octoflow_control::registry::{KINDS, Keeping, Kind};
+use octoflow_control::registry::{KINDS, Keeping, Kind, schema_name};
+use serde_json::json;
 
 use crate::{
     area::Area,
-    route::{Face, Need, Table},
+    openapi::{
+        operation::{Content, refer},
+        shapes,
+    },
+    route::{Face, Need, Route, Table},
 };
 
 mod accept;
@@ -99,34 +104,66 @@ fn add(table: &mut Table, kind: &'static Kind, root: &str) {
     let name = if kind.name == "Namespace" { "{namespace}" } else { "{name}" };
     let one = format!("{collection}/{name}");
 
+    let describe = |route: &mut Route, action: &str, verb: &str| {
+        let of = json!({"group": kind.group, "version": kind.version, "kind": kind.name});
+        route
+            .about(format!("{verb} {plural}"))
+            .extension("x-kubernetes-action", json!(action))
+            .extension("x-kubernetes-group-version-kind", of);
+    };
+    let (object, list) = (|| Content::json(shapes::object(kind)), || Content::json(shapes::list(kind)));
+    let whole = refer(&schema_name(kind));
+    let written = || Content::json(whole.clone()).or("application/yaml", Some(whole.clone()));
+    let deleting = || Content::json(refer("meta.DeleteOptions"));
+
     if kind.namespaced {
-        table.get(&everywhere, read, move |call| list::collection(call, kind));
+        let route = table.get(&everywhere, read, move |call| list::collection(call, kind));
+        describe(route.query(options::LIST).gives(list()), "list", "Lists or watches all");
     }
-    let collected = table.get(&collection, read, move |call| list::collection(call, kind));
-    collected.area = area(kind, collected.area);
-    let found = table.get(&one, read, move |call| list::one(call, kind));
-    found.area = area(kind, found.area);
+    let route = table.get(&collection, read, move |call| list::collection(call, kind));
+    route.area = area(kind, route.area);
+    describe(route.query(options::LIST).gives(list()), "list", "Lists or watches");
+    let route = table.get(&one, read, move |call| list::one(call, kind));
+    route.area = area(kind, route.area);
+    describe(route.query(options::GET).gives(object()), "get", "Reads one of the");
     if has_status(kind) {
-        table.get(format!("{one}/status"), read, move |call| list::one(call, kind));
+        let route = table.get(format!("{one}/status"), read, move |call| list::one(call, kind));
+        describe(route.query(options::GET).gives(object()), "get", "Reads the status of one of the");
     }
     if kind.name == "Pod" {
-        table.get(format!("{one}/log"), read, move |call| log::log(call, kind));
-        table.add(Method::POST, format!("{one}/eviction"), write, move |call| delete::evict(call, kind));
+        let route = table.get(format!("{one}/log"), read, move |call| log::log(call, kind));
+        describe(route.query(log::OPTIONS).gives(Content::text()), "connect", "Reads what one wrote of the");
+        let route = table.add(Method::POST, format!("{one}/eviction"), write, move |call| delete::evict(call, kind));
+        let eviction = json!({"type": "object", "properties": {
+            "kind": {"type": "string", "enum": ["Eviction"]}, "apiVersion": {"type": "string"},
+            "metadata": {"type": "object", "properties": {"name": {"type": "string"}}},
+            "deleteOptions": refer("meta.DeleteOptions"),
+        }});
+        let route = route.may_take(Content::json(eviction)).gives_as(201, Content::json(shapes::status()));
+        describe(route.query(options::DELETE), "post", "Evicts one of the");
     }
     let can = |verb| verbs(kind).contains(&verb);
     if can("create") {
-        table.add(Method::POST, &collection, write, move |call| write::create(call, kind));
+        let route = table.add(Method::POST, &collection, write, move |call| write::create(call, kind));
+        describe(route.query(options::WRITE).takes(written()).gives_as(201, object()), "post", "Creates one of the");
     }
     if can("update") {
-        table.add(Method::PUT, &one, write, move |call| write::replace(call, kind));
+        let route = table.add(Method::PUT, &one, write, move |call| write::replace(call, kind));
+        describe(route.query(options::WRITE).takes(written()).gives(object()), "put", "Replaces one of the");
     }
     if can("patch") {
-        table.add(Method::PATCH, &one, write, move |call| patch::patch(call, kind));
+        let route = table.add(Method::PATCH, &one, write, move |call| patch::patch(call, kind));
+        let route = route.query(options::WRITE).query(patch::OPTIONS).takes(patch::bodies(kind));
+        describe(route.gives(object()).gives_as(201, object()), "patch", "Changes or applies one of the");
     }
     if can("delete") {
-        table.add(Method::DELETE, &one, write, move |call| delete::one(call, kind));
+        let route = table.add(Method::DELETE, &one, write, move |call| delete::one(call, kind));
+        let route = route.query(options::DELETE).may_take(deleting()).gives(Content::json(shapes::deleted(kind)));
+        describe(route, "delete", "Deletes one of the");
     }
     if can("deletecollection") {
-        table.add(Method::DELETE, &collection, write, move |call| delete::collection(call, kind));
+        let route = table.add(Method::DELETE, &collection, write, move |call| delete::collection(call, kind));
+        let route = route.query(options::SELECT).query(options::DELETE).may_take(deleting()).gives(list());
+        describe(route, "deletecollection", "Deletes all selected");
     }
 }

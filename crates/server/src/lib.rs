@@ -24,6 +24,7 @@ mod listen;
 mod local;
 mod log;
 mod meter;
+mod openapi;
 mod own;
 mod patient;
 mod query;

@@ -16,6 +16,7 @@ use crate::{
     answer::{self, Answer},
     call::Call,
     fault::Fault,
+    openapi::operation::Content,
     route::{Face, Need, Table},
 };
 
@@ -32,9 +33,12 @@ const STAYS_READY: Duration = Duration::from_secs(5);
 
 pub(crate) fn routes() -> Table {
     let mut table = Table::new(Face::Own);
-    table.get("/livez", Need::Nothing, live);
-    table.get("/readyz", Need::Nothing, ready);
-    table.get("/version", Need::Nothing, version);
+    table.get("/livez", Need::Nothing, live).about("Whether the server lives").gives(Content::text());
+    table.get("/readyz", Need::Nothing, ready).about("Whether the server can decide and write").gives(Content::text());
+    table
+        .get("/version", Need::Nothing, version)
+        .about("The version, in the words of the Kubernetes API")
+        .gives(Content::json(json!({"type": "object", "required": ["major", "minor", "gitVersion", "platform"]})));
     runs::add_to(&mut table);
     lines::add_to(&mut table);
     retry::add_to(&mut table);

@@ -1,5 +1,6 @@
 //! The table of routes: every path of every face with the privilege it needs. What is not in it is denied.
-//! A route cannot be added without saying what it needs.
+//! A route cannot be added without saying what it needs, nor, as a test sees to, what it takes and gives: the OpenAPI
+//! document is made from this table.
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
@@ -17,6 +18,7 @@ use crate::{
     call::{Call, Params},
     fault::Fault,
     gate,
+    openapi::operation::Operation,
 };
 
 /// In whose words a route answers.
@@ -45,6 +47,23 @@ pub(crate) enum Need {
     Admin,
 }
 
+impl Need {
+    /// The word of the privilege.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Nothing => "none",
+            Self::Token => "any",
+            Self::ReadJob => "read_job",
+            Self::WriteJob => "write_job",
+            Self::ReadFeature => "read_feature",
+            Self::WriteFeature => "write_feature",
+            Self::ReadToken => "read_token",
+            Self::WriteToken => "write_token",
+            Self::Admin => "admin",
+        }
+    }
+}
+
 type Reply = Pin<Box<dyn Future<Output = Result<Answer, Fault>> + Send>>;
 type Handler = Arc<dyn Fn(Call) -> Reply + Send + Sync>;
 
@@ -58,9 +77,17 @@ pub(crate) struct Route {
     pub area: Area,
     pub face: Face,
     pub handler: Handler,
+    /// What the OpenAPI document says of it.
+    pub operation: Operation,
 }
 
 impl Route {
+    /// Where its path does not tell whose its answers and changes are.
+    pub(crate) fn within(&mut self, area: Area) -> &mut Self {
+        self.area = area;
+        self
+    }
+
     /// What it needs here: configuration may open the metrics.
     pub(crate) fn need(&self, app: &App) -> Need {
         if app.metrics_open && self.path == crate::own::metrics::PATH { Need::Nothing } else { self.need }
@@ -89,9 +116,9 @@ impl Table {
         F: Future<Output = Result<Answer, Fault>> + Send + 'static,
     {
         let handler: Handler = Arc::new(move |call| Box::pin(handler(call)));
-        let path = path.into();
+        let (path, operation) = (path.into(), Operation::default());
         let area = Area::of(&path, need);
-        self.routes.push_mut(Route { method, path, need, area, face: self.face, handler })
+        self.routes.push_mut(Route { method, path, need, area, face: self.face, handler, operation })
     }
 
     pub(crate) fn get<F>(
@@ -109,7 +136,7 @@ impl Table {
 
 /// Every route there is.
 pub(crate) fn all() -> Vec<Route> {
-    [crate::own::routes(), crate::kube::routes(), crate::argo::routes()]
+    [crate::own::routes(), crate::openapi::routes(), crate::kube::routes(), crate::argo::routes()]
         .into_iter()
         .flat_map(|table| table.routes)
         .collect()

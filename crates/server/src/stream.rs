@@ -108,12 +108,15 @@ struct State<S> {
     source: S,
     dress: Dress,
     closing: CancellationToken,
+    /// When the client wants it to be over.
+    ends: Option<Instant>,
     over: bool,
 }
 
 /// The answer's head goes out at once; `source` is asked when the client can take more.
-pub(crate) fn stream<S: Source>(call: &Call, dress: Dress, source: S) -> Answer {
-    let state = State { source, dress, closing: call.app.closing.clone(), over: false };
+pub(crate) fn stream<S: Source>(call: &Call, dress: Dress, source: S) -> Result<Answer, Fault> {
+    let (ends, closing) = (ends(call)?, call.app.closing.clone());
+    let state = State { source, dress, closing, ends, over: false };
     let body = stream::unfold(state, |mut state| async move {
         let bytes = state.next().await?;
         Some((Ok::<_, Infallible>(bytes), state))
@@ -123,7 +126,17 @@ pub(crate) fn stream<S: Source>(call: &Call, dress: Dress, source: S) -> Answer 
     answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     // Some proxies would collect the whole answer first.
     answer.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
-    answer
+    Ok(answer)
+}
+
+/// Zero and nothing mean that the client has time.
+fn ends(call: &Call) -> Result<Option<Instant>, Fault> {
+    const NAME: &str = "listOptions.timeoutSeconds";
+    let Some(text) = call.query.get(NAME) else { return Ok(None) };
+    let seconds: u64 =
+        text.parse().map_err(|_| Fault::bad_request(format!("{NAME} must be a number of seconds, not `{text}`")))?;
+    // A century is as good as no end, and does not overflow.
+    Ok((seconds > 0).then(|| Instant::now() + Duration::from_secs(seconds.min(3_000_000_000))))
 }
 
 impl<S: Source> State<S> {
@@ -135,6 +148,7 @@ impl<S: Source> State<S> {
         tokio::select! {
             biased;
             () = self.closing.cancelled() => None,
+            () = sleep_until(self.ends.unwrap_or(beat)), if self.ends.is_some() => None,
             found = self.source.next() => match found {
                 Ok(piece) => piece.map(Bytes::from),
                 Err(fault) => {

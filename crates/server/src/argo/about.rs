@@ -7,21 +7,30 @@ use crate::{
     answer::{self, Answer},
     call::Call,
     fault::Fault,
+    openapi::{operation::Content, shapes::empty},
     route::{Need, Table},
 };
 
 pub(super) fn routes(table: &mut Table) {
-    table.get("/api/v1/info", Need::Token, info);
-    table.get("/api/v1/version", Need::Token, version);
-    table.get("/api/v1/userinfo", Need::Token, user);
-    table.add(Method::POST, "/api/v1/tracking/event", Need::Token, tracking);
+    let object = |required: &[&str]| Content::json(json!({"type": "object", "required": required}));
+    table
+        .get("/api/v1/info", Need::Token, info)
+        .about("What user interfaces of Argo Server ask for")
+        .gives(object(&["managedNamespace", "links"]));
+    table.get("/api/v1/version", Need::Token, version).about("The version").gives(object(&["version", "platform"]));
+    table.get("/api/v1/userinfo", Need::Token, user).about("Who asks").gives(object(&["issuer", "subject"]));
+    table
+        .add(Method::POST, "/api/v1/tracking/event", Need::Token, tracking)
+        .about("Takes clicks of a user interface, and forgets them")
+        .may_take(Content::json(json!({"type": "object"})))
+        .gives(Content::json(empty()));
     for foreign in ["/api/v1/event-sources/{*rest}", "/api/v1/sensors/{*rest}"] {
         for method in [Method::GET, Method::POST, Method::PUT, Method::DELETE] {
-            table.add(method, foreign, Need::Token, foreign_events);
+            table.add(method, foreign, Need::Token, foreign_events).refuses();
         }
     }
     for foreign in ["/api/v1/stream/event-sources/{*rest}", "/api/v1/stream/sensors/{*rest}"] {
-        table.get(foreign, Need::Token, foreign_events);
+        table.get(foreign, Need::Token, foreign_events).refuses();
     }
 }
 

@@ -3,25 +3,40 @@
 use axum::http::Method;
 use octoflow_control::{AgainOptions, ResubmitOptions, registry::Registry};
 use octoflow_model::RunId;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     archive::Which,
     body::{Message, pairs},
-    kind, namespace,
+    kind, namespace, one,
     refused::refused,
 };
 use crate::{
     answer::{self, Answer},
     call::Call,
     fault::Fault,
+    openapi::{operation::Content, shapes::message},
     route::{Need, Table},
 };
 
 pub(super) fn routes(table: &mut Table) {
     for place in ["/api/v1/workflows/{namespace}/{name}", "/api/v1/archived-workflows/{uid}"] {
-        table.add(Method::PUT, format!("{place}/retry"), Need::WriteJob, retry);
-        table.add(Method::PUT, format!("{place}/resubmit"), Need::WriteJob, resubmit);
+        let (text, flag) = (json!({"type": "string"}), json!({"type": "boolean"}));
+        let texts = json!({"type": "array", "items": text, "description": "name=value each"});
+        let retried = json!({
+            "restartSuccessful": flag, "nodeFieldSelector": text, "parameters": texts, "namespace": text, "name": text,
+        });
+        table
+            .add(Method::PUT, format!("{place}/retry"), Need::WriteJob, retry)
+            .about("Does what failed in a workflow again")
+            .may_take(Content::json(message(retried)))
+            .gives(one("Workflow"));
+        let resubmitted = json!({"memoized": flag, "parameters": texts, "namespace": text, "name": text});
+        table
+            .add(Method::PUT, format!("{place}/resubmit"), Need::WriteJob, resubmit)
+            .about("Submits a workflow once more as a new one")
+            .may_take(Content::json(message(resubmitted)))
+            .gives(one("Workflow"));
     }
 }
 

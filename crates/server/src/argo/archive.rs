@@ -7,26 +7,61 @@ use serde_json::{Value, json};
 use super::{
     kind,
     list::{self, wanted},
-    workflow::delete_options,
+    one, several,
+    workflow::{DELETE, delete_options},
 };
 use crate::{
     answer::{self, Answer},
     area::Area,
     call::Call,
     fault::Fault,
+    openapi::{
+        operation::{Content, Parameter, text},
+        shapes::{empty, message},
+    },
     route::{Need, Table},
 };
+
+const NAMESPACE: Parameter = text("namespace", "Only workflows of this namespace");
+const NAME: Parameter = text("name", "With the namespace: the workflow of this name, if there is none of the uid");
 
 const ARCHIVE: &str = "/api/v1/archived-workflows";
 
 pub(super) fn routes(table: &mut Table) {
     for path in [ARCHIVE.to_owned(), format!("{ARCHIVE}/")] {
-        table.get(path, Need::ReadJob, list).area = Area::Query("namespace");
+        table
+            .get(path, Need::ReadJob, list)
+            .within(Area::Query("namespace"))
+            .about("Lists workflows that are over, newest first")
+            .query(list::OPTIONS)
+            .query(list::OF_RUNS)
+            .query(&[NAMESPACE])
+            .gives(several("Workflow"));
     }
-    table.get(format!("{ARCHIVE}/{{uid}}"), Need::ReadJob, get);
-    table.add(Method::DELETE, format!("{ARCHIVE}/{{uid}}"), Need::WriteJob, delete);
-    table.get(format!("{ARCHIVE}-label-keys"), Need::ReadJob, keys).area = Area::Query("namespace");
-    table.get(format!("{ARCHIVE}-label-values"), Need::ReadJob, values).area = Area::Query("namespace");
+    table
+        .get(format!("{ARCHIVE}/{{uid}}"), Need::ReadJob, get)
+        .about("Reads a workflow that is over")
+        .query(&[NAMESPACE, NAME])
+        .gives(one("Workflow"));
+    table
+        .add(Method::DELETE, format!("{ARCHIVE}/{{uid}}"), Need::WriteJob, delete)
+        .about("Deletes a workflow that is over")
+        .query(&[NAMESPACE, NAME])
+        .query(DELETE)
+        .gives(Content::json(empty()));
+    let texts = || Content::json(message(json!({"items": {"type": "array", "items": {"type": "string"}}})));
+    table
+        .get(format!("{ARCHIVE}-label-keys"), Need::ReadJob, keys)
+        .within(Area::Query("namespace"))
+        .about("The keys of labels that workflows have")
+        .query(&[NAMESPACE])
+        .gives(texts());
+    table
+        .get(format!("{ARCHIVE}-label-values"), Need::ReadJob, values)
+        .within(Area::Query("namespace"))
+        .about("The values workflows have for one label")
+        .query(&[NAMESPACE, text("listOptions.labelSelector", "The key of the label; must be given")])
+        .gives(texts());
 }
 
 async fn list(call: Call) -> Result<Answer, Fault> {

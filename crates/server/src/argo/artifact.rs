@@ -15,6 +15,7 @@ use crate::{
     answer::Answer,
     call::Call,
     fault::Fault,
+    openapi::operation::Content,
     route::{Need, Table},
 };
 
@@ -23,19 +24,45 @@ const CHUNK: usize = 256 * 1024;
 
 pub(super) fn routes(table: &mut Table) {
     for (word, side) in [("artifacts", Side::Outputs), ("input-artifacts", Side::Inputs)] {
-        table.get(format!("/{word}/{{namespace}}/{{name}}/{{node}}/{{artifact}}"), Need::ReadJob, move |call| {
-            download(call, side, By::Name)
-        });
-        table.get(format!("/{word}-by-uid/{{uid}}/{{node}}/{{artifact}}"), Need::ReadJob, move |call| {
-            download(call, side, By::Uid)
-        });
+        let path = format!("/{word}/{{namespace}}/{{name}}/{{node}}/{{artifact}}");
+        table
+            .get(path, Need::ReadJob, move |call| download(call, side, By::Name))
+            .about("Downloads an artifact of a node")
+            .gives(any_file());
+        table
+            .get(format!("/{word}-by-uid/{{uid}}/{{node}}/{{artifact}}"), Need::ReadJob, move |call| {
+                download(call, side, By::Uid)
+            })
+            .about("Downloads an artifact of a node of the workflow with this uid")
+            .gives(any_file());
     }
     let files = "/artifact-files/{namespace}/{sort}/{id}/{node}/{side}/{artifact}";
-    table.get(files, Need::ReadJob, file);
-    table.get(format!("{files}/"), Need::ReadJob, file);
-    table.get(format!("{files}/{{*path}}"), Need::ReadJob, file);
-    table.add(Method::POST, "/upload-artifacts/{*rest}", Need::WriteJob, upload);
+    for path in [files.to_owned(), format!("{files}/"), format!("{files}/{{*path}}")] {
+        table
+            .get(path, Need::ReadJob, file)
+            .about("Downloads an artifact, or one file of a directory")
+            .gives(any_file());
+    }
+    table.add(Method::POST, "/upload-artifacts/{*rest}", Need::WriteJob, upload).refuses();
 }
+
+/// Every media type an artifact can be said to have.
+fn any_file() -> Content {
+    KNOWN.iter().fold(Content::default(), |content, kind| content.or(kind, None))
+}
+
+const KNOWN: &[&str] = &[
+    "application/octet-stream",
+    "text/plain",
+    "application/json",
+    "text/html",
+    "image/png",
+    "image/jpeg",
+    "image/svg+xml",
+    "application/gzip",
+    "application/x-tar",
+    "application/zip",
+];
 
 #[derive(Clone, Copy)]
 enum By {

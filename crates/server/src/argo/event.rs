@@ -10,6 +10,7 @@ use crate::{
     answer::{self, Answer},
     call::Call,
     fault::Fault,
+    openapi::{operation::Content, shapes::empty},
     route::{Need, Table},
 };
 
@@ -17,7 +18,11 @@ pub(super) fn routes(table: &mut Table) {
     for path in
         ["/api/v1/events/{namespace}", "/api/v1/events/{namespace}/", "/api/v1/events/{namespace}/{discriminator}"]
     {
-        table.add(Method::POST, path, Need::WriteJob, receive);
+        table
+            .add(Method::POST, path, Need::WriteJob, receive)
+            .about("Hands in an event, of which bindings may make workflows")
+            .may_take(Content::json(json!({})))
+            .gives(Content::json(empty()));
     }
 }
 

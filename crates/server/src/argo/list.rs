@@ -18,9 +18,30 @@ use crate::{
     answer::{self, Answer},
     call::Call,
     fault::Fault,
+    openapi::operation::{self, Parameter, count, text, word},
     query::Query,
     stream::{LOOKS, Piece},
 };
+
+/// What every list of this face takes.
+pub(super) const OPTIONS: &[Parameter] = &[
+    text("listOptions.labelSelector", "Only objects with these labels"),
+    text("listOptions.fieldSelector", "Only objects with these fields"),
+    count("listOptions.limit", "At most so many in one page"),
+    text("listOptions.continue", "Where the page before ended"),
+    word("nameFilter", &["Exact", "Contains", "Prefix"], "How the name in the field selector is meant"),
+    FIELDS,
+];
+
+/// What lists of runs take beside.
+pub(super) const OF_RUNS: &[Parameter] = &[
+    text("namePrefix", "Only workflows whose name begins so"),
+    operation::time("createdAfter", "Only workflows created after that"),
+    operation::time("finishedBefore", "Only workflows finished before that"),
+];
+
+pub(super) const FIELDS: Parameter =
+    text("fields", "Only these parts of the answer, or with a leading `-` all but these");
 
 pub(super) async fn list(call: Call) -> Result<Answer, Fault> {
     let wanted = wanted(&call.query, namespace(&call)?)?;

@@ -13,12 +13,26 @@ use crate::{
     call::Call,
     fault::Fault,
     follow::{Following, Log, Reading},
+    openapi::operation::{Parameter, count, flag, text, time},
     query::Query,
     stream::{Dress, Source, stream},
 };
 
 /// Lines read at a time.
 const LINES: usize = 512;
+
+pub(super) const OPTIONS: &[Parameter] = &[
+    text("podName", "Only this pod"),
+    text("selector", "Only pods with these labels"),
+    text("grep", "Only lines this regular expression is found in"),
+    text("logOptions.container", "Only this container; `main` is a step's own"),
+    flag("logOptions.follow", "Go on until the workflow is over"),
+    count("logOptions.tailLines", "Only so many last lines"),
+    count("logOptions.sinceSeconds", "Only what was written so long ago or later"),
+    time("logOptions.sinceTime", "Only what was written since then"),
+    flag("logOptions.timestamps", "Begin each line with its time"),
+    count("logOptions.limitBytes", "At most so many bytes"),
+];
 
 pub(super) async fn log(call: Call) -> Result<Answer, Fault> {
     let mut query = asked(&call.query)?;
@@ -29,7 +43,7 @@ pub(super) async fn log(call: Call) -> Result<Answer, Fault> {
     }
     let reader = call.work(move |registry| registry.logs(query)).await?;
     let dress = Dress::of(&call);
-    Ok(stream(&call, dress, call.app.followers().follow(Lines(reader, dress))))
+    stream(&call, dress, call.app.followers().follow(Lines(reader, dress)))
 }
 
 fn asked(query: &Query) -> Result<LogQuery, Fault> {

@@ -1,23 +1,27 @@
 //! What is kept beside workflows, in one shape for all of it: templates, cluster templates, schedules.
 
 use axum::http::Method;
-use octoflow_control::registry::{Fault as RegistryFault, ListOptions};
+use octoflow_control::registry::{Fault as RegistryFault, ListOptions, schema_name};
 use octoflow_model::meta::DEFAULT_NAMESPACE;
 use serde_json::{Value, json};
 
 use super::{
     body::Message,
     kind,
-    list::{limit, selection, written},
+    list::{FIELDS, OPTIONS, limit, selection, written},
     mask::Mask,
-    namespace,
-    workflow::{delete_options, name, sign, space_of, writer},
+    namespace, several,
+    workflow::{DELETE, delete_options, name, sign, space_of, writer},
 };
 use crate::{
     answer::{self, Answer},
     area::Area,
     call::Call,
     fault::Fault,
+    openapi::{
+        operation::{Content, Parameter, refer, text},
+        shapes::empty,
+    },
     route::{Need, Route, Table},
 };
 
@@ -44,37 +48,73 @@ pub(super) fn routes(table: &mut Table) {
             lists.extend([here.clone(), format!("{here}/")]);
         }
         for path in lists {
-            shared(table.get(path.clone(), Need::ReadJob, move |call| list(call, shelf)), shelf);
-            table.add(Method::POST, path, Need::WriteJob, move |call| create(call, shelf));
+            shared(table.get(path.clone(), Need::ReadJob, move |call| list(call, shelf)), shelf)
+                .about(format!("Lists objects of kind {}", shelf.kind))
+                .query(OPTIONS)
+                .query(&[PATTERN])
+                .gives(several(shelf.kind));
+            table
+                .add(Method::POST, path, Need::WriteJob, move |call| create(call, shelf))
+                .about(format!("Creates a {}", shelf.kind))
+                .takes(shelf.body())
+                .gives(super::one(shelf.kind));
         }
-        shared(table.add(Method::POST, format!("{here}/lint"), Need::ReadJob, move |call| lint(call, shelf)), shelf);
+        shared(table.add(Method::POST, format!("{here}/lint"), Need::ReadJob, move |call| lint(call, shelf)), shelf)
+            .about(format!("Judges a {} and keeps nothing", shelf.kind))
+            .takes(shelf.body())
+            .gives(super::one(shelf.kind));
         for one in ["{name}", "lint"] {
             let one = format!("{here}/{one}");
-            shared(table.get(one.clone(), Need::ReadJob, move |call| get(call, shelf)), shelf);
-            table.add(Method::PUT, one.clone(), Need::WriteJob, move |call| update(call, shelf));
-            table.add(Method::DELETE, one, Need::WriteJob, move |call| delete(call, shelf));
+            shared(table.get(one.clone(), Need::ReadJob, move |call| get(call, shelf)), shelf)
+                .about(format!("Reads a {}", shelf.kind))
+                .query(&[FIELDS])
+                .gives(super::one(shelf.kind));
+            table
+                .add(Method::PUT, one.clone(), Need::WriteJob, move |call| update(call, shelf))
+                .about(format!("Replaces a {}", shelf.kind))
+                .takes(shelf.body())
+                .gives(super::one(shelf.kind));
+            table
+                .add(Method::DELETE, one, Need::WriteJob, move |call| delete(call, shelf))
+                .about(format!("Deletes a {}", shelf.kind))
+                .query(DELETE)
+                .gives(Content::json(empty()));
         }
     }
     let cron = &SHELVES[2];
     for (verb, suspend) in [("suspend", true), ("resume", false)] {
         let path = format!("{}/{{namespace}}/{{name}}/{verb}", cron.path);
-        table.add(Method::PUT, path, Need::WriteJob, move |call| hold(call, suspend));
+        table
+            .add(Method::PUT, path, Need::WriteJob, move |call| hold(call, suspend))
+            .about(if suspend { "Lets a schedule make nothing for a while" } else { "Lets a schedule go on" })
+            .gives(super::one(cron.kind));
     }
     for path in ["/api/v1/workflow-event-bindings/", "/api/v1/workflow-event-bindings/{namespace}"] {
-        table.get(path, Need::ReadJob, |call| list(call, &BINDINGS));
+        table
+            .get(path, Need::ReadJob, |call| list(call, &BINDINGS))
+            .about("Lists event bindings")
+            .query(OPTIONS)
+            .query(&[PATTERN])
+            .gives(several(BINDINGS.kind));
     }
 }
 
 /// What has no namespace is there for those of every namespace to read.
-fn shared(route: &mut Route, shelf: &Shelf) {
-    if !kind(shelf.kind).namespaced {
-        route.area = Area::Shared;
-    }
+fn shared<'a>(route: &'a mut Route, shelf: &Shelf) -> &'a mut Route {
+    if kind(shelf.kind).namespaced { route } else { route.within(Area::Shared) }
 }
 
 static BINDINGS: Shelf = Shelf { kind: "WorkflowEventBinding", path: "", field: "" };
 
+const PATTERN: Parameter = text("namePattern", "Only objects whose name has this in it");
+
 impl Shelf {
+    /// The schema of what requests carry.
+    fn body(&self) -> Content {
+        let object = refer(&schema_name(kind(self.kind)));
+        Content::json(json!({"type": "object", "required": [self.field], "properties": {self.field: object}}))
+    }
+
     /// Where an object of this kind goes: where the path says, else where it says itself.
     fn space(&self, call: &Call, object: Option<&Value>) -> Result<String, Fault> {
         if !kind(self.kind).namespaced {

@@ -14,7 +14,27 @@ use crate::{
     answer::{self, Answer},
     call::Call,
     fault::Fault,
+    openapi::shapes::message,
 };
+
+/// The schema of what is sent.
+pub(super) fn shape() -> Value {
+    let text = json!({"type": "string"});
+    let texts = json!({"type": "array", "items": {"type": "string"}, "description": "name=value each"});
+    let options = message(json!({
+        "name": text, "generateName": text, "entryPoint": text, "parameters": texts, "artifacts": texts,
+        "labels": {"type": "string", "description": "a=b,c=d"}, "annotations": {"type": "string", "description": "a=b,c=d"},
+        "serviceAccount": text, "podPriorityClassName": text, "priority": {"type": "integer"},
+        "dryRun": {"type": "boolean"}, "serverDryRun": {"type": "boolean"}, "ownerReference": {"type": "object"},
+    }));
+    json!({
+        "type": "object", "required": ["resourceKind", "resourceName"],
+        "properties": {
+            "namespace": text, "resourceName": text, "submitOptions": options,
+            "resourceKind": {"type": "string", "enum": ["WorkflowTemplate", "ClusterWorkflowTemplate", "CronWorkflow"]},
+        },
+    })
+}
 
 pub(super) async fn submit(mut call: Call) -> Result<Answer, Fault> {
     let namespace = namespace(&call)?.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());

@@ -10,17 +10,64 @@ use crate::{
     answer::{self, Answer},
     call::Call,
     fault::Fault,
+    openapi::{
+        operation::{Content, Parameter, refer, text, word},
+        shapes::empty,
+    },
     route::{Need, Table},
 };
 
 const MAP: &str = "ConfigMap";
 
+const QUERY: &[Parameter] = &[
+    text("cmName", "The name of the ConfigMap; must be given"),
+    word("type", &["CONFIGMAP"], "Where the limit is kept; a database is not offered"),
+];
+
 pub(super) fn routes(table: &mut Table) {
     let (here, one) = ("/api/v1/sync/{namespace}", "/api/v1/sync/{namespace}/{key}");
-    table.add(Method::POST, here, Need::WriteJob, create);
-    table.get(one, Need::ReadJob, get);
-    table.add(Method::PUT, one, Need::WriteJob, update);
-    table.add(Method::DELETE, one, Need::WriteJob, delete);
+    let (text_field, number) = (json!({"type": "string"}), json!({"type": "integer"}));
+    let kept = json!({"type": "string", "enum": ["CONFIGMAP"]});
+    let body = |required: &[&str]| {
+        Content::json(json!({
+            "type": "object", "required": required,
+            "properties": {
+                "cmName": text_field, "key": text_field, "limit": {"type": "integer", "minimum": 1}, "type": kept,
+                "namespace": text_field,
+            },
+        }))
+    };
+    let limit = || {
+        Content::json(json!({
+            "type": "object", "required": ["namespace", "cmName", "key", "limit", "type"],
+            "properties": {"namespace": text_field, "cmName": text_field, "key": text_field, "limit": number, "type": kept},
+        }))
+    };
+    let unimplemented = || Content::json(refer("argo.Error"));
+    table
+        .add(Method::POST, here, Need::WriteJob, create)
+        .about("Creates the limit of a semaphore")
+        .takes(body(&["cmName", "key", "limit"]))
+        .gives(limit())
+        .gives_as(501, unimplemented());
+    table
+        .get(one, Need::ReadJob, get)
+        .about("Reads the limit of a semaphore")
+        .query(QUERY)
+        .gives(limit())
+        .gives_as(501, unimplemented());
+    table
+        .add(Method::PUT, one, Need::WriteJob, update)
+        .about("Changes the limit of a semaphore")
+        .takes(body(&["cmName", "limit"]))
+        .gives(limit())
+        .gives_as(501, unimplemented());
+    table
+        .add(Method::DELETE, one, Need::WriteJob, delete)
+        .about("Deletes the limit of a semaphore")
+        .query(QUERY)
+        .gives(Content::json(empty()))
+        .gives_as(501, unimplemented());
 }
 
 /// Which key of which map.

@@ -11,11 +11,17 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{kind, list::selection, mask::Mask, namespace};
+use super::{
+    kind,
+    list::{FIELDS, selection},
+    mask::Mask,
+    namespace,
+};
 use crate::{
     answer::Answer,
     call::Call,
     fault::Fault,
+    openapi::operation::{Parameter, count, text},
     stream::{Dress, LOOKS, Piece, Source, stream},
 };
 
@@ -26,6 +32,14 @@ const BURST: u32 = 8;
 
 /// The name that means the newest workflow.
 const LATEST: &str = "@latest";
+
+pub(super) const OPTIONS: &[Parameter] = &[
+    text("listOptions.labelSelector", "Only objects with these labels"),
+    text("listOptions.fieldSelector", "Only objects with these fields"),
+    count("listOptions.resourceVersion", "Only what happened since this revision; else what is there comes first"),
+    count("listOptions.timeoutSeconds", "The stream ends after so long"),
+    FIELDS,
+];
 
 pub(super) async fn workflows(call: Call) -> Result<Answer, Fault> {
     watch(call, "Workflow", true).await
@@ -55,7 +69,7 @@ async fn watch(call: Call, name: &'static str, typed: bool) -> Result<Answer, Fa
     let mask = Mask::of(&call.query).always("result.type");
     let dress = Dress::of(&call);
     let watch = Box::new(Watched { watch, mask, typed, dress });
-    Ok(stream(&call, dress, Watching { at: At::Due(watch), changes, pace: Pace::new() }))
+    stream(&call, dress, Watching { at: At::Due(watch), changes, pace: Pace::new() })
 }
 
 /// Nothing said and zero mean: what is there now comes first.

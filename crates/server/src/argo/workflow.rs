@@ -9,7 +9,18 @@ use crate::{
     answer::{self, Answer},
     call::Call,
     fault::Fault,
+    openapi::operation::{Parameter, text, word},
 };
+
+pub(super) const DELETE: &[Parameter] = &[
+    word(
+        "deleteOptions.propagationPolicy",
+        &["Background", "Foreground", "Orphan"],
+        "What becomes of what belongs to it",
+    ),
+    text("deleteOptions.dryRun", "Only judge; delete nothing"),
+    text("deleteOptions.preconditions.uid", "Only if it has this uid"),
+];
 
 pub(super) async fn create(mut call: Call) -> Result<Answer, Fault> {
     let namespace = namespace(&call)?;

@@ -8,33 +8,53 @@ use crate::{
     answer::{self, Answer},
     call::Call,
     fault::Fault,
+    openapi::operation::Content,
     route::{Need, Table},
 };
 
 pub(super) fn routes(table: &mut Table) {
-    table.get("/api", Need::Token, core);
-    table.get("/api/", Need::Token, core);
-    table.get("/apis", Need::Token, all);
-    table.get("/apis/", Need::Token, all);
+    let named = |word: &str| {
+        Content::json(
+            json!({"type": "object", "required": ["kind"], "properties": {"kind": {"enum": [word, "APIGroupDiscoveryList"]}}}),
+        )
+    };
+    for path in ["/api", "/api/"] {
+        table.get(path, Need::Token, core).about("Versions of the core group").gives(named("APIVersions"));
+    }
+    for path in ["/apis", "/apis/"] {
+        table.get(path, Need::Token, all).about("All groups with their versions").gives(named("APIGroupList"));
+    }
     for (name, version) in groups() {
         if !name.is_empty() {
-            table.get(format!("/apis/{name}"), Need::Token, move |_| async move { Ok(answer::json(&group(name))) });
+            table
+                .get(format!("/apis/{name}"), Need::Token, move |_| async move { Ok(answer::json(&group(name))) })
+                .about("The versions of a group")
+                .gives(named("APIGroup"));
         }
         let path = KINDS.iter().find(|kind| kind.group == name && kind.version == version).map(root);
         let path = path.expect("groups are those of the kinds");
-        table.get(path, Need::Token, move |_| async move { Ok(answer::json(&resources(name, version))) });
+        table
+            .get(path, Need::Token, move |_| async move { Ok(answer::json(&resources(name, version))) })
+            .about("The kinds of a group")
+            .gives(named("APIResourceList"));
     }
     // Whoever asks at the other name of a group finds the same there, though no list leads to it.
     for kind in KINDS.iter() {
         let Some(alias) = kind.alias else { continue };
         let (path, version) = (format!("/apis/{alias}"), kind.version);
-        table.get(&path, Need::Token, move |_| async move { Ok(answer::json(&named(alias, &[version]))) });
+        table
+            .get(&path, Need::Token, move |_| async move { Ok(answer::json(&self::named(alias, &[version]))) })
+            .about("The versions of a group")
+            .gives(named("APIGroup"));
         let path = format!("{path}/{version}");
-        table.get(
-            path,
-            Need::Token,
-            move |_| async move { Ok(answer::json(&listed(alias, version, [kind].into_iter()))) },
-        );
+        table
+            .get(
+                path,
+                Need::Token,
+                move |_| async move { Ok(answer::json(&listed(alias, version, [kind].into_iter()))) },
+            )
+            .about("The kinds of a group")
+            .gives(named("APIResourceList"));
     }
 }
 

@@ -17,7 +17,19 @@ use crate::{
     call::Call,
     fault::Fault,
     follow::{Following, Log, Reading},
+    openapi::operation::{Parameter, count, flag, text, time},
 };
+
+pub(super) const OPTIONS: &[Parameter] = &[
+    text("container", "Which container; the only one when left out"),
+    flag("follow", "Go on until the pod is over"),
+    count("tailLines", "Only so many last lines"),
+    count("sinceSeconds", "Only what was written so long ago or later"),
+    time("sinceTime", "Only what was written since then"),
+    flag("timestamps", "Begin each line with its time"),
+    count("limitBytes", "At most so many bytes"),
+    flag("previous", "Always refused: every attempt is a pod of its own"),
+];
 
 pub(super) async fn log(call: Call, kind: &'static Kind) -> Result<Answer, Fault> {
     let target = Target::of(&call, kind)?;

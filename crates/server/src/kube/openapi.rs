@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::OnceLock};
 
 use axum::http::StatusCode;
-use octoflow_control::registry::{KINDS, Kind, schemas};
+use octoflow_control::registry::{KINDS, Kind, schema_name, schemas};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -12,7 +12,8 @@ use crate::{
     answer::{self, Answer},
     call::Call,
     fault::Fault,
-    route::{Need, Table},
+    openapi::{self, operation::Content},
+    route::{self, Face, Need, Table},
 };
 
 const V2_PROTO: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
@@ -20,11 +21,18 @@ const V2_PROTO: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protob
 const V2_PROTO_ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
 pub(super) fn routes(table: &mut Table) {
-    table.get("/openapi/v2", Need::Token, second);
-    table.get("/openapi/v3", Need::Token, index);
+    let object = || Content::json(json!({"type": "object"}));
+    table
+        .get("/openapi/v2", Need::Token, second)
+        .about("The kinds in OpenAPI version 2, for kubectl")
+        .gives(object().or(V2_PROTO, None));
+    table.get("/openapi/v3", Need::Token, index).about("Where the documents of the groups are").gives(object());
     for (group, version) in groups() {
         let path = format!("/openapi/v3/{}", place(group, version));
-        table.get(path, Need::Token, move |call| third(call, group, version));
+        table
+            .get(path, Need::Token, move |call| third(call, group, version))
+            .about("The kinds of one group in OpenAPI version 3, for kubectl")
+            .gives(object());
     }
 }
 
@@ -75,10 +83,11 @@ fn v3(group: &'static str, version: &'static str) -> &'static [u8] {
 }
 
 fn document(group: &str, version: &str) -> Vec<u8> {
+    let root = format!("/{}/", place(group, version));
     let document = json!({
         "openapi": "3.0.0", "info": info(),
-        "paths": paths(|kind| kind.group == group && kind.version == version, parameter_v3),
-        "components": {"schemas": schemas(group)},
+        "paths": openapi::paths(&route::all(), |route| route.path.starts_with(&root)),
+        "components": openapi::components(schemas(group), &[Face::Kube]),
     });
     document.to_string().into_bytes()
 }
@@ -88,7 +97,7 @@ fn v2() -> Value {
     for (group, _) in groups() {
         definitions.extend(schemas(group).into_iter().map(|(name, schema)| (name, older(schema))));
     }
-    json!({"swagger": "2.0", "info": info(), "paths": paths(|_| true, parameter_v2), "definitions": definitions})
+    json!({"swagger": "2.0", "info": info(), "paths": paths(), "definitions": definitions})
 }
 
 fn info() -> Value {
@@ -124,9 +133,9 @@ fn older(schema: Value) -> Value {
 }
 
 /// What tools look up before they send an option: which verbs of a kind take it.
-fn paths(of: impl Fn(&Kind) -> bool, parameter: fn(&str) -> Value) -> Map<String, Value> {
+fn paths() -> Map<String, Value> {
     let mut paths = Map::new();
-    for kind in KINDS.iter().filter(|kind| of(kind)) {
+    for kind in &KINDS {
         let collection = if kind.namespaced {
             format!("{}/namespaces/{{namespace}}/{}", root(kind), kind.plural)
         } else {
@@ -134,9 +143,15 @@ fn paths(of: impl Fn(&Kind) -> bool, parameter: fn(&str) -> Value) -> Map<String
         };
         let can = |verb| verbs(kind).contains(&verb);
         let operation = |action: &str, verb: &str, options: &[&str]| {
+            let named = !matches!(verb, "list" | "create");
+            let space = kind.namespaced.then(|| path_parameter("namespace"));
+            let name = named.then(|| path_parameter("name"));
+            let body = matches!(verb, "create" | "replace" | "patch").then(|| body_parameter(kind, verb));
+            let parameters = space.into_iter().chain(name).chain(body);
+            let parameters = parameters.chain(options.iter().map(|name| query_parameter(name)));
             json!({
                 "description": format!("{verb} of {}", kind.plural), "operationId": format!("{verb}{}", kind.name),
-                "parameters": options.iter().map(|name| parameter(name)).collect::<Vec<_>>(),
+                "parameters": parameters.collect::<Vec<_>>(),
                 "responses": {"200": {"description": "OK"}},
                 "x-kubernetes-action": action,
                 "x-kubernetes-group-version-kind": {"group": kind.group, "version": kind.version, "kind": kind.name},
@@ -168,12 +183,18 @@ fn paths(of: impl Fn(&Kind) -> bool, parameter: fn(&str) -> Value) -> Map<String
     paths
 }
 
-fn parameter_v2(name: &str) -> Value {
+fn query_parameter(name: &str) -> Value {
     json!({"name": name, "in": "query", "type": kind_of(name), "uniqueItems": true})
 }
 
-fn parameter_v3(name: &str) -> Value {
-    json!({"name": name, "in": "query", "schema": {"type": kind_of(name), "uniqueItems": true}})
+fn path_parameter(name: &str) -> Value {
+    json!({"name": name, "in": "path", "required": true, "type": "string"})
+}
+
+fn body_parameter(kind: &Kind, verb: &str) -> Value {
+    let whole = json!({"$ref": format!("#/definitions/{}", schema_name(kind))});
+    let schema = if verb == "patch" { json!({"type": "object"}) } else { whole };
+    json!({"name": "body", "in": "body", "required": true, "schema": schema})
 }
 
 fn kind_of(name: &str) -> &'static str {
@@ -186,8 +207,6 @@ fn kind_of(name: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use octoflow_control::registry::schema_name;
-
     use super::*;
 
     #[test]

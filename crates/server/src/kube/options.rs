@@ -4,7 +4,53 @@ use octoflow_control::registry::{FieldSelector, LabelSelector, ListOptions, Sele
 use octoflow_model::Revision;
 
 use super::target::Target;
-use crate::{call::Call, fault::Fault, query::Query};
+use crate::{
+    call::Call,
+    fault::Fault,
+    openapi::operation::{Parameter, count, flag, text, word},
+    query::Query,
+};
+
+/// Which objects are meant.
+pub(super) const SELECT: &[Parameter] =
+    &[text("labelSelector", "Only objects with these labels"), text("fieldSelector", "Only objects with these fields")];
+
+pub(super) const LIST: &[Parameter] = &[
+    SELECT[0],
+    SELECT[1],
+    count("limit", "At most so many in one page"),
+    text("continue", "Where the page before ended"),
+    count("resourceVersion", "Not older than this revision"),
+    word("resourceVersionMatch", &["NotOlderThan", "Exact"], "How the revision is meant"),
+    flag("watch", "A stream of what happens, one JSON value a line, instead of a list"),
+    count("timeoutSeconds", "A watch ends after so long"),
+    flag("allowWatchBookmarks", "A watch tells how far it has come"),
+    flag("sendInitialEvents", "A watch begins with what is there"),
+    INCLUDE,
+];
+
+pub(super) const GET: &[Parameter] = &[
+    flag("watch", "A stream of what happens to it, one JSON value a line"),
+    count("timeoutSeconds", "A watch ends after so long"),
+    INCLUDE,
+];
+
+const INCLUDE: Parameter =
+    word("includeObject", &["None", "Metadata", "Object"], "What of each object stands beside its row of a table");
+
+pub(super) const WRITE: &[Parameter] = &[
+    DRY_RUN,
+    text("fieldManager", "Who writes; at most 128 letters"),
+    word("fieldValidation", &["Strict", "Warn", "Ignore"], "What becomes of fields the kind does not know"),
+];
+
+pub(super) const DELETE: &[Parameter] = &[
+    DRY_RUN,
+    word("propagationPolicy", &["Background", "Foreground", "Orphan"], "What becomes of what belongs to it"),
+    count("gracePeriodSeconds", "Accepted; runs end in their own time"),
+];
+
+const DRY_RUN: Parameter = word("dryRun", &["All"], "Only judge; change nothing");
 
 /// What becomes of fields that a kind does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

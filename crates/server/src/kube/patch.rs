@@ -1,8 +1,8 @@
 //! Changing objects: JSON patch, merge patch, strategic merge patch, and server-side apply.
 
 use axum::http::StatusCode;
-use octoflow_control::registry::{ApplyOptions, Cause, Fault as Trouble, Kind, patch};
-use serde_json::Value;
+use octoflow_control::registry::{ApplyOptions, Cause, Fault as Trouble, Kind, patch, schema_name};
+use serde_json::{Value, json};
 
 use super::{
     accept, body, form,
@@ -11,7 +11,31 @@ use super::{
     target::Target,
     warning::warn,
 };
-use crate::{answer::Answer, call::Call, fault::Fault};
+use crate::{
+    answer::Answer,
+    call::Call,
+    fault::Fault,
+    openapi::operation::{Content, Parameter, flag, refer},
+};
+
+pub(super) const OPTIONS: &[Parameter] = &[flag("force", "Apply: take over fields that others wrote")];
+
+/// What a patch may be.
+pub(super) fn bodies(kind: &Kind) -> Content {
+    let operations = json!({"type": "array", "items": {
+        "type": "object", "required": ["op", "path"],
+        "properties": {
+            "op": {"type": "string", "enum": ["add", "remove", "replace", "move", "copy", "test"]},
+            "path": {"type": "string"}, "from": {"type": "string"}, "value": {},
+        },
+    }});
+    let object = json!({"type": "object"});
+    let content = Content::default()
+        .or("application/merge-patch+json", Some(object.clone()))
+        .or("application/json-patch+json", Some(operations))
+        .or("application/apply-patch+yaml", Some(refer(&schema_name(kind))));
+    if kind.group.is_empty() { content.or("application/strategic-merge-patch+json", Some(object)) } else { content }
+}
 
 /// What a patch means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -38,12 +38,21 @@ fn operation(operation: &Value) -> Message {
     message.text(3, &operation["description"]);
     message.text(5, &operation["operationId"]);
     for parameter in operation["parameters"].as_array().into_iter().flatten() {
-        let mut query = Message::default();
-        query.text(2, &parameter["in"]);
-        query.text(4, &parameter["name"]);
-        query.text(6, &parameter["type"]);
-        // A parameter, which is none of a body, which is one of the query.
-        message.inner(8, &wrapped(1, wrapped(2, wrapped(3, query))));
+        // The number of its sort among those that are not in a body, and of its type within it.
+        let (sort, kind) = match parameter["in"].as_str() {
+            Some("query") => (3, 6),
+            Some("path") => (4, 5),
+            // What reads this form never looks at bodies.
+            _ => continue,
+        };
+        let mut inner = Message::default();
+        if parameter["required"] == true {
+            inner.flag(1);
+        }
+        inner.text(2, &parameter["in"]);
+        inner.text(4, &parameter["name"]);
+        inner.text(kind, &parameter["type"]);
+        message.inner(8, &wrapped(1, wrapped(2, wrapped(sort, inner))));
     }
     message.extensions(13, operation);
     message
@@ -118,6 +127,12 @@ impl Message {
             number >>= 7;
         }
         self.0.push(number as u8);
+    }
+
+    /// Said to be true.
+    fn flag(&mut self, number: u32) {
+        self.varint(u64::from(number) << 3);
+        self.varint(1);
     }
 
     fn inner(&mut self, number: u32, message: &Self) {

@@ -8,6 +8,7 @@ use crate::{
     audit::Question,
     call::Call,
     fault::Fault,
+    openapi::operation::{Content, count, text},
     route::{Need, Table},
 };
 
@@ -16,7 +17,20 @@ const LONGEST_PAGE: usize = 1000;
 const USUAL_PAGE: usize = 100;
 
 pub(super) fn routes(table: &mut Table) {
-    table.get(format!("{ROOT}/audit"), Need::Admin, list);
+    let page = json!({
+        "type": "object", "required": ["items", "continue"],
+        "properties": {"items": {"type": "array", "items": {"type": "object"}}, "continue": {"type": ["string", "null"]}},
+    });
+    table
+        .get(format!("{ROOT}/audit"), Need::Admin, list)
+        .about("The audit log, newest entries first")
+        .query(&[
+            count("limit", "At most so many entries"),
+            count("continue", "Where the page before ended"),
+            text("who", "Only what this caller did"),
+            text("path", "Only requests whose path begins so"),
+        ])
+        .gives(Content::json(page));
 }
 
 async fn list(call: Call) -> Result<Answer, Fault> {

@@ -8,12 +8,18 @@ use crate::{
     answer::{self, Answer},
     call::Call,
     fault::Fault,
+    openapi::operation::Content,
     route::{Need, Table},
 };
 
 pub(super) fn routes(table: &mut Table) {
-    table.get(format!("{ROOT}/health"), Need::Token, health);
-    table.get(format!("{ROOT}/whoami"), Need::Token, whoami);
+    let health_fields = json!({"type": "object", "required": ["version", "uptimeSeconds", "revision", "caller"]});
+    table
+        .get(format!("{ROOT}/health"), Need::Token, health)
+        .about("How the server is")
+        .gives(Content::json(health_fields));
+    let caller = json!({"type": "object", "required": ["id", "name", "privileges"]});
+    table.get(format!("{ROOT}/whoami"), Need::Token, whoami).about("Who asks").gives(Content::json(caller));
 }
 
 async fn whoami(call: Call) -> Result<Answer, Fault> {

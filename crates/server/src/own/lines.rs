@@ -10,18 +10,32 @@ use octoflow_control::{
 use octoflow_model::{RunId, Time};
 use serde_json::{Value, json};
 
-use super::runs::{named, number};
+use super::runs::{KIND, named, number};
 use crate::{
     answer::Answer,
     call::Call,
     fault::Fault,
     follow::{Following, Log, Reading},
+    openapi::operation::{Content, count, flag, text, texts},
     route::{Need, Table},
     stream::{Dress, Source, stream},
 };
 
 pub(super) fn add_to(table: &mut Table) {
-    table.get("/api/octoflow/v1/runs/{namespace}/{name}/lines", Need::ReadJob, say);
+    table
+        .get("/api/octoflow/v1/runs/{namespace}/{name}/lines", Need::ReadJob, say)
+        .about("What a run wrote, line by line, as server-sent events")
+        .query(&[
+            KIND,
+            texts("node", "Only nodes of these full names"),
+            text("container", "Only this container"),
+            text("grep", "Only lines this regular expression is found in"),
+            count("tail", "Only so many last lines of each node"),
+            count("since", "Only lines written since this time, in microseconds"),
+            flag("follow", "Go on until the run is over"),
+            text("raw", "The frames of the node of this id instead of lines"),
+        ])
+        .gives(Content::default().or("text/event-stream", None));
 }
 
 /// `node` (full names, repeatable), `container`, `grep`, `tail`, `since` in microseconds, `follow`; with `raw` the frames
@@ -42,7 +56,7 @@ async fn say(call: Call) -> Result<Answer, Fault> {
         Some(node) => Told::Frames(call.work(move |registry| registry.run_frames(run, &node, follow)).await?),
         None => Told::Lines(Box::new(call.app.registry.run_lines(run, wanted, sieve))),
     };
-    Ok(stream(&call, Dress::Events, call.app.followers().follow(log)))
+    stream(&call, Dress::Events, call.app.followers().follow(log))
 }
 
 /// What is told: lines that were chosen, or everything one node wrote.

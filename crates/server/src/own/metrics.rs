@@ -8,6 +8,7 @@ use crate::{
     call::Call,
     expose::{self, Seen},
     fault::Fault,
+    openapi::operation::Content,
     route::{Need, Table},
 };
 
@@ -15,8 +16,9 @@ use crate::{
 pub(crate) const PATH: &str = "/metrics";
 
 pub(super) fn routes(table: &mut Table) {
+    let route = table.get(PATH, Need::Token, metrics);
     // They name every namespace.
-    table.get(PATH, Need::Token, metrics).area = Area::Server;
+    route.within(Area::Server).about("Metrics, as Prometheus reads them").gives(Content::text());
 }
 
 async fn metrics(call: Call) -> Result<Answer, Fault> {

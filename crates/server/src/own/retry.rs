@@ -5,16 +5,30 @@ use octoflow_control::{Again, AgainOptions};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::runs::named;
+use super::runs::{KIND, named};
 use crate::{
     answer::{self, Answer},
     call::Call,
     fault::Fault,
+    openapi::operation::Content,
     route::{Need, Table},
 };
 
 pub(super) fn add_to(table: &mut Table) {
-    table.add(Method::POST, "/api/octoflow/v1/runs/{namespace}/{name}/retry", Need::WriteJob, retry);
+    let texts = json!({"type": "array", "items": {"type": "string"}});
+    let wanted = json!({
+        "type": "object", "additionalProperties": false,
+        "properties": {
+            "nodes": texts, "from": texts, "failed": {"type": "boolean"}, "restartSuccessful": {"type": "boolean"},
+            "nodeFieldSelector": {"type": ["string", "null"]}, "parameters": texts, "dryRun": {"type": "boolean"},
+        },
+    });
+    table
+        .add(Method::POST, "/api/octoflow/v1/runs/{namespace}/{name}/retry", Need::WriteJob, retry)
+        .about("Does what failed in a run again, or says what that would be")
+        .query(&[KIND])
+        .may_take(Content::json(wanted))
+        .gives(Content::json(json!({"type": "object"})));
 }
 
 #[derive(Debug, Default, Deserialize)]

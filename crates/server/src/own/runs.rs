@@ -11,16 +11,55 @@ use crate::{
     area::Area,
     call::Call,
     fault::Fault,
+    openapi::operation::{Content, Parameter, count, refer, text, texts},
     query::Query,
     route::{Need, Table},
 };
 
 const RUNS: &str = "/api/octoflow/v1/runs";
 
+/// Which kind of run a name is of.
+pub(super) const KIND: Parameter = text("kind", "Workflow, which it is when left out, or TaskSet");
+
 pub(super) fn add_to(table: &mut Table) {
-    table.get(RUNS, Need::ReadJob, list).area = Area::Query("namespace");
-    table.get(format!("{RUNS}/{{namespace}}/{{name}}"), Need::ReadJob, row);
-    table.get(format!("{RUNS}/{{namespace}}/{{name}}/explain"), Need::ReadJob, explain);
+    let page = json!({
+        "type": "object", "required": ["items", "continue"],
+        "properties": {
+            "items": {"type": "array", "items": refer("octoflow.Run")}, "continue": {"type": ["string", "null"]},
+        },
+    });
+    table
+        .get(RUNS, Need::ReadJob, list)
+        .within(Area::Query("namespace"))
+        .about("Runs of one kind, newest first")
+        .query(&[
+            KIND,
+            text("namespace", "Only runs of this namespace"),
+            texts("phase", "Only runs in these phases"),
+            text("prefix", "Only runs whose name begins so"),
+            text("labelSelector", "Only runs with these labels"),
+            count("since", "Only runs created since this time, in microseconds"),
+            count("until", "Only runs created until this time, in microseconds"),
+            count("limit", "At most so many"),
+            text("continue", "Where the page before ended"),
+        ])
+        .gives(Content::json(page));
+    table
+        .get(format!("{RUNS}/{{namespace}}/{{name}}"), Need::ReadJob, row)
+        .about("The row of one run")
+        .query(&[KIND])
+        .gives(Content::json(refer("octoflow.Run")));
+    let reasons = json!({
+        "type": "object", "required": ["name", "archived", "items"],
+        "properties": {"items": {"type": "array", "items": {
+            "type": "object", "required": ["node", "phase", "reason", "since"],
+        }}},
+    });
+    table
+        .get(format!("{RUNS}/{{namespace}}/{{name}}/explain"), Need::ReadJob, explain)
+        .about("Why the nodes of a run wait")
+        .query(&[KIND])
+        .gives(Content::json(reasons));
 }
 
 /// `kind` (workflows when left out), `namespace`, `phase` (repeatable), `prefix`, `labelSelector`, `since` and `until` in microseconds, `limit`, `continue`.

@@ -13,21 +13,71 @@ use crate::{
     area::Area,
     call::Call,
     fault::Fault,
+    openapi::operation::{Content, refer},
     route::{Need, Table},
 };
 
 pub(super) fn routes(table: &mut Table) {
     let (all, one, admin) = (format!("{ROOT}/tokens"), format!("{ROOT}/tokens/{{id}}"), format!("{ROOT}/tokens/admin"));
+    let token = || Content::json(refer("octoflow.Token"));
+    let privileges = json!({"type": "array", "items": refer("octoflow.Privilege")});
+    let page = json!({
+        "type": "object", "required": ["items"],
+        "properties": {"items": {"type": "array", "items": refer("octoflow.Token")}},
+    });
     // The book shows and changes no tokens for other namespaces than the caller's.
-    table.get(&all, Need::ReadToken, list).area = Area::Shared;
-    table.add(Method::POST, &all, Need::WriteToken, create).area = Area::Shared;
-    table.get(&one, Need::ReadToken, get).area = Area::Shared;
-    table.add(Method::PUT, &one, Need::WriteToken, change).area = Area::Shared;
-    table.add(Method::DELETE, &one, Need::WriteToken, delete).area = Area::Shared;
-    table.get(&admin, Need::ReadToken, get_admin);
-    table.add(Method::PUT, &admin, Need::Admin, set_admin);
-    table.add(Method::DELETE, &admin, Need::WriteToken, keep_admin);
-    table.add(Method::PUT, format!("{ROOT}/admin"), Need::Admin, set_admin);
+    let shared = Area::Shared;
+    table
+        .get(&all, Need::ReadToken, list)
+        .within(shared)
+        .about("All tokens, without their secrets")
+        .gives(Content::json(page));
+    let wanted = json!({
+        "type": "object", "required": ["forwho", "privileges"], "additionalProperties": false,
+        "properties": {
+            "forwho": {"type": "string", "minLength": 1}, "privileges": privileges, "note": {"type": "string"},
+            "namespaces": {"type": "array", "items": {"type": "string"}},
+            "expires": {"type": ["string", "null"], "format": "date-time"},
+            "expiresInSeconds": {"type": ["integer", "null"], "minimum": 0},
+        },
+    });
+    table
+        .add(Method::POST, &all, Need::WriteToken, create)
+        .within(shared)
+        .about("Makes a token; its secret is told in this answer only")
+        .takes(Content::json(wanted))
+        .gives_as(201, token());
+    table.get(&one, Need::ReadToken, get).within(shared).about("One token").gives(token());
+    let changed = json!({
+        "type": "object", "required": ["privileges"], "additionalProperties": false,
+        "properties": {
+            "privileges": privileges, "namespaces": {"type": ["array", "null"], "items": {"type": "string"}},
+        },
+    });
+    table
+        .add(Method::PUT, &one, Need::WriteToken, change)
+        .within(shared)
+        .about("Gives a token other privileges")
+        .takes(Content::json(changed))
+        .gives(token());
+    table.add(Method::DELETE, &one, Need::WriteToken, delete).within(shared).about("Deletes a token").gives(token());
+    table.get(&admin, Need::ReadToken, get_admin).about("What is known of the admin").gives(token());
+    let chosen = json!({
+        "type": "object", "required": ["token"], "additionalProperties": false,
+        "properties": {"token": {"type": "string"}},
+    });
+    let done = json!({"type": "object", "required": ["id", "name", "defaultPassword"]});
+    for path in [admin.clone(), format!("{ROOT}/admin")] {
+        table
+            .add(Method::PUT, path, Need::Admin, set_admin)
+            .about("Gives the admin another password")
+            .takes(Content::json(chosen.clone()))
+            .gives(Content::json(done.clone()));
+    }
+    table
+        .add(Method::DELETE, &admin, Need::WriteToken, keep_admin)
+        .about("Always refused: the admin cannot be deleted")
+        .gives_as(409, Content::json(refer("octoflow.Error")));
 }
 
 /// What a new token is to be. The names are those the submission pipeline uses.

@@ -1,0 +1,168 @@
+//! What a route says of itself for the OpenAPI document: what it does, takes and gives. Its path, privilege and faults are
+//! known from the table of routes already and are not repeated here.
+
+use serde_json::{Map, Value, json};
+
+use crate::route::Route;
+
+/// The description of one route.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Operation {
+    pub summary: String,
+    pub query: Vec<Parameter>,
+    pub body: Option<Body>,
+    /// What it gives when all goes well, by status.
+    pub answers: Vec<(u16, Content)>,
+    /// Extensions such as `x-kubernetes-action`.
+    pub extensions: Map<String, Value>,
+    /// The route only says that something is not offered here, so it is no operation.
+    pub refuses: bool,
+}
+
+/// A parameter of the query.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parameter {
+    pub name: &'static str,
+    pub form: Form,
+    pub about: &'static str,
+}
+
+/// How a parameter is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Form {
+    Text,
+    Word(&'static [&'static str]),
+    Flag,
+    /// A whole number that is not negative.
+    Count,
+    /// RFC 3339.
+    Time,
+    /// A text that may be given several times.
+    Texts,
+}
+
+pub(crate) const fn text(name: &'static str, about: &'static str) -> Parameter {
+    Parameter { name, form: Form::Text, about }
+}
+
+pub(crate) const fn flag(name: &'static str, about: &'static str) -> Parameter {
+    Parameter { name, form: Form::Flag, about }
+}
+
+pub(crate) const fn count(name: &'static str, about: &'static str) -> Parameter {
+    Parameter { name, form: Form::Count, about }
+}
+
+pub(crate) const fn time(name: &'static str, about: &'static str) -> Parameter {
+    Parameter { name, form: Form::Time, about }
+}
+
+pub(crate) const fn texts(name: &'static str, about: &'static str) -> Parameter {
+    Parameter { name, form: Form::Texts, about }
+}
+
+pub(crate) const fn word(name: &'static str, words: &'static [&'static str], about: &'static str) -> Parameter {
+    Parameter { name, form: Form::Word(words), about }
+}
+
+impl Parameter {
+    pub(crate) fn schema(&self) -> Value {
+        match self.form {
+            Form::Text => json!({"type": "string"}),
+            Form::Word(words) => json!({"type": "string", "enum": words}),
+            Form::Flag => json!({"type": "boolean"}),
+            Form::Count => json!({"type": "integer", "format": "int64", "minimum": 0}),
+            Form::Time => json!({"type": "string", "format": "date-time"}),
+            Form::Texts => json!({"type": "array", "items": {"type": "string"}}),
+        }
+    }
+
+    pub(crate) fn document(&self) -> Value {
+        json!({"name": self.name, "in": "query", "required": false, "description": self.about, "schema": self.schema()})
+    }
+}
+
+/// The body of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Body {
+    pub required: bool,
+    pub content: Content,
+}
+
+/// One or more media types, each with its schema; no schema for what is no single JSON value.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Content(pub Vec<(&'static str, Option<Value>)>);
+
+impl Content {
+    pub(crate) fn json(schema: Value) -> Self {
+        Self(vec![("application/json", Some(schema))])
+    }
+
+    pub(crate) fn text() -> Self {
+        Self(vec![("text/plain", Some(json!({"type": "string"})))])
+    }
+
+    /// The same in another form.
+    pub(crate) fn or(mut self, media: &'static str, schema: Option<Value>) -> Self {
+        self.0.push((media, schema));
+        self
+    }
+
+    pub(crate) fn document(&self) -> Value {
+        let one = |(media, schema): &(&'static str, Option<Value>)| {
+            let value = schema.as_ref().map_or_else(|| json!({}), |schema| json!({ "schema": schema }));
+            ((*media).to_owned(), value)
+        };
+        Value::Object(self.0.iter().map(one).collect())
+    }
+}
+
+/// A reference to a schema of the document.
+pub(crate) fn refer(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}
+
+impl Route {
+    /// One line for people.
+    pub(crate) fn about(&mut self, summary: impl Into<String>) -> &mut Self {
+        self.operation.summary = summary.into();
+        self
+    }
+
+    pub(crate) fn query(&mut self, parameters: &[Parameter]) -> &mut Self {
+        self.operation.query.extend_from_slice(parameters);
+        self
+    }
+
+    /// A body that must be there.
+    pub(crate) fn takes(&mut self, content: Content) -> &mut Self {
+        self.operation.body = Some(Body { required: true, content });
+        self
+    }
+
+    /// A body that may be left out.
+    pub(crate) fn may_take(&mut self, content: Content) -> &mut Self {
+        self.operation.body = Some(Body { required: false, content });
+        self
+    }
+
+    pub(crate) fn gives(&mut self, content: Content) -> &mut Self {
+        self.gives_as(200, content)
+    }
+
+    pub(crate) fn gives_as(&mut self, status: u16, content: Content) -> &mut Self {
+        self.operation.answers.push((status, content));
+        self
+    }
+
+    pub(crate) fn extension(&mut self, name: &str, value: Value) -> &mut Self {
+        self.operation.extensions.insert(name.to_owned(), value);
+        self
+    }
+
+    /// Says that there is nothing behind this path but the word that it is not offered.
+    pub(crate) fn refuses(&mut self) -> &mut Self {
+        self.operation.refuses = true;
+        self
+    }
+}
