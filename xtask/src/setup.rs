@@ -44,11 +44,11 @@ pub fn run() -> Result<()> {
         // A few hundred megabytes that nobody needs again.
         let _ = std::fs::remove_dir_all(root.join("build"));
     }
-    if plan.hera {
-        let root = machine.tools.as_deref().expect("Hera is only planned where there is room for tools");
-        match install_hera(&root.join("hera")) {
+    for tool in plan.python {
+        let root = machine.tools.as_deref().expect("tools are only planned where there is room for them");
+        match install(tool, &root.join(tool.name)) {
             Err(error) if !machine.ci => {
-                eprintln!("\nWARNING: tests with Hera are skipped, it cannot be installed: {error:#}\n")
+                eprintln!("\nWARNING: {} are skipped, {} cannot be installed: {error:#}\n", tool.tests, tool.name)
             }
             outcome => outcome?,
         }
@@ -56,18 +56,28 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// The Python client whose users the server is for.
-const HERA: &str = "hera>=7,<8";
+/// A program from PyPI that tests drive the server with, in an environment of its own.
+struct PythonTool {
+    /// Its folder, which the tests know.
+    name: &'static str,
+    package: &'static str,
+    tests: &'static str,
+}
+
+const PYTHON: &[PythonTool] = &[
+    PythonTool { name: "hera", package: "hera>=7,<8", tests: "tests with the Python client of workflows" },
+    PythonTool { name: "schemathesis", package: "schemathesis>=4,<5", tests: "tests of the API against its document" },
+];
 
 /// Written last: half of an installation must not be taken for one. The tests look for it too.
 const READY: &str = "ready";
 
-fn install_hera(folder: &Path) -> Result<()> {
+fn install(tool: &PythonTool, folder: &Path) -> Result<()> {
     let _ = std::fs::remove_dir_all(folder);
     Step::new("python3", ["-m", "venv", &folder.to_string_lossy()]).run()?;
     let python = folder.join("bin/python");
-    Step::new(&python, ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", HERA]).run()?;
-    Ok(std::fs::write(folder.join(READY), HERA)?)
+    Step::new(&python, ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", tool.package]).run()?;
+    Ok(std::fs::write(folder.join(READY), tool.package)?)
 }
 
 /// The newest one that the pinned compiler builds.
@@ -86,8 +96,8 @@ fn tools() -> Option<PathBuf> {
 struct Machine {
     /// The S3 server that artifact tests talk to is there.
     s3_server: bool,
-    /// Hera, the Python client that tests of the server are driven with, is there.
-    hera: bool,
+    /// The tools from PyPI that are there, by name.
+    python: Vec<&'static str>,
     tools: Option<PathBuf>,
     programs: Vec<&'static str>,
     nextest: bool,
@@ -108,7 +118,7 @@ enum Right {
 struct Plan {
     packages: Vec<&'static str>,
     s3_server: bool,
-    hera: bool,
+    python: Vec<&'static PythonTool>,
     nextest: bool,
     gaps: Vec<String>,
     notes: Vec<String>,
@@ -129,7 +139,11 @@ const NEEDS: &[Need] = &[
     Need { program: "kubectl", package: "kubernetes-client", why: "tests of the Kubernetes-style API" },
     Need { program: "python3", package: "python3", why: "script templates of test workflows" },
     Need { program: "script", package: "bsdutils", why: "tests of what reaches a terminal" },
-    Need { program: ENSUREPIP, package: "python3-venv", why: "Hera, which tests of the server are driven with" },
+    Need {
+        program: ENSUREPIP,
+        package: "python3-venv",
+        why: "Hera and schemathesis, which tests of the server are driven with",
+    },
 ];
 
 /// No program: the part of Python that makes environments, which Debian packs on its own.
@@ -140,11 +154,12 @@ const EXTRA: &[&str] = &["python", "sqlite3"];
 fn plan(machine: &Machine) -> Plan {
     let has = |program: &str| machine.programs.contains(&program);
     let s3_server = !machine.s3_server && machine.tools.is_some();
-    let hera = !machine.hera && machine.tools.is_some();
-    let mut plan = Plan { nextest: !machine.nextest, s3_server, hera, ..Plan::default() };
+    let room = machine.tools.is_some();
+    let python = PYTHON.iter().filter(|tool| room && !machine.python.contains(&tool.name)).collect();
+    let mut plan = Plan { nextest: !machine.nextest, s3_server, python, ..Plan::default() };
     if machine.tools.is_none() {
         plan.gaps.push(
-            "no folder for an S3 server and Hera (neither XDG_CACHE_HOME nor HOME is set): artifact and server tests"
+            "no folder for an S3 server, Hera and schemathesis (neither XDG_CACHE_HOME nor HOME is set): artifact and server tests"
                 .to_owned(),
         );
     }
@@ -183,7 +198,7 @@ impl Machine {
         };
         Machine {
             programs: wanted.chain(EXTRA.iter().copied()).filter(|program| is_there(program)).collect(),
-            hera: tools().is_some_and(|dir| dir.join("hera").join(READY).is_file()),
+            python: PYTHON.iter().filter(|tool| is_installed(tool)).map(|tool| tool.name).collect(),
             s3_server: tools().is_some_and(|dir| dir.join("bin/s3s-fs").is_file()),
             tools: tools(),
             nextest: Step::cargo(["nextest", "--version"]).succeeds(),
@@ -192,6 +207,12 @@ impl Machine {
             ci: env::var("CI").is_ok_and(|value| value == "true"),
         }
     }
+}
+
+/// Whether the very package that is wanted was installed to its end.
+fn is_installed(tool: &PythonTool) -> bool {
+    let ready = tools().map(|dir| dir.join(tool.name).join(READY));
+    ready.and_then(|ready| std::fs::read_to_string(ready).ok()).is_some_and(|package| package == tool.package)
 }
 
 fn apt(machine: &Machine, verb: &str, args: &[&str]) -> Result<()> {
@@ -227,7 +248,7 @@ mod tests {
         Machine {
             programs: vec!["bash", "git", "jq", "kubectl", "python3", "script", ENSUREPIP, "python", "sqlite3"],
             s3_server: true,
-            hera: true,
+            python: vec!["hera", "schemathesis"],
             tools: Some("/cache/tools".into()),
             nextest: true,
             debian: true,
@@ -239,7 +260,7 @@ mod tests {
     #[test]
     fn a_complete_machine_is_left_alone() {
         let plan = plan(&complete());
-        assert!(plan.packages.is_empty() && !plan.nextest && !plan.s3_server && !plan.hera);
+        assert!(plan.packages.is_empty() && !plan.nextest && !plan.s3_server && plan.python.is_empty());
         assert!(plan.gaps.is_empty() && plan.notes.is_empty());
     }
 
@@ -249,10 +270,11 @@ mod tests {
         machine.programs.retain(|program| *program != "jq");
         machine.nextest = false;
         machine.s3_server = false;
-        machine.hera = false;
+        machine.python.retain(|tool| *tool != "hera");
         let plan = plan(&machine);
         assert_eq!(plan.packages, ["jq"]);
-        assert!(plan.nextest && plan.s3_server && plan.hera);
+        assert!(plan.nextest && plan.s3_server);
+        assert_eq!(plan.python.iter().map(|tool| tool.name).collect::<Vec<_>>(), ["hera"]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod artifacts;
 mod bad_input;
 mod calls;
 mod clock;
+mod contract;
 mod crowd;
 mod followers;
 mod inspect;

@@ -1,0 +1,187 @@
+//! The API against what it says of itself: schemathesis calls every operation of `/openapi.json` with made-up values, as
+//! nobody, with each privilege, and with all of them. No answer may be a failure of the server, and none may differ from the
+//! document. `cargo xtask setup` installs schemathesis where this test looks.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::Mutex,
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    stage::Stage,
+    wire::{http, server::Server},
+};
+
+/// Values are made up from this number, so that what was found once is found again.
+const SEED: u32 = 20_261_116;
+
+/// All callers together take about a minute and a half on two cores. Whoever hangs is ended here.
+const AT_MOST: Duration = Duration::from_secs(600);
+
+const PRIVILEGES: [&str; 6] = ["read_job", "write_job", "read_feature", "write_feature", "read_token", "write_token"];
+
+const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,\
+                      response_schema_conformance";
+
+/// Names that exist are used often, so that more than refusals is seen. Answers without an end are asked to have one:
+/// nothing is left out but the wish to follow.
+const SETTINGS: &str = r#"
+continue-on-failure = true
+workers = 1
+[dictionaries.namespaces]
+values = ["default"]
+[dictionaries.names]
+values = ["seeded"]
+[parameters]
+"query.watch" = false
+"query.follow" = false
+"query.logOptions.follow" = false
+"query.listOptions.timeoutSeconds" = 1
+"path.namespace" = { dictionary = "namespaces", probability = 0.7 }
+"path.name" = { dictionary = "names", probability = 0.7 }
+"#;
+
+/// One run of schemathesis.
+struct Part {
+    caller: &'static str,
+    token: Option<String>,
+    /// Which values, how many, and of which operations.
+    how: &'static [&'static str],
+}
+
+#[test]
+fn every_answer_is_one_the_document_describes() {
+    let Some(program) = program() else { return };
+    let stage = Stage::new();
+    let mut server = Server::start(&stage.data_dir(), &[]);
+    let ask = |method: &str, path: &str, body: Value| {
+        let answer = http::call(server.address, method, path, (!body.is_null()).then_some(&body)).unwrap();
+        assert!(answer.status < 300, "{method} {path}: {}", answer.body);
+        answer.body
+    };
+    let document = stage.file("openapi.json", ask("GET", "/openapi.json", Value::Null).to_string());
+    let settings = stage.file("schemathesis.toml", SETTINGS);
+    seed(&ask);
+    let token = |privilege: &str| {
+        let wanted = json!({"forwho": format!("caller-{privilege}"), "privileges": [privilege]});
+        ask("POST", "/api/octoflow/v1/tokens", wanted)["token"].as_str().unwrap().to_owned()
+    };
+    const FEW: &[&str] = &["--phases", "fuzzing", "-n", "1"];
+    const MORE: &[&str] = &["--phases", "fuzzing", "-n", "3"];
+    // Every boundary of every parameter, for one of each sort of route.
+    const EDGES: &[&str] =
+        &["--phases", "coverage", "--include-path-regex", "^/api/octoflow/v1/(runs|tokens|audit)|/(configmaps|pods)"];
+    let mut parts = vec![Part { caller: "nobody", token: None, how: FEW }];
+    parts.extend(PRIVILEGES.map(|privilege| Part { caller: privilege, token: Some(token(privilege)), how: FEW }));
+    for how in [MORE, EDGES] {
+        // The admin's password may well be changed on the way; a token with all privileges stays what it is.
+        parts.push(Part { caller: "admin", token: Some(token("admin")), how });
+    }
+    let until = Instant::now() + AT_MOST;
+    let (queue, failed) = (Mutex::new(parts), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(part) = { queue.lock().unwrap().pop() } {
+                    if let Err(told) = part.run(&program, &settings, &document, &server, stage.path(""), until) {
+                        failed.lock().unwrap().push(told);
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().unwrap();
+    assert!(failed.is_empty(), "with seed {SEED}:\n{}", failed.join("\n"));
+    assert_eq!(http::ask(server.address, "GET", "/readyz", &[], b"").status, 200);
+    server.stop();
+}
+
+impl Part {
+    fn run(
+        &self,
+        program: &Path,
+        settings: &str,
+        document: &str,
+        server: &Server,
+        folder: PathBuf,
+        until: Instant,
+    ) -> Result<(), String> {
+        let name = format!("{} {}", self.caller, self.how[1]);
+        let output = folder.join(format!("{}.txt", name.replace(' ', "-")));
+        let file = fs::File::create(&output).unwrap();
+        let mut command = Command::new(program);
+        command
+            .args(["--config-file", settings, "run", document, "--url", &format!("http://{}", server.address)])
+            .args(["--seed", &SEED.to_string(), "--mode", "all", "--no-shrink", "--generation-database", "none"])
+            .args(["--suppress-health-check", "all", "--request-timeout", "30", "--checks", CHECKS])
+            .args(self.how)
+            .current_dir(&folder)
+            .stdin(Stdio::null())
+            .stdout(file.try_clone().unwrap())
+            .stderr(file);
+        if let Some(token) = &self.token {
+            command.args(["-H", &format!("Authorization: Bearer {token}")]);
+        }
+        let mut child = command.spawn().unwrap();
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break Some(status);
+            }
+            if Instant::now() > until {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                break None;
+            }
+            thread::sleep(Duration::from_millis(50));
+        };
+        let told = fs::read_to_string(&output).unwrap_or_default();
+        // A run that tested nothing must not look as if it had found nothing.
+        let tested = told.contains(" passed") && !told.contains("Tested: 0");
+        match status {
+            Some(status) if status.success() && tested => Ok(()),
+            Some(status) => Err(format!("as {name}: {status}\n{told}")),
+            None => Err(format!("as {name}: not done within {} seconds\n{told}", AT_MOST.as_secs())),
+        }
+    }
+}
+
+/// Objects of the name the settings know.
+fn seed(ask: &impl Fn(&str, &str, Value) -> Value) {
+    let spec = json!({"entrypoint": "main", "templates": [
+        {"name": "main", "container": {"image": "busybox", "command": ["sh", "-c"], "args": ["echo hello"]}},
+    ]});
+    let metadata = json!({"name": "seeded"});
+    ask("POST", "/api/v1/workflows/default", json!({"workflow": {"metadata": metadata, "spec": spec}}));
+    ask("POST", "/api/v1/workflow-templates/default", json!({"template": {"metadata": metadata, "spec": spec}}));
+    ask("POST", "/api/v1/cluster-workflow-templates", json!({"template": {"metadata": metadata, "spec": spec}}));
+    let cron = json!({"schedules": ["0 0 1 1 *"], "workflowSpec": spec});
+    ask("POST", "/api/v1/cron-workflows/default", json!({"cronWorkflow": {"metadata": metadata, "spec": cron}}));
+    for (path, extra) in [("configmaps", json!({"data": {"a": "1"}})), ("secrets", json!({"stringData": {"a": "b"}}))] {
+        let mut object = extra;
+        object["metadata"] = metadata.clone();
+        ask("POST", &format!("/api/v1/namespaces/default/{path}"), object);
+    }
+}
+
+/// Outside of CI its absence is told and the test passes.
+#[expect(clippy::print_stderr, reason = "whoever runs the tests should see what they did not do")]
+fn program() -> Option<PathBuf> {
+    let var = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = var("OCTOFLOW_CI_CACHE")
+        .or_else(|| var("XDG_CACHE_HOME").map(|dir| dir.join("octoflow-ci")))
+        .or_else(|| var("HOME").map(|dir| dir.join(".cache/octoflow-ci")));
+    let folder = cache.map(|dir| dir.join("tools/schemathesis")).filter(|folder| folder.join("ready").is_file());
+    let program = folder.map(|folder| folder.join("bin/schemathesis"));
+    if program.is_none() {
+        let told = "SKIPPED: schemathesis is not installed, so nobody checks the API against its document; run `cargo xtask setup`";
+        assert_ne!(env::var("CI").as_deref(), Ok("true"), "{told}");
+        eprintln!("{told}");
+    }
+    program
+}
