@@ -9,6 +9,7 @@ mod names;
 mod opening;
 mod paths;
 mod purity;
+mod reliability;
 mod sizes;
 mod source;
 mod words;
@@ -70,6 +71,7 @@ pub fn check(root: &Path) -> Result<Vec<Problem>> {
     problems.extend(codes::check(&files));
     problems.extend(lints::check(&files));
     problems.extend(words::check(&files));
+    problems.extend(reliability::check(&files));
     problems.sort();
     Ok(problems)
 }
