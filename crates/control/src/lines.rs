@@ -264,4 +264,30 @@ mod tests {
         assert_eq!(lines.len(), 10_001);
         assert_eq!(lines.last(), Some(&(1, "after".to_owned())));
     }
+
+    #[test]
+    fn what_nobody_wants_is_passed_over_in_steps_and_nothing_is_lost() {
+        let dir = tempdir().unwrap();
+        let logs = Logs::new(dir.path());
+        let unwanted = b"-23456789abcdef\n".repeat(32 * 1024);
+        let mut frames: Vec<(u8, i64, &[u8])> = (1..=20).map(|at| (1, at, unwanted.as_slice())).collect();
+        frames.push((1, 21, b"one\ntwo\n"));
+        write(&logs, 0, &frames);
+        write(&logs, 1, &[(1, 2, b"other\n")]);
+        for (tail, expected) in [(None, vec!["other", "one", "two"]), (Some(1), vec!["other", "two"])] {
+            let mut merged = Merged::new(logs.clone(), tail);
+            let found = |task: u32| Found { attempt: attempt(task), began: Time(0), over: true };
+            let mut wants = |line: &Line| !line.bytes.starts_with(b"-");
+            merged.find(&[found(0), found(1)], true, &mut wants).unwrap();
+            let (mut lines, mut steps) = (Vec::new(), 0);
+            while !merged.is_over() {
+                match merged.next_line(&mut wants).unwrap() {
+                    Some((_, line)) => lines.push(String::from_utf8(line.bytes).unwrap()),
+                    None => steps += usize::from(merged.is_scanning()),
+                }
+            }
+            assert_eq!(lines, expected);
+            assert!(steps >= 2, "{steps}");
+        }
+    }
 }

@@ -128,7 +128,7 @@ impl Logs {
             expected: Arc::clone(&self.expected),
             told: false,
             last: Time(0),
-            file: None,
+            found: false,
             at: 0,
             behind: Vec::new(),
             begin: 0,
@@ -178,7 +178,8 @@ struct Head {
     length: usize,
 }
 
-/// Reads one attempt's frames, also while it is being written.
+/// Reads one attempt's frames, also while it is being written. Its file is open only while it is read from, because many
+/// may follow runs with many logs.
 pub struct Reader {
     path: PathBuf,
     attempt: AttemptId,
@@ -187,7 +188,8 @@ pub struct Reader {
     told: bool,
     /// When the last frame was written.
     last: Time,
-    file: Option<File>,
+    /// There is a file, or was.
+    found: bool,
     /// Where the next frame begins.
     at: u64,
     /// Bytes read ahead; those from `begin` on stand in the file from `at` on.
@@ -275,9 +277,9 @@ impl Reader {
             return None;
         }
         self.told = true;
-        let text = match (&self.file, expected - self.at) {
-            (None, _) => format!("the log is missing: it had {expected} bytes, and its file is gone\n"),
-            (Some(_), lost) => format!(
+        let text = match (self.found, expected - self.at) {
+            (false, _) => format!("the log is missing: it had {expected} bytes, and its file is gone\n"),
+            (true, lost) => format!(
                 "the log is truncated: its last {lost} of {expected} bytes are gone, probably because the machine went \
                  down before they were on disk\n"
             ),
@@ -323,18 +325,20 @@ impl Reader {
         // What was given away is dropped once for many frames, so that the cost stays linear.
         self.behind.drain(..self.begin);
         self.begin = 0;
-        let file = match &mut self.file {
-            Some(file) => file,
-            None => match File::open(&self.path) {
-                Ok(file) => self.file.insert(file),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-                Err(error) => return Err(failed(error)),
-            },
+        let mut file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(failed(error)),
         };
+        self.found = true;
         let from = self.at + self.behind.len() as u64;
         file.seek(SeekFrom::Start(from)).map_err(failed)?;
         let want = (count - self.behind.len()).max(READ_AHEAD) as u64;
         file.take(want).read_to_end(&mut self.behind).map_err(failed)?;
+        if self.behind.is_empty() {
+            // Whoever waits for more holds no memory for what was read.
+            self.behind = Vec::new();
+        }
         Ok(self.behind.len() >= count)
     }
 }

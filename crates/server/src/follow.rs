@@ -106,10 +106,13 @@ pub(crate) struct Following<L: Log> {
     rest_until: Option<Instant>,
 }
 
+/// The log and what was read of it.
+type Read<L> = (Box<L>, Result<Reading<<L as Log>::Piece>, Trouble>);
+
 /// Kept between two calls, because waiting may be given up at any point.
 enum At<L: Log> {
     Ready(Box<L>),
-    Reading(JoinHandle<(Box<L>, Result<Reading<L::Piece>, Trouble>)>),
+    Reading(JoinHandle<Read<L>>),
     Over,
 }
 

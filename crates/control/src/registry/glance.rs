@@ -15,7 +15,7 @@ use super::{Fault, Registry};
 /// Runs that are remembered; with more the memory begins anew.
 const MOST: usize = 4096;
 /// About how many bytes all remembered objects take together.
-const MOST_BYTES: usize = 64 << 20;
+const MOST_BYTES: usize = 32 << 20;
 /// A larger object is looked at by everyone alone.
 const LARGEST: usize = 1 << 20;
 
