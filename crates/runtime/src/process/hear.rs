@@ -190,6 +190,8 @@ impl House {
                     let root = view.map(View::into_root);
                     house.later.after(SHORTAGE_PAUSE, move || again.stage(attempt, root, generation));
                 }
+                // Its spawner died meanwhile, and the next one was asked to start it anew.
+                Err(_) if house.outbox.generation() != generation => {}
                 Err(why) => {
                     house.outbox.post_to(generation, &ToSpawner::Abandon(attempt));
                     if lock(&house.flights).remove(&attempt).is_some() {

@@ -28,7 +28,7 @@ use super::{
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
 /// A killed process is gone within milliseconds, unless the disk it writes to hangs.
-const GONE_WITHIN: Duration = Duration::from_secs(2);
+pub(super) const GONE_WITHIN: Duration = Duration::from_secs(2);
 
 /// A fresh connection.
 pub(crate) struct Connected {

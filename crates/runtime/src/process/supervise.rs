@@ -15,6 +15,7 @@ use std::{
         mpsc::{self, Receiver},
     },
     thread::{self, JoinHandle},
+    time::{Duration, Instant},
 };
 
 use octoflow_model::ids::AttemptId;
@@ -22,7 +23,7 @@ use octoflow_model::ids::AttemptId;
 use super::{
     Error,
     house::{Ending, House, lock},
-    link::{Connected, connect},
+    link::{Connected, GONE_WITHIN, connect},
     sys,
     wire::{ToSpawner, next_frame},
 };
@@ -73,12 +74,10 @@ impl House {
             // The spawner died. Its process is collected, and a new one answers for what it left.
             self.monitor.down("the spawner died".to_owned());
             self.outbox.replace(None);
-            if let Some(mut dead) = child.take() {
-                let _ = dead.wait();
-            }
+            collect(&mut child);
             let connected = self.reconnect()?;
             socket = connected.socket;
-            child = connected.child;
+            child = connected.child.or(child);
             self.isolated.store(connected.welcome.isolated, Ordering::Relaxed);
             self.outbox.replace(Some(Arc::clone(&socket)));
             // From here on new attempts are sent by themselves; all others are in what is asked about now.
@@ -143,6 +142,18 @@ impl House {
             if !answers.is_empty() {
                 self.outbox.post(&answers);
             }
+        }
+    }
+}
+
+/// A child that only hung up and lives on stays ours: it is found again by its socket.
+fn collect(child: &mut Option<Child>) {
+    let give_up = Instant::now() + GONE_WITHIN;
+    while let Some(dead) = child {
+        match dead.try_wait() {
+            Ok(None) if Instant::now() < give_up => thread::sleep(Duration::from_millis(1)),
+            Ok(None) => return,
+            Ok(Some(_)) | Err(_) => *child = None,
         }
     }
 }

@@ -123,6 +123,7 @@ pub(crate) fn without_descriptors_tasks_wait_and_none_fails() {
     }
     assert!(delayed, "64 descriptors are not enough for 40 tasks at once, and that is told");
     assert_eq!(rig.sh("echo after").0, Exit::Code(0));
+    eventually("all to be well", || health().is_empty());
 }
 
 /// A file system of its own that is soon full. Nothing when this user may not mount.

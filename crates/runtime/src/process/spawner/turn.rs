@@ -231,9 +231,9 @@ impl Spawner {
                 message: entry.message.clone(),
             });
         }
-        if let Err(error) = leftover::write(&self.dir, &leftovers) {
-            let why = format!("the results of ended tasks cannot be written to `spawner/results`: {error}");
-            self.waiting.hinder(ConditionKind::LedgerUnwritable, why);
+        if leftover::write(&self.dir, &leftovers).is_err() {
+            // Nobody is there to be told; whoever comes is handed the results themselves.
+            self.waiting.pause();
             return false;
         }
         // An old ledger is only longer than it need be.

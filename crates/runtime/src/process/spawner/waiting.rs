@@ -6,6 +6,7 @@ use std::time::Instant;
 use octoflow_model::{ids::AttemptId, time::Time};
 
 use super::{
+    attempt::State,
     hands::{Job, Key},
     turn::Spawner,
 };
@@ -116,17 +117,35 @@ impl Spawner {
         }
     }
 
+    /// What nobody waits for any more, because it was stopped or ended otherwise, hinders nobody.
+    fn clear_hindrances(&mut self) {
+        if self.waiting.hindrances.is_empty() {
+            return;
+        }
+        if self.noted.is_empty() && self.jobs.is_empty() {
+            self.waiting.clear(ConditionKind::LedgerUnwritable);
+        }
+        let being_made = |state: &State| matches!(state, State::Starting | State::Preparing);
+        if self.waiting.delayed.is_empty()
+            && self.waiting.untold.is_empty()
+            && !self.table.iter().any(|(_, entry)| being_made(&entry.state))
+        {
+            self.waiting.clear(ConditionKind::StartsDelayed);
+        }
+    }
+
     /// Takes a start back that has not been handed to a thread.
     pub(super) fn withdraw(&mut self, key: Key, attempt: AttemptId) -> Option<Job> {
         self.noted.retain(|noted| *noted != attempt);
         let lists = [&mut self.jobs, &mut self.waiting.delayed];
         lists.into_iter().find_map(|list| {
             let at = list.iter().position(|job| job.key() == key)?;
-            Some(list.swap_remove(at))
+            Some(list.remove(at))
         })
     }
 
     pub(super) fn tell_hindrances(&mut self) {
+        self.clear_hindrances();
         if self.waiting.news && self.peer.as_ref().is_some_and(|peer| peer.greeted) {
             self.waiting.news = false;
             let all = self.waiting.hindrances.iter();
