@@ -182,8 +182,8 @@ pub fn open(config: Config, sink: Sink) -> Result<(ProcessRuntime, Vec<Notice>),
     let isolated = connected.welcome.isolated;
     let outbox = Outbox::new(Arc::clone(&connected.socket));
     let house = House::new(ground, sink, outbox, isolated, hello, config.spawner_command, config.egress);
-    let (reader, over) = house.listen(connected).map_err(|source| Error::Start { source })?;
-    Ok((ProcessRuntime { house, reader: Some((reader, Mutex::new(over))), data }, notices))
+    let (thread, over) = house.listen(connected).map_err(|source| Error::Start { source })?;
+    Ok((ProcessRuntime { house, reader: Some(Listening { thread, over: Mutex::new(over) }), data }, notices))
 }
 
 /// Of some folders those that a task would not find at their paths, outer ones only.
@@ -198,8 +198,14 @@ fn visible(folders: &[PathBuf]) -> Vec<String> {
 pub struct ProcessRuntime {
     house: Arc<House>,
     /// Gives back the spawner when this process started it.
-    reader: Option<(JoinHandle<Option<Child>>, Mutex<Receiver<()>>)>,
+    reader: Option<Listening>,
     data: PathBuf,
+}
+
+/// The thread that hears the spawner, and a channel that closes when it ends.
+struct Listening {
+    thread: JoinHandle<Option<Child>>,
+    over: Mutex<Receiver<()>>,
 }
 
 /// A spawner without tasks leaves within milliseconds of a goodbye.
@@ -217,14 +223,14 @@ impl ProcessRuntime {
     }
 
     fn leave(&mut self, wait: bool) {
-        let Some((reader, over)) = self.reader.take() else { return };
+        let Some(Listening { thread, over }) = self.reader.take() else { return };
         self.house.close(!wait);
         // One that is stopped does not hang up; then we do.
         if wait {
             let _ = over.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(GOODBYE_WITHIN);
             self.house.close(true);
         }
-        let child = reader.join().ok().flatten();
+        let child = thread.join().ok().flatten();
         if let (true, Some(mut child)) = (wait, child) {
             let give_up = Instant::now() + GOODBYE_WITHIN;
             while self.house.is_idle() && matches!(child.try_wait(), Ok(None)) && Instant::now() < give_up {
