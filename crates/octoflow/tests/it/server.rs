@@ -158,7 +158,9 @@ fn a_second_signal_ends_the_server_at_once() {
     let mut server = serve(&stage, &[]);
     let mut stuck = TcpStream::connect(server.address).unwrap();
     stuck
-        .write_all(b"POST /api/octoflow/v1/tokens HTTP/1.1\r\nhost: x\r\ntoken: admin\r\ncontent-length: 99\r\n\r\n{")
+        .write_all(
+            b"POST /api/octoflow/v1/tokens HTTP/1.1\r\nhost: localhost\r\ntoken: admin\r\ncontent-length: 99\r\n\r\n{",
+        )
         .unwrap();
     // Answered on another connection, so the first request has been taken up by now or soon.
     assert_eq!(get(&server, "/readyz").status, 200);

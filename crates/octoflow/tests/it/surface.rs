@@ -86,12 +86,24 @@ fn the_version_is_told_to_people_and_programs() {
 fn the_doctor_looks_and_leaves_nothing_behind() {
     let stage = Stage::new();
     let said = stage.good(&["doctor"]);
-    for check in ["data directory", "free space", "database", "lock", "isolation", "sh", "python", "kernel"] {
+    let checks = [
+        "data directory",
+        "permissions",
+        "free space",
+        "database",
+        "secrets",
+        "lock",
+        "isolation",
+        "sh",
+        "python",
+        "kernel",
+    ];
+    for check in checks {
         assert!(said.out.contains(check), "{check}: {said}");
     }
     assert!(!stage.data_dir().exists(), "looking makes nothing");
     let findings = stage.json(&["doctor", "-o", "json"]);
-    assert_eq!(findings.as_array().unwrap().len(), 8);
+    assert_eq!(findings.as_array().unwrap().len(), checks.len());
 }
 
 #[test]
