@@ -42,6 +42,9 @@ pub(super) struct Stage {
     pub router: Router,
 }
 
+/// What opening a house gives: itself, and notices.
+type Opened = Result<(House, Vec<String>), octoflow_control::Error>;
+
 /// By which name the server is asked.
 pub(super) const HOST: &str = "127.0.0.1:2746";
 
@@ -99,7 +102,7 @@ impl Stage {
 
     fn started(
         dir: TempDir,
-        open: fn(Config) -> Result<(House, Vec<String>), octoflow_control::Error>,
+        open: fn(Config) -> Opened,
         limits: Limits,
         opening: Opening,
         default: DefaultPassword,
