@@ -96,6 +96,7 @@ fn a_step_that_is_started_twice_is_found() {
 }
 
 impl Trial {
+    #[expect(clippy::print_stdout, reason = "how much was tried is part of the result")]
     fn run(&self) -> Outcome {
         let place = tempfile::tempdir().unwrap();
         let (data_dir, host) = (place.path().join("data"), place.path().join("out"));
