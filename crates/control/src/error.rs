@@ -58,3 +58,15 @@ pub enum Error {
     #[error("the engine has stopped; what was acknowledged is safe on disk, start again to go on")]
     Gone,
 }
+
+impl Error {
+    /// Storage cannot be written or read at present. Nothing is wrong with what was asked for, and it may work later.
+    pub fn is_outage(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_outage())
+    }
+
+    /// Storage has no room left.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_full())
+    }
+}

@@ -1,9 +1,12 @@
 //! How much is going on, in numbers: what the pump has in hand, and what the store has done. Told on request.
 
+use std::time::Duration;
+
 use octoflow_model::{
     RunId,
     taskset::{self, Standing},
 };
+use octoflow_runtime::port::{Condition, ConditionKind};
 use octoflow_store::{Change, Filter};
 
 pub use octoflow_store::{Stats, Tally};
@@ -65,6 +68,23 @@ impl Registry {
                 .map(count)
                 .collect()
         })
+    }
+
+    /// What keeps it from accepting runs or from acting on them, as far as that is known without trying. A thread that is
+    /// busy with one thing for longer than `longest` is stuck. Never waits.
+    pub fn hindrance(&self, longest: Duration) -> Option<String> {
+        let house = self.house();
+        if let Some(why) = house.stalled(longest) {
+            return Some(why);
+        }
+        let store = house.store();
+        if let Some(error) = store.failure().or_else(|| store.check_space().err()) {
+            return Some(error.to_string());
+        }
+        // Starts that are only delayed are made all the same.
+        let hinders = |condition: &Condition| condition.kind != ConditionKind::StartsDelayed;
+        let condition = house.runtime_conditions().into_iter().find(hinders)?;
+        Some(format!("{}: {}", condition.kind.name(), condition.message))
     }
 
     /// Whether decisions are still made and can still be kept: the pump answers, and something is really written.

@@ -8,6 +8,7 @@ use std::{
         mpsc::{self, Receiver, Sender},
     },
     thread::JoinHandle,
+    time::Duration,
 };
 
 use octoflow_engine::{Command, Engine, engine::World};
@@ -21,11 +22,11 @@ use octoflow_runtime::{
     process::{self, hostpath::HostPaths},
     route::Router,
 };
-use octoflow_store::{Batch, Reader, SecretsKey, Store};
+use octoflow_store::{Batch, Pulse, Reader, RunRow, SecretsKey, Store};
 use serde_json::Value;
 
 use crate::{
-    Capacity, Claim, Error, Explanation, Pump, cache, clock,
+    Capacity, Claim, Error, Explanation, Pump, Supervisor, cache, clock,
     keyed::{self, KeyedObject},
     meters, new_uid,
     objects::{Around, Machine, Objects},
@@ -34,11 +35,13 @@ use crate::{
 };
 
 mod again;
+mod batch;
 mod claims;
 mod desk;
 mod dispatch;
 mod door;
 mod message;
+mod recover;
 mod row;
 mod start;
 mod tally;
@@ -52,9 +55,10 @@ pub(crate) use desk::{Desk, owned_namespace};
 use dispatch::Dispatcher;
 use door::Threshold;
 pub(crate) use message::{Entered, Message, Reply, Terms};
+use recover::Recovery;
 pub(crate) use start::Restored;
 pub use start::StartProgress;
-pub(crate) use watcher::{Bell, Watcher};
+pub(crate) use watcher::{Audience, Bell, Watcher};
 use work::{Keeper, Worker};
 
 pub struct Config {
@@ -91,12 +95,15 @@ pub struct House {
     dispatcher: Dispatcher,
     sweeper: Arc<Mutex<Sweeper>>,
     progress: Arc<StartProgress>,
+    supervisor: Supervisor,
+    /// Of the event loop.
+    pulse: Pulse,
     capacity: Capacity,
     opened: Time,
     data_dir: PathBuf,
 }
 
-pub(crate) type Watchers = Arc<Mutex<HashMap<RunId, Vec<Watcher>>>>;
+pub(crate) type Watchers = Arc<Mutex<HashMap<RunId, Audience>>>;
 
 impl House {
     /// Opens the data directory for writing and starts the engine. Nothing runs until it is submitted or taken up.
@@ -129,10 +136,7 @@ impl House {
         // Nobody may take a lock from an open run because that has not been taken up here.
         let respected = if progress.is_pending() { Vec::new() } else { reader.unfinished()? };
         for row in respected {
-            let facts = read::facts(&reader, row.run)?;
-            if let Err(why) = engine.respect(row.run, facts) {
-                unread.push(format!("run {} cannot be read, so its locks count as free: {why}", row.run));
-            }
+            unread.extend(respect(&mut engine, &reader, &row)?);
         }
         let progress = Arc::new(progress);
         let next_run = reader.next_run_id()?.0;
@@ -148,7 +152,8 @@ impl House {
             Place::Processes(config) => (config.egress.clone(), config.host_paths.clone()),
             Place::Nowhere => (Policy::strict(), HostPaths::Any),
         };
-        let mut sweeper = Sweeper::new(store.clone(), config.data_dir.clone(), policy.clone());
+        let (supervisor, pulse) = (Supervisor::default(), Pulse::default());
+        let mut sweeper = Sweeper::new(store.clone(), config.data_dir.clone(), policy.clone(), supervisor.clone());
         for doomed in sweep::leftovers(&config.data_dir, &reader)? {
             sweeper.send(doomed.mission(engine.world()));
         }
@@ -163,21 +168,27 @@ impl House {
         let (errands, to_do) = mpsc::channel();
         let machine = Machine { data_dir: config.data_dir.as_path().into(), host_paths: host_paths.into() };
         let desk = Desk::new(messages.clone(), store.clone(), next_run, errands.clone(), machine);
-        let objects = Objects::start(desk.clone(), &config.data_dir, policy.clone(), sink(), errands, to_do)
-            .map_err(Error::Thread)?;
+        let objects =
+            Objects::start(desk.clone(), &config.data_dir, policy.clone(), sink(), errands, to_do, &supervisor)
+                .map_err(Error::Thread)?;
         let calls = Calls::new(&policy, sink());
         let runtime: Box<dyn Runtime> = Box::new(Router::new(runtime, Box::new(calls), Box::new(objects)));
         let dispatcher = Dispatcher::start(runtime, messages.clone())?;
         let data_dir = config.data_dir.clone();
         let keeper = Keeper { data_dir: config.data_dir, sweeper: sweeper.clone() };
+        let failed = messages.clone();
+        store.on_failure(Arc::new(move |error| {
+            // An event loop that is gone decides nothing.
+            let _ = failed.send(Message::Failed(error));
+        }));
+        let recovery = Recovery::new(capacity, pulse.clone());
+        let threshold = desk.threshold.clone();
         let worker =
-            Worker::new(Pump::new(engine), store, dispatcher.queue(), inbox, messages, desk.threshold.clone(), keeper);
+            Worker::new(Pump::new(engine), store, dispatcher.queue(), inbox, messages, threshold, keeper, recovery);
         let worker = worker.following(progress.clone());
-        let handle =
-            std::thread::Builder::new().name("pump".to_owned()).spawn(move || worker.work()).map_err(Error::Thread)?;
-        let opened = clock::now();
-        let house =
-            Self { desk, worker: Mutex::new(Some(handle)), dispatcher, sweeper, progress, data_dir, capacity, opened };
+        let handle = supervisor.spawn("event-loop", move || worker.work()).map_err(Error::Thread)?;
+        let (worker, opened) = (Mutex::new(Some(handle)), clock::now());
+        let house = Self { desk, worker, dispatcher, sweeper, progress, supervisor, pulse, data_dir, capacity, opened };
         notices.extend(unread);
         notices.extend(clock_trouble.map(|why| {
             format!(
@@ -223,9 +234,18 @@ impl House {
     /// Every unfinished run goes on; all of them are read before the first may start anything, so that nobody takes a
     /// lock or a slot that somebody else holds. What cannot be read is left as it is and told.
     pub(crate) fn take_up_all(&self) -> Result<Vec<String>, Error> {
-        let (runs, notices) = start::restore_all(&self.desk.store, &self.progress)?;
-        self.desk.ask(|reply| Message::TakeUpAll { runs, reply })?;
-        Ok(notices)
+        loop {
+            let taken = start::restore_all(&self.desk.store, &self.progress).and_then(|found| {
+                let start::Found { runs, unreadable, notices } = found;
+                self.desk.ask(|reply| Message::TakeUpAll { runs, unreadable, reply })?;
+                Ok(notices)
+            });
+            match taken {
+                // Storage is out of order; the event loop repairs that.
+                Err(error) if error.is_outage() => std::thread::sleep(start::AFTER_OUTAGE),
+                taken => return taken,
+            }
+        }
     }
 
     /// How far taking up is.
@@ -257,7 +277,7 @@ impl House {
     }
 
     pub fn explain(&self, run: RunId) -> Result<Vec<Explanation>, Error> {
-        match self.desk.ask(|reply| Message::Explain { run, reply })? {
+        match desk::unless_outage(self.desk.ask(|reply| Message::Explain { run, reply }))? {
             Some(explanations) => Ok(explanations),
             None => read::explain(&self.desk.store.reader()?, run),
         }
@@ -310,9 +330,28 @@ impl House {
         &self.desk.store
     }
 
+    /// Hears of threads that end unasked.
+    pub fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
+    }
+
+    /// What keeps it from making progress: a thread that is gone, or one that has been busy with one thing for longer
+    /// than `longest`. Never waits.
+    pub fn stalled(&self, longest: Duration) -> Option<String> {
+        if let Some(failure) = self.supervisor.failure() {
+            return Some(failure.to_string());
+        }
+        let threads = [("event loop", self.pulse.busy_for()), ("store's writer", self.desk.store.busy_for())];
+        threads.into_iter().find_map(|(thread, busy)| {
+            let busy = busy.filter(|busy| *busy > longest)?;
+            Some(format!("the {thread} has been busy with one thing for {} s", busy.as_secs()))
+        })
+    }
+
     /// Everything decided is on disk when this returns. Running tasks stay with the runtime and can be taken up again.
     pub fn close(&self) -> Result<(), Error> {
         self.progress.cancel();
+        self.supervisor.close();
         let _ = self.desk.messages.send(Message::Close);
         let worker = self.worker.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         let worked = worker.map_or(Ok(()), |worker| worker.join().unwrap_or(Err(Error::Gone)));
@@ -324,6 +363,13 @@ impl House {
         settled?;
         worked
     }
+}
+
+/// Keeps the locks of an open run that nobody has taken up here. Of one that cannot be read, as far as it can be; says so.
+fn respect(engine: &mut Engine, reader: &Reader, row: &RunRow) -> Result<Option<String>, Error> {
+    let journal = read::journal(reader, row.run)?;
+    let respected = engine.respect(row.run, journal.facts);
+    Ok(journal.damage.or_else(|| respected.err()).map(|why| start::unreadable(row, &why)))
 }
 
 /// What runs can refer to, as the store has it.

@@ -26,6 +26,7 @@ pub mod read;
 mod record;
 pub mod registry;
 mod steward;
+mod supervisor;
 mod sweep;
 
 pub use archive::{write_record, write_workflow};
@@ -45,4 +46,5 @@ pub use octoflow_runtime::port::{Condition, ConditionKind};
 pub use pump::{Cut, Pump};
 pub use read::Explanation;
 pub use record::Record;
+pub use supervisor::{Supervisor, ThreadFailure};
 pub use sweep::{doom_with_run, sweep_deleted};

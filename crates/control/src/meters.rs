@@ -40,15 +40,23 @@ pub(crate) fn load(reader: &Reader) -> Result<(Meters, Vec<String>), Error> {
 
 /// Every metric of a data directory as the text that Prometheus reads, with the gauges that follow open runs.
 pub fn metrics(reader: &Reader, now: Time) -> Result<String, Error> {
-    let (meters, odd) = load(reader)?;
+    let (meters, mut odd) = load(reader)?;
     let mut live: Vec<Live> = Vec::new();
     for row in reader.unfinished()? {
         let facts = match read::facts(reader, row.run) {
             // It ended meanwhile.
             Err(Error::UnknownRun(_)) => continue,
-            facts => facts?,
+            facts => facts,
         };
-        let run = fold(row.run, facts).map_err(|why| Error::Journal { run: row.run, why })?;
+        let run = match facts.and_then(|facts| fold(row.run, facts).map_err(|why| Error::Journal { run: row.run, why }))
+        {
+            Ok(run) => run,
+            Err(error @ Error::Journal { .. }) => {
+                odd.push(error.to_string());
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         live.extend(run.argo().into_iter().flat_map(|run| run.live_meters(now)));
     }
     let mut text = meters.render(&live);

@@ -2,12 +2,13 @@
 //! It stands behind the same port as processes; objects and runs are reached through the desk like everybody reaches them.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     io, iter,
     ops::ControlFlow,
     path::{Path, PathBuf},
-    sync::mpsc::{Receiver, Sender},
-    thread::{self, JoinHandle},
+    sync::mpsc::{Receiver, RecvTimeoutError, Sender},
+    thread::JoinHandle,
+    time::Duration,
 };
 
 use octoflow_engine::{
@@ -25,9 +26,10 @@ use octoflow_runtime::{
 };
 use serde_json::Value;
 
-use crate::{clock, house::Desk};
+use crate::{Error, Supervisor, clock, house::Desk};
 pub(crate) use around::{Around, Machine};
 use bring::{Bringer, Wish};
+use trouble::Trouble;
 
 mod act;
 mod around;
@@ -37,9 +39,13 @@ mod identity;
 mod kind;
 pub mod patch;
 mod run;
+mod trouble;
 
 /// So many errands are looked through for those that ask the same.
 const AT_ONCE: usize = 1024;
+
+/// How soon what could not reach storage is tried again.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// Something for the clerk to do.
 pub(crate) enum Errand {
@@ -80,7 +86,7 @@ impl Key {
 
 pub(crate) struct Objects {
     errands: Sender<Errand>,
-    clerk: JoinHandle<()>,
+    clerk: JoinHandle<Result<(), Error>>,
 }
 
 impl Objects {
@@ -91,17 +97,23 @@ impl Objects {
         sink: Sink,
         errands: Sender<Errand>,
         to_do: Receiver<Errand>,
+        supervisor: &Supervisor,
     ) -> io::Result<Self> {
         let clerk = Clerk {
             desk,
             data_dir: data_dir.to_owned(),
             sink,
             waits: HashMap::new(),
-            told: HashSet::new(),
+            told: HashMap::new(),
+            later: BTreeMap::new(),
             errands: errands.clone(),
             bringer: Bringer::new(data_dir, policy),
         };
-        let clerk = thread::Builder::new().name("objects".to_owned()).spawn(move || clerk.work(&to_do))?;
+        let work = move || {
+            clerk.work(&to_do);
+            Ok(())
+        };
+        let clerk = supervisor.spawn("objects", work)?;
         Ok(Self { errands, clerk })
     }
 }
@@ -129,10 +141,20 @@ struct Clerk {
     data_dir: PathBuf,
     sink: Sink,
     waits: HashMap<AttemptId, Wait>,
-    told: HashSet<AttemptId>,
+    /// What was answered, until it is forgotten: an engine that lost it asks again.
+    told: HashMap<AttemptId, Answer>,
+    /// What could not reach storage and is tried again.
+    later: BTreeMap<AttemptId, Later>,
     /// The clerk's own desk, for those who do something for it.
     errands: Sender<Errand>,
     bringer: Bringer,
+}
+
+/// Something to be done again.
+enum Later {
+    Act(Box<ObjectRequest>),
+    Judge,
+    Stop(Command),
 }
 
 /// An attempt that waits for an object.
@@ -162,7 +184,19 @@ struct Done {
 
 impl Clerk {
     fn work(mut self, to_do: &Receiver<Errand>) {
-        while let Ok(first) = to_do.recv() {
+        loop {
+            let first = match self.later.is_empty() {
+                true => to_do.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                false => to_do.recv_timeout(RETRY),
+            };
+            let first = match first {
+                Ok(first) => first,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.again();
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
             let errands: Vec<Errand> = iter::once(first).chain(to_do.try_iter().take(AT_ONCE)).collect();
             let mut rung: HashMap<RunId, usize> = HashMap::new();
             for (at, errand) in errands.iter().enumerate() {
@@ -176,6 +210,17 @@ impl Clerk {
                 if let ControlFlow::Break(()) = self.run(errand) {
                     return;
                 }
+            }
+        }
+    }
+
+    /// Tries what could not reach storage.
+    fn again(&mut self) {
+        for (attempt, later) in std::mem::take(&mut self.later) {
+            match later {
+                Later::Act(request) => self.object(attempt, &request, true),
+                Later::Judge => self.judge(attempt),
+                Later::Stop(command) => self.stop(attempt, command),
             }
         }
     }
@@ -202,6 +247,7 @@ impl Clerk {
             Order::Forget { attempt } => {
                 self.waits.remove(&attempt);
                 self.told.remove(&attempt);
+                self.later.remove(&attempt);
                 self.bringer.forget(attempt);
             }
         }
@@ -211,16 +257,30 @@ impl Clerk {
         if self.bringer.forget(attempt) {
             return self.answer(attempt, Answer::Stopped);
         }
-        let Some(wait) = self.waits.remove(&attempt) else { return };
-        if let (Target::Run(run, _), true) = (&wait.target, wait.owned) {
-            // It may be over, or told already.
-            let _ = self.desk.command(*run, command);
+        if let Some(Later::Act(_)) = self.later.get(&attempt) {
+            self.later.remove(&attempt);
+            return self.answer(attempt, Answer::Stopped);
         }
+        let Some(wait) = self.waits.get(&attempt) else { return };
+        if let (Target::Run(run, _), true) = (&wait.target, wait.owned)
+            // It may be over, or told already.
+            && self.desk.command(*run, command.clone()).is_err_and(|error| error.is_outage())
+        {
+            self.later.insert(attempt, Later::Stop(command));
+            return;
+        }
+        self.waits.remove(&attempt);
+        self.later.remove(&attempt);
         self.answer(attempt, Answer::Stopped);
     }
 
     fn begin(&mut self, attempt: AttemptId, task: Task, again: bool) {
-        if self.told.contains(&attempt) || self.waits.contains_key(&attempt) || self.bringer.is_wanted(attempt) {
+        if let Some(answer) = self.told.get(&attempt) {
+            let answer = answer.clone();
+            return self.answer(attempt, answer);
+        }
+        let known = self.waits.contains_key(&attempt) || self.later.contains_key(&attempt);
+        if known || self.bringer.is_wanted(attempt) {
             return;
         }
         self.report(Report::Started { attempt, at: clock::now() });
@@ -239,10 +299,16 @@ impl Clerk {
     fn object(&mut self, attempt: AttemptId, request: &ObjectRequest, again: bool) {
         let parsed = |text: &Option<String>| text.as_deref().map(Condition::parse).transpose();
         let conditions = parsed(&request.success).and_then(|success| Ok((success, parsed(&request.failure)?)));
-        let done = conditions.and_then(|conditions| Ok((conditions, self.act(attempt, request, again)?)));
+        let done = conditions
+            .map_err(Trouble::from)
+            .and_then(|conditions| Ok((conditions, self.act(attempt, request, again)?)));
         let ((success, failure), done) = match done {
             Ok(done) => done,
-            Err(why) => return self.answer(attempt, Answer::Refused(why)),
+            Err(Trouble::Refused(why)) => return self.answer(attempt, Answer::Refused(why)),
+            Err(Trouble::Unavailable) => {
+                self.later.insert(attempt, Later::Act(Box::new(request.clone())));
+                return;
+            }
         };
         let waits = success.is_some() || failure.is_some() || done.removes;
         let Some(target) = done.target.filter(|_| waits) else {
@@ -269,36 +335,40 @@ impl Clerk {
 
     fn judge(&mut self, attempt: AttemptId) {
         let Some(wait) = self.waits.get(&attempt) else { return };
-        let Some(answer) = self.verdict(wait) else { return };
+        let answer = match self.verdict(wait) {
+            Ok(Some(answer)) => answer,
+            Ok(None) => return,
+            Err(Trouble::Refused(why)) => Answer::Refused(why),
+            Err(Trouble::Unavailable) => {
+                self.later.entry(attempt).or_insert(Later::Judge);
+                return;
+            }
+        };
         self.waits.remove(&attempt);
+        self.later.remove(&attempt);
         self.answer(attempt, answer);
     }
 
     /// Nothing while it is open.
-    fn verdict(&self, wait: &Wait) -> Option<Answer> {
-        let (object, at_work) = match &wait.target {
-            Target::Run(run, _) => match self.desk.object_at_work(*run) {
-                Ok(Some(object)) => (Ok(Some(object)), true),
-                Ok(None) => (self.desk.object(*run).map_err(act::told).map(Some), false),
-                Err(error) => (Err(act::told(error)), false),
+    fn verdict(&self, wait: &Wait) -> Result<Option<Answer>, Trouble> {
+        let (object, name, at_work) = match &wait.target {
+            Target::Run(run, name) => match self.desk.object_at_work(*run)? {
+                Some(object) => (object, name.clone(), true),
+                None => (self.desk.object(*run)?, name.clone(), false),
             },
-            Target::Shelf(key) => (self.shelved(key), true),
-        };
-        let (object, name) = match (object, &wait.target) {
-            (Ok(Some(object)), Target::Run(_, name)) => (object, name.clone()),
-            (Ok(Some(object)), Target::Shelf(key)) => (object, format!("{} '{}'", key.kind, key.name)),
-            (Ok(None), Target::Shelf(key)) => {
-                let gone = format!("{} '{}' was deleted while it was waited for", key.kind, key.name);
-                return Some(Answer::Failed(gone));
+            Target::Shelf(key) => {
+                let name = format!("{} '{}'", key.kind, key.name);
+                let Some(object) = self.shelved(key)? else {
+                    return Ok(Some(Answer::Failed(format!("{name} was deleted while it was waited for"))));
+                };
+                (object, name, true)
             }
-            (Ok(None), Target::Run(_, name)) => return Some(Answer::Failed(format!("{name} is gone"))),
-            (Err(why), _) => return Some(Answer::Refused(why)),
         };
         let over = matches!(wait.target, Target::Run(..)) && is_over(&object);
         if wait.removes {
-            return over.then(|| self.remove(&wait.target));
+            return if over { self.remove(&wait.target).map(Some) } else { Ok(None) };
         }
-        match condition::judge(wait.success.as_ref(), wait.failure.as_ref(), &object) {
+        Ok(match condition::judge(wait.success.as_ref(), wait.failure.as_ref(), &object) {
             Verdict::Good => Some(Answer::Object(object)),
             Verdict::Bad(why) => Some(Answer::Failed(why)),
             // A run that is over never changes again; waiting for more would be waiting for ever.
@@ -311,11 +381,11 @@ impl Clerk {
                 "{name} is not over and nobody is working on it; take it up with `octoflow run --resume` first"
             ))),
             Verdict::Open => None,
-        }
+        })
     }
 
     fn answer(&mut self, attempt: AttemptId, answer: Answer) {
-        self.told.insert(attempt);
+        self.told.insert(attempt, answer.clone());
         self.report(Report::Answered { attempt, at: clock::now(), answer: Box::new(answer) });
     }
 

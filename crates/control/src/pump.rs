@@ -145,6 +145,11 @@ impl Pump {
         }
     }
 
+    /// How many facts of a run were decided so far.
+    pub fn decided(&self, run: RunId) -> u64 {
+        self.next.get(&run).copied().unwrap_or_default()
+    }
+
     /// How many runs are under way.
     pub fn open(&self) -> usize {
         self.next.len()

@@ -11,10 +11,10 @@ use octoflow_engine::{
     taskset,
 };
 use octoflow_model::{AttemptId, Fact, NodeIx, RunId, Time, argo::garbage::Garbage, taskset::KIND};
-use octoflow_store::Reader;
-use serde_json::Value;
+use octoflow_store::{Reader, RunRow};
+use serde_json::{Value, json};
 
-use crate::{Error, brief, record};
+use crate::{Error, brief, record, supervisor::whole};
 
 pub mod lines;
 
@@ -34,6 +34,27 @@ pub fn object(reader: &Reader, run: RunId) -> Result<Value, Error> {
         Kept::Archived(mut record) => record["object"].take(),
         Kept::Open(run) => run.object(),
     })
+}
+
+/// What can be shown of a run whose journal or record cannot be read: what the index knows of it, and why there is no more.
+pub fn unreadable(api_version: &str, row: &RunRow, why: &str) -> Value {
+    let message = format!("this run cannot be read: {why} [OF1115]");
+    json!({
+        "apiVersion": api_version, "kind": row.kind,
+        "metadata": {
+            "name": row.name, "namespace": row.namespace, "uid": row.uid, "labels": row.labels,
+            "creationTimestamp": row.created.timestamp().to_string(),
+        },
+        "status": {
+            "phase": row.phase, "message": message,
+            "conditions": [{"type": "Unreadable", "status": "True", "message": message}],
+        },
+    })
+}
+
+/// The object is what `unreadable` made.
+pub(crate) fn is_unreadable(object: &Value) -> bool {
+    object["status"]["conditions"][0]["type"] == "Unreadable"
 }
 
 /// The artifacts that are to be deleted with the run, or before.
@@ -204,12 +225,50 @@ fn folded(reader: &Reader, run: RunId) -> Result<Run, Error> {
     fold(run, facts(reader, run)?).map_err(|why| Error::Journal { run, why })
 }
 
+/// The journal of an open run as far as it can be read.
+pub(crate) struct Journal {
+    pub facts: Vec<Fact>,
+    /// What is wrong with the first row that cannot be read.
+    pub damage: Option<String>,
+}
+
+/// Reads what can be read. Errors are those of the store alone.
+pub(crate) fn journal(reader: &Reader, run: RunId) -> Result<Journal, Error> {
+    let mut journal = Journal { facts: Vec::new(), damage: None };
+    let read = reader.facts(run, 0, |rows| {
+        if journal.damage.is_none() {
+            match record::read(run, rows.lines) {
+                Ok(facts) => journal.facts.extend(facts),
+                Err(why) => journal.damage = Some(why),
+            }
+        }
+        Ok::<(), octoflow_store::Error>(())
+    });
+    match read {
+        // Waiting may help.
+        Err(error) if error.is_outage() => return Err(error.into()),
+        Err(error) => journal.damage = Some(whole(&error.into())),
+        Ok(()) if journal.facts.is_empty() && journal.damage.is_none() => {
+            journal.damage = Some("it is empty".to_owned());
+        }
+        Ok(()) => {}
+    }
+    Ok(journal)
+}
+
 /// Everything the journal says of an open run.
 pub fn facts(reader: &Reader, run: RunId) -> Result<Vec<Fact>, Error> {
     let mut facts = Vec::new();
-    reader.facts(run, 0, |rows| {
+    let read = reader.facts(run, 0, |rows| {
         facts.extend(record::read(run, rows.lines).map_err(|why| Error::Journal { run, why })?);
         Ok::<(), Error>(())
-    })?;
+    });
+    match read {
+        // The rest of the database may be whole.
+        Err(Error::Store(error)) if !error.is_outage() => {
+            return Err(Error::Journal { run, why: whole(&error.into()) });
+        }
+        read => read?,
+    }
     if facts.is_empty() { Err(Error::UnknownRun(run)) } else { Ok(facts) }
 }

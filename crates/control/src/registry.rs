@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use octoflow_model::Revision;
-use octoflow_store::{Reader, What};
+use octoflow_store::{Reader, Told, What};
 use serde_json::Value;
 
 use crate::{Error, House, house::Desk, steward::Steward};
@@ -89,11 +89,18 @@ impl Registry {
         let feed = Arc::new(Feed::starting_at(store.reader()?.revision()?));
         let rulings = Arc::new(Rulings::default());
         let (ears, known) = (feed.clone(), rulings.clone());
-        store.observe(Arc::new(move |notes| {
-            if notes.iter().any(|note| matches!(note.what, What::Put { .. } | What::Deleted(_))) {
-                known.forget();
+        store.observe(Arc::new(move |told| match told {
+            Told::Commits(notes) => {
+                if notes.iter().any(|note| matches!(note.what, What::Put { .. } | What::Deleted(_))) {
+                    known.forget();
+                }
+                ears.publish(notes);
             }
-            ears.publish(notes);
+            // What is on disk may be more than was told.
+            Told::Reopened(revision) => {
+                known.forget();
+                ears.reset(revision);
+            }
         }));
         feed.forget_until(store.reader()?.revision()?);
         let desk = house.desk().clone();

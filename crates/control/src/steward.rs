@@ -3,7 +3,7 @@
 
 use std::{
     sync::{Arc, Condvar, Mutex, PoisonError},
-    thread::{self, JoinHandle},
+    thread::JoinHandle,
     time::Duration,
 };
 
@@ -25,7 +25,7 @@ const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 pub(crate) struct Steward {
     line: Arc<Line>,
-    thread: JoinHandle<()>,
+    thread: JoinHandle<Result<(), Error>>,
 }
 
 #[derive(Default)]
@@ -55,10 +55,11 @@ impl Registry {
             }
         });
         let (registry, own) = (self.clone(), line.clone());
-        let thread = thread::Builder::new()
-            .name("steward".to_owned())
-            .spawn(move || own.work(&registry, retention))
-            .map_err(Error::Thread)?;
+        let work = move || {
+            own.work(&registry, retention);
+            Ok(())
+        };
+        let thread = self.house().supervisor().spawn("steward", work).map_err(Error::Thread)?;
         *place = Some(Steward { line, thread });
         Ok(())
     }

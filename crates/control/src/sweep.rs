@@ -20,7 +20,7 @@ use octoflow_store::{Archive, Batch, Change, Reader, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{Error, expire::Overdue};
+use crate::{Error, Supervisor, expire::Overdue};
 
 /// After so many times somebody must look at it.
 const TRIES: u32 = 12;
@@ -29,6 +29,9 @@ const PAUSE: Duration = Duration::from_secs(60);
 const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 /// How often it is tried to note what became of artifacts while others write on their run.
 const WRITES: u32 = 8;
+/// How often, and how far apart, it is tried to note it while storage cannot be written.
+const OUTAGE_TRIES: u32 = 60;
+const OUTAGE_PAUSE: Duration = Duration::from_secs(1);
 /// When so many fail one after the other, the rest waits for a better moment.
 const PATIENCE: u32 = 3;
 
@@ -182,15 +185,16 @@ pub fn sweep_deleted(store: &Store, data_dir: &Path, policy: Policy) -> Vec<Stri
 
 /// A thread that deletes while the house goes on. It is started when there is something to do.
 pub(crate) struct Sweeper {
-    line: Option<(Sender<Mission>, JoinHandle<()>)>,
+    line: Option<(Sender<Mission>, JoinHandle<Result<(), Error>>)>,
     store: Store,
     data_dir: PathBuf,
     policy: Policy,
+    supervisor: Supervisor,
 }
 
 impl Sweeper {
-    pub(crate) fn new(store: Store, data_dir: PathBuf, policy: Policy) -> Self {
-        Self { line: None, store, data_dir, policy }
+    pub(crate) fn new(store: Store, data_dir: PathBuf, policy: Policy, supervisor: Supervisor) -> Self {
+        Self { line: None, store, data_dir, policy, supervisor }
     }
 
     /// Somebody who may fetch what it may delete.
@@ -199,24 +203,28 @@ impl Sweeper {
     }
 
     pub(crate) fn send(&mut self, mission: Mission) {
-        let (line, _) = self.line.get_or_insert_with(|| {
+        if self.line.is_none() {
             let (line, missions) = mpsc::channel::<Mission>();
             let (store, data_dir, policy) = (self.store.clone(), self.data_dir.clone(), self.policy.clone());
-            let thread = thread::spawn(move || {
+            let work = move || {
                 let carrier = Carrier::new(&data_dir, policy);
                 for mission in missions {
                     // What went wrong is in the run's status and tried again.
                     drop(sweep(mission, &carrier, &store, &data_dir));
                 }
-            });
-            (line, thread)
-        });
-        // A sweeper that died left what it had to do on disk.
-        let _ = line.send(mission);
+                Ok(())
+            };
+            // Without a thread it stays on disk, and is done with the next or after the next start.
+            self.line = self.supervisor.spawn("sweeper", work).ok().map(|thread| (line, thread));
+        }
+        if let Some((line, _)) = &self.line {
+            // A sweeper that died left what it had to do on disk.
+            let _ = line.send(mission);
+        }
     }
 
     /// What is under way, to be waited for without keeping others from asking for more.
-    pub(crate) fn release(&mut self) -> Option<JoinHandle<()>> {
+    pub(crate) fn release(&mut self) -> Option<JoinHandle<Result<(), Error>>> {
         self.line.take().map(|(_, thread)| thread)
     }
 
@@ -255,7 +263,15 @@ fn sweep(mission: Mission, carrier: &Carrier, store: &Store, data_dir: &Path) ->
             }
         }
     }
-    if let Err(error) = tell(store, &doomed, &gone, warnings.first().map(String::as_str)) {
+    let mut told = tell(store, &doomed, &gone, warnings.first().map(String::as_str));
+    for _ in 0..OUTAGE_TRIES {
+        if !told.as_ref().is_err_and(Error::is_outage) {
+            break;
+        }
+        thread::sleep(OUTAGE_PAUSE);
+        told = tell(store, &doomed, &gone, warnings.first().map(String::as_str));
+    }
+    if let Err(error) = told {
         warnings.push(format!("the deletion of artifacts could not be noted: {error}"));
     }
     doomed.items = left;

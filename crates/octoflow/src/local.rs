@@ -59,7 +59,24 @@ impl Local {
 
     /// The workflow with its status, as users see it.
     pub(crate) fn object(&self, row: &RunRow) -> Result<Value> {
-        Ok(read::object(&self.reader, row.run)?)
+        match read::object(&self.reader, row.run) {
+            Err(octoflow_control::Error::Journal { why, .. }) => {
+                let api_version = octoflow_control::registry::find(&row.kind).map(|kind| kind.api_version());
+                Ok(read::unreadable(&api_version.unwrap_or_default(), row, &why))
+            }
+            object => Ok(object?),
+        }
+    }
+
+    /// Open runs that cannot be read, with what is wrong.
+    pub(crate) fn unreadable(&self) -> Result<Vec<(RunRow, String)>> {
+        let mut found = Vec::new();
+        for row in self.reader.unfinished().map_err(explained)? {
+            if let Err(octoflow_control::Error::Journal { why, .. }) = read::object(&self.reader, row.run) {
+                found.push((row, why));
+            }
+        }
+        Ok(found)
     }
 
     /// The attempt whose log belongs to each node, by node id.

@@ -57,11 +57,12 @@ enum Work {
 }
 
 /// How far a request is, until it is forgotten.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq)]
 enum Stage {
     Queued,
     UnderWay,
-    Told,
+    /// What was told: an engine that lost it asks again.
+    Told(Box<Report>),
 }
 
 impl Calls {
@@ -89,16 +90,21 @@ impl Runtime for Calls {
     fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>, _: &[RunId]) {
         let mut state = self.pool.lock();
         for (attempt, task) in believed {
-            if state.calls.contains_key(&attempt) {
-                continue;
+            match state.calls.get(&attempt) {
+                Some(Stage::Told(report)) => {
+                    let report = Report::clone(report);
+                    self.pool.push(&mut state, Work::Tell(report));
+                    continue;
+                }
+                Some(_) => continue,
+                None => {}
             }
             match task.call.as_deref() {
                 Some(Request::Http(request)) if !request.repeatable() => {
                     let method = &request.method;
                     let why =
                         format!("the engine went down while a {method} was under way, and it may have been received");
-                    state.calls.insert(attempt, Stage::Told);
-                    self.pool.push(&mut state, Work::Tell(Report::Lost { attempt, at: now(), why }));
+                    self.pool.tell(&mut state, Report::Lost { attempt, at: now(), why });
                 }
                 _ => self.pool.start(&mut state, attempt, *task),
             }
@@ -126,21 +132,27 @@ impl Pool {
                 self.push(state, Work::Ask(attempt, Box::new(request)));
             }
             Some(Request::Object(_) | Request::Listing(_)) | None => {
-                state.calls.insert(attempt, Stage::Told);
                 let answer = Box::new(Answer::Refused("this place only sends HTTP requests".to_owned()));
-                self.push(state, Work::Tell(Report::Answered { attempt, at: now(), answer }));
+                self.tell(state, Report::Answered { attempt, at: now(), answer });
             }
         }
     }
 
     /// The end is told at once; an answer that still comes is ignored.
     fn stop(self: &Arc<Self>, state: &mut State, attempt: AttemptId) {
-        let Some(stage) = state.calls.get_mut(&attempt).filter(|stage| **stage != Stage::Told) else { return };
-        if std::mem::replace(stage, Stage::Told) == Stage::UnderWay {
+        match state.calls.get(&attempt) {
+            None | Some(Stage::Told(_)) => return,
             // Its thread may wait for long yet; another takes its place.
-            state.threads -= 1;
+            Some(Stage::UnderWay) => state.threads -= 1,
+            Some(Stage::Queued) => {}
         }
-        self.push(state, Work::Tell(Report::Answered { attempt, at: now(), answer: Box::new(Answer::Stopped) }));
+        self.tell(state, Report::Answered { attempt, at: now(), answer: Box::new(Answer::Stopped) });
+    }
+
+    /// Reports from a thread of ours, and remembers what.
+    fn tell(self: &Arc<Self>, state: &mut State, report: Report) {
+        state.calls.insert(report.attempt(), Stage::Told(Box::new(report.clone())));
+        self.push(state, Work::Tell(report));
     }
 
     fn push(self: &Arc<Self>, state: &mut State, work: Work) {
@@ -193,9 +205,10 @@ impl Pool {
                     if state.calls.get(&attempt) != Some(&Stage::UnderWay) {
                         return;
                     }
-                    state.calls.insert(attempt, Stage::Told);
+                    let report = Report::Answered { attempt, at: now(), answer };
+                    state.calls.insert(attempt, Stage::Told(Box::new(report.clone())));
                     drop(state);
-                    (self.sink)(vec![Report::Answered { attempt, at: now(), answer }]);
+                    (self.sink)(vec![report]);
                     state = self.lock();
                 }
             }

@@ -95,7 +95,7 @@ pub(crate) fn grpc_code(fault: &Fault) -> u8 {
         404 | 410 => 5,
         409 if fault.reason == "AlreadyExists" => 6,
         409 => 10,
-        413 | 429 | 431 => 8,
+        413 | 429 | 431 | 507 => 8,
         405 | 501 => 12,
         503 => 14,
         504 => 4,

@@ -16,6 +16,7 @@ use axum::{
     http::{Method, StatusCode},
 };
 use http_body_util::BodyExt;
+use octoflow_control::Supervisor;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -26,13 +27,15 @@ const LONGEST: u64 = 16 * 1024 * 1024;
 /// So many files put aside are kept.
 const KEPT: usize = 8;
 const FOLDER: &str = "audit";
+/// This many bytes wait in memory while the file cannot be written; more are lost, and that is logged.
+const MOST_WAITING: usize = 4 << 20;
 /// Entries of this time are written together: waking a thread for each costs more than writing it.
 const GATHER: Duration = Duration::from_millis(2);
 
 pub(crate) struct Audit {
     folder: PathBuf,
     entries: Sender<Message>,
-    writer: Option<JoinHandle<()>>,
+    writer: Option<JoinHandle<Result<(), octoflow_control::Error>>>,
 }
 
 enum Message {
@@ -68,13 +71,16 @@ pub(crate) struct Question {
 }
 
 impl Audit {
-    pub(crate) fn open(data_dir: &Path) -> io::Result<Self> {
+    pub(crate) fn open(data_dir: &Path, supervisor: &Supervisor) -> io::Result<Self> {
         let folder = data_dir.join(FOLDER);
         fs::create_dir_all(&folder)?;
         let next = last_number(&folder)?.map_or(1, |last| last + 1);
         let log = Log { file: open(&folder)?, folder: folder.clone(), next };
         let (entries, inbox) = mpsc::channel();
-        let writer = std::thread::Builder::new().name("audit".to_owned()).spawn(move || log.work(&inbox))?;
+        let writer = supervisor.spawn("audit", move || {
+            log.work(&inbox);
+            Ok(())
+        })?;
         Ok(Self { folder, entries, writer: Some(writer) })
     }
 
@@ -168,14 +174,30 @@ impl Log {
                     Message::Flush(done) => waiting.push(done),
                 }
             }
-            if let Err(error) = self.file.write_all(&lines).and_then(|()| self.rotate()) {
-                tracing::error!(%error, "the audit log cannot be written");
+            match self.append(&lines) {
+                Ok(()) => lines.clear(),
+                Err(error) if lines.len() < MOST_WAITING => {
+                    tracing::error!(%error, "the audit log cannot be written; its lines wait in memory");
+                }
+                Err(error) => {
+                    tracing::error!(%error, bytes = lines.len(), "the audit log cannot be written; lines are lost");
+                    lines.clear();
+                }
             }
-            lines.clear();
             for done in waiting {
                 let _ = done.send(());
             }
         }
+    }
+
+    /// Writes all of it or nothing: half a line would spoil the next.
+    fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        let before = self.file.metadata()?.len();
+        self.file.write_all(lines).inspect_err(|_| {
+            // Cutting back needs no space; if it fails all the same, readers pass over the broken line.
+            let _ = self.file.set_len(before);
+        })?;
+        self.rotate()
     }
 
     fn line(&mut self, entry: Entry, to: &mut Vec<u8>) {
@@ -308,11 +330,11 @@ mod tests {
     #[test]
     fn entries_are_numbered_across_restarts_and_found_newest_first_in_pages() {
         let dir = tempfile::tempdir().unwrap();
-        let audit = Audit::open(dir.path()).unwrap();
+        let audit = Audit::open(dir.path(), &Supervisor::default()).unwrap();
         audit.write(entry("/a", Some(r#"{"kind":"Workflow","metadata":{"namespace":"n","name":"w"},"spec":{}}"#)));
         audit.write(entry("/b", None));
         drop(audit);
-        let audit = Audit::open(dir.path()).unwrap();
+        let audit = Audit::open(dir.path(), &Supervisor::default()).unwrap();
         audit.write(entry("/c", None));
         let (first, next) = audit.find(&Question { limit: 2, ..Question::default() }).unwrap();
         assert_eq!(first.iter().map(|entry| entry["path"].as_str().unwrap()).collect::<Vec<_>>(), ["/c", "/b"]);
@@ -326,7 +348,7 @@ mod tests {
     #[test]
     fn a_long_file_is_put_aside_and_still_found() {
         let dir = tempfile::tempdir().unwrap();
-        let audit = Audit::open(dir.path()).unwrap();
+        let audit = Audit::open(dir.path(), &Supervisor::default()).unwrap();
         let long = "x".repeat(1024 * 1024);
         for _ in 0..20 {
             audit.write(entry(&format!("/{long}"), None));

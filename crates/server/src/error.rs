@@ -14,6 +14,10 @@ pub enum Error {
     #[error("cannot listen on {address}")]
     Listen { address: SocketAddr, source: io::Error },
 
+    /// A thread ended that must not end.
+    #[error("{0}")]
+    Thread(octoflow_control::ThreadFailure),
+
     #[error("the threads that answer requests could not be started")]
     Threads(#[source] io::Error),
 

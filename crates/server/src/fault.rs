@@ -6,6 +6,9 @@ use octoflow_control::{Error, StartProgress, registry};
 /// One thing that is wrong with what was sent.
 pub(crate) use octoflow_control::registry::Cause;
 
+/// When to ask again while storage is out of order, in seconds: as often as it is tried to repair it.
+const AFTER_OUTAGE: u32 = 5;
+
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub status: StatusCode,
@@ -128,8 +131,16 @@ impl From<registry::Fault> for Fault {
             From::Expired => of(StatusCode::GONE, "Expired"),
             From::House(Error::Refused(_) | Error::KeyTaken { .. }) => of(StatusCode::CONFLICT, "Conflict"),
             From::House(Error::Again(_)) => of(StatusCode::BAD_REQUEST, "BadRequest"),
-            From::House(Error::Gone) => {
+            From::House(Error::Gone | Error::Broken(_)) => {
                 Self { retry_after: Some(1), ..of(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable") }
+            }
+            From::House(error) if error.is_full() => {
+                let fault = of(StatusCode::INSUFFICIENT_STORAGE, "InsufficientStorage");
+                Self { retry_after: Some(AFTER_OUTAGE), ..fault }
+            }
+            From::House(error) if error.is_outage() => {
+                let fault = of(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable");
+                Self { retry_after: Some(AFTER_OUTAGE), ..fault }
             }
             From::House(_) => of(StatusCode::INTERNAL_SERVER_ERROR, "InternalError"),
         }

@@ -28,6 +28,10 @@ mod tokens;
 /// Where the routes that are nobody else's begin.
 const ROOT: &str = "/api/octoflow/v1";
 
+/// A thread that has been busy with one thing for so long is stuck. The slowest disks sync within seconds, and the event
+/// loop works in slices.
+const STALLED: Duration = Duration::from_secs(60);
+
 /// A write that succeeded says this long that others will.
 const STAYS_READY: Duration = Duration::from_secs(5);
 
@@ -49,8 +53,17 @@ pub(crate) fn routes() -> Table {
     table
 }
 
-async fn live(_: Call) -> Result<Answer, Fault> {
-    Ok(answer::text("ok"))
+/// Alive is whoever makes progress: every thread is there, and none is stuck. Never waits.
+async fn live(call: Call) -> Result<Answer, Fault> {
+    match call.app.registry.house().stalled(STALLED) {
+        None => Ok(answer::text("ok")),
+        Some(why) => Err(not("alive", &why)),
+    }
+}
+
+fn not(what: &str, why: &str) -> Fault {
+    let status = axum::http::StatusCode::SERVICE_UNAVAILABLE;
+    Fault { retry_after: Some(1), ..Fault::new(status, "ServiceUnavailable", format!("not {what}: {why}")) }
 }
 
 /// Ready is whoever can still decide and write, and does not close.
@@ -61,13 +74,16 @@ async fn ready(call: Call) -> Result<Answer, Fault> {
     if call.app.progress().is_pending() {
         return Err(Fault::starting(call.app.progress()));
     }
+    if let Some(why) = call.app.registry.hindrance(STALLED) {
+        *call.app.ready.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        return Err(not("ready", &why));
+    }
     let last = *call.app.ready.lock().unwrap_or_else(PoisonError::into_inner);
     if last.is_none_or(|last| last.elapsed() > STAYS_READY) {
         let probed = call.work(Registry::probe).await;
         if let Err(fault) = probed {
             *call.app.ready.lock().unwrap_or_else(PoisonError::into_inner) = None;
-            let status = axum::http::StatusCode::SERVICE_UNAVAILABLE;
-            return Err(Fault::new(status, "ServiceUnavailable", format!("not ready: {}", fault.message)));
+            return Err(not("ready", &fault.message));
         }
         *call.app.ready.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }

@@ -4,11 +4,12 @@
 
 use std::{fs, net::SocketAddr, path::Path, sync::Mutex, time::Instant};
 
-use octoflow_control::{House, new_uid, registry::Registry};
+use octoflow_control::{House, ThreadFailure, new_uid, registry::Registry};
 use tokio::{
     net::TcpListener,
     runtime::Builder,
     signal::unix::{Signal, SignalKind, signal},
+    sync::mpsc,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -111,6 +112,8 @@ async fn run(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Erro
         Ok(left)
     });
     let mut lit = None;
+    let (tell, mut told) = mpsc::unbounded_channel();
+    registry.house().supervisor().on_failure(move |failure| drop(tell.send(failure.clone())));
     let started = tokio::select! {
         taken = taken => taken.and_then(|left| {
             notices.extend(left);
@@ -121,11 +124,15 @@ async fn run(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Erro
         }),
         // What was not taken up yet is as it was.
         () = closing.cancelled() => Ok(()),
+        Some(failure) = told.recv() => return Err(end(registry, failure)),
     };
     if started.is_err() {
         closing.cancel();
     }
-    let accepted = accepting.await;
+    let accepted = tokio::select! {
+        accepted = accepting => accepted,
+        Some(failure) = told.recv() => return Err(end(registry, failure)),
+    };
     tracing::info!("closing");
     drop(app);
     let closed = blocking(move || Ok(registry.close()?)).await;
@@ -137,6 +144,13 @@ async fn run(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Erro
         std::panic::resume_unwind(error.into_panic());
     }
     started.and(closed)
+}
+
+/// Nothing is closed, because that would wait for threads which may be gone: the process ends as in a crash, tasks go on,
+/// and the next start takes everything up.
+fn end(registry: Registry, failure: ThreadFailure) -> Error {
+    std::mem::forget(registry);
+    Error::Thread(failure)
 }
 
 /// Does what waits for the disk or the engine away from the threads that answer requests.
@@ -171,7 +185,11 @@ fn open(
     let prepared = prepare(&registry, opening, address, insecure, default).and_then(|access| {
         let tls = tls.map(|tls| tls::ready(tls, &data_dir, address.ip())).transpose()?;
         let path = data_dir.join("audit");
-        let audit = Audit::open(&data_dir).map_err(|source| Error::File { doing: "open", path, source })?;
+        let audit = Audit::open(&data_dir, registry.house().supervisor()).map_err(|source| Error::File {
+            doing: "open",
+            path,
+            source,
+        })?;
         rules::check(address, access.book.has_default(), tls.is_some(), insecure)?;
         access.book.prepare_first_token(&data_dir)?;
         Ok((access, tls, audit, LocalSocket::bind(&data_dir)?))

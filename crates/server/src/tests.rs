@@ -5,6 +5,7 @@ mod door;
 mod gate;
 mod keys;
 mod local;
+mod outage;
 mod scoped;
 mod stage;
 mod tokens;

@@ -72,6 +72,15 @@ impl Journal {
         }
     }
 
+    pub(crate) fn revision(&self) -> Revision {
+        Revision(self.revision)
+    }
+
+    /// Commits something that changes nothing, to see whether anything can be committed.
+    pub(crate) fn touch(&mut self) -> Result<(), Error> {
+        self.conn.execute("UPDATE meta SET value = value WHERE key = 'revision'", []).map(drop).doing("commit")
+    }
+
     /// What the last write touched, in order.
     pub(crate) fn take_notes(&mut self) -> Vec<Note> {
         std::mem::take(&mut self.notes)

@@ -22,7 +22,7 @@ const MOVE_AT_PAGES: u32 = 240;
 const MOVE_AT_LAST: u32 = 8_192;
 
 /// It is quiet when nobody has wanted to write for this long.
-const QUIET: Duration = Duration::from_millis(20);
+pub(crate) const QUIET: Duration = Duration::from_millis(20);
 
 /// A reader of an old state keeps the log from being emptied; it is tried again after this long.
 const TRIED_AGAIN: Duration = Duration::from_millis(500);

@@ -9,12 +9,21 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
-use crate::{Error, error::Doing, migrate, schema};
+use crate::{
+    Error,
+    error::{Doing, is_full},
+    marker,
+    migrate::{self, Format},
+    schema,
+};
 
 /// How long to wait for a lock that only a foreign tool, or the last moment of a closing connection, can hold.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The same while a failed write is being repaired: it is tried again soon anyway.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// The log is cut back to this size when it starts over, so that one burst does not occupy the disk for ever.
 const LOG_KEPT_BYTES: u64 = 64 << 20;
@@ -31,23 +40,88 @@ pub(crate) fn database(data_dir: &Path) -> PathBuf {
 }
 
 /// Opens for writing, creating or migrating the file. The caller holds the directory's lock.
-pub(crate) fn writer(path: &Path) -> Result<Connection, Error> {
+pub(crate) fn writer(data_dir: &Path) -> Result<Connection, Error> {
+    marker::check(data_dir)?;
+    let path = database(data_dir);
+    open_checked(data_dir, &path).map_err(|error| broken(error, &path))
+}
+
+fn open_checked(data_dir: &Path, path: &Path) -> Result<Connection, Error> {
     let mut conn = open_writer(path)?;
     // Looked at before anything is set, so that a file which is not ours stays as it is.
-    migrate::inspect(&conn, path, schema::MIGRATIONS)?;
+    if migrate::inspect(&conn, path, schema::MIGRATIONS)? == Format::Blank {
+        marker::check_blank(data_dir)?;
+    }
     configure(&conn).doing("take its settings")?;
     migrate::migrate(&mut conn, path, schema::MIGRATIONS)?;
+    let id = installation(&conn).doing("find out which installation it is of")?;
     // The last connection to close merges and removes the log, whatever a crash left in it.
     conn.close().map_err(|(_, error)| error).doing("close")?;
     ready_log(path)?;
+    marker::write(data_dir, id)?;
     let conn = open_writer(path)?;
     configure(&conn).doing("take its settings")?;
     Ok(conn)
 }
 
+/// The same after a failed write. Everything that is in the log is written to the database file and synced anew: what the
+/// system holds in memory may differ from the disk once a sync has failed.
+pub(crate) fn writer_again(data_dir: &Path, suspicious: bool) -> Result<Connection, Error> {
+    let path = database(data_dir);
+    if suspicious {
+        check_integrity(&reader(data_dir)?)?;
+    }
+    let conn = writer(data_dir)?;
+    conn.busy_timeout(LOOK_AGAIN).doing("open for writing")?;
+    let busy: bool = conn
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
+        .doing("merge its log")
+        .map_err(|error| broken(error, &path))?;
+    if busy {
+        let held = io::Error::new(io::ErrorKind::ResourceBusy, "somebody reads an old state of the database");
+        return Err(file_error("merge the log of", &path, held));
+    }
+    conn.busy_timeout(PATIENCE).doing("open for writing")?;
+    Ok(conn)
+}
+
+/// Reads through the whole file as far as that is quick, and says what is wrong with its structure.
+pub(crate) fn check_integrity(conn: &Connection) -> Result<(), Error> {
+    let path = PathBuf::from(conn.path().unwrap_or_default());
+    let found: rusqlite::Result<Vec<String>> =
+        conn.prepare("PRAGMA quick_check(3)").and_then(|mut check| check.query_map([], |row| row.get(0))?.collect());
+    match found.doing("check itself").map_err(|error| broken(error, &path))?.as_slice() {
+        [fine] if fine == "ok" => Ok(()),
+        wrong => Err(Error::Broken { path, why: wrong.join("; ") }),
+    }
+}
+
+/// A database that says that it is damaged needs a person.
+fn broken(error: Error, path: &Path) -> Error {
+    if error.is_corruption() && !matches!(error, Error::Broken { .. }) {
+        return Error::Broken { path: path.to_owned(), why: error.chain() };
+    }
+    error
+}
+
+/// A number that stays with the database through backups and upgrades.
+fn installation(conn: &Connection) -> rusqlite::Result<u64> {
+    let read = || conn.query_row("SELECT value FROM meta WHERE key = 'installation'", [], |row| row.get(0)).optional();
+    let id: i64 = match read()? {
+        Some(id) => id,
+        None => {
+            // Without the sign, and not the one number that has no opposite.
+            conn.execute("INSERT INTO meta (key, value) VALUES ('installation', random() & 0x7fffffffffffffff)", [])?;
+            read()?.unwrap_or_default()
+        }
+    };
+    Ok(id.unsigned_abs())
+}
+
 /// Opens for reading only. It takes no lock of ours and works with and without a writer.
 pub(crate) fn reader(data_dir: &Path) -> Result<Connection, Error> {
     let path = database(data_dir);
+    marker::check(data_dir)?;
     match fs::metadata(&path) {
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -59,7 +133,7 @@ pub(crate) fn reader(data_dir: &Path) -> Result<Connection, Error> {
     let conn = Connection::open_with_flags(&path, flags).doing("open for reading")?;
     conn.busy_timeout(PATIENCE).doing("open for reading")?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
-    migrate::require(&conn, &path, schema::MIGRATIONS)?;
+    migrate::require(&conn, &path, schema::MIGRATIONS).map_err(|error| broken(error, &path))?;
     Ok(conn)
 }
 
@@ -95,14 +169,20 @@ fn ready_log(path: &Path) -> Result<(), Error> {
         file.write_all(&vec![0; LOG_READY_BYTES])?;
         file.sync_all()
     };
-    fill().map_err(|error| file_error("prepare", &log, error))?;
+    match fill() {
+        // It is only slower without: what is there is given back to whoever needs it more.
+        Err(error) if is_full(&error) => {
+            let _ = OpenOptions::new().write(true).open(&log).and_then(|file| file.set_len(0));
+        }
+        filled => filled.map_err(|error| file_error("prepare", &log, error))?,
+    }
     path.parent().map_or(Ok(()), sync_dir)
 }
 
-fn sync_dir(dir: &Path) -> Result<(), Error> {
+pub(crate) fn sync_dir(dir: &Path) -> Result<(), Error> {
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(|error| file_error("sync", dir, error))
 }
 
-fn file_error(doing: &'static str, path: &Path, source: io::Error) -> Error {
+pub(crate) fn file_error(doing: &'static str, path: &Path, source: io::Error) -> Error {
     Error::File { doing, path: path.to_owned(), source: Arc::new(source) }
 }

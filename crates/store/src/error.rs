@@ -1,9 +1,14 @@
 //! What can go wrong between us and the disk, in words for the person who has to act on it.
 //! Sources are kept behind a shared pointer because one failed sync is told to every waiting caller.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use octoflow_model::{RunId, Time};
+use rusqlite::ErrorCode;
 
 pub(crate) type Cause = Arc<dyn std::error::Error + Send + Sync>;
 
@@ -12,6 +17,36 @@ pub(crate) type Cause = Arc<dyn std::error::Error + Send + Sync>;
 pub enum Error {
     #[error("there is no octoflow database in `{}`: nothing has been run with this data directory yet", data_dir.display())]
     Missing { data_dir: PathBuf },
+
+    /// The directory had a database, and it is gone or empty.
+    #[error(
+        "the database of the data directory `{}` is lost: {what}, but {proof} [OF1110]. Nothing was changed. Put the file \
+         back from a backup, together with its `-wal` file if there is one; or, to begin anew on purpose, move the whole \
+         directory away",
+        data_dir.display()
+    )]
+    Lost { data_dir: PathBuf, what: &'static str, proof: String },
+
+    /// The database file itself is damaged: what it holds cannot be trusted.
+    #[error(
+        "the database `{}` is damaged: {why} [OF1111]. Nothing more is written to it. Stop octoflow, keep a copy of the \
+         file and of its `-wal`, and restore both from a backup; `sqlite3 FILE .recover` may save parts of it; or, to begin \
+         anew on purpose, move the whole directory away",
+        path.display()
+    )]
+    Broken { path: PathBuf, why: String },
+
+    /// A write failed. Nothing is written until the database was opened again, which is tried again and again.
+    #[error("{}", unwritable(data_dir, cause, *full))]
+    Unwritable { data_dir: PathBuf, cause: String, full: bool },
+
+    /// There is too little free space to begin anything new. What runs goes on.
+    #[error(
+        "nothing new is accepted: the file system of the data directory `{}` has only {} MiB left, and the last {} MiB are \
+         kept for what is running [OF1113]. Free some space there, or delete finished runs, and try again",
+        data_dir.display(), free >> 20, (floor >> 20).max(1)
+    )]
+    LowSpace { data_dir: PathBuf, free: u64, floor: u64 },
 
     #[error(
         "the data directory `{}` is in use by {}; wait for that process to end, or choose another directory with --data-dir",
@@ -62,7 +97,7 @@ pub enum Error {
         doing: &'static str,
         path: PathBuf,
         #[source]
-        source: Arc<std::io::Error>,
+        source: Arc<io::Error>,
     },
 
     #[error("the database failed to {doing}")]
@@ -102,9 +137,9 @@ pub enum Error {
     #[error("{kind} `{name}` is not what it was when it was read")]
     Stale { kind: String, namespace: String, name: String },
 
-    /// An earlier commit failed, so what callers hold in memory may be ahead of the disk and nobody may go on.
+    /// The writer has ended because of a bug, so what callers hold in memory may be ahead of the disk and nobody may go on.
     #[error(
-        "nothing more can be written because an earlier write failed: {cause}; restart to go on from what is on disk"
+        "nothing more can be written because the writer has failed: {cause}; restart to go on from what is on disk"
     )]
     Poisoned { cause: String },
 
@@ -127,6 +162,52 @@ impl Error {
         )
     }
 
+    /// True when the disk, its file system or the machine keeps us from writing or reading, so that trying again later
+    /// may help; nothing is wrong with what was asked for.
+    pub fn is_outage(&self) -> bool {
+        match self {
+            Self::Unwritable { .. } | Self::LowSpace { .. } | Self::File { .. } => true,
+            Self::Database { source, .. } => sqlite_code(source).is_some_and(|code| {
+                use ErrorCode as Code;
+                matches!(
+                    code,
+                    Code::DiskFull
+                        | Code::SystemIoFailure
+                        | Code::CannotOpen
+                        | Code::ReadOnly
+                        | Code::PermissionDenied
+                        | Code::OutOfMemory
+                        | Code::DatabaseBusy
+                        | Code::DatabaseLocked
+                        | Code::FileLockingProtocolFailed
+                )
+            }),
+            _ => false,
+        }
+    }
+
+    /// True when it is space that is missing.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Self::Unwritable { full, .. } => *full,
+            Self::LowSpace { .. } => true,
+            Self::File { source, .. } => is_full(source),
+            Self::Database { source, .. } => sqlite_code(source) == Some(ErrorCode::DiskFull),
+            _ => false,
+        }
+    }
+
+    /// True when the database said that its own structure is wrong.
+    pub(crate) fn is_corruption(&self) -> bool {
+        match self {
+            Self::Broken { .. } => true,
+            Self::Database { source, .. } => {
+                matches!(sqlite_code(source), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+            }
+            _ => false,
+        }
+    }
+
     /// The message with all its sources, for the one place where they cannot travel as values.
     pub(crate) fn chain(&self) -> String {
         let mut text = self.to_string();
@@ -138,6 +219,25 @@ impl Error {
         }
         text
     }
+}
+
+/// The file system or the quota has no room.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+fn sqlite_code(source: &Cause) -> Option<ErrorCode> {
+    source.downcast_ref::<rusqlite::Error>()?.sqlite_error_code()
+}
+
+fn unwritable(data_dir: &Path, cause: &str, full: bool) -> String {
+    let advice = if full {
+        "free some space there, or raise the quota, and it goes on by itself within seconds"
+    } else {
+        "look at the disk and at the system's log; it is tried again every few seconds and goes on by itself"
+    };
+    let dir = data_dir.display();
+    format!("the data directory `{dir}` cannot be written: {cause} [OF1112]. What was acknowledged is safe; {advice}")
 }
 
 /// Attaches what was being done to a database error.

@@ -32,7 +32,8 @@ impl Lock {
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
         file.set_len(0).and_then(|()| file.rewind()).map_err(failed)?;
-        writeln!(file, "{}", std::process::id()).map_err(failed)?;
+        // Only for messages, and a full disk must not keep anybody from opening what is there.
+        let _ = writeln!(file, "{}", std::process::id());
         Ok(Self { file })
     }
 }

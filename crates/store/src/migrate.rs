@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
-use crate::{Error, error::Doing, schema::APPLICATION_ID};
+use crate::{Error, error::Doing, marker, schema::APPLICATION_ID};
 
 pub(crate) struct Migration {
     /// Counts up from 1 without holes.
@@ -40,6 +40,7 @@ pub(crate) fn require(conn: &Connection, path: &Path, steps: &[Migration]) -> Re
         Format::Ours(found) => Err(Error::Older { path: path.to_owned(), found, supported }),
         Format::Blank => {
             let data_dir = path.parent().unwrap_or(path).to_owned();
+            marker::check_blank(&data_dir)?;
             Err(Error::Missing { data_dir })
         }
     }
@@ -47,7 +48,13 @@ pub(crate) fn require(conn: &Connection, path: &Path, steps: &[Migration]) -> Re
 
 /// Refuses what is not ours and what is newer than us. Changes nothing.
 pub(crate) fn inspect(conn: &Connection, path: &Path, steps: &[Migration]) -> Result<Format, Error> {
-    let foreign = || Error::Foreign { path: path.to_owned() };
+    let dir = path.parent().unwrap_or(path);
+    let foreign = || match marker::exists(dir) {
+        true => {
+            Error::Broken { path: path.to_owned(), why: "it does not begin like a database of octoflow".to_owned() }
+        }
+        false => Error::Foreign { path: path.to_owned() },
+    };
     let pragma = |name| conn.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
     let application = match pragma("application_id") {
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => return Err(foreign()),

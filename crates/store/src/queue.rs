@@ -3,7 +3,7 @@
 
 use std::{
     mem,
-    sync::{Condvar, Mutex, MutexGuard},
+    sync::{Condvar, Mutex, MutexGuard, mpsc},
     time::Duration,
 };
 
@@ -33,12 +33,33 @@ pub(crate) struct Queue {
 struct State {
     jobs: Vec<Job>,
     bytes: usize,
+    /// Nothing is written any more, for good.
     ended: Option<Error>,
+    /// Nothing is written until the database was opened again.
+    failed: Option<Error>,
+    /// Who asks for it to be opened again.
+    reopen: Option<Reopened>,
+}
+
+/// Where the outcome of opening the database again is told.
+pub(crate) type Reopened = mpsc::Sender<Result<Revision, Error>>;
+
+/// What the writer does next.
+pub(crate) enum Work {
+    /// Everything that waits, in order.
+    Jobs(Vec<Job>),
+    Reopen(Reopened),
+    /// The queue has ended and nothing is left.
+    End,
 }
 
 impl State {
     fn is_idle(&self) -> bool {
-        self.jobs.is_empty() && self.ended.is_none()
+        self.jobs.is_empty() && self.ended.is_none() && self.reopen.is_none()
+    }
+
+    fn refusal(&self) -> Option<&Error> {
+        self.ended.as_ref().or(self.failed.as_ref())
     }
 }
 
@@ -47,10 +68,10 @@ impl Queue {
     /// With `patient` it waits for room; the writer's own thread must not.
     pub(crate) fn push(&self, job: Job, patient: bool) {
         let mut state = self.lock();
-        while patient && state.bytes >= LIMIT_BYTES && state.ended.is_none() {
+        while patient && state.bytes >= LIMIT_BYTES && state.refusal().is_none() {
             state = self.room.wait(state).expect(UNBROKEN);
         }
-        if let Some(reason) = state.ended.clone() {
+        if let Some(reason) = state.refusal().cloned() {
             drop(state);
             return (job.then)(Err(reason));
         }
@@ -60,18 +81,28 @@ impl Queue {
         self.work.notify_one();
     }
 
-    /// Everything that waits, in order; an empty group means that the queue has ended and nothing is left.
-    pub(crate) fn take(&self) -> Vec<Job> {
+    /// What is to be done next.
+    pub(crate) fn take(&self) -> Work {
         let state = self.lock();
         let state = self.work.wait_while(state, |state| state.is_idle()).expect(UNBROKEN);
-        self.all(state)
+        self.next(state)
     }
 
     /// The same, or nothing when nobody came for so long.
-    pub(crate) fn take_within(&self, patience: Duration) -> Option<Vec<Job>> {
+    pub(crate) fn take_within(&self, patience: Duration) -> Option<Work> {
         let state = self.lock();
         let (state, late) = self.work.wait_timeout_while(state, patience, |state| state.is_idle()).expect(UNBROKEN);
-        (!late.timed_out()).then(|| self.all(state))
+        (!late.timed_out()).then(|| self.next(state))
+    }
+
+    fn next(&self, mut state: MutexGuard<'_, State>) -> Work {
+        if !state.jobs.is_empty() {
+            return Work::Jobs(self.all(state));
+        }
+        match state.reopen.take() {
+            Some(reopened) => Work::Reopen(reopened),
+            None => Work::End,
+        }
     }
 
     fn all(&self, mut state: MutexGuard<'_, State>) -> Vec<Job> {
@@ -82,6 +113,40 @@ impl Queue {
         jobs
     }
 
+    /// Whatever waits, without waiting for more.
+    pub(crate) fn drain(&self) -> Vec<Job> {
+        self.all(self.lock())
+    }
+
+    /// From now on every push is turned down with `reason`, until `recover`.
+    pub(crate) fn fail(&self, reason: Error) {
+        self.lock().failed = Some(reason);
+        self.room.notify_all();
+    }
+
+    /// The database was opened again: pushes are taken.
+    pub(crate) fn recover(&self) {
+        self.lock().failed = None;
+    }
+
+    /// Why nothing is taken at present.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        self.lock().refusal().cloned()
+    }
+
+    /// Asks the writer to open the database again, after everything that waits. Turned down when it has ended.
+    pub(crate) fn ask_reopen(&self, reopened: Reopened) -> Result<(), Error> {
+        let mut state = self.lock();
+        if let Some(reason) = state.ended.clone() {
+            return Err(reason);
+        }
+        // An earlier request that nobody has taken up is told by this one being dropped; there is one caller.
+        state.reopen = Some(reopened);
+        drop(state);
+        self.work.notify_one();
+        Ok(())
+    }
+
     /// From now on every push is turned down with `reason`. The first reason stays, except that a failure
     /// while the last batches are written is more than the wish to close.
     pub(crate) fn end(&self, reason: Error) {
@@ -89,6 +154,8 @@ impl Queue {
         if matches!(state.ended, None | Some(Error::Closed)) {
             state.ended = Some(reason);
         }
+        // Whoever waits for the database to be opened again hears that nobody will.
+        state.reopen = None;
         drop(state);
         self.work.notify_all();
         self.room.notify_all();

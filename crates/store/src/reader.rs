@@ -9,6 +9,7 @@ use rusqlite::{OptionalExtension, Params};
 use crate::{
     Archive, Cursor, Error, Filter, Object, Page, RunRow,
     apply::EMPTY_REVISION,
+    connect,
     error::Doing,
     list,
     row::{RUN_COLUMNS, RawRun, read_object, signed, unsigned},
@@ -42,6 +43,11 @@ impl Reader {
 
     pub(crate) fn on(conn: Lent, master: Option<SecretsKey>) -> Self {
         Self { conn, master }
+    }
+
+    /// Reads through the whole database and says what is wrong with its structure. It takes seconds per gigabyte.
+    pub fn check_integrity(&self) -> Result<(), Error> {
+        connect::check_integrity(&self.conn)
     }
 
     /// Everything `read` asks comes from one state, however much is committed meanwhile. A snapshot that is held long

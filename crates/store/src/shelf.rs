@@ -54,6 +54,11 @@ impl Shelf {
         state.idle.clear();
     }
 
+    /// Idle connections are closed; new ones are opened when somebody asks.
+    pub(crate) fn clear(&self) {
+        self.lock().idle.clear();
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -10,10 +10,12 @@ use octoflow_model::{Revision, RunId, Time};
 use tempfile::TempDir;
 
 use crate::{
-    Archive, Batch, Change, Error, Filter, LabelTest, Object, Page, Reader, RunRow, RunUpdate, Store, writer::Faults,
+    Archive, Batch, Change, Error, Filter, LabelTest, Object, Page, Reader, RunRow, RunUpdate, Store, Told,
+    writer::Faults,
 };
 
 mod access;
+mod disk;
 mod faults;
 mod opening;
 mod secrets;
@@ -223,7 +225,10 @@ fn a_run_can_take_the_place_of_another_in_one_commit() {
     store.commit_wait(first).unwrap();
     let heard = Arc::new(std::sync::Mutex::new(Vec::new()));
     let ear = heard.clone();
-    store.observe(Arc::new(move |notes| ear.lock().unwrap().extend(notes)));
+    store.observe(Arc::new(move |told| match told {
+        Told::Commits(notes) => ear.lock().unwrap().extend(notes),
+        Told::Reopened(_) => panic!("nothing failed"),
+    }));
     let replace = |old: u64, new: u64| {
         Batch::from_iter([
             Change::ReplaceRun {

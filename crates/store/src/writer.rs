@@ -7,23 +7,27 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, mpsc},
     thread::{self, JoinHandle, ThreadId},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
-use octoflow_model::Revision;
+use octoflow_model::{Revision, space::submission_floor};
+use rusqlite::Connection;
 
 use crate::{
-    Batch, Error, Reader,
+    Batch, Error, Reader, Space,
     apply::Journal,
-    checkpoint::Checkpointer,
+    checkpoint::{Checkpointer, QUIET},
     connect,
-    error::Doing,
+    error::{Doing, is_full},
     lock::Lock,
-    note::{Ears, Observer},
+    note::{Ears, Observer, OnFailure, Told},
     private,
-    queue::{Job, Queue, Then},
+    pulse::Pulse,
+    queue::{Job, Queue, Then, Work},
+    reserve::Reserve,
     seal::{self, SecretsKey},
     shelf::Shelf,
+    space,
     stats::Stats,
 };
 
@@ -40,9 +44,11 @@ struct Inner {
     readers: Shelf,
     key: Option<SecretsKey>,
     stats: Arc<Stats>,
+    pulse: Pulse,
     writer: ThreadId,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// Held here as well as by the writer: a poisoned writer ends, but until its owner lets go nobody else may write.
+    /// Held here as well as by the writer: a writer that panicked is gone, but until its owner lets go nobody else may
+    /// write.
     lock: Mutex<Option<Arc<Lock>>>,
 }
 
@@ -67,30 +73,30 @@ impl Store {
     pub(crate) fn open_with(data_dir: &Path, faults: Faults, key: Option<SecretsKey>) -> Result<Self, Error> {
         private::secure(data_dir)?;
         let lock = Arc::new(Lock::take(data_dir)?);
-        let path = connect::database(data_dir);
-        let mut conn = connect::writer(&path)?;
-        if let Some(max_pages) = faults.max_pages {
-            conn.pragma_update_and_check(None, "max_page_count", max_pages, |_| Ok(())).doing("limit its size")?;
-        }
-        let mut checkpointer = Checkpointer::watch(&mut conn)?;
-        let adopted = seal::adopt(&conn, key.as_ref())?;
-        if adopted.sealed > 0 {
-            // Secrets from before this format lay open; a file that is written anew holds nothing of them.
-            conn.execute_batch("VACUUM").doing("write itself anew without what Secrets were")?;
-        }
-        if adopted != seal::Adopted::default() {
-            checkpointer.forget(&conn);
-        }
-        let journal = Journal::new(conn, key.clone())?;
+        let mut reserve = Reserve::new(data_dir);
+        let open = || connect::writer(data_dir).and_then(|conn| Open::new(conn, faults, key.as_ref()));
+        let open = match open() {
+            // What was kept for this moment is given back.
+            Err(error) if error.is_full() && reserve.release() => open()?,
+            opened => opened?,
+        };
         let queue = Arc::new(Queue::default());
         let ears = Ears::default();
-        let stats = Arc::new(Stats::default());
+        let (stats, readers, pulse) = (Arc::new(Stats::default()), Shelf::default(), Pulse::default());
         let writer = Writer {
+            data_dir: data_dir.to_owned(),
             queue: Arc::clone(&queue),
             ears: ears.clone(),
             stats: Arc::clone(&stats),
-            checkpointer,
-            journal,
+            readers: readers.clone(),
+            pulse: pulse.clone(),
+            key: key.clone(),
+            faults,
+            reserve,
+            anchor: None,
+            suspicious: false,
+            full: false,
+            open: Some(open),
             _lock: Arc::clone(&lock),
         };
         let thread = thread::Builder::new()
@@ -102,9 +108,10 @@ impl Store {
                 data_dir: data_dir.to_owned(),
                 queue,
                 ears,
-                readers: Shelf::default(),
+                readers,
                 key,
                 stats,
+                pulse,
                 writer: thread.thread().id(),
                 thread: Mutex::new(Some(thread)),
                 lock: Mutex::new(Some(lock)),
@@ -131,9 +138,31 @@ impl Store {
         told.recv().unwrap_or_else(|_| Err(panicked()))
     }
 
+    /// Opens the database again after a failed write, once, and says where it stands. What was not acknowledged may be
+    /// in it or not: whoever holds more in memory than was acknowledged must have let go of it. Until this succeeds every
+    /// commit is turned down. The directory stays taken all the time.
+    pub fn reopen(&self) -> Result<Revision, Error> {
+        assert!(thread::current().id() != self.inner.writer, "the writer cannot wait for itself");
+        let (tell, told) = mpsc::channel();
+        self.inner.queue.ask_reopen(tell)?;
+        told.recv().unwrap_or_else(|_| Err(self.failure().unwrap_or_else(panicked)))
+    }
+
+    /// Why nothing can be written at present.
+    pub fn failure(&self) -> Option<Error> {
+        self.inner.queue.failure()
+    }
+
+    /// From now on every failed write is told, before those whose write it was. There is one who hears it; a second is a
+    /// bug of ours.
+    pub fn on_failure(&self, hear: OnFailure) {
+        let set = self.inner.ears.failures.set(hear);
+        assert!(set.is_ok(), "one hears of a store's failures");
+    }
+
     /// From now on every commit is told. There is one observer; a second is a bug of ours.
     pub fn observe(&self, observer: Observer) {
-        let set = self.inner.ears.0.set(observer);
+        let set = self.inner.ears.commits.set(observer);
         assert!(set.is_ok(), "a store has one observer");
     }
 
@@ -147,6 +176,11 @@ impl Store {
         &self.inner.stats
     }
 
+    /// How long the writer has been busy with one transaction, if it is.
+    pub fn busy_for(&self) -> Option<Duration> {
+        self.inner.pulse.busy_for()
+    }
+
     /// How many batches wait to be written.
     pub fn queued(&self) -> usize {
         self.inner.queue.len()
@@ -156,12 +190,24 @@ impl Store {
         &self.inner.data_dir
     }
 
+    /// Refuses to begin anything new while the last of the space is needed for what runs.
+    pub fn check_space(&self) -> Result<(), Error> {
+        // Who cannot be asked says nothing against it; a write will tell.
+        let Ok(space) = Space::of(&self.inner.data_dir) else { return Ok(()) };
+        let floor = submission_floor(space.total);
+        if space.free < floor {
+            return Err(Error::LowSpace { data_dir: self.inner.data_dir.clone(), free: space.free, floor });
+        }
+        Ok(())
+    }
+
     /// Writes what is queued, merges the log, and releases the directory. Other clones are closed with it.
     /// An error is the reason why not everything that was queued could be written.
     pub fn close(self) -> Result<(), Error> {
+        let failed = self.failure();
         self.inner.stop();
         match self.inner.queue.ended() {
-            None | Some(Error::Closed) => Ok(()),
+            None | Some(Error::Closed) => failed.map_or(Ok(()), Err),
             Some(reason) => Err(reason),
         }
     }
@@ -195,80 +241,205 @@ impl Drop for Inner {
     }
 }
 
+/// The database as it is open for writing.
+struct Open {
+    checkpointer: Checkpointer,
+    journal: Journal,
+}
+
+impl Open {
+    fn new(mut conn: Connection, faults: Faults, key: Option<&SecretsKey>) -> Result<Self, Error> {
+        if let Some(max_pages) = faults.max_pages {
+            conn.pragma_update_and_check(None, "max_page_count", max_pages, |_| Ok(())).doing("limit its size")?;
+        }
+        let mut checkpointer = Checkpointer::watch(&mut conn)?;
+        let adopted = seal::adopt(&conn, key)?;
+        if adopted.sealed > 0 {
+            // Secrets from before this format lay open; a file that is written anew holds nothing of them.
+            conn.execute_batch("VACUUM").doing("write itself anew without what Secrets were")?;
+        }
+        if adopted != seal::Adopted::default() {
+            checkpointer.forget(&conn);
+        }
+        Ok(Self { checkpointer, journal: Journal::new(conn, key.cloned())? })
+    }
+}
+
 /// What the writer's thread owns. The order of the fields is the order of their end: the lock goes when the
 /// connection is closed.
 struct Writer {
+    data_dir: PathBuf,
     queue: Arc<Queue>,
     ears: Ears,
     stats: Arc<Stats>,
-    checkpointer: Checkpointer,
-    journal: Journal,
+    readers: Shelf,
+    pulse: Pulse,
+    key: Option<SecretsKey>,
+    faults: Faults,
+    reserve: Reserve,
+    /// Keeps the log and its index in place while no connection writes, so that readers go on.
+    anchor: Option<Connection>,
+    /// The database said that it is damaged.
+    suspicious: bool,
+    /// The write that failed had no room. Whatever fails while that is repaired fails because of it.
+    full: bool,
+    /// Nothing while a failed write is not repaired.
+    open: Option<Open>,
     _lock: Arc<Lock>,
 }
 
 impl Writer {
     fn run(mut self) {
-        let _fuse = Fuse(Arc::clone(&self.queue));
+        let _fuse = Fuse(Arc::clone(&self.queue), self.ears.clone());
         loop {
-            let jobs = if self.checkpointer.is_due() {
-                let Some(jobs) = self.queue.take_within(self.checkpointer.pause()) else {
-                    self.checkpointer.move_now(self.journal.connection());
-                    continue;
-                };
-                jobs
-            } else {
-                self.queue.take()
-            };
-            if jobs.is_empty() {
-                return;
-            }
-            let batches: Vec<&Batch> = jobs.iter().map(|job| &job.batch).collect();
-            let began = Instant::now();
-            let written = self.journal.write(&batches);
-            let full = batches.iter().filter(|batch| !batch.is_empty());
-            let (count, bytes) = full.fold((0, 0), |(count, bytes), batch| (count + 1, bytes + batch.bytes));
-            if count > 0 {
-                self.stats.wrote(count, bytes, began.elapsed());
-            }
-            match written {
-                Ok(outcomes) => {
-                    let notes = self.journal.take_notes();
-                    if let (Some(observer), false) = (self.ears.0.get(), notes.is_empty()) {
-                        observer(notes);
-                    }
-                    tell(jobs.into_iter().map(|job| job.then).zip(outcomes));
-                    if self.journal.take_forgets() {
-                        self.checkpointer.forget(self.journal.connection());
-                    }
-                    self.checkpointer.committed(self.journal.connection());
+            match self.next() {
+                Some(Work::Jobs(jobs)) => {
+                    self.pulse.begin();
+                    self.write(jobs);
+                    self.pulse.end();
                 }
-                Err(error) => {
-                    let poisoned = Error::Poisoned { cause: error.chain() };
-                    self.queue.end(poisoned.clone());
-                    tell(jobs.into_iter().map(|job| (job.then, Err(error.clone()))));
-                    fail_all(&self.queue, &poisoned);
-                    return;
+                Some(Work::Reopen(reopened)) => {
+                    // Whoever asked may have closed meanwhile.
+                    let _ = reopened.send(self.reopen());
                 }
+                Some(Work::End) => return,
+                None => {}
             }
         }
+    }
+
+    /// What comes next. Nothing when it was quiet and something was done that waits for that.
+    fn next(&mut self) -> Option<Work> {
+        let moves = self.open.as_ref().filter(|open| open.checkpointer.is_due()).map(|open| open.checkpointer.pause());
+        let keeps = self.reserve.wanted_in().filter(|_| self.open.is_some()).map(|due| due.max(QUIET));
+        let Some(patience) = moves.or(keeps) else { return Some(self.queue.take()) };
+        let next = self.queue.take_within(patience);
+        if next.is_none() {
+            match &mut self.open {
+                Some(open) if moves.is_some() => open.checkpointer.move_now(open.journal.connection()),
+                _ => self.reserve.keep(),
+            }
+        }
+        next
+    }
+
+    fn write(&mut self, jobs: Vec<Job>) {
+        let Some(open) = &mut self.open else {
+            // They came in while the failure was being told.
+            let failure = self.queue.failure().unwrap_or_else(panicked);
+            return tell(jobs.into_iter().map(|job| (job.then, Err(failure.clone()))));
+        };
+        let batches: Vec<&Batch> = jobs.iter().map(|job| &job.batch).collect();
+        let began = Instant::now();
+        let written = open.journal.write(&batches);
+        let full = batches.iter().filter(|batch| !batch.is_empty());
+        let (count, bytes) = full.fold((0, 0), |(count, bytes), batch| (count + 1, bytes + batch.bytes));
+        if count > 0 {
+            self.stats.wrote(count, bytes, began.elapsed());
+        }
+        match written {
+            Ok(outcomes) => {
+                let notes = open.journal.take_notes();
+                if !notes.is_empty() {
+                    self.ears.tell(Told::Commits(notes));
+                }
+                tell(jobs.into_iter().map(|job| job.then).zip(outcomes));
+                if let Some(open) = &mut self.open {
+                    if open.journal.take_forgets() {
+                        open.checkpointer.forget(open.journal.connection());
+                    }
+                    open.checkpointer.committed(open.journal.connection());
+                }
+            }
+            Err(error) => self.fail(&error, jobs),
+        }
+    }
+
+    /// Nothing is written from now on, because nobody knows any more what is on disk. Everybody who waits hears why.
+    fn fail(&mut self, error: &Error, jobs: Vec<Job>) {
+        let repairable = error.is_outage() || error.is_corruption();
+        let failure = if repairable { self.unwritable(error) } else { Error::Poisoned { cause: error.chain() } };
+        self.suspicious |= error.is_corruption();
+        self.full = failure.is_full();
+        if repairable {
+            self.queue.fail(failure.clone());
+        } else {
+            self.queue.end(failure.clone());
+        }
+        self.close_connection();
+        self.ears.failed(&failure);
+        let more = self.queue.drain();
+        tell(jobs.into_iter().chain(more).map(|job| (job.then, Err(failure.clone()))));
+    }
+
+    /// Readers go on: what they need is held in place, unless it is damaged.
+    fn close_connection(&mut self) {
+        // Opened while the writing connection still holds everything in place.
+        let anchor = self.anchor.take().or_else(|| connect::reader(&self.data_dir).ok());
+        self.anchor = anchor.filter(|_| !self.suspicious);
+        self.open = None;
+    }
+
+    fn unwritable(&self, error: &Error) -> Error {
+        // The database does not say what the file system said, so that is asked.
+        let probed = space::probe(&self.data_dir).err();
+        let full = self.full || error.is_full() || probed.as_ref().is_some_and(is_full);
+        let cause = match probed {
+            Some(probed) => format!("{}: {probed}", error.chain()),
+            None => error.chain(),
+        };
+        Error::Unwritable { data_dir: self.data_dir.clone(), cause, full }
+    }
+
+    fn reopen(&mut self) -> Result<Revision, Error> {
+        let opened = self
+            .try_reopen()
+            .or_else(|error| if error.is_full() && self.reserve.release() { self.try_reopen() } else { Err(error) });
+        match opened {
+            Ok(open) => {
+                let revision = open.journal.revision();
+                self.open = Some(open);
+                self.anchor = None;
+                (self.suspicious, self.full) = (false, false);
+                self.ears.tell(Told::Reopened(revision));
+                self.queue.recover();
+                Ok(revision)
+            }
+            Err(error) => {
+                // Nobody may write through a connection that is half repaired.
+                self.queue.fail(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    fn try_reopen(&mut self) -> Result<Open, Error> {
+        self.close_connection();
+        self.readers.clear();
+        let outage = |error: Error| if error.is_outage() { self.unwritable(&error) } else { error };
+        space::probe(&self.data_dir)
+            .map_err(|error| connect::file_error("write to", &self.data_dir, error))
+            .and_then(|()| connect::writer_again(&self.data_dir, self.suspicious))
+            .and_then(|conn| Open::new(conn, self.faults, self.key.as_ref()))
+            .and_then(|mut open| {
+                open.journal.touch()?;
+                Ok(open)
+            })
+            .map_err(outage)
     }
 }
 
 /// Ends the queue when the writer's thread panics, so that nobody waits for it for ever.
-struct Fuse(Arc<Queue>);
+struct Fuse(Arc<Queue>, Ears);
 
 impl Drop for Fuse {
     fn drop(&mut self) {
         if thread::panicking() {
             self.0.end(panicked());
-            fail_all(&self.0, &panicked());
+            self.1.failed(&panicked());
+            tell(self.0.drain().into_iter().map(|job| (job.then, Err(panicked()))));
         }
     }
-}
-
-/// The queue has ended, so what it holds now is all it will ever hold.
-fn fail_all(queue: &Queue, reason: &Error) {
-    tell(queue.take().into_iter().map(|job| (job.then, Err(reason.clone()))));
 }
 
 /// Everybody hears the outcome, also those behind a callback that panics. The panic goes on afterwards.

@@ -238,6 +238,7 @@ impl Desk {
         show: bool,
         terms: impl FnOnce(RunId) -> Terms,
     ) -> Result<Told<Entered>, Error> {
+        self.store.check_space()?;
         let run = {
             let mut next = self.next_run.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             *next += 1;
@@ -284,7 +285,7 @@ impl Desk {
     }
 
     pub(crate) fn object(&self, run: RunId) -> Result<Value, Error> {
-        match self.object_at_work(run)? {
+        match unless_outage(self.object_at_work(run))? {
             Some(object) => Ok(object),
             None => read::object(&self.store.reader()?, run),
         }
@@ -292,7 +293,7 @@ impl Desk {
 
     /// Which attempt's log belongs to which node, by node id.
     pub(crate) fn attempts(&self, run: RunId) -> Result<Vec<(String, AttemptId)>, Error> {
-        match self.ask(|reply| Message::Tasks { run, reply })? {
+        match unless_outage(self.ask(|reply| Message::Tasks { run, reply }))? {
             Some(attempts) => Ok(attempts),
             None => read::attempts(&self.store.reader()?, run),
         }
@@ -300,7 +301,7 @@ impl Desk {
 
     /// How long the logs of ended attempts were when they ended, of those that wrote something.
     pub(crate) fn log_sizes(&self, run: RunId) -> Result<HashMap<AttemptId, u64>, Error> {
-        match self.ask(|reply| Message::LogSizes { run, reply })? {
+        match unless_outage(self.ask(|reply| Message::LogSizes { run, reply }))? {
             Some(sizes) => Ok(sizes.into_iter().collect()),
             None => read::log_sizes(&self.store.reader()?, run),
         }
@@ -350,6 +351,14 @@ impl Desk {
         let (reply, told) = oneshot::channel();
         self.messages.send(message(reply)).map_err(|_| Error::Gone)?;
         Ok(told)
+    }
+}
+
+/// While nothing can be written nobody is at work on anything, and what is on disk is all there is to see.
+pub(super) fn unless_outage<T>(told: Result<Option<T>, Error>) -> Result<Option<T>, Error> {
+    match told {
+        Err(error) if error.is_outage() => Ok(None),
+        told => told,
     }
 }
 

@@ -36,6 +36,8 @@ pub(crate) enum Message {
     /// Every open run that could be read goes on.
     TakeUpAll {
         runs: Vec<Restored>,
+        /// Those that cannot be read, as far as they can: their locks stay taken.
+        unreadable: Vec<(RunId, Vec<Fact>)>,
         reply: Reply<()>,
     },
     Command {

@@ -8,15 +8,23 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
+    time::Duration,
 };
 
 use octoflow_engine::{Run, engine::fold};
+use octoflow_model::{Fact, RunId};
 use octoflow_store::{RunRow, Store};
 
-use crate::{Error, read};
+use crate::{
+    Error,
+    read::{self, Journal},
+};
 
 /// Threads that read journals. More would only wait for the same disk.
 const MOST_READERS: usize = 4;
+
+/// The pause after storage was out of order while journals were read.
+pub(super) const AFTER_OUTAGE: Duration = Duration::from_secs(1);
 
 /// How far a start is. Shared by whoever starts and whoever is asked about it.
 #[derive(Debug, Default)]
@@ -59,9 +67,23 @@ pub(crate) struct Restored {
     pub facts: u64,
 }
 
+/// What the journals of unfinished runs say.
+#[derive(Default)]
+pub(super) struct Found {
+    pub runs: Vec<Restored>,
+    /// Those that cannot be read, as far as they can.
+    pub unreadable: Vec<(RunId, Vec<Fact>)>,
+    /// For people.
+    pub notices: Vec<String>,
+}
+
+/// A journal that cannot be read: the facts before the damage, and what is wrong.
+type Damaged = (Vec<Fact>, String);
+
 /// Folds the journal of every unfinished run, in the order of the runs. What cannot be read is left out and told.
-pub(super) fn restore_all(store: &Store, progress: &StartProgress) -> Result<(Vec<Restored>, Vec<String>), Error> {
+pub(super) fn restore_all(store: &Store, progress: &StartProgress) -> Result<Found, Error> {
     let rows = store.reader()?.unfinished()?;
+    progress.read.store(0, Ordering::Relaxed);
     progress.total.store(rows.len(), Ordering::Relaxed);
     let readers = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MOST_READERS).min(rows.len().max(1));
     let next = AtomicUsize::new(0);
@@ -90,26 +112,37 @@ pub(super) fn restore_all(store: &Store, progress: &StartProgress) -> Result<(Ve
     if progress.cancelled.load(Ordering::Relaxed) {
         return Err(Error::Gone);
     }
-    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    found.sort_by_key(|(at, _)| *at);
-    let (mut runs, mut notices) = (Vec::with_capacity(found.len()), Vec::new());
-    for (at, outcome) in found {
+    let mut outcomes = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    outcomes.sort_by_key(|(at, _)| *at);
+    let mut found = Found::default();
+    for (at, outcome) in outcomes {
         match outcome {
-            Ok(restored) => runs.push(restored),
-            Err(why) => notices.push(format!("workflow `{}` is left as it is: {why}", rows[at].name)),
+            Ok(restored) => found.runs.push(restored),
+            Err((facts, why)) => {
+                found.notices.push(unreadable(&rows[at], &why));
+                found.unreadable.push((rows[at].run, facts));
+            }
         }
     }
-    Ok((runs, notices))
+    Ok(found)
+}
+
+/// What people are told about a run whose journal is damaged.
+pub(super) fn unreadable(row: &RunRow, why: &str) -> String {
+    let RunRow { kind, namespace, name, run, .. } = row;
+    format!(
+        "{kind} `{name}` in namespace `{namespace}` (run {run}) cannot be read and is left as it is: {why} [OF1115]; locks \
+         that it is known to hold stay taken; delete it to be rid of it, or restore the database from a backup"
+    )
 }
 
 /// The inner error says what is wrong with this journal; the outer one that nothing can be read.
-fn restore(reader: &octoflow_store::Reader, row: &RunRow) -> Result<Result<Restored, Error>, Error> {
-    let facts = match read::facts(reader, row.run) {
-        Ok(facts) => facts,
-        Err(error @ (Error::Journal { .. } | Error::UnknownRun(_))) => return Ok(Err(error)),
-        Err(error) => return Err(error),
-    };
+fn restore(reader: &octoflow_store::Reader, row: &RunRow) -> Result<Result<Restored, Damaged>, Error> {
+    let Journal { facts, damage } = read::journal(reader, row.run)?;
+    if let Some(why) = damage {
+        return Ok(Err((facts, why)));
+    }
     let count = facts.len() as u64;
-    let folded = fold(row.run, facts).map_err(|why| Error::Journal { run: row.run, why });
-    Ok(folded.map(|run| Restored { run: Box::new(run), facts: count }))
+    let folded = fold(row.run, facts);
+    Ok(folded.map(|run| Restored { run: Box::new(run), facts: count }).map_err(|why| (Vec::new(), why)))
 }

@@ -19,6 +19,32 @@ pub(crate) struct Bell {
     pub shallow: bool,
 }
 
+/// Everybody who watches one run.
+#[derive(Default)]
+pub(crate) struct Audience {
+    pub watchers: Vec<Watcher>,
+    /// The number of the first fact that they have not been told.
+    pub next: u64,
+}
+
+impl Audience {
+    pub(crate) fn tell(&mut self, facts: &[Fact]) {
+        if !facts.is_empty() {
+            self.watchers.retain(|watcher| watcher.tell(facts));
+            self.next = self.next.saturating_add(facts.len() as u64);
+        }
+    }
+
+    /// Whoever only wants to look again is told to.
+    pub(crate) fn ring(&mut self) {
+        let listens = |watcher: &Watcher| match watcher {
+            Watcher::Facts(_) => true,
+            Watcher::Bell(bell) => bell.to.send(Errand::Rung(bell.run)).is_ok(),
+        };
+        self.watchers.retain(listens);
+    }
+}
+
 impl Watcher {
     /// Whether anybody still listens.
     pub(crate) fn tell(&self, facts: &[Fact]) -> bool {

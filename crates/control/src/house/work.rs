@@ -11,25 +11,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-use octoflow_engine::{Input, Program, Refusal, Run, argo::again, engine::Keyed};
-use octoflow_model::{AttemptId, Fact, Report, Revision, RunId, Task, Time, argo::GcStrategy, fact::Submission};
+use octoflow_engine::{Input, Program, Refusal, Run, argo::again};
+use octoflow_model::{AttemptId, Fact, Report, Revision, RunId, Task, Time, fact::Submission};
 use octoflow_store::{Batch, Change, Store};
 
 use super::{
-    Restored, StartProgress, Watcher, Watchers,
+    Audience, Restored, StartProgress, Watcher, Watchers,
     claims::Claims,
     dispatch::OrderQueue,
     door::{Door, Threshold},
     message::{Entered, Message, Reply, Terms},
-    row::{new_row, packed, tie, update},
-    unit,
+    recover::Recovery,
     wait::NAP,
 };
 use crate::{
-    Cut, Error, Pump, cache, clock,
+    Cut, Error, Pump, clock,
     gauge::{Entering, TURNS, Tally},
     meters, read,
-    sweep::{Doomed, Mission, Sweeper},
+    sweep::Sweeper,
 };
 
 /// How long a decision nobody waits for may stay in memory.
@@ -41,14 +40,14 @@ pub(super) const SWEEP: usize = 512;
 
 pub(super) struct Worker {
     pub(super) pump: Pump,
-    store: Store,
+    pub(super) store: Store,
     runtime: OrderQueue,
-    inbox: Receiver<Message>,
+    pub(super) inbox: Receiver<Message>,
     /// Taken from the inbox but left for the next sweep.
-    next: Option<Message>,
+    pub(super) next: Option<Message>,
     own: Sender<Message>,
-    watchers: Watchers,
-    watched: HashSet<RunId>,
+    pub(super) watchers: Watchers,
+    pub(super) watched: HashSet<RunId>,
     /// Callers to be answered once what was decided for them, or is shown to them, is on disk.
     pub(super) waiting: Vec<Answer>,
     /// Those of them who want to see the run they handed in, as the next commit leaves it.
@@ -62,28 +61,29 @@ pub(super) struct Worker {
     pub(super) gathering: Option<Instant>,
     /// While runs are still to be taken up, nothing is decided: a report about one of them would find no run.
     pub(super) progress: Arc<StartProgress>,
-    held_since: Option<Instant>,
+    pub(super) held_since: Option<Instant>,
     /// The runtime has been told what is ours and what is not.
     adopted: bool,
     /// Names given out that the store may not have yet.
-    names: Arc<Mutex<HashSet<Name>>>,
+    pub(super) names: Arc<Mutex<HashSet<Name>>>,
     /// Those of them that the next commit brings there.
-    named: Vec<Name>,
-    claims: Claims,
+    pub(super) named: Vec<Name>,
+    pub(super) claims: Claims,
     /// How many runs entered a phase here.
     pub(super) entered: BTreeMap<Entering, u64>,
     pub(super) turns: Tally,
     /// By new run: the one whose place it takes with its first commit.
-    replaces: BTreeMap<RunId, RunId>,
+    pub(super) replaces: BTreeMap<RunId, RunId>,
     /// Runs whose place was taken; the store may not know yet.
-    replaced: HashSet<RunId>,
+    pub(super) replaced: HashSet<RunId>,
     /// What is kept in the commit of a run's first facts.
-    beside: BTreeMap<RunId, Vec<Change>>,
+    pub(super) beside: BTreeMap<RunId, Vec<Change>>,
     /// Runs to forget, once what was decided about them is on its way to the disk.
-    leaving: Vec<(RunId, Reply<()>)>,
+    pub(super) leaving: Vec<(RunId, Reply<()>)>,
     /// When the engine's time was written down last.
     clock_kept: Instant,
-    keeper: Keeper,
+    pub(super) keeper: Keeper,
+    pub(super) recovery: Recovery,
 }
 
 /// Who deletes artifacts, and where it is written down.
@@ -97,7 +97,7 @@ type Name = (String, String, String);
 /// Hears which commit it is that everything decided so far is part of, once that is on disk.
 pub(super) type Answer = Box<dyn FnOnce(Result<Revision, Error>) + Send>;
 
-enum Next {
+pub(super) enum Next {
     GoOn,
     Close,
 }
@@ -111,6 +111,7 @@ impl Worker {
         own: Sender<Message>,
         threshold: Threshold,
         keeper: Keeper,
+        recovery: Recovery,
     ) -> Self {
         Self {
             pump,
@@ -142,6 +143,7 @@ impl Worker {
             leaving: Vec::new(),
             clock_kept: Instant::now(),
             keeper,
+            recovery,
         }
     }
 
@@ -149,9 +151,11 @@ impl Worker {
         Self { progress, ..self }
     }
 
-    pub(super) fn work(mut self) -> Result<(), Error> {
+    /// Works until it is told to close, or until something cannot be kept.
+    pub(super) fn work_on(&mut self) -> Result<(), Error> {
         loop {
             let first = self.first();
+            self.recovery.pulse().begin();
             let began = Instant::now();
             let next = match first {
                 Ok(message) => self.sweep(message)?,
@@ -178,6 +182,7 @@ impl Worker {
             if closing || self.clock_kept.elapsed() >= KEEP_CLOCK {
                 self.keep_clock();
             }
+            self.recovery.pulse().end();
             if let Next::Close = next {
                 return Ok(());
             }
@@ -250,12 +255,12 @@ impl Worker {
                 self.answer(reply, answer.map(|()| |_| ()));
             }
             Message::TakeUp { run, past, watcher, reply } => {
-                self.watch(run, watcher);
+                self.watch(run, watcher, past.len() as u64);
                 let answer = self.take_up(run, past, now);
                 self.answer(reply, answer.map(|()| |_| ()));
             }
-            Message::TakeUpAll { runs, reply } => {
-                let answer = self.take_up_all(runs, now);
+            Message::TakeUpAll { runs, unreadable, reply } => {
+                let answer = self.take_up_all(runs, unreadable, now);
                 self.answer(reply, answer.map(|()| |_| ()));
             }
             Message::Keyed { object, reply } => {
@@ -275,7 +280,7 @@ impl Worker {
             }
             Message::Watch { run, watcher } => {
                 if self.pump.engine.run(run).is_some() {
-                    self.watch(run, watcher);
+                    self.watch(run, watcher, self.pump.decided(run));
                 } else {
                     // The run is over: the watch closes once its end is certainly on disk.
                     self.store.commit(Batch::new(), move |_| drop(watcher));
@@ -286,22 +291,24 @@ impl Worker {
                 let object = self.pump.engine.run(run).map(Run::object);
                 self.answer(reply, Ok(|_| object));
             }
+            // All of these show decisions too, so they are told once those are on disk.
             Message::Tasks { run, reply } => {
-                let _ = reply.send(Ok(self.pump.engine.run(run).map(Run::attempts)));
+                let attempts = self.pump.engine.run(run).map(Run::attempts);
+                self.answer(reply, Ok(|_| attempts));
             }
             Message::LogSizes { run, reply } => {
                 let _ = reply.send(Ok(self.pump.engine.run(run).map(Run::log_sizes)));
             }
             Message::Explain { run, reply } => {
                 let engine = &self.pump.engine;
-                match engine.run(run).map(|run| read::of_open(run, Some(engine.scheduler()), Some(engine.locks()))) {
-                    Some(reasons) => drop(reply.send(Ok(Some(reasons)))),
-                    None => self.store.commit(Batch::new(), move |_| drop(reply.send(Ok(None)))),
-                }
+                let reasons =
+                    engine.run(run).map(|run| read::of_open(run, Some(engine.scheduler()), Some(engine.locks())));
+                self.answer(reply, Ok(|_| reasons));
             }
             Message::Metrics { reply } => {
                 let engine = &self.pump.engine;
-                let _ = reply.send(Ok(engine.meters().render(&engine.live_meters(now))));
+                let text = engine.meters().render(&engine.live_meters(now));
+                self.answer(reply, Ok(|_| text));
             }
             Message::Gauges { reply } => {
                 let _ = reply.send(Ok(self.gauges()));
@@ -325,9 +332,12 @@ impl Worker {
         self.pump.take(input, now, |run| watched.contains(&run))
     }
 
-    fn watch(&mut self, run: RunId, watcher: Watcher) {
+    /// Facts before number `next` are none of the watcher's business, or it knows them already.
+    pub(super) fn watch(&mut self, run: RunId, watcher: Watcher, next: u64) {
         self.watched.insert(run);
-        self.watchers.lock().unwrap_or_else(PoisonError::into_inner).entry(run).or_default().push(watcher);
+        let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+        let audience = watchers.entry(run).or_insert_with(|| Audience { watchers: Vec::new(), next });
+        audience.watchers.push(watcher);
     }
 
     fn submit(
@@ -370,9 +380,10 @@ impl Worker {
             self.adopt(Vec::new())?;
         }
         if let Some(watcher) = watcher {
-            self.watch(run, watcher);
+            self.watch(run, watcher, 0);
         }
         self.input(Input::Accept { run, submission, program }, now)?;
+        self.recovery.take(run);
         self.fresh.push_back(run);
         if let Some(old) = replaces {
             self.replaces.insert(run, old);
@@ -409,6 +420,7 @@ impl Worker {
         self.commit()?;
         for (run, reply) in std::mem::take(&mut self.leaving) {
             self.pump.forget(run);
+            self.recovery.forget(run);
             self.watched.remove(&run);
             self.watchers.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
             self.store.commit(Batch::new(), move |_| drop(reply.send(Ok(()))));
@@ -420,13 +432,26 @@ impl Worker {
         let watched = &self.watched;
         let believed = self.pump.take_up(run, facts, now, |run| watched.contains(&run));
         let believed = believed.map_err(|why| Error::Journal { run, why })?;
+        self.recovery.take(run);
         self.adopt(believed)
     }
 
-    fn take_up_all(&mut self, runs: Vec<Restored>, now: Time) -> Result<(), Error> {
+    fn take_up_all(
+        &mut self,
+        mut runs: Vec<Restored>,
+        unreadable: Vec<(RunId, Vec<Fact>)>,
+        now: Time,
+    ) -> Result<(), Error> {
+        // An outage may have come between: what was read back after it is here already.
+        runs.retain(|restored| self.pump.engine.run(restored.run.id()).is_none());
         let ids: Vec<RunId> = runs.iter().map(|restored| restored.run.id()).collect();
         for Restored { run, facts } in runs {
+            self.recovery.take(run.id());
             self.pump.restore_folded(*run, facts);
+        }
+        for (run, facts) in unreadable {
+            // What it is known to hold stays taken; the rest of it is told to people.
+            let _ = self.pump.engine.respect(run, facts);
         }
         let watched = &self.watched;
         let believed = self.pump.go_on(&ids, now, |run| watched.contains(&run));
@@ -435,7 +460,7 @@ impl Worker {
     }
 
     /// Tells the runtime what is ours. Open runs that nobody has taken up here are left as they are.
-    fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>) -> Result<(), Error> {
+    pub(super) fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>) -> Result<(), Error> {
         let open = self.store.reader()?.unfinished()?.into_iter().map(|row| row.run);
         let leave: Vec<RunId> = open.filter(|run| self.pump.engine.run(*run).is_none()).collect();
         self.runtime.adopt(believed, leave);
@@ -469,15 +494,21 @@ impl Worker {
         let waiting = std::mem::take(&mut self.waiting);
         let (names, named) = (self.names.clone(), std::mem::take(&mut self.named));
         let sweeper = self.keeper.sweeper.clone();
+        let outcome = self.recovery.outcome();
         self.store.commit(batch, move |kept| {
             let revision = match kept {
                 Ok(revision) => revision,
                 Err(error) => {
                     waiting.into_iter().for_each(|answer| answer(Err(error.clone().into())));
-                    let _ = own.send(Message::Failed(error));
+                    outcome.unknown(watched);
+                    // Of any other failure the store itself has told.
+                    if error.is_refusal() {
+                        let _ = own.send(Message::Failed(error));
+                    }
                     return;
                 }
             };
+            outcome.kept(ended.iter());
             if !named.is_empty() {
                 let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
                 for name in &named {
@@ -489,8 +520,8 @@ impl Worker {
             claimed.settle();
             let mut watchers = watchers.lock().unwrap_or_else(PoisonError::into_inner);
             for (run, facts) in watched {
-                if let Some(list) = watchers.get_mut(&run) {
-                    list.retain(|watcher| watcher.tell(&facts));
+                if let Some(audience) = watchers.get_mut(&run) {
+                    audience.tell(&facts);
                 }
             }
             for run in ended {
@@ -501,74 +532,5 @@ impl Worker {
             }
         });
         Ok(())
-    }
-
-    /// What runs that end now want deleted is written down before their end is, so that a crash forgets none of it.
-    fn doom(&self, cut: &Cut) -> Vec<Mission> {
-        let mut missions = Vec::new();
-        for run in cut.ended.iter().filter_map(|run| self.pump.engine.run(*run)) {
-            let items = run.garbage(Some(GcStrategy::OnWorkflowCompletion));
-            if items.is_empty() {
-                continue;
-            }
-            let doomed = Doomed::new(run.id(), run.namespace(), GcStrategy::OnWorkflowCompletion, items);
-            // Not written down it is still done now; only a crash in between would leave the bytes behind.
-            let _ = doomed.write(&self.keeper.data_dir);
-            missions.push(doomed.mission(self.pump.engine.world()));
-        }
-        missions
-    }
-
-    fn batch(&mut self, cut: &Cut) -> Result<Batch, Error> {
-        let mut batch = Batch::new();
-        for (namespace, name) in &cut.caches {
-            let data = self.pump.engine.keyed(Keyed::ConfigMap, namespace, name);
-            if let Some(data) = data {
-                batch.push(cache::put(&self.store, namespace, name, data)?);
-            }
-        }
-        for ((run, attempt), there) in &cut.units {
-            if let Some(set) = self.pump.engine.run(*run).and_then(Run::task_set) {
-                batch.extend(if *there { unit::put(set, *attempt) } else { unit::delete(set, *attempt) });
-            }
-        }
-        for (id, record) in &cut.records {
-            let run = self.pump.engine.run(*id).expect("a run stays in the engine until its last facts are cut off");
-            if cut.submitted.contains(id) {
-                let row = Box::new(new_row(run));
-                batch.push(match self.replaces.get(id) {
-                    Some(old) => Change::ReplaceRun { old: *old, row },
-                    None => Change::NewRun(row),
-                });
-                if run.is_owned() {
-                    batch.push(tie(run));
-                }
-                batch.extend(self.beside.remove(id).into_iter().flatten());
-            }
-            if cut.ended.contains(id) {
-                if cut.marked.contains(id) {
-                    batch.push(tie(run));
-                }
-                batch.push(Change::Finish { run: *id, archive: packed(run), row: update(run) });
-                if let due @ Some(_) = run.expires() {
-                    batch.push(Change::Expire { run: *id, due });
-                }
-                continue;
-            }
-            batch.push(Change::AppendFacts {
-                run: *id,
-                first: record.first,
-                count: record.count,
-                lines: record.lines.clone(),
-            });
-            if cut.marked.contains(id) {
-                batch.push(tie(run));
-            }
-            // A new row says already how the run stands.
-            if cut.changed.contains(id) && !cut.submitted.contains(id) {
-                batch.push(Change::UpdateRun { run: *id, row: update(run) });
-            }
-        }
-        Ok(batch)
     }
 }

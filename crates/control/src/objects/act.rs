@@ -15,9 +15,10 @@ use super::{
     identity::Identity,
     kind::{self, exists, not_found},
     patch,
+    trouble::Trouble,
 };
 use crate::{
-    Error, access, clock,
+    access, clock,
     registry::{Keeping, Kind, meta, shelf},
 };
 
@@ -38,7 +39,7 @@ pub(super) struct Order<'a> {
 }
 
 impl Clerk {
-    pub(super) fn act(&self, attempt: AttemptId, request: &ObjectRequest, again: bool) -> Result<Done, String> {
+    pub(super) fn act(&self, attempt: AttemptId, request: &ObjectRequest, again: bool) -> Result<Done, Trouble> {
         let flags = Flags::read(&request.flags)?;
         let text = self.text(&request.manifest)?;
         let given = if text.trim().is_empty() { Value::Null } else { resource::document(&text)? };
@@ -56,13 +57,12 @@ impl Clerk {
                 .unwrap_or_else(|| request.namespace.clone()),
         };
         self.confine(request, kind.namespaced, &namespace)?;
-        let owner =
-            self.desk.store.reader().and_then(|reader| reader.run(attempt.run)).map_err(|error| told(error.into()))?;
+        let owner = self.desk.store.reader().and_then(|reader| reader.run(attempt.run))?;
         let owner = owner.ok_or_else(|| "the run that asks is gone".to_owned())?;
         let identity = Identity::new(&owner.uid, attempt);
         let order = Order { attempt, request, kind, name, namespace, given, identity, flags, again };
         if order.name.is_empty() && request.action != ObjectAction::Create {
-            return Err(format!("the manifest names no {}: metadata.name is missing", kind.name));
+            return Err(format!("the manifest names no {}: metadata.name is missing", kind.name).into());
         }
         match kind.keeping {
             Keeping::Run => self.act_on_run(&order),
@@ -71,19 +71,20 @@ impl Clerk {
     }
 
     /// Runs of a namespace that tokens are confined to act in it only, and change nothing that all namespaces share.
-    fn confine(&self, request: &ObjectRequest, namespaced: bool, namespace: &str) -> Result<(), String> {
+    fn confine(&self, request: &ObjectRequest, namespaced: bool, namespace: &str) -> Result<(), Trouble> {
         let reads = request.action == ObjectAction::Get;
         if namespaced && namespace == request.namespace || !namespaced && reads {
             return Ok(());
         }
         let own = &request.namespace;
         let confined = self.desk.store.reader().and_then(|reader| access::is_confined(&reader, own));
-        match confined.map_err(|error| told(error.into()))? {
+        match confined? {
             false => Ok(()),
             true => Err(format!(
                 "there are tokens for the namespace {own} only, so its runs may neither act in other namespaces nor change \
                  what has none"
-            )),
+            )
+            .into()),
         }
     }
 
@@ -98,9 +99,9 @@ impl Clerk {
     }
 
     /// The object as people see it, when it is there.
-    pub(super) fn shelved(&self, key: &Key) -> Result<Option<Value>, String> {
+    pub(super) fn shelved(&self, key: &Key) -> Result<Option<Value>, Trouble> {
         let kept = self.desk.store.reader().and_then(|reader| reader.object(&key.kind, &key.namespace, &key.name));
-        let Some(kept) = kept.map_err(|error| told(error.into()))? else { return Ok(None) };
+        let Some(kept) = kept? else { return Ok(None) };
         let mut object: Value = serde_json::from_slice(&kept.body).map_err(|error| error.to_string())?;
         object["metadata"]["uid"] = json!(kept.uid);
         object["metadata"]["resourceVersion"] = json!(kept.revision.to_string());
@@ -110,7 +111,7 @@ impl Clerk {
         Ok(Some(object))
     }
 
-    fn act_on_shelf(&self, order: &Order<'_>) -> Result<Done, String> {
+    fn act_on_shelf(&self, order: &Order<'_>) -> Result<Done, Trouble> {
         let (name, kind) = (order.name.as_str(), order.kind);
         let key = |name: &str| Key::new(kind.name, &order.namespace, name);
         if order.request.action == ObjectAction::Create {
@@ -124,7 +125,7 @@ impl Clerk {
             ObjectAction::Get => Ok(on(key(name), there()?)),
             ObjectAction::Delete => {
                 if kept.is_none() && !order.again && !order.flags.ignore_not_found {
-                    return Err(not_found(kind, name));
+                    return Err(not_found(kind, name).into());
                 }
                 self.unshelve(&key(name), kept)?;
                 Ok(Done { object: Value::Null, target: None, removes: false })
@@ -159,7 +160,7 @@ impl Clerk {
     }
 
     /// Deletes it, or marks it as going when somebody else must agree first.
-    fn unshelve(&self, key: &Key, kept: Option<Value>) -> Result<(), String> {
+    fn unshelve(&self, key: &Key, kept: Option<Value>) -> Result<(), Trouble> {
         if let Some(mut object) = kept {
             let mut ties = Ties::of(&object["metadata"]);
             if meta::is_held(&ties) {
@@ -168,18 +169,20 @@ impl Clerk {
                 if let Some(metadata) = object["metadata"].as_object_mut() {
                     ties.write(metadata);
                 }
-                return self.desk.put_object(&object, uid).map_err(told);
+                return Ok(self.desk.put_object(&object, uid)?);
             }
         }
-        self.desk.delete_object(key).map_err(told)
+        Ok(self.desk.delete_object(key)?)
     }
 
-    fn create_on_shelf(&self, order: &Order<'_>, key: impl Fn(&str) -> Key) -> Result<Done, String> {
+    fn create_on_shelf(&self, order: &Order<'_>, key: impl Fn(&str) -> Key) -> Result<Done, Trouble> {
         let uid = order.identity.uid();
         let ours = |object: &Value| object["metadata"]["uid"] == uid;
         let prefix = order.given["metadata"]["generateName"].as_str().unwrap_or_default();
         let names: Vec<String> = match (order.name.as_str(), prefix) {
-            ("", "") => return Err(format!("the {} has neither a name nor a generateName", order.kind.name)),
+            ("", "") => {
+                return Err(format!("the {} has neither a name nor a generateName", order.kind.name).into());
+            }
             ("", prefix) => order.identity.names(prefix).collect(),
             (name, _) => vec![name.to_owned()],
         };
@@ -191,10 +194,10 @@ impl Clerk {
                 None => return self.shelve(order, name, order.given.clone(), uid),
             }
         }
-        Err(exists(order.kind, &names[0]))
+        Err(exists(order.kind, &names[0]).into())
     }
 
-    fn shelve(&self, order: &Order<'_>, name: &str, mut object: Value, uid: String) -> Result<Done, String> {
+    fn shelve(&self, order: &Order<'_>, name: &str, mut object: Value, uid: String) -> Result<Done, Trouble> {
         let key = Key::new(order.kind.name, &order.namespace, name);
         let metadata = object["metadata"].as_object_mut().ok_or("the object has no metadata")?;
         metadata.insert("name".to_owned(), json!(name));
@@ -207,7 +210,7 @@ impl Clerk {
         own(&mut object, order.request);
         shelf::prepare(order.kind, &mut object);
         kind::check(order.kind, &object)?;
-        self.desk.put_object(&object, uid).map_err(told)?;
+        self.desk.put_object(&object, uid)?;
         let object = self.shelved(&key)?.ok_or_else(|| not_found(order.kind, name))?;
         Ok(on(key, object))
     }
@@ -251,16 +254,4 @@ pub(super) fn apply_patch(kind: &Kind, how: PatchKind, object: &mut Value, chang
         PatchKind::Strategic | PatchKind::Merge => Err("a merge patch is an object".to_owned()),
         PatchKind::Json => patch::operate(object, change),
     }
-}
-
-/// What the house could not do, with what was behind it.
-#[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
-pub(super) fn told(error: Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(&error);
-    while let Some(inner) = source {
-        text = format!("{text}: {inner}");
-        source = inner.source();
-    }
-    text
 }

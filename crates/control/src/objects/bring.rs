@@ -3,6 +3,7 @@
 
 use std::{
     collections::VecDeque,
+    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     sync::Arc,
     thread,
@@ -16,6 +17,7 @@ use octoflow_model::{
 use octoflow_runtime::{artifacts::Carrier, egress::Policy};
 
 use super::{Clerk, Errand};
+use crate::supervisor::said;
 
 /// So many servers are spoken to at once.
 const AT_ONCE: usize = 8;
@@ -97,8 +99,13 @@ impl Clerk {
             let Some((attempt, wish)) = self.bringer.queue.pop_front() else { return };
             let (carrier, errands) = (self.bringer.carrier(), self.errands.clone());
             let work = move || {
+                let listing = matches!(wish, Wish::Listing(_));
+                let brought = catch_unwind(AssertUnwindSafe(|| fulfil(&carrier, wish))).unwrap_or_else(|panic| {
+                    let why = format!("a bug of octoflow: asking for it panicked: {}", said(&*panic));
+                    if listing { Brought::Listing(Err(why)) } else { Brought::Manifest(Err(why)) }
+                });
                 // A clerk that has closed wants nothing.
-                let _ = errands.send(Errand::Brought(attempt, fulfil(&carrier, wish)));
+                let _ = errands.send(Errand::Brought(attempt, brought));
             };
             match thread::Builder::new().name("bringer".to_owned()).spawn(work) {
                 Ok(_) => self.bringer.at_work += 1,

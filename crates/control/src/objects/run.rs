@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use super::{
     Answer, Clerk, Done, Target,
-    act::{Order, apply_patch, own, told},
+    act::{Order, apply_patch, own},
     kind::{exists, not_found},
+    trouble::Trouble,
 };
 use crate::{
     Error, forget,
@@ -23,7 +24,7 @@ use crate::{
 const DEEPEST: usize = 20;
 
 impl Clerk {
-    pub(super) fn act_on_run(&self, order: &Order<'_>) -> Result<Done, String> {
+    pub(super) fn act_on_run(&self, order: &Order<'_>) -> Result<Done, Trouble> {
         let name = order.name.as_str();
         if order.request.action == ObjectAction::Create {
             return self.make(order);
@@ -38,11 +39,11 @@ impl Clerk {
                 None => self.make(order),
             },
             ObjectAction::Replace => {
-                Err(format!("a {} that runs cannot be replaced; create another one", order.kind.word()))
+                Err(format!("a {} that runs cannot be replaced; create another one", order.kind.word()).into())
             }
             ObjectAction::Patch(how) => {
                 let row = there()?;
-                let before = self.desk.object(row.run).map_err(told)?;
+                let before = self.desk.object(row.run)?;
                 let mut after = before.clone();
                 apply_patch(order.kind, how, &mut after, &order.given)?;
                 self.steer(order, &row, &before, &after)?;
@@ -52,15 +53,15 @@ impl Clerk {
                 None if order.again || order.flags.ignore_not_found => {
                     Ok(Done { object: Value::Null, target: None, removes: false })
                 }
-                None => Err(not_found(order.kind, name)),
+                None => Err(not_found(order.kind, name).into()),
                 Some(row) => {
                     if row.run == order.attempt.run {
-                        return Err("a workflow cannot delete itself while it runs".to_owned());
+                        return Err("a workflow cannot delete itself while it runs".to_owned().into());
                     }
                     match self.desk.command(row.run, Command::Terminate) {
                         // What is over, or is not run by this process, has nothing to end.
                         Ok(()) | Err(Error::Refused(_)) => {}
-                        Err(error) => return Err(told(error)),
+                        Err(error) => return Err(error.into()),
                     }
                     let target = Some(Target::Run(row.run, called(&row)));
                     Ok(Done { object: Value::Null, target, removes: true })
@@ -70,25 +71,27 @@ impl Clerk {
     }
 
     /// How many runs stand above the one that asks.
-    fn depth(&self, order: &Order<'_>) -> Result<usize, String> {
-        let reader = self.desk.store.reader().map_err(|error| told(error.into()))?;
+    fn depth(&self, order: &Order<'_>) -> Result<usize, Trouble> {
+        let reader = self.desk.store.reader()?;
         let (mut depth, mut at) = (0, Some(order.attempt.run));
         while let Some(run) = at.filter(|_| depth <= DEEPEST) {
-            let row = reader.run(run).map_err(|error| told(error.into()))?;
+            let row = reader.run(run)?;
             (depth, at) = (depth + 1, row.and_then(|row| row.parent));
         }
         Ok(depth)
     }
 
     /// Admitted like every other workflow, and submitted under a name and an id that belong to the attempt.
-    fn make(&self, order: &Order<'_>) -> Result<Done, String> {
+    fn make(&self, order: &Order<'_>) -> Result<Done, Trouble> {
         if self.depth(order)? > DEEPEST {
-            return Err(format!("runs may make runs {DEEPEST} deep, and this one would be deeper"));
+            return Err(format!("runs may make runs {DEEPEST} deep, and this one would be deeper").into());
         }
         let uid = order.identity.uid();
         let prefix = order.given["metadata"]["generateName"].as_str().unwrap_or_default();
         let names: Vec<String> = match (order.name.as_str(), prefix) {
-            ("", "") => return Err(format!("the {} has neither a name nor a generateName", order.kind.word())),
+            ("", "") => {
+                return Err(format!("the {} has neither a name nor a generateName", order.kind.word()).into());
+            }
             ("", prefix) => order.identity.names(prefix).collect(),
             (name, _) => vec![name.to_owned()],
         };
@@ -105,7 +108,7 @@ impl Clerk {
             manifest["metadata"]["name"] = json!(name);
             manifest["metadata"]["namespace"] = json!(order.namespace);
             own(&mut manifest, order.request);
-            let around = self.desk.around().map_err(told)?;
+            let around = self.desk.around()?;
             let admitted = admit(&manifest, &around).map_err(|problems| resource::listed(&problems.0))?;
             let submit = Submit {
                 namespace: order.namespace.clone(),
@@ -116,41 +119,40 @@ impl Clerk {
             };
             match self.desk.enter(submit, uid.clone(), Some(order.attempt.run), None) {
                 Ok(run) => {
-                    let object = self.desk.object(run).map_err(told)?;
+                    let object = self.desk.object(run)?;
                     let target = Target::Run(run, format!("{} '{name}'", order.kind.word()));
                     return Ok(Done { object, target: Some(target), removes: false });
                 }
                 Err(Error::NameTaken { .. }) => {}
-                Err(error) => return Err(told(error)),
+                Err(error) => return Err(error.into()),
             }
         }
-        Err(exists(order.kind, &names[0]))
+        Err(exists(order.kind, &names[0]).into())
     }
 
-    fn row(&self, order: &Order<'_>, name: &str) -> Result<Option<RunRow>, String> {
-        let reader = self.desk.store.reader().map_err(|error| told(error.into()))?;
-        reader.run_by_name(&order.namespace, Some(order.kind.name), name).map_err(|error| told(error.into()))
+    fn row(&self, order: &Order<'_>, name: &str) -> Result<Option<RunRow>, Trouble> {
+        let reader = self.desk.store.reader()?;
+        Ok(reader.run_by_name(&order.namespace, Some(order.kind.name), name)?)
     }
 
-    fn found(&self, row: &RunRow) -> Result<Done, String> {
-        let object = self.desk.object(row.run).map_err(told)?;
+    fn found(&self, row: &RunRow) -> Result<Done, Trouble> {
+        let object = self.desk.object(row.run)?;
         Ok(Done { object, target: Some(Target::Run(row.run, called(row))), removes: false })
     }
 
     /// The only parts of a run that can change: what is written on it, whether it is held, and whether it is to end.
-    fn steer(&self, order: &Order<'_>, row: &RunRow, before: &Value, after: &Value) -> Result<(), String> {
-        let steering = Steering::between(order.kind, before, after).map_err(|fault| fault.to_string())?;
-        steering.carry_out(&self.desk, order.kind, row).map_err(|fault| fault.to_string())
+    fn steer(&self, order: &Order<'_>, row: &RunRow, before: &Value, after: &Value) -> Result<(), Trouble> {
+        let steering = Steering::between(order.kind, before, after)?;
+        Ok(steering.carry_out(&self.desk, order.kind, row)?)
     }
 
     /// A run that is over is forgotten with its logs.
-    pub(super) fn remove(&self, target: &Target) -> Answer {
-        let Target::Run(run, name) = target else { return Answer::Object(Value::Null) };
-        match self.forget(*run) {
-            Ok(warnings) if warnings.is_empty() => Answer::Object(Value::Null),
-            Ok(warnings) => Answer::Refused(format!("{name} is deleted, but {}", warnings.join("; "))),
-            Err(error) => Answer::Refused(told(error)),
-        }
+    pub(super) fn remove(&self, target: &Target) -> Result<Answer, Trouble> {
+        let Target::Run(run, name) = target else { return Ok(Answer::Object(Value::Null)) };
+        Ok(match self.forget(*run)? {
+            warnings if warnings.is_empty() => Answer::Object(Value::Null),
+            warnings => Answer::Refused(format!("{name} is deleted, but {}", warnings.join("; "))),
+        })
     }
 
     fn forget(&self, run: RunId) -> Result<Vec<String>, Error> {

@@ -33,7 +33,7 @@ const HANDFUL: usize = 500;
 
 pub(super) struct Collector {
     line: Arc<Line>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Mutex<Option<JoinHandle<Result<(), Error>>>>,
 }
 
 #[derive(Default)]
@@ -69,9 +69,10 @@ impl Collector {
         });
         let work = move || {
             Work { of, cursor: since, going: HashSet::new(), runs: HashMap::new(), todo: BTreeSet::new(), all: true }
-                .go_on(&line)
+                .go_on(&line);
+            Ok(())
         };
-        let thread = thread::Builder::new().name("collector".to_owned()).spawn(work).map_err(Error::Thread)?;
+        let thread = registry.0.house.supervisor().spawn("collector", work).map_err(Error::Thread)?;
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
         Ok(())
     }

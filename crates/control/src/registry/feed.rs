@@ -51,6 +51,23 @@ impl Feed {
         self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|bell| bell(latest));
     }
 
+    /// The store was opened again and stands here. If that is further than was told, nobody knows what happened in
+    /// between, so everybody who watches lists again.
+    pub(crate) fn reset(&self, revision: Revision) {
+        {
+            let mut state = self.lock();
+            if state.latest == revision {
+                return;
+            }
+            state.notes.clear();
+            state.changed.clear();
+            // Also those who saw the last commit that was told have missed something.
+            state.floor = revision.max(state.latest);
+            state.latest = state.floor;
+        }
+        self.bells.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|bell| bell(revision));
+    }
+
     /// Rings after every commit, on the writer's thread: it must only pass the word on.
     pub(crate) fn ring(&self, bell: Bell) {
         self.bells.lock().unwrap_or_else(PoisonError::into_inner).push(bell);
@@ -177,6 +194,19 @@ mod tests {
         feed.forget_until(Revision(3));
         assert_eq!(feed.begin(Revision(2), Revision(3)), Err(Forgotten));
         assert_eq!(feed.latest(), Revision(3));
+    }
+
+    #[test]
+    fn a_store_that_is_further_than_was_told_makes_everybody_list_again() {
+        let feed = Feed::starting_at(Revision(5));
+        feed.publish(vec![put(6, "a")]);
+        feed.reset(Revision(6));
+        assert_eq!(feed.since(Revision(5), |_| true).unwrap().0.len(), 1, "nothing was missed");
+        feed.reset(Revision(8));
+        assert_eq!(feed.since(Revision(6), |_| true).unwrap_err(), Forgotten);
+        assert_eq!(feed.latest(), Revision(8));
+        feed.publish(vec![put(9, "b")]);
+        assert_eq!(feed.since(Revision(8), |_| true).unwrap().0.len(), 1);
     }
 
     #[test]

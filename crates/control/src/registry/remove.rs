@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{
     DeleteOptions, Deleted, Fault, Keeping, Kind, ListOptions, Propagation, Registry, find, meta, shelf::Kept, steer,
 };
-use crate::{Error, clock, delete, house::Message, objects::Key};
+use crate::{Error, clock, delete, house::Message, objects::Key, read};
 
 /// Dependents go first.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
@@ -283,8 +283,9 @@ impl Found {
         }
     }
 
+    /// Somebody works on it, and has to end it first. Nobody works on what cannot be read.
     pub(super) fn is_open(&self) -> bool {
-        matches!(self, Self::Run { row, .. } if !row.archived)
+        matches!(self, Self::Run { row, object } if !row.archived && !read::is_unreadable(object))
     }
 }
 

@@ -73,6 +73,8 @@ impl Registry {
                     None => Err(Fault::NotFound { kind: of_row(row), name: row.name.clone() }),
                 };
             }
+            // One that cannot be read is shown as such, and spoils no list.
+            Err(Error::Journal { why, .. }) => crate::read::unreadable(&of_row(row).api_version(), row, &why),
             object => object?,
         };
         object["metadata"]["resourceVersion"] = json!(revision.to_string());

@@ -9,6 +9,7 @@ mod expire;
 mod logs;
 mod meters;
 mod model;
+mod outage;
 mod registry;
 mod rulings;
 mod steward;

@@ -12,6 +12,7 @@ use std::{
 
 use anyhow::Result;
 use octoflow_runtime::process;
+use octoflow_store::RunRow;
 use serde_json::json;
 
 use super::Context;
@@ -93,6 +94,7 @@ pub(crate) fn doctor(args: &Doctor, context: &Context) -> Result<Exit> {
                 space(dir),
                 database(dir),
                 secrets::finding(dir, context),
+                runs(dir),
                 lock(dir),
                 isolation(),
                 shell(),
@@ -168,17 +170,37 @@ fn amount(bytes: u64) -> String {
 
 fn database(dir: &Path) -> Finding {
     const ABOUT: &str = "database";
-    match Local::open(dir) {
-        Ok(None) => Finding::ok(ABOUT, "none yet, the first run makes it"),
-        Ok(Some(local)) => match local.reader().count(&octoflow_store::Filter::default()) {
-            Ok(count) => Finding::ok(ABOUT, format!("opens, {count} runs")),
-            Err(error) => Finding::fail(
-                ABOUT,
-                format!("{:#}", anyhow::Error::from(error)),
-                "restore it or choose another data directory",
-            ),
+    let local = match Local::open(dir) {
+        Ok(None) => return Finding::ok(ABOUT, "none yet, the first run makes it"),
+        Ok(Some(local)) => local,
+        // What is lost or damaged says itself what to do.
+        Err(error) => return Finding::fail(ABOUT, format!("{error:#}"), ""),
+    };
+    let reader = local.reader();
+    let counted = reader.count(&octoflow_store::Filter::default());
+    match counted.and_then(|count| reader.check_integrity().map(|()| count)) {
+        Ok(count) => Finding::ok(ABOUT, format!("whole, {count} runs")),
+        Err(error) => Finding::fail(ABOUT, format!("{:#}", anyhow::Error::from(error)), ""),
+    }
+}
+
+fn runs(dir: &Path) -> Finding {
+    const ABOUT: &str = "open runs";
+    let Ok(Some(local)) = Local::open(dir) else { return Finding::ok(ABOUT, "none") };
+    match local.unreadable() {
+        Ok(found) => match found.as_slice() {
+            [] => Finding::ok(ABOUT, "all can be read"),
+            [(row, why), rest @ ..] => {
+                let more = if rest.is_empty() { String::new() } else { format!(", and {} more", rest.len()) };
+                let RunRow { kind, namespace, name, .. } = row;
+                Finding::warn(
+                    ABOUT,
+                    format!("{kind} `{name}` in namespace `{namespace}` cannot be read: {why}{more}"),
+                    "the others are not affected; delete it, or restore the database from a backup",
+                )
+            }
         },
-        Err(error) => Finding::fail(ABOUT, format!("{error:#}"), "choose another directory with --data-dir"),
+        Err(error) => Finding::fail(ABOUT, format!("{error:#}"), ""),
     }
 }
 

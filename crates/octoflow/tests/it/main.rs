@@ -12,6 +12,7 @@ mod clock;
 mod contract;
 mod crowd;
 mod followers;
+mod full_disk;
 mod inspect;
 mod interrupt;
 mod lint;

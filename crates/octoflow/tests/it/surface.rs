@@ -92,6 +92,7 @@ fn the_doctor_looks_and_leaves_nothing_behind() {
         "free space",
         "database",
         "secrets",
+        "open runs",
         "lock",
         "isolation",
         "sh",

@@ -111,7 +111,7 @@ impl Stage {
         let registry = Registry::new(house).unwrap();
         let app = App::new(Inner {
             registry: registry.clone(),
-            access: Access::open(registry, &opening, default).unwrap(),
+            access: Access::open(registry.clone(), &opening, default).unwrap(),
             hosts: Hosts::default(),
             longest_body: 1 << 20,
             limits,
@@ -119,7 +119,7 @@ impl Stage {
             started: Instant::now(),
             streams: Streams::new(limits.streams, limits.streams_per_token),
             meter: Meter::new("test".to_owned()),
-            audit: Audit::open(dir.path()).unwrap(),
+            audit: Audit::open(dir.path(), registry.house().supervisor()).unwrap(),
             metrics_open: false,
             ready: Mutex::new(None),
         });

@@ -7,9 +7,18 @@ fn big_append(first: u64) -> Change {
 }
 
 #[test]
-fn a_full_disk_fails_the_commit_and_everything_after_it() {
+fn a_full_disk_fails_the_commit_and_everything_after_it_until_it_is_opened_again() {
     let dir = tempfile::tempdir().unwrap();
     let store = open_with(dir.path(), 60);
+    let failures = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let (ear, heard) = (failures.clone(), Arc::new(std::sync::Mutex::new(Vec::new())));
+    store.on_failure(Arc::new(move |error| ear.lock().unwrap().push(error)));
+    let reopened = heard.clone();
+    store.observe(Arc::new(move |told| {
+        if let Told::Reopened(revision) = told {
+            reopened.lock().unwrap().push(revision);
+        }
+    }));
     store.commit_wait(new_run(1, "one").into()).unwrap();
     let mut acknowledged = 0;
     let error = loop {
@@ -19,20 +28,46 @@ fn a_full_disk_fails_the_commit_and_everything_after_it() {
         }
     };
     assert!(acknowledged > 0 && acknowledged < 10, "{acknowledged} commits fitted");
-    assert!(matches!(error, Error::Database { .. }), "{error:?}");
+    assert!(error.is_full() && error.is_outage(), "{error:?}");
+    assert!(error.to_string().contains("free some space") && error.to_string().contains("is full"), "{error}");
+    assert_eq!(failures.lock().unwrap().len(), 1);
 
     // A batch that would fit is refused as well: what memory holds may be ahead of the disk.
     let later = store.commit_wait(put("small", "x").into()).unwrap_err();
-    assert!(matches!(later, Error::Poisoned { .. }), "{later:?}");
-    assert!(later.to_string().contains("is full"), "{later}");
+    assert!(matches!(later, Error::Unwritable { .. }), "{later:?}");
+    assert!(store.failure().is_some());
     assert!(matches!(Store::open(dir.path()), Err(Error::Locked { .. })), "the directory stays taken");
-    assert!(matches!(store.close(), Err(Error::Poisoned { .. })));
+    let kept = || facts(&store.reader().unwrap(), 1, 0).iter().map(|row| row.1).sum::<u64>();
+    assert_eq!(kept(), acknowledged, "what is there can be read");
+
+    let revision = store.reopen().unwrap();
+    assert_eq!(*heard.lock().unwrap(), [revision]);
+    assert!(store.failure().is_none());
+    let next = store.commit_wait(put("small", "x").into()).unwrap();
+    assert_eq!(next.0, revision.0 + 1, "revisions go on from what is on disk");
+    assert_eq!(kept(), acknowledged);
+    assert!(store.commit_wait(big_append(acknowledged).into()).unwrap_err().is_full(), "it is as full as before");
+    assert!(matches!(store.close(), Err(Error::Unwritable { .. })), "closing says that not all was written");
 
     let store = Store::open(dir.path()).unwrap();
-    let reader = store.reader().unwrap();
-    let kept: u64 = facts(&reader, 1, 0).iter().map(|row| row.1).sum();
+    let kept: u64 = facts(&store.reader().unwrap(), 1, 0).iter().map(|row| row.1).sum();
     assert_eq!(kept, acknowledged);
     store.commit_wait(big_append(acknowledged).into()).unwrap();
+}
+
+#[test]
+fn a_store_that_has_not_failed_can_be_opened_again_and_keeps_everything() {
+    let (_dir, store) = store();
+    for run in 1..=20 {
+        store.commit(new_run(run, &format!("run-{run}")).into(), |outcome| assert!(outcome.is_ok()));
+    }
+    let before = store.reader().unwrap().revision().unwrap();
+    assert!(store.reopen().unwrap() >= before);
+    assert_eq!(store.reader().unwrap().count(&Filter::default()).unwrap(), 20, "what was queued is written first");
+    store.commit_wait(new_run(21, "last").into()).unwrap();
+    let clone = store.clone();
+    store.close().unwrap();
+    assert!(matches!(clone.reopen(), Err(Error::Closed)));
 }
 
 #[test]

@@ -176,3 +176,112 @@ fn in_quiet_times_the_log_does_not_grow() {
     let size = std::fs::metadata(&log).unwrap().len();
     assert!(size <= 4 << 20, "{size} bytes");
 }
+
+/// A directory that only its owner can enter.
+fn private() -> TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    dir
+}
+
+/// A directory with some content, closed.
+fn used() -> TempDir {
+    let (dir, store) = store();
+    store.commit_wait(new_run(1, "one").into()).unwrap();
+    store.close().unwrap();
+    dir
+}
+
+#[test]
+fn a_database_that_is_gone_or_empty_is_not_taken_for_a_new_beginning() {
+    type Harm = fn(&Path);
+    let harms: [Harm; 3] = [
+        |path| std::fs::remove_file(path).unwrap(),
+        |path| std::fs::write(path, b"").unwrap(),
+        |path| {
+            std::fs::remove_file(path).unwrap();
+            rusqlite::Connection::open(path).unwrap().execute_batch("VACUUM").unwrap();
+        },
+    ];
+    for (at, harm) in harms.into_iter().enumerate() {
+        let dir = used();
+        let path = dir.path().join(schema::FILE);
+        harm(&path);
+        let before = std::fs::read(&path).ok();
+        for error in [Store::open(dir.path()).unwrap_err(), Reader::open(dir.path()).unwrap_err()] {
+            assert!(matches!(error, Error::Lost { .. }), "harm {at}: {error}");
+            let text = error.to_string();
+            assert!(text.contains("backup") && text.contains("move the whole directory away"), "{text}");
+        }
+        assert_eq!(std::fs::read(&path).ok(), before, "harm {at}: it is left as it is");
+    }
+}
+
+#[test]
+fn a_log_without_its_database_is_kept_for_whoever_restores_it() {
+    let (dir, store) = store();
+    store.commit_wait(new_run(1, "one").into()).unwrap();
+    let copy = private();
+    let log = "octoflow.db-wal";
+    std::fs::copy(dir.path().join(log), copy.path().join(log)).unwrap();
+    let size = std::fs::metadata(copy.path().join(log)).unwrap().len();
+    assert!(matches!(Store::open(copy.path()), Err(Error::Lost { .. })));
+    assert_eq!(std::fs::metadata(copy.path().join(log)).unwrap().len(), size);
+}
+
+#[test]
+fn what_runs_left_proves_that_there_was_a_database() {
+    let dir = private();
+    std::fs::create_dir_all(dir.path().join("logs/1")).unwrap();
+    let error = Store::open(dir.path()).unwrap_err();
+    assert!(matches!(error, Error::Lost { .. }) && error.to_string().contains("logs/"), "{error}");
+}
+
+#[test]
+fn a_directory_of_before_the_marker_opens_and_gets_one() {
+    let dir = used();
+    let marker = dir.path().join(crate::marker::FILE);
+    let id = std::fs::read_to_string(&marker).unwrap();
+    std::fs::remove_file(&marker).unwrap();
+    Store::open(dir.path()).unwrap().close().unwrap();
+    assert_eq!(std::fs::read_to_string(&marker).unwrap(), id, "the number is the database's");
+}
+
+#[test]
+fn a_damaged_database_is_refused_with_the_way_to_restore_it() {
+    let whole = used();
+    let bytes = std::fs::read(whole.path().join(schema::FILE)).unwrap();
+    let cut = bytes[..bytes.len() / 2].to_vec();
+    let mut scribbled = bytes.clone();
+    scribbled[..100].fill(b'x');
+    for (what, harmed) in [("cut off", cut), ("overwritten", scribbled)] {
+        let dir = used();
+        std::fs::write(dir.path().join(schema::FILE), &harmed).unwrap();
+        let error = Store::open(dir.path()).unwrap_err();
+        assert!(matches!(error, Error::Broken { .. }), "{what}: {error:?}");
+        assert!(error.to_string().contains("restore both from a backup"), "{what}: {error}");
+        assert!(!error.is_outage(), "{what}: waiting does not help");
+        assert_eq!(std::fs::read(dir.path().join(schema::FILE)).unwrap(), harmed, "{what}: it is left as it is");
+    }
+}
+
+#[test]
+fn damage_deep_inside_is_found_by_looking_at_everything() {
+    let (dir, store) = store();
+    let body = "x".repeat(2_000);
+    for at in 0..50 {
+        store.commit_wait(put(&format!("object-{at}"), &body).into()).unwrap();
+    }
+    store.close().unwrap();
+    let reader = Reader::open(dir.path()).unwrap();
+    reader.check_integrity().unwrap();
+    drop(reader);
+    let path = dir.path().join(schema::FILE);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let (from, to) = (bytes.len() / 2, bytes.len() / 2 + 8 * 4096);
+    bytes[from..to].fill(0x55);
+    std::fs::write(&path, bytes).unwrap();
+    let error = Reader::open(dir.path()).and_then(|reader| reader.check_integrity()).unwrap_err();
+    assert!(matches!(error, Error::Broken { .. }), "{error:?}");
+}

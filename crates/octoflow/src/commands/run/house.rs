@@ -6,7 +6,7 @@ use std::{
     sync::mpsc::Receiver,
 };
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use octoflow_control::{self as control, Condition, Error, Place, Submit};
 use octoflow_engine::Command;
 use octoflow_model::{AttemptId, Fact, RunId};
@@ -101,6 +101,25 @@ impl House {
         self.inner.runtime_conditions()
     }
 
+    /// Starts a thread of this process whose end is heard of, if it was not meant to end.
+    pub(crate) fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
+        let work = move || {
+            work();
+            Ok(())
+        };
+        self.inner.supervisor().spawn(name, work).map(drop).context("cannot start a thread")
+    }
+
+    /// Hears of a thread that ended and was not meant to.
+    pub(crate) fn on_failure(&self, hear: impl Fn(String) + Send + 'static) {
+        self.inner.supervisor().on_failure(move |failure| hear(failure.to_string()));
+    }
+
+    /// Why nothing can be written at present; everything waits for that.
+    pub(crate) fn outage(&self) -> Option<String> {
+        self.inner.store().failure().filter(octoflow_store::Error::is_outage).map(|error| error.to_string())
+    }
+
     pub(crate) fn close(self) -> Result<()> {
         self.inner.close().map_err(explained)
     }
@@ -113,6 +132,11 @@ fn folders(args: &Run) -> Vec<PathBuf> {
     // A bare file name has an empty parent: it lies where the person stands.
     let of_manifests = of_manifests.filter(|path| !path.as_os_str().is_empty()).map(Path::to_owned);
     std::env::current_dir().ok().into_iter().chain(of_manifests).collect()
+}
+
+/// Storage is out of order; it may work later.
+pub(crate) fn is_outage(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<octoflow_store::Error>().is_some_and(octoflow_store::Error::is_outage)
 }
 
 fn explained(error: Error) -> anyhow::Error {

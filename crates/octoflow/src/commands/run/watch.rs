@@ -3,7 +3,6 @@
 
 use std::{
     sync::mpsc::{self, Receiver, RecvTimeoutError, Sender},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -14,7 +13,7 @@ use octoflow_model::{Fact, RunId, Time};
 
 use super::{
     Context, House,
-    house::Facts,
+    house::{Facts, is_outage},
     interrupt::{Interrupts, Step},
     progress::Progress,
     submit::Submitted,
@@ -27,6 +26,9 @@ use crate::{
     remote::{Listener, Message, Request},
     system::{self, Signal},
 };
+
+/// How often it is looked whether the data directory can be written.
+const OUTAGE_LOOK: Duration = Duration::from_secs(1);
 
 /// How it came to an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,18 +62,22 @@ enum Happening {
     ChildOver(RunId),
     Signal(Signal),
     Asked(Message, Sender<Result<(), String>>),
+    /// A thread ended that must not; says which and why.
+    Broken(String),
 }
 
 pub(crate) fn watch(args: &Run, runs: Vec<Submitted>, house: &House, context: &Context) -> Result<Watched> {
     let (tell, told) = mpsc::channel();
-    listen_to_signals(tell.clone())?;
+    let broken = tell.clone();
+    house.on_failure(move |why| drop(broken.send(Happening::Broken(why))));
+    listen_to_signals(house, tell.clone())?;
     let listener = listen_to_others(context, tell.clone());
     let now = clock::now();
     let mut seen = Vec::new();
     for (at, run) in runs.into_iter().enumerate() {
         let news_from = if run.resumed { now } else { Time(i64::MIN) };
         let followed = Followed::new(&run.name);
-        forward(at, run.facts, tell.clone())?;
+        forward(house, at, run.facts, tell.clone())?;
         let Submitted { id, namespace, kind, name, .. } = run;
         seen.push(Seen { id, namespace, kind, name, followed, news_from });
     }
@@ -90,6 +96,8 @@ pub(crate) fn watch(args: &Run, runs: Vec<Submitted>, house: &House, context: &C
         children: Vec::new(),
         tell: tell.clone(),
         hindrances: Hindrances::default(),
+        paused: false,
+        pending: None,
     };
     drop(tell);
     let outcome = watch.until_over(&told);
@@ -125,6 +133,10 @@ struct Watch<'a> {
     children: Vec<RunId>,
     tell: Sender<Happening>,
     hindrances: Hindrances,
+    /// Nothing can be written, and the person was told.
+    paused: bool,
+    /// What every run is to be told once it can be written.
+    pending: Option<Command>,
 }
 
 /// What keeps tasks from being run, told once while it lasts: without a word a run would seem to hang.
@@ -190,6 +202,21 @@ impl Watch<'_> {
         let (news, look_at) = self.hindrances.look(self.house);
         news.iter().for_each(|words| self.progress.talk(words));
         next = next.min(look_at);
+        match (self.house.outage(), self.paused) {
+            (Some(why), false) => {
+                self.paused = true;
+                self.progress.talk(&format!("paused: {why}"));
+            }
+            (None, true) => {
+                self.paused = false;
+                self.progress.talk("the data directory can be written again, going on");
+            }
+            _ => {}
+        }
+        if let Some(command) = self.pending.take() {
+            self.command_all(&command)?;
+        }
+        next = next.min(Instant::now() + OUTAGE_LOOK);
         if let Some(deadline) = self.deadline {
             if deadline <= Instant::now() {
                 self.deadline = None;
@@ -232,6 +259,7 @@ impl Watch<'_> {
                     Step::Leave => return Ok(true),
                 }
             }
+            Happening::Broken(why) => bail!("{why}"),
             Happening::Asked(message, reply) => {
                 // Whoever asked may have left already.
                 let _ = reply.send(self.answer(&message));
@@ -260,7 +288,7 @@ impl Watch<'_> {
         for (child, title) in self.house.open_children(run)? {
             self.progress.talk(&format!("waiting for workflow {title}, which {name} made"));
             let (facts, tell) = (self.house.watch(child), self.tell.clone());
-            spawn("child", move || {
+            self.house.spawn("child", move || {
                 facts.iter().for_each(drop);
                 let _ = tell.send(Happening::ChildOver(child));
             })?;
@@ -275,6 +303,11 @@ impl Watch<'_> {
         let runs = self.runs.iter().filter(|run| run.followed.ended.is_none()).map(|run| run.id);
         for run in runs.chain(self.children.iter().copied()) {
             match self.house.command(run, command.clone()) {
+                // It is told again; whoever does not want to wait interrupts once more.
+                Err(error) if is_outage(&error) => {
+                    self.pending = Some(command.clone());
+                    return Ok(());
+                }
                 Err(error) if crate::exit::of(&error) != crate::exit::Exit::Conflict => return Err(error),
                 _ => {}
             }
@@ -309,9 +342,9 @@ impl Watch<'_> {
     }
 }
 
-fn listen_to_signals(tell: Sender<Happening>) -> Result<()> {
+fn listen_to_signals(house: &House, tell: Sender<Happening>) -> Result<()> {
     let signals = system::signals().context("cannot listen to signals")?;
-    spawn("signals", move || {
+    house.spawn("signals", move || {
         for signal in signals {
             if tell.send(Happening::Signal(signal)).is_err() {
                 return;
@@ -337,8 +370,8 @@ fn listen_to_others(context: &Context, tell: Sender<Happening>) -> Option<Listen
     }
 }
 
-fn forward(at: usize, facts: Facts, tell: Sender<Happening>) -> Result<()> {
-    spawn("watch", move || {
+fn forward(house: &House, at: usize, facts: Facts, tell: Sender<Happening>) -> Result<()> {
+    house.spawn("watch", move || {
         for batch in facts {
             if tell.send(Happening::Facts(at, batch)).is_err() {
                 return;
@@ -346,8 +379,4 @@ fn forward(at: usize, facts: Facts, tell: Sender<Happening>) -> Result<()> {
         }
         let _ = tell.send(Happening::Over(at));
     })
-}
-
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
-    thread::Builder::new().name(name.to_owned()).spawn(work).map(drop).context("cannot start a thread")
 }

@@ -1,0 +1,87 @@
+//! What the store is asked to keep for a piece of decisions: rows, facts and records of runs, caches, control units.
+//! It decides nothing and writes nothing but what is to be deleted.
+
+use octoflow_engine::{Run, engine::Keyed};
+use octoflow_model::argo::GcStrategy;
+use octoflow_store::{Batch, Change};
+
+use super::{
+    row::{new_row, packed, tie, update},
+    unit,
+    work::Worker,
+};
+use crate::{
+    Cut, Error, cache,
+    sweep::{Doomed, Mission},
+};
+
+impl Worker {
+    /// What runs that end now want deleted is written down before their end is, so that a crash forgets none of it.
+    pub(super) fn doom(&self, cut: &Cut) -> Vec<Mission> {
+        let mut missions = Vec::new();
+        for run in cut.ended.iter().filter_map(|run| self.pump.engine.run(*run)) {
+            let items = run.garbage(Some(GcStrategy::OnWorkflowCompletion));
+            if items.is_empty() {
+                continue;
+            }
+            let doomed = Doomed::new(run.id(), run.namespace(), GcStrategy::OnWorkflowCompletion, items);
+            // Not written down it is still done now; only a crash in between would leave the bytes behind.
+            let _ = doomed.write(&self.keeper.data_dir);
+            missions.push(doomed.mission(self.pump.engine.world()));
+        }
+        missions
+    }
+
+    pub(super) fn batch(&mut self, cut: &Cut) -> Result<Batch, Error> {
+        let mut batch = Batch::new();
+        for (namespace, name) in &cut.caches {
+            let data = self.pump.engine.keyed(Keyed::ConfigMap, namespace, name);
+            if let Some(data) = data {
+                batch.push(cache::put(&self.store, namespace, name, data)?);
+            }
+        }
+        for ((run, attempt), there) in &cut.units {
+            if let Some(set) = self.pump.engine.run(*run).and_then(Run::task_set) {
+                batch.extend(if *there { unit::put(set, *attempt) } else { unit::delete(set, *attempt) });
+            }
+        }
+        for (id, record) in &cut.records {
+            let run = self.pump.engine.run(*id).expect("a run stays in the engine until its last facts are cut off");
+            if cut.submitted.contains(id) {
+                let row = Box::new(new_row(run));
+                batch.push(match self.replaces.get(id) {
+                    Some(old) => Change::ReplaceRun { old: *old, row },
+                    None => Change::NewRun(row),
+                });
+                if run.is_owned() {
+                    batch.push(tie(run));
+                }
+                batch.extend(self.beside.remove(id).into_iter().flatten());
+            }
+            if cut.ended.contains(id) {
+                if cut.marked.contains(id) {
+                    batch.push(tie(run));
+                }
+                batch.push(Change::Finish { run: *id, archive: packed(run), row: update(run) });
+                if let due @ Some(_) = run.expires() {
+                    batch.push(Change::Expire { run: *id, due });
+                }
+                continue;
+            }
+            batch.push(Change::AppendFacts {
+                run: *id,
+                first: record.first,
+                count: record.count,
+                lines: record.lines.clone(),
+            });
+            if cut.marked.contains(id) {
+                batch.push(tie(run));
+            }
+            // A new row says already how the run stands.
+            if cut.changed.contains(id) && !cut.submitted.contains(id) {
+                batch.push(Change::UpdateRun { run: *id, row: update(run) });
+            }
+        }
+        Ok(batch)
+    }
+}

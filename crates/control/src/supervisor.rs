@@ -1,0 +1,161 @@
+//! Starts threads and hears of their end. A thread that panics, or ends with an error that it could not repair, is told
+//! to whoever owns the process: nothing works as promised without it, and a restart is the ordinary way to go on.
+//! It never ends the process itself.
+
+use std::{
+    any::Any,
+    fmt, io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+};
+
+use crate::Error;
+
+/// Clones share it.
+#[derive(Clone, Default)]
+pub struct Supervisor(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    /// The first end that was not wanted.
+    failure: OnceLock<ThreadFailure>,
+    owners: Mutex<Vec<Owner>>,
+    /// Threads are being ended on purpose: an error in one of them ends nothing more.
+    closing: AtomicBool,
+}
+
+type Owner = Box<dyn Fn(&ThreadFailure) + Send>;
+
+/// The end of a thread that must not end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadFailure {
+    pub thread: String,
+    pub why: String,
+}
+
+impl fmt::Display for ThreadFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the thread `{}` ended: {} [OF1114]. What was acknowledged is safe on disk and running tasks go on; start \
+             octoflow again and it takes them up",
+            self.thread, self.why
+        )
+    }
+}
+
+impl Supervisor {
+    /// Starts a thread that is to end only when it is told to. Joining it answers how it ended.
+    pub fn spawn(
+        &self,
+        name: &str,
+        work: impl FnOnce() -> Result<(), Error> + Send + 'static,
+    ) -> io::Result<JoinHandle<Result<(), Error>>> {
+        let (own, thread) = (self.clone(), name.to_owned());
+        thread::Builder::new().name(name.to_owned()).spawn(move || {
+            let ended = catch_unwind(AssertUnwindSafe(work));
+            let ended = ended.unwrap_or_else(|panic| Err(Error::Broken(format!("it panicked: {}", said(&*panic)))));
+            if let Err(error) = &ended {
+                own.failed(&thread, &whole(error));
+            }
+            ended
+        })
+    }
+
+    /// A thread that somebody else started has ended.
+    pub fn failed(&self, thread: &str, why: &str) {
+        if self.0.closing.load(Ordering::Acquire) {
+            tracing::warn!(thread, why, "a thread ended with an error while everything is closed");
+            return;
+        }
+        let failure = ThreadFailure { thread: thread.to_owned(), why: why.to_owned() };
+        tracing::error!("{failure}");
+        if self.0.failure.set(failure.clone()).is_ok() {
+            self.owners().iter().for_each(|owner| owner(&failure));
+        }
+    }
+
+    /// Hears of the first thread that ends unasked, also when that was before.
+    pub fn on_failure(&self, owner: impl Fn(&ThreadFailure) + Send + 'static) {
+        let mut owners = self.owners();
+        if let Some(failure) = self.0.failure.get() {
+            owner(failure);
+        }
+        owners.push(Box::new(owner));
+    }
+
+    pub fn failure(&self) -> Option<&ThreadFailure> {
+        self.0.failure.get()
+    }
+
+    /// From now on threads end on purpose.
+    pub(crate) fn close(&self) {
+        self.0.closing.store(true, Ordering::Release);
+    }
+
+    fn owners(&self) -> std::sync::MutexGuard<'_, Vec<Owner>> {
+        self.0.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a panic said.
+pub(crate) fn said(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it did not say why")
+}
+
+/// An error with everything behind it.
+pub(crate) fn whole(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(inner) = source {
+        text = format!("{text}: {inner}");
+        source = inner.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    fn told(supervisor: &Supervisor) -> mpsc::Receiver<ThreadFailure> {
+        let (tell, told) = mpsc::channel();
+        supervisor.on_failure(move |failure| tell.send(failure.clone()).unwrap());
+        told
+    }
+
+    #[test]
+    fn the_owner_hears_of_a_panic_and_of_an_error_with_the_name_of_the_thread() {
+        type Work = fn() -> Result<(), Error>;
+        let ends: [(Work, &str); 2] = [(|| panic!("out of luck"), "out of luck"), (|| Err(Error::Gone), "has stopped")];
+        for (work, why) in ends {
+            let supervisor = Supervisor::default();
+            let heard = told(&supervisor);
+            let thread = supervisor.spawn("collector", work).unwrap();
+            let failure = heard.recv().unwrap();
+            assert_eq!(failure.thread, "collector");
+            assert!(failure.why.contains(why), "{failure}");
+            assert!(failure.to_string().contains("start octoflow again"), "{failure}");
+            assert!(thread.join().unwrap().is_err());
+            assert_eq!(told(&supervisor).recv().unwrap(), failure, "who comes later hears it too");
+        }
+    }
+
+    #[test]
+    fn a_thread_that_ends_as_it_should_is_nobodys_business() {
+        let supervisor = Supervisor::default();
+        let heard = told(&supervisor);
+        supervisor.spawn("brief", || Ok(())).unwrap().join().unwrap().unwrap();
+        supervisor.close();
+        supervisor.spawn("closing", || Err(Error::Gone)).unwrap().join().unwrap().unwrap_err();
+        assert!(supervisor.failure().is_none());
+        assert!(heard.try_recv().is_err());
+    }
+}

@@ -1,0 +1,68 @@
+//! The file by which a data directory remembers that it has a database, so that one that is missing or empty is not taken
+//! for a new beginning. It is written once the database is durable, so it never says too much.
+
+use std::{
+    fs::{self, File},
+    io::Write,
+    path::Path,
+};
+
+use crate::{Error, connect, schema};
+
+/// Beside the database, and like it: whoever copies one copies the other.
+pub(crate) const FILE: &str = "octoflow.id";
+
+/// Folders that only a directory with a database has something in.
+const TRACES: [&str; 3] = ["logs", "artifacts", "spawner"];
+
+/// Refuses a directory that had a database when that is gone or empty. Looks at files only: the database library would
+/// delete the log of a database that is missing.
+pub(crate) fn check(data_dir: &Path) -> Result<(), Error> {
+    let what = match fs::metadata(connect::database(data_dir)) {
+        Ok(about) if about.len() > 0 => return Ok(()),
+        Ok(_) => "its file is empty",
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => "its file is missing",
+        Err(error) => return Err(connect::file_error("open", &connect::database(data_dir), error)),
+    };
+    let log = format!("{}-wal", schema::FILE);
+    let logged = || fs::metadata(data_dir.join(&log)).is_ok_and(|about| about.len() > 0);
+    let proof = proof(data_dir).or_else(|| logged().then(|| format!("its log `{log}` is there")));
+    proof.map_or(Ok(()), |proof| Err(Error::Lost { data_dir: data_dir.to_owned(), what, proof }))
+}
+
+/// The same of a database without tables. Its log proves nothing: it may be one that was never finished.
+pub(crate) fn check_blank(data_dir: &Path) -> Result<(), Error> {
+    let lost = |proof| Error::Lost { data_dir: data_dir.to_owned(), what: "its file holds nothing", proof };
+    proof(data_dir).map_or(Ok(()), |proof| Err(lost(proof)))
+}
+
+pub(crate) fn exists(data_dir: &Path) -> bool {
+    data_dir.join(FILE).exists()
+}
+
+/// Notes that the directory has a database. The caller has made that durable.
+pub(crate) fn write(data_dir: &Path, id: u64) -> Result<(), Error> {
+    let path = data_dir.join(FILE);
+    let text = format!("{id:016x}\n");
+    if fs::read_to_string(&path).is_ok_and(|found| found == text) {
+        return Ok(());
+    }
+    let draft = data_dir.join(format!("{FILE}.new"));
+    let put = || {
+        let mut file = File::create(&draft)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&draft, &path)
+    };
+    put().map_err(|error| connect::file_error("write", &path, error))?;
+    connect::sync_dir(data_dir)
+}
+
+/// Why it is believed that there was a database here.
+fn proof(data_dir: &Path) -> Option<String> {
+    if data_dir.join(FILE).exists() {
+        return Some(format!("`{FILE}` says that there was one"));
+    }
+    let full = |folder: &&&str| fs::read_dir(data_dir.join(folder)).is_ok_and(|mut entries| entries.next().is_some());
+    TRACES.iter().find(full).map(|folder| format!("`{folder}/` holds what runs left"))
+}
