@@ -47,7 +47,8 @@ pub(crate) fn writer(data_dir: &Path) -> Result<Connection, Error> {
 }
 
 fn open_checked(data_dir: &Path, path: &Path) -> Result<Connection, Error> {
-    let mut conn = open_writer(path)?;
+    let create = if path.exists() { OpenFlags::empty() } else { OpenFlags::SQLITE_OPEN_CREATE };
+    let mut conn = open_writer(path, create)?;
     // Looked at before anything is set, so that a file which is not ours stays as it is.
     if migrate::inspect(&conn, path, schema::MIGRATIONS)? == Format::Blank {
         marker::check_blank(data_dir)?;
@@ -59,7 +60,7 @@ fn open_checked(data_dir: &Path, path: &Path) -> Result<Connection, Error> {
     conn.close().map_err(|(_, error)| error).doing("close")?;
     ready_log(path)?;
     marker::write(data_dir, id)?;
-    let conn = open_writer(path)?;
+    let conn = open_writer(path, OpenFlags::empty())?;
     configure(&conn).doing("take its settings")?;
     Ok(conn)
 }
@@ -137,8 +138,9 @@ pub(crate) fn reader(data_dir: &Path) -> Result<Connection, Error> {
     Ok(conn)
 }
 
-fn open_writer(path: &Path) -> Result<Connection, Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+/// One that is there is never made anew, also when it vanishes at this very moment.
+fn open_writer(path: &Path, create: OpenFlags) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | create;
     let conn = Connection::open_with_flags(path, flags).doing("open for writing")?;
     conn.busy_timeout(PATIENCE).doing("open for writing")?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
