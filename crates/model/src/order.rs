@@ -113,6 +113,8 @@ pub struct End {
 pub enum Exit {
     Code(i32),
     Signal(i32),
+    /// The kernel ended it because its container wanted more memory than its limit.
+    OutOfMemory,
     /// The process could not be started; the user's manifest or machine is the reason (`executable file not found in $PATH`).
     NotStarted(String),
     /// The surroundings failed: an input could not be placed, a directory not made. Says what.
@@ -129,6 +131,7 @@ impl Exit {
             Self::Signal(signal) => Some(128 + signal),
             // As after any final signal.
             Self::Evicted(_) => Some(137),
+            Self::OutOfMemory => Some(137),
             Self::NotStarted(_) | Self::Surroundings(_) => None,
         }
     }

@@ -55,7 +55,7 @@ pub use self::{
     environment::{INHERITED, INHERITED_PREFIX},
     init::{INIT_ARGUMENT, init_main},
     pod::{POD_ARGUMENT, pod_main},
-    spawner::spawner_main,
+    spawner::{memory_limits, spawner_main},
 };
 use crate::{
     egress::Policy,

@@ -188,6 +188,7 @@ fn judge(exit: &Exit, name: Option<&str>) -> (Phase, String) {
             let code = exit.code().unwrap_or(-1);
             (Phase::Failed, format!("{of}Error (exit code {code})"))
         }
+        Exit::OutOfMemory => (Phase::Failed, format!("{of}OOMKilled (exit code 137)")),
         Exit::NotStarted(why) => (Phase::Failed, format!("{of}StartError (exit code 128): {why}")),
         Exit::Surroundings(why) => (Phase::Error, why.clone()),
         Exit::Evicted(why) => (Phase::Failed, format!("{of}Evicted (exit code 137): {why}")),

@@ -132,6 +132,10 @@ fn how(end: End) -> ((Option<Terminated>, Option<Time>), String) {
             let terminated = Terminated { exit_code: 128 + signal, message, signal, reason: "Error".to_owned() };
             (Some(terminated), String::new())
         }
+        Exit::OutOfMemory => {
+            let terminated = Terminated { exit_code: 137, message, signal: 0, reason: "OOMKilled".to_owned() };
+            (Some(terminated), String::new())
+        }
         Exit::NotStarted(why) => {
             let terminated = Terminated { exit_code: 128, message: why, signal: 0, reason: "StartError".to_owned() };
             (Some(terminated), String::new())

@@ -9,7 +9,7 @@
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
     io, mem,
-    os::fd::{AsRawFd, BorrowedFd},
+    os::fd::{AsRawFd, BorrowedFd, RawFd},
     ptr, thread,
     time::Duration,
 };
@@ -27,6 +27,10 @@ pub(crate) struct Plan<'a> {
     pub(crate) stderr: BorrowedFd<'a>,
     /// Standard input is a terminal and becomes the controlling one.
     pub(crate) terminal: bool,
+    /// The descriptor by which a control group is joined.
+    pub(crate) group: Option<RawFd>,
+    /// Descriptors it keeps under their numbers.
+    pub(crate) inherited: &'a [RawFd],
     /// How many bytes of private writable memory it and each of its children may have.
     pub(crate) data_limit: Option<u64>,
     pub(crate) dir: &'a CStr,
@@ -93,6 +97,9 @@ struct Shared {
     namespace: c_int,
     streams: [c_int; 3],
     terminal: bool,
+    group: c_int,
+    inherited: *const c_int,
+    inherited_count: usize,
     data_limit: Option<u64>,
     dir: *const c_char,
     programs: *const *const c_char,
@@ -114,6 +121,9 @@ pub(crate) fn spawn(plan: &Plan<'_>, stack: &mut Stack) -> Result<i32, Failure> 
         namespace: plan.namespace.map_or(-1, |fd| fd.as_raw_fd()),
         streams: [plan.stdin.as_raw_fd(), plan.stdout.as_raw_fd(), plan.stderr.as_raw_fd()],
         terminal: plan.terminal,
+        group: plan.group.unwrap_or(-1),
+        inherited: plan.inherited.as_ptr(),
+        inherited_count: plan.inherited.len(),
         data_limit: plan.data_limit,
         dir: plan.dir.as_ptr(),
         programs: programs.as_ptr(),
@@ -176,6 +186,15 @@ unsafe fn become_task(shared: &Shared) -> (Step, c_int) {
         libc::setsid();
         // When the spawner dies, its tasks must not run on unwatched.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        // Before it has any memory of its own.
+        if shared.group >= 0 && libc::write(shared.group, c"0".as_ptr().cast(), 1) < 0 {
+            return (Step::Memory, errno());
+        }
+        for index in 0..shared.inherited_count {
+            if libc::fcntl(*shared.inherited.add(index), libc::F_SETFD, 0) < 0 {
+                return (Step::Streams, errno());
+            }
+        }
         if shared.namespace >= 0 && libc::setns(shared.namespace, libc::CLONE_NEWNS) < 0 {
             return (Step::Namespace, errno());
         }
@@ -263,6 +282,8 @@ mod tests {
             stdout: null.as_fd(),
             stderr: null.as_fd(),
             terminal: false,
+            group: None,
+            inherited: &[],
             data_limit: None,
             dir,
             programs: &texts(programs),

@@ -207,6 +207,7 @@ fn run(
         crew: None,
         host: None,
         visible: Vec::new(),
+        group: None,
     })
 }
 

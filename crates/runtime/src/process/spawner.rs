@@ -3,6 +3,7 @@
 //! Read `turn` for the loop, `life` for what happens to an attempt, `slot` for isolation.
 
 mod attempt;
+mod cgroup;
 mod crew;
 mod device;
 mod disk;
@@ -155,6 +156,14 @@ fn live(data: &Path) -> io::Result<()> {
         space: Space::of(data, None)?,
     };
     Spawner::new(parts)?.run()
+}
+
+/// Whether a limit of memory holds for all processes of a container together: the version of control groups that does
+/// it, or why none can.
+pub fn memory_limits() -> Result<u8, String> {
+    let groups = cgroup::Groups::open()?;
+    groups.close();
+    Ok(groups.version())
 }
 
 /// One spawner a data directory.

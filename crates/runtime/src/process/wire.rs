@@ -239,6 +239,8 @@ records! {
         host: Option<Box<HostMounts>>,
         /// Folders of the machine it finds at their paths although what is around them is hidden.
         visible: Vec<String>,
+        /// The descriptor by which its control group is joined. Only the spawner knows it.
+        group: Option<i32>,
     }
     /// Mounts that are paths of the machine.
     HostMounts {
@@ -307,6 +309,7 @@ records! {
 pub(crate) enum Ended {
     Code(i32),
     Signal(i32),
+    OutOfMemory,
     NotStarted(String),
     Surroundings(String),
     /// Ended by the spawner because of the disk; says why.
@@ -318,6 +321,7 @@ impl From<Ended> for Exit {
         match ended {
             Ended::Code(code) => Self::Code(code),
             Ended::Signal(signal) => Self::Signal(signal),
+            Ended::OutOfMemory => Self::OutOfMemory,
             Ended::NotStarted(why) => Self::NotStarted(why),
             Ended::Surroundings(why) => Self::Surroundings(why),
             Ended::Evicted(why) => Self::Evicted(why),
@@ -330,6 +334,7 @@ impl From<Exit> for Ended {
         match exit {
             Exit::Code(code) => Self::Code(code),
             Exit::Signal(signal) => Self::Signal(signal),
+            Exit::OutOfMemory => Self::OutOfMemory,
             Exit::NotStarted(why) => Self::NotStarted(why),
             Exit::Surroundings(why) => Self::Surroundings(why),
             Exit::Evicted(why) => Self::Evicted(why),
@@ -488,6 +493,7 @@ impl Wire for Ended {
                 out.push(5);
                 why.put(out);
             }
+            Self::OutOfMemory => out.push(6),
         }
     }
     fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
@@ -497,6 +503,7 @@ impl Wire for Ended {
             3 => Self::NotStarted(Wire::get(from)?),
             4 => Self::Surroundings(Wire::get(from)?),
             5 => Self::Evicted(Wire::get(from)?),
+            6 => Self::OutOfMemory,
             _ => return Err(Garbled),
         })
     }

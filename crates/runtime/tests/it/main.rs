@@ -77,6 +77,7 @@ tests! {
         without_a_limit_there_is_none,
         a_limit_holds_for_a_terminal_too,
         a_limit_holds_for_the_children_of_a_process,
+        a_limit_holds_for_all_processes_of_a_container_together,
         a_limit_is_of_one_container_and_not_of_its_siblings;
     outputs:
         results_parameters_and_missing_files,

@@ -8,6 +8,8 @@ use octoflow_model::{
     task::{Container, Task},
 };
 
+use octoflow_runtime::process;
+
 use crate::rig::{Rig, sh};
 
 const MEBIBYTE: u64 = 1024 * 1024;
@@ -21,6 +23,17 @@ fn limited(script: &str, limit: Option<u64>) -> Task {
     task
 }
 
+/// How whoever exceeds its limit ends. Without control groups only what it asks for is refused.
+fn beyond() -> Exit {
+    match process::memory_limits() {
+        Ok(_) => Exit::OutOfMemory,
+        Err(why) => {
+            eprintln!("limits hold for single processes only: {why}");
+            Exit::Code(1)
+        }
+    }
+}
+
 fn in_both_isolations(test: impl Fn(&mut Rig)) {
     test(&mut Rig::new());
     test(&mut Rig::plain());
@@ -29,7 +42,7 @@ fn in_both_isolations(test: impl Fn(&mut Rig)) {
 pub(crate) fn whoever_wants_more_than_its_limit_fails() {
     in_both_isolations(|rig| {
         let (_, end) = rig.run(limited(&format!("exec {LARGE}"), Some(50 * MEBIBYTE)));
-        assert_eq!(end.exit, Exit::Code(1), "dd says that its memory is exhausted");
+        assert_eq!(end.exit, beyond(), "it is ended, or `dd` says that its memory is exhausted");
     });
 }
 
@@ -56,13 +69,30 @@ pub(crate) fn a_limit_holds_for_a_terminal_too() {
     // The shell stays, because `dd` lets go of the terminal before it ends.
     let mut task = limited(&format!("{LARGE}; exit $?"), Some(50 * MEBIBYTE));
     task.main.tty = true;
-    assert_eq!(Rig::new().run(task).1.exit, Exit::Code(1));
+    assert_eq!(Rig::new().run(task).1.exit, beyond());
 }
 
 pub(crate) fn a_limit_holds_for_the_children_of_a_process() {
     let mut rig = Rig::new();
     let (attempt, end) = rig.run(limited(&format!("{LARGE} || echo refused"), Some(50 * MEBIBYTE)));
+    if process::memory_limits() == Ok(2) {
+        assert_eq!(end.exit, Exit::OutOfMemory, "all of a container goes");
+        return;
+    }
     assert_eq!((end.exit, rig.stdout(attempt)), (Exit::Code(0), "refused\n".to_owned()));
+}
+
+pub(crate) fn a_limit_holds_for_all_processes_of_a_container_together() {
+    if let Err(why) = process::memory_limits() {
+        eprintln!("SKIPPED: limits hold for single processes only: {why}");
+        return;
+    }
+    // Each stays far below the limit, and all of them wait with full hands.
+    let script = "for i in 1 2 3 4; do dd if=/dev/zero bs=40M count=1 2>/dev/null | sleep 2 & done; wait; exit 1";
+    in_both_isolations(|rig| {
+        assert_eq!(rig.run(limited(script, Some(100 * MEBIBYTE))).1.exit, Exit::OutOfMemory);
+        assert_eq!(rig.run(limited(script, Some(1000 * MEBIBYTE))).1.exit, Exit::Code(1));
+    });
 }
 
 pub(crate) fn a_limit_is_of_one_container_and_not_of_its_siblings() {
@@ -82,7 +112,7 @@ pub(crate) fn a_limit_is_of_one_container_and_not_of_its_siblings() {
         };
         let (_, end) = rig.run(task);
         let exits: Vec<Option<Exit>> = end.members.into_iter().map(|member| member.exit).collect();
-        assert_eq!(exits, [0, 1, 0].map(|code| Some(Exit::Code(code))));
-        assert_eq!(end.exit, Exit::Code(1));
+        assert_eq!(exits, [Exit::Code(0), beyond(), Exit::Code(0)].map(Some));
+        assert_eq!(end.exit, beyond());
     });
 }

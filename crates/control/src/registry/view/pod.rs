@@ -133,8 +133,13 @@ impl Part<'_> {
             phase => {
                 let good = matches!(phase, "Succeeded" | "Skipped" | "Omitted");
                 let code = code.unwrap_or(i64::from(!good));
+                let reason = match code {
+                    0 => "Completed",
+                    137 if text("message").contains("OOMKilled") => "OOMKilled",
+                    _ => "Error",
+                };
                 json!({"terminated": {
-                    "exitCode": code, "reason": if code == 0 { "Completed" } else { "Error" },
+                    "exitCode": code, "reason": reason,
                     "message": text("message"), "startedAt": self.node["startedAt"], "finishedAt": self.node["finishedAt"],
                 }})
             }

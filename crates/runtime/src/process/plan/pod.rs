@@ -60,6 +60,7 @@ pub(super) fn supervisor(
         crew: Some(Box::new(crew)),
         host: None,
         visible: Vec::new(),
+        group: None,
     })
 }
 

@@ -80,6 +80,8 @@ struct Supervisor {
 }
 
 pub(super) fn run(crew: Crew) -> io::Result<ExitCode> {
+    // The ways into the control groups are for us to use, not for containers to have.
+    sys::pid::keep_inherited_to_ourselves();
     sys::reset_dispositions();
     let signals = sys::signals_as_descriptor()?;
     let epoll = Epoll::new()?;

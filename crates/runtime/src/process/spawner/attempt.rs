@@ -5,7 +5,12 @@ use std::{collections::HashMap, os::fd::OwnedFd, time::Duration};
 
 use octoflow_model::{ids::AttemptId, time::Time};
 
-use super::{crew::Watch, hands::Key, leftover::Leftover, place::Place};
+use super::{
+    crew::Watch,
+    hands::{Key, Limit},
+    leftover::Leftover,
+    place::Place,
+};
 use crate::{
     logs::Writer,
     process::{
@@ -79,6 +84,8 @@ pub(crate) struct Running {
     pub(crate) tail: Option<Tail>,
     /// It is a supervisor, whose standard output is about its containers.
     pub(crate) watch: Option<Box<Watch>>,
+    /// The control groups that hold its limits of memory.
+    pub(crate) limits: Vec<Limit>,
 }
 
 impl Entry {

@@ -80,6 +80,14 @@ impl Watch {
         self.news = told.map(|(_, index)| index).collect();
     }
 
+    /// The kernel ended a process of this container for want of memory.
+    pub(crate) fn ran_out_of_memory(&mut self, member: usize) {
+        let ending = self.members.get_mut(member).map(|member| &mut member.ending);
+        if let Some(exit) = ending.and_then(|ending| ending.exit.as_mut()).filter(|exit| **exit != Ended::Code(0)) {
+            *exit = Ended::OutOfMemory;
+        }
+    }
+
     /// The supervisor is gone, and whatever still ran has gone with it.
     pub(crate) fn close(&mut self, at: Time) {
         for Watched { ending, .. } in &mut self.members {
@@ -168,6 +176,7 @@ mod tests {
             crew: None,
             host: None,
             visible: Vec::new(),
+            group: None,
         };
         let member = |(name, part): &(&str, Part)| Member {
             name: (*name).to_owned(),

@@ -6,7 +6,7 @@ use std::{
     fs::{self, File, Permissions},
     io::{self, Seek, Write},
     os::{
-        fd::{AsFd, AsRawFd, OwnedFd},
+        fd::{AsFd, AsRawFd, OwnedFd, RawFd},
         unix::fs::{OpenOptionsExt, PermissionsExt},
     },
     path::{Path, PathBuf},
@@ -199,6 +199,9 @@ pub(crate) fn start(
     let reserve = reserve(null, HEADROOM)?;
     let mut env = cstrings(&launch.env)?;
     env.push(cstring(mark)?);
+    // The supervisor puts its containers into their groups.
+    let members = launch.crew.iter().flat_map(|crew| &crew.members);
+    let inherited: Vec<RawFd> = members.filter_map(|member| member.launch.group).collect();
     let plan = Plan {
         namespace: slot.map(|slot| slot.namespace().as_fd()),
         processes: inside.and_then(|(slot, maker)| slot.processes().map(Namespace::init).zip(maker.home_processes())),
@@ -206,7 +209,10 @@ pub(crate) fn start(
         stdout: stdout.as_fd(),
         stderr: stderr.as_fd(),
         terminal: launch.tty,
-        data_limit: launch.memory_limit.map(memory::data_limit),
+        group: launch.group,
+        inherited: &inherited,
+        // Where a group holds the limit, processes need none of their own.
+        data_limit: launch.memory_limit.filter(|_| launch.group.is_none()).map(memory::data_limit),
         dir: &cstring(&launch.dir)?,
         programs: &cstrings(&launch.programs)?,
         args: &cstrings(&launch.args)?,
@@ -259,7 +265,7 @@ pub(crate) fn shortage(why: &Ended) -> Option<Shortage> {
         Ended::NotStarted(why) => {
             Shortage::in_text(why).filter(|short| matches!(short, Shortage::Descriptors | Shortage::Processes))
         }
-        Ended::Code(_) | Ended::Signal(_) | Ended::Evicted(_) => None,
+        Ended::Code(_) | Ended::Signal(_) | Ended::OutOfMemory | Ended::Evicted(_) => None,
     }
 }
 

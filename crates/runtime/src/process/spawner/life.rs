@@ -12,7 +12,7 @@ use octoflow_model::ids::AttemptId;
 
 use super::{
     attempt::{Entry, Running, State, Stop},
-    hands::{Done, Job, Key},
+    hands::{Done, Job, Key, Limit},
     launch::Born,
     leftover, orphan,
     place::Place,
@@ -47,7 +47,7 @@ impl Spawner {
     pub(super) fn take_done(&mut self) {
         for done in self.hands.take_done() {
             match done {
-                Done::Started { key, born, place } => self.born(key, born, place),
+                Done::Started { key, born, place, limits } => self.born(key, born, place, limits),
                 Done::NotStarted { key, why, place } => self.end(key, why, place),
                 Done::Delayed { job, shortage, why } => self.delayed(job, shortage, &why),
                 Done::Prepared { key, launch, place } => {
@@ -88,7 +88,7 @@ impl Spawner {
         }
     }
 
-    fn born(&mut self, key: Key, born: Born, place: Place) {
+    fn born(&mut self, key: Key, born: Born, place: Place, limits: Vec<Limit>) {
         self.relieved();
         let entry = self.table.get(key).expect("an attempt that is starting stays in the table");
         entry.place = Some(place);
@@ -102,7 +102,8 @@ impl Spawner {
             let _ = self.epoll.add(stderr, stream_token(key, true));
         }
         let tail = entry.words.as_ref().filter(|words| words.tail).map(|_| Tail::default());
-        entry.state = State::Running(Running { pid, started: at, stdout: Some(stdout), stderr, log, tail, watch });
+        let stdout = Some(stdout);
+        entry.state = State::Running(Running { pid, started: at, stdout, stderr, log, tail, watch, limits });
         if self.look_at.is_none() {
             self.look_at = Some(Instant::now() + LOOK_EVERY);
         }
@@ -280,7 +281,14 @@ impl Spawner {
             How::Signalled(signal) => Ended::Signal(signal),
         };
         let mut of_main = None;
+        let short: Vec<Option<usize>> =
+            running.limits.iter().filter(|limit| limit.group.ran_out()).map(|limit| limit.member).collect();
+        self.hands.lift(std::mem::take(&mut running.limits));
+        if exit != Ended::Code(0) && short.contains(&None) {
+            exit = Ended::OutOfMemory;
+        }
         if let Some(mut watch) = running.watch.take() {
+            short.into_iter().flatten().for_each(|member| watch.ran_out_of_memory(member));
             watch.close(sys::now());
             exit = match (watch.exit(), how) {
                 (Some(exit), _) => exit,

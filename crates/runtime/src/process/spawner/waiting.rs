@@ -83,7 +83,7 @@ impl Spawner {
     pub(super) fn delay(&mut self, job: Job, shortage: Shortage, why: &Ended) {
         let why = match why {
             Ended::NotStarted(why) | Ended::Surroundings(why) => why.as_str(),
-            Ended::Code(_) | Ended::Signal(_) | Ended::Evicted(_) => "",
+            Ended::Code(_) | Ended::Signal(_) | Ended::OutOfMemory | Ended::Evicted(_) => "",
         };
         self.waiting.hinder(ConditionKind::StartsDelayed, format!("{}. Tasks wait: {why}", shortage.advice()));
         self.waiting.delayed.push(job);

@@ -1,0 +1,286 @@
+//! Control groups: a limit of memory that holds for all processes of a container together. Made only for containers
+//! that have a limit, where the machine lets us; elsewhere each process has a limit of its own (`memory`).
+//! Both versions of control groups are spoken. What a crash left is removed by the next spawner.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    os::fd::{AsFd, BorrowedFd},
+    path::{Path, PathBuf},
+    process,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+/// Our groups begin with this, then comes the number of the spawner.
+const PREFIX: &str = "octoflow-";
+
+/// A smaller limit would not let any program start. It is the smallest that Docker accepts.
+const SMALLEST: u64 = 6 * 1024 * 1024;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    One,
+    Two,
+}
+
+/// Where groups can be made.
+pub(crate) struct Groups {
+    /// The group of this spawner, in which there are only groups.
+    own: PathBuf,
+    version: Version,
+    next: AtomicU64,
+    /// Groups that could not be removed yet.
+    left: Mutex<Vec<PathBuf>>,
+}
+
+/// The group we live in, as the kernel tells.
+#[derive(Debug, PartialEq, Eq)]
+struct Place {
+    dir: PathBuf,
+    version: Version,
+}
+
+impl Groups {
+    /// Makes the group of this spawner. `Err` says why it cannot be done, for people.
+    pub(crate) fn open() -> Result<Self, String> {
+        let read = |path: &str| fs::read_to_string(path).map_err(|error| format!("{path} cannot be read: {error}"));
+        let place = find(&read("/proc/self/cgroup")?, &read("/proc/self/mountinfo")?)?;
+        let parents = match place.version {
+            Version::One => vec![place.dir],
+            Version::Two => parents(&place.dir),
+        };
+        let mut why = String::new();
+        for parent in parents {
+            match Self::open_in(&parent, place.version) {
+                Ok(groups) => return Ok(groups),
+                Err(error) => why = format!("no group can be made in {}: {error}", parent.display()),
+            }
+        }
+        Err(why)
+    }
+
+    fn open_in(parent: &Path, version: Version) -> io::Result<Self> {
+        sweep(parent);
+        if version == Version::Two {
+            give_children_memory(parent)?;
+        }
+        let own = parent.join(format!("{PREFIX}{}", process::id()));
+        match fs::create_dir(&own) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        let groups = Self { own, version, next: AtomicU64::new(0), left: Mutex::default() };
+        if version == Version::Two {
+            give_children_memory(&groups.own)?;
+        }
+        // Whether a limit can really be set shows with the first one.
+        match groups.make(SMALLEST) {
+            Ok(group) => groups.remove(group),
+            Err(error) => {
+                groups.close();
+                return Err(error);
+            }
+        }
+        Ok(groups)
+    }
+
+    pub(crate) fn version(&self) -> u8 {
+        match self.version {
+            Version::One => 1,
+            Version::Two => 2,
+        }
+    }
+
+    /// A group whose processes may have so many bytes together.
+    pub(crate) fn make(&self, limit: u64) -> io::Result<Group> {
+        self.remove_left();
+        let dir = self.own.join(self.next.fetch_add(1, Ordering::Relaxed).to_string());
+        fs::create_dir(&dir)?;
+        let limit = limit.max(SMALLEST).to_string();
+        let set = || -> io::Result<File> {
+            match self.version {
+                Version::One => {
+                    write(&dir.join("memory.limit_in_bytes"), &limit)?;
+                    // Only where the kernel counts swap.
+                    write_if_there(&dir.join("memory.memsw.limit_in_bytes"), &limit)?;
+                }
+                Version::Two => {
+                    write(&dir.join("memory.max"), &limit)?;
+                    write_if_there(&dir.join("memory.swap.max"), "0")?;
+                    // All of a container goes when one of its processes must.
+                    write_if_there(&dir.join("memory.oom.group"), "1")?;
+                }
+            }
+            File::options().write(true).open(dir.join("cgroup.procs"))
+        };
+        match set() {
+            Ok(joined) => Ok(Group { dir, version: self.version, joined }),
+            Err(error) => {
+                let _ = fs::remove_dir(&dir);
+                Err(error)
+            }
+        }
+    }
+
+    /// Removes a group whose processes are gone.
+    pub(crate) fn remove(&self, group: Group) {
+        let dir = group.dir.clone();
+        drop(group);
+        if fs::remove_dir(&dir).is_err() {
+            // The kernel needs a moment longer for the last of them.
+            self.left.lock().unwrap_or_else(PoisonError::into_inner).push(dir);
+        }
+    }
+
+    /// Removes everything, for the end of the process. What is still busy is removed by the next spawner.
+    pub(crate) fn close(&self) {
+        remove_tree(&self.own);
+    }
+
+    fn remove_left(&self) {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        if !left.is_empty() {
+            left.retain(|dir| matches!(fs::remove_dir(dir), Err(error) if error.kind() != io::ErrorKind::NotFound));
+        }
+    }
+}
+
+/// The group of one container.
+pub(crate) struct Group {
+    dir: PathBuf,
+    version: Version,
+    /// Whoever writes a zero here is in the group, with all its children.
+    joined: File,
+}
+
+impl Group {
+    pub(crate) fn joining(&self) -> BorrowedFd<'_> {
+        self.joined.as_fd()
+    }
+
+    /// Whether the kernel ended a process of it for want of memory.
+    pub(crate) fn ran_out(&self) -> bool {
+        let file = match self.version {
+            Version::One => "memory.oom_control",
+            Version::Two => "memory.events",
+        };
+        fs::read_to_string(self.dir.join(file)).is_ok_and(|text| kills(&text) > 0)
+    }
+}
+
+fn kills(text: &str) -> u64 {
+    let counts = text.lines().filter_map(|line| line.strip_prefix("oom_kill ")?.trim().parse::<u64>().ok());
+    counts.sum()
+}
+
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    File::options().write(true).open(path)?.write_all(text.as_bytes())
+}
+
+fn write_if_there(path: &Path, text: &str) -> io::Result<()> {
+    if path.exists() { write(path, text) } else { Ok(()) }
+}
+
+/// Groups below this one can have limits of memory.
+fn give_children_memory(dir: &Path) -> io::Result<()> {
+    let has = |file: &str| {
+        fs::read_to_string(dir.join(file)).map(|text| text.split_whitespace().any(|word| word == "memory"))
+    };
+    if has("cgroup.subtree_control")? {
+        return Ok(());
+    }
+    if !has("cgroup.controllers")? {
+        return Err(io::Error::other("memory is not delegated to it"));
+    }
+    write(&dir.join("cgroup.subtree_control"), "+memory")
+}
+
+/// In version two a group with processes in it cannot have groups with limits, so the group around ours is tried as
+/// well, unless that would lead out of a limit that was set for us.
+fn parents(own: &Path) -> Vec<PathBuf> {
+    let limited = fs::read_to_string(own.join("memory.max")).is_ok_and(|text| text.trim() != "max");
+    let above = own.parent().filter(|above| !limited && above.join("cgroup.procs").exists());
+    [own.to_owned()].into_iter().chain(above.map(Path::to_owned)).collect()
+}
+
+/// Removes what spawners that are dead have left.
+fn sweep(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let spawner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<u32>().ok());
+        if spawner.is_some_and(|spawner| !Path::new("/proc").join(spawner.to_string()).exists()) {
+            remove_tree(&entry.path());
+        }
+    }
+}
+
+/// Groups are removed as directories, their files with them; those with processes stay.
+fn remove_tree(dir: &Path) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+    let _ = fs::remove_dir(dir);
+}
+
+/// The group that limits of memory are set in, from the texts of `/proc/self/cgroup` and `/proc/self/mountinfo`.
+fn find(groups: &str, mounts: &str) -> Result<Place, String> {
+    let one = groups.lines().find_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        controllers.split(',').any(|name| name == "memory").then_some(path)
+    });
+    let (version, path) = match one {
+        Some(path) => (Version::One, path),
+        None => {
+            let two = groups.lines().find_map(|line| line.strip_prefix("0::"));
+            (Version::Two, two.ok_or("this process is in no control group")?)
+        }
+    };
+    let dir = mounts.lines().find_map(|line| {
+        let (head, tail) = line.split_once(" - ")?;
+        let mut head = head.split(' ').skip(3);
+        let (root, point) = (head.next()?, head.next()?);
+        let (kind, options) = (tail.split(' ').next()?, tail.rsplit(' ').next()?);
+        let fits = match version {
+            Version::One => kind == "cgroup" && options.split(',').any(|option| option == "memory"),
+            Version::Two => kind == "cgroup2",
+        };
+        let below = Path::new(path).strip_prefix(root).ok().filter(|_| fits)?;
+        Some(Path::new(point).join(below))
+    });
+    let dir = dir.ok_or("control groups for memory are not mounted here")?;
+    Ok(Place { dir, version })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_group_of_either_version_is_found() {
+        let one = "9:memory:/a/b\n8:cpu,cpuacct:/\n0::/x\n";
+        let mounts = "\
+35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
+36 31 0:33 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct
+41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
+";
+        let place = |version, dir: &str| Ok(Place { dir: dir.into(), version });
+        assert_eq!(find(one, mounts), place(Version::One, "/sys/fs/cgroup/memory/a/b"));
+        let two = "0::/user.slice/me.scope\n";
+        assert_eq!(find(two, mounts), place(Version::Two, "/sys/fs/cgroup/unified/user.slice/me.scope"));
+        let below = "41 31 0:38 /user.slice /cg rw,relatime - cgroup2 cgroup2 rw\n";
+        assert_eq!(find(two, below), place(Version::Two, "/cg/me.scope"), "a part of the tree is mounted");
+        assert!(find(two, "").is_err() && find("", mounts).is_err());
+    }
+
+    #[test]
+    fn processes_that_ran_out_of_memory_are_counted_in_either_version() {
+        assert_eq!(kills("oom_kill_disable 0\nunder_oom 0\noom_kill 2\n"), 2);
+        assert_eq!(kills("low 0\nhigh 0\nmax 7\noom 1\noom_kill 1\noom_group_kill 1\n"), 1);
+        assert_eq!(kills("oom 3\noom_kill 0\n"), 0);
+    }
+}
