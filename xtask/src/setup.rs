@@ -25,6 +25,9 @@ pub fn run() -> Result<()> {
         }
         eprintln!("\nWARNING: some tests will fail, this machine lacks what they need:\n  - {gaps}\n");
     }
+    if let Some(text) = outlook(&plan) {
+        println!("setup: {text}");
+    }
     if !plan.packages.is_empty() {
         apt(&machine, "update", &["-qq"])?;
         let mut args = vec!["-y", "--no-install-recommends"];
@@ -54,6 +57,24 @@ pub fn run() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What will be installed and about how long it takes; nothing when all is there.
+fn outlook(plan: &Plan) -> Option<String> {
+    let mut parts = Vec::new();
+    if !plan.packages.is_empty() {
+        parts.push(format!("packages {} (a minute)", plan.packages.join(", ")));
+    }
+    if plan.nextest {
+        parts.push("cargo-nextest, built from source (5 minutes on two cores)".to_owned());
+    }
+    if plan.s3_server {
+        parts.push(format!("{S3_SERVER} for artifact tests, built from source (5 minutes on two cores)"));
+    }
+    for tool in &plan.python {
+        parts.push(format!("{} in a Python environment of its own (a minute)", tool.package));
+    }
+    (!parts.is_empty()).then(|| format!("this machine gets, once: {}", parts.join("; ")))
 }
 
 /// A program from PyPI that tests drive the server with, in an environment of its own.

@@ -97,6 +97,7 @@ pub(crate) fn doctor(args: &Doctor, context: &Context) -> Result<Exit> {
                 runs(dir),
                 lock(dir),
                 isolation(),
+                memory(),
                 shell(),
                 python(),
                 kernel(),
@@ -219,9 +220,19 @@ fn lock(dir: &Path) -> Finding {
 fn isolation() -> Finding {
     const ABOUT: &str = "isolation";
     match try_isolation() {
-        Ok(None) => Finding::ok(ABOUT, "every step gets its own view of the file system"),
-        Ok(Some(why)) => Finding::warn(ABOUT, why, "steps get a private working directory and TMPDIR instead"),
+        Ok(None) => Finding::ok(ABOUT, "every step gets its own view of the file system and its own process table"),
+        Ok(Some(why)) => Finding::warn(ABOUT, why, "docs/security.md says what keeps steps apart then"),
         Err(error) => Finding::fail(ABOUT, format!("{error:#}"), "steps cannot be started"),
+    }
+}
+
+fn memory() -> Finding {
+    const ABOUT: &str = "memory limits";
+    match process::memory_limits() {
+        Ok(version) => {
+            Finding::ok(ABOUT, format!("they hold for a whole container, by control groups of version {version}"))
+        }
+        Err(why) => Finding::warn(ABOUT, why, "they hold for each process on its own, not for a container as a whole"),
     }
 }
 

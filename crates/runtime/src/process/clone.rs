@@ -20,8 +20,8 @@ use super::sys::{checked, pid};
 pub(crate) struct Plan<'a> {
     /// The mount namespace to enter.
     pub(crate) namespace: Option<BorrowedFd<'a>>,
-    /// The first process of the PID namespace to be made in, and a process of our own to come back to.
-    pub(crate) processes: Option<(BorrowedFd<'a>, BorrowedFd<'a>)>,
+    /// The first process of the PID namespace to be made in, and a process of our own to come back to, where we may.
+    pub(crate) processes: Option<(BorrowedFd<'a>, Option<BorrowedFd<'a>>)>,
     pub(crate) stdin: BorrowedFd<'a>,
     pub(crate) stdout: BorrowedFd<'a>,
     pub(crate) stderr: BorrowedFd<'a>,
@@ -146,7 +146,7 @@ pub(crate) fn spawn(plan: &Plan<'_>, stack: &mut Stack) -> Result<i32, Failure> 
         libc::clone(child, top, flags, (&raw mut shared).cast())
     };
     let pid = checked(pid);
-    if let Some((_, home)) = plan.processes {
+    if let Some((_, Some(home))) = plan.processes {
         // It needs a little memory of the kernel's and nothing else; meanwhile this thread must not make anything.
         while pid::enter(home).is_err() {
             thread::sleep(Duration::from_millis(1));

@@ -7,6 +7,7 @@
 )]
 
 mod crash;
+mod elsewhere;
 mod faults;
 mod hosts;
 mod isolation;
@@ -131,6 +132,10 @@ tests! {
         one_text_is_one_file_and_goes_with_its_last_task,
         hosts_outlive_the_engine_and_what_nobody_uses_goes,
         a_hosts_file_of_the_tasks_own_stays_and_the_others_are_beside_it;
+    elsewhere:
+        a_checkout_below_tmp,
+        a_checkout_with_spaces_in_its_path,
+        another_user;
     crash:
         a_killed_engine_finds_its_tasks_again,
         what_ended_without_an_engine_is_collected_later,

@@ -501,6 +501,11 @@ impl Hands {
             let slot = made.map_err(|error| format!("no private file system: {}", error.explain()))?;
             return Ok(Place::Slot(Box::new(slot)));
         }
+        if self.maker.as_ref().is_some_and(Maker::is_one_way) {
+            return Err(
+                "the running spawner isolates tasks and cannot start any without; let its tasks end first".into()
+            );
+        }
         let number = self.next_room.fetch_add(1, Ordering::Relaxed);
         let dir = self.work.join(format!("{}-r{number}", self.instance));
         fs::create_dir(&dir).map_err(|error| format!("no directory of its own: {error}"))?;

@@ -14,10 +14,7 @@ use std::{
 
 use octoflow_model::time::Time;
 
-use super::{
-    pidns::Namespace,
-    slot::{Maker, Slot},
-};
+use super::slot::{Maker, Slot};
 use crate::process::{
     clone::{self, Failure, Plan, Stack, Step},
     hostpath::HostPaths,
@@ -204,7 +201,7 @@ pub(crate) fn start(
     let inherited: Vec<RawFd> = members.filter_map(|member| member.launch.group).collect();
     let plan = Plan {
         namespace: slot.map(|slot| slot.namespace().as_fd()),
-        processes: inside.and_then(|(slot, maker)| slot.processes().map(Namespace::init).zip(maker.home_processes())),
+        processes: inside.and_then(|(slot, maker)| Some((slot.processes()?.init(), maker.home_processes()))),
         stdin: stdin.as_fd(),
         stdout: stdout.as_fd(),
         stderr: stderr.as_fd(),

@@ -26,8 +26,9 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 pub(crate) struct Namespaces {
     /// The connection to the process that makes them; nothing after it failed.
     line: Mutex<Option<Line>>,
-    /// The spawner's own namespace, to come back to.
-    home: OwnedFd,
+    /// The spawner's own namespace, to come back to. An ordinary user has no right to that: its threads stay in the
+    /// namespace they entered last, which concerns only the children they make.
+    home: Option<OwnedFd>,
     unprivileged: bool,
 }
 
@@ -41,14 +42,15 @@ struct Line {
 impl Namespaces {
     /// Fails where the machine refuses PID namespaces.
     pub(crate) fn new(unprivileged: bool) -> io::Result<Self> {
-        let home = pid::descriptor(i32::try_from(std::process::id()).map_err(io::Error::other)?)?;
+        let own = i32::try_from(std::process::id()).map_err(io::Error::other)?;
+        let home = if unprivileged { None } else { Some(pid::descriptor(own)?) };
         let mut line = Line::open(unprivileged)?;
         line.first = Some(line.take()??);
         Ok(Self { line: Mutex::new(Some(line)), home, unprivileged })
     }
 
-    pub(crate) fn home(&self) -> BorrowedFd<'_> {
-        self.home.as_fd()
+    pub(crate) fn home(&self) -> Option<BorrowedFd<'_>> {
+        self.home.as_ref().map(OwnedFd::as_fd)
     }
 
     pub(crate) fn make(&self) -> io::Result<Namespace> {

@@ -98,9 +98,14 @@ impl Maker {
         &self.data
     }
 
+    /// Whether a thread that made a process in a slot can make none outside of slots any more.
+    pub(crate) fn is_one_way(&self) -> bool {
+        self.processes.is_some() && self.home_processes().is_none()
+    }
+
     /// The PID namespace to come back to after a process was made in a slot's.
     pub(crate) fn home_processes(&self) -> Option<BorrowedFd<'_>> {
-        self.processes.as_ref().map(Namespaces::home)
+        self.processes.as_ref().and_then(Namespaces::home)
     }
 
     /// Makes a fresh slot. The calling thread is away from home meanwhile and back when this returns.
