@@ -75,9 +75,9 @@ pub(crate) fn init_containers_run_in_order_before_main() {
         let place = rig.data().join("shared");
         let file = if rig.isolated { "/tmp/shared".to_owned() } else { place.display().to_string() };
         let (attempt, end) = rig.run(pod(vec![
-            init("one", &format!("echo 1 > {file}; sleep 0.05")),
-            init("two", &format!("echo 2 >> {file}")),
-            main(&format!("cat {file}")),
+            init("one", &format!("echo 1 > '{file}'; sleep 0.05")),
+            init("two", &format!("echo 2 >> '{file}'")),
+            main(&format!("cat '{file}'")),
         ]));
         assert_eq!((end.exit.clone(), exits(&end)), (Exit::Code(0), vec![code(0); 3]));
         assert_eq!(said(rig, attempt, None), "1\n2\n");
