@@ -50,12 +50,12 @@ pub(crate) fn engine_main(arguments: &[OsString]) -> ExitCode {
     }
 }
 
-/// Wants a result and a parameter. The directory it may name as its first word is mounted at `/gate`: what happens
+/// Wants a result and a parameter. The directory it may name in its first line is mounted at `/gate`: what happens
 /// to the machine's files after the start is only seen through volumes.
 fn wanting(script: &str) -> Task {
     let parameters = vec![("p".to_owned(), "/tmp/p".to_owned())];
     let mut task = Task { wanted: Wanted { result: true, parameters, ..Wanted::default() }, ..sh(script) };
-    if let Some((gate, script)) = script.strip_prefix("gate=").and_then(|rest| rest.split_once(' ')) {
+    if let Some((gate, script)) = script.strip_prefix("gate=").and_then(|rest| rest.split_once('\n')) {
         let source = MountSource::Host { path: gate.to_owned() };
         task.mounts = vec![Mount { path: "/gate".to_owned(), source, sub_path: None, read_only: true }];
         script.clone_into(task.main.command.last_mut().unwrap());
@@ -106,7 +106,7 @@ pub(crate) fn a_killed_engine_finds_its_tasks_again() {
     let open = gate.path().join("open");
     // One ends while nobody listens, one lives through it all.
     let quick = "echo quick; echo v > /tmp/p; exit 3";
-    let slow = format!("gate={} echo slow; echo w > /tmp/p; {WAIT}", gate.path().display());
+    let slow = format!("gate={}\necho slow; echo w > /tmp/p; {WAIT}", gate.path().display());
     let mut engine = Engine::start(dir.path(), &[quick, &slow]);
     engine.wait_for("started 1-1-0");
     engine.wait_for("started 1-2-0");
@@ -133,7 +133,7 @@ pub(crate) fn what_ended_without_an_engine_is_collected_later() {
     let dir = Arc::new(fresh_dir());
     let gate = fresh_dir();
     let open = gate.path().join("open");
-    let script = format!("gate={} echo hi; echo v > /tmp/p; {WAIT}; exit 5", gate.path().display());
+    let script = format!("gate={}\necho hi; echo v > /tmp/p; {WAIT}; exit 5", gate.path().display());
     let mut engine = Engine::start(dir.path(), &[&script]);
     engine.wait_for("started 1-1-0");
     engine.kill();

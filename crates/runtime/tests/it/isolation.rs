@@ -301,7 +301,7 @@ pub(crate) fn an_input_never_overwrites_a_file_of_the_machine() {
         let source = ArtifactSource::Raw { data: "input".to_owned() };
         let input =
             ArtifactInput { name: "in".to_owned(), path, source, mode: None, recurse_mode: false, archive: None };
-        Task { inputs: vec![input], ..sh(&format!("cat {}", free.display())) }
+        Task { inputs: vec![input], ..sh(&format!("cat '{}'", free.display())) }
     };
     let (_, end) = rig.run(with_input(&taken));
     assert!(matches!(end.exit, Exit::Surroundings(why) if why.contains("exists on this machine")));
