@@ -12,6 +12,7 @@ pub(super) mod launch;
 mod ledger;
 mod leftover;
 mod life;
+mod limits;
 mod mounts;
 mod orphan;
 mod peer;

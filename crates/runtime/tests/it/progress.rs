@@ -22,7 +22,7 @@ pub(crate) fn j22_progress_is_told_while_a_task_runs() {
     for mut rig in [Rig::new(), Rig::plain()] {
         let gate = crate::rig::fresh_dir();
         let path = gate.path().join("gate");
-        let script = format!("echo 0/100 > $HOW_FAR; until [ -e {} ]; do sleep 0.05; done", path.display());
+        let script = format!("echo 0/100 > \"$HOW_FAR\"; until [ -e '{}' ]; do sleep 0.05; done", path.display());
         let mut task = telling(&script);
         if rig.isolated {
             let source = octoflow_model::task::MountSource::Host { path: gate.path().display().to_string() };
@@ -40,7 +40,7 @@ pub(crate) fn j22_progress_is_told_while_a_task_runs() {
 
 pub(crate) fn what_was_said_last_is_told_at_the_end() {
     for mut rig in [Rig::new(), Rig::plain()] {
-        let (attempt, _) = rig.run(telling("echo 1/4 > $HOW_FAR; echo 3/4 >> $HOW_FAR; exit 1"));
+        let (attempt, _) = rig.run(telling("echo 1/4 > \"$HOW_FAR\"; echo 3/4 >> \"$HOW_FAR\"; exit 1"));
         assert_eq!(told(&rig, attempt), [(3, 4)]);
         let (other, _) = rig.run(telling("test ! -e $HOW_FAR"));
         assert_eq!(told(&rig, other), [], "nothing of the last task is left");
@@ -49,7 +49,8 @@ pub(crate) fn what_was_said_last_is_told_at_the_end() {
 
 pub(crate) fn nonsense_is_no_progress() {
     let mut rig = Rig::new();
-    for script in ["echo soon > $HOW_FAR", "mkdir $HOW_FAR", "ln -s /dev/zero $HOW_FAR", "mkfifo $HOW_FAR", "true"] {
+    for script in ["echo soon > \"$HOW_FAR\"", "mkdir $HOW_FAR", "ln -s /dev/zero $HOW_FAR", "mkfifo $HOW_FAR", "true"]
+    {
         let (attempt, end) = rig.run(telling(script));
         assert_eq!((end.exit.code(), told(&rig, attempt)), (Some(0), Vec::new()), "{script}");
     }

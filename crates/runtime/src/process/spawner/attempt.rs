@@ -5,12 +5,7 @@ use std::{collections::HashMap, os::fd::OwnedFd, time::Duration};
 
 use octoflow_model::{ids::AttemptId, time::Time};
 
-use super::{
-    crew::Watch,
-    hands::{Key, Limit},
-    leftover::Leftover,
-    place::Place,
-};
+use super::{crew::Watch, hands::Key, leftover::Leftover, limits::Limit, place::Place};
 use crate::{
     logs::Writer,
     process::{

@@ -6,11 +6,10 @@ use std::{
     collections::VecDeque,
     fs::{self, File},
     io,
-    os::fd::AsRawFd,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
@@ -20,9 +19,9 @@ use std::{
 use octoflow_model::ids::AttemptId;
 
 use super::{
-    cgroup::{Group, Groups},
     device,
     launch::{self, Born},
+    limits::{Limit, Limits},
     place::Place,
     slot::{Maker, Slot},
     usage::{self, Usage},
@@ -140,19 +139,12 @@ pub(crate) struct Hands {
     measures_run: AtomicBool,
     trash: Queue<Vec<PathBuf>>,
     maker: Option<Maker>,
-    /// Looked for when the first task has a limit of memory; `Err` says why there is no place for them.
-    groups: OnceLock<Result<Groups, String>>,
+    pub(crate) limits: Limits,
     work: PathBuf,
     instance: String,
     next_room: AtomicU64,
     most_spares: usize,
     spell: Mutex<Spell>,
-}
-
-/// The control group of a container: of the member at this place, or of the only one.
-pub(crate) struct Limit {
-    pub(crate) member: Option<usize>,
-    pub(crate) group: Group,
 }
 
 /// Since when there has always been a task, short gaps aside.
@@ -193,7 +185,7 @@ impl Hands {
             measures_run: AtomicBool::new(false),
             trash: Queue::default(),
             maker,
-            groups: OnceLock::new(),
+            limits: Limits::default(),
             work: data.join("work"),
             instance: instance.to_owned(),
             next_room: AtomicU64::new(0),
@@ -262,9 +254,7 @@ impl Hands {
         places.append(&mut lock(&self.spare_rooms));
         places.extend(std::iter::from_fn(|| self.used.take_now()));
         places.into_iter().for_each(Place::discard);
-        if let Some(Ok(groups)) = self.groups.get() {
-            groups.close();
-        }
+        self.limits.close();
     }
 
     pub(crate) fn directories_in_use(&self) -> Vec<PathBuf> {
@@ -354,11 +344,11 @@ impl Hands {
                 match place {
                     Ok(place) => {
                         let inside = place.slot().zip(self.maker.as_ref());
-                        let started = self.limits(&mut launch).and_then(|limits| {
+                        let started = self.limits.impose(&mut launch).and_then(|limits| {
                             match launch::start(&launch, inside, &mark, null, stack) {
                                 Ok(born) => Ok((born, limits)),
                                 Err(why) => {
-                                    self.lift(limits);
+                                    self.limits.lift(limits);
                                     Err(why)
                                 }
                             }
@@ -380,40 +370,6 @@ impl Hands {
                 Err((why, place)) => self.not_started(key, launch, why, place, None),
             },
             Job::Restore { key, dir, mounts } => Done::Restored { key, place: self.restore(&dir, &mounts) },
-        }
-    }
-
-    /// Control groups for the containers that have a limit of memory; none where the machine has no place for them.
-    fn limits(&self, launch: &mut Launch) -> Result<Vec<Limit>, Ended> {
-        let members = launch.crew.iter_mut().flat_map(|crew| &mut crew.members).map(|member| &mut member.launch);
-        let members: Vec<&mut Launch> = members.collect();
-        let alone = members.is_empty();
-        let containers = if alone { vec![launch] } else { members };
-        if containers.iter().all(|container| container.memory_limit.is_none()) {
-            return Ok(Vec::new());
-        }
-        let Ok(groups) = self.groups.get_or_init(Groups::open) else { return Ok(Vec::new()) };
-        let mut limits = Vec::new();
-        for (at, container) in containers.into_iter().enumerate() {
-            let Some(bytes) = container.memory_limit else { continue };
-            match groups.make(bytes) {
-                Ok(group) => {
-                    container.group = Some(group.joining().as_raw_fd());
-                    limits.push(Limit { member: (!alone).then_some(at), group });
-                }
-                Err(error) => {
-                    self.lift(limits);
-                    return Err(Ended::Surroundings(format!("no control group for its limit of memory: {error}")));
-                }
-            }
-        }
-        Ok(limits)
-    }
-
-    /// Removes the control groups of a task whose processes are gone.
-    pub(crate) fn lift(&self, limits: Vec<Limit>) {
-        if let Some(Ok(groups)) = self.groups.get() {
-            limits.into_iter().for_each(|limit| groups.remove(limit.group));
         }
     }
 

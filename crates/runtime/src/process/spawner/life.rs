@@ -12,9 +12,11 @@ use octoflow_model::ids::AttemptId;
 
 use super::{
     attempt::{Entry, Running, State, Stop},
-    hands::{Done, Job, Key, Limit},
+    hands::{Done, Job, Key},
     launch::Born,
-    leftover, orphan,
+    leftover,
+    limits::Limit,
+    orphan,
     place::Place,
     turn::{ENDING, Spawner, ending, stream_token},
 };
@@ -283,7 +285,7 @@ impl Spawner {
         let mut of_main = None;
         let short: Vec<Option<usize>> =
             running.limits.iter().filter(|limit| limit.group.ran_out()).map(|limit| limit.member).collect();
-        self.hands.lift(std::mem::take(&mut running.limits));
+        self.hands.limits.lift(std::mem::take(&mut running.limits));
         if exit != Ended::Code(0) && short.contains(&None) {
             exit = Ended::OutOfMemory;
         }
