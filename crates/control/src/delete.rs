@@ -67,7 +67,7 @@ impl House {
 
     /// Waits until the run is over, but not for ever.
     fn end(&self, row: &RunRow) -> Result<(), Error> {
-        if self.desk().object_at_work(row.run)?.is_none() {
+        if self.desk().size_at_work(row.run)?.is_none() {
             match self.desk().take_up(row.run) {
                 Ok(_) => {}
                 // Nobody can go on with it, so there is nothing to end.

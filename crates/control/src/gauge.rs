@@ -89,7 +89,7 @@ impl Registry {
 
     /// Whether decisions are still made and can still be kept: the pump answers, and something is really written.
     pub fn probe(&self) -> Result<(), Fault> {
-        self.desk().object_at_work(RunId(0))?;
+        self.desk().size_at_work(RunId(0))?;
         let mark = Change::Mark { name: "ready".to_owned(), at: clock::now() };
         self.house().store().commit_wait(mark.into()).map_err(Error::from)?;
         Ok(())

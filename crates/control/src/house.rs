@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use octoflow_engine::{Command, Engine, engine::World};
+use octoflow_engine::{Command, Engine, engine::World, slice::SLICE};
 use octoflow_model::{Fact, RunId, Time, fact::Stored};
 use octoflow_runtime::{
     artifacts::Carrier,
@@ -51,14 +51,15 @@ mod watcher;
 mod work;
 
 pub use desk::owned;
-pub(crate) use desk::{Desk, owned_namespace};
+pub(crate) use desk::{Desk, owned_namespace, unless_outage};
 use dispatch::Dispatcher;
 use door::Threshold;
-pub(crate) use message::{Entered, Message, Reply, Terms};
+pub(crate) use message::{Detail, Entered, Message, Reply, Shown, Terms};
 use recover::Recovery;
 pub(crate) use start::Restored;
 pub use start::StartProgress;
 pub(crate) use watcher::{Audience, Bell, Watcher};
+pub(crate) use work::DRAWN_HERE;
 use work::{Keeper, Worker};
 
 pub struct Config {
@@ -124,6 +125,8 @@ impl House {
         let reader = store.reader()?;
         let capacity = config.capacity;
         let mut engine = Engine::new(capacity);
+        // Whatever one run has to decide, everybody else is served in between.
+        engine.slice_work(SLICE);
         each_keyed(&reader, |parsed| engine.put_keyed(parsed.kind, &parsed.namespace, &parsed.name, parsed.data))?;
         let (meters, mut unread) = meters::load(&reader)?;
         if let Some(owner) = octoflow_store::foreign_owner(&config.data_dir) {
@@ -277,7 +280,7 @@ impl House {
     }
 
     pub fn explain(&self, run: RunId) -> Result<Vec<Explanation>, Error> {
-        match desk::unless_outage(self.desk.ask(|reply| Message::Explain { run, reply }))? {
+        match unless_outage(self.desk.ask(|reply| Message::Explain { run, reply }))? {
             Some(explanations) => Ok(explanations),
             None => read::explain(&self.desk.store.reader()?, run),
         }

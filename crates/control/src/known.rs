@@ -22,6 +22,15 @@ const ORIGINS: [&str; 3] = [
 /// A larger run is estimated as a whole only: its nodes would be read and kept for every later run.
 const MOST_NODES: usize = 10_000;
 
+/// The same as bytes of its final record, whatever kinds of nodes it has.
+const MOST_BYTES: u64 = 4 << 20;
+
+/// Submitting it reads the record of an earlier run, which may take a while.
+pub fn looks_back(manifest: &Value) -> bool {
+    let labels = &manifest["metadata"]["labels"];
+    ORIGINS.into_iter().any(|origin| labels[origin].is_string()) || manifest["spec"]["workflowTemplateRef"].is_object()
+}
+
 pub(crate) fn known(store: &Store, namespace: &str, manifest: &Value, host: Option<&str>) -> Result<Known, Error> {
     let mut known = Known { host: host.map(str::to_owned), earlier: None, skew: clock::skew() };
     let labels = &manifest["metadata"]["labels"];
@@ -61,7 +70,7 @@ fn of(reader: &Reader, row: &RunRow) -> Result<Earlier, Error> {
     let span = row.started.zip(row.finished).map_or(Duration::ZERO, |(started, finished)| finished.since(started));
     let mut earlier = Earlier { run: whole_seconds(span), ..Earlier::default() };
     let tasks = row.progress.split_once('/').and_then(|(_, all)| all.parse::<usize>().ok()).unwrap_or(0);
-    if tasks > MOST_NODES {
+    if tasks > MOST_NODES || reader.archive_size(row.run)?.is_some_and(|bytes| bytes > MOST_BYTES) {
         return Ok(earlier);
     }
     let object = match read::object(reader, row.run) {

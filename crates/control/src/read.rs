@@ -57,6 +57,28 @@ pub(crate) fn is_unreadable(object: &Value) -> bool {
     object["status"]["conditions"][0]["type"] == "Unreadable"
 }
 
+/// The same without the nodes of a workflow.
+pub fn summary(reader: &Reader, run: RunId) -> Result<Value, Error> {
+    if reader.archive_size(run)?.is_some()
+        && let Some(mut object) = brief(reader, run)?
+    {
+        if let Some(status) = object["status"].as_object_mut() {
+            status.remove("nodes");
+        }
+        return Ok(object);
+    }
+    Ok(match kept(reader, run)? {
+        Kept::Archived(mut record) => {
+            let mut object = record["object"].take();
+            if let Some(status) = object["status"].as_object_mut() {
+                status.remove("nodes");
+            }
+            object
+        }
+        Kept::Open(run) => run.summary(),
+    })
+}
+
 /// The artifacts that are to be deleted with the run, or before.
 pub fn garbage(reader: &Reader, run: RunId) -> Result<Vec<Garbage>, Error> {
     Ok(match kept(reader, run)? {

@@ -33,6 +33,7 @@ pub(crate) mod run;
 mod schema;
 mod select;
 pub(crate) mod shelf;
+mod size;
 mod status;
 pub(crate) mod steer;
 mod submit;
@@ -40,7 +41,7 @@ mod view;
 mod watch;
 mod write;
 
-pub use crate::objects::patch;
+pub use crate::{known::looks_back, objects::patch};
 pub use apply::{Applied, ApplyOptions};
 pub use artifact::{Artifact, Lent, Side};
 pub use fault::{Cause, Fault};
@@ -135,7 +136,7 @@ impl Registry {
     pub fn get(&self, kind: &'static Kind, namespace: &str, name: &str) -> Result<Value, Fault> {
         let found = match kind.keeping {
             Keeping::Run => match self.row(kind, namespace, name)? {
-                Some(row) => Some(self.run_object(&row)?),
+                Some(row) => Some(self.shown_run(&row)?),
                 None => None,
             },
             Keeping::Shelf if kind.name == "Namespace" => self.namespace(kind, name)?,

@@ -1,7 +1,7 @@
 //! The engine: open runs, the scheduler, the wake-ups, and the one door through which everything happens.
 //! It is a pure state machine; whoever owns it keeps the facts it returns before sending its orders.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use octoflow_model::{
     AttemptId, Claim, Fact, Limit, NodeIx, Order, Report, RunId, Task, Time, fact::Submission, meta::KeyedData,
@@ -15,6 +15,7 @@ use crate::{
     meters::{Live, Meters},
     run::{Program, Run, Stand, Turn, freed},
     schedule::{Capacity, Scheduler, TaskRef},
+    slice::Work,
 };
 
 pub use crate::schedule::Capacity as Limits;
@@ -80,6 +81,14 @@ pub struct Engine {
     scheduler: Scheduler,
     locks: Locks,
     wakes: BTreeSet<(Time, RunId, Option<NodeIx>)>,
+    /// What one input may decide.
+    slice: Work,
+    /// What is left of that for the present one.
+    left: Work,
+    /// Runs that have more to decide than one input may, each once, who waited longest first.
+    unsettled: VecDeque<RunId>,
+    /// Somebody may be given room, or a lock, and was not looked at yet.
+    unscheduled: bool,
 }
 
 impl Engine {
@@ -90,7 +99,21 @@ impl Engine {
             scheduler: Scheduler::new(capacity),
             locks: Locks::default(),
             wakes: BTreeSet::new(),
+            slice: Work::MAX,
+            left: Work::MAX,
+            unsettled: VecDeque::new(),
+            unscheduled: false,
         }
+    }
+
+    /// Lets one input decide only so much. What is left is decided with the next [`Input::Tick`], which is due at once.
+    pub fn slice_work(&mut self, slice: Work) {
+        (self.slice, self.left) = (slice.max(1), slice.max(1));
+    }
+
+    /// Something is left that no input needs to come for.
+    pub fn has_more(&self) -> bool {
+        self.unscheduled || !self.unsettled.is_empty()
     }
 
     /// Lets runs have fewer nodes, and fewer bytes of names and values, than they may have anyway.
@@ -160,7 +183,7 @@ impl Engine {
 
     /// When to call again with [`Input::Tick`] if nothing else happens before.
     pub fn wake_at(&self) -> Option<Time> {
-        self.wakes.first().map(|(at, _, _)| *at)
+        if self.has_more() { Some(Time(i64::MIN)) } else { self.wakes.first().map(|(at, _, _)| *at) }
     }
 
     /// A finished run is kept elsewhere by now.
@@ -173,6 +196,7 @@ impl Engine {
 
     pub fn handle(&mut self, input: Input, now: Time) -> Outcome {
         let mut outcome = Outcome::default();
+        self.left = self.slice;
         match input {
             Input::Submit { run, submission } => {
                 self.accept(run, submission, None, &mut outcome);
@@ -240,11 +264,19 @@ impl Engine {
     }
 
     fn tick(&mut self, now: Time, outcome: &mut Outcome) {
-        while let Some((at, run, node)) = self.wakes.first().copied()
+        while self.left > 0
+            && let Some((at, run, node)) = self.wakes.first().copied()
             && at <= now
         {
             self.wakes.pop_first();
             self.turn(run, now, outcome, |turn| turn.wake(node));
+        }
+        // Timers of one run must not keep another from going on.
+        self.left = self.slice;
+        while let Some(run) = self.unsettled.pop_front() {
+            if self.runs.contains_key(&run) {
+                return self.turn(run, now, outcome, |_| ());
+            }
         }
     }
 
@@ -301,7 +333,11 @@ impl Engine {
     /// Restored runs go on together: all that waits is in its queue before the first is given room.
     pub fn take_up_all(&mut self, runs: &[RunId], now: Time) -> (Vec<(AttemptId, Box<Task>)>, Outcome) {
         let mut outcome = Outcome::default();
-        let believed = runs.iter().flat_map(|run| self.rejoin(*run, now, &mut outcome)).collect();
+        let rejoin = |run: &RunId| {
+            self.left = self.slice;
+            self.rejoin(*run, now, &mut outcome)
+        };
+        let believed = runs.iter().flat_map(rejoin).collect();
         self.schedule(now, &mut outcome);
         self.prune();
         (believed, outcome)
@@ -343,8 +379,15 @@ impl Engine {
         let Some(run) = self.runs.get_mut(&id) else { return };
         let local = run.local(now);
         let mut turn = Turn::new(run, local, &self.world);
+        // What has more to decide than one input may waits for its turn, whatever else comes in for it.
+        let waits = self.unsettled.contains(&id);
+        turn.limit(if waits { 0 } else { self.left });
         change(&mut turn);
-        turn.settle();
+        let more = turn.settle();
+        self.left = self.left.saturating_sub(turn.done());
+        if more && !waits {
+            self.unsettled.push_back(id);
+        }
         let (facts, orders) = turn.into_parts();
         for fact in &facts {
             if let Some(node) = freed(fact) {
@@ -392,6 +435,10 @@ impl Engine {
     /// Gives free locks to those who wait for them, and tells the others what they wait for.
     fn grant(&mut self, now: Time, outcome: &mut Outcome) {
         loop {
+            if self.left == 0 {
+                self.unscheduled = true;
+                return;
+            }
             let (runs, world) = (&self.runs, &self.world);
             let ready = |holder: Holder| {
                 let run = runs.get(&holder.run).and_then(Run::argo);
@@ -422,8 +469,15 @@ impl Engine {
 
     /// Gives free room to waiting tasks until there is none.
     fn schedule(&mut self, now: Time, outcome: &mut Outcome) {
+        // However much was decided before, somebody is looked at with every input.
+        self.left = self.left.max(1);
+        self.unscheduled = false;
         loop {
             self.grant(now, outcome);
+            if self.left == 0 {
+                self.unscheduled = true;
+                return;
+            }
             let runs = &self.runs;
             let picked = self.scheduler.pick(|task| runs.get(&task.run).is_some_and(|run| run.is_queued(task.node)));
             let Some(task) = picked else { return };

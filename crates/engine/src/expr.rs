@@ -2,6 +2,7 @@
 //! Everything here is pure: text and values in, a value or an [`Error`] with a column out. Nothing here reads a clock,
 //! asks the machine for chance or touches the outside, and no input can drive the stack deep.
 
+pub mod budget;
 mod calendar;
 pub mod chance;
 pub mod depends;
@@ -17,6 +18,7 @@ mod pattern;
 mod value;
 pub mod when;
 
+pub use budget::Meter;
 pub use calendar::Moment;
 pub use error::Error;
 pub(crate) use error::Span;

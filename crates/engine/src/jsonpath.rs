@@ -6,6 +6,7 @@ mod walk;
 
 use serde_json::Value;
 
+use crate::expr::budget::BYTES_A_STEP;
 use parse::Piece;
 
 /// A parsed template.
@@ -39,13 +40,20 @@ impl Template {
             Piece::Path(path) => Some(path),
             Piece::Text(_) | Piece::Range(..) => None,
         });
-        path.map(|path| walk::find(path, root, root)).unwrap_or_default()
+        let mut left = u64::MAX;
+        path.and_then(|path| walk::find(path, root, root, &mut left)).unwrap_or_default()
     }
 
     pub fn render(&self, root: &Value) -> String {
+        let mut left = u64::MAX;
+        self.render_within(root, &mut left).expect("nobody takes so many steps")
+    }
+
+    /// The same with so many steps, of which what is not used is left; nothing when they were not enough. Ranges inside
+    /// of ranges would otherwise make as much text as they like of a small object.
+    pub(crate) fn render_within(&self, root: &Value, left: &mut u64) -> Option<String> {
         let mut text = String::new();
-        render(&self.pieces, root, root, &mut text);
-        text
+        render(&self.pieces, root, root, &mut text, left).map(|()| text)
     }
 }
 
@@ -58,21 +66,31 @@ fn plain(value: &Value) -> String {
 }
 
 /// Nesting is bounded by the parser, so calling itself for a range is safe.
-fn render(pieces: &[Piece], root: &Value, current: &Value, text: &mut String) {
+fn render(pieces: &[Piece], root: &Value, current: &Value, text: &mut String, left: &mut u64) -> Option<()> {
     for piece in pieces {
         match piece {
-            Piece::Text(literal) => text.push_str(literal),
+            Piece::Text(literal) => {
+                *left = left.checked_sub(1 + literal.len() as u64 / BYTES_A_STEP)?;
+                text.push_str(literal);
+            }
             Piece::Path(path) => {
-                let found: Vec<String> = walk::find(path, root, current).into_iter().map(plain).collect();
-                text.push_str(&found.join(" "));
+                for (place, value) in walk::find(path, root, current, left)?.into_iter().enumerate() {
+                    let value = plain(value);
+                    *left = left.checked_sub(value.len() as u64 / BYTES_A_STEP)?;
+                    if place > 0 {
+                        text.push(' ');
+                    }
+                    text.push_str(&value);
+                }
             }
             Piece::Range(path, body) => {
-                for item in walk::find(path, root, current) {
-                    render(body, root, item, text);
+                for item in walk::find(path, root, current, left)? {
+                    render(body, root, item, text, left)?;
                 }
             }
         }
     }
+    Some(())
 }
 
 #[cfg(test)]
@@ -161,6 +179,18 @@ mod tests {
         for (template, what, column) in table {
             assert_eq!(Template::parse(template).unwrap_err(), Wrong { what: what.to_owned(), column }, "{template}");
         }
+    }
+
+    #[test]
+    fn ranges_inside_of_ranges_come_to_an_end() {
+        let object = json!({"items": (0..100).collect::<Vec<_>>()});
+        let deep = format!("{}x{}", "{range $.items[*]}".repeat(6), "{end}".repeat(6));
+        let template = Template::parse(&deep).unwrap();
+        assert_eq!(template.render_within(&object, &mut 100_000), None);
+        let mut left = 100_000;
+        assert!(Template::parse("{.items[*]}").unwrap().render_within(&object, &mut left).is_some());
+        assert!(left > 99_000, "{left}");
+        assert_eq!(Template::parse("{..}{..}").unwrap().render_within(&object, &mut 50), None);
     }
 
     #[test]

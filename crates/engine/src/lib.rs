@@ -19,6 +19,7 @@ mod report;
 mod run;
 pub mod schedule;
 pub mod shape;
+pub mod slice;
 pub mod taskset;
 
 pub use engine::{Engine, Limits};

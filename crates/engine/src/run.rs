@@ -17,6 +17,7 @@ use crate::{
     engine::World,
     input::{Command, Refusal},
     schedule::Gang,
+    slice::Work,
     taskset,
 };
 
@@ -238,6 +239,22 @@ impl Run {
         }
     }
 
+    /// How many nodes or replicas it has.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Argo(run) => run.state.nodes.len(),
+            Self::TaskSet(run) => run.state.replicas.len(),
+        }
+    }
+
+    /// The run as people see it, but for the nodes of a workflow.
+    pub fn summary(&self) -> Value {
+        match self {
+            Self::Argo(run) => argo::status::summary(run),
+            Self::TaskSet(run) => taskset::status::object(run),
+        }
+    }
+
     /// When it is to be deleted after its end; never when nobody says.
     pub fn expires(&self) -> Option<Time> {
         let due = match self {
@@ -404,8 +421,29 @@ impl<'a> Turn<'a> {
         }
     }
 
-    pub(crate) fn settle(&mut self) {
-        each_turn!(self, turn => turn.settle());
+    /// Lets it do so much. What TaskSets decide at once is bounded by their replicas.
+    pub(crate) fn limit(&mut self, work: Work) {
+        if let Self::Argo(turn) = self {
+            turn.limit(work);
+        }
+    }
+
+    pub(crate) fn done(&self) -> Work {
+        match self {
+            Self::Argo(turn) => turn.done(),
+            Self::TaskSet(turn) => turn.facts.len() as Work,
+        }
+    }
+
+    /// Tells whether something is left to decide.
+    pub(crate) fn settle(&mut self) -> bool {
+        match self {
+            Self::Argo(turn) => turn.settle(),
+            Self::TaskSet(turn) => {
+                turn.settle();
+                false
+            }
+        }
     }
 
     pub(crate) fn wake(&mut self, node: Option<NodeIx>) {

@@ -126,6 +126,9 @@ impl From<registry::Fault> for Fault {
             From::Forbidden { kind, name, .. } => {
                 Self { about: Some((kind.plural, name)), ..of(StatusCode::FORBIDDEN, "Forbidden") }
             }
+            From::TooLarge { kind, name, .. } => {
+                Self { about: Some((kind.plural, name)), ..of(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge") }
+            }
             From::BadRequest(_) => of(StatusCode::BAD_REQUEST, "BadRequest"),
             From::ReadOnly { .. } => of(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
             From::Expired => of(StatusCode::GONE, "Expired"),

@@ -209,6 +209,15 @@ impl Reader {
         found.map(|(size, packed)| Archive { size: usize::try_from(size).unwrap_or(0), packed }.unpack(run)).transpose()
     }
 
+    /// How many bytes the final record of a finished run has.
+    pub fn archive_size(&self, run: RunId) -> Result<Option<u64>, Error> {
+        self.conn
+            .prepare_cached("SELECT size FROM archive WHERE run = ?1")
+            .and_then(|mut find| find.query_row([signed(run.0)], |row| row.get(0)).optional())
+            .map(|size: Option<i64>| size.map(unsigned))
+            .doing("read the archive")
+    }
+
     /// The id the next new run should have. Ids of deleted runs are not given out again.
     pub fn next_run_id(&self) -> Result<RunId, Error> {
         self.meta("next_run").map(RunId)

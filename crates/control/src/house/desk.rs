@@ -17,7 +17,7 @@ use octoflow_store::{Batch, Change, Filter, Page, RunRow, Store};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::{Bell, Entered, Message, Reply, Submit, Terms, Threshold, Watcher, unit};
+use super::{Bell, Detail, Entered, Message, Reply, Shown, Submit, Terms, Threshold, Watcher, unit};
 use crate::{
     Claim, Error, clock, keyed, known,
     objects::{Around, Errand, Key, Machine},
@@ -271,7 +271,7 @@ impl Desk {
         while let Some(owner) = owners.pop() {
             let Some(row) = self.store.reader()?.run(owner)? else { continue };
             for child in self.rows_of(owner)?.into_iter().filter(|child| !child.archived) {
-                if !owned(&self.object(child.run)?, &row.uid) {
+                if !owned(&self.summary(child.run)?, &row.uid) {
                     continue;
                 }
                 match self.ask(|reply| Message::Command { run: child.run, command: command.clone(), reply }) {
@@ -309,7 +309,29 @@ impl Desk {
 
     /// The run as people see it, while somebody here works on it.
     pub(crate) fn object_at_work(&self, run: RunId) -> Result<Option<Value>, Error> {
-        self.ask(|reply| Message::Object { run, reply })
+        match self.look(run)? {
+            Some(Shown::Here(object)) => Ok(Some(object)),
+            Some(Shown::Elsewhere(_)) => read::object(&self.store.reader()?, run).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The run as people see it if it is small, while somebody here works on it.
+    pub(crate) fn look(&self, run: RunId) -> Result<Option<Shown>, Error> {
+        self.ask(|reply| Message::Object { run, detail: Detail::Whole, reply })
+    }
+
+    /// The run as people see it, but for the nodes of a workflow.
+    pub(crate) fn summary(&self, run: RunId) -> Result<Value, Error> {
+        match unless_outage(self.ask(|reply| Message::Object { run, detail: Detail::Summary, reply }))? {
+            Some(Shown::Here(object)) => Ok(object),
+            Some(Shown::Elsewhere(_)) | None => read::summary(&self.store.reader()?, run),
+        }
+    }
+
+    /// How many nodes or replicas a run has, while somebody here works on it.
+    pub(crate) fn size_at_work(&self, run: RunId) -> Result<Option<usize>, Error> {
+        self.ask(|reply| Message::Size { run, reply })
     }
 
     /// Rings whenever something happens to the run.
@@ -355,7 +377,7 @@ impl Desk {
 }
 
 /// While nothing can be written nobody is at work on anything, and what is on disk is all there is to see.
-pub(super) fn unless_outage<T>(told: Result<Option<T>, Error>) -> Result<Option<T>, Error> {
+pub(crate) fn unless_outage<T>(told: Result<Option<T>, Error>) -> Result<Option<T>, Error> {
     match told {
         Err(error) if error.is_outage() => Ok(None),
         told => told,

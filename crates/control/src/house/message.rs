@@ -68,7 +68,13 @@ pub(crate) enum Message {
     },
     Object {
         run: RunId,
-        reply: Reply<Option<Value>>,
+        detail: Detail,
+        reply: Reply<Option<Shown>>,
+    },
+    /// How many nodes or replicas an open run has.
+    Size {
+        run: RunId,
+        reply: Reply<Option<usize>>,
     },
     /// Which task each node of an open run that has one is.
     Tasks {
@@ -96,6 +102,22 @@ pub(crate) enum Message {
     /// A thread ended that the event loop cannot work without; says which and why.
     Broken(String),
     Close,
+}
+
+/// How much of a run somebody wants to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    Whole,
+    /// All but its nodes.
+    Summary,
+}
+
+/// An open run as it stands.
+pub(crate) enum Shown {
+    Here(Value),
+    /// It has so many nodes that it is not drawn while everybody waits; whoever asked reads it from the store, where it is
+    /// by now.
+    Elsewhere(usize),
 }
 
 /// What goes with a run that is handed in.

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use octoflow_engine::Engine;
+use octoflow_engine::{Engine, slice::SLICE};
 use octoflow_model::{Fact, Revision, RunId};
 use octoflow_store::{Error as StoreError, Pulse};
 
@@ -167,6 +167,7 @@ impl Worker {
             let _ = reply.send(Err(failure.clone().into()));
         }
         let mut engine = Engine::new(self.recovery.capacity);
+        engine.slice_work(SLICE);
         // Metrics are still asked for, and show what is kept.
         if let Ok((meters, _)) = self.store.reader().map_err(Error::from).and_then(|reader| meters::load(&reader)) {
             *engine.meters_mut() = meters;
@@ -223,6 +224,7 @@ impl Worker {
             Message::Keyed { reply, .. } | Message::Unkeyed { reply, .. } => drop(reply.send(Ok(()))),
             Message::Watch { run, watcher } => self.watch(run, watcher, u64::MAX),
             Message::Object { reply, .. } => say(reply, failure),
+            Message::Size { reply, .. } => say(reply, failure),
             Message::Tasks { reply, .. } => say(reply, failure),
             Message::Explain { reply, .. } => say(reply, failure),
             Message::LogSizes { reply, .. } => say(reply, failure),
@@ -239,6 +241,7 @@ impl Worker {
     fn rebuild(&mut self) -> Result<(), Error> {
         let reader = self.store.reader()?;
         let mut engine = Engine::new(self.recovery.capacity);
+        engine.slice_work(SLICE);
         each_keyed(&reader, |parsed| engine.put_keyed(parsed.kind, &parsed.namespace, &parsed.name, parsed.data))?;
         *engine.meters_mut() = meters::load(&reader)?.0;
         self.pump = Pump::new(engine);

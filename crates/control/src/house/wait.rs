@@ -8,13 +8,19 @@ use octoflow_model::Time;
 
 use super::{
     tally,
-    work::{LINGER, SWEEP, Worker},
+    work::{LINGER, Worker},
 };
 use crate::clock;
 
 /// How long somebody at the door waits for others to share a commit. Much of its cost, the sync above all, does not grow
 /// with them.
 const GATHER: Duration = Duration::from_millis(2);
+
+/// How long the decisions of a run that has more to decide wait for those that follow.
+const SHARED: Duration = Duration::from_millis(20);
+
+/// How long reports are heard, and runs begun, before messages are looked at again.
+const CATCHING_UP: Duration = Duration::from_millis(20);
 
 /// How often it is looked who has come meanwhile.
 pub(super) const NAP: Duration = Duration::from_micros(250);
@@ -46,26 +52,37 @@ impl Worker {
 
     /// Begins what was accepted and hears what was reported while others were let in.
     pub(super) fn catch_up(&mut self, now: Time) {
-        let reports = std::mem::take(&mut self.later);
         // Runtimes go by the wall clock.
-        let skew = if reports.is_empty() { 0 } else { clock::skew() };
-        for mut report in reports {
-            tally::say(&report);
-            if skew != 0 {
-                report.retime(|time| time.shifted(-skew));
-            }
-            self.input(Input::Report(report), now).ok();
-        }
+        let skew = if self.later.is_empty() { 0 } else { clock::skew() };
         // Not all at once: meanwhile nobody is answered.
-        let beginning = self.fresh.len().min(SWEEP);
-        for run in self.fresh.drain(..beginning).collect::<Vec<_>>() {
-            self.input(Input::Begin { run }, now).ok();
+        let began = Instant::now();
+        for taken in 1_u32.. {
+            if let Some(mut report) = self.later.pop_front() {
+                tally::say(&report);
+                if skew != 0 {
+                    report.retime(|time| time.shifted(-skew));
+                }
+                self.input(Input::Report(report), now).ok();
+            } else if let Some(run) = self.fresh.pop_front() {
+                self.input(Input::Begin { run }, now).ok();
+            } else {
+                return;
+            }
+            // The clock is not asked after each of them.
+            if taken.is_multiple_of(16) && began.elapsed() > CATCHING_UP {
+                return;
+            }
         }
     }
 
     /// Somebody waits for the next commit.
     pub(super) fn awaited(&self) -> bool {
         !self.waiting.is_empty() || !self.showing.is_empty()
+    }
+
+    /// What a run decides in slices is not committed slice by slice.
+    pub(super) fn shares(&self) -> bool {
+        self.pump.engine.has_more() && self.lingered() < SHARED
     }
 
     /// The commit waits a moment: most of those at the door are still on their way here, or wait for the one before.

@@ -20,7 +20,7 @@ use super::{
     claims::Claims,
     dispatch::OrderQueue,
     door::{Door, Threshold},
-    message::{Entered, Message, Reply, Terms},
+    message::{Detail, Entered, Message, Reply, Shown, Terms},
     recover::Recovery,
     wait::NAP,
 };
@@ -37,6 +37,9 @@ pub(super) const LINGER: Duration = Duration::from_millis(100);
 const KEEP_CLOCK: Duration = Duration::from_secs(60);
 /// How many messages are taken before decisions are handed on; bounds how long the first of them waits.
 pub(super) const SWEEP: usize = 512;
+
+/// The most nodes or replicas of a run that is drawn on this thread: some ten milliseconds.
+pub(crate) const DRAWN_HERE: usize = 2_000;
 
 pub(super) struct Worker {
     pub(super) pump: Pump,
@@ -56,7 +59,7 @@ pub(super) struct Worker {
     pub(super) door: Door,
     /// Runs that were accepted and have not begun, and what the runtime said: both wait while the door is busy.
     pub(super) fresh: VecDeque<RunId>,
-    pub(super) later: Vec<Report>,
+    pub(super) later: VecDeque<Report>,
     /// Since when a commit waits for more to share it.
     pub(super) gathering: Option<Instant>,
     /// While runs are still to be taken up, nothing is decided: a report about one of them would find no run.
@@ -127,7 +130,7 @@ impl Worker {
             threshold,
             door: Door::default(),
             fresh: VecDeque::new(),
-            later: Vec::new(),
+            later: VecDeque::new(),
             gathering: None,
             progress: Arc::default(),
             held_since: None,
@@ -172,7 +175,7 @@ impl Worker {
                 self.input(Input::Tick, now).ok();
             }
             let lingered = closing || self.lingered() >= LINGER;
-            let wanted = self.pump.urgent() || self.awaited();
+            let wanted = self.pump.urgent() && !self.shares() || self.awaited();
             if lingered && self.pump.holds() || wanted && (closing || !self.gathers(Instant::now())) {
                 self.commit()?;
             }
@@ -286,14 +289,22 @@ impl Worker {
                     self.store.commit(Batch::new(), move |_| drop(watcher));
                 }
             }
-            Message::Object { run, reply } => {
+            Message::Object { run, detail, reply } => {
                 // Told once it is on disk: what is shown must not be taken back by a crash.
-                let object = self.pump.engine.run(run).map(Run::object);
-                self.answer(reply, Ok(|_| object));
+                let shown = self.pump.engine.run(run).map(|run| match detail {
+                    Detail::Summary => Shown::Here(run.summary()),
+                    Detail::Whole if run.size() > DRAWN_HERE => Shown::Elsewhere(run.size()),
+                    Detail::Whole => Shown::Here(run.object()),
+                });
+                self.answer(reply, Ok(|_| shown));
+            }
+            Message::Size { run, reply } => {
+                let size = self.pump.engine.run(run).map(Run::size);
+                self.answer(reply, Ok(move |_| size));
             }
             // All of these show decisions too, so they are told once those are on disk.
             Message::Tasks { run, reply } => {
-                let attempts = self.pump.engine.run(run).map(Run::attempts);
+                let attempts = self.drawn(run).map(Run::attempts);
                 self.answer(reply, Ok(|_| attempts));
             }
             Message::LogSizes { run, reply } => {
@@ -301,8 +312,8 @@ impl Worker {
             }
             Message::Explain { run, reply } => {
                 let engine = &self.pump.engine;
-                let reasons =
-                    engine.run(run).map(|run| read::of_open(run, Some(engine.scheduler()), Some(engine.locks())));
+                let told = |run| read::of_open(run, Some(engine.scheduler()), Some(engine.locks()));
+                let reasons = self.drawn(run).map(told);
                 self.answer(reply, Ok(|_| reasons));
             }
             Message::Metrics { reply } => {
@@ -315,6 +326,12 @@ impl Worker {
             }
             Message::Failed(_) | Message::Broken(_) | Message::Close => unreachable!("the sweep ends with these"),
         }
+    }
+
+    /// An open run that is small enough to be looked at from end to end while everybody waits. Others are read from the
+    /// store by whoever asks, once what was decided so far is there.
+    fn drawn(&self, run: RunId) -> Option<&Run> {
+        self.pump.engine.run(run).filter(|run| run.size() <= DRAWN_HERE)
     }
 
     /// Tells the outcome once what was decided so far is on disk.

@@ -303,7 +303,7 @@ fn progress(registry: &Registry, kind: &'static Kind, name: &Name, going: usize)
     if let Found::Run { row, .. } = &found
         && !row.archived
     {
-        if registry.desk().object_at_work(row.run)?.is_some() {
+        if registry.desk().size_at_work(row.run)?.is_some() {
             registry.end(row)?;
             return Ok(Progress::Waits);
         }

@@ -33,6 +33,14 @@ pub enum Fault {
     #[error("{} can only be looked at", kind.resource())]
     ReadOnly { kind: &'static Kind },
 
+    /// All of it at once would be too much for us and for whoever asks.
+    #[error(
+        "{} \"{name}\" has {nodes} nodes, and at most {} are shown at once; ask for less: `fields=-status.nodes` leaves out the nodes, `octoflow logs` and the pods of the workflow (label workflows.argoproj.io/workflow={name}, with a limit) tell of single ones",
+        kind.resource(),
+        super::size::MOST_NODES
+    )]
+    TooLarge { kind: &'static Kind, name: String, nodes: u64 },
+
     /// What happened since is not remembered.
     #[error("too old resource version: list again and watch from there")]
     Expired,

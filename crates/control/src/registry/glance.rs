@@ -71,7 +71,7 @@ impl Registry {
         }
         known.object = None;
         let Some(row) = self.read(|reader| Ok(reader.run(run)?))? else { return Ok(None) };
-        let object = match self.run_object(&row) {
+        let object = match self.listed_run(&row) {
             Ok(object) => Arc::new(object),
             Err(Fault::NotFound { .. }) => return Ok(None),
             Err(fault) => return Err(fault),

@@ -35,7 +35,7 @@ impl Registry {
                 let rows = self.list_rows(kind, options)?;
                 let mut items = Vec::with_capacity(rows.items.len());
                 for row in rows.items {
-                    match self.run_object(&row) {
+                    match self.listed_run(&row) {
                         Ok(object) if closely && !options.selection.matches(&object) => {}
                         Ok(object) => items.push(object),
                         // It was deleted meanwhile.

@@ -5,7 +5,7 @@ use octoflow_model::{Revision, RunId};
 use octoflow_store::{Filter, Page, RunRow};
 use serde_json::{Value, json};
 
-use super::{Fault, Kind, Registry, find};
+use super::{Fault, Kind, Registry, find, size::Wish};
 use crate::Error;
 
 /// How often a run that changes while it is looked at is looked at again.
@@ -59,22 +59,22 @@ impl Registry {
 
     /// The run as people see it, with the revision it is at least of.
     pub fn run_object(&self, row: &RunRow) -> Result<Value, Fault> {
+        self.run_as(row, Wish::Whole)
+    }
+
+    pub(super) fn run_as(&self, row: &RunRow, wish: Wish) -> Result<Value, Fault> {
         let revision = self.run_revision(row)?;
-        let object = if row.archived {
-            // What is over does not change, so nobody who works need be asked.
-            self.read(|reader| Ok(crate::read::object(reader, row.run)))?
-        } else {
-            self.desk().object(row.run)
-        };
-        let mut object = match object {
-            Err(Error::UnknownRun(_)) => {
+        let mut object = match self.draw(row, wish) {
+            Err(Fault::House(Error::UnknownRun(_))) => {
                 return match self.successor(row)? {
-                    Some(next) => self.run_object(&next),
+                    Some(next) => self.run_as(&next, wish),
                     None => Err(Fault::NotFound { kind: of_row(row), name: row.name.clone() }),
                 };
             }
             // One that cannot be read is shown as such, and spoils no list.
-            Err(Error::Journal { why, .. }) => crate::read::unreadable(&of_row(row).api_version(), row, &why),
+            Err(Fault::House(Error::Journal { why, .. })) => {
+                crate::read::unreadable(&of_row(row).api_version(), row, &why)
+            }
             object => object?,
         };
         object["metadata"]["resourceVersion"] = json!(revision.to_string());

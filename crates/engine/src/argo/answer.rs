@@ -76,12 +76,14 @@ impl Turn<'_> {
         let scope = Scope::new(self.run, self.now).about(&self.run.state.node(at).name);
         match (answer, &template.http, &template.resource, &template.data) {
             (Answer::Http(response), Some(asked), _, _) => {
-                let (phase, message) = http::judge(asked, response, scope.occasion());
+                let (phase, message) = http::judge(asked, response, scope.occasion(), scope.meter);
                 let result = self.body_is_wanted(at, template).then(|| response.body.clone());
                 (phase, message, OutputValues { result, ..none() })
             }
-            (Answer::Object(object), _, Some(_), _) => resource::outputs(template, object),
-            (Answer::Listing(keys), _, _, Some(asked)) => data::judge(asked, keys, &|step| scope.nth(step).occasion()),
+            (Answer::Object(object), _, Some(_), _) => resource::outputs(template, object, scope.meter),
+            (Answer::Listing(keys), _, _, Some(asked)) => {
+                data::judge(asked, keys, &|step| scope.nth(step).occasion(), scope.meter)
+            }
             (Answer::Failed(why), ..) => (Phase::Failed, why.clone(), none()),
             (Answer::Refused(why), ..) => (Phase::Error, why.clone(), none()),
             (Answer::Stopped, ..) => (Phase::Error, "it was ended before it was answered".to_owned(), none()),

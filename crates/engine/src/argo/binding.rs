@@ -5,9 +5,9 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{fields::API_VERSION, refer::Reach};
 use crate::expr::{
-    Value,
+    Meter, Value,
     chance::Seed,
-    lang::{self, Env, Occasion},
+    lang::{Env, Occasion},
 };
 use octoflow_model::Time;
 
@@ -70,6 +70,7 @@ pub fn submission(binding: &Json, event: &Event) -> Result<Option<Json>, String>
 struct Scene {
     roots: Map<String, Json>,
     occasion: Occasion,
+    meter: Meter,
 }
 
 impl Scene {
@@ -85,11 +86,11 @@ impl Scene {
         let seed = Seed::of(binding["metadata"]["name"].as_str().unwrap_or_default())
             .with(&event.at.0.to_string())
             .with(&event.payload.to_string());
-        Self { roots, occasion: Occasion { moment: event.at.timestamp(), seed } }
+        Self { roots, occasion: Occasion { moment: event.at.timestamp(), seed }, meter: Meter::default() }
     }
 
     fn evaluate(&self, source: &str) -> Result<Value, String> {
-        lang::parse(source).and_then(|program| program.evaluate(self)).map_err(|error| error.to_string())
+        self.meter.evaluate(source, self).map_err(|error| error.to_string())
     }
 
     fn metadata(&self, given: &Json) -> Result<Map<String, Json>, String> {

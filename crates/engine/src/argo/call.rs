@@ -16,10 +16,9 @@ use super::{
     refer::{self, Reach},
     room,
     scope::Scope,
-    substitute::{Missing, fill},
+    substitute::{Missing, fill, shortened},
     turn::Turn,
 };
-use crate::expr::when;
 
 /// How deep calls may nest before a recursion is taken for an endless one.
 pub(crate) const MAX_DEPTH: u16 = 100;
@@ -58,6 +57,7 @@ pub(super) enum Called {
 impl Turn<'_> {
     /// Calls a step or task of an open boundary, once for the given item.
     pub(super) fn call(&mut self, frame: NodeIx, place: Place, item: Option<&Value>, birth: Birth) -> Called {
+        self.run.meter.next_node(self.run.state.nodes.len());
         let instance = match self.instance(frame) {
             Ok(instance) => instance,
             Err(why) => {
@@ -349,9 +349,10 @@ enum Verdict {
 
 fn check_when(condition: &str, scope: &Scope<'_>) -> Result<(), Verdict> {
     let text = fill(condition, scope, Missing::Refuse).map_err(|error| Verdict::Wrong(error.to_string()))?;
-    match when::evaluate(&text) {
+    match scope.meter.holds(&text) {
         Ok(true) => Ok(()),
-        Ok(false) => Err(Verdict::Skip(format!("when '{text}' evaluated false"))),
+        // Every node keeps it, so not a mebibyte of it.
+        Ok(false) => Err(Verdict::Skip(format!("when '{}' evaluated false", shortened(&text)))),
         Err(error) => Err(Verdict::Wrong(error.to_string())),
     }
 }

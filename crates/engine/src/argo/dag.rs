@@ -67,6 +67,10 @@ impl Turn<'_> {
             self.run.todo.ready.insert(at, ready);
         }
         while let Some(task) = self.run.todo.ready.get_mut(&at).and_then(std::collections::VecDeque::pop_front) {
+            if self.is_spent() {
+                self.run.todo.ready.entry(at).or_default().push_front(task);
+                return self.run.todo.agenda.push_back(at);
+            }
             if !instance.aim().needed[task as usize] || self.dag(at).nodes[task as usize].is_some() {
                 continue;
             }
@@ -237,6 +241,10 @@ impl Turn<'_> {
             let fan = self.items(at);
             let index = fan.nodes.len();
             let Some(item) = fan.items.as_ref().and_then(|items| items.get(index)).cloned() else { break };
+            if self.is_spent() {
+                self.run.todo.agenda.push_back(at);
+                break;
+            }
             let birth = Birth {
                 name: format!("{}{}", self.run.state.node(at).name, item_suffix(index, &item)),
                 role: Role::Item(index as u32),

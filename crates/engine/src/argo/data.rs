@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::{answer::Verdict, locate, standin, turn::Turn};
 use crate::expr::{
-    self,
-    lang::{self, Env, Occasion},
+    self, Meter,
+    lang::{Env, Occasion},
 };
 
 /// Where to look, as it is written; the reason when that is nothing that can be listed.
@@ -62,10 +62,15 @@ impl Turn<'_> {
 }
 
 /// Each step sees what the one before it made as `data`.
-pub(super) fn judge(asked: &DataTemplate, keys: &[String], occasion: &dyn Fn(usize) -> Option<Occasion>) -> Verdict {
+pub(super) fn judge(
+    asked: &DataTemplate,
+    keys: &[String],
+    occasion: &dyn Fn(usize) -> Option<Occasion>,
+    meter: &Meter,
+) -> Verdict {
     let mut made: expr::Value = json!(keys).into();
     for (place, step) in asked.transformation.iter().enumerate() {
-        match lang::parse(&step.expression).and_then(|program| program.evaluate(&Made(made, occasion(place)))) {
+        match meter.evaluate(&step.expression, &Made(made, occasion(place))) {
             Ok(value) => made = value,
             Err(error) => {
                 let why = format!("transformation '{}' cannot be evaluated: {error}", step.expression);

@@ -75,6 +75,7 @@ impl Run {
             manifest,
             todo,
             asleep: false,
+            meter: crate::expr::Meter::default(),
             instances: std::collections::HashMap::new(),
         }
     }

@@ -15,7 +15,7 @@ use super::{
     substitute::{Missing, fill},
     turn::Turn,
 };
-use crate::expr::{Value, lang};
+use crate::expr::Value;
 
 /// A handler or hook that could start: its template and its inputs.
 pub(super) type Made = (std::sync::Arc<super::program::Recipe>, octoflow_model::fact::InputValues);
@@ -119,8 +119,7 @@ impl Turn<'_> {
 pub(super) fn hook_holds(hook: &Hook, scope: &Scope<'_>) -> Result<bool, String> {
     let Some(expression) = &hook.expression else { return Ok(true) };
     let expression = fill(expression, scope, Missing::Refuse).map_err(|error| error.to_string())?;
-    let value =
-        lang::parse(&expression).and_then(|program| program.evaluate(scope)).map_err(|error| error.to_string())?;
+    let value = scope.meter.evaluate(&expression, scope).map_err(|error| error.to_string())?;
     match value {
         Value::Bool(verdict) => Ok(verdict),
         other => {

@@ -18,8 +18,8 @@ use crate::pod::keyed;
 use crate::{
     engine::Keyed,
     expr::{
-        self, encode,
-        lang::{self, Env, Occasion},
+        self, Meter, encode,
+        lang::{Env, Occasion},
     },
 };
 
@@ -97,14 +97,19 @@ fn timeout(asked: &HttpTemplate) -> Result<Duration, String> {
 }
 
 /// Any 2xx is good, unless the template has a condition of its own.
-pub(super) fn judge(asked: &HttpTemplate, response: &HttpResponse, occasion: Option<Occasion>) -> (Phase, String) {
+pub(super) fn judge(
+    asked: &HttpTemplate,
+    response: &HttpResponse,
+    occasion: Option<Occasion>,
+    meter: &Meter,
+) -> (Phase, String) {
     let Some(condition) = asked.success_condition.as_deref().filter(|condition| !condition.trim().is_empty()) else {
         return match response.status {
             200..=299 => (Phase::Succeeded, String::new()),
             other => (Phase::Failed, format!("received non-2xx response code: {other}")),
         };
     };
-    match lang::parse(condition).and_then(|program| program.evaluate(&Exchange { asked, response, occasion })) {
+    match meter.evaluate(condition, &Exchange { asked, response, occasion }) {
         Ok(expr::Value::Bool(true)) => (Phase::Succeeded, String::new()),
         Ok(expr::Value::Bool(false)) => (Phase::Failed, format!("successCondition '{condition}' evaluated false")),
         Ok(other) => {
@@ -197,9 +202,9 @@ mod tests {
     #[test]
     fn without_a_condition_every_2xx_is_good() {
         let plain = HttpTemplate::default();
-        assert_eq!(judge(&plain, &response(204), None), (Phase::Succeeded, String::new()));
-        assert_eq!(judge(&plain, &response(302), None).1, "received non-2xx response code: 302");
-        assert_eq!(judge(&plain, &response(500), None).0, Phase::Failed);
+        assert_eq!(judge(&plain, &response(204), None, &Meter::default()), (Phase::Succeeded, String::new()));
+        assert_eq!(judge(&plain, &response(302), None, &Meter::default()).1, "received non-2xx response code: 302");
+        assert_eq!(judge(&plain, &response(500), None, &Meter::default()).0, Phase::Failed);
     }
 
     #[test]
@@ -210,15 +215,19 @@ mod tests {
             "response.headers['Content-Type'][0] == 'text/plain'",
             "request.method == 'GET' && request.url == 'http://x/'",
         ] {
-            assert_eq!(judge(&asked(good), &response(404), None), (Phase::Succeeded, String::new()), "{good}");
+            assert_eq!(
+                judge(&asked(good), &response(404), None, &Meter::default()),
+                (Phase::Succeeded, String::new()),
+                "{good}"
+            );
         }
-        let (phase, message) = judge(&asked("response.statusCode == 201"), &response(200), None);
+        let (phase, message) = judge(&asked("response.statusCode == 201"), &response(200), None, &Meter::default());
         assert_eq!(
             (phase, message.as_str()),
             (Phase::Failed, "successCondition 'response.statusCode == 201' evaluated false")
         );
-        assert_eq!(judge(&asked("response.statusCode"), &response(200), None).0, Phase::Error);
-        assert_eq!(judge(&asked("nothing.here"), &response(200), None).0, Phase::Error);
+        assert_eq!(judge(&asked("response.statusCode"), &response(200), None, &Meter::default()).0, Phase::Error);
+        assert_eq!(judge(&asked("nothing.here"), &response(200), None, &Meter::default()).0, Phase::Error);
     }
 
     #[test]

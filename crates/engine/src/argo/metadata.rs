@@ -6,7 +6,7 @@ use octoflow_model::{Time, task::Labels};
 use super::{run::Run, scope::Scope};
 use crate::expr::{
     Value,
-    lang::{self, Env, Occasion},
+    lang::{Env, Occasion},
 };
 
 /// No label holds more.
@@ -19,7 +19,7 @@ pub(super) fn metadata(run: &Run, parameters: &[(String, String)], now: Time) ->
     if !wanted.labels_from.is_empty() {
         for (label, from) in &wanted.labels_from {
             let env = Begun { scope: Scope::new(run, now).about(label), parameters };
-            let value = lang::parse(&from.expression).and_then(|program| program.evaluate(&env));
+            let value = run.meter.evaluate(&from.expression, &env);
             let value = value.map_err(|error| format!("failed to evaluate label '{label}': {error}"))?;
             let Value::Str(text) = value else {
                 return Err(format!(

@@ -19,10 +19,7 @@ use super::{
     turn::Turn,
     usage,
 };
-use crate::{
-    expr::when,
-    meters::{Definition, LONGEST_LABEL, Live},
-};
+use crate::meters::{Definition, LONGEST_LABEL, Live};
 
 /// A moment at which metrics are read.
 #[derive(Clone, Copy)]
@@ -203,7 +200,7 @@ impl Turn<'_> {
             filled.map(std::borrow::Cow::into_owned)
         };
         if let Some(condition) = metric.when.as_deref().filter(|condition| !condition.is_empty()) {
-            let holds = when::evaluate(&put(condition)?);
+            let holds = scope.meter.holds(&put(condition)?);
             if !holds.map_err(|error| format!("unable to compute 'when' clause for metric '{told}': {error}"))? {
                 return Ok(None);
             }

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::expr::{
     Value,
-    lang::{self, Env, Occasion},
+    lang::{Env, Occasion},
 };
 
 /// A task's outputs, and what is missing among those that must be there.
@@ -206,9 +206,7 @@ fn chosen(expression: &str, scope: &Scope<'_>) -> Result<String, String> {
             self.0.occasion()
         }
     }
-    let value = lang::parse(expression)
-        .and_then(|program| program.evaluate(&References(scope)))
-        .map_err(|error| error.to_string())?;
+    let value = scope.meter.evaluate(expression, &References(scope)).map_err(|error| error.to_string())?;
     match value {
         Value::Str(reference) => Ok(reference.to_string()),
         other => Err(format!("fromExpression '{expression}' gave {} where an artifact was expected", other.to_json())),
@@ -233,9 +231,11 @@ fn boundary_parameter(parameter: &Parameter, scope: &Scope<'_>) -> Result<Option
     }
     let Some(expression) = &from.expression else { return Ok(default()) };
     let expression = as_known(expression, scope);
-    let evaluated = lang::parse(&expression).and_then(|program| program.evaluate(scope));
+    let evaluated = scope.meter.evaluate(&expression, scope);
     match evaluated {
         Ok(Value::Str(text)) => Ok(Some(text.to_string())),
+        // That there is no budget left is no missing value.
+        Err(error) if error.is_exhausted() => Err(format!("failed to evaluate expression '{expression}': {error}")),
         Ok(Value::Nil) | Err(_) if default().is_some() => Ok(default()),
         Ok(Value::Nil) => Err(format!("failed to evaluate expression '{expression}': it has no value")),
         Ok(other) => Ok(Some(other.to_json())),

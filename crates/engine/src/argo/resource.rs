@@ -15,7 +15,10 @@ use octoflow_model::{
 use serde_json::Value;
 
 use super::{answer::Verdict, turn::Turn};
-use crate::{expr::jq, jsonpath};
+use crate::{
+    expr::{Meter, jq, lang},
+    jsonpath,
+};
 
 pub(crate) const ACTIONS: [&str; 6] = ["get", "create", "apply", "delete", "replace", "patch"];
 pub(crate) const STRATEGIES: [&str; 3] = ["strategic", "merge", "json"];
@@ -119,14 +122,14 @@ fn action(asked: &ResourceTemplate) -> Result<ObjectAction, String> {
 }
 
 /// What the template takes from the object.
-pub(super) fn outputs(template: &Template, object: &Value) -> Verdict {
+pub(super) fn outputs(template: &Template, object: &Value, meter: &Meter) -> Verdict {
     let mut outputs = OutputValues::default();
     for parameter in &template.outputs.parameters {
         let Some(from) = &parameter.value_from else {
             outputs.parameters.extend(parameter.value.as_ref().map(|value| (parameter.name.clone(), value.0.clone())));
             continue;
         };
-        match taken(parameter, from, object) {
+        match taken(parameter, from, object, meter) {
             Ok(value) => outputs.parameters.push((parameter.name.clone(), value)),
             Err(why) => {
                 let message = format!("output parameter '{}': {why}", parameter.name);
@@ -137,11 +140,26 @@ pub(super) fn outputs(template: &Template, object: &Value) -> Verdict {
     (Phase::Succeeded, String::new(), outputs)
 }
 
-fn taken(parameter: &Parameter, from: &ValueFrom, object: &Value) -> Result<String, String> {
+fn taken(parameter: &Parameter, from: &ValueFrom, object: &Value, meter: &Meter) -> Result<String, String> {
     let default = from.default.as_ref().or(parameter.default.as_ref());
     let found = match (&from.json_path, &from.jq_filter) {
-        (Some(path), _) => path_of(path).map(|path| path.render(object)),
-        (None, Some(filter)) => jq::parse(filter).and_then(|filter| filter.render(object)),
+        (Some(path), _) => match path_of(path) {
+            Ok(path) => {
+                let mut left = lang::Limits::STEPS;
+                let text = path.render_within(object, &mut left);
+                meter.spend(lang::Limits::STEPS - left).map_err(|error| error.to_string())?;
+                Ok(text.ok_or_else(|| format!("jsonPath takes too many steps: it may take {}", lang::Limits::STEPS))?)
+            }
+            Err(why) => Err(why),
+        },
+        (None, Some(filter)) => match jq::parse(filter) {
+            Ok(filter) => {
+                let (text, spent) = filter.render_counted(object);
+                meter.spend(spent).map_err(|error| error.to_string())?;
+                text
+            }
+            Err(why) => Err(why),
+        },
         (None, None) => return default.map(|text| text.0.clone()).ok_or_else(|| "it has no source".to_owned()),
     };
     match (found, default) {

@@ -15,7 +15,7 @@ use super::{
     scope::Scope,
     turn::Turn,
 };
-use crate::expr::{Value, lang};
+use crate::expr::Value;
 
 /// What comes after a failed attempt.
 #[derive(Debug, PartialEq)]
@@ -227,8 +227,7 @@ impl Turn<'_> {
         };
         let text = super::substitute::fill(expression, &scope, super::substitute::Missing::Refuse)
             .map_err(|error| error.to_string())?;
-        let value =
-            lang::parse(&text).and_then(|program| program.evaluate(&scope)).map_err(|error| error.to_string())?;
+        let value = scope.meter.evaluate(&text, &scope).map_err(|error| error.to_string())?;
         match value {
             Value::Bool(verdict) => Ok(verdict),
             other => Err(format!("it gave {} where true or false was expected", other.to_json())),

@@ -22,6 +22,7 @@ use super::{
     program::Program,
     refer,
 };
+use crate::expr::Meter;
 
 /// What the facts say. Two folds of the same facts are equal.
 #[derive(Clone, Debug, PartialEq)]
@@ -169,6 +170,8 @@ pub struct Run {
     pub(super) todo: Todo,
     /// Read from a journal, and not taken up yet.
     pub(super) asleep: bool,
+    /// What its expressions have used since it is in memory.
+    pub(super) meter: Meter,
     /// Templates with variables put in, for nodes that are still open. Rebuilt when missing.
     pub(super) instances: HashMap<NodeIx, Arc<Instance>>,
 }

@@ -13,7 +13,7 @@ use super::{
     program::{Calls, Recipe},
     run::Run,
 };
-use crate::expr::chance::Seed;
+use crate::expr::{Meter, chance::Seed};
 
 mod calls;
 mod expression;
@@ -42,6 +42,8 @@ pub(crate) struct Scope<'a> {
     pub moment: Time,
     /// What expressions draw from: whose text this is, and the place in it.
     pub seed: Seed,
+    /// Who pays for them.
+    pub meter: &'a Meter,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +76,7 @@ impl<'a> Scope<'a> {
             outputs: None,
             moment: now,
             seed: Seed::of(&run.state.uid),
+            meter: &run.meter,
         }
     }
 
@@ -100,7 +103,7 @@ impl<'a> Scope<'a> {
 
     /// Only the run's own variables, at the same moment and with the same chances.
     pub(crate) fn bare(&self) -> Self {
-        Self { moment: self.moment, seed: self.seed, ..Self::new(self.run, self.now) }
+        Self { moment: self.moment, seed: self.seed, meter: self.meter, ..Self::new(self.run, self.now) }
     }
 
     pub(crate) fn in_frame(self, frame: NodeIx, recipe: &'a Recipe) -> Self {

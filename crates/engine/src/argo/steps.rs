@@ -96,6 +96,10 @@ impl Turn<'_> {
         let closing = self.run.state.closes(at);
         if !closing && !self.fails_fast(steps) {
             while let Some(step) = self.next_call(at) {
+                if self.is_spent() {
+                    self.run.todo.agenda.push_back(at);
+                    break;
+                }
                 if !self.advance(at, steps, index, step) {
                     break;
                 }

@@ -39,6 +39,8 @@ pub(crate) enum Error {
     },
     /// With everything put in, the text is larger than any may be.
     TooLarge,
+    /// The run has no budget left for it.
+    Exhausted(String),
 }
 
 impl fmt::Display for Error {
@@ -54,8 +56,20 @@ impl fmt::Display for Error {
             Self::TooLarge => {
                 write!(f, "a text with its variables put in would take more than {} MiB", LARGEST / 1024 / 1024)
             }
-            Self::Expression { tag, why } => write!(f, "failed to evaluate expression {{{{{tag}}}}}: {why}"),
+            Self::Expression { tag, why } => {
+                write!(f, "failed to evaluate expression {{{{{}}}}}: {why}", shortened(tag))
+            }
+            Self::Exhausted(why) => f.write_str(why),
         }
+    }
+}
+
+/// A message repeats a text, but not a mebibyte of it: every node of a loop may keep one.
+pub(super) fn shortened(text: &str) -> Cow<'_, str> {
+    const LONGEST: usize = 1_000;
+    match text.char_indices().nth(LONGEST) {
+        Some((cut, _)) => Cow::Owned(format!("{}…", &text[..cut])),
+        None => Cow::Borrowed(text),
     }
 }
 
@@ -78,7 +92,7 @@ fn fill_at<'t>(text: &'t str, scope: &Scope<'_>, missing: Missing, depth: usize)
     let mut at = 0;
     while let Some(open) = text[at..].find("{{").map(|found| at + found) {
         let expression = text[open + 2..].trim_start().starts_with('=');
-        let close = if expression { close_of(text, open) } else { partner_of(text, open) };
+        let close = if expression { close_within(text, open, scope)? } else { partner_of(text, open) };
         filled.push_str(&text[at..open]);
         let Some(close) = close else {
             filled.push_str("{{");
@@ -104,7 +118,12 @@ fn fill_at<'t>(text: &'t str, scope: &Scope<'_>, missing: Missing, depth: usize)
         at = close + 2;
     }
     filled.push_str(&text[at..]);
+    scope.meter.fill(filled.len()).map_err(exhausted)?;
     Ok(Cow::Owned(filled))
+}
+
+fn exhausted(error: expr::Error) -> Error {
+    Error::Exhausted(error.to_string())
 }
 
 /// Where the tag that opens at `open` closes, with the tags inside it left out.
@@ -159,21 +178,40 @@ pub(crate) fn fill_value(value: &Value, scope: &Scope<'_>, missing: Missing) -> 
 
 /// Where the tag that opens at `open` closes. An expression may hold `}}` of its own, so it ends where it parses.
 pub(crate) fn close_of(text: &str, open: usize) -> Option<usize> {
-    let first = open + 2 + text[open + 2..].find("}}")?;
-    let Some(source) = text[open + 2..].trim_start().strip_prefix('=') else { return Some(first) };
+    close_where(text, open, &mut |source| Ok::<_, expr::Error>(lang::parse(source).is_ok())).ok().flatten()
+}
+
+/// The same, paid for by whoever looks.
+fn close_within(text: &str, open: usize, scope: &Scope<'_>) -> Result<Option<usize>, Error> {
+    let parses = &mut |source: &str| match scope.meter.parse(source) {
+        Err(error) if error.is_exhausted() => {
+            Err(Error::Expression { tag: format!("={source}"), why: error.to_string() })
+        }
+        parsed => Ok(parsed.is_ok()),
+    };
+    close_where(text, open, parses)
+}
+
+fn close_where<E>(
+    text: &str,
+    open: usize,
+    parses: &mut dyn FnMut(&str) -> Result<bool, E>,
+) -> Result<Option<usize>, E> {
+    let Some(first) = text[open + 2..].find("}}").map(|found| open + 2 + found) else { return Ok(None) };
+    let Some(source) = text[open + 2..].trim_start().strip_prefix('=') else { return Ok(Some(first)) };
     let source_at = text.len() - source.len();
     const TRIES: usize = 16;
     let mut close = first;
     for _ in 0..TRIES {
-        if lang::parse(&text[source_at..close]).is_ok() {
-            return Some(close);
+        if parses(&text[source_at..close])? {
+            return Ok(Some(close));
         }
         match text[close + 1..].find("}}") {
             Some(next) => close = close + 1 + next,
             None => break,
         }
     }
-    Some(first)
+    Ok(Some(first))
 }
 
 /// The tag's text, or `None` to leave it as it is.
@@ -188,7 +226,13 @@ fn resolve(body: &str, scope: &Scope<'_>, missing: Missing) -> Result<Option<Str
         Missing::RefuseAll => true,
     };
     match scope.lookup(name) {
-        Lookup::Text(text) => Ok(Some(text)),
+        Lookup::Text(text) => {
+            // What a loop gave is gathered from all its items.
+            let price =
+                if matches!(name.split('.').next(), Some("steps" | "tasks")) { 4 * text.len() } else { text.len() };
+            scope.meter.fill(price).map_err(exhausted)?;
+            Ok(Some(text))
+        }
         Lookup::Absent if missing != Missing::Keep => Err(Error::Absent { tag: name.to_owned() }),
         Lookup::Unknown if must => Err(Error::Unresolved { tag: name.to_owned() }),
         Lookup::Absent | Lookup::Unknown => Ok(None),
@@ -197,16 +241,16 @@ fn resolve(body: &str, scope: &Scope<'_>, missing: Missing) -> Result<Option<Str
 
 fn evaluate(source: &str, scope: &Scope<'_>, missing: Missing) -> Result<Option<String>, Error> {
     let wrong = |why: String| Error::Expression { tag: format!("={source}"), why };
-    let program = lang::parse(source).map_err(|error| wrong(error.to_string()))?;
+    let program = scope.meter.parse(source).map_err(|error| wrong(error.to_string()))?;
     if missing == Missing::Keep && program.roots().iter().any(|reference| scope.is_late(reference)) {
         return Ok(None);
     }
-    match program.evaluate(scope) {
+    match scope.meter.run(&program, scope) {
         Ok(expr::Value::Nil) if missing == Missing::Keep => Ok(None),
         Ok(expr::Value::Nil) => Err(wrong("it has no value".to_owned())),
         Ok(expr::Value::Str(text)) => Ok(Some(text.to_string())),
         Ok(other) => Ok(Some(other.to_json())),
-        Err(_) if missing == Missing::Keep => Ok(None),
+        Err(error) if missing == Missing::Keep && !error.is_exhausted() => Ok(None),
         Err(error) => Err(wrong(error.to_string())),
     }
 }

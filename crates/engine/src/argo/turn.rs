@@ -10,7 +10,11 @@ use octoflow_model::{
 };
 
 use super::{meter::Occasion, node::Body, run::Run};
-use crate::{engine::World, meters::Definition};
+use crate::{
+    engine::World,
+    meters::Definition,
+    slice::{Slice, Work},
+};
 
 pub struct Turn<'a> {
     pub run: &'a mut Run,
@@ -22,22 +26,46 @@ pub struct Turn<'a> {
     pub(super) defined: HashMap<String, Definition>,
     /// Entries of caches that were made in this turn, by cache and key.
     pub(super) learnt: HashMap<(String, String), Vec<u8>>,
+    slice: Slice,
 }
 
 impl<'a> Turn<'a> {
     pub fn new(run: &'a mut Run, now: Time, world: &'a World) -> Self {
-        Self { run, now, world, facts: Vec::new(), orders: Vec::new(), defined: HashMap::new(), learnt: HashMap::new() }
+        let slice = Slice::new(run.meter.total());
+        run.meter.next_node(run.state.nodes.len());
+        let (facts, orders) = (Vec::new(), Vec::new());
+        Self { run, now, world, facts, orders, defined: HashMap::new(), learnt: HashMap::new(), slice }
     }
 
-    /// Decides until nothing is left to decide.
-    pub fn settle(&mut self) {
+    /// Lets this turn do so much; what is left then is done in another one.
+    pub(crate) fn limit(&mut self, work: Work) {
+        self.slice.limit = work;
+    }
+
+    /// What it has done.
+    pub(crate) fn done(&self) -> Work {
+        self.slice.done(self.run.meter.total())
+    }
+
+    /// It has done as much as it may. Whoever decides one thing after the other stops here and is visited again.
+    pub(super) fn is_spent(&self) -> bool {
+        self.done() >= self.slice.limit
+    }
+
+    /// Decides until nothing is left to decide, or until it has done as much as it may; tells whether something is left.
+    pub fn settle(&mut self) -> bool {
         loop {
+            if self.is_spent() {
+                return true;
+            }
+            self.slice.visited();
+            self.run.meter.next_node(self.run.state.nodes.len());
             if let Some(at) = self.next() {
                 self.visit(at);
             } else if std::mem::take(&mut self.run.todo.run) {
                 self.visit_run();
             } else {
-                return;
+                return false;
             }
         }
     }
@@ -132,6 +160,7 @@ impl<'a> Turn<'a> {
             self.meter_end(phase);
         }
         self.run.apply(&fact);
+        self.slice.decided(&fact);
         self.facts.push(fact);
         if let Some(occasion) = occasion {
             self.meter(occasion);

@@ -14,7 +14,7 @@ use super::{
     scope::Scope,
     substitute::{Missing, fill},
 };
-use crate::pod::thousandths;
+use crate::{expr::Meter, pod::thousandths};
 
 /// What a container has that does not ask for anything, in thousandths: a tenth of a core, and 100Mi.
 const DEFAULTS: [(&str, u64); 2] = [("cpu", 100), ("memory", 100 * MEBIBYTE)];
@@ -68,9 +68,12 @@ pub(crate) fn of_task(run: &Run, at: NodeIx) -> Option<Usage> {
     let node = run.state.node(at);
     let finished = node.finished.filter(|_| node.kind == NodeKind::Pod && node.ran)?;
     let recipe = node.template.as_deref().and_then(|name| run.program.recipe(name))?;
+    // Looking at a run must not use up what it may still decide with.
+    let meter = Meter::default();
     let scope = Scope {
         inputs: node.inputs.as_deref(),
         template: Some(&recipe.template),
+        meter: &meter,
         // The moment changes nothing: what a container asks for does not depend on it.
         ..Scope::of_node(run, finished, at)
     };

@@ -7,9 +7,9 @@ use super::decide::Circumstances;
 use crate::{
     argo::substitute::close_of,
     expr::{
-        Moment, Value,
+        Meter, Moment, Value,
         chance::Seed,
-        lang::{self, Env, Occasion},
+        lang::{Env, Occasion},
         when,
     },
 };
@@ -19,6 +19,7 @@ pub(super) struct Scene {
     cron: Value,
     now: Time,
     seed: Seed,
+    meter: Meter,
 }
 
 impl Scene {
@@ -44,12 +45,12 @@ impl Scene {
         let cron = cron.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         let seed =
             Seed::of(namespace).with(metadata["name"].as_str().unwrap_or_default()).with(&around.now.to_string());
-        Self { cron, now: around.now, seed }
+        Self { cron, now: around.now, seed, meter: Meter::default() }
     }
 
     /// Whether it is over for good.
     pub(super) fn stops(&self, expression: &str) -> Result<bool, String> {
-        let value = lang::parse(expression).and_then(|program| program.evaluate(self));
+        let value = self.meter.evaluate(expression, self);
         let value = value.map_err(|error| format!("stopStrategy cannot be evaluated: {error}"))?;
         value.as_bool().ok_or_else(|| format!("stopStrategy must give true or false, not {}", value.to_json()))
     }
@@ -70,7 +71,7 @@ impl Scene {
             let body = rest[open + 2..close].trim();
             let value = match body.strip_prefix('=') {
                 Some(source) => {
-                    let value = lang::parse(source).and_then(|program| program.evaluate(self));
+                    let value = self.meter.evaluate(source, self);
                     value.map_err(|error| error.to_string())?
                 }
                 None => self.named(body).ok_or_else(|| format!("there is no variable `{body}`"))?,

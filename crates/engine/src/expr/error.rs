@@ -11,6 +11,8 @@ pub struct Error {
     pub column: usize,
     /// How many characters it covers, at least one.
     pub length: usize,
+    /// Not the text is wrong: there was no budget left to evaluate it.
+    exhausted: bool,
 }
 
 /// A stretch of characters in an expression's text.
@@ -34,7 +36,18 @@ impl Error {
             message.truncate(cut);
             message.push('…');
         }
-        Self { message, column: span.start + 1, length: span.length.max(1) }
+        Self { message, column: span.start + 1, length: span.length.max(1), exhausted: false }
+    }
+
+    /// Says that a budget was used up.
+    pub(crate) fn exhausted(self) -> Self {
+        Self { exhausted: true, ..self }
+    }
+
+    /// A budget was used up. A default, or a later attempt, is no answer to that.
+    #[must_use]
+    pub fn is_exhausted(&self) -> bool {
+        self.exhausted
     }
 
     /// The line of `text` the error speaks of, and a line of carets below it.

@@ -18,8 +18,15 @@ pub fn parse(text: &str) -> Result<Filter, String> {
 impl Filter {
     /// Every result a line: texts as they are, everything else as JSON.
     pub fn render(&self, object: &Value) -> Result<String, String> {
-        let results = run::Machine::default().run(&self.0, object)?;
-        Ok(results.iter().map(plain).collect::<Vec<_>>().join("\n"))
+        self.render_counted(object).0
+    }
+
+    /// The same, and how many steps it took.
+    pub(crate) fn render_counted(&self, object: &Value) -> (Result<String, String>, u64) {
+        let mut machine = run::Machine::default();
+        let results = machine.run(&self.0, object);
+        let text = results.map(|results| results.iter().map(plain).collect::<Vec<_>>().join("\n"));
+        (text, machine.spent())
     }
 }
 

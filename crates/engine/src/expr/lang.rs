@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::{Error, TEXT, Value, chance::Seed};
+use super::{Error, TEXT, Value, budget::Payer, chance::Seed};
 
 mod argument;
 mod builtin;
@@ -71,6 +71,8 @@ pub struct Limits {
     pub steps: u64,
     /// Bytes of values made, all together.
     pub bytes: usize,
+    /// Whose limits these are.
+    pub payer: Payer,
 }
 
 impl Limits {
@@ -86,7 +88,7 @@ impl Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { depth: Self::DEPTH, steps: Self::STEPS, bytes: Self::BYTES }
+        Self { depth: Self::DEPTH, steps: Self::STEPS, bytes: Self::BYTES, payer: Payer::Evaluation }
     }
 }
 
@@ -114,6 +116,11 @@ impl Program {
 
     /// The value of the expression, computed within the given limits.
     pub fn evaluate_within(&self, env: &dyn Env, limits: Limits) -> Result<Value, Error> {
+        self.evaluate_counted(env, limits).0
+    }
+
+    /// The same, and how many steps it took; bytes that were made count as steps too.
+    pub(crate) fn evaluate_counted(&self, env: &dyn Env, limits: Limits) -> (Result<Value, Error>, u64) {
         evaluate::Machine::new(&self.tree, env, limits).run()
     }
 

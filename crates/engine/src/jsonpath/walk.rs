@@ -6,16 +6,23 @@ use serde_json::Value;
 
 use super::parse::{Compare, From, Operand, Path, Step, Test};
 
-pub(super) fn find<'a>(path: &Path, root: &'a Value, current: &'a Value) -> Vec<&'a Value> {
+/// What the path leads to, in so many steps at most; every value that is passed costs one.
+pub(super) fn find<'a>(path: &Path, root: &'a Value, current: &'a Value, left: &mut u64) -> Option<Vec<&'a Value>> {
     let mut found = vec![if path.from == From::Root { root } else { current }];
     for step in &path.steps {
-        found = found.into_iter().flat_map(|value| follow(step, root, value)).collect();
+        let mut next = Vec::new();
+        for value in found {
+            next.extend(follow(step, root, value, left)?);
+            *left = left.checked_sub(1)?;
+        }
+        *left = left.checked_sub(next.len() as u64)?;
+        found = next;
     }
-    found
+    Some(found)
 }
 
-fn follow<'a>(step: &Step, root: &'a Value, value: &'a Value) -> Vec<&'a Value> {
-    match step {
+fn follow<'a>(step: &Step, root: &'a Value, value: &'a Value, left: &mut u64) -> Option<Vec<&'a Value>> {
+    Some(match step {
         Step::Key(key) => value.get(key).into_iter().collect(),
         Step::Keys(keys) => keys.iter().filter_map(|key| value.get(key)).collect(),
         Step::All => members(value),
@@ -31,8 +38,16 @@ fn follow<'a>(step: &Step, root: &'a Value, value: &'a Value) -> Vec<&'a Value> 
             let stride = usize::try_from(*step).unwrap_or(1);
             list.iter().take(to).skip(from).step_by(stride).collect()
         }
-        Step::Filter(test) => members(value).into_iter().filter(|item| holds(test, root, item)).collect(),
-    }
+        Step::Filter(test) => {
+            let mut kept = Vec::new();
+            for item in members(value) {
+                if holds(test, root, item, left)? {
+                    kept.push(item);
+                }
+            }
+            kept
+        }
+    })
 }
 
 fn items(value: &Value) -> &[Value] {
@@ -70,13 +85,14 @@ fn bound(place: i64, length: usize) -> usize {
     index(place, length).unwrap_or(0).min(length)
 }
 
-fn holds(test: &Test, root: &Value, item: &Value) -> bool {
-    let left = operand(&test.left, root, item);
-    match &test.compare {
+fn holds(test: &Test, root: &Value, item: &Value, steps: &mut u64) -> Option<bool> {
+    *steps = steps.checked_sub(1)?;
+    let left = operand(&test.left, root, item, steps)?;
+    Some(match &test.compare {
         // A bare path asks whether it is there.
         None => left.is_some(),
         Some((compare, right)) => {
-            let right = operand(right, root, item);
+            let right = operand(right, root, item, steps)?;
             match compare {
                 Compare::Equal => equal(left, right),
                 Compare::Unequal => !equal(left, right),
@@ -86,14 +102,15 @@ fn holds(test: &Test, root: &Value, item: &Value) -> bool {
                 Compare::GreaterOrEqual => matches!(order(left, right), Some(Ordering::Greater | Ordering::Equal)),
             }
         }
-    }
+    })
 }
 
-fn operand<'a>(operand: &'a Operand, root: &'a Value, item: &'a Value) -> Option<&'a Value> {
-    match operand {
+/// The inner one: what there is to compare; the outer one: the steps were enough to find out.
+fn operand<'a>(operand: &'a Operand, root: &'a Value, item: &'a Value, steps: &mut u64) -> Option<Option<&'a Value>> {
+    Some(match operand {
         Operand::Literal(value) => Some(value),
-        Operand::Path(path) => find(path, root, item).into_iter().next(),
-    }
+        Operand::Path(path) => find(path, root, item, steps)?.into_iter().next(),
+    })
 }
 
 fn equal(left: Option<&Value>, right: Option<&Value>) -> bool {

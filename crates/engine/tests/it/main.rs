@@ -36,6 +36,7 @@ mod room;
 mod runs;
 mod scenarios;
 mod schema;
+mod slices;
 mod steps;
 mod support;
 mod taskset;

@@ -13,6 +13,7 @@ mod contract;
 mod crowd;
 mod followers;
 mod full_disk;
+mod hostile;
 mod inspect;
 mod interrupt;
 mod lint;

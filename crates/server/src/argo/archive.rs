@@ -75,7 +75,7 @@ async fn get(call: Call) -> Result<Answer, Fault> {
     let object = call
         .work(move |registry| -> Result<Value, RegistryFault> {
             let found = which.find(registry)?;
-            registry.run_object(&found.row)
+            registry.shown_run(&found.row)
         })
         .await?;
     Ok(answer::json(&object))

@@ -51,12 +51,13 @@ pub(super) async fn list(call: Call) -> Result<Answer, Fault> {
 /// The whole list of what is wanted. A long one is put together while the client reads it.
 pub(super) async fn answer(call: &Call, wanted: Wanted) -> Result<Answer, Fault> {
     let mask = Mask::of(&call.query);
+    let nodes = mask.wants("items.status.nodes");
     let skip = wanted.skip;
     let history = call.work(move |registry| registry.history(kind("Workflow"), &wanted)).await?;
     let next = history.more.then(|| (skip + history.rows.len()).to_string());
     let head = written("WorkflowList", Vec::new(), history.revision, next);
     if history.rows.len() <= FEW {
-        let items = call.work(move |registry| objects(registry, &history.rows)).await?;
+        let items = call.work(move |registry| objects(registry, &history.rows, nodes)).await?;
         let mut list = head;
         if !items.is_empty() {
             list["items"] = Value::Array(items);
@@ -64,7 +65,7 @@ pub(super) async fn answer(call: &Call, wanted: Wanted) -> Result<Answer, Fault>
         mask.apply(&mut list);
         return Ok(answer::json(&list));
     }
-    let long = Long { registry: call.app.registry.clone(), rows: history.rows.into(), mask, at: At::Head(head) };
+    let long = Long { registry: call.app.registry.clone(), rows: history.rows.into(), mask, nodes, at: At::Head(head) };
     let mut answer = Response::new(Body::from_stream(stream::try_unfold(long, Long::next)));
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(answer)
@@ -73,10 +74,12 @@ pub(super) async fn answer(call: &Call, wanted: Wanted) -> Result<Answer, Fault>
 /// A list of no more workflows than this is put together whole.
 const FEW: usize = 50;
 
-fn objects(registry: &Registry, rows: &[RunRow]) -> Result<Vec<Value>, RegistryFault> {
+/// With their nodes, unless nobody wants to see them.
+fn objects(registry: &Registry, rows: &[RunRow], nodes: bool) -> Result<Vec<Value>, RegistryFault> {
     let mut items = Vec::with_capacity(rows.len());
     for row in rows {
-        match registry.run_object(row) {
+        let object = if nodes { registry.listed_run(row) } else { registry.trimmed_run(row) };
+        match object {
             Ok(object) => items.push(object),
             // It was deleted meanwhile.
             Err(RegistryFault::NotFound { .. }) => {}
@@ -91,6 +94,7 @@ struct Long {
     registry: Registry,
     rows: VecDeque<RunRow>,
     mask: Mask,
+    nodes: bool,
     at: At,
 }
 
@@ -108,7 +112,7 @@ impl Long {
         while !piece.is_full()
             && let Some(row) = self.rows.pop_front()
         {
-            for item in objects(&self.registry, &[row])? {
+            for item in objects(&self.registry, &[row], self.nodes)? {
                 let mut list = json!({"items": [item]});
                 self.mask.apply(&mut list);
                 if std::mem::replace(told, true) {

@@ -33,6 +33,19 @@ impl Mask {
         self
     }
 
+    /// Something at this path is wanted, or below or around it.
+    pub(crate) fn wants(&self, path: &str) -> bool {
+        let path: Vec<&str> = path.split('.').collect();
+        let begins = |one: &Vec<String>| one.iter().zip(&path).all(|(a, b)| a == b);
+        if self.paths.is_empty() {
+            return true;
+        }
+        match self.excludes {
+            true => !self.paths.iter().any(|one| one.len() <= path.len() && begins(one)),
+            false => self.paths.iter().any(begins),
+        }
+    }
+
     pub(crate) fn apply(&self, value: &mut Value) {
         if self.paths.is_empty() {
             return;
@@ -120,6 +133,22 @@ mod tests {
         let value = masked("-items.status.nodes,items.metadata.labels");
         assert_eq!(value["items"][0], json!({"metadata": {"name": "a"}, "status": {"phase": "P"}}));
         assert_eq!(value["metadata"]["resourceVersion"], "1");
+    }
+
+    #[test]
+    fn a_mask_knows_what_it_will_leave() {
+        for (fields, wants) in [
+            ("", true),
+            ("-status.nodes", false),
+            ("-status", false),
+            ("-status.nodes.x", true),
+            ("-metadata", true),
+            ("status", true),
+            ("status.nodes.x", true),
+            ("status.phase,metadata.name", false),
+        ] {
+            assert_eq!(Mask::parse(fields).wants("status.nodes"), wants, "{fields}");
+        }
     }
 
     #[test]

@@ -46,6 +46,8 @@ pub(super) async fn get(call: Call) -> Result<Answer, Fault> {
     let namespace = namespace(&call)?.unwrap_or_default();
     let name = name(&call);
     let uid = call.query.get("uid").map(str::to_owned);
+    let mask = Mask::of(&call.query);
+    let nodes = mask.wants("status.nodes");
     let mut object = call
         .work(move |registry| {
             let found = match registry.find_run(kind("Workflow"), &namespace, &name) {
@@ -61,10 +63,10 @@ pub(super) async fn get(call: Call) -> Result<Answer, Fault> {
                 }
                 other => other,
             }?;
-            registry.run_object(&found.row)
+            if nodes { registry.shown_run(&found.row) } else { registry.trimmed_run(&found.row) }
         })
         .await?;
-    Mask::of(&call.query).apply(&mut object);
+    mask.apply(&mut object);
     Ok(answer::json(&object))
 }
 

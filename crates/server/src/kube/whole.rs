@@ -69,7 +69,7 @@ impl Runs {
         let mut piece = Piece::new();
         piece.bytes.append(&mut std::mem::take(&mut self.head).into_bytes());
         while let Some(row) = self.rows.pop_front() {
-            let object = match self.registry.run_object(&row) {
+            let object = match self.registry.listed_run(&row) {
                 Ok(object) if self.selection.is_empty() || self.selection.matches(&object) => object,
                 Ok(_) => continue,
                 // It was deleted meanwhile.

@@ -230,7 +230,8 @@ impl<'w> Sim<'w> {
         }
         let look_again = self.looks.chance(second_looks);
         let Some(life) = &mut self.life else { return Ok(()) };
-        if life.pump.holds() {
+        // What is decided in slices is looked at when the last one is.
+        if life.pump.holds() || life.pump.engine.has_more() {
             return Ok(());
         }
         check::owned(life, &self.runtime, self.now)?;

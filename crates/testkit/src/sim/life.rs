@@ -21,6 +21,12 @@ use super::{
 /// How long a decision nobody waits for may stay in memory.
 const LINGER: Duration = Duration::from_millis(100);
 
+/// In one of so many worlds decisions are sliced.
+const SLICED: u64 = 3;
+
+/// About three facts.
+const SLICE: u64 = 30;
+
 /// Somebody is told that what they asked for is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ack {
@@ -51,8 +57,13 @@ pub(super) struct Shadow {
 
 impl Life {
     pub(super) fn new(world: &World) -> Self {
+        let mut engine = Engine::new(world.capacity);
+        // In some worlds decisions come in slices so small that hardly anything fits into one.
+        if world.seed.is_multiple_of(SLICED) {
+            engine.slice_work(SLICE);
+        }
         Self {
-            pump: Pump::new(Engine::new(world.capacity)),
+            pump: Pump::new(engine),
             flight: VecDeque::new(),
             shadows: BTreeMap::new(),
             waiting: Vec::new(),

@@ -1,15 +1,11 @@
 //! Values that are known before anything runs, and texts with these values put in.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, rc::Rc};
 
 use octoflow_model::argo::{Arguments, Template};
 use serde_json::{Map, Value};
 
-use crate::expr::{
-    self,
-    lang::{self, Env},
-    when,
-};
+use crate::expr::{self, Meter, lang::Env};
 
 use super::Condition;
 
@@ -19,6 +15,8 @@ pub(super) struct Known {
     workflow: BTreeMap<String, String>,
     inputs: BTreeMap<String, String>,
     item: Option<Value>,
+    /// Shared by everything that is looked at.
+    meter: Rc<Meter>,
 }
 
 /// A text with what is known put in.
@@ -42,7 +40,7 @@ impl Known {
 
     /// What is known inside a template that is called with these arguments.
     pub(super) fn inside(&self, template: &Template, arguments: &Arguments) -> Self {
-        let mut inside = Self { workflow: self.workflow.clone(), ..Self::default() };
+        let mut inside = Self { workflow: self.workflow.clone(), meter: self.meter.clone(), ..Self::default() };
         for input in &template.inputs.parameters {
             let given = arguments.parameters.iter().find(|one| one.name == input.name);
             let text = match given {
@@ -94,7 +92,8 @@ impl Known {
 
     pub(super) fn condition(&self, text: &str) -> Condition {
         let filled = self.fill(text);
-        match when::evaluate(&filled.text) {
+        self.meter.next_node(0);
+        match self.meter.holds(&filled.text) {
             Ok(true) if filled.whole => Condition::Always,
             Ok(false) if filled.whole => Condition::Never(filled.text),
             _ => Condition::Open(filled.text),
@@ -116,7 +115,7 @@ impl Known {
     }
 
     fn expression(&self, source: &str) -> Option<String> {
-        let program = lang::parse(source).ok()?;
+        let program = self.meter.parse(source).ok()?;
         let known = |path: &[String]| match path {
             [root, kind, name, ..] if kind == "parameters" => match root.as_str() {
                 "workflow" => self.workflow.contains_key(name),
@@ -129,7 +128,7 @@ impl Known {
         if !program.roots().iter().all(|reference| known(&reference.path)) {
             return None;
         }
-        match program.evaluate(self).ok()? {
+        match self.meter.run(&program, self).ok()? {
             expr::Value::Nil => None,
             expr::Value::Str(text) => Some(text.to_string()),
             other => Some(other.to_json()),

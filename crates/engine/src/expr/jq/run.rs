@@ -5,9 +5,11 @@ use std::cmp::Ordering;
 use serde_json::{Map, Value, json};
 
 use super::{Operator, Tree, function, plain};
+use crate::expr::budget::BYTES_A_STEP;
 
-/// What one filter may do; an object is small, so an honest filter never comes near.
-const MOST_STEPS: usize = 200_000;
+/// What one filter may do, every part of every value it makes included. An object is small, so an honest filter never
+/// comes near. Values are copied here, so that a step costs some times as much as one of another expression.
+const MOST_STEPS: usize = 500_000;
 
 #[derive(Default)]
 pub(super) struct Machine {
@@ -19,6 +21,15 @@ pub(super) type Results = Result<Vec<Value>, String>;
 impl Machine {
     pub(super) fn run(&mut self, tree: &Tree, input: &Value) -> Results {
         self.step(1)?;
+        let results = self.results(tree, input)?;
+        // Whatever doubles what it is given is seen before it has doubled it often.
+        for value in &results {
+            self.weigh(value)?;
+        }
+        Ok(results)
+    }
+
+    fn results(&mut self, tree: &Tree, input: &Value) -> Results {
         Ok(match tree {
             Tree::Same => vec![input.clone()],
             Tree::Literal(value) => vec![value.clone()],
@@ -101,7 +112,38 @@ impl Machine {
 
     pub(super) fn step(&mut self, many: usize) -> Result<(), String> {
         self.steps = self.steps.saturating_add(many);
-        if self.steps > MOST_STEPS { Err("the filter takes too much work".to_owned()) } else { Ok(()) }
+        if self.steps > MOST_STEPS {
+            Err(format!(
+                "the filter takes too many steps: it may take {MOST_STEPS}; take apart large objects in a task instead"
+            ))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Accounts for all parts of a value.
+    fn weigh(&mut self, value: &Value) -> Result<(), String> {
+        let mut open = vec![value];
+        while let Some(value) = open.pop() {
+            match value {
+                Value::String(text) => self.step(1 + text.len() / BYTES_A_STEP as usize)?,
+                Value::Array(items) => {
+                    self.step(1 + items.len())?;
+                    open.extend(items);
+                }
+                Value::Object(map) => {
+                    self.step(1 + map.len())?;
+                    open.extend(map.values());
+                }
+                Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// How many steps were taken.
+    pub(super) fn spent(&self) -> u64 {
+        self.steps as u64
     }
 
     /// The one result of an argument.

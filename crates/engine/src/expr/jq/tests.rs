@@ -61,5 +61,13 @@ fn mistakes_and_traps_are_told() {
     }
     assert!(filtered(&"(".repeat(10_000)).is_err());
     let doubling = format!("[{}]", ".. | ".repeat(40) + ".");
-    assert!(filtered(&doubling).expect_err("it explodes").contains("too much work"));
+    assert!(filtered(&doubling).expect_err("it explodes").contains("too many steps"));
+}
+
+#[test]
+fn what_doubles_its_input_is_stopped_before_it_fills_the_memory() {
+    for piece in ["[., .]", "{a: ., b: .}", "(tojson + tojson)", "[.[]?, .]", "(., .)"] {
+        let filter = vec![piece; 60].join(" | ");
+        assert!(filtered(&filter).expect_err(piece).contains("too many steps"), "{piece}");
+    }
 }

@@ -41,7 +41,14 @@ impl<'a> Machine<'a> {
         }
     }
 
-    pub(super) fn run(mut self) -> Result<Value, Error> {
+    /// The value, and the steps it took.
+    pub(super) fn run(mut self) -> (Result<Value, Error>, u64) {
+        let outcome = self.value();
+        let outcome = outcome.map_err(|error| if self.work.is_exhausted() { error.exhausted() } else { error });
+        (outcome, self.work.spent(self.limits))
+    }
+
+    fn value(&mut self) -> Result<Value, Error> {
         let root = self.tree.root();
         let value = self.eval(root)?;
         let place = self.tree.node(root).span;
@@ -257,19 +264,26 @@ impl<'a> Machine<'a> {
             let member = if all { Some(self.env.root(&key).unwrap_or_default()) } else { self.env.member(name, &key) };
             if let Some(value) = member {
                 chain.pop();
-                return Ok(value);
+                return self.taken(value, span);
             }
         }
         if all {
             return Err(Error::at(span, "'$env' is not a value by itself; use $env['name']"));
         }
-        self.env.root(name).ok_or_else(|| {
+        let found = self.env.root(name).ok_or_else(|| {
             let names = self.env.names();
             let hint = nearest(name, names.iter().map(String::as_str))
                 .map(|known| format!("; did you mean '{known}'?"))
                 .unwrap_or_default();
             Error::at(span, format!("unknown name '{name}'{hint}"))
-        })
+        })?;
+        self.taken(found, span)
+    }
+
+    /// A value of the environment, which was made for this expression alone.
+    fn taken(&mut self, value: Value, span: Span) -> Result<Value, Error> {
+        self.work.look_at(&value).map_err(|fault| Error::at(span, fault.0))?;
+        Ok(value)
     }
 
     fn map(&mut self, entries: &'a [(Id, Id)], span: Span) -> Result<Value, Error> {

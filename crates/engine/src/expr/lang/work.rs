@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use super::{Limits, Occasion};
+use crate::expr::budget::{self, BYTES_A_STEP, COMPILING, Payer};
 use crate::expr::chance::Draws;
 use crate::expr::pattern::Pattern;
 use crate::expr::{Moment, Value};
@@ -24,12 +25,12 @@ pub(super) const ELEMENT: usize = size_of::<Value>();
 /// Patterns kept compiled; an expression with more different ones compiles them again, which is only slower.
 const PATTERNS: usize = 32;
 
-/// Compiling a pattern costs about as much as this many steps.
-const COMPILING: u64 = 5_000;
-
 pub(super) struct Work {
     steps: u64,
     bytes: usize,
+    /// Whose steps and bytes they are.
+    payer: Payer,
+    exhausted: bool,
     patterns: HashMap<String, Pattern>,
     occasion: Option<(Moment, Draws)>,
 }
@@ -37,7 +38,8 @@ pub(super) struct Work {
 impl Work {
     pub(super) fn new(limits: Limits, occasion: Option<Occasion>) -> Self {
         let occasion = occasion.map(|occasion| (Moment::utc(occasion.moment), Draws::new(occasion.seed)));
-        Self { steps: limits.steps, bytes: limits.bytes, patterns: HashMap::new(), occasion }
+        let Limits { steps, bytes, payer, .. } = limits;
+        Self { steps, bytes, payer, exhausted: false, patterns: HashMap::new(), occasion }
     }
 
     /// The moment the expression is evaluated for.
@@ -57,7 +59,10 @@ impl Work {
                 self.steps = left;
                 Ok(())
             }
-            None => Err(Fault("the expression takes too many steps; compute this in a task instead".to_owned())),
+            None => {
+                (self.steps, self.exhausted) = (0, true);
+                Err(Fault(budget::too_many(self.payer)))
+            }
         }
     }
 
@@ -69,6 +74,7 @@ impl Work {
                 Ok(())
             }
             None => {
+                (self.bytes, self.exhausted) = (0, true);
                 Err(Fault("the expression makes values that are too large; compute this in a task instead".to_owned()))
             }
         }
@@ -78,6 +84,38 @@ impl Work {
     pub(super) fn claim_list(&mut self, elements: usize) -> Result<(), Fault> {
         self.spend(elements as u64)?;
         self.claim(elements.saturating_mul(ELEMENT))
+    }
+
+    /// There were no steps, or no bytes, left for something.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.exhausted
+    }
+
+    /// What was used of these limits, in steps.
+    pub(super) fn spent(&self, limits: Limits) -> u64 {
+        let bytes = limits.bytes.saturating_sub(self.bytes) as u64;
+        limits.steps.saturating_sub(self.steps) + bytes / BYTES_A_STEP
+    }
+
+    /// Accounts for a value that was built for this evaluation outside of it.
+    pub(super) fn look_at(&mut self, value: &Value) -> Result<(), Fault> {
+        let mut open = vec![value];
+        while let Some(value) = open.pop() {
+            match value {
+                Value::Str(text) => self.spend(text.len() as u64 / BYTES_A_STEP)?,
+                Value::List(items) => {
+                    self.spend(items.len() as u64)?;
+                    open.extend(items.iter());
+                }
+                Value::Map(entries) => {
+                    self.spend(entries.len() as u64)?;
+                    open.extend(entries.values());
+                }
+                Value::Nil | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Date(_) | Value::Duration(_) => {
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Bytes that may still be made.

@@ -1,0 +1,258 @@
+//! What expressions may use: steps and bytes of one evaluation, of one node, and of a whole run.
+//! Work is counted and never timed, so that the same expressions are refused wherever and whenever they are evaluated.
+//! A meter is no part of any state: it begins anew when a run is read back, and what it refused is a fact by then.
+
+use std::cell::Cell;
+
+use super::{
+    Error, Span, Value,
+    lang::{self, Env, Limits, Program},
+    when,
+};
+
+/// Bytes that are made, copied or looked at for the price of a step.
+pub(crate) const BYTES_A_STEP: u64 = 64;
+
+/// Bytes of an expression's text that are parsed for the price of a step.
+const PARSED_A_STEP: u64 = 8;
+
+/// Compiling a pattern costs about as much as this many steps.
+pub(crate) const COMPILING: u64 = 5_000;
+
+/// Who has no more to spend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Payer {
+    #[default]
+    Evaluation,
+    Node,
+    Run,
+}
+
+/// Counts what the expressions of one run spend.
+#[derive(Debug, Default)]
+pub struct Meter {
+    /// Steps of evaluations since the run is in memory.
+    spent: Cell<u64>,
+    /// The same for putting variables into texts, which goes on when expressions may not.
+    filled: Cell<u64>,
+    /// Steps of the evaluations of the node that is looked at.
+    node: Cell<u64>,
+    /// How many nodes the run has.
+    nodes: Cell<u64>,
+    /// The run has spent everything once; it gets nothing more.
+    exhausted: Cell<bool>,
+}
+
+impl Meter {
+    /// What the expressions of one node may take together: some of the most that one evaluation may take.
+    pub const NODE: u64 = 2 * Limits::STEPS;
+    /// What the expressions of one run may take together, beside [`Self::EACH`]: about a second of work. Hundreds of
+    /// expressions that take apart a large document fit; a loop of the most expensive ones ends here.
+    pub const RUN: u64 = 20_000_000;
+    /// What each node of a run adds to that: a millisecond of work, twenty times what an ordinary node costs in all.
+    pub const EACH: u64 = 20_000;
+
+    /// The next node is looked at, in a run of so many.
+    pub fn next_node(&self, nodes: usize) {
+        self.node.set(0);
+        self.nodes.set(nodes as u64);
+    }
+
+    /// Every step that was counted so far.
+    pub fn total(&self) -> u64 {
+        self.spent.get().saturating_add(self.filled.get())
+    }
+
+    /// Reads an expression and gives its value.
+    pub fn evaluate(&self, text: &str, env: &dyn Env) -> Result<Value, Error> {
+        let program = self.parse(text)?;
+        self.run(&program, env)
+    }
+
+    pub fn parse(&self, text: &str) -> Result<Program, Error> {
+        self.spend(1 + text.len() as u64 / PARSED_A_STEP)?;
+        lang::parse(text)
+    }
+
+    pub fn run(&self, program: &Program, env: &dyn Env) -> Result<Value, Error> {
+        let (left, payer) = self.left();
+        if left == 0 {
+            return Err(self.refuse(payer));
+        }
+        let most = Limits::default();
+        let limits = match left < most.steps {
+            true => Limits { steps: left, bytes: capped(left, most.bytes), payer, ..most },
+            false => most,
+        };
+        let (outcome, spent) = program.evaluate_counted(env, limits);
+        self.note(spent);
+        if outcome.as_ref().is_err_and(Error::is_exhausted) && limits.payer == Payer::Run {
+            self.exhausted.set(true);
+        }
+        outcome
+    }
+
+    /// Whether a condition of the `when` language holds.
+    pub fn holds(&self, text: &str) -> Result<bool, Error> {
+        let patterns = text.matches("=~").count() + text.matches("!~").count();
+        self.spend(1 + text.len() as u64 / PARSED_A_STEP + COMPILING * patterns as u64)?;
+        when::evaluate(text)
+    }
+
+    /// Accounts for work of an evaluation before it is done.
+    pub fn spend(&self, steps: u64) -> Result<(), Error> {
+        let (left, payer) = self.left();
+        if left < steps {
+            return Err(self.refuse(payer));
+        }
+        self.note(steps);
+        Ok(())
+    }
+
+    /// Accounts for a text of so many bytes that was filled or looked up.
+    pub fn fill(&self, bytes: usize) -> Result<(), Error> {
+        let steps = bytes as u64 / BYTES_A_STEP;
+        self.filled.set(self.filled.get().saturating_add(steps));
+        if self.filled.get() > self.allowance() { Err(refusal(Payer::Run, "texts", self.allowance())) } else { Ok(()) }
+    }
+
+    fn note(&self, steps: u64) {
+        self.spent.set(self.spent.get().saturating_add(steps));
+        self.node.set(self.node.get().saturating_add(steps));
+    }
+
+    fn allowance(&self) -> u64 {
+        Self::RUN.saturating_add(self.nodes.get().saturating_mul(Self::EACH))
+    }
+
+    /// What may still be spent, and who would be out of it first.
+    fn left(&self) -> (u64, Payer) {
+        if self.exhausted.get() {
+            return (0, Payer::Run);
+        }
+        let run = self.allowance().saturating_sub(self.spent.get());
+        let node = Self::NODE.saturating_sub(self.node.get());
+        if run <= node { (run, Payer::Run) } else { (node, Payer::Node) }
+    }
+
+    fn refuse(&self, payer: Payer) -> Error {
+        if payer == Payer::Run {
+            self.exhausted.set(true);
+        }
+        refusal(payer, "expressions", self.allowance())
+    }
+}
+
+fn capped(left: u64, most: usize) -> usize {
+    usize::try_from(left.saturating_mul(BYTES_A_STEP)).map_or(most, |bytes| bytes.min(most))
+}
+
+fn refusal(payer: Payer, what: &str, allowance: u64) -> Error {
+    let message = match payer {
+        Payer::Evaluation => too_many(Payer::Evaluation),
+        Payer::Node => format!(
+            "too many steps: the {what} of this node have used up the {} steps that a node may take; compute this in a task instead",
+            Meter::NODE
+        ),
+        Payer::Run => format!(
+            "too many steps: the {what} of this run have used up its budget of {allowance} steps; compute this in tasks instead, or loop over fewer items"
+        ),
+    };
+    Error::at(Span::default(), message).exhausted()
+}
+
+/// What is said when an evaluation may take no more steps because of whoever pays for it.
+pub(super) fn too_many(payer: Payer) -> String {
+    match payer {
+        Payer::Evaluation => format!(
+            "the expression takes too many steps: one evaluation may take {}; compute this in a task instead",
+            Limits::STEPS
+        ),
+        Payer::Node => format!(
+            "the expression takes too many steps: all expressions of one node may take {} together; compute this in a task instead",
+            Meter::NODE
+        ),
+        Payer::Run => format!(
+            "the expression takes too many steps: the expressions of this run have used up its budget of {} steps and {} for each node; compute this in tasks instead, or loop over fewer items",
+            Meter::RUN,
+            Meter::EACH
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COSTLY: &str = "len(map(1..3000, map(1..3000, map(1..3000, #)))) == 0";
+
+    #[test]
+    fn one_evaluation_names_its_own_limit() {
+        let error = Meter::default().evaluate(COSTLY, &()).unwrap_err();
+        assert!(error.is_exhausted());
+        assert!(error.message.contains("one evaluation may take 2000000"), "{error}");
+    }
+
+    #[test]
+    fn a_node_pays_for_all_its_expressions_and_the_next_one_begins_anew() {
+        let meter = Meter::default();
+        meter.next_node(1);
+        let errors: Vec<String> = (0..4).map(|_| meter.evaluate(COSTLY, &()).unwrap_err().message).collect();
+        assert!(errors[0].contains("one evaluation"), "{errors:?}");
+        assert!(errors[3].contains("node"), "{errors:?}");
+        meter.next_node(2);
+        assert_eq!(meter.evaluate("1 + 1", &()).unwrap(), Value::Int(2));
+    }
+
+    #[test]
+    fn a_run_that_spent_everything_gets_nothing_more() {
+        let meter = Meter::default();
+        let mut evaluations = 0;
+        let told = loop {
+            meter.next_node(evaluations);
+            evaluations += 1;
+            let error = meter.evaluate(COSTLY, &()).unwrap_err();
+            assert!(error.is_exhausted());
+            if error.message.contains("this run") {
+                break error.message;
+            }
+            assert!(evaluations < 100, "the run is never out of steps");
+        };
+        assert!(told.contains("budget of"), "{told}");
+        let before = meter.total();
+        for node in 0..1_000 {
+            meter.next_node(node);
+            assert!(meter.evaluate("1 + 1", &()).unwrap_err().message.contains("this run"));
+        }
+        assert_eq!(meter.total(), before, "what is refused costs nothing");
+        assert!(meter.fill(1_000).is_ok(), "an exit handler still finds its variables");
+    }
+
+    #[test]
+    fn ordinary_expressions_pass_however_many_nodes_have_them() {
+        let meter = Meter::default();
+        for node in 0..20_000 {
+            meter.next_node(node);
+            assert_eq!(meter.evaluate("asInt('3') * 2 + len('hello')", &()).unwrap(), Value::Int(11));
+            assert!(meter.holds("a == a && 1 < 2").unwrap());
+            meter.fill(2_000).unwrap();
+        }
+    }
+
+    #[test]
+    fn texts_of_megabytes_in_every_node_come_to_an_end() {
+        let meter = Meter::default();
+        let refused = (0..100_000).position(|node| {
+            meter.next_node(node);
+            meter.fill(2 << 20).is_err()
+        });
+        assert!(refused.is_some_and(|node| node > 1_000), "{refused:?}");
+    }
+
+    #[test]
+    fn conditions_pay_for_their_patterns() {
+        let meter = Meter::default();
+        let text = vec!["'a' =~ 'a'"; 1_000].join(" && ");
+        assert!(meter.holds(&text).unwrap_err().is_exhausted());
+    }
+}

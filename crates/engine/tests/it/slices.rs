@@ -1,0 +1,290 @@
+//! Decisions in slices: one input does bounded work, what is left follows, and what comes of it is the same. And budgets:
+//! no expression, however often it stands there, keeps a run from its end.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use octoflow_engine::{Command, Engine, Input, Outcome, engine::fold};
+use octoflow_model::{
+    AttemptId, Fact, Order, Report, RunId, Time,
+    fact::{Stored, Submission},
+    order::{Collected, End, Exit},
+};
+use proptest::prelude::*;
+
+use crate::{
+    play::{DAWN, ROOMY},
+    text::manifest,
+};
+
+const OTHER: RunId = RunId(2);
+const RUN: RunId = RunId(1);
+
+/// Loops in steps and in a DAG, conditions, a limit, and tasks that follow loops.
+const MIXED: &str = "
+parallelism: 7
+templates:
+- name: main
+  steps:
+  - - {name: a, template: ok, withSequence: {count: 40}, when: \"{{=asInt(item) % 3 != 0}}\"}
+    - {name: b, template: graph, withItems: [1, 2, 3]}
+  - - {name: c, template: ok, withParam: '[1, 2, 3, 4, 5]'}
+- name: graph
+  dag:
+    tasks:
+    - {name: one, template: ok, withSequence: {count: 30}}
+    - {name: two, template: ok, depends: one}
+    - {name: three, template: pause, depends: two, withSequence: {count: 10}}
+- {name: pause, suspend: {duration: '1'}}";
+
+/// The manifest that once stopped a server for good.
+const HOSTILE: &str = "
+templates:
+- name: main
+  steps:
+  - - {name: a, template: ok, withSequence: {count: 100000}, when: \"{{=len(map(1..3000, map(1..3000, map(1..3000, #)))) == 0}}\"}";
+
+struct Stage {
+    engine: Engine,
+    now: Time,
+    journal: BTreeMap<RunId, Vec<Fact>>,
+    running: Vec<AttemptId>,
+    /// The most facts that one input ever decided.
+    most: usize,
+}
+
+impl Stage {
+    fn new(slice: u64) -> Self {
+        let mut engine = Engine::new(ROOMY);
+        engine.slice_work(slice);
+        Self { engine, now: DAWN, journal: BTreeMap::new(), running: Vec::new(), most: 0 }
+    }
+
+    fn submit(&mut self, run: RunId, spec: &str) {
+        let mut manifest = manifest(spec);
+        manifest["metadata"]["name"] = format!("w{}", run.0).into();
+        let submission = Box::new(Submission {
+            name: format!("w{}", run.0),
+            namespace: "default".into(),
+            uid: run.to_string(),
+            at: DAWN,
+            manifest,
+            stored: Stored::default(),
+            before: None,
+            parent: None,
+            known: Default::default(),
+        });
+        assert_eq!(self.input(Input::Submit { run, submission }), None);
+    }
+
+    fn input(&mut self, input: Input) -> Option<octoflow_engine::Refusal> {
+        let outcome = self.engine.handle(input, self.now);
+        self.take(outcome)
+    }
+
+    fn take(&mut self, outcome: Outcome) -> Option<octoflow_engine::Refusal> {
+        self.most = self.most.max(outcome.facts.iter().map(|(_, facts)| facts.len()).sum());
+        for (run, facts) in outcome.facts {
+            self.journal.entry(run).or_default().extend(facts);
+        }
+        for order in outcome.orders {
+            match order {
+                Order::Start { attempt, .. } => self.running.push(attempt),
+                Order::Stop { .. } | Order::Kill { .. } | Order::Forget { .. } => {}
+            }
+        }
+        outcome.refusal
+    }
+
+    fn end(&mut self, attempt: AttemptId) {
+        let end = End {
+            exit: Exit::Code(0),
+            started: None,
+            collected: Collected::default(),
+            log_truncated: false,
+            log_bytes: 0,
+            members: Vec::new(),
+        };
+        self.input(Input::Report(Report::Ended { attempt, at: self.now, end: Box::new(end) }));
+    }
+
+    /// One thing that happens next; false when nothing does.
+    fn step(&mut self, choice: u8) -> bool {
+        if self.engine.has_more() && !choice.is_multiple_of(3) {
+            self.input(Input::Tick);
+        } else if !self.running.is_empty() {
+            let attempt = self.running.remove(usize::from(choice) % self.running.len());
+            self.end(attempt);
+        } else if let Some(at) = self.engine.wake_at() {
+            self.now = at.max(self.now);
+            self.input(Input::Tick);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Everything is forgotten but the journal.
+    fn restart(&mut self, slice: u64) {
+        self.engine = Engine::new(ROOMY);
+        self.engine.slice_work(slice);
+        self.engine.restore(RUN, self.journal[&RUN].clone()).unwrap();
+        let (believed, outcome) = self.engine.take_up_all(&[RUN], self.now);
+        self.running = believed.into_iter().map(|(attempt, _)| attempt).collect();
+        self.take(outcome);
+    }
+
+    fn agrees(&self) {
+        if let Some(live) = self.engine.workflow(RUN) {
+            let folded = fold(RUN, self.journal[&RUN].iter().cloned()).unwrap();
+            assert_eq!(live.state, folded.argo().unwrap().state, "the fold of the journal is the live state");
+        }
+    }
+
+    /// By name, what every node came to, and the run itself.
+    fn outcome(&self, run: RunId) -> (String, BTreeMap<String, String>) {
+        let folded = fold(run, self.journal[&run].iter().cloned()).unwrap();
+        let state = &folded.argo().unwrap().state;
+        let nodes = state.nodes.iter().map(|node| (node.name.to_string(), node.phase.word().to_owned()));
+        (state.phase.word().to_owned(), nodes.collect())
+    }
+
+    fn messages(&self, run: RunId) -> Vec<String> {
+        let folded = fold(run, self.journal[&run].iter().cloned()).unwrap();
+        let nodes = &folded.argo().unwrap().state.nodes;
+        nodes.iter().filter_map(|node| node.message.as_deref().map(str::to_owned)).collect()
+    }
+
+    fn finished(&self, run: RunId) -> bool {
+        self.engine.workflow(run).is_none_or(|run| run.state.finished())
+    }
+}
+
+fn unsliced() -> (String, BTreeMap<String, String>) {
+    let mut stage = Stage::new(u64::MAX);
+    stage.submit(RUN, MIXED);
+    for choice in 0.. {
+        if !stage.step(choice as u8) {
+            break;
+        }
+    }
+    stage.outcome(RUN)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn slices_of_any_size_come_to_the_same_end_also_with_restarts(
+        slice in 1_u64..400,
+        choices in prop::collection::vec((any::<u8>(), 0_u8..60), 40),
+    ) {
+        let mut stage = Stage::new(slice);
+        stage.submit(RUN, MIXED);
+        let mut choices = choices.into_iter().cycle();
+        let mut steps = 0;
+        while !stage.finished(RUN) {
+            let (choice, restart) = choices.next().unwrap();
+            prop_assert!(stage.step(choice) , "nothing is left to do and the run is not over");
+            steps += 1;
+            if steps % 16 == 0 {
+                stage.agrees();
+            }
+            if restart == 0 && steps < 2_000 {
+                stage.restart(slice);
+                stage.agrees();
+            }
+            prop_assert!(steps < 100_000, "the run does not end");
+        }
+        prop_assert_eq!(stage.outcome(RUN), unsliced());
+    }
+}
+
+#[test]
+fn one_input_decides_only_so_much_and_others_go_on_in_between() {
+    let mut stage = Stage::new(1_000);
+    let spec = "
+templates:
+- name: main
+  steps: [[{name: a, template: pause, withSequence: {count: 20000}}]]
+- {name: pause, suspend: {}}";
+    stage.submit(RUN, spec);
+    assert!(stage.engine.has_more());
+    assert!(stage.engine.wake_at().is_some_and(|at| at <= stage.now), "it is called again at once");
+    stage.submit(OTHER, "templates: [{name: main, steps: [[{name: a, template: ok}]]}]");
+    assert_eq!(stage.running.len(), 1, "the other run starts at once");
+    let attempt = stage.running[0];
+    stage.end(attempt);
+    assert!(stage.finished(OTHER), "and ends before the first has unfolded");
+    assert!(stage.engine.has_more());
+    // So is a command to the run itself.
+    assert_eq!(stage.input(Input::Command { run: RUN, command: Command::Terminate }), None);
+    let made = stage.engine.workflow(RUN).unwrap().state.nodes.len();
+    assert!(made < 1_000, "{made}");
+    while stage.engine.has_more() {
+        stage.input(Input::Tick);
+    }
+    assert!(stage.finished(RUN));
+    assert!(stage.most < 300, "{} facts came of one input", stage.most);
+    let unfolded = stage.engine.workflow(RUN).unwrap().state.nodes.len();
+    assert!(unfolded < 1_000, "{unfolded}: nothing was begun after it was to end");
+}
+
+#[test]
+fn requests_of_one_loop_are_sent_in_slices_too() {
+    let mut stage = Stage::new(1_000);
+    let spec = "
+templates:
+- name: main
+  steps: [[{name: a, template: ask, withSequence: {count: 2000}}]]
+- {name: ask, http: {url: 'http://example.com/'}}";
+    stage.submit(RUN, spec);
+    while stage.engine.has_more() {
+        stage.input(Input::Tick);
+    }
+    assert_eq!(stage.running.len(), 2_000);
+    assert!(stage.most < 400, "{} facts came of one input", stage.most);
+}
+
+#[test]
+fn the_most_expensive_loop_ends_with_errors_that_name_the_budget() {
+    let mut stage = Stage::new(5_000);
+    stage.submit(RUN, HOSTILE);
+    let mut slices = 0;
+    while !stage.finished(RUN) {
+        slices += 1;
+        assert!(stage.engine.has_more(), "nothing is left to do and the run is not over");
+        stage.input(Input::Tick);
+        if slices == 5 {
+            stage.restart(5_000);
+        }
+    }
+    let (phase, nodes) = stage.outcome(RUN);
+    assert!(matches!(phase.as_str(), "Error" | "Failed"), "{phase}");
+    assert_eq!(nodes.len(), 100_002);
+    let told = stage.messages(RUN);
+    let of = |words: &str| told.iter().filter(|message| message.contains(words)).count();
+    assert!(of("one evaluation may take") >= 1);
+    assert!(of("budget") > 99_000, "the run has one budget for all");
+    assert!(of("map(1..3000") > 99_000, "each names its expression");
+}
+
+#[test]
+fn timers_that_are_due_at_once_are_heard_in_slices() {
+    let mut stage = Stage::new(1_000);
+    let spec = "
+templates:
+- name: main
+  steps: [[{name: a, template: pause, withSequence: {count: 3000}}]]
+- {name: pause, suspend: {duration: '60'}}";
+    stage.submit(RUN, spec);
+    while stage.engine.has_more() {
+        stage.input(Input::Tick);
+    }
+    stage.most = 0;
+    stage.now = stage.now.saturating_add(Duration::from_secs(61));
+    while !stage.finished(RUN) {
+        assert!(stage.engine.wake_at().is_some_and(|at| at <= stage.now));
+        stage.input(Input::Tick);
+    }
+    assert!(stage.most < 600, "{} facts came of one input", stage.most);
+}
