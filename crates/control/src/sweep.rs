@@ -183,9 +183,11 @@ pub fn sweep_deleted(store: &Store, data_dir: &Path, policy: Policy) -> Vec<Stri
     warnings
 }
 
+type Thread = JoinHandle<Result<(), Error>>;
+
 /// A thread that deletes while the house goes on. It is started when there is something to do.
 pub(crate) struct Sweeper {
-    line: Option<(Sender<Mission>, JoinHandle<Result<(), Error>>)>,
+    line: Option<(Sender<Mission>, Thread)>,
     store: Store,
     data_dir: PathBuf,
     policy: Policy,
@@ -224,7 +226,7 @@ impl Sweeper {
     }
 
     /// What is under way, to be waited for without keeping others from asking for more.
-    pub(crate) fn release(&mut self) -> Option<JoinHandle<Result<(), Error>>> {
+    pub(crate) fn release(&mut self) -> Option<Thread> {
         self.line.take().map(|(_, thread)| thread)
     }
 

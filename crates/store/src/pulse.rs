@@ -46,7 +46,7 @@ mod tests {
         let pulse = Pulse::default();
         assert_eq!(pulse.busy_for(), None);
         pulse.begin();
-        assert!(pulse.clone().busy_for().is_some_and(|busy| busy < Duration::from_secs(60)));
+        assert!(pulse.busy_for().is_some_and(|busy| busy < Duration::from_secs(60)));
         pulse.end();
         assert_eq!(pulse.busy_for(), None);
     }

@@ -36,13 +36,16 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// this without any other in between, it is a bug that reading back does not repair.
 const MOST_REFUSALS: u32 = 5;
 
+/// Facts by run, in the order they were decided.
+type Untold = Arc<Mutex<Vec<(RunId, Vec<Fact>)>>>;
+
 /// What is remembered for it.
 pub(super) struct Recovery {
     capacity: Capacity,
     /// Unfinished runs that are worked on here, as far as anybody knows; the others are left as they are.
     ours: Arc<Mutex<HashSet<RunId>>>,
     /// Facts that watchers were not told because nobody knew whether they are on disk.
-    untold: Arc<Mutex<Vec<(RunId, Vec<Fact>)>>>,
+    untold: Untold,
     /// How often it was tried since a commit succeeded.
     tries: Arc<AtomicU32>,
     /// Where the store stood when it was last opened again.
@@ -53,7 +56,7 @@ pub(super) struct Recovery {
 /// What a commit does for it once its outcome is known.
 pub(super) struct Outcome {
     ours: Arc<Mutex<HashSet<RunId>>>,
-    untold: Arc<Mutex<Vec<(RunId, Vec<Fact>)>>>,
+    untold: Untold,
     tries: Arc<AtomicU32>,
 }
 

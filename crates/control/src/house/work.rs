@@ -106,6 +106,7 @@ pub(super) enum Next {
 }
 
 impl Worker {
+    #[expect(clippy::too_many_arguments, reason = "each is something the event loop owns, handed over once")]
     pub(super) fn new(
         pump: Pump,
         store: Store,

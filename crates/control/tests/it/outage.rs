@@ -89,16 +89,11 @@ fn whichever_write_fails_the_run_ends_well_and_its_watcher_hears_everything_once
             let dir = tempfile::tempdir().unwrap();
             let house = open(dir.path());
             disk.fail_nth(n, fault);
-            let (run, facts) = loop {
-                match house.submit_watched(claimed("w", steps(4))) {
-                    // Made before and told to nobody: there is no watcher from the start, so it is taken from now on.
-                    Ok((run, facts)) => break (run, Some(facts)),
-                    Err(error) if error.is_outage() => {
-                        let made = insist(|| house.submit(claimed("w", steps(4))));
-                        break (made, None);
-                    }
-                    Err(error) => panic!("{fault:?} at {n}: {error}"),
-                }
+            let (run, facts) = match house.submit_watched(claimed("w", steps(4))) {
+                Ok((run, facts)) => (run, Some(facts)),
+                // It may have been made and told to nobody; the key finds it again.
+                Err(error) if error.is_outage() => (insist(|| house.submit(claimed("w", steps(4)))), None),
+                Err(error) => panic!("{fault:?} at {n}: {error}"),
             };
             match facts {
                 Some(facts) => {

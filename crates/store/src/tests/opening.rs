@@ -253,7 +253,7 @@ fn a_damaged_database_is_refused_with_the_way_to_restore_it() {
     let whole = used();
     let bytes = std::fs::read(whole.path().join(schema::FILE)).unwrap();
     let cut = bytes[..bytes.len() / 2].to_vec();
-    let mut scribbled = bytes.clone();
+    let mut scribbled = bytes;
     scribbled[..100].fill(b'x');
     for (what, harmed) in [("cut off", cut), ("overwritten", scribbled)] {
         let dir = used();
