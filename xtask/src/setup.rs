@@ -267,7 +267,7 @@ mod tests {
 
     fn complete() -> Machine {
         Machine {
-            programs: vec!["bash", "git", "jq", "kubectl", "python3", "script", ENSUREPIP, "python", "sqlite3"],
+            programs: NEEDS.iter().map(|need| need.program).chain(EXTRA.iter().copied()).collect(),
             s3_server: true,
             python: vec!["hera", "schemathesis"],
             tools: Some("/cache/tools".into()),

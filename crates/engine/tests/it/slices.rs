@@ -127,7 +127,7 @@ impl Stage {
     fn restart(&mut self, slice: u64) {
         self.engine = Engine::new(ROOMY);
         self.engine.slice_work(slice);
-        self.engine.restore(RUN, self.journal[&RUN].clone()).unwrap();
+        self.engine.restore(RUN, self.journal[&RUN].clone()).expect("a journal of ours folds");
         let (believed, outcome) = self.engine.take_up_all(&[RUN], self.now);
         self.running = believed.into_iter().map(|(attempt, _)| attempt).collect();
         self.take(outcome);
@@ -135,22 +135,26 @@ impl Stage {
 
     fn agrees(&self) {
         if let Some(live) = self.engine.workflow(RUN) {
-            let folded = fold(RUN, self.journal[&RUN].iter().cloned()).unwrap();
-            assert_eq!(live.state, folded.argo().unwrap().state, "the fold of the journal is the live state");
+            let folded = fold(RUN, self.journal[&RUN].iter().cloned()).expect("a journal of ours folds");
+            assert_eq!(
+                live.state,
+                folded.argo().expect("the run is a workflow").state,
+                "the fold of the journal is the live state"
+            );
         }
     }
 
     /// By name, what every node came to, and the run itself.
     fn outcome(&self, run: RunId) -> (String, BTreeMap<String, String>) {
-        let folded = fold(run, self.journal[&run].iter().cloned()).unwrap();
-        let state = &folded.argo().unwrap().state;
+        let folded = fold(run, self.journal[&run].iter().cloned()).expect("a journal of ours folds");
+        let state = &folded.argo().expect("the run is a workflow").state;
         let nodes = state.nodes.iter().map(|node| (node.name.to_string(), node.phase.word().to_owned()));
         (state.phase.word().to_owned(), nodes.collect())
     }
 
     fn messages(&self, run: RunId) -> Vec<String> {
-        let folded = fold(run, self.journal[&run].iter().cloned()).unwrap();
-        let nodes = &folded.argo().unwrap().state.nodes;
+        let folded = fold(run, self.journal[&run].iter().cloned()).expect("a journal of ours folds");
+        let nodes = &folded.argo().expect("the run is a workflow").state.nodes;
         nodes.iter().filter_map(|node| node.message.as_deref().map(str::to_owned)).collect()
     }
 

@@ -95,6 +95,7 @@ fn the_doctor_looks_and_leaves_nothing_behind() {
         "open runs",
         "lock",
         "isolation",
+        "memory limits",
         "sh",
         "python",
         "kernel",

@@ -42,6 +42,7 @@ mod tests {
     #[test]
     fn a_directory_that_others_can_enter_is_told_with_the_files_they_can_read() {
         let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o700)).unwrap();
         assert_eq!(finding(dir.path()).verdict, Verdict::Ok);
         assert_eq!(finding(&dir.path().join("not yet")).verdict, Verdict::Ok);
         fs::write(dir.path().join("octoflow.db"), "").unwrap();
