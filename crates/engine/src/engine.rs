@@ -85,8 +85,14 @@ pub struct Engine {
     slice: Work,
     /// What is left of that for the present one.
     left: Work,
-    /// Runs that have more to decide than one input may, each once, who waited longest first.
+    /// Runs that have more to decide than one input may, each once, who waited longest first. Until such a run has
+    /// decided everything, only commands reach it: reports, timers, locks and room wait, so that it decides what it
+    /// would have decided at once.
     unsettled: VecDeque<RunId>,
+    /// Reports about tasks of unsettled runs, in the order they came.
+    deferred: BTreeMap<RunId, Vec<Report>>,
+    /// Tasks of unsettled runs that have been given room.
+    postponed: BTreeMap<RunId, Vec<TaskRef>>,
     /// Somebody may be given room, or a lock, and was not looked at yet.
     unscheduled: bool,
 }
@@ -102,6 +108,8 @@ impl Engine {
             slice: Work::MAX,
             left: Work::MAX,
             unsettled: VecDeque::new(),
+            deferred: BTreeMap::new(),
+            postponed: BTreeMap::new(),
             unscheduled: false,
         }
     }
@@ -109,6 +117,11 @@ impl Engine {
     /// Lets one input decide only so much. What is left is decided with the next [`Input::Tick`], which is due at once.
     pub fn slice_work(&mut self, slice: Work) {
         (self.slice, self.left) = (slice.max(1), slice.max(1));
+    }
+
+    /// The run has more to decide than one input may, and goes on with a later one.
+    pub fn is_unsettled(&self, run: RunId) -> bool {
+        self.unsettled.contains(&run)
     }
 
     /// Something is left that no input needs to come for.
@@ -192,6 +205,8 @@ impl Engine {
         self.locks.release_run(run);
         self.scheduler.leave(run);
         self.wakes.retain(|(_, owner, _)| *owner != run);
+        self.deferred.remove(&run);
+        self.postponed.remove(&run);
     }
 
     pub fn handle(&mut self, input: Input, now: Time) -> Outcome {
@@ -219,7 +234,11 @@ impl Engine {
                     let since = run.known_since(report.attempt().task).min(now);
                     report.retime(|time| run.local(time).clamp(since, now));
                 }
-                self.turn(run, now, &mut outcome, |turn| turn.report(report));
+                if self.is_unsettled(run) {
+                    self.deferred.entry(run).or_default().push(report);
+                } else {
+                    self.turn(run, now, &mut outcome, |turn| turn.report(report));
+                }
             }
             Input::Tick => self.tick(now, &mut outcome),
         }
@@ -264,19 +283,57 @@ impl Engine {
     }
 
     fn tick(&mut self, now: Time, outcome: &mut Outcome) {
-        while self.left > 0
-            && let Some((at, run, node)) = self.wakes.first().copied()
-            && at <= now
-        {
-            self.wakes.pop_first();
-            self.turn(run, now, outcome, |turn| turn.wake(node));
+        let due = self.wakes.iter().take_while(|(at, _, _)| *at <= now);
+        let due: Vec<_> = due.filter(|(_, run, _)| !self.is_unsettled(*run)).copied().collect();
+        for wake @ (_, run, node) in due {
+            if self.left == 0 {
+                break;
+            }
+            // One that was due before may have left this run with more to decide.
+            if !self.is_unsettled(run) {
+                self.wakes.remove(&wake);
+                self.turn(run, now, outcome, |turn| turn.wake(node));
+            }
         }
         // Timers of one run must not keep another from going on.
         self.left = self.slice;
         while let Some(run) = self.unsettled.pop_front() {
             if self.runs.contains_key(&run) {
-                return self.turn(run, now, outcome, |_| ());
+                self.turn(run, now, outcome, |_| ());
+                return self.catch_up(run, now, outcome);
             }
+        }
+    }
+
+    /// Hands a run that has decided everything what came for it meanwhile.
+    fn catch_up(&mut self, run: RunId, now: Time, outcome: &mut Outcome) {
+        if self.is_unsettled(run) {
+            return;
+        }
+        self.locks.look_at_passed();
+        for task in self.postponed.remove(&run).unwrap_or_default() {
+            // A command may have ended it meanwhile, which gave its room back.
+            if self.runs.get(&run).is_some_and(|run| run.is_queued(task.node)) {
+                self.launch(task, now, outcome);
+            }
+        }
+        let mut reports = self.deferred.remove(&run).unwrap_or_default().into_iter();
+        while !self.is_unsettled(run)
+            && let Some(report) = reports.next()
+        {
+            self.turn(run, now, outcome, |turn| turn.report(report));
+        }
+        if reports.len() > 0 {
+            self.deferred.insert(run, reports.collect());
+        }
+    }
+
+    /// Starts a task that was given room, or remembers it while its run is not ready for it.
+    fn launch(&mut self, task: TaskRef, now: Time, outcome: &mut Outcome) {
+        if self.is_unsettled(task.run) {
+            self.postponed.entry(task.run).or_default().push(task);
+        } else {
+            self.turn(task.run, now, outcome, |turn| turn.launch(task.node));
         }
     }
 
@@ -379,15 +436,17 @@ impl Engine {
         let Some(run) = self.runs.get_mut(&id) else { return };
         let local = run.local(now);
         let mut turn = Turn::new(run, local, &self.world);
-        // What has more to decide than one input may waits for its turn, whatever else comes in for it.
-        let waits = self.unsettled.contains(&id);
-        turn.limit(if waits { 0 } else { self.left });
+        turn.limit(self.left);
         change(&mut turn);
-        let more = turn.settle();
+        // What has more to decide than one input may waits for its turn, whatever else comes in for it.
+        let more = self.unsettled.contains(&id) || {
+            let more = turn.settle();
+            if more {
+                self.unsettled.push_back(id);
+            }
+            more
+        };
         self.left = self.left.saturating_sub(turn.done());
-        if more && !waits {
-            self.unsettled.push_back(id);
-        }
         let (facts, orders) = turn.into_parts();
         for fact in &facts {
             if let Some(node) = freed(fact) {
@@ -413,7 +472,11 @@ impl Engine {
                 _ => {}
             }
         }
-        let Some(run) = self.runs.get_mut(&id) else { return };
+        if !facts.is_empty() {
+            outcome.facts.push((id, facts));
+        }
+        outcome.orders.extend(orders);
+        let Some(run) = self.runs.get_mut(&id).filter(|_| !more) else { return };
         if let Run::Argo(run) = run {
             for node in run.take_wants() {
                 if let Some(waiter) = run.waiter(node) {
@@ -426,10 +489,6 @@ impl Engine {
         }
         let wakes = run.take_wakes();
         self.wakes.extend(wakes.into_iter().map(|(at, node)| (run.engine_time(at), id, node)));
-        if !facts.is_empty() {
-            outcome.facts.push((id, facts));
-        }
-        outcome.orders.extend(orders);
     }
 
     /// Gives free locks to those who wait for them, and tells the others what they wait for.
@@ -439,8 +498,11 @@ impl Engine {
                 self.unscheduled = true;
                 return;
             }
-            let (runs, world) = (&self.runs, &self.world);
+            let (runs, world, unsettled) = (&self.runs, &self.world, &self.unsettled);
             let ready = |holder: Holder| {
+                if unsettled.contains(&holder.run) {
+                    return Ready::Later;
+                }
                 let run = runs.get(&holder.run).and_then(Run::argo);
                 run.map_or(Ready::Later, |run| run.ready_for_locks(holder.node))
             };
@@ -481,7 +543,7 @@ impl Engine {
             let runs = &self.runs;
             let picked = self.scheduler.pick(|task| runs.get(&task.run).is_some_and(|run| run.is_queued(task.node)));
             let Some(task) = picked else { return };
-            self.turn(task.run, now, outcome, |turn| turn.launch(task.node));
+            self.launch(task, now, outcome);
         }
     }
 }

@@ -107,6 +107,14 @@ pub fn install() -> &'static Disk {
                     unsafe extern "C" fn(),
                 >(call);
                 replace(real, c"write".as_ptr(), Some(call));
+                let call: unsafe extern "C" fn(c_int, *const c_void, usize, i64) -> isize = write_at;
+                let call = std::mem::transmute::<
+                    unsafe extern "C" fn(c_int, *const c_void, usize, i64) -> isize,
+                    unsafe extern "C" fn(),
+                >(call);
+                // Which of them the library calls depends on how it was built.
+                replace(real, c"pwrite".as_ptr(), Some(call));
+                replace(real, c"pwrite64".as_ptr(), Some(call));
             }
             let own = Box::leak(Box::new(std::ptr::read(real)));
             own.zName = c"octoflow-faults".as_ptr();
@@ -383,12 +391,29 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
     synced
 }
 
-/// What the library calls to write; a signal may come.
-unsafe extern "C" fn write(file: c_int, from: *const c_void, size: usize) -> isize {
-    if disk().interrupt.swap(false, Ordering::AcqRel) {
+/// Fails a write of the library once with `EINTR`, as if a signal had come.
+fn is_interrupted() -> bool {
+    let interrupted = disk().interrupt.swap(false, Ordering::AcqRel);
+    if interrupted {
         disk().interrupts.fetch_add(1, Ordering::Relaxed);
         // SAFETY: the address is that of this thread's own error number.
         unsafe { *libc::__errno_location() = libc::EINTR };
+    }
+    interrupted
+}
+
+/// Writes at a place, as the library does where it was built with `pwrite`.
+unsafe extern "C" fn write_at(file: c_int, from: *const c_void, size: usize, at: i64) -> isize {
+    if is_interrupted() {
+        return -1;
+    }
+    // SAFETY: the arguments are the library's own.
+    unsafe { libc::pwrite64(file, from, size, at) }
+}
+
+/// Writes where the file stands, as the library does elsewhere.
+unsafe extern "C" fn write(file: c_int, from: *const c_void, size: usize) -> isize {
+    if is_interrupted() {
         return -1;
     }
     // SAFETY: the arguments are the library's own.

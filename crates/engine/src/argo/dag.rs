@@ -69,7 +69,7 @@ impl Turn<'_> {
         while let Some(task) = self.run.todo.ready.get_mut(&at).and_then(std::collections::VecDeque::pop_front) {
             if self.is_spent() {
                 self.run.todo.ready.entry(at).or_default().push_front(task);
-                return self.run.todo.agenda.push_back(at);
+                return self.pause(at);
             }
             if !instance.aim().needed[task as usize] || self.dag(at).nodes[task as usize].is_some() {
                 continue;
@@ -242,8 +242,7 @@ impl Turn<'_> {
             let index = fan.nodes.len();
             let Some(item) = fan.items.as_ref().and_then(|items| items.get(index)).cloned() else { break };
             if self.is_spent() {
-                self.run.todo.agenda.push_back(at);
-                break;
+                return self.pause(at);
             }
             let birth = Birth {
                 name: format!("{}{}", self.run.state.node(at).name, item_suffix(index, &item)),

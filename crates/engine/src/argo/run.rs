@@ -203,6 +203,8 @@ pub struct Todo {
     pub run_parked: bool,
     /// The run's own next step (begin, exit handler, end) wants a look.
     pub run: bool,
+    /// A loop was stopped in the middle; the node it unfolds is the first of the agenda.
+    pub paused: bool,
 }
 
 impl Run {

@@ -97,8 +97,7 @@ impl Turn<'_> {
         if !closing && !self.fails_fast(steps) {
             while let Some(step) = self.next_call(at) {
                 if self.is_spent() {
-                    self.run.todo.agenda.push_back(at);
-                    break;
+                    return self.pause(at);
                 }
                 if !self.advance(at, steps, index, step) {
                     break;

@@ -47,15 +47,22 @@ impl<'a> Turn<'a> {
         self.slice.done(self.run.meter.total())
     }
 
-    /// It has done as much as it may. Whoever decides one thing after the other stops here and is visited again.
+    /// It has done as much as it may, and something: a slice without a fact would never come to an end.
     pub(super) fn is_spent(&self) -> bool {
-        self.done() >= self.slice.limit
+        !self.facts.is_empty() && self.done() >= self.slice.limit
     }
 
-    /// Decides until nothing is left to decide, or until it has done as much as it may; tells whether something is left.
+    /// Stops a loop that unfolds this node, because the turn [is spent](Self::is_spent). Another slice goes on exactly
+    /// here, so that slices change when something is decided and never what.
+    pub(super) fn pause(&mut self, at: NodeIx) {
+        self.run.todo.agenda.push_front(at);
+        self.run.todo.paused = true;
+    }
+
+    /// Decides until nothing is left to decide, or until a loop paused; tells whether something is left.
     pub fn settle(&mut self) -> bool {
         loop {
-            if self.is_spent() {
+            if std::mem::take(&mut self.run.todo.paused) {
                 return true;
             }
             self.slice.visited();

@@ -319,6 +319,10 @@ pub(super) fn twice(life: &Life, now: Time) -> Result<(), Broken> {
         if let Some(folded) = engine.run(*id) {
             same(live, folded)?;
         }
+        // In the middle of a loop, or of timers that are due together, there is more to decide.
+        if life.pump.engine.is_unsettled(*id) || life.pump.engine.wake_at().is_some_and(|at| at <= now) {
+            continue;
+        }
         let (_, outcome) = engine.take_up(*id, now);
         if let Some((_, facts)) = outcome.facts.first().filter(|_| !live.argo().is_some_and(held_up)) {
             return broken(
