@@ -121,6 +121,7 @@ impl House {
 
     fn start(config: Config, progress: StartProgress) -> Result<(Self, Vec<String>), Error> {
         let store = Store::open_keyed(&config.data_dir, config.secrets_key.clone())?;
+        let plaintext = store.plaintext_left();
         let clock_trouble = clock::go_on(&config.data_dir).err();
         let reader = store.reader()?;
         let capacity = config.capacity;
@@ -193,6 +194,7 @@ impl House {
         let (worker, opened) = (Mutex::new(Some(handle)), clock::now());
         let house = Self { desk, worker, dispatcher, sweeper, progress, supervisor, pulse, data_dir, capacity, opened };
         notices.extend(unread);
+        notices.extend(plaintext.map(|left| left.to_string()));
         notices.extend(clock_trouble.map(|why| {
             format!(
                 "the file `clock` cannot be used, so after a restart of the machine only its wall clock counts: {why}"

@@ -67,6 +67,11 @@ impl Checkpointer {
         if self.forgets { TRIED_AGAIN } else { QUIET }
     }
 
+    /// A reader keeps the log from being emptied, and it holds what is to be forgotten.
+    pub(crate) fn is_held(&self) -> bool {
+        self.forgets
+    }
+
     /// Moves the log and empties it, so that nothing of what was deleted is left in it. Never waits for a reader.
     pub(crate) fn forget(&mut self, writer: &Connection) {
         let patience = writer.busy_timeout(Duration::ZERO);

@@ -16,7 +16,7 @@ use crate::{
     error::{Doing, is_full},
     marker,
     migrate::{self, Format},
-    schema,
+    rewrite, schema,
 };
 
 /// How long to wait for a lock that only a foreign tool, or the last moment of a closing connection, can hold.
@@ -112,7 +112,7 @@ fn installation(conn: &Connection) -> rusqlite::Result<u64> {
         Some(id) => id,
         None => {
             // Without the sign, and not the one number that has no opposite.
-            conn.execute("INSERT INTO meta (key, value) VALUES ('installation', random() & 0x7fffffffffffffff)", [])?;
+            conn.execute(rewrite::NEW_INSTALLATION, [])?;
             read()?.unwrap_or_default()
         }
     };

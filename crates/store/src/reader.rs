@@ -170,6 +170,15 @@ impl Reader {
         list::label_values(&self.conn, key, namespace).doing("list the values of a label")
     }
 
+    /// How many bytes the facts of a run have. Reads none of them.
+    pub fn facts_bytes(&self, run: RunId) -> Result<u64, Error> {
+        self.conn
+            .prepare_cached("SELECT coalesce(sum(length(lines)), 0) FROM facts WHERE run = ?1")
+            .and_then(|mut find| find.query_row([signed(run.0)], |row| row.get(0)))
+            .map(unsigned)
+            .doing("measure facts")
+    }
+
     /// Hands over the facts of a run in order, from number `from` on, one row at a time; the first row may begin
     /// before `from`. A finished run has none: its record is in the archive.
     pub fn facts<E: From<Error>>(

@@ -19,7 +19,7 @@ use ring::{
 };
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::{Error, Object, Reader, error::Doing};
+use crate::{Error, Object, Reader, error::Doing, rewrite};
 
 /// The kind whose objects are sealed.
 const SECRET: &str = "Secret";
@@ -211,6 +211,9 @@ pub(crate) fn adopt(conn: &Connection, master: Option<&SecretsKey>) -> Result<Ad
                 (kind, namespace, name, sealed),
             )
             .doing("encrypt a Secret")?;
+        }
+        if !open.is_empty() {
+            rewrite::demand(conn)?;
         }
         for (slot, record_now) in &bare {
             let own = unwrap(record_now, None)?.ok_or_else(|| failed("read the key of a Secret"))?;

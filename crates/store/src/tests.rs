@@ -18,6 +18,7 @@ mod access;
 mod disk;
 mod faults;
 mod opening;
+mod rewrite;
 mod secrets;
 mod ticks;
 mod ties;

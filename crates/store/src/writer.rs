@@ -5,7 +5,7 @@ use std::{
     fmt,
     panic::{self, AssertUnwindSafe},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, mpsc},
+    sync::{Arc, Mutex, PoisonError, mpsc},
     thread::{self, JoinHandle, ThreadId},
     time::{Duration, Instant},
 };
@@ -25,6 +25,7 @@ use crate::{
     pulse::Pulse,
     queue::{Job, Queue, Then, Work},
     reserve::Reserve,
+    rewrite::{Left, PlaintextLeft, Rewriter},
     seal::{self, SecretsKey},
     shelf::Shelf,
     space,
@@ -45,6 +46,7 @@ struct Inner {
     key: Option<SecretsKey>,
     stats: Arc<Stats>,
     pulse: Pulse,
+    left: Left,
     writer: ThreadId,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Held here as well as by the writer: a writer that panicked is gone, but until its owner lets go nobody else may
@@ -74,7 +76,8 @@ impl Store {
         private::secure(data_dir)?;
         let lock = Arc::new(Lock::take(data_dir)?);
         let mut reserve = Reserve::new(data_dir);
-        let open = || connect::writer(data_dir).and_then(|conn| Open::new(conn, faults, key.as_ref()));
+        let left = Left::default();
+        let open = || connect::writer(data_dir).and_then(|conn| Open::new(conn, data_dir, faults, key.as_ref(), &left));
         let open = match open() {
             // What was kept for this moment is given back.
             Err(error) if error.is_full() && reserve.release() => open()?,
@@ -92,6 +95,7 @@ impl Store {
             pulse: pulse.clone(),
             key: key.clone(),
             faults,
+            left: left.clone(),
             reserve,
             anchor: None,
             suspicious: false,
@@ -112,6 +116,7 @@ impl Store {
                 key,
                 stats,
                 pulse,
+                left,
                 writer: thread.thread().id(),
                 thread: Mutex::new(Some(thread)),
                 lock: Mutex::new(Some(lock)),
@@ -181,6 +186,11 @@ impl Store {
         self.inner.pulse.busy_for()
     }
 
+    /// What of Secrets may still lie open in the file, and why.
+    pub fn plaintext_left(&self) -> Option<PlaintextLeft> {
+        self.inner.left.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// How many batches wait to be written.
     pub fn queued(&self) -> usize {
         self.inner.queue.len()
@@ -244,24 +254,33 @@ impl Drop for Inner {
 /// The database as it is open for writing.
 struct Open {
     checkpointer: Checkpointer,
+    rewriter: Rewriter,
     journal: Journal,
 }
 
 impl Open {
-    fn new(mut conn: Connection, faults: Faults, key: Option<&SecretsKey>) -> Result<Self, Error> {
+    fn new(
+        mut conn: Connection,
+        data_dir: &Path,
+        faults: Faults,
+        key: Option<&SecretsKey>,
+        left: &Left,
+    ) -> Result<Self, Error> {
         if let Some(max_pages) = faults.max_pages {
             conn.pragma_update_and_check(None, "max_page_count", max_pages, |_| Ok(())).doing("limit its size")?;
         }
         let mut checkpointer = Checkpointer::watch(&mut conn)?;
-        let adopted = seal::adopt(&conn, key)?;
-        if adopted.sealed > 0 {
-            // Secrets from before this format lay open; a file that is written anew holds nothing of them.
-            conn.execute_batch("VACUUM").doing("write itself anew without what Secrets were")?;
-        }
-        if adopted != seal::Adopted::default() {
+        if seal::adopt(&conn, key)? != seal::Adopted::default() {
             checkpointer.forget(&conn);
         }
-        Ok(Self { checkpointer, journal: Journal::new(conn, key.cloned())? })
+        let rewriter = Rewriter::start(&conn, &mut checkpointer, data_dir, left.clone())?;
+        Ok(Self { checkpointer, rewriter, journal: Journal::new(conn, key.cloned())? })
+    }
+}
+
+impl Open {
+    fn log_moved(&mut self) {
+        self.rewriter.log_moved(self.journal.connection(), &self.checkpointer);
     }
 }
 
@@ -276,6 +295,7 @@ struct Writer {
     pulse: Pulse,
     key: Option<SecretsKey>,
     faults: Faults,
+    left: Left,
     reserve: Reserve,
     /// Keeps the log and its index in place while no connection writes, so that readers go on.
     anchor: Option<Connection>,
@@ -312,11 +332,19 @@ impl Writer {
     fn next(&mut self) -> Option<Work> {
         let moves = self.open.as_ref().filter(|open| open.checkpointer.is_due()).map(|open| open.checkpointer.pause());
         let keeps = self.reserve.wanted_in().filter(|_| self.open.is_some()).map(|due| due.max(QUIET));
-        let Some(patience) = moves.or(keeps) else { return Some(self.queue.take()) };
+        let rewrites = self.open.as_ref().and_then(|open| open.rewriter.due_in()).map(|due| due.max(QUIET));
+        let soonest = keeps.into_iter().chain(rewrites).min();
+        let Some(patience) = moves.or(soonest) else { return Some(self.queue.take()) };
         let next = self.queue.take_within(patience);
         if next.is_none() {
             match &mut self.open {
-                Some(open) if moves.is_some() => open.checkpointer.move_now(open.journal.connection()),
+                Some(open) if moves.is_some() => {
+                    open.checkpointer.move_now(open.journal.connection());
+                    open.log_moved();
+                }
+                Some(open) if keeps != soonest => {
+                    open.rewriter.again(open.journal.connection(), &mut open.checkpointer)
+                }
                 _ => self.reserve.keep(),
             }
         }
@@ -347,6 +375,7 @@ impl Writer {
                 if let Some(open) = &mut self.open {
                     if open.journal.take_forgets() {
                         open.checkpointer.forget(open.journal.connection());
+                        open.log_moved();
                     }
                     open.checkpointer.committed(open.journal.connection());
                 }
@@ -420,7 +449,7 @@ impl Writer {
         space::probe(&self.data_dir)
             .map_err(|error| connect::file_error("write to", &self.data_dir, error))
             .and_then(|()| connect::writer_again(&self.data_dir, self.suspicious))
-            .and_then(|conn| Open::new(conn, self.faults, self.key.as_ref()))
+            .and_then(|conn| Open::new(conn, &self.data_dir, self.faults, self.key.as_ref(), &self.left))
             .and_then(|mut open| {
                 open.journal.touch()?;
                 Ok(open)

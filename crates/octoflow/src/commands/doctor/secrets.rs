@@ -20,6 +20,12 @@ pub(super) fn finding(dir: &Path, context: &Context) -> Finding {
     if let Err(error) = reader.fits_secrets(key.as_ref()) {
         return Finding::fail(ABOUT, error.to_string(), "runs and the server will not start without it");
     }
+    if reader.may_hold_plaintext().unwrap_or(false) {
+        let found = "old values from before they were encrypted may still be readable in the database file [OF1116]";
+        let advice = "free as much space as the file has and start octoflow: every start and every command that writes \
+                      tries to write the file anew";
+        return Finding::warn(ABOUT, found, advice);
+    }
     match reader.secrets_kept() {
         Ok(SecretsKept { beside: 0, keyed: 0 }) => Finding::ok(ABOUT, "none are kept"),
         Ok(SecretsKept { beside: 0, keyed }) => Finding::ok(ABOUT, format!("{keyed} encrypted with the key file")),

@@ -1,0 +1,197 @@
+//! Writes the database file anew (`VACUUM`) once, so that nothing is left in it of Secrets from before they were encrypted.
+//! That it is done is remembered in the database, and only after the log was emptied too; until then every start tries
+//! again, and a store that is open does when it is quiet. It never keeps anybody from writing: what cannot be done now is told.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use octoflow_model::space::submission_floor;
+use rusqlite::Connection;
+
+use crate::{Error, Reader, Space, checkpoint::Checkpointer, error::Doing};
+
+/// How long an open store waits before it tries again.
+const PAUSE: Duration = Duration::from_secs(600);
+
+/// A larger file is only written anew at a start: nobody can commit while it is written.
+const LARGEST_WHILE_OPEN: u64 = 256 << 20;
+
+/// True when plain text may be left. A row says that there is none; earlier versions wrote no such row.
+const DUE: &str = "SELECT NOT EXISTS (SELECT 1 FROM meta WHERE key = 'rewritten')";
+
+/// Why the database file could not be written anew yet, so that old values of Secrets may still be found in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlaintextLeft {
+    pub path: PathBuf,
+    pub why: String,
+}
+
+impl fmt::Display for PlaintextLeft {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "old values of Secrets, from before they were encrypted, may still be readable in `{}`: the file could not be \
+             written anew, {} [OF1116]. Everything else works; it is tried again at every start and every {} minutes. Until \
+             it has succeeded keep the file and its backups as secret as those values, or replace them",
+            self.path.display(),
+            self.why,
+            PAUSE.as_secs() / 60
+        )
+    }
+}
+
+/// What is left, as anybody may ask.
+pub(crate) type Left = Arc<Mutex<Option<PlaintextLeft>>>;
+
+impl Reader {
+    /// Whether the file may still hold plain text of Secrets.
+    pub fn may_hold_plaintext(&self) -> Result<bool, Error> {
+        is_due(&self.conn)
+    }
+}
+
+/// A database that is new has never held plain text. One statement with the number of the installation, since each
+/// statement is a sync.
+pub(crate) const NEW_INSTALLATION: &str = "INSERT INTO meta (key, value)
+    SELECT 'installation', random() & 0x7fffffffffffffff
+    UNION ALL SELECT 'rewritten', 1 FROM meta WHERE key = 'revision' AND value = 0";
+
+/// Plain text was found in the file. To be called in the transaction that encrypts it.
+pub(crate) fn demand(conn: &Connection) -> Result<(), Error> {
+    conn.execute("DELETE FROM meta WHERE key = 'rewritten'", []).map(drop).doing("note what is left to do")
+}
+
+fn is_due(conn: &Connection) -> Result<bool, Error> {
+    conn.query_row(DUE, [], |row| row.get(0)).doing("tell whether it was written anew")
+}
+
+/// What is left to do for one open database.
+#[derive(Debug)]
+pub(crate) struct Rewriter {
+    data_dir: PathBuf,
+    state: State,
+    left: Left,
+}
+
+#[derive(Debug)]
+enum State {
+    Done,
+    /// It is tried again then.
+    Due(Instant),
+    /// The file was written anew, and somebody reads an old state from the log.
+    LogHeld,
+}
+
+impl Rewriter {
+    /// Looks whether anything is left to do, and tries to do it. An error is one that keeps the database from being used.
+    pub(crate) fn start(
+        conn: &Connection,
+        checkpointer: &mut Checkpointer,
+        data_dir: &Path,
+        left: Left,
+    ) -> Result<Self, Error> {
+        let mut rewriter = Self { data_dir: data_dir.to_owned(), state: State::Done, left };
+        if is_due(conn)? {
+            match rewriter.write_anew(conn, checkpointer, u64::MAX) {
+                Err(error) if !error.is_outage() => return Err(error),
+                tried => rewriter.tell(tried),
+            }
+        } else {
+            rewriter.tell(Ok(State::Done));
+        }
+        Ok(rewriter)
+    }
+
+    /// How long until `again` is to be called, if it is.
+    pub(crate) fn due_in(&self) -> Option<Duration> {
+        match self.state {
+            State::Due(at) => Some(at.saturating_duration_since(Instant::now())),
+            State::Done | State::LogHeld => None,
+        }
+    }
+
+    /// To be called when nobody wants to write.
+    pub(crate) fn again(&mut self, conn: &Connection, checkpointer: &mut Checkpointer) {
+        let tried = self.write_anew(conn, checkpointer, LARGEST_WHILE_OPEN);
+        self.tell(tried);
+    }
+
+    /// To be called after the log may have been emptied.
+    pub(crate) fn log_moved(&mut self, conn: &Connection, checkpointer: &Checkpointer) {
+        if matches!(self.state, State::LogHeld) && !checkpointer.is_held() {
+            let tried = remember(conn).map(|()| State::Done);
+            self.tell(tried);
+        }
+    }
+
+    fn write_anew(&self, conn: &Connection, checkpointer: &mut Checkpointer, largest: u64) -> Result<State, Error> {
+        let size: i64 = conn
+            .query_row("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [], |row| row.get(0))
+            .doing("tell its size")?;
+        let size = size.unsigned_abs();
+        if size > largest {
+            let why = format!("it has {} MiB, which is too much while runs are recorded", size >> 20);
+            return Ok(self.refused(why));
+        }
+        // All of it goes through the log; the disk must not become full for it.
+        if let Ok(space) = Space::of(&self.data_dir)
+            && space.free < size.saturating_add(submission_floor(space.total))
+        {
+            let needed = size.saturating_add(submission_floor(space.total)) - space.free;
+            let why = format!("because {} MiB more of free space are needed there", needed.div_ceil(1 << 20));
+            return Ok(self.refused(why));
+        }
+        let vacuumed = vacuum(conn);
+        // Also when it failed: what it wrote takes space in the log.
+        checkpointer.forget(conn);
+        vacuumed?;
+        if checkpointer.is_held() {
+            return Ok(State::LogHeld);
+        }
+        remember(conn).map(|()| State::Done)
+    }
+
+    fn refused(&self, why: String) -> State {
+        self.set_left(Some(why));
+        State::Due(Instant::now() + PAUSE)
+    }
+
+    fn tell(&mut self, tried: Result<State, Error>) {
+        self.state = match tried {
+            Ok(State::Due(at)) => State::Due(at),
+            Ok(State::Done) => {
+                self.set_left(None);
+                State::Done
+            }
+            Ok(State::LogHeld) => {
+                self.set_left(Some("because somebody still reads an old state of it".to_owned()));
+                State::LogHeld
+            }
+            Err(error) => self.refused(format!("because {}", error.chain())),
+        };
+    }
+
+    fn set_left(&self, why: Option<String>) {
+        let path = self.data_dir.join(crate::schema::FILE);
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = why.map(|why| PlaintextLeft { path, why });
+    }
+}
+
+/// Its copy goes to a temporary file and not to memory, which may be smaller than the database.
+fn vacuum(conn: &Connection) -> Result<(), Error> {
+    let set = |place: &str| conn.pragma_update(None, "temp_store", place).doing("choose where to write anew");
+    set("file")?;
+    let vacuumed = conn.execute_batch("VACUUM").doing("write itself anew");
+    set("memory")?;
+    vacuumed
+}
+
+fn remember(conn: &Connection) -> Result<(), Error> {
+    conn.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('rewritten', 1)", [])
+        .map(drop)
+        .doing("remember that it was written anew")
+}
