@@ -38,7 +38,7 @@ pub fn object(reader: &Reader, run: RunId) -> Result<Value, Error> {
 
 /// What can be shown of a run whose journal or record cannot be read: what the index knows of it, and why there is no more.
 pub fn unreadable(api_version: &str, row: &RunRow, why: &str) -> Value {
-    let message = format!("this run cannot be read: {why} [OF1115]");
+    let message = unreadable_message(why);
     json!({
         "apiVersion": api_version, "kind": row.kind,
         "metadata": {
@@ -50,6 +50,21 @@ pub fn unreadable(api_version: &str, row: &RunRow, why: &str) -> Value {
             "conditions": [{"type": "Unreadable", "status": "True", "message": message}],
         },
     })
+}
+
+/// Why an open run cannot be read, if it cannot.
+pub fn damage(reader: &Reader, run: RunId) -> Result<Option<String>, Error> {
+    match folded(reader, run) {
+        Err(Error::Journal { why, .. }) => Ok(Some(why)),
+        // It ended meanwhile, and its journal is gone.
+        Err(Error::UnknownRun(_)) | Ok(_) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What is said of a run that cannot be read.
+pub fn unreadable_message(why: &str) -> String {
+    format!("this run cannot be read: {why} [OF1115]")
 }
 
 /// The object is what `unreadable` made.

@@ -14,6 +14,9 @@ use crate::{
     source::LATEST,
 };
 
+/// Longer journals of open runs are not read through for a list: it is to be quick. `get` and `doctor` read them.
+const LARGEST_JOURNAL_OF_A_LIST: u64 = 8 << 20;
+
 #[derive(Debug)]
 pub(crate) struct Local {
     reader: Reader,
@@ -55,6 +58,19 @@ impl Local {
                 None => return Ok((rows, false)),
             }
         }
+    }
+
+    /// Says of open runs that cannot be read that they cannot. The index only knows their last phase.
+    pub(crate) fn mark_unreadable(&self, rows: &mut [RunRow]) -> Result<()> {
+        for row in rows.iter_mut().filter(|row| !row.archived) {
+            if self.reader.facts_bytes(row.run).map_err(explained)? > LARGEST_JOURNAL_OF_A_LIST {
+                continue;
+            }
+            if let Some(why) = read::damage(&self.reader, row.run)? {
+                row.message = read::unreadable_message(&why);
+            }
+        }
+        Ok(())
     }
 
     /// The workflow with its status, as users see it.

@@ -80,6 +80,11 @@ pub(crate) trait Source {
     /// Newest first, at most `limit`; whether there are more.
     fn list(&self, filter: &Filter, limit: usize) -> Result<(Vec<RunRow>, bool)>;
 
+    /// Puts into the messages of runs that cannot be read that they cannot. A server has done so already.
+    fn mark_unreadable(&self, _: &mut [RunRow]) -> Result<()> {
+        Ok(())
+    }
+
     /// By name, or the newest for `@latest`; of any kind when none is said.
     fn look_up(&self, namespace: &str, kind: Option<&str>, name: &str) -> Result<Option<RunRow>>;
 

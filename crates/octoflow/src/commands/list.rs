@@ -23,7 +23,8 @@ pub(crate) fn list(args: &List, context: &Context) -> Result<Exit> {
     let now = clock::now();
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
     let source = context.source()?;
-    let (rows, more) = source.list(&filter(args, now), limit)?;
+    let (mut rows, more) = source.list(&filter(args, now), limit)?;
+    source.mark_unreadable(&mut rows)?;
     if more {
         context.output.talk(&format!("only the newest {limit} are shown; more with --limit"));
     }

@@ -69,6 +69,10 @@ impl Source for Here {
         }
     }
 
+    fn mark_unreadable(&self, rows: &mut [RunRow]) -> Result<()> {
+        self.local.as_ref().map_or(Ok(()), |local| local.mark_unreadable(rows))
+    }
+
     fn look_up(&self, namespace: &str, kind: Option<&str>, name: &str) -> Result<Option<RunRow>> {
         match &self.local {
             Some(local) => local.look_up(namespace, kind, name),

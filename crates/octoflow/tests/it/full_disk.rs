@@ -235,6 +235,10 @@ fn one_unreadable_run_keeps_nobody_from_starting_and_is_shown_as_such() {
         .args([path.to_str().unwrap(), sql])
         .status();
     assert!(harmed.unwrap().success());
+    let listed = stage.good(&["list"]).out;
+    let line = |name: &str| listed.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{listed}"));
+    assert!(line("bad").contains("cannot be read") && line("bad").contains("OF1115"), "{listed}");
+    assert!(!line("good").contains("cannot be read"), "{listed}");
 
     let mut server = Server::start(&stage.data_dir(), &[]);
     let ask = |method: &str, path: &str, body: Option<&Value>| call(server.address, method, path, body).unwrap();
