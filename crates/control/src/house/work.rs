@@ -309,7 +309,8 @@ impl Worker {
                 self.answer(reply, Ok(|_| attempts));
             }
             Message::LogSizes { run, reply } => {
-                let _ = reply.send(Ok(self.pump.engine.run(run).map(Run::log_sizes)));
+                let sizes = self.pump.engine.run(run).map(Run::log_sizes);
+                self.answer(reply, Ok(|_| sizes));
             }
             Message::Explain { run, reply } => {
                 let engine = &self.pump.engine;
@@ -323,6 +324,7 @@ impl Worker {
                 self.answer(reply, Ok(|_| text));
             }
             Message::Gauges { reply } => {
+                // Levels of this process and no fact of a run; they are wanted most while nothing can be written.
                 let _ = reply.send(Ok(self.gauges()));
             }
             Message::Failed(_) | Message::Broken(_) | Message::Close => unreachable!("the sweep ends with these"),
@@ -552,3 +554,6 @@ impl Worker {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;
