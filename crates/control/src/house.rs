@@ -21,6 +21,7 @@ use octoflow_runtime::{
     port::{Condition, Runtime, Sink},
     process::{self, hostpath::HostPaths},
     route::Router,
+    threads::ThreadOwner,
 };
 use octoflow_store::{Batch, Pulse, Reader, RunRow, SecretsKey, Store};
 use serde_json::Value;
@@ -163,7 +164,9 @@ impl House {
         }
         let sweeper = Arc::new(Mutex::new(sweeper));
         let (runtime, mut notices): (Box<dyn Runtime>, Vec<String>) = match config.place {
-            Place::Processes(config) => {
+            Place::Processes(mut config) => {
+                let owner = supervisor.clone();
+                config.thread_owner = ThreadOwner::new(move |thread, why| owner.failed(thread, why));
                 let (runtime, notices) = process::open(*config, sink())?;
                 (Box::new(runtime), notices.into_iter().map(|notice| notice.0).collect())
             }

@@ -14,11 +14,12 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    thread::{self, JoinHandle},
+    thread::JoinHandle,
     time::Duration,
 };
 
 use anyhow::{Context, Result, bail};
+use octoflow_control::Supervisor;
 use serde_json::{Value, json};
 
 /// The socket's name in the data directory.
@@ -136,13 +137,15 @@ pub(crate) fn ask(data_dir: &Path, message: &Message) -> Result<Option<Result<()
 pub(crate) struct Listener {
     data_dir: PathBuf,
     ending: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Result<(), octoflow_control::Error>>>,
 }
 
 impl Listener {
-    /// The caller holds the data directory's lock, so a socket that is there already was left behind.
+    /// The caller holds the data directory's lock, so a socket that is there already was left behind. The supervisor hears when
+    /// the thread ends that answers.
     pub(crate) fn start(
         data_dir: &Path,
+        supervisor: &Supervisor,
         mut answer: impl FnMut(Message) -> Result<(), String> + Send + 'static,
     ) -> io::Result<Self> {
         let (path, held) = reachable(data_dir)?;
@@ -153,15 +156,16 @@ impl Listener {
         let listener = UnixListener::bind(&path)?;
         let ending = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&ending);
-        let thread = thread::Builder::new().name("control-socket".to_owned()).spawn(move || {
+        let thread = supervisor.spawn("control-socket", move || {
             let _held = held;
             for stream in listener.incoming() {
                 if seen.load(Ordering::SeqCst) {
-                    return;
+                    break;
                 }
                 // A peer that breaks off only harms itself.
                 let _ = stream.and_then(|stream| serve(&stream, &mut answer));
             }
+            Ok(())
         })?;
         Ok(Self { data_dir: data_dir.to_owned(), ending, thread: Some(thread) })
     }
@@ -244,7 +248,7 @@ mod tests {
     #[test]
     fn a_request_is_answered_by_the_listener() {
         let dir = tempdir().unwrap();
-        let listener = Listener::start(dir.path(), |message| match message.request {
+        let listener = Listener::start(dir.path(), &Supervisor::default(), |message| match message.request {
             Request::Stop { .. } => Ok(()),
             other => Err(format!("no {other:?}")),
         })
@@ -260,14 +264,14 @@ mod tests {
         let dir = tempdir().unwrap();
         let deep = dir.path().join("d".repeat(120)).join("e".repeat(120));
         fs::create_dir_all(&deep).unwrap();
-        let _listener = Listener::start(&deep, |_| Ok(())).unwrap();
+        let _listener = Listener::start(&deep, &Supervisor::default(), |_| Ok(())).unwrap();
         assert_eq!(ask(&deep, &message(STOP)).unwrap(), Some(Ok(())));
     }
 
     #[test]
     fn nonsense_gets_an_answer_too() {
         let dir = tempdir().unwrap();
-        let _listener = Listener::start(dir.path(), |_| Ok(())).unwrap();
+        let _listener = Listener::start(dir.path(), &Supervisor::default(), |_| Ok(())).unwrap();
         let mut stream = UnixStream::connect(dir.path().join(NAME)).unwrap();
         writeln!(stream, "hello").unwrap();
         let mut line = String::new();

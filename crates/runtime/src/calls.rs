@@ -3,6 +3,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -20,6 +21,7 @@ use ureq::Agent;
 use crate::{
     egress::{self, Policy},
     port::{Runtime, Sink},
+    threads::said,
 };
 
 mod exchange;
@@ -200,7 +202,7 @@ impl Pool {
                     state.calls.insert(attempt, Stage::UnderWay);
                     drop(state);
                     (self.sink)(vec![Report::Started { attempt, at: now() }]);
-                    let answer = Box::new(exchange::exchange(&self.agent, *request));
+                    let answer = Box::new(exchange_safely(|| exchange::exchange(&self.agent, *request)));
                     state = self.lock();
                     if state.calls.get(&attempt) != Some(&Stage::UnderWay) {
                         return;
@@ -214,6 +216,12 @@ impl Pool {
             }
         }
     }
+}
+
+/// A panic is a bug; it costs this call, not the thread and the room it has among those at once.
+fn exchange_safely(exchange: impl FnOnce() -> Answer) -> Answer {
+    catch_unwind(AssertUnwindSafe(exchange))
+        .unwrap_or_else(|panic| Answer::Refused(format!("a bug of octoflow: asking panicked: {}", said(&*panic))))
 }
 
 fn now() -> Time {

@@ -12,3 +12,4 @@ pub mod process;
 pub mod route;
 mod shortage;
 mod space;
+pub mod threads;

@@ -60,6 +60,7 @@ pub use self::{
 use crate::{
     egress::Policy,
     port::{Health, Runtime, Sink},
+    threads::ThreadOwner,
 };
 
 /// How far a task is kept away from the machine and from other tasks.
@@ -98,6 +99,8 @@ pub struct Config {
     /// How many bytes a task may write to its private file system that has no `ephemeral-storage` limit of its own; by
     /// default as many as are free above the floor.
     pub storage_limit: Option<u64>,
+    /// Hears when a thread of the runtime ends that must not.
+    pub thread_owner: ThreadOwner,
 }
 
 /// The hidden first argument on which the program must call [`spawner_main`] with the arguments after it.
@@ -122,6 +125,7 @@ impl Config {
             visible: Vec::new(),
             space_floor: None,
             storage_limit: None,
+            thread_owner: ThreadOwner::default(),
         }
     }
 }
@@ -136,6 +140,8 @@ pub enum Error {
     DataDir { path: PathBuf, source: io::Error },
     #[error("the spawner could not be started")]
     Start { source: io::Error },
+    #[error("no thread could be started for the tasks' runtime")]
+    Threads { source: io::Error },
     #[error("no command to start a spawner is configured")]
     NoCommand,
     #[error("the spawner does not answer; its log is `spawner/log` in the data directory")]
@@ -153,7 +159,11 @@ impl Error {
     /// Whether trying again later may help without anybody doing anything.
     pub fn retry(&self) -> bool {
         match self {
-            Self::Start { .. } | Self::Silent { .. } | Self::Refused { .. } | Self::Version { .. } => true,
+            Self::Start { .. }
+            | Self::Threads { .. }
+            | Self::Silent { .. }
+            | Self::Refused { .. }
+            | Self::Version { .. } => true,
             Self::DataDir { .. } | Self::NoCommand => false,
         }
     }
@@ -180,9 +190,12 @@ pub fn open(config: Config, sink: Sink) -> Result<(ProcessRuntime, Vec<Notice>),
     };
     let notices = connected.welcome.notice.iter().cloned().map(Notice).collect();
     let isolated = connected.welcome.isolated;
-    let outbox = Outbox::new(Arc::clone(&connected.socket));
-    let house = House::new(ground, sink, outbox, isolated, hello, config.spawner_command, config.egress);
-    let (thread, over) = house.listen(connected).map_err(|source| Error::Start { source })?;
+    let no_thread = |source| Error::Threads { source };
+    let owner = config.thread_owner;
+    let outbox = Outbox::new(Arc::clone(&connected.socket), &owner).map_err(no_thread)?;
+    let house = House::new(ground, sink, outbox, isolated, hello, config.spawner_command, config.egress, owner)
+        .map_err(no_thread)?;
+    let (thread, over) = house.listen(connected).map_err(no_thread)?;
     Ok((ProcessRuntime { house, reader: Some(Listening { thread, over: Mutex::new(over) }), data }, notices))
 }
 
@@ -204,7 +217,7 @@ pub struct ProcessRuntime {
 
 /// The thread that hears the spawner, and a channel that closes when it ends.
 struct Listening {
-    thread: JoinHandle<Option<Child>>,
+    thread: JoinHandle<Option<Option<Child>>>,
     over: Mutex<Receiver<()>>,
 }
 
@@ -230,7 +243,7 @@ impl ProcessRuntime {
             let _ = over.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(GOODBYE_WITHIN);
             self.house.close(true);
         }
-        let child = thread.join().ok().flatten();
+        let child = thread.join().ok().flatten().flatten();
         if let (true, Some(mut child)) = (wait, child) {
             let give_up = Instant::now() + GOODBYE_WITHIN;
             while self.house.is_idle() && matches!(child.try_wait(), Ok(None)) && Instant::now() < give_up {

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use octoflow_control::expire::RetentionPolicy;
 
-use crate::hosts::PublicName;
+use crate::{hosts::PublicName, log::LogThread};
 
 pub struct Config {
     pub listen: SocketAddr,
@@ -25,6 +25,8 @@ pub struct Config {
     pub public_names: Vec<PublicName>,
     /// What becomes of finished runs.
     pub retention: RetentionPolicy,
+    /// The thread that writes the log, to be supervised with the others.
+    pub log_thread: Option<LogThread>,
 }
 
 /// Where the certificate comes from.
@@ -98,6 +100,7 @@ impl Config {
             metrics_open: false,
             public_names: Vec::new(),
             retention: RetentionPolicy::default(),
+            log_thread: None,
         }
     }
 }

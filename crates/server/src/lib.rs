@@ -42,7 +42,7 @@ pub use config::{Config, Limits, Tls};
 pub use error::Error;
 pub use hosts::{NoPublicName, PublicName};
 pub use local::connect as connect_local;
-pub use log::{Format as LogFormat, Lines as LogLines, start as start_log};
+pub use log::{Format as LogFormat, Lines as LogLines, LogThread, start as start_log};
 pub use server::{Started, serve};
 
 #[cfg(test)]

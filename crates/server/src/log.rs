@@ -9,7 +9,7 @@ use tracing_subscriber::EnvFilter;
 use self::gather::Gather;
 use crate::Error;
 
-pub use self::gather::Lines;
+pub use self::gather::{Lines, LogThread};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {

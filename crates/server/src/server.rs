@@ -114,6 +114,9 @@ async fn run(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Erro
     let mut lit = None;
     let (tell, mut told) = mpsc::unbounded_channel();
     registry.house().supervisor().on_failure(move |failure| drop(tell.send(failure.clone())));
+    if let Some(log) = &config.log_thread {
+        log.supervised_by(registry.house().supervisor());
+    }
     let started = tokio::select! {
         taken = taken => taken.and_then(|left| {
             notices.extend(left);

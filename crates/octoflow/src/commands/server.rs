@@ -14,7 +14,7 @@ use crate::{
 
 pub(crate) fn server(args: &Server, context: &Context) -> Result<Exit> {
     super::run::refuse_missing_runtimes(args.runtime)?;
-    let _lines =
+    let lines =
         start_log(args.log_format.into(), &args.log_filter).map_err(|error| Failure::usage(error.to_string()))?;
     let mut house = node::config(args.isolation, args.parallelism, config::server_egress()?, context)?;
     if let Place::Processes(processes) = &mut house.place {
@@ -30,6 +30,7 @@ pub(crate) fn server(args: &Server, context: &Context) -> Result<Exit> {
         metrics_open: args.metrics_open,
         public_names: args.public_name.clone(),
         retention: config::retention()?,
+        log_thread: Some(lines.thread()),
         ..Config::new(args.listen, house)
     };
     let served = serve(config, |started| {

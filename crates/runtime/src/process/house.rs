@@ -32,7 +32,7 @@ use super::{
     sys, view,
     wire::{Hello, MemberEnding, ToSpawner},
 };
-use crate::{artifacts::Carrier, egress::Policy, logs::Logs, port::Sink, shortage::Shortage};
+use crate::{artifacts::Carrier, egress::Policy, logs::Logs, port::Sink, shortage::Shortage, threads::ThreadOwner};
 
 /// How long what met a shortage on this side waits before it is tried again.
 pub(super) const SHORTAGE_PAUSE: Duration = Duration::from_millis(500);
@@ -62,6 +62,8 @@ pub(crate) struct House {
     pub(super) left: Mutex<Vec<u64>>,
     /// Without isolation: what we put where on the machine itself, and for whom.
     placed: Mutex<HashMap<PathBuf, AttemptId>>,
+    /// Who hears when a thread ends.
+    pub(super) owner: ThreadOwner,
 }
 
 /// An attempt on its way.
@@ -123,18 +125,19 @@ impl House {
         hello: Hello,
         command: Vec<OsString>,
         policy: Policy,
-    ) -> Arc<Self> {
+        owner: ThreadOwner,
+    ) -> std::io::Result<Arc<Self>> {
         let carrier = Carrier::new(&ground.data, policy).with_floor(ground.space_floor);
         carrier.store().clear_leftovers();
-        Arc::new(Self {
+        Ok(Arc::new(Self {
             hosts: Hosts::new(&ground.data),
             logs: Logs::new(&ground.data),
             carrier,
             ground,
             sink,
             outbox,
-            pool: Pool::new(FOR_FILES),
-            transfers: Pool::new(FOR_TRANSFERS),
+            pool: Pool::new("files", FOR_FILES, &owner)?,
+            transfers: Pool::new("transfers", FOR_TRANSFERS, &owner)?,
             flights: Mutex::default(),
             fetched: Mutex::default(),
             isolated: AtomicBool::new(isolated),
@@ -142,10 +145,11 @@ impl House {
             command,
             closing: Closing::default(),
             monitor: Monitor::default(),
-            later: Arc::default(),
+            later: Later::new(owner.clone()),
             left: Mutex::default(),
             placed: Mutex::default(),
-        })
+            owner,
+        }))
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -403,8 +407,9 @@ pub(super) mod tests {
         };
         let hello = Hello { version: VERSION, isolate: true, log_limit: 1 << 20 };
         let sink = Box::new(move |batch| drop(sender.send(batch)));
-        let outbox = Outbox::new(Arc::new(ours));
-        let house = House::new(ground, sink, outbox, true, hello, Vec::new(), Policy::strict());
+        let owner = ThreadOwner::default();
+        let outbox = Outbox::new(Arc::new(ours), &owner).unwrap();
+        let house = House::new(ground, sink, outbox, true, hello, Vec::new(), Policy::strict(), owner).unwrap();
         (dir, house, theirs, reports)
     }
 

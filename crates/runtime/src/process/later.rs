@@ -4,16 +4,17 @@
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread,
     time::{Duration, Instant},
 };
 
+use crate::threads::ThreadOwner;
+
 type Job = Box<dyn FnOnce() + Send>;
 
-#[derive(Default)]
 pub(crate) struct Later {
     queue: Mutex<Queue>,
     changed: Condvar,
+    owner: ThreadOwner,
 }
 
 #[derive(Default)]
@@ -24,6 +25,10 @@ struct Queue {
 }
 
 impl Later {
+    pub(crate) fn new(owner: ThreadOwner) -> Arc<Self> {
+        Arc::new(Self { queue: Mutex::default(), changed: Condvar::new(), owner })
+    }
+
     pub(crate) fn after(self: &Arc<Self>, pause: Duration, job: impl FnOnce() + Send + 'static) {
         let mut queue = self.lock();
         if queue.closed {
@@ -33,7 +38,7 @@ impl Later {
         if !queue.has_thread {
             let later = Arc::clone(self);
             // Without a thread it stays in the queue until the next one asks, when there may be room for a thread.
-            queue.has_thread = thread::Builder::new().name("later".to_owned()).spawn(move || later.work()).is_ok();
+            queue.has_thread = self.owner.spawn("later", move || later.work()).is_ok();
         }
         self.changed.notify_all();
     }

@@ -23,6 +23,7 @@ use super::{
     Error, sys,
     wire::{FromSpawner, Hello, ToSpawner, VERSION, Welcome, frame, next_frame},
 };
+use crate::threads::ThreadOwner;
 
 /// A spawner answers within milliseconds; one that is silent this long hangs.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
@@ -143,12 +144,12 @@ struct Line {
 }
 
 impl Outbox {
-    pub(crate) fn new(socket: Arc<UnixStream>) -> Arc<Self> {
+    pub(crate) fn new(socket: Arc<UnixStream>, owner: &ThreadOwner) -> io::Result<Arc<Self>> {
         let line = Line { socket: Some(socket), generation: 1, left: Vec::new(), closed: false };
         let outbox = Arc::new(Self { state: Mutex::new(line), changed: Condvar::new() });
         let writer = Arc::clone(&outbox);
-        thread::spawn(move || writer.write_for_ever());
-        outbox
+        owner.spawn("outbox", move || writer.write_for_ever())?;
+        Ok(outbox)
     }
 
     fn lock(&self) -> MutexGuard<'_, Line> {

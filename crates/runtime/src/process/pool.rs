@@ -1,10 +1,12 @@
 //! A few threads for work that reads and writes files: collecting outputs, placing inputs. Jobs wait in a line.
 
 use std::{
+    io,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, PoisonError, mpsc},
-    thread,
 };
+
+use crate::threads::ThreadOwner;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -19,12 +21,12 @@ pub(crate) const FOR_FILES: usize = 3;
 pub(crate) const FOR_TRANSFERS: usize = 8;
 
 impl Pool {
-    pub(crate) fn new(threads: usize) -> Self {
+    pub(crate) fn new(name: &'static str, threads: usize, owner: &ThreadOwner) -> io::Result<Self> {
         let (jobs, line) = mpsc::channel::<Job>();
         let line = Arc::new(Mutex::new(line));
         for _ in 0..threads {
             let line = Arc::clone(&line);
-            thread::spawn(move || {
+            owner.spawn(name, move || {
                 loop {
                     let job = line.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     match job {
@@ -33,9 +35,9 @@ impl Pool {
                         Err(_) => return,
                     }
                 }
-            });
+            })?;
         }
-        Self { jobs: Mutex::new(jobs) }
+        Ok(Self { jobs: Mutex::new(jobs) })
     }
 
     pub(crate) fn run(&self, job: impl FnOnce() + Send + 'static) {

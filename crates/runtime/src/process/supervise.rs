@@ -38,14 +38,13 @@ impl House {
     pub(crate) fn listen(
         self: &Arc<Self>,
         connected: Connected,
-    ) -> io::Result<(JoinHandle<Option<Child>>, Receiver<()>)> {
+    ) -> io::Result<(JoinHandle<Option<Option<Child>>>, Receiver<()>)> {
         let house = Arc::clone(self);
         let (listening, over) = mpsc::channel();
         let Connected { socket, child, pid, .. } = connected;
         self.monitor.up(pid);
         self.outbox.post(&[ToSpawner::KeepFree(self.ground.space_floor)]);
-        let named = thread::Builder::new().name("spawner".to_owned());
-        let thread = named.spawn(move || {
+        let thread = self.owner.spawn("spawner", move || {
             let _listening = listening;
             house.listen_for_ever(socket, child)
         })?;

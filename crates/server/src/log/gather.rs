@@ -3,11 +3,13 @@
 
 use std::{
     io::{self, Write},
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::{self, JoinHandle},
     time::Duration,
 };
 
+use octoflow_control::Supervisor;
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -16,6 +18,8 @@ const MOMENT: Duration = Duration::from_millis(5);
 
 /// More than this does not wait.
 const MOST: usize = 64 << 10;
+
+const THREAD: &str = "log";
 
 /// Where lines go in. Clones share it.
 pub(super) struct Gather<W>(Arc<Shared<W>>);
@@ -31,11 +35,57 @@ struct State<W> {
     closing: bool,
 }
 
+/// The end of the thread that writes lines, and who hears of it. Clones share it.
+#[derive(Clone, Default)]
+pub struct LogThread(Arc<Mutex<Fate>>);
+
+#[derive(Default)]
+struct Fate {
+    /// Why it ended, if it did unasked.
+    ended: Option<String>,
+    supervisor: Option<Supervisor>,
+}
+
+impl LogThread {
+    /// The supervisor hears when the thread ends unasked, also when that was before.
+    pub fn supervised_by(&self, supervisor: &Supervisor) {
+        let mut fate = self.lock();
+        fate.supervisor = Some(supervisor.clone());
+        let ended = fate.ended.clone();
+        drop(fate);
+        if let Some(why) = ended {
+            supervisor.failed(THREAD, &why);
+        }
+    }
+
+    fn ended(&self, why: String) {
+        let mut fate = self.lock();
+        fate.ended = Some(why.clone());
+        let supervisor = fate.supervisor.clone();
+        drop(fate);
+        if let Some(supervisor) = supervisor {
+            supervisor.failed(THREAD, &why);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Fate> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Writes what waits. What is still there is written when it is dropped.
 #[must_use = "lines of the last moment are lost without it"]
 pub struct Lines {
     close: Box<dyn Fn() + Send>,
     thread: Option<JoinHandle<()>>,
+    fate: LogThread,
+}
+
+impl Lines {
+    /// To have the thread supervised that writes them.
+    pub fn thread(&self) -> LogThread {
+        self.fate.clone()
+    }
 }
 
 /// One line on its way in.
@@ -48,14 +98,21 @@ impl<W: Write + Send + 'static> Gather<W> {
     pub(super) fn new(to: W) -> io::Result<(Self, Lines)> {
         let state = State { waiting: Vec::new(), to, closing: false };
         let shared = Arc::new(Shared { state: Mutex::new(state), bell: Condvar::new() });
-        let own = shared.clone();
-        let thread = thread::Builder::new().name("log".to_owned()).spawn(move || own.work())?;
+        let (own, fate) = (shared.clone(), LogThread::default());
+        let told = fate.clone();
+        let thread = thread::Builder::new().name(THREAD.to_owned()).spawn(move || {
+            if catch_unwind(AssertUnwindSafe(|| own.work())).is_err() {
+                // From now on everybody writes out what they say, so that nothing is lost meanwhile.
+                own.lock().closing = true;
+                told.ended("it panicked while lines were written".to_owned());
+            }
+        })?;
         let ears = shared.clone();
         let close = Box::new(move || {
             ears.lock().closing = true;
             ears.bell.notify_one();
         });
-        Ok((Self(shared), Lines { close, thread: Some(thread) }))
+        Ok((Self(shared), Lines { close, thread: Some(thread), fate }))
     }
 }
 
@@ -180,6 +237,37 @@ mod tests {
         put(&gather, "before\n", false);
         put(&gather, "warning\n", true);
         assert_eq!(paper.text(), "before\nwarning\n");
+    }
+
+    /// Panics once.
+    struct Unlucky(Paper, bool);
+
+    impl Write for Unlucky {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            assert!(std::mem::replace(&mut self.1, true), "unlucky");
+            self.0.write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_supervisor_hears_of_the_end_of_the_thread_and_no_line_is_lost_after_it() {
+        let paper = Paper::default();
+        let (gather, lines) = Gather::new(Unlucky(paper.clone(), false)).unwrap();
+        let supervisor = Supervisor::default();
+        let (tell, told) = std::sync::mpsc::channel();
+        supervisor.on_failure(move |failure| tell.send(failure.thread.clone()).unwrap());
+        lines.thread().supervised_by(&supervisor);
+        Line { shared: &gather.0, urgent: false }.write_all(b"first\n").unwrap();
+        assert_eq!(told.recv_timeout(Duration::from_secs(30)).unwrap(), "log");
+        Line { shared: &gather.0, urgent: false }.write_all(b"second\n").unwrap();
+        assert_eq!(paper.text(), "first\nsecond\n");
+        let late = Supervisor::default();
+        lines.thread().supervised_by(&late);
+        assert!(late.failure().is_some(), "who comes later hears it too");
     }
 
     #[test]

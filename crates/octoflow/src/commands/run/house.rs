@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use octoflow_control::{self as control, Condition, Error, Place, Submit};
+use octoflow_control::{self as control, Condition, Error, Place, Submit, Supervisor};
 use octoflow_engine::Command;
 use octoflow_model::{AttemptId, Fact, RunId};
 use serde_json::Value;
@@ -108,6 +108,11 @@ impl House {
             Ok(())
         };
         self.inner.supervisor().spawn(name, work).map(drop).context("cannot start a thread")
+    }
+
+    /// Who hears of the end of this process's threads.
+    pub(crate) fn supervisor(&self) -> &Supervisor {
+        self.inner.supervisor()
     }
 
     /// Hears of a thread that ended and was not meant to.

@@ -71,7 +71,7 @@ pub(crate) fn watch(args: &Run, runs: Vec<Submitted>, house: &House, context: &C
     let broken = tell.clone();
     house.on_failure(move |why| drop(broken.send(Happening::Broken(why))));
     listen_to_signals(house, tell.clone())?;
-    let listener = listen_to_others(context, tell.clone());
+    let listener = listen_to_others(house, context, tell.clone());
     let now = clock::now();
     let mut seen = Vec::new();
     for (at, run) in runs.into_iter().enumerate() {
@@ -354,8 +354,8 @@ fn listen_to_signals(house: &House, tell: Sender<Happening>) -> Result<()> {
 }
 
 /// Without the socket everything works but the commands of other processes, so that is worth a warning only.
-fn listen_to_others(context: &Context, tell: Sender<Happening>) -> Option<Listener> {
-    let started = Listener::start(&context.data_dir, move |message| {
+fn listen_to_others(house: &House, context: &Context, tell: Sender<Happening>) -> Option<Listener> {
+    let started = Listener::start(&context.data_dir, house.supervisor(), move |message| {
         let (reply, answer) = mpsc::channel();
         let ended = || "the run has just ended".to_owned();
         tell.send(Happening::Asked(message, reply)).map_err(|_| ended())?;

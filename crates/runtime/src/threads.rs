@@ -1,0 +1,69 @@
+//! Starts the threads of a runtime that must not end, and tells their owner when one does. It never ends the process
+//! and repairs nothing: what becomes of the process is the owner's decision.
+
+use std::{
+    any::Any,
+    fmt, io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    thread::{self, JoinHandle},
+};
+
+/// Who hears of the end of threads: the name of the thread, and why it ended. Clones are the same owner.
+#[derive(Clone)]
+pub struct ThreadOwner(Arc<dyn Fn(&str, &str) + Send + Sync>);
+
+impl ThreadOwner {
+    pub fn new(hear: impl Fn(&str, &str) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(hear))
+    }
+
+    /// Starts a thread. Joining it answers nothing when it panicked; then the owner was told before.
+    pub(crate) fn spawn<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<JoinHandle<Option<T>>> {
+        let owner = self.clone();
+        thread::Builder::new().name(name.to_owned()).spawn(move || {
+            let ended = catch_unwind(AssertUnwindSafe(work));
+            ended.map_err(|panic| (owner.0)(name, &format!("it panicked: {}", said(&*panic)))).ok()
+        })
+    }
+}
+
+/// For whoever has nothing to decide: the panic itself was printed.
+impl Default for ThreadOwner {
+    fn default() -> Self {
+        Self::new(|_, _| {})
+    }
+}
+
+impl fmt::Debug for ThreadOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ThreadOwner")
+    }
+}
+
+/// What a panic said.
+pub(crate) fn said(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it did not say why")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn the_owner_hears_of_a_panic_and_not_of_an_end_that_was_wanted() {
+        let (tell, told) = mpsc::channel();
+        let owner = ThreadOwner::new(move |name, why| tell.send(format!("{name}: {why}")).unwrap());
+        assert_eq!(owner.spawn("quiet", || 7).unwrap().join().unwrap(), Some(7));
+        assert!(told.try_recv().is_err());
+        assert_eq!(owner.spawn("loud", || panic!("out of luck")).unwrap().join().unwrap(), None::<()>);
+        assert_eq!(told.recv().unwrap(), "loud: it panicked: out of luck");
+    }
+}
