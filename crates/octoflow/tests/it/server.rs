@@ -67,11 +67,18 @@ spec:
     fs::create_dir(&open).unwrap();
     let mut server = serve(&stage, &["--allow-host-path", open.to_str().unwrap()]);
     stage.good(&["submit", "--wait", &manifest("fine", open.to_str().unwrap())]);
-    for (name, path) in [("etc", "/etc"), ("all", "/"), ("data", stage.data_dir().to_str().unwrap())] {
+    let data = stage.data_dir();
+    let around = data.parent().unwrap().to_str().unwrap();
+    for (name, path, advice) in [
+        ("etc", "/etc", "--allow-host-path"),
+        ("all", "/", "--data-dir"),
+        ("around", around, "--data-dir"),
+        ("data", data.to_str().unwrap(), "data directory"),
+    ] {
         let said = stage.octoflow(&["submit", &manifest(name, path)]);
         assert_ne!(said.code, 0, "{said}");
         assert!(said.err.contains("OF1130") && said.err.contains("hostPath"), "{said}");
-        assert!(name == "data" || said.err.contains("--allow-host-path"), "it says what to do: {said}");
+        assert!(said.err.contains(advice), "it says what to do: {said}");
     }
     // What is only known later is refused then.
     let late = fs::read_to_string(manifest("late", "/etc")).unwrap();
@@ -84,6 +91,12 @@ spec:
     let said = stage.octoflow(&["run", &manifest("own", stage.data_dir().to_str().unwrap())]);
     assert!(said.code != 0 && said.to_string().contains("data directory"), "nor by a person: {said}");
     stage.good(&["run", &manifest("mine", "/etc")]);
+    // A person may mount what lies around the data directory; that is hidden in it.
+    let text = fs::read_to_string(manifest("home", around)).unwrap();
+    let name = data.file_name().unwrap().to_str().unwrap();
+    let text = text.replace("[ls, /host]", &format!("[sh, -c, 'ls -A /host/{name}; ls -d /host/open']"));
+    let said = stage.good(&["run", "--log", &stage.file("hidden.yaml", text)]);
+    assert!(said.out.contains("/host/open") && !said.out.contains("octoflow.db"), "{said}");
 }
 
 /// Three steps, each of which notes that it runs and then waits until it may end.
@@ -115,7 +128,7 @@ spec:
       command: [sh, -c]
       args: [{wait}]
 ",
-        out = stage.path("").display(),
+        out = stage.path("out").display(),
         steps = ["one", "two", "three"].map(step).concat(),
         wait = serde_json::to_string(wait).unwrap(),
     )
@@ -124,8 +137,9 @@ spec:
 #[test]
 fn a_run_goes_on_after_kill_9_and_after_sigterm_and_every_step_runs_once() {
     let stage = Stage::new();
-    let began = |name: &str| eventually("the step is under way", || stage.path(&format!("began-{name}")).exists());
-    let go = |name: &str| fs::write(stage.path(&format!("go-{name}")), "").unwrap();
+    fs::create_dir(stage.path("out")).unwrap();
+    let began = |name: &str| eventually("the step is under way", || stage.path(&format!("out/began-{name}")).exists());
+    let go = |name: &str| fs::write(stage.path(&format!("out/go-{name}")), "").unwrap();
     let run = stage.start(&["run", &stage.file("w.yaml", three(&stage))]);
     began("one");
     signal(&run, "KILL");
@@ -148,7 +162,7 @@ fn a_run_goes_on_after_kill_9_and_after_sigterm_and_every_step_runs_once() {
     eventually("the run is over", || stage.good(&["get", "w", "-o", "jsonpath={.status.phase}"]).out == "Succeeded");
     server.stop();
     for name in ["one", "two", "three"] {
-        assert_eq!(fs::read_to_string(stage.path(&format!("ran-{name}"))).unwrap(), "ran\n", "{name} ran once");
+        assert_eq!(fs::read_to_string(stage.path(&format!("out/ran-{name}"))).unwrap(), "ran\n", "{name} ran once");
     }
 }
 

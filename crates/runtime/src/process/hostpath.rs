@@ -1,6 +1,6 @@
 //! Which paths of the machine tasks may mount (`hostPath`). The data directory never: it holds every run's logs,
-//! Secrets and tokens, and is hidden where something around it is mounted. On a server only what whoever started it
-//! allowed; a person's own machine is open to that person.
+//! Secrets and tokens. On a server only what whoever started it allowed, and nothing around the data directory; a person's
+//! own machine is open to that person, also `/` and the home directory, with the data directory in it hidden.
 //!
 //! A path is judged twice: when a manifest is let in and a task is planned, for a clear answer, and once more when the
 //! mount is made, by the file that was really opened. Only the second holds against links that change meanwhile.
@@ -34,6 +34,12 @@ pub enum Refused {
         path.display()
     )]
     NotAllowed { path: PathBuf },
+    #[error(
+        "hostPath `{}` lies around the server's data directory, which no task may see: name the folders in it that are \
+         needed, or keep the data directory elsewhere (--data-dir)",
+        path.display()
+    )]
+    AroundData { path: PathBuf },
 }
 
 impl HostPaths {
@@ -59,6 +65,8 @@ impl HostPaths {
         }
         match self {
             Self::Any => Ok(()),
+            // Hiding it is not enough here: manifests come from others, and a task of root can undo a mount.
+            Self::Below(_) if data.starts_with(&real) => Err(Refused::AroundData { path: path.to_owned() }),
             Self::Below(prefixes) if prefixes.iter().any(|prefix| real.starts_with(resolved(prefix))) => Ok(()),
             Self::Below(_) => Err(Refused::NotAllowed { path: path.to_owned() }),
         }
@@ -114,6 +122,13 @@ mod tests {
         assert!(opened(&beside.join("link")).is_err());
         assert_eq!(opened(&beside), Ok(None));
         assert_eq!(opened(dir.path()), Ok(Some("data".into())), "it is hidden there");
+        let server = HostPaths::Below(vec![dir.path().to_owned()]);
+        symlink(dir.path(), beside.join("up")).unwrap();
+        for path in [dir.path(), Path::new("/"), &beside.join("up")] {
+            assert!(matches!(server.check(path, &data), Err(Refused::AroundData { .. })), "{}", path.display());
+        }
+        assert_eq!(server.check(&beside, &data), Ok(()));
+        assert!(server.check_opened(&File::open(dir.path()).unwrap(), &data).is_err());
     }
 
     #[test]
