@@ -1,5 +1,6 @@
 //! The spawner: a small process of the same binary that is the parent of all tasks. It keeps their exit codes and
-//! output across a crash of the engine, and goes away by itself when it has nothing to do.
+//! output across a crash of the engine, and goes away by itself when it has nothing to do, or nobody to do it for because
+//! its data directory was deleted. On SIGTERM it ends its tasks politely, writes down their results and goes.
 //! Read `turn` for the loop, `life` for what happens to an attempt, `slot` for isolation.
 
 mod attempt;
@@ -93,7 +94,7 @@ fn live(data: &Path) -> io::Result<()> {
     let dir = data.join("spawner");
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
     fs::create_dir_all(data.join("work"))?;
-    let Some(_lock) = lock(&dir)? else {
+    let Some(lock) = lock(&dir)? else {
         return refuse(&mut socket, "another spawner holds this data directory");
     };
     let hello = match read_hello(&mut socket)? {
@@ -155,6 +156,7 @@ fn live(data: &Path) -> io::Result<()> {
         past,
         leftovers,
         space: Space::of(data, None)?,
+        lock,
     };
     Spawner::new(parts)?.run()
 }

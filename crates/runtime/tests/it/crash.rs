@@ -250,3 +250,42 @@ pub(crate) fn a_long_data_path_works() {
         runtime.shutdown();
     }
 }
+
+pub(crate) fn a_spawner_whose_data_directory_is_deleted_ends_with_its_tasks() {
+    for isolated in [true, false] {
+        let mut rig = if isolated { Rig::new() } else { Rig::plain() };
+        let (seconds, done) = (if isolated { "86417" } else { "86418" }, rig.start(command(&["true"])));
+        rig.end(done);
+        let attempt = rig.start(command(&["sleep", seconds]));
+        rig.started(attempt);
+        let [spawner] = spawner_of(rig.dir.path())[..] else { panic!("there is one spawner") };
+        // The engine is gone, and tasks go on for the next one.
+        drop(rig.runtime.take());
+        let task = format!("sleep\0{seconds}\0");
+        assert!(!processes_with(&task).is_empty());
+        fs::remove_dir_all(rig.dir.path()).unwrap();
+        eventually("the spawner to go", || !processes_with("__spawner\0").contains(&spawner));
+        assert!(processes_with(&task).is_empty(), "its task went with it");
+    }
+}
+
+pub(crate) fn a_spawner_ends_on_sigterm_with_and_without_tasks_and_keeps_their_results() {
+    let terminate = |pid: u32| {
+        assert!(Command::new("kill").args(["-TERM", &pid.to_string()]).status().unwrap().success());
+    };
+    let mut rig = Rig::new();
+    let [first] = spawner_of(rig.dir.path())[..] else { panic!("there is one spawner") };
+    terminate(first);
+    eventually("another spawner", || matches!(spawner_of(rig.dir.path())[..], [next] if next != first));
+    let attempt = rig.start(sh("trap 'exit 7' TERM; echo up; while :; do sleep 0.05; done"));
+    rig.started(attempt);
+    eventually("its trap", || rig.stdout(attempt).contains("up"));
+    let [second] = spawner_of(rig.dir.path())[..] else { panic!("there is one spawner") };
+    // Nobody is connected while it ends its task; the next engine hears how that ended.
+    drop(rig.runtime.take());
+    terminate(second);
+    eventually("the spawner to go", || !processes_with("__spawner\0").contains(&second));
+    let mut rig = rig.reopen_after_crash();
+    rig.runtime().adopt(vec![(attempt, Box::new(sh("true")))], &[]);
+    assert_eq!(rig.end(attempt).exit, Exit::Code(7));
+}

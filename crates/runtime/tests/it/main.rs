@@ -145,7 +145,9 @@ tests! {
         what_the_engine_does_not_believe_in_is_ended,
         a_second_engine_is_refused,
         a_clean_goodbye_leaves_no_process,
-        a_long_data_path_works;
+        a_long_data_path_works,
+        a_spawner_whose_data_directory_is_deleted_ends_with_its_tasks,
+        a_spawner_ends_on_sigterm_with_and_without_tasks_and_keeps_their_results;
     faults:
         a_stopped_spawner_is_told_of_and_goes_on,
         a_stopped_spawner_does_not_keep_the_engine_from_leaving,

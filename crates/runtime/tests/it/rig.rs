@@ -87,6 +87,14 @@ impl Rig {
         rig
     }
 
+    /// A new engine in the directory of one that is gone already.
+    pub(crate) fn reopen_after_crash(self) -> Self {
+        let next = self.next;
+        let mut rig = Self::in_dir(Arc::clone(&self.dir), |_| {});
+        rig.next = next;
+        rig
+    }
+
     pub(crate) fn runtime(&mut self) -> &mut ProcessRuntime {
         self.runtime.as_mut().unwrap()
     }

@@ -199,8 +199,8 @@ impl Hands {
     pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
         let threads = thread::available_parallelism().map_or(2, usize::from).clamp(2, MOST_THREADS);
         for _ in 0..threads {
-            let (stack, null) = (Stack::new()?, File::options().read(true).write(true).open("/dev/null")?);
-            self.thread("spawn", move |hands| hands.spawn_for_ever(stack, &null))?;
+            let (mut stack, null) = (Stack::new()?, File::options().read(true).write(true).open("/dev/null")?);
+            self.thread("spawn", move |hands| hands.spawn_for_ever(&mut stack, &null))?;
         }
         self.thread("clean", |hands| {
             loop {
@@ -221,9 +221,14 @@ impl Hands {
         })
     }
 
-    fn thread(self: &Arc<Self>, name: &str, work: impl FnOnce(&Self) + Send + 'static) -> io::Result<()> {
+    /// Starts a thread for as long as the process lives. A panic is a bug, which the spawner's log tells; the work goes on with
+    /// what is next, because ending the spawner would cost the tasks their results.
+    fn thread(self: &Arc<Self>, name: &str, mut work: impl FnMut(&Self) + Send + 'static) -> io::Result<()> {
         let hands = Arc::clone(self);
-        thread::Builder::new().name(name.to_owned()).stack_size(THREAD_STACK).spawn(move || work(&hands)).map(drop)
+        let supervised = move || loop {
+            drop(catch_unwind(AssertUnwindSafe(|| work(&hands))));
+        };
+        thread::Builder::new().name(name.to_owned()).stack_size(THREAD_STACK).spawn(supervised).map(drop)
     }
 
     pub(crate) fn give(&self, jobs: impl IntoIterator<Item = Job>) {
@@ -280,7 +285,7 @@ impl Hands {
         if slots { &self.spare_slots } else { &self.spare_rooms }
     }
 
-    fn spawn_for_ever(&self, mut stack: Stack, null: &File) {
+    fn spawn_for_ever(&self, stack: &mut Stack, null: &File) {
         // Slots are entered and left by this thread alone, so it needs a root of its own.
         let own_root = ns::leave(libc::CLONE_FS);
         loop {
@@ -288,7 +293,7 @@ impl Hands {
             let (key, restores) = (job.key(), matches!(job, Job::Restore { .. }));
             let done = match &own_root {
                 // A panic is a bug; it costs this attempt, not the thread and with it the tasks it made.
-                Ok(()) => catch_unwind(AssertUnwindSafe(|| self.work(job, &mut stack, null))).unwrap_or_else(|_| {
+                Ok(()) => catch_unwind(AssertUnwindSafe(|| self.work(job, stack, null))).unwrap_or_else(|_| {
                     if restores {
                         return Done::Restored { key, place: None };
                     }
@@ -319,8 +324,11 @@ impl Hands {
                 loop {
                     let list = hands.measures.take();
                     let began = Instant::now();
-                    let usages =
-                        list.into_iter().map(|(key, attempt, dir)| Usage { key, attempt, bytes: usage::of(&dir) });
+                    // A panic is a bug; it costs one measurement, and whoever waits for the others is answered.
+                    let measured = |dir: &Path| catch_unwind(AssertUnwindSafe(|| usage::of(dir))).ok();
+                    let usages = list
+                        .into_iter()
+                        .filter_map(|(key, attempt, dir)| Some(Usage { key, attempt, bytes: measured(&dir)? }));
                     hands.tell(Done::Measured { usages: usages.collect(), began });
                 }
             });

@@ -152,10 +152,7 @@ impl Spawner {
     pub(super) fn hear_signals(&mut self) {
         while let Some(signal) = sys::next_signal(&self.signals) {
             if signal == libc::SIGTERM {
-                self.leaving = true;
-                let alive: Vec<AttemptId> =
-                    self.table.iter().filter(|(_, entry)| entry.is_alive()).map(|(_, entry)| entry.attempt).collect();
-                alive.into_iter().for_each(|attempt| self.stop(attempt, Stop::Polite));
+                self.end_all();
             }
         }
         while let Some(dead) = sys::peek_dead() {

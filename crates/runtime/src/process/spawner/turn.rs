@@ -4,11 +4,15 @@
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, HashMap, HashSet},
-    io,
-    os::{fd::OwnedFd, unix::net::UnixListener},
+    fs::File,
+    io::{self, Write},
+    os::{
+        fd::OwnedFd,
+        unix::{fs::MetadataExt, net::UnixListener},
+    },
     path::PathBuf,
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use octoflow_model::ids::AttemptId;
@@ -47,6 +51,9 @@ pub(crate) fn stream_token(key: Key, stderr: bool) -> u64 {
     STREAMS + (key as u64) * 2 + u64::from(stderr)
 }
 
+/// How long tasks of a data directory that was deleted may go on.
+const LOOK_AT_LOCK_EVERY: Duration = Duration::from_secs(5);
+
 const EVENTS_PER_TURN: usize = 256;
 const BUFFER: usize = 128 * 1024;
 
@@ -84,6 +91,10 @@ pub(crate) struct Spawner {
     pub(super) disk: Disk,
     /// We were told to go.
     pub(super) leaving: bool,
+    /// Held for as long as we live. Nobody can find us any more once it has no name.
+    lock: File,
+    /// When we look next whether it has one; nothing while an engine is connected, who would know.
+    look_at_lock: Option<Instant>,
     /// A file with results of an earlier spawner is there and still needed.
     pub(super) has_leftovers: bool,
     /// Directories of earlier spawners have been looked through.
@@ -124,6 +135,8 @@ impl Spawner {
             waiting: Waiting::default(),
             disk: Disk::new(parts.space),
             leaving: false,
+            lock: parts.lock,
+            look_at_lock: None,
             has_leftovers: false,
             swept: false,
         };
@@ -156,7 +169,8 @@ impl Spawner {
         let mut events = [NO_EVENT; EVENTS_PER_TURN];
         while !(self.is_done() && self.leave()) {
             let timer = self.timers.peek().map(|Reverse((due, ..))| *due);
-            let next = timer.into_iter().chain(self.look_at).chain(self.waiting.due()).chain(self.disk.due()).min();
+            let due = [self.look_at, self.look_at_lock, self.waiting.due(), self.disk.due()];
+            let next = timer.into_iter().chain(due.into_iter().flatten()).min();
             let timeout = next.map(|due| due.saturating_duration_since(Instant::now()));
             let (mut signal, mut bell, mut door, mut peer, mut ending) = (false, false, false, false, false);
             for event in self.epoll.wait(&mut events, timeout)? {
@@ -185,6 +199,7 @@ impl Spawner {
             }
             self.ring_timers();
             self.look_at_progress();
+            self.look_at_lock();
             if door {
                 self.open_door();
             }
@@ -204,6 +219,32 @@ impl Spawner {
         Ok(())
     }
 
+    /// Without an engine tasks go on, for the next one. There will be none once the data directory is deleted: nobody could
+    /// take their results, so they are ended.
+    fn look_at_lock(&mut self) {
+        if self.peer.is_some() || self.leaving {
+            self.look_at_lock = None;
+        } else if self.look_at_lock.is_none_or(|at| at <= Instant::now()) {
+            self.look_at_lock = Some(Instant::now() + LOOK_AT_LOCK_EVERY);
+            if self.is_deleted() {
+                // The log's file may be gone too; whoever looks at the process sees it.
+                let _ = writeln!(io::stderr(), "spawner: the data directory was deleted; all tasks are ended");
+                self.end_all();
+            }
+        }
+    }
+
+    fn is_deleted(&self) -> bool {
+        self.lock.metadata().is_ok_and(|about| about.nlink() == 0)
+    }
+
+    /// Ends every task politely, and itself once they are gone.
+    pub(super) fn end_all(&mut self) {
+        self.leaving = true;
+        let alive = self.table.iter().filter(|(_, entry)| entry.is_alive()).map(|(_, entry)| entry.attempt);
+        alive.collect::<Vec<_>>().into_iter().for_each(|attempt| self.stop(attempt, Stop::Polite));
+    }
+
     fn is_done(&self) -> bool {
         (self.peer.is_none() || self.leaving) && !self.table.iter().any(|(_, entry)| entry.is_alive())
     }
@@ -211,6 +252,11 @@ impl Spawner {
     /// Writes down what nobody took; answers whether the spawner may go. While it cannot be written it stays, because the
     /// results are nowhere else, and tries again.
     fn leave(&mut self) -> bool {
+        if self.is_deleted() {
+            // There is nowhere to write to and nobody who will read.
+            self.hands.close();
+            return true;
+        }
         if self.waiting.holds_back() {
             return false;
         }
@@ -482,6 +528,7 @@ pub(crate) struct Parts {
     pub(crate) past: Past,
     pub(crate) leftovers: Vec<Leftover>,
     pub(crate) space: Space,
+    pub(crate) lock: File,
 }
 
 fn remembered_by(table: &Table, past: &Past) -> HashSet<AttemptId> {
