@@ -138,7 +138,14 @@ fn a_stopped_spawner_does_not_stop_the_server_and_goes_on() {
     };
     thread::sleep(Duration::from_secs(1));
     assert!(phases().iter().all(|phase| phase != "Succeeded" && phase != "Error"), "{:?}", phases());
+    let probe = |path: &str| ask(address, "GET", path, &[], b"");
+    eventually("/readyz to say what to do about the spawner", || {
+        let told = probe("/readyz");
+        told.status == 503 && told.text().contains(&format!("kill -CONT {spawner}"))
+    });
+    assert_eq!(probe("/livez").status, 200, "the server itself lives");
     kill("-CONT", spawner);
+    eventually("/readyz to be ready again", || probe("/readyz").status == 200);
     eventually("all runs to succeed", || phases().iter().all(|phase| phase == "Succeeded"));
     // Killed under a living server it is replaced, and its tasks follow their retry rules.
     kill("-KILL", spawner);
