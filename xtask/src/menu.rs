@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::leftover::{self, TestRun};
 use crate::step::Step;
 use crate::{root, setup, tidy};
 
@@ -92,7 +93,16 @@ fn test(rest: &[String]) -> Result<()> {
     // The process-level tests judge the binary users get, so it is built as users get it.
     Step::cargo(["build", "--release", "-p", "octoflow"]).run()?;
     let binary = target()?.join("release").join("octoflow");
-    Step::cargo(nextest(rest)).env("OCTOFLOW_BIN", binary).run()
+    let run = TestRun::new();
+    let tested = Step::cargo(nextest(rest)).env("OCTOFLOW_BIN", binary).env(leftover::VARIABLE, run.id()).run();
+    // A test that failed is the first thing to look at; what it left may come from that.
+    match (tested, run.check()) {
+        (Err(failed), left) => {
+            left.unwrap_or_else(|left| eprintln!("{left}"));
+            Err(failed)
+        }
+        (Ok(()), left) => left,
+    }
 }
 
 /// Everything, unless crates are named: cargo lets `--workspace` win over any `-p` beside it.
