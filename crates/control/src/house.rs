@@ -31,7 +31,7 @@ use crate::{
     keyed::{self, KeyedObject},
     meters, new_uid,
     objects::{Around, Machine, Objects},
-    read,
+    read, record,
     sweep::{self, Mission, Sweeper},
 };
 
@@ -376,7 +376,7 @@ impl House {
 /// Keeps the locks of an open run that nobody has taken up here. Of one that cannot be read, as far as it can be; says so.
 fn respect(engine: &mut Engine, reader: &Reader, row: &RunRow) -> Result<Option<String>, Error> {
     let journal = read::journal(reader, row.run)?;
-    let respected = engine.respect(row.run, journal.facts);
+    let respected = record::respect(engine, row.run, journal.facts);
     Ok(journal.damage.or_else(|| respected.err()).map(|why| start::unreadable(row, &why)))
 }
 

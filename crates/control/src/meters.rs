@@ -1,14 +1,11 @@
 //! Custom metrics on disk: one object for each series, written in the same commit as the facts that changed it.
 //! So what a crash takes back it takes back from both, and a total is neither lost nor counted twice.
 
-use octoflow_engine::{
-    engine::fold,
-    meters::{Live, Meters, Series},
-};
+use octoflow_engine::meters::{Live, Meters, Series};
 use octoflow_model::Time;
 use octoflow_store::{Change, Reader};
 
-use crate::{Error, read};
+use crate::{Error, read, record};
 
 /// The kind of these objects. No manifest can have it: it is not one that can be loaded.
 const KIND: &str = "Meter";
@@ -48,7 +45,8 @@ pub fn metrics(reader: &Reader, now: Time) -> Result<String, Error> {
             Err(Error::UnknownRun(_)) => continue,
             facts => facts,
         };
-        let run = match facts.and_then(|facts| fold(row.run, facts).map_err(|why| Error::Journal { run: row.run, why }))
+        let run = match facts
+            .and_then(|facts| record::fold(row.run, facts).map_err(|why| Error::Journal { run: row.run, why }))
         {
             Ok(run) => run,
             Err(error @ Error::Journal { .. }) => {

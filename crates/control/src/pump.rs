@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use octoflow_engine::{Engine, Input, Refusal, Run, engine::fold};
+use octoflow_engine::{Engine, Input, Refusal, Run};
 use octoflow_model::{AttemptId, Fact, Order, RunId, Task, Time, taskset::SetFact};
 use serde_json::Value;
 
-use crate::record::Record;
+use crate::record::{self, Record};
 
 pub struct Pump {
     pub engine: Engine,
@@ -67,7 +67,7 @@ impl Pump {
     /// Reads a run back from the journal; it does nothing yet.
     pub fn restore(&mut self, run: RunId, facts: Vec<Fact>) -> Result<(), String> {
         let count = facts.len() as u64;
-        self.restore_folded(fold(run, facts)?, count);
+        self.restore_folded(record::fold(run, facts)?, count);
         Ok(())
     }
 

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use octoflow_engine::{
     Run,
     argo::{explain, status},
-    engine::fold,
     locks::Locks,
     schedule::Scheduler,
     taskset,
@@ -259,7 +258,7 @@ fn archived(reader: &Reader, run: RunId) -> Result<Option<Value>, Error> {
 }
 
 fn folded(reader: &Reader, run: RunId) -> Result<Run, Error> {
-    fold(run, facts(reader, run)?).map_err(|why| Error::Journal { run, why })
+    record::fold(run, facts(reader, run)?).map_err(|why| Error::Journal { run, why })
 }
 
 /// The journal of an open run as far as it can be read.
@@ -274,7 +273,7 @@ pub(crate) fn journal(reader: &Reader, run: RunId) -> Result<Journal, Error> {
     let mut journal = Journal { facts: Vec::new(), damage: None };
     let read = reader.facts(run, 0, |rows| {
         if journal.damage.is_none() {
-            match record::read(run, rows.lines) {
+            match record::read(rows.first, rows.lines) {
                 Ok(facts) => journal.facts.extend(facts),
                 Err(why) => journal.damage = Some(why),
             }
@@ -297,7 +296,7 @@ pub(crate) fn journal(reader: &Reader, run: RunId) -> Result<Journal, Error> {
 pub fn facts(reader: &Reader, run: RunId) -> Result<Vec<Fact>, Error> {
     let mut facts = Vec::new();
     let read = reader.facts(run, 0, |rows| {
-        facts.extend(record::read(run, rows.lines).map_err(|why| Error::Journal { run, why })?);
+        facts.extend(record::read(rows.first, rows.lines).map_err(|why| Error::Journal { run, why })?);
         Ok::<(), Error>(())
     });
     match read {

@@ -1,8 +1,19 @@
-//! How facts lie in the journal: one line of JSON each.
+//! How facts lie in the journal: one line of JSON each. Turns facts into bytes, and bytes into facts and the state they
+//! describe. What cannot be read is refused with a reason, and never overlooked: a run that goes on without a fact it did not
+//! understand would do something else than was decided.
 
-use std::io::Write;
+use std::{
+    io::Write,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
+use octoflow_engine::{Engine, Run, engine};
 use octoflow_model::{Fact, RunId};
+use serde_json::Value;
+
+/// What to do about a run that a newer version has written.
+const NEWER: &str =
+    "a newer version of octoflow has written it; start that version, or a newer one, to go on with this run";
 
 /// Facts of one run as bytes for the journal, with their numbers.
 #[derive(Clone, Debug, Default)]
@@ -24,10 +35,101 @@ impl Record {
     }
 }
 
-/// The facts of some lines, in order.
-pub(crate) fn read(run: RunId, lines: &[u8]) -> Result<Vec<Fact>, String> {
+/// The facts of some lines, in order. They are numbered from `first`.
+pub(crate) fn read(first: u64, lines: &[u8]) -> Result<Vec<Fact>, String> {
     let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    lines
-        .map(|line| serde_json::from_slice(line).map_err(|error| format!("a fact of run {run} is unreadable: {error}")))
+    let numbered = (first..).zip(lines);
+    numbered
+        .map(|(number, line)| serde_json::from_slice(line).map_err(|error| refusal(number, line, &error.to_string())))
         .collect()
+}
+
+/// The state that a journal describes.
+pub(crate) fn fold(run: RunId, facts: Vec<Fact>) -> Result<Run, String> {
+    guarded(|| engine::fold(run, facts))
+}
+
+/// Keeps the locks that an unfinished run holds which is not taken up here.
+pub(crate) fn respect(engine: &mut Engine, run: RunId, facts: Vec<Fact>) -> Result<(), String> {
+    guarded(|| engine.respect(run, facts))
+}
+
+/// A journal whose facts contradict each other is refused as one that cannot be read: other runs have nothing to do with it.
+/// The fold builds a value of its own, so a panic in it has harmed nothing else.
+fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<String>().map(String::as_str);
+        let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words");
+        Err(format!("its facts contradict each other: {said}"))
+    })
+}
+
+/// Why a line is no fact: which one, what is wrong with it, and what to do when it is only too new.
+fn refusal(number: u64, line: &[u8], error: &str) -> String {
+    let value: Value = serde_json::from_slice(line).unwrap_or_default();
+    let name = match &value {
+        Value::Object(fields) => fields.keys().next().map_or("", String::as_str),
+        Value::String(name) => name,
+        _ => "",
+    };
+    let unknown = ["unknown variant", "unknown field"].into_iter().find_map(|what| {
+        let (_, rest) = error.split_once(what)?;
+        Some((what, rest.split('`').nth(1)?))
+    });
+    match unknown {
+        Some(("unknown variant", unknown)) if unknown == name => {
+            format!("fact {number} is `{name}`, which this version does not know: {NEWER}")
+        }
+        Some(("unknown field", field)) => {
+            format!("fact {number}, `{name}`, has the field `{field}`, which this version does not know: {NEWER}")
+        }
+        Some((_, value)) => {
+            format!("fact {number}, `{name}`, says `{value}`, which this version does not know: {NEWER}")
+        }
+        None => format!("fact {number} is damaged: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_newer_version_wrote_is_refused_by_its_name_and_number() {
+        for (line, told) in [
+            (r#"{"Tomorrow":{"at":1}}"#, "fact 8 is `Tomorrow`, which"),
+            (r#""Tomorrow""#, "fact 8 is `Tomorrow`, which"),
+            (r#"{"TaskSet":{"Tomorrow":{"at":1}}}"#, "fact 8, `TaskSet`, says `Tomorrow`, which"),
+            (r#"{"Suspended":{"at":1,"by":"me"}}"#, "fact 8, `Suspended`, has the field `by`, which"),
+            (r#"{"ShuttingDown":{"how":"Gently","at":1}}"#, "fact 8, `ShuttingDown`, says `Gently`, which"),
+        ] {
+            let lines = format!("{}\n{line}\n", r#"{"Resumed":{"at":1}}"#);
+            let refused = read(7, lines.as_bytes()).unwrap_err();
+            assert!(refused.starts_with(told) && refused.contains(NEWER), "{line}: {refused}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_line_is_not_called_newer() {
+        for line in ["{\"Resumed\":{", "{\"Resumed\":{}}", "7", "\u{0}"] {
+            let refused = read(0, line.as_bytes()).unwrap_err();
+            assert!(refused.starts_with("fact 0 is damaged: "), "{line}: {refused}");
+        }
+    }
+
+    #[test]
+    fn facts_that_contradict_each_other_are_refused() {
+        let submitted = r#"{"Submitted":{"name":"w","namespace":"default","uid":"u","at":1,"manifest":{"kind":"Workflow",
+            "spec":{"entrypoint":"main","templates":[{"name":"main","suspend":{}}]}}}}"#;
+        let lines = format!("{}\n{}\n", submitted.replace('\n', ""), r#"{"Started":{"node":9,"at":1}}"#);
+        let refused = fold(RunId(1), read(0, lines.as_bytes()).unwrap()).err().unwrap();
+        assert!(refused.starts_with("its facts contradict each other"), "{refused}");
+    }
+
+    #[test]
+    fn a_kind_of_run_that_nobody_knows_is_refused_by_its_name() {
+        let line = r#"{"Submitted":{"name":"j","namespace":"default","uid":"u","at":1,"manifest":{"kind":"JobFlow","spec":{}}}}"#;
+        let refused = fold(RunId(1), read(0, line.as_bytes()).unwrap()).err().unwrap();
+        assert!(refused.contains("`JobFlow`") && refused.contains("newer version"), "{refused}");
+    }
 }

@@ -74,6 +74,14 @@ pub(crate) enum Stand {
 impl Run {
     /// A run begins with what was submitted; what kind it is, its manifest says.
     pub fn open(id: RunId, submission: &Submission) -> Result<Self, String> {
+        if let Some(kind) = submission.manifest["kind"].as_str()
+            && ![WORKFLOW, TASK_SET].contains(&kind)
+        {
+            return Err(format!(
+                "it is a `{kind}`, a kind of run that this version does not know: a newer version of octoflow has written it; \
+                 start that version, or a newer one, to go on with this run"
+            ));
+        }
         Ok(Self::with(id, submission, Program::compile(&submission.manifest, &submission.stored)?))
     }
 

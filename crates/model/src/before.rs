@@ -13,7 +13,7 @@ use crate::{
 };
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Before {
     /// The runs whose place it took, oldest first. The logs of their attempts are its own and go with it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -25,6 +25,7 @@ pub struct Before {
 
 /// How a node ended before; it ends the same way again without being run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Done {
     /// What it is shown as.
     pub kind: NodeKind,
@@ -57,6 +58,7 @@ pub struct Done {
 
 /// What a memoized node asked its cache for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Remembered {
     pub cache: String,
     pub key: String,

@@ -21,6 +21,7 @@ use crate::{
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub enum Fact {
     /// The run was accepted with this manifest. Always the first fact.
     Submitted(Box<Submission>),
@@ -192,6 +193,7 @@ pub enum Fact {
 
 /// What was accepted: identity drawn at the edge, the manifest as given, and when.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Submission {
     pub name: String,
     pub namespace: String,
@@ -215,7 +217,7 @@ pub struct Submission {
 
 /// What only the place knows where a run is submitted; nothing of it changes what the run does.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Known {
     /// The name of the machine its tasks run on.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -235,7 +237,7 @@ fn is_zero(skew: &i64) -> bool {
 
 /// How long an earlier run and its nodes took, in whole seconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Earlier {
     pub run: u64,
     /// By the node's name without the run's, which is empty for the root.
@@ -250,7 +252,7 @@ impl Known {
 
 /// What a manifest takes from WorkflowTemplates, copied when it is submitted: the run never changes with them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Stored {
     /// By `namespaced/<name>/<template>` or `cluster/<name>/<template>`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -273,6 +275,7 @@ impl Stored {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NodeAdded {
     pub name: String,
     pub kind: NodeKind,
@@ -316,6 +319,7 @@ pub struct NodeAdded {
 
 /// What a node is to its parent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub enum Role {
     /// The root of the run.
     Entry,
@@ -340,6 +344,7 @@ pub enum Role {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NodeFinished {
     pub node: NodeIx,
     pub phase: Phase,
@@ -363,7 +368,7 @@ pub(crate) fn is_nothing(number: &u64) -> bool {
 
 /// Inputs as they were when the node was made.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct InputValues {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<(String, String)>,
@@ -378,6 +383,7 @@ impl InputValues {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct InputArtifactValue {
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -387,6 +393,7 @@ pub struct InputArtifactValue {
 
 /// Where an input artifact's bytes are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub enum ArtifactValue {
     Raw(String),
     Stored {
@@ -407,7 +414,7 @@ pub enum ArtifactValue {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct OutputValues {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<(String, String)>,
@@ -433,6 +440,7 @@ impl OutputValues {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct OutputArtifactValue {
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// One lock that somebody wants or holds. Two claims are the same lock when they are equal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Claim {
     /// The name people see.
     pub key: String,
@@ -16,6 +17,7 @@ pub struct Claim {
 
 /// How many may hold a lock at a time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub enum Limit {
     /// A mutex.
     One,

@@ -12,6 +12,7 @@ pub const COMPLETED_LABEL: &str = "workflows.argoproj.io/completed";
 
 /// Everything of a run's metadata that can change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Marks {
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
@@ -23,7 +24,7 @@ pub struct Marks {
 
 /// What ties an object to others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Ties {
     /// Who must agree before it goes.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -7,6 +7,7 @@ use crate::ids::NodeIx;
 
 /// One reading of a metric, with every variable put in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Metered {
     /// The node that gave it; none when the run itself did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -22,6 +23,7 @@ pub struct Metered {
 
 /// What a reading does to the metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub enum Reading {
     /// A counter goes up by this, which is never below zero.
     Count(f64),

@@ -23,7 +23,7 @@ use super::{
     start::unreadable,
     work::{Next, SWEEP, Worker},
 };
-use crate::{Capacity, Error, Pump, clock, meters, read};
+use crate::{Capacity, Error, Pump, clock, meters, read, record};
 
 /// The pause before the second try; each further one is twice as long. The first comes at once: the store may have
 /// released its reserve.
@@ -264,7 +264,7 @@ impl Worker {
             }
             let read::Journal { facts, damage } = read::journal(&reader, row.run)?;
             let taken = match damage {
-                Some(why) => self.pump.engine.respect(row.run, facts).and(Err(why)),
+                Some(why) => record::respect(&mut self.pump.engine, row.run, facts).and(Err(why)),
                 None => {
                     self.catch_up_watchers(row.run, &facts);
                     self.pump.restore(row.run, facts).map(|()| restored.push(row.run))

@@ -11,13 +11,14 @@ use std::{
     time::Duration,
 };
 
-use octoflow_engine::{Run, engine::fold};
+use octoflow_engine::Run;
 use octoflow_model::{Fact, RunId};
 use octoflow_store::{RunRow, Store};
 
 use crate::{
     Error,
     read::{self, Journal},
+    record,
 };
 
 /// Threads that read journals. More would only wait for the same disk.
@@ -143,6 +144,6 @@ fn restore(reader: &octoflow_store::Reader, row: &RunRow) -> Result<Result<Resto
         return Ok(Err((facts, why)));
     }
     let count = facts.len() as u64;
-    let folded = fold(row.run, facts);
+    let folded = record::fold(row.run, facts);
     Ok(folded.map(|run| Restored { run: Box::new(run), facts: count }).map_err(|why| (Vec::new(), why)))
 }

@@ -27,7 +27,7 @@ use super::{
 use crate::{
     Cut, Error, Pump, clock,
     gauge::{Entering, TURNS, Tally},
-    meters, read,
+    meters, read, record,
     sweep::Sweeper,
 };
 
@@ -471,7 +471,7 @@ impl Worker {
         }
         for (run, facts) in unreadable {
             // What it is known to hold stays taken; the rest of it is told to people.
-            let _ = self.pump.engine.respect(run, facts);
+            let _ = record::respect(&mut self.pump.engine, run, facts);
         }
         let watched = &self.watched;
         let believed = self.pump.go_on(&ids, now, |run| watched.contains(&run));

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::time::Time;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub enum SetFact {
     /// An attempt of the whole begins: roles and replicas start afresh, under a new control unit.
     Began { attempt: u32, at: Time, unit: String },
@@ -82,6 +83,7 @@ impl Closing {
 
 /// How a pod went, and what follows for its replica.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Parting {
     pub replica: u32,
     pub at: Time,
@@ -106,6 +108,7 @@ pub struct Parting {
 
 /// How the main container of a pod ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Terminated {
     pub exit_code: i32,
     #[serde(default, skip_serializing_if = "String::is_empty")]

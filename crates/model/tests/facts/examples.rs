@@ -1,0 +1,327 @@
+//! One example of every fact with every field set to something else than its default.
+//! Fields are written out, never taken from a default, so that a new field does not compile until it is here.
+
+use std::collections::BTreeMap;
+
+use octoflow_model::{
+    AttemptId, Claim, Fact, Limit, Marks, NodeIx, RunId, Time,
+    argo::{ArtifactLocation, NodeKind, Phase, RunPhase, Shutdown, location::S3Location},
+    before::{Before, Done, Remembered},
+    fact::{
+        ArtifactValue, Earlier, InputArtifactValue, InputValues, Known, NodeAdded, NodeFinished, OutputArtifactValue,
+        OutputValues, Role, Stored, Submission,
+    },
+    mark::Ties,
+    meter::{Metered, Reading},
+    order::Fetched,
+    task::{Archive, Labels, StoredArtifact},
+    taskset::{
+        SetFact,
+        fact::{Closing, Parting, Terminated},
+    },
+};
+use serde_json::json;
+
+const AT: Time = Time(1_790_000_000_000_001);
+const LATER: Time = Time(1_790_000_100_000_002);
+const NODE: NodeIx = NodeIx(3);
+
+/// One value of every variant of an enum; one that is left out does not compile.
+macro_rules! every {
+    ($kind:ident: $($variant:ident $(($inner:expr))? $({$($field:ident: $value:expr),*})?),* $(,)?) => {{
+        let named = |value: &$kind| match value { $($kind::$variant { .. } => ()),* };
+        let all = vec![$($kind::$variant $(($inner))? $({$($field: $value),*})?),*];
+        all.iter().for_each(named);
+        all
+    }};
+}
+
+/// Facts that show every value of the enums inside of facts. Each has a line of its own.
+pub(crate) fn variants() -> Vec<Fact> {
+    let mut facts = Vec::new();
+    let added = |kind, role, phase| {
+        Fact::Added(Box::new(NodeAdded {
+            kind,
+            role,
+            phase,
+            parent: None,
+            boundary: None,
+            after: Vec::new(),
+            template: None,
+            message: String::new(),
+            inputs: InputValues::default(),
+            followed: false,
+            wake: None,
+            barred: false,
+            hooked: false,
+            display: None,
+            reused: false,
+            name: text("run"),
+            at: AT,
+        }))
+    };
+    let roles = every!(Role:
+        Entry, Exit, Group(1), Step { step: 1, item: None }, Task(1), Item(1), Attempt(1), Hook(text("exit")), Container(1),
+        RunHook(text("running")));
+    facts.extend(roles.into_iter().map(|role| added(NodeKind::Pod, role, Phase::Pending)));
+    let kinds = every!(NodeKind: Pod, Steps, StepGroup, Dag, TaskGroup, Retry, Skipped, Suspend, Container, Http);
+    facts.extend(kinds.into_iter().map(|kind| added(kind, Role::Entry, Phase::Running)));
+    let phases = every!(Phase: Pending, Running, Succeeded, Skipped, Failed, Error, Omitted);
+    facts.extend(phases.into_iter().map(|phase| added(NodeKind::Pod, Role::Entry, phase)));
+    let phases = every!(RunPhase: Pending, Running, Succeeded, Failed, Error);
+    facts.extend(phases.into_iter().map(|phase| Fact::Ended { phase, message: String::new(), at: AT }));
+    let ways = every!(Shutdown: Stop, Terminate);
+    facts.extend(ways.into_iter().map(|how| Fact::ShuttingDown { how, at: AT }));
+    let limits = every!(Limit: One, Key { namespace: text("n"), map: text("m"), key: text("k"), otherwise: None });
+    let wanted = |limit| Fact::Wanted { node: None, locks: vec![Claim { key: text("l"), limit, database: false }] };
+    facts.extend(limits.into_iter().map(wanted));
+    let readings = every!(Reading:
+        Count(1.0), Set(-2.5), Shift(3.0), Observe { value: 1.0, buckets: Vec::new() }, Follow);
+    let metered = |reading| Metered { node: None, name: text("m"), help: text("h"), labels: Vec::new(), reading };
+    facts.extend(readings.into_iter().map(|reading| Fact::Metered(Box::new(metered(reading)))));
+    let archives = every!(Archive: None, Tar { level: Some(9) }, Zip);
+    facts.extend(archives.into_iter().map(|archive| {
+        let artifact =
+            StoredArtifact { archive, digest: text("sha256:00"), size: 7, key: text("k"), noted: None, deleted: false };
+        Fact::Exported {
+            parameter: None,
+            artifact: Some(OutputArtifactValue { name: text("out"), path: None, artifact }),
+        }
+    }));
+    let reasons = every!(Closing: Cleaning, Deleted, Evicted, Deadline);
+    let ending = |why| Fact::TaskSet(SetFact::Ending { replica: 0, at: AT, why, message: String::new() });
+    facts.extend(reasons.into_iter().map(ending));
+    facts
+}
+
+pub(crate) fn all() -> Vec<Fact> {
+    let mut facts = of_runs();
+    facts.extend(of_nodes());
+    facts.extend(of_task_sets().into_iter().map(Fact::TaskSet));
+    facts
+}
+
+fn text(text: &str) -> String {
+    text.to_owned()
+}
+
+fn labels(key: &str, value: &str) -> Labels {
+    [(text(key), text(value))].into()
+}
+
+fn pairs(name: &str, value: &str) -> Vec<(String, String)> {
+    vec![(text(name), text(value))]
+}
+
+fn of_runs() -> Vec<Fact> {
+    vec![
+        Fact::Submitted(Box::new(submission())),
+        Fact::Began {
+            at: AT,
+            parameters: pairs("word", "hello"),
+            labels: labels("team", "data"),
+            annotations: labels("note", "why"),
+        },
+        Fact::Exported {
+            parameter: Some((text("answer"), text("42"))),
+            artifact: Some(OutputArtifactValue {
+                name: text("out"),
+                path: Some(text("/tmp/out")),
+                artifact: artifact(),
+            }),
+        },
+        Fact::Metered(Box::new(Metered {
+            node: Some(NODE),
+            name: text("seconds"),
+            help: text("how long"),
+            labels: pairs("step", "a"),
+            reading: Reading::Observe { value: 1.5, buckets: vec![1.0, 2.5] },
+        })),
+        Fact::Unmetered { message: text("no number") },
+        Fact::Suspended { at: AT },
+        Fact::Resumed { at: AT },
+        Fact::ShuttingDown { how: Shutdown::Terminate, at: AT },
+        Fact::DeadlinePassed { at: AT },
+        Fact::Marked { at: AT, marks: Box::new(marks()) },
+        Fact::Ended { phase: RunPhase::Failed, message: text("child failed"), at: AT },
+    ]
+}
+
+fn of_nodes() -> Vec<Fact> {
+    let node = NODE;
+    vec![
+        Fact::Added(Box::new(NodeAdded {
+            name: text("run.a(0)"),
+            kind: NodeKind::Pod,
+            role: Role::Step { step: 1, item: Some(0) },
+            parent: Some(NodeIx(1)),
+            boundary: Some(NodeIx(0)),
+            after: vec![NodeIx(2)],
+            template: Some(text("main")),
+            phase: Phase::Pending,
+            message: text("waits"),
+            at: AT,
+            inputs: inputs(),
+            followed: true,
+            wake: Some(LATER),
+            barred: true,
+            hooked: true,
+            display: Some(text("a")),
+            reused: true,
+        })),
+        Fact::Wanted { node: Some(node), locks: vec![claim()] },
+        Fact::Waiting {
+            node: Some(node),
+            at: AT,
+            lock: text("default/ConfigMap/limits/places"),
+            holders: vec![text("default/other")],
+            message: text("Waiting for it"),
+        },
+        Fact::Locked { node: Some(node), at: AT, wake: Some(LATER) },
+        Fact::Expanded { node, call: 1, items: vec![json!("x"), json!({"k": 1})] },
+        Fact::Launched { node, at: AT, deadline: Some(LATER) },
+        Fact::Started { node, at: AT },
+        Fact::Progressed { node, done: 1, total: 2 },
+        Fact::Daemoned { node },
+        Fact::Dismissed { node },
+        Fact::Stopping { node, message: text("terminated") },
+        Fact::Backoff { node, at: AT, until: LATER, message: text("Backoff for 1m") },
+        Fact::Supplied { node, parameters: pairs("answer", "yes"), message: text("by hand") },
+        Fact::Finished(Box::new(NodeFinished {
+            node,
+            phase: Phase::Error,
+            message: text("it was lost"),
+            at: AT,
+            outputs: outputs(),
+            outbound: vec![NodeIx(4)],
+            log_bytes: 99,
+        })),
+        Fact::Settled { node },
+        Fact::Due { node: Some(node), hook: text("running") },
+        Fact::Recalled { node, cache: text("results"), key: text("first"), hit: true },
+        Fact::Memoized { node, at: AT, cache: text("results"), key: text("first"), outputs: outputs() },
+        Fact::Expired { node, at: AT },
+    ]
+}
+
+fn of_task_sets() -> Vec<SetFact> {
+    let replica = 2;
+    vec![
+        SetFact::Began { attempt: 1, at: AT, unit: text("unit-1") },
+        SetFact::Queued { first: 0, count: 3, at: AT },
+        SetFact::Launched { replica, at: AT, deadline: Some(LATER) },
+        SetFact::Started { replica, at: AT },
+        SetFact::Ending { replica, at: AT, why: Closing::Evicted, message: text("makes room") },
+        SetFact::Ended(Box::new(Parting {
+            replica,
+            at: LATER,
+            started: Some(AT),
+            terminated: Some(Terminated { exit_code: 137, message: text("killed"), signal: 9, reason: text("Error") }),
+            reason: text("Evicted"),
+            outcome: Some(false),
+            again: Some(LATER),
+            log_bytes: 99,
+        })),
+        SetFact::Again { replica, at: AT },
+        SetFact::Dropped { replica, at: AT },
+        SetFact::RoleJudged { role: 1, at: AT, succeeded: true, message: text("2 succeeded") },
+        SetFact::RoleOver { role: 1, at: AT },
+        SetFact::Judged { at: AT, succeeded: false, message: text("worker failed"), last: true },
+        SetFact::Over { attempt: 1, at: AT, next: Some(LATER) },
+    ]
+}
+
+fn submission() -> Submission {
+    Submission {
+        name: text("run"),
+        namespace: text("default"),
+        uid: text("4f6e8a52-0000-4000-8000-000000000001"),
+        at: AT,
+        manifest: json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "spec": {"entrypoint": "main"}}),
+        stored: Stored {
+            templates: BTreeMap::from([(text("namespaced/shared/main"), json!({"name": "main"}))]),
+            spec: Some(json!({"entrypoint": "main"})),
+            groups: BTreeMap::from([(text("gang"), 2)]),
+            flaw: Some(text("a template is missing")),
+        },
+        parent: Some(RunId(6)),
+        known: Known {
+            host: Some(text("worker")),
+            earlier: Some(Box::new(Earlier { run: 5, nodes: BTreeMap::from([(text(".a"), 3)]) })),
+            skew: -250_000,
+        },
+        before: Some(Box::new(Before {
+            runs: vec![RunId(4)],
+            results: BTreeMap::from([(
+                text(".a"),
+                Done {
+                    kind: NodeKind::Pod,
+                    phase: Phase::Succeeded,
+                    message: text("fine"),
+                    started: AT,
+                    finished: LATER,
+                    ran: true,
+                    skipped: true,
+                    host: Some(text("worker")),
+                    attempt: Some(AttemptId { run: RunId(4), task: NODE, attempt: 1 }),
+                    outputs: outputs(),
+                    progress: Some((1, 2)),
+                    memo: Some(Remembered { cache: text("results"), key: text("first"), hit: true }),
+                },
+            )]),
+        })),
+    }
+}
+
+fn marks() -> Marks {
+    Marks {
+        labels: labels("team", "data"),
+        annotations: labels("note", "why"),
+        ties: Ties {
+            finalizers: vec![text("example.org/keep")],
+            owners: vec![json!({"uid": "u"})],
+            managers: vec![json!({"manager": "kubectl"})],
+            deleted: Some(AT),
+        },
+    }
+}
+
+fn claim() -> Claim {
+    let limit = Limit::Key { namespace: text("default"), map: text("limits"), key: text("places"), otherwise: Some(1) };
+    Claim { key: text("default/ConfigMap/limits/places"), limit, database: true }
+}
+
+fn artifact() -> StoredArtifact {
+    StoredArtifact {
+        digest: text("sha256:00"),
+        size: 7,
+        archive: Archive::None,
+        key: text("run/run-a/out"),
+        noted: Some(json!({"s3": {"key": "run/run-a/out"}})),
+        deleted: true,
+    }
+}
+
+fn inputs() -> InputValues {
+    let input = |source| InputArtifactValue { name: text("in"), path: Some(text("/tmp/in")), source };
+    let at = ArtifactLocation {
+        s3: Some(S3Location { key: Some(text("k")), ..S3Location::default() }),
+        ..ArtifactLocation::default()
+    };
+    let sources = every!(ArtifactValue:
+        Raw(text("text")),
+        Stored { artifact: artifact(), sub_path: Some(text("part")) },
+        Located { at: Box::new(at), sub_path: Some(text("part")), optional: true },
+        Absent);
+    InputValues { parameters: pairs("n", "1"), artifacts: sources.into_iter().map(input).collect() }
+}
+
+fn outputs() -> OutputValues {
+    OutputValues {
+        parameters: pairs("size", "7"),
+        artifacts: vec![OutputArtifactValue { name: text("out"), path: Some(text("/tmp/out")), artifact: artifact() }],
+        result: Some(text("hello")),
+        exit_code: Some(text("0")),
+        fetched: vec![(text("in"), Fetched { digest: text("git:00"), size: 7 })],
+    }
+}

@@ -1,0 +1,114 @@
+//! Facts keep their form on disk: `facts.jsonl` holds at least one line of every fact, as journals have it.
+//! A line of it is never edited or removed, because journals with such lines exist. A new fact, or a fact with a new
+//! field, adds a line. `examples.rs` names every field, so neither can be forgotten: it does not compile without them.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod examples;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use octoflow_model::{Fact, taskset::SetFact};
+use serde_json::Value;
+
+const LINES: &str = include_str!("facts.jsonl");
+
+/// Names every variant of an enum once; one that is left out does not compile.
+macro_rules! names {
+    ($function:ident, $list:ident, $kind:ident: $($variant:ident)*) => {
+        const $list: &[&str] = &[$(stringify!($variant)),*];
+
+        fn $function(value: &$kind) -> &'static str {
+            match value { $($kind::$variant { .. } => stringify!($variant)),* }
+        }
+    };
+}
+
+names!(fact_name, FACTS, Fact:
+    Submitted Began Added Wanted Waiting Locked Expanded Launched Started Progressed Daemoned Dismissed Stopping Backoff
+    Supplied Finished Settled Due Recalled Memoized Exported Metered Unmetered Suspended Resumed ShuttingDown Expired
+    DeadlinePassed Marked TaskSet Ended);
+
+names!(set_fact_name, SET_FACTS, SetFact:
+    Began Queued Launched Started Ending Ended Again Dropped RoleJudged RoleOver Judged Over);
+
+/// The name of a fact, with the dialect in front where it has facts of its own.
+fn name(fact: &Fact) -> String {
+    match fact {
+        Fact::TaskSet(inner) => format!("TaskSet.{}", set_fact_name(inner)),
+        other => fact_name(other).to_owned(),
+    }
+}
+
+fn lines() -> impl Iterator<Item = &'static str> {
+    LINES.lines()
+}
+
+#[test]
+fn every_line_is_read_and_written_again_as_it_is() {
+    for line in lines() {
+        let fact: Fact = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert_eq!(serde_json::to_string(&fact).unwrap(), line, "this fact has changed its form on disk");
+    }
+}
+
+#[test]
+fn every_fact_has_a_line() {
+    let known: BTreeSet<String> = lines().map(|line| name(&serde_json::from_str(line).unwrap())).collect();
+    let own = FACTS.iter().filter(|name| **name != "TaskSet").map(|name| (*name).to_owned());
+    let all: BTreeSet<String> = own.chain(SET_FACTS.iter().map(|name| format!("TaskSet.{name}"))).collect();
+    assert_eq!(known, all, "facts.jsonl needs a line of each");
+}
+
+/// The last line of a fact is the one with every field there is.
+#[test]
+fn the_newest_line_of_a_fact_says_everything_it_can_say() {
+    let mut newest = BTreeMap::new();
+    for line in lines() {
+        newest.insert(name(&serde_json::from_str(line).unwrap()), line);
+    }
+    for example in examples::all() {
+        let written = serde_json::to_string(&example).unwrap();
+        let name = name(&example);
+        let line = newest.get(&name).copied().unwrap_or_default();
+        assert_eq!(written, line, "append this line to facts.jsonl, and leave the others: {written}");
+    }
+}
+
+#[test]
+fn every_value_inside_of_a_fact_has_a_line() {
+    let known: BTreeSet<&str> = lines().collect();
+    for fact in examples::variants() {
+        let written = serde_json::to_string(&fact).unwrap();
+        assert!(known.contains(written.as_str()), "put this line into facts.jsonl, and leave the others: {written}");
+    }
+}
+
+/// What a newer version has added changes what a fact means, so it is refused and not overlooked.
+#[test]
+fn a_field_that_nobody_knows_is_refused_by_its_name() {
+    for example in examples::all() {
+        let mut value = serde_json::to_value(&example).unwrap();
+        let fields = innermost(&mut value);
+        fields.as_object_mut().unwrap().insert("tomorrow".to_owned(), Value::Bool(true));
+        let error = serde_json::from_value::<Fact>(value).expect_err(&name(&example)).to_string();
+        assert!(error.contains("unknown field `tomorrow`"), "{}: {error}", name(&example));
+    }
+}
+
+#[test]
+fn a_fact_that_nobody_knows_is_refused_by_its_name() {
+    for line in [r#"{"Tomorrow":{"at":1}}"#, r#"{"TaskSet":{"Tomorrow":{"at":1}}}"#] {
+        let error = serde_json::from_str::<Fact>(line).unwrap_err().to_string();
+        assert!(error.contains("unknown variant `Tomorrow`"), "{error}");
+    }
+}
+
+/// The fields of a fact, below its name.
+fn innermost(value: &mut Value) -> &mut Value {
+    let fields = value.as_object_mut().unwrap().values_mut().next().unwrap();
+    let nested = fields
+        .as_object()
+        .is_some_and(|map| map.len() == 1 && SET_FACTS.contains(&map.keys().next().unwrap().as_str()));
+    if nested { fields.as_object_mut().unwrap().values_mut().next().unwrap() } else { fields }
+}
