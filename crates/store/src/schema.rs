@@ -1,6 +1,8 @@
 //! The formats of the database file, each as the steps that lead to it from the one before.
 //! A released step is never edited.
 
+use rusqlite::Connection;
+
 use crate::migrate::Migration;
 
 /// Marks the file as ours: `OCTO` in ASCII.
@@ -12,7 +14,15 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { format: 1, apply: |conn| conn.execute_batch(include_str!("schema/0001.sql")) },
     Migration { format: 2, apply: |conn| conn.execute_batch(include_str!("schema/0002.sql")) },
     Migration { format: 3, apply: |conn| conn.execute_batch(include_str!("schema/0003.sql")) },
-    Migration { format: 4, apply: |conn| conn.execute_batch(include_str!("schema/0004.sql")) },
+    Migration { format: 4, apply: third_or_fourth },
     Migration { format: 5, apply: |conn| conn.execute_batch(include_str!("schema/0005.sql")) },
     Migration { format: 6, apply: |conn| conn.execute_batch(include_str!("schema/0006.sql")) },
 ];
+
+/// The step to format 4. For some versions the tables of 0004 were format 3, and those of 0003 came after them: a database of
+/// theirs lacks the others. Either way it has both afterwards.
+fn third_or_fourth(conn: &Connection) -> rusqlite::Result<()> {
+    let owners = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'owners'";
+    let has_fourth = conn.query_row(owners, [], |row| row.get::<_, u32>(0))? > 0;
+    conn.execute_batch(if has_fourth { include_str!("schema/0003.sql") } else { include_str!("schema/0004.sql") })
+}
