@@ -2,6 +2,7 @@
 //! Depends on no crate of ours: it must still run when they do not compile.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a menu talks to the person at the terminal")]
 
+pub mod fixture;
 pub mod leftover;
 pub mod menu;
 pub mod setup;

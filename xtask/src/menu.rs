@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::leftover::{self, TestRun};
 use crate::step::Step;
-use crate::{root, setup, tidy};
+use crate::{fixture, root, setup, tidy};
 
 pub const HELP: &str = "\
 The developer's menu of Octoflow
@@ -22,6 +22,7 @@ The developer's menu of Octoflow
     cargo xtask sim [ARGS]                 the seeded simulator; give a seed to replay it
     cargo xtask fuzz [ARGS]                texts against everything that reads them, for a minute
     cargo xtask bench [ROWS]               the benchmark table, or only the named rows
+    cargo xtask fixture [BINARY]           a data directory with runs in flight, kept for the tests; needs root
     cargo xtask help                       this text";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,7 @@ pub enum Entry {
     Sim,
     Fuzz,
     Bench,
+    Fixture,
     Help,
 }
 
@@ -53,6 +55,7 @@ pub fn read(words: &[String]) -> Result<(Entry, &[String])> {
         "sim" => Entry::Sim,
         "fuzz" => Entry::Fuzz,
         "bench" => Entry::Bench,
+        "fixture" => Entry::Fixture,
         "help" | "-h" | "--help" => Entry::Help,
         other => bail!("`{other}` is not on the menu"),
     };
@@ -74,6 +77,7 @@ pub fn run(entry: Entry, rest: &[String]) -> Result<()> {
         Entry::Sim => testkit("sim", rest),
         Entry::Fuzz => fuzz(rest),
         Entry::Bench => testkit("bench", rest),
+        Entry::Fixture => fixture(rest),
         Entry::Help => {
             println!("{HELP}");
             Ok(())
@@ -165,6 +169,21 @@ fn testkit(program: &str, rest: &[String]) -> Result<()> {
     Step::cargo(args).env("OCTOFLOW_BIN", binary).run()
 }
 
+/// Written by today's binary, or by the one that is named: of an earlier version, built from history.
+fn fixture(rest: &[String]) -> Result<()> {
+    let target = target()?;
+    let binary = match rest {
+        [] => {
+            Step::cargo(["build", "-p", "octoflow"]).run()?;
+            target.join("debug").join("octoflow")
+        }
+        [binary] => PathBuf::from(binary).canonicalize().with_context(|| format!("find {binary}"))?,
+        [_, extra, ..] => bail!("`fixture` takes one binary, but `{extra}` was given as well"),
+    };
+    fixture::write(&binary, &target)?;
+    fixture::write_expectations()
+}
+
 /// Where cargo builds to, which the caller may have moved out of the checkout.
 fn target() -> Result<PathBuf> {
     let text = Step::cargo(tidy::METADATA).read()?;
@@ -212,7 +231,7 @@ mod tests {
 
     #[test]
     fn help_names_every_entry() {
-        for word in ["setup", "test", "tidy", "fmt", "lint", "ci", "sim", "fuzz", "bench", "help"] {
+        for word in ["setup", "test", "tidy", "fmt", "lint", "ci", "sim", "fuzz", "bench", "fixture", "help"] {
             assert!(read(&words(word)).is_ok(), "{word} is not an entry");
             assert!(HELP.contains(&format!("cargo xtask {word}")), "{word} is not in the help");
         }

@@ -133,7 +133,7 @@ pub(super) fn unreadable(row: &RunRow, why: &str) -> String {
     let RunRow { kind, namespace, name, run, .. } = row;
     format!(
         "{kind} `{name}` in namespace `{namespace}` (run {run}) cannot be read and is left as it is: {why} [OF1115]; locks \
-         that it is known to hold stay taken; delete it to be rid of it, or restore the database from a backup"
+         that it is known to hold stay taken; if it is damaged, restore the database from a backup, or delete the run"
     )
 }
 

@@ -6,6 +6,7 @@ mod again;
 mod cron;
 mod events;
 mod expire;
+mod journals;
 mod logs;
 mod meters;
 mod model;

@@ -197,7 +197,7 @@ fn runs(dir: &Path) -> Finding {
                 Finding::warn(
                     ABOUT,
                     format!("{kind} `{name}` in namespace `{namespace}` cannot be read: {why}{more}"),
-                    "the others are not affected; delete it, or restore the database from a backup",
+                    "the others are not affected; if it is damaged, restore the database from a backup, or delete the run",
                 )
             }
         },

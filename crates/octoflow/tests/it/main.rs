@@ -16,6 +16,7 @@ mod full_disk;
 mod hostile;
 mod inspect;
 mod interrupt;
+mod journals;
 mod lint;
 mod linted_corpus;
 mod logic;

@@ -1,0 +1,58 @@
+//! The fixture of a database format: a data directory with runs in flight, written by the binary of its day.
+//! A fixture that is there is never overwritten: what it was written by cannot be had again from today's code.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::{root, step::Step};
+
+const FIXTURES: &str = "crates/control/tests/fixtures";
+/// Where a file of SQLite has its `user_version`, which is our format, as four bytes with the highest first.
+const USER_VERSION: std::ops::Range<usize> = 60..64;
+/// The tests that compare fixtures with what was found in them, and write it down when they are told to.
+const WRITE: &str = "OCTOFLOW_WRITE_EXPECTATIONS";
+
+/// Writes the fixture of the format that `binary` writes. `scratch` is a folder for what is made on the way.
+pub fn write(binary: &Path, scratch: &Path) -> Result<PathBuf> {
+    let archive = scratch.join("fixture.tar.gz");
+    let script = root().join(FIXTURES).join("write.sh");
+    // It names the host, mounts, and kills every process it sees: it gets namespaces of its own, which takes root.
+    let mut words =
+        ["--mount", "--uts", "--net", "--pid", "--fork", "--mount-proc", "--kill-child", "sh"].map(Into::into).to_vec();
+    words.extend([script.into_os_string(), binary.as_os_str().to_owned(), archive.as_os_str().to_owned()]);
+    Step::new("unshare", words).run()?;
+    let format = format_of(&archive)?;
+    let folder = root().join(FIXTURES).join(format!("format-{format}"));
+    let fixture = folder.join("written.tar.gz");
+    if fixture.exists() {
+        bail!("format {format} has its fixture, which is kept as it is; remove {} to write it anew", folder.display());
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
+    fs::copy(&archive, &fixture).with_context(|| format!("write {}", fixture.display()))?;
+    fs::remove_file(&archive).with_context(|| format!("remove {}", archive.display()))?;
+    println!("wrote {}", fixture.display());
+    Ok(fixture)
+}
+
+/// Writes down what today's version finds in every fixture, and how its runs end. Whoever commits it reads the difference.
+pub fn write_expectations() -> Result<()> {
+    for package in ["octoflow-control", "octoflow"] {
+        let words = ["nextest", "run", "-p", package, "--test", "it", "journals::what_earlier_versions_left"];
+        Step::cargo(words).env(WRITE, "1").run()?;
+    }
+    println!("read what `git diff {FIXTURES}` shows before it is committed");
+    Ok(())
+}
+
+fn format_of(archive: &Path) -> Result<u32> {
+    let words = ["-xzOf".into(), archive.as_os_str().to_owned(), "data/octoflow.db".into()];
+    let database = Step::new("tar", words).read()?;
+    let bytes = database.get(USER_VERSION).and_then(|bytes| bytes.try_into().ok());
+    let format = u32::from_be_bytes(bytes.context("the database in the fixture is too short to be one")?);
+    ensure!(format > 0, "the database in the fixture has no format");
+    Ok(format)
+}
