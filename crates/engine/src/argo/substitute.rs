@@ -88,9 +88,11 @@ fn fill_at<'t>(text: &'t str, scope: &Scope<'_>, missing: Missing, depth: usize)
     if !text.contains("{{") {
         return Ok(Cow::Borrowed(text));
     }
+    // What opens behind the last braces that close is not a tag. Looking for its end each time would take quadratic time.
+    let last = text.rfind("}}").unwrap_or_default();
     let mut filled = String::with_capacity(text.len());
     let mut at = 0;
-    while let Some(open) = text[at..].find("{{").map(|found| at + found) {
+    while let Some(open) = text[at..].find("{{").map(|found| at + found).filter(|open| *open < last) {
         let expression = text[open + 2..].trim_start().starts_with('=');
         let close = if expression { close_within(text, open, scope)? } else { partner_of(text, open) };
         filled.push_str(&text[at..open]);
@@ -126,26 +128,22 @@ fn exhausted(error: expr::Error) -> Error {
     Error::Exhausted(error.to_string())
 }
 
-/// Where the tag that opens at `open` closes, with the tags inside it left out.
+/// Where the tag that opens at `open` closes, with the tags inside it left out. It reads no further than the opening
+/// that is too deep, so that no byte is read for more than `NESTED` openings.
 fn partner_of(text: &str, open: usize) -> Option<usize> {
     let mut depth = 0;
     let mut at = open + 2;
     let end = text.floor_char_boundary(at + LONGEST_NAME);
     loop {
-        let rest = &text[at..end];
-        let closes = rest.find("}}")?;
-        match rest[..closes].find("{{") {
-            Some(_) if depth == NESTED => return None,
-            Some(opens) => {
-                depth += 1;
-                at += opens + 2;
-            }
-            None if depth == 0 => return Some(at + closes),
-            None => {
-                depth -= 1;
-                at += closes + 2;
-            }
+        let rest = &text.as_bytes()[at..end];
+        at += rest.windows(2).position(|pair| matches!(pair, b"{{" | b"}}"))?;
+        match text.as_bytes()[at] {
+            b'{' if depth == NESTED => return None,
+            b'{' => depth += 1,
+            _ if depth == 0 => return Some(at),
+            _ => depth -= 1,
         }
+        at += 2;
     }
 }
 
@@ -252,5 +250,30 @@ fn evaluate(source: &str, scope: &Scope<'_>, missing: Missing) -> Result<Option<
         Ok(other) => Ok(Some(other.to_json())),
         Err(error) if missing == Missing::Keep && !error.is_exhausted() => Ok(None),
         Err(error) => Err(wrong(error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_closes_behind_the_tags_inside_it() {
+        let deep = |levels: usize| format!("{}a{}", "{{".repeat(levels), "}}".repeat(levels));
+        for (text, close) in [
+            ("{{a}}".to_owned(), Some(3)),
+            ("{{}}".to_owned(), Some(2)),
+            ("{{a{{b}}c}} }}".to_owned(), Some(9)),
+            ("{{{a}}}".to_owned(), Some(4)),
+            ("{{a{{b}}".to_owned(), None),
+            ("{{ä".to_owned(), None),
+            (format!("{{{{{}}}}}", "n".repeat(LONGEST_NAME - 2)), Some(LONGEST_NAME)),
+            (format!("{{{{{}}}}}", "n".repeat(LONGEST_NAME - 1)), None),
+            (format!("{{{{{}}}}}", "ä".repeat(LONGEST_NAME)), None),
+            (deep(NESTED + 1), Some(4 * NESTED + 3)),
+            (deep(NESTED + 2), None),
+        ] {
+            assert_eq!(partner_of(&text, 0), close, "{text:.60}");
+        }
     }
 }

@@ -1,7 +1,10 @@
 //! Decisions in slices: one input does bounded work, what is left follows, and what comes of it is the same. And budgets:
 //! no expression, however often it stands there, keeps a run from its end.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use octoflow_engine::{Command, Engine, Input, Outcome, engine::fold};
 use octoflow_model::{
@@ -270,6 +273,19 @@ fn the_most_expensive_loop_ends_with_errors_that_name_the_budget() {
     assert!(of("one evaluation may take") >= 1);
     assert!(of("budget") > 99_000, "the run has one budget for all");
     assert!(of("map(1..3000") > 99_000, "each names its expression");
+}
+
+#[test]
+fn braces_that_never_close_take_no_longer_than_other_text() {
+    let (began, mut stage) = (Instant::now(), Stage::new(1_000));
+    let texts = ["{{=".repeat(200_000), "{{".repeat(300_000), "{{".repeat(300_000) + "}}"];
+    for (run, text) in (1..).zip(texts) {
+        let spec = format!("templates: [{{name: main, container: {{image: i, command: [c], args: ['{text}']}}}}]");
+        stage.submit(RunId(run), &spec);
+        assert_eq!(stage.running.len() as u64, run, "it is a text like any other, and its task is started");
+    }
+    // Seconds without optimisation; minutes when each opening looked through the rest of the text.
+    assert!(began.elapsed() < Duration::from_secs(60), "it took {:?}", began.elapsed());
 }
 
 #[test]

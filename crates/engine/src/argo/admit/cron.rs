@@ -6,12 +6,12 @@ use serde_json::{Map, Value, json};
 use super::{
     Standing, Surroundings, code, look, name,
     report::{At, Report},
+    tag::{self, Tag},
     version,
 };
 use crate::{
     argo::fields::{API_VERSION, CRON_WORKFLOW},
     cron::{LONGEST_NAME, Schedule, child::child_name, schedule, timetable::MOST_SCHEDULES},
-    expr::lang,
     shape,
 };
 use octoflow_model::Time;
@@ -109,18 +109,17 @@ fn conditions(spec: &Value, at: &At<'_>, report: &mut Report) {
         }
     }
     let text = spec["when"].as_str().unwrap_or_default();
-    let expressions = text.match_indices("{{").filter_map(|(open, _)| {
-        let close = crate::argo::substitute::close_of(text, open)?;
-        text[open + 2..close].trim().strip_prefix('=')
-    });
-    for source in expressions {
-        if let Err(error) = lang::parse(source) {
+    tag::each(text, &mut |tag| {
+        if let Tag::Expression { text, parsed } = tag
+            && let Err(error) = *parsed
+        {
             report.error(&at.key("when"), code::EXPRESSION, || {
-                let (shown, column, message) = (shape::short(source.trim()), error.column, &error.message);
+                let (shown, column, message) = (shape::short(text.trim()), error.column, &error.message);
                 format!("the expression `{shown}` is wrong at character {column}: {message}")
             });
         }
-    }
+        true
+    });
 }
 
 /// What is wrong with the Workflow it makes, told at its place in the CronWorkflow.

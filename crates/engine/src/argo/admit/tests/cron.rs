@@ -63,6 +63,15 @@ fn what_makes_sense_is_let_in() {
 }
 
 #[test]
+fn a_condition_of_braces_is_judged_in_one_pass() {
+    let began = std::time::Instant::now();
+    for text in ["{{=".repeat(200_000), "{{='".repeat(200_000) + "}}"] {
+        examine_cron(&changed(CRON, "/spec/when", json!(text)), &Shelf::default());
+    }
+    assert!(began.elapsed() < std::time::Duration::from_secs(60), "it took {:?}", began.elapsed());
+}
+
+#[test]
 fn a_wrong_cron_workflow_is_told_where() {
     for (pointer, value, code, path) in [
         ("/spec/schedules", json!([]), "OF1070", "spec.schedules"),
