@@ -74,7 +74,8 @@ fn damage(target: &str, text: &mut Vec<u8>, seeds: &Seeds, draw: &mut Draw) {
         9 => {
             let (open, close) =
                 *draw.pick(&[("(", ")"), ("[", "]"), ("{{", "}}"), ("{{=", "}}"), ("{", "}"), ("\"", "\"")]);
-            let times = *draw.pick(&[1_usize, 1, 2, 70, 5_000]);
+            // Thousands take a hundred times as long as any other case, so they are rare.
+            let times = *draw.pick(&[1_usize, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 70, 70, 70, 70, 70, 70, 70, 5_000]);
             text.splice(at..at, open.repeat(times).bytes());
             text.extend(close.repeat(times).bytes());
         }

@@ -99,24 +99,7 @@ impl Groups {
         self.remove_left();
         let dir = self.own.join(self.next.fetch_add(1, Ordering::Relaxed).to_string());
         fs::create_dir(&dir)?;
-        let limit = limit.max(SMALLEST).to_string();
-        let set = || -> io::Result<File> {
-            match self.version {
-                Version::One => {
-                    write(&dir.join("memory.limit_in_bytes"), &limit)?;
-                    // Only where the kernel counts swap.
-                    write_if_there(&dir.join("memory.memsw.limit_in_bytes"), &limit)?;
-                }
-                Version::Two => {
-                    write(&dir.join("memory.max"), &limit)?;
-                    write_if_there(&dir.join("memory.swap.max"), "0")?;
-                    // All of a container goes when one of its processes must.
-                    write_if_there(&dir.join("memory.oom.group"), "1")?;
-                }
-            }
-            File::options().write(true).open(dir.join("cgroup.procs"))
-        };
-        match set() {
+        match set_limit(&dir, self.version, limit) {
             Ok(joined) => Ok(Group { dir, version: self.version, joined }),
             Err(error) => {
                 let _ = fs::remove_dir(&dir);
@@ -169,6 +152,25 @@ impl Group {
         };
         fs::read_to_string(self.dir.join(file)).is_ok_and(|text| kills(&text) > 0)
     }
+}
+
+/// Limits the group in `dir`, and opens the file that its processes join by.
+fn set_limit(dir: &Path, version: Version, limit: u64) -> io::Result<File> {
+    let limit = limit.max(SMALLEST).to_string();
+    match version {
+        Version::One => {
+            write(&dir.join("memory.limit_in_bytes"), &limit)?;
+            // Only where the kernel counts swap.
+            write_if_there(&dir.join("memory.memsw.limit_in_bytes"), &limit)?;
+        }
+        Version::Two => {
+            write(&dir.join("memory.max"), &limit)?;
+            write_if_there(&dir.join("memory.swap.max"), "0")?;
+            // All of a container goes when one of its processes must.
+            write_if_there(&dir.join("memory.oom.group"), "1")?;
+        }
+    }
+    File::options().write(true).open(dir.join("cgroup.procs"))
 }
 
 fn kills(text: &str) -> u64 {
@@ -275,6 +277,73 @@ mod tests {
         let below = "41 31 0:38 /user.slice /cg rw,relatime - cgroup2 cgroup2 rw\n";
         assert_eq!(find(two, below), place(Version::Two, "/cg/me.scope"), "a part of the tree is mounted");
         assert!(find(two, "").is_err() && find("", mounts).is_err());
+    }
+
+    /// A directory that stands in for a group of version two: the files the kernel would make, with what they would say.
+    fn stand_in(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            fs::write(dir.path().join(name), text).unwrap();
+        }
+        dir
+    }
+
+    fn said(dir: &Path, file: &str) -> String {
+        fs::read_to_string(dir.join(file)).unwrap()
+    }
+
+    #[test]
+    fn a_group_of_version_two_limits_memory_and_swap_and_dies_as_one() {
+        let files = ["memory.max", "memory.swap.max", "memory.oom.group", "cgroup.procs"].map(|name| (name, ""));
+        let dir = stand_in(&files);
+        set_limit(dir.path(), Version::Two, 64 << 20).unwrap();
+        let found = ["memory.max", "memory.swap.max", "memory.oom.group"].map(|name| said(dir.path(), name));
+        assert_eq!(found, ["67108864", "0", "1"]);
+        let without_swap = stand_in(&[("memory.max", ""), ("cgroup.procs", "")]);
+        set_limit(without_swap.path(), Version::Two, 1).unwrap();
+        assert_eq!(said(without_swap.path(), "memory.max"), SMALLEST.to_string());
+        assert!(
+            set_limit(stand_in(&[]).path(), Version::Two, 64 << 20).is_err(),
+            "nothing is limited, and that is told"
+        );
+    }
+
+    #[test]
+    fn groups_below_get_memory_only_where_it_is_delegated() {
+        let dir = stand_in(&[("cgroup.controllers", "cpu memory\n"), ("cgroup.subtree_control", "cpu\n")]);
+        give_children_memory(dir.path()).unwrap();
+        assert!(said(dir.path(), "cgroup.subtree_control").starts_with("+memory"));
+        let given = stand_in(&[("cgroup.controllers", "memory\n"), ("cgroup.subtree_control", "memory\n")]);
+        give_children_memory(given.path()).unwrap();
+        assert_eq!(said(given.path(), "cgroup.subtree_control"), "memory\n", "it was there");
+        let refused = stand_in(&[("cgroup.controllers", "cpu\n"), ("cgroup.subtree_control", "")]);
+        assert!(give_children_memory(refused.path()).unwrap_err().to_string().contains("not delegated"));
+    }
+
+    #[test]
+    fn a_limit_that_was_set_for_us_is_not_left() {
+        let above = stand_in(&[("cgroup.procs", "")]);
+        let own = above.path().join("me");
+        fs::create_dir(&own).unwrap();
+        fs::write(own.join("memory.max"), "max\n").unwrap();
+        assert_eq!(parents(&own), [own.clone(), above.path().to_owned()]);
+        fs::write(own.join("memory.max"), "1073741824\n").unwrap();
+        assert_eq!(parents(&own), [own.clone()]);
+        fs::remove_file(above.path().join("cgroup.procs")).unwrap();
+        fs::write(own.join("memory.max"), "max\n").unwrap();
+        assert_eq!(parents(&own), [own], "what is above is no group");
+    }
+
+    #[test]
+    fn only_groups_of_dead_spawners_are_removed() {
+        let dir = stand_in(&[]);
+        // No process has this number: it is above the most that Linux gives.
+        let names = ["octoflow-4194305".to_owned(), format!("octoflow-{}", process::id()), "octoflow-x".to_owned()];
+        for name in &names {
+            fs::create_dir_all(dir.path().join(name).join("0")).unwrap();
+        }
+        sweep(dir.path());
+        assert_eq!(names.map(|name| dir.path().join(name).exists()), [false, true, true]);
     }
 
     #[test]
