@@ -35,7 +35,7 @@ pub fn run() -> Result<()> {
         apt(&machine, "install", &args)?;
     }
     if plan.nextest {
-        Step::cargo(["install", "cargo-nextest", "--locked"]).run()?;
+        Step::cargo(["install", NEXTEST, "--locked"]).run()?;
     }
     if plan.s3_server {
         let root = machine.tools.as_deref().expect("a server is only planned where there is room for tools");
@@ -59,22 +59,27 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// What will be installed and about how long it takes; nothing when all is there.
+/// What will be installed and about how long it takes on two cores; nothing when all is there.
 fn outlook(plan: &Plan) -> Option<String> {
-    let mut parts = Vec::new();
+    let mut parts: Vec<(String, u32)> = Vec::new();
     if !plan.packages.is_empty() {
-        parts.push(format!("packages {} (a minute)", plan.packages.join(", ")));
+        parts.push((format!("packages {}", plan.packages.join(", ")), 1));
     }
     if plan.nextest {
-        parts.push("cargo-nextest, built from source (5 minutes on two cores)".to_owned());
+        parts.push((format!("{NEXTEST}, built from source"), 5));
     }
     if plan.s3_server {
-        parts.push(format!("{S3_SERVER} for artifact tests, built from source (5 minutes on two cores)"));
+        parts.push((format!("{S3_SERVER} for artifact tests, built from source"), 5));
     }
     for tool in &plan.python {
-        parts.push(format!("{} in a Python environment of its own (a minute)", tool.package));
+        parts.push((format!("{} in a Python environment of its own", tool.package), 1));
     }
-    (!parts.is_empty()).then(|| format!("this machine gets, once: {}", parts.join("; ")))
+    if parts.is_empty() {
+        return None;
+    }
+    let all: u32 = parts.iter().map(|(_, minutes)| minutes).sum();
+    let spelled: Vec<String> = parts.iter().map(|(what, minutes)| format!("{what} ({minutes} min)")).collect();
+    Some(format!("this machine gets, once, in about {all} minutes on two cores: {}", spelled.join("; ")))
 }
 
 /// A program from PyPI that tests drive the server with, in an environment of its own.
@@ -100,6 +105,9 @@ fn install(tool: &PythonTool, folder: &Path) -> Result<()> {
     Step::new(&python, ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", tool.package]).run()?;
     Ok(std::fs::write(folder.join(READY), tool.package)?)
 }
+
+/// Named with its version: a later one may need a compiler that a fresh machine does not have.
+const NEXTEST: &str = "cargo-nextest@0.9.151";
 
 /// The newest one that the pinned compiler builds.
 const S3_SERVER: &str = "s3s-fs@0.14.1";
@@ -296,6 +304,17 @@ mod tests {
         assert_eq!(plan.packages, ["jq"]);
         assert!(plan.nextest && plan.s3_server);
         assert_eq!(plan.python.iter().map(|tool| tool.name).collect::<Vec<_>>(), ["hera"]);
+    }
+
+    #[test]
+    fn what_is_installed_is_told_beforehand_with_its_time() {
+        assert_eq!(outlook(&plan(&complete())), None);
+        let mut machine = complete();
+        machine.programs.retain(|program| *program != "jq" && *program != "git");
+        machine.nextest = false;
+        let told = outlook(&plan(&machine)).unwrap();
+        assert!(told.contains("about 6 minutes") && told.contains("packages git, jq (1 min)"), "{told}");
+        assert!(told.contains(NEXTEST), "{told}");
     }
 
     #[test]
