@@ -50,19 +50,36 @@ fn open_checked(data_dir: &Path, path: &Path) -> Result<Connection, Error> {
     let create = if path.exists() { OpenFlags::empty() } else { OpenFlags::SQLITE_OPEN_CREATE };
     let mut conn = open_writer(path, create)?;
     // Looked at before anything is set, so that a file which is not ours stays as it is.
-    if migrate::inspect(&conn, path, schema::MIGRATIONS)? == Format::Blank {
+    let blank = migrate::inspect(&conn, path, schema::MIGRATIONS)? == Format::Blank;
+    if blank {
         marker::check_blank(data_dir)?;
     }
     configure(&conn).doing("take its settings")?;
-    migrate::migrate(&mut conn, path, schema::MIGRATIONS)?;
-    let id = installation(&conn).doing("find out which installation it is of")?;
+    let id = if blank { make_tables(&mut conn, path)? } else { upgrade(&mut conn, path)? };
     // The last connection to close merges and removes the log, whatever a crash left in it.
     conn.close().map_err(|(_, error)| error).doing("close")?;
-    ready_log(path)?;
-    marker::write(data_dir, id)?;
+    let (marked, filled) = (marker::write(data_dir, id)?, ready_log(path)?);
+    if marked || filled {
+        sync_dir(data_dir)?;
+    }
     let conn = open_writer(path, OpenFlags::empty())?;
     configure(&conn).doing("take its settings")?;
     Ok(conn)
+}
+
+/// Makes all tables and syncs them once, when the connection is closed: the log is synced before any of it is merged.
+/// A power cut before that leaves a prefix of the steps in the log or none, and the next start goes on from there.
+fn make_tables(conn: &mut Connection, path: &Path) -> Result<u64, Error> {
+    conn.pragma_update(None, "synchronous", "off").doing("take its settings")?;
+    let made = upgrade(conn, path);
+    // Also after an error: whatever closes the connection merges the log.
+    conn.pragma_update(None, "synchronous", "full").doing("take its settings")?;
+    made
+}
+
+fn upgrade(conn: &mut Connection, path: &Path) -> Result<u64, Error> {
+    migrate::migrate(conn, path, schema::MIGRATIONS)?;
+    installation(conn).doing("find out which installation it is of")
 }
 
 /// The same after a failed write. Everything that is in the log is written to the database file and synced anew: what the
@@ -158,13 +175,14 @@ fn configure(conn: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Zeros are no valid log, so the database takes such a file for an empty one. A log with content is left alone.
-fn ready_log(path: &Path) -> Result<(), Error> {
+/// Zeros are no valid log, so the database takes such a file for an empty one. A log with content is left alone. Answers
+/// whether a file was made; the caller syncs the directory then.
+fn ready_log(path: &Path) -> Result<bool, Error> {
     let mut name = path.as_os_str().to_owned();
     name.push("-wal");
     let log = PathBuf::from(name);
     if fs::metadata(&log).map_or(0, |meta| meta.len()) > 0 {
-        return Ok(());
+        return Ok(false);
     }
     let fill = || {
         let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(&log)?;
@@ -178,7 +196,7 @@ fn ready_log(path: &Path) -> Result<(), Error> {
         }
         filled => filled.map_err(|error| file_error("prepare", &log, error))?,
     }
-    path.parent().map_or(Ok(()), sync_dir)
+    Ok(true)
 }
 
 pub(crate) fn sync_dir(dir: &Path) -> Result<(), Error> {

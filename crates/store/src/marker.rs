@@ -40,12 +40,13 @@ pub(crate) fn exists(data_dir: &Path) -> bool {
     data_dir.join(FILE).exists()
 }
 
-/// Notes that the directory has a database. The caller has made that durable.
-pub(crate) fn write(data_dir: &Path, id: u64) -> Result<(), Error> {
+/// Notes that the directory has a database. The caller has made that durable, and syncs the directory when the answer is
+/// that something was written.
+pub(crate) fn write(data_dir: &Path, id: u64) -> Result<bool, Error> {
     let path = data_dir.join(FILE);
     let text = format!("{id:016x}\n");
     if fs::read_to_string(&path).is_ok_and(|found| found == text) {
-        return Ok(());
+        return Ok(false);
     }
     let draft = data_dir.join(format!("{FILE}.new"));
     let put = || {
@@ -55,7 +56,7 @@ pub(crate) fn write(data_dir: &Path, id: u64) -> Result<(), Error> {
         fs::rename(&draft, &path)
     };
     put().map_err(|error| connect::file_error("write", &path, error))?;
-    connect::sync_dir(data_dir)
+    Ok(true)
 }
 
 /// Why it is believed that there was a database here.
