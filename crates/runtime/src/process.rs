@@ -29,11 +29,12 @@ use std::{
     collections::BTreeMap,
     ffi::OsString,
     fs, io,
+    os::fd::AsFd,
     path::{Path, PathBuf},
     process::Child,
     sync::{Arc, Mutex, PoisonError, mpsc::Receiver},
     thread::JoinHandle,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use octoflow_model::{
@@ -245,9 +246,14 @@ impl ProcessRuntime {
         }
         let child = thread.join().ok().flatten().flatten();
         if let (true, Some(mut child)) = (wait, child) {
-            let give_up = Instant::now() + GOODBYE_WITHIN;
-            while self.house.is_idle() && matches!(child.try_wait(), Ok(None)) && Instant::now() < give_up {
-                std::thread::sleep(Duration::from_millis(1));
+            let ending = u32::cast_signed(child.id());
+            if self.house.is_idle()
+                && matches!(child.try_wait(), Ok(None))
+                && let Ok(ending) = sys::pid::descriptor(ending)
+            {
+                sys::pid::wait_for_end(ending.as_fd(), GOODBYE_WITHIN);
+                // Collects it, so that it does not stay as a zombie.
+                let _ = child.try_wait();
             }
         }
     }

@@ -3,7 +3,8 @@
 //! A PID namespace lives as long as its first process, which adopts the orphans in it and must collect them. That first
 //! process is not the task: the kernel drops signals to it that it does not handle, so a task in its place would not
 //! end by SIGTERM. It is forked from a process of its own rather than from the spawner, because that one holds what
-//! tasks must not see: this one has no environment, no descriptors but one socket, and as root no file system.
+//! tasks must not see: this one has no environment, no descriptors but one socket, and as root no file system. That
+//! process is a fork of the spawner from before it knew anything, or the program started anew.
 //!
 //! It speaks with the spawner alone, and both kinds of process end when the spawner does.
 
@@ -17,7 +18,10 @@ use std::{
     process::ExitCode,
 };
 
-use super::sys::{self, ns, pid};
+use super::{
+    pod::NAME,
+    sys::{self, ns, pid},
+};
 
 /// The hidden first argument on which the program must call [`init_main`].
 pub const INIT_ARGUMENT: &str = "__init";
@@ -29,6 +33,19 @@ pub(crate) const ANSWER: usize = 4;
 /// The whole life of the process. Each byte on standard input asks for one namespace.
 pub fn init_main(_arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     pid::close_others();
+    serve()
+}
+
+/// The same in a fork of the spawner, which must know nothing yet that tasks must not see.
+pub(crate) fn forked_main(socket: BorrowedFd<'_>) -> ! {
+    // Nobody must take it for a spawner, and the engine's environment is not for tasks.
+    if pid::keep_only(socket).and_then(|()| pid::replace_arguments(&[NAME, INIT_ARGUMENT])).is_ok() {
+        serve();
+    }
+    pid::exit_now()
+}
+
+fn serve() -> ExitCode {
     pid::block_signals();
     pid::ignore_children();
     let Ok(mut socket) = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else {

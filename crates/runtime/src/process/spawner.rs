@@ -10,6 +10,7 @@ mod device;
 mod disk;
 mod hands;
 pub(super) mod launch;
+mod layers;
 mod ledger;
 mod leftover;
 mod life;
@@ -46,7 +47,7 @@ use self::{
     hands::Hands,
     ledger::Ledger,
     peer::Peer,
-    pidns::Namespaces,
+    pidns::{Line, Namespaces},
     slot::Maker,
     turn::{Parts, Spawner},
 };
@@ -91,17 +92,21 @@ fn live(data: &Path) -> io::Result<()> {
     // Only our copy may keep the line open, or the engine would not hear us hang up.
     sys::close_stdin()?;
 
-    let dir = data.join("spawner");
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
-    fs::create_dir_all(data.join("work"))?;
-    let Some(lock) = lock(&dir)? else {
-        return refuse(&mut socket, "another spawner holds this data directory");
-    };
     let hello = match read_hello(&mut socket)? {
         Some(hello) if hello.version == VERSION => hello,
         Some(_) => return refuse(&mut socket, "engine and spawner are of different versions"),
         // The engine died before it said anything.
         None => return Ok(()),
+    };
+    let privileged = sys::effective_uid() == 0;
+    // Before anything of a task is read, and before there are threads. It is tried once more where it fails.
+    let line = if hello.isolate && privileged { Line::fork().ok() } else { None };
+
+    let dir = data.join("spawner");
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+    fs::create_dir_all(data.join("work"))?;
+    let Some(lock) = lock(&dir)? else {
+        return refuse(&mut socket, "another spawner holds this data directory");
     };
     let instance = instance()?;
     let (ledger, past) = Ledger::open(&dir, &instance)?;
@@ -111,14 +116,13 @@ fn live(data: &Path) -> io::Result<()> {
         // Before we enter a namespace of our own, from where a dead spawner's processes could not be looked at.
         orphan::sweep(dead);
     }
-    let privileged = sys::effective_uid() == 0;
     let mut obstacle = None;
     if hello.isolate && !privileged {
         obstacle = enter_user_namespace().err().map(|error| format!("making a user namespace: {error}"));
     }
     let (mut maker, mut shared) = (None, None);
     if hello.isolate && obstacle.is_none() {
-        let processes = Namespaces::new(!privileged);
+        let processes = Namespaces::new(!privileged, line);
         let processes = processes.map_err(|error| shared = Some(format!("making a PID namespace: {error}"))).ok();
         maker = Some(Maker::new(data, &instance, !privileged, processes)?);
     }

@@ -1,6 +1,6 @@
 //! What a task may see and change. Where the machine refuses isolation these tests have nothing to check and say so.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeSet, fs, os::unix::fs::MetadataExt, path::Path};
 
 use octoflow_model::{
     order::{End, Exit, Order},
@@ -127,6 +127,19 @@ pub(crate) fn no_process_leads_to_the_machines_files() {
     let seen = rig.sh(&script).1;
     assert!(!seen.contains("the machine's own") && !seen.contains("PATH="), "{seen}");
     assert!(seen.lines().filter(|line| line.contains("->")).all(|line| line.contains("socket:")), "{seen}");
+    // Nor is the engine's environment in the memory of the first process.
+    let memory = "while read -r range perms rest; do \
+                      case $perms in rw*) ;; *) continue ;; esac; \
+                      from=$((0x${range%-*} / 4096)); to=$((0x${range#*-} / 4096)); \
+                      dd if=/proc/1/mem bs=4096 skip=$from count=$((to - from)) 2>/dev/null; \
+                  done < /proc/1/maps";
+    let path = std::env::var("PATH").unwrap();
+    let (_, looked) =
+        rig.sh(&format!("({memory}) 2>/dev/null | tee /tmp/memory | grep -a -c -F '{path}'; wc -c < /tmp/memory"));
+    let (found, length) = looked.trim().split_once('\n').unwrap();
+    assert_eq!(found, "0", "{looked}");
+    let root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    assert_eq!(length.trim() != "0", root, "only root can look: {looked}");
 }
 
 pub(crate) fn everything_a_task_left_is_gone_when_its_end_is_told() {
@@ -166,6 +179,46 @@ pub(crate) fn folders_that_are_named_stay_visible_below_tmp() {
     }
     assert_eq!(fs::read_to_string(folder.join("kept")).unwrap(), "old");
     assert!(!folder.join("other").exists());
+}
+
+pub(crate) fn file_systems_with_folders_shown_are_used_again_and_are_as_new() {
+    let around = tempfile::tempdir_in("/tmp").unwrap();
+    let folder = around.path().join("folder");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("kept"), "old").unwrap();
+    let Some(mut rig) = isolated_with(|config| config.visible = vec![folder.clone()]) else { return };
+    // As long as there is a task, the others may follow each other in one place.
+    let sleeper = rig.start(sh("exec sleep 1000"));
+    rig.started(sleeper);
+    let mut places = BTreeSet::new();
+    eventually("a place that is used again", || !places.insert(rig.sh("stat -c '%i %z' /tmp").1));
+
+    let (inner, outer) = (folder.display(), around.path().display());
+    let look = format!(
+        "ls -lA --time-style=+ /tmp; stat -c '%a %u %g' /tmp '{outer}' '{inner}'; ls -A '{outer}' '{inner}'; cat '{inner}/kept'"
+    );
+    let (_, before) = rig.sh(&look);
+    assert!(before.ends_with("kept\nold"), "{before}");
+    let dirt = [
+        format!("echo new > '{inner}/kept'"),
+        format!("touch '{inner}/other'"),
+        format!("rm -r '{inner}/kept'"),
+        format!("chmod 711 '{inner}'"),
+        format!("touch '{outer}/beside'"),
+        format!("mkdir -p '{outer}/beside/deep' && ln -s / '{outer}/beside/deep/link'"),
+        format!("chmod 711 '{outer}'"),
+        format!("mv '{outer}' /tmp/moved 2>/dev/null; true"),
+        "mkdir -p /tmp/deep/er && echo x > /tmp/deep/er/f".to_owned(),
+        format!("umount '{inner}' 2>/dev/null; true"),
+    ];
+    for script in dirt {
+        assert_eq!(rig.sh(&script).0, Exit::Code(0), "{script}");
+        for _ in 0..3 {
+            assert_eq!(rig.sh(&look).1, before, "after: {script}");
+        }
+    }
+    assert_eq!(fs::read_to_string(folder.join("kept")).unwrap(), "old");
+    assert_eq!(fs::read_dir(&folder).unwrap().count() + fs::read_dir(around.path()).unwrap().count(), 2);
 }
 
 pub(crate) fn a_path_of_the_machine_is_mounted_only_where_it_is_allowed() {

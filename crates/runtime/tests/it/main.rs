@@ -61,6 +61,7 @@ tests! {
         a_used_file_system_is_as_new_for_the_next_task,
         the_data_directory_is_hidden,
         folders_that_are_named_stay_visible_below_tmp,
+        file_systems_with_folders_shown_are_used_again_and_are_as_new,
         a_path_of_the_machine_is_mounted_only_where_it_is_allowed,
         a_task_sees_and_signals_only_its_own_processes,
         no_process_leads_to_the_machines_files,

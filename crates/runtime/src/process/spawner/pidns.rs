@@ -14,7 +14,7 @@ use std::{
 };
 
 use crate::process::{
-    init::{ANSWER, INIT_ARGUMENT},
+    init::{self, ANSWER, INIT_ARGUMENT},
     pod::NAME,
     sys::{self, pid},
 };
@@ -32,19 +32,31 @@ pub(crate) struct Namespaces {
     unprivileged: bool,
 }
 
-/// The next namespace is asked for before it is needed, so that nobody waits for it.
-struct Line {
+/// A connection to a process that makes namespaces.
+pub(crate) struct Line {
     socket: UnixStream,
     /// Made to see whether it can be done at all.
     first: Option<Namespace>,
+    /// One was asked for and is not fetched yet.
+    asked: bool,
+}
+
+/// How the process that makes namespaces comes to be.
+#[derive(Clone, Copy)]
+enum Origin {
+    Fork,
+    Program { unprivileged: bool },
 }
 
 impl Namespaces {
-    /// Fails where the machine refuses PID namespaces.
-    pub(crate) fn new(unprivileged: bool) -> io::Result<Self> {
+    /// Fails where the machine refuses PID namespaces. `early` is a line of [`Line::fork`], where there is one.
+    pub(crate) fn new(unprivileged: bool, early: Option<Line>) -> io::Result<Self> {
         let own = i32::try_from(std::process::id()).map_err(io::Error::other)?;
         let home = if unprivileged { None } else { Some(pid::descriptor(own)?) };
-        let mut line = Line::open(unprivileged)?;
+        let mut line = match early {
+            Some(line) => line,
+            None => Line::open(Origin::Program { unprivileged })?,
+        };
         line.first = Some(line.take()??);
         Ok(Self { line: Mutex::new(Some(line)), home, unprivileged })
     }
@@ -56,13 +68,14 @@ impl Namespaces {
     pub(crate) fn make(&self) -> io::Result<Namespace> {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         if line.is_none() {
-            *line = Some(Line::open(self.unprivileged)?);
+            *line = Some(Line::open(Origin::Program { unprivileged: self.unprivileged })?);
         }
         let open = line.as_mut().expect("it was just opened");
         if let Some(first) = open.first.take() {
             return Ok(first);
         }
-        match open.take() {
+        // Whoever needs a second one will need more: the next is asked for before it is needed.
+        match open.take().and_then(|made| open.ask().map(|()| made)) {
             Ok(made) => made,
             // The process is gone; a new one is started when the next namespace is wanted.
             Err(error) => {
@@ -74,41 +87,48 @@ impl Namespaces {
 }
 
 impl Line {
-    /// Starts the process that makes namespaces.
-    fn open(unprivileged: bool) -> io::Result<Self> {
+    /// Forks the process that makes namespaces off this one, which costs a tenth of starting the program anew. The caller
+    /// must not have read anything yet that tasks must not see, and be the only thread. Only for root.
+    pub(crate) fn fork() -> io::Result<Self> {
+        Self::open(Origin::Fork)
+    }
+
+    /// Starts the process, and asks for the first namespace.
+    fn open(origin: Origin) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_read_timeout(Some(ANSWER_WITHIN))?;
         let (started, outcome) = mpsc::channel();
         // The parent is a thread of its own: whatever is a child of the main thread counts as an orphan of a task.
         thread::Builder::new().name("namespaces".to_owned()).spawn(move || {
-            let mut command = Command::new("/proc/self/exe");
-            command.arg0(NAME).arg(INIT_ARGUMENT).env_clear().current_dir("/");
-            command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
-            let raised = if unprivileged { pid::keep_administration() } else { Ok(()) };
-            let child = raised.and_then(|()| command.spawn());
+            let (child, theirs) = (origin.start(&theirs), theirs);
             // The copy of the other end must go, or nobody would hear the process end.
-            drop(command);
+            drop(theirs);
             match child {
-                Ok(mut child) => {
+                Ok(child) => {
                     let _ = started.send(Ok(()));
                     // The end shows on the line; here it is only collected.
-                    let _ = child.wait();
+                    pid::collect(child);
                 }
                 Err(error) => drop(started.send(Err(error))),
             }
         })?;
         outcome.recv().map_err(io::Error::other)??;
-        let mut line = Self { socket: ours, first: None };
+        let mut line = Self { socket: ours, first: None, asked: false };
         line.ask()?;
         Ok(line)
     }
 
     fn ask(&mut self) -> io::Result<()> {
-        self.socket.write_all(&[1])
+        self.socket.write_all(&[1])?;
+        self.asked = true;
+        Ok(())
     }
 
     /// The outer error is the line's, the inner one the kernel's refusal.
     fn take(&mut self) -> io::Result<io::Result<Namespace>> {
+        if !self.asked {
+            self.ask()?;
+        }
         let (mut answer, mut riders) = ([0; ANSWER], Vec::new());
         let mut got = 0;
         while got < ANSWER {
@@ -117,7 +137,7 @@ impl Line {
                 count => got += count,
             }
         }
-        self.ask()?;
+        self.asked = false;
         let mut riders = riders.into_iter().flatten();
         Ok(match (i32::from_le_bytes(answer), riders.next(), riders.next()) {
             (0, Some(proc), Some(init)) => Namespace::new(proc, init),
@@ -125,6 +145,23 @@ impl Line {
             (0, ..) => Err(io::Error::from_raw_os_error(libc::EMFILE)),
             (number, ..) => Err(io::Error::from_raw_os_error(number)),
         })
+    }
+}
+
+impl Origin {
+    /// Answers the pid of the process, which is a child of this thread.
+    fn start(self, socket: &UnixStream) -> io::Result<i32> {
+        let unprivileged = match self {
+            Self::Program { unprivileged } => unprivileged,
+            Self::Fork => return pid::fork()?.map_or_else(|| init::forked_main(socket.as_fd()), Ok),
+        };
+        if unprivileged {
+            pid::keep_administration()?;
+        }
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0(NAME).arg(INIT_ARGUMENT).env_clear().current_dir("/");
+        command.stdin(OwnedFd::from(socket.try_clone()?)).stdout(Stdio::null()).stderr(Stdio::null());
+        i32::try_from(command.spawn()?.id()).map_err(io::Error::other)
     }
 }
 

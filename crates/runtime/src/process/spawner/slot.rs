@@ -18,12 +18,13 @@ use std::{
 
 use super::{
     device::Desk,
+    layers::{self, Layers, Ways},
     mounts::{self, Form, Other},
     pidns::{Namespace, Namespaces},
     user::{self, Survey},
 };
 use crate::process::{
-    sys::{self, ns},
+    sys::{self, dir, ns},
     view::{self, View, by_handle, text},
     wire::Bind,
 };
@@ -150,10 +151,11 @@ impl Maker {
             self.lay_root()?;
             self.mount_root().map_err(|_| on_disk)?;
         }
+        let mut layers = Layers::default();
         for (index, other) in self.others.iter().enumerate() {
-            self.show(index, other)?;
+            self.show(index, other, &mut layers)?;
         }
-        self.show_folders(visible)?;
+        let ways = self.show_folders(visible, &mut layers)?;
         let make = self.processes.as_ref().filter(|_| anew);
         let mut processes = make.map(Namespaces::make).transpose().map_err(at("making a PID namespace"))?;
         let desk = self.furnish_kernel_views(processes.as_mut(), words)?;
@@ -188,10 +190,10 @@ impl Maker {
             seeded,
             desk,
             hosts: None,
-            layers: self.others.iter().any(|other| other.form == Form::Overlay),
+            layers,
+            ways,
             strict: self.user.is_some(),
-            // Such a folder has a place in the private layer, which would look as if a task had made it.
-            spent: !visible.is_empty(),
+            spent: false,
             visible: visible.to_vec(),
             first_used: None,
         })
@@ -233,7 +235,7 @@ impl Maker {
     }
 
     /// Shows one more mount of the machine below the new root. One that has vanished meanwhile is skipped.
-    fn show(&self, index: usize, other: &Other) -> Result<(), Error> {
+    fn show(&self, index: usize, other: &Other, layers: &mut Layers) -> Result<(), Error> {
         let below = Path::new("root").join(other.point.strip_prefix("/").unwrap_or(&other.point));
         let step = format!("showing {}", other.point.display());
         if !below.exists() {
@@ -250,24 +252,32 @@ impl Maker {
             let lower = other.point.display();
             let options = self.options(&format!("lowerdir={lower},upperdir={layer}/upper,workdir={layer}/work"));
             if ns::mount(c"octoflow", &target, Some(c"overlay"), 0, &options).is_ok() {
-                return Ok(());
+                return layers.add(&layer).map_err(at(&step));
             }
         }
-        self.bind(other.point.as_os_str(), &target, true).map_err(at(&step))
+        match self.bind(other.point.as_os_str(), &target, true) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !other.point.exists() => Ok(()),
+            bound => bound.map_err(at(&step)),
+        }
     }
 
     /// Shows folders of the machine below directories that are hidden otherwise. One that has vanished is skipped.
-    fn show_folders(&self, folders: &[String]) -> Result<(), Error> {
+    fn show_folders(&self, folders: &[String], layers: &mut Layers) -> Result<Ways, Error> {
+        let mut ways = Ways::default();
         for (index, folder) in folders.iter().enumerate() {
             let point = PathBuf::from(folder);
             if !point.is_dir() {
                 continue;
             }
             let below = Path::new("root").join(point.strip_prefix("/").unwrap_or(&point));
-            fs::create_dir_all(below).map_err(at("making room for a folder that is shown"))?;
-            self.show(self.others.len() + index, &Other { point, form: Form::Overlay })?;
+            let made = fs::create_dir_all(below).and_then(|()| match point.strip_prefix("/tmp") {
+                Ok(folder) => ways.add(Path::new("upper/tmp"), folder),
+                Err(_) => Ok(()),
+            });
+            made.map_err(at("making room for a folder that is shown"))?;
+            self.show(self.others.len() + index, &Other { point, form: Form::Overlay }, layers)?;
         }
-        Ok(())
+        Ok(ways)
     }
 
     /// Binds a tree of the machine, with everything mounted in it.
@@ -351,8 +361,8 @@ pub(crate) struct Slot {
     hosts: Option<Bind>,
     /// Folders that are shown although what is around them is hidden.
     visible: Vec<String>,
-    /// There are further layers over other mounts.
-    layers: bool,
+    layers: Layers,
+    ways: Ways,
     /// The root is a plain directory, in which any change at all counts.
     strict: bool,
     /// Something was mounted, for a task or by one; such a slot serves once.
@@ -407,7 +417,7 @@ impl Slot {
     /// hosts may follow each other here.
     pub(crate) fn keep_hosts(&mut self, hosts: &Bind) {
         self.hosts = Some(hosts.clone());
-        self.spent = !self.visible.is_empty();
+        self.spent = false;
         // The table tells of this mount too, once; that is heard now.
         ns::mounts_changed(self.table.as_fd());
     }
@@ -444,48 +454,37 @@ impl Slot {
 
     fn looks_clean(&self) -> io::Result<bool> {
         let mut seen = 0;
-        for entry in fs::read_dir(by_handle(&self.upper))? {
-            let entry = entry?;
-            if !self.seeded.contains(&text(&entry.file_name())?) {
-                return Ok(false);
-            }
+        let known = dir::all(self.upper.as_fd(), |name| {
             seen += 1;
-        }
-        Ok(seen == self.seeded.len()
+            self.seeded.contains(name)
+        })?;
+        Ok(known
+            && seen == self.seeded.len()
             && facts(&self.upper, self.strict)? == self.upper_about
             && self.seeded.iter().filter(|name| !self.strict || is_tmp(name)).all(|name| self.is_empty_below(name))
-            && self.memory.iter().all(|dir| fs::read_dir(by_handle(dir)).is_ok_and(|mut list| list.next().is_none()))
+            && self.memory.iter().all(|open| dir::is_empty(open.as_fd()).unwrap_or(false))
             && self.desk.as_ref().is_none_or(Desk::is_clean)
-            && self.layers_are_empty()?)
+            && self.layers.are_untouched(&self.upper)?)
     }
 
     fn is_empty_below(&self, name: &CString) -> bool {
         let dir = sys::open_at(self.upper.as_fd(), name, libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW, 0);
         dir.and_then(|dir| {
             let dir = File::from(dir);
-            let as_made = !is_tmp(name) || dir.metadata()?.mode() & 0o7777 == 0o1777;
-            Ok(as_made && fs::read_dir(by_handle(&dir))?.next().is_none())
+            if is_tmp(name) {
+                return Ok(dir.metadata()?.mode() & 0o7777 == 0o1777 && self.ways.are_all_in(&dir)?);
+            }
+            dir::is_empty(dir.as_fd())
         })
         .unwrap_or(false)
-    }
-
-    fn layers_are_empty(&self) -> io::Result<bool> {
-        if !self.layers {
-            return Ok(true);
-        }
-        for entry in fs::read_dir(&self.dir)? {
-            let upper = entry?.path().join("upper");
-            if upper.is_dir() && fs::read_dir(upper)?.next().is_some() {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     /// Takes away what a task left, through its own view so that the kernel knows. Answers whether the slot is as new;
     /// when the task changed what the machine has too, only a new slot will do.
     pub(crate) fn wash(&mut self) -> bool {
-        !self.spent && self.scrub().is_ok() && self.is_clean()
+        // What was written to other layers cannot be taken away.
+        let washable = !self.spent && self.layers.are_untouched(&self.upper).unwrap_or(false);
+        washable && self.scrub().is_ok() && self.is_clean()
     }
 
     fn scrub(&self) -> io::Result<()> {
@@ -505,14 +504,11 @@ impl Slot {
                 return Err(io::Error::other("the machine has something of this name too"));
             }
             let root = self.view.as_fd();
-            match sys::open_at(root, &name, libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW, 0) {
-                Ok(dir) => {
-                    view::clear(dir)?;
-                    if !is_tmp {
-                        sys::remove_at(root, &name, true)?;
-                    }
-                }
-                Err(_) => sys::remove_at(root, &name, false)?,
+            if is_tmp {
+                let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
+                self.ways.clear_around(sys::open_at(root, &name, flags, 0)?)?;
+            } else {
+                layers::remove(root, &name)?;
             }
         }
         Ok(())

@@ -4,12 +4,14 @@
 
 use std::{
     ffi::{CStr, c_int, c_long, c_uint},
+    fs::{self, File},
     io, mem,
     os::fd::{AsRawFd, BorrowedFd, OwnedFd},
     ptr,
+    time::Duration,
 };
 
-use super::{checked, checked_long, ns, owned};
+use super::{checked, checked_long, dir::read_entries, ns, owned};
 
 /// A descriptor of a process, which never means another one that got the same number later.
 pub(crate) fn descriptor(pid: i32) -> io::Result<OwnedFd> {
@@ -37,6 +39,14 @@ pub(crate) fn is_dead(process: BorrowedFd<'_>) -> bool {
     unsafe { libc::poll(&raw mut entry, 1, 0) > 0 }
 }
 
+/// Waits for the end of a process, but not longer than this. It stays to be collected.
+pub(crate) fn wait_for_end(process: BorrowedFd<'_>, within: Duration) {
+    let mut entry = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let millis = c_int::try_from(within.as_millis()).unwrap_or(c_int::MAX);
+    // SAFETY: one valid entry. A signal ends the wait early.
+    unsafe { libc::poll(&raw mut entry, 1, millis) };
+}
+
 /// Children that this thread makes from now on live in the PID namespace of the given process.
 pub(crate) fn enter(process: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: changes a property of this thread; no memory involved.
@@ -57,6 +67,69 @@ pub(crate) fn fork_into_new() -> io::Result<bool> {
     // held by a thread the child lacks.
     Ok(checked_long(unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) })? == 0)
 }
+
+/// Forks. Answers the child's pid, and nothing in the child.
+///
+/// Only while the other threads of the process wait for this one: the child has no other, and whatever they lock would
+/// stay locked in it.
+pub(crate) fn fork() -> io::Result<Option<i32>> {
+    // SAFETY: as promised by the caller; the library's own locks are taken care of by its fork.
+    let pid = checked(unsafe { libc::fork() })?;
+    Ok((pid != 0).then_some(pid))
+}
+
+/// Waits for the end of a child and collects it.
+pub(crate) fn collect(child: i32) {
+    // SAFETY: no status is asked for. Interrupted by a signal, or when it was collected already, there is nothing to do.
+    unsafe { libc::waitpid(child, ptr::null_mut(), 0) };
+}
+
+/// The descriptor becomes standard input, the other two standard streams lead nowhere, and all others are closed.
+///
+/// Only for a process that ends by [`exit_now`]: values that own descriptors mean nothing any more.
+pub(crate) fn keep_only(descriptor: BorrowedFd<'_>) -> io::Result<()> {
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    for (from, to) in [(descriptor.as_raw_fd(), 0), (null.as_raw_fd(), 1), (null.as_raw_fd(), 2)] {
+        // SAFETY: both numbers are valid; the standard streams are nobody's property.
+        checked(unsafe { libc::dup2(from, to) })?;
+    }
+    mem::forget(null);
+    close_others();
+    Ok(())
+}
+
+/// Replaces the command line of this process and wipes its environment, from memory too.
+///
+/// Only for a forked child that reads neither any more.
+pub(crate) fn replace_arguments(words: &[&str]) -> io::Result<()> {
+    // The kernel tells where they lie, counted from behind the name, which may contain anything.
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let places: Vec<usize> =
+        fields.split_ascii_whitespace().skip(ARGUMENTS_BEGIN).take(4).filter_map(|field| field.parse().ok()).collect();
+    let [arguments, arguments_end, environment, environment_end] = places[..] else {
+        return Err(io::Error::other("the kernel does not tell where the arguments are"));
+    };
+    let mut line = words.join("\0").into_bytes();
+    for (start, end) in [(arguments, arguments_end), (environment, environment_end)] {
+        if start == 0 || end < start {
+            return Err(io::Error::other("the kernel does not tell where the arguments are"));
+        }
+        line.resize(end - start, 0);
+        // The kernel reads on behind the command line when its last byte is not zero.
+        if let Some(last) = line.last_mut() {
+            *last = 0;
+        }
+        // SAFETY: the kernel put the strings there, in memory that is writable and nobody's property.
+        unsafe { ptr::copy_nonoverlapping(line.as_ptr(), ptr::with_exposed_provenance_mut::<u8>(start), line.len()) };
+        line.clear();
+    }
+    Ok(())
+}
+
+/// Which field of `/proc/self/stat` behind the name tells where the arguments begin; their end follows, and the
+/// environment's beginning and end.
+const ARGUMENTS_BEGIN: usize = 45;
 
 /// Dead children are collected by the kernel, orphans that are given to us included.
 pub(crate) fn ignore_children() {
@@ -172,11 +245,4 @@ pub(crate) fn has_others(dir: BorrowedFd<'_>, place: i64) -> io::Result<bool> {
     // SAFETY: the kernel filled the buffer with whole records, at least one.
     let first = unsafe { usize::from((*bytes.as_ptr().cast::<libc::dirent64>()).d_reclen) };
     Ok(filled > first)
-}
-
-/// Answers how many bytes of the buffer were filled. It consists of words because records are aligned.
-fn read_entries(dir: BorrowedFd<'_>, into: &mut [u64]) -> io::Result<usize> {
-    // SAFETY: the buffer is valid for the length given.
-    let got = unsafe { libc::syscall(libc::SYS_getdents64, dir.as_raw_fd(), into.as_mut_ptr(), size_of_val(into)) };
-    Ok(usize::try_from(checked_long(got)?).expect("a length is not negative"))
 }

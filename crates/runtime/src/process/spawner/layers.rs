@@ -1,0 +1,194 @@
+//! What a slot has besides its root: private layers over other mounts and over folders that are shown, and the
+//! directories that lead to such folders. Knows how they were made, so that a slot in which nothing of it changed can be
+//! used again.
+
+use std::{
+    collections::BTreeMap,
+    ffi::CString,
+    fs::{self, File},
+    io,
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::fs::MetadataExt,
+    },
+    path::Path,
+};
+
+use crate::process::{
+    sys::{self, dir},
+    view::{self, by_handle, text},
+};
+
+/// Mode, owner and group of a directory.
+type Facts = (u32, u32, u32);
+
+fn facts(about: &fs::Metadata) -> Facts {
+    (about.mode(), about.uid(), about.gid())
+}
+
+/// The private layers besides the root's, each in a directory beside that one's.
+#[derive(Debug, Default)]
+pub(crate) struct Layers(Vec<(CString, Facts)>);
+
+impl Layers {
+    /// Remembers a layer that was just mounted, by its directory in the current one.
+    pub(crate) fn add(&mut self, layer: &str) -> io::Result<()> {
+        let upper = Path::new(layer).join("upper");
+        let made = facts(&fs::metadata(&upper)?);
+        self.0.push((text(Path::new("..").join(upper).as_os_str())?, made));
+        Ok(())
+    }
+
+    /// Whether no task wrote to any of them. `root` is the open directory of the root's layer that takes what is written.
+    pub(crate) fn are_untouched(&self, root: &File) -> io::Result<bool> {
+        for (upper, made) in &self.0 {
+            let upper = File::from(sys::open_at(root.as_fd(), upper, DIRECTORY, 0)?);
+            if !dir::is_empty(upper.as_fd())? || facts(&upper.metadata()?) != *made {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// A directory of the private `/tmp`, at first that itself, with the directories that were made in it because they lead to
+/// folders that are shown.
+#[derive(Debug, Default)]
+pub(crate) struct Ways {
+    /// A folder is mounted here.
+    shown: bool,
+    further: BTreeMap<CString, (Facts, Self)>,
+}
+
+const DIRECTORY: i32 = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
+
+impl Ways {
+    /// Remembers the way to a folder, given by its path below the private `/tmp`, which lies in `upper`.
+    pub(crate) fn add(&mut self, upper: &Path, folder: &Path) -> io::Result<()> {
+        let (mut ways, mut at) = (self, upper.to_owned());
+        for name in folder {
+            at.push(name);
+            let made = facts(&fs::symlink_metadata(&at)?);
+            ways = &mut ways.further.entry(text(name)?).or_insert_with(|| (made, Self::default())).1;
+        }
+        ways.shown = true;
+        Ok(())
+    }
+
+    /// Whether an open directory of the private layer holds exactly them, as they were made.
+    pub(crate) fn are_all_in(&self, dir: &File) -> io::Result<bool> {
+        let mut seen = 0;
+        let known = dir::all(dir.as_fd(), |name| {
+            seen += 1;
+            self.further.contains_key(name)
+        })?;
+        if !known || seen != self.further.len() {
+            return Ok(false);
+        }
+        for (name, (made, further)) in &self.further {
+            let dir = File::from(sys::open_at(dir.as_fd(), name, DIRECTORY, 0)?);
+            if facts(&dir.metadata()?) != *made || !further.are_all_in(&dir)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes away everything else below a directory as the task sees it. Folders that are shown stay as they are.
+    pub(crate) fn clear_around(&self, dir: OwnedFd) -> io::Result<()> {
+        if self.shown {
+            return Ok(());
+        }
+        if self.further.is_empty() {
+            return view::clear(dir);
+        }
+        for entry in fs::read_dir(by_handle(&dir))? {
+            let name = text(&entry?.file_name())?;
+            match self.further.get(&name) {
+                Some((_, further)) => further.clear_around(sys::open_at(dir.as_fd(), &name, DIRECTORY, 0)?)?,
+                None => remove(dir.as_fd(), &name)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Removes whatever has a name in a directory, with everything in it.
+pub(crate) fn remove(parent: BorrowedFd<'_>, name: &CString) -> io::Result<()> {
+    match sys::open_at(parent, name, DIRECTORY, 0) {
+        Ok(dir) => {
+            view::clear(dir)?;
+            sys::remove_at(parent, name, true)
+        }
+        Err(_) => sys::remove_at(parent, name, false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs::Permissions, os::unix::fs::PermissionsExt};
+
+    use super::*;
+
+    fn ways(folders: &[&str]) -> (tempfile::TempDir, Ways) {
+        let (dir, mut ways) = (tempfile::tempdir().unwrap(), Ways::default());
+        for folder in folders {
+            fs::create_dir_all(dir.path().join(folder)).unwrap();
+            ways.add(dir.path(), Path::new(folder)).unwrap();
+        }
+        (dir, ways)
+    }
+
+    fn untouched(dir: &Path, ways: &Ways) -> bool {
+        ways.are_all_in(&File::open(dir).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn whatever_a_task_does_around_a_folder_shows() {
+        for change in ["a/b/new", "a/new", "new", "z/new"] {
+            let (dir, ways) = ways(&["a/b/c", "a/d", "z"]);
+            assert!(untouched(dir.path(), &ways));
+            fs::write(dir.path().join(change), "").unwrap();
+            assert!(!untouched(dir.path(), &ways), "{change}");
+        }
+        for changed in ["a", "a/b", "a/d"] {
+            let (dir, ways) = ways(&["a/b/c", "a/d"]);
+            fs::set_permissions(dir.path().join(changed), Permissions::from_mode(0o711)).unwrap();
+            assert!(!untouched(dir.path(), &ways), "{changed}");
+        }
+        let (dir, ways) = ways(&["a/b/c"]);
+        fs::rename(dir.path().join("a/b"), dir.path().join("a/x")).unwrap();
+        assert!(!untouched(dir.path(), &ways));
+    }
+
+    #[test]
+    fn clearing_leaves_the_ways_and_what_is_in_the_folders() {
+        let (dir, ways) = ways(&["a/b", "a/c"]);
+        let at = |path: &str| dir.path().join(path);
+        for made in ["x", "a/x", "a/b/of the folder"] {
+            fs::write(at(made), "").unwrap();
+        }
+        fs::create_dir_all(at("a/y/deep")).unwrap();
+        fs::write(at("a/y/deep/file"), "").unwrap();
+        ways.clear_around(File::open(dir.path()).unwrap().into()).unwrap();
+        assert!(at("a/b/of the folder").exists() && at("a/c").exists());
+        fs::remove_file(at("a/b/of the folder")).unwrap();
+        assert!(untouched(dir.path(), &ways));
+    }
+
+    #[test]
+    fn a_layer_that_was_written_to_or_changed_shows() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, upper) = (dir.path().join("upper"), dir.path().join("layer0/upper"));
+        fs::create_dir(&root).unwrap();
+        fs::create_dir_all(&upper).unwrap();
+        let layers = Layers(vec![(CString::from(c"../layer0/upper"), facts(&fs::metadata(&upper).unwrap()))]);
+        let root = File::open(root).unwrap();
+        assert!(layers.are_untouched(&root).unwrap());
+        fs::write(upper.join("f"), "").unwrap();
+        assert!(!layers.are_untouched(&root).unwrap());
+        fs::remove_file(upper.join("f")).unwrap();
+        fs::set_permissions(&upper, Permissions::from_mode(0o711)).unwrap();
+        assert!(!layers.are_untouched(&root).unwrap());
+    }
+}
