@@ -39,6 +39,13 @@ pub(crate) fn database(data_dir: &Path) -> PathBuf {
     data_dir.join(schema::FILE)
 }
 
+/// The log of a database.
+pub(crate) fn log(database: &Path) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push("-wal");
+    PathBuf::from(name)
+}
+
 /// Opens for writing, creating or migrating the file. The caller holds the directory's lock.
 pub(crate) fn writer(data_dir: &Path) -> Result<Connection, Error> {
     marker::check(data_dir)?;
@@ -178,9 +185,7 @@ fn configure(conn: &Connection) -> rusqlite::Result<()> {
 /// Zeros are no valid log, so the database takes such a file for an empty one. A log with content is left alone. Answers
 /// whether a file was made; the caller syncs the directory then.
 fn ready_log(path: &Path) -> Result<bool, Error> {
-    let mut name = path.as_os_str().to_owned();
-    name.push("-wal");
-    let log = PathBuf::from(name);
+    let log = log(path);
     if fs::metadata(&log).map_or(0, |meta| meta.len()) > 0 {
         return Ok(false);
     }

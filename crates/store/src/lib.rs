@@ -10,6 +10,7 @@ mod connect;
 mod error;
 #[cfg(any(test, feature = "faults"))]
 pub mod faults;
+mod files;
 mod list;
 mod lock;
 mod marker;

@@ -19,6 +19,7 @@ use crate::{
     checkpoint::{Checkpointer, QUIET},
     connect,
     error::{Doing, is_full},
+    files::OpenFiles,
     lock::Lock,
     note::{Ears, Observer, OnFailure, Told},
     private,
@@ -255,6 +256,7 @@ impl Drop for Inner {
 struct Open {
     checkpointer: Checkpointer,
     rewriter: Rewriter,
+    files: OpenFiles,
     journal: Journal,
 }
 
@@ -274,7 +276,8 @@ impl Open {
             checkpointer.forget(&conn);
         }
         let rewriter = Rewriter::start(&conn, &mut checkpointer, data_dir, left.clone())?;
-        Ok(Self { checkpointer, rewriter, journal: Journal::new(conn, key.cloned())? })
+        let files = OpenFiles::of(data_dir);
+        Ok(Self { checkpointer, rewriter, files, journal: Journal::new(conn, key.cloned())? })
     }
 }
 
@@ -357,6 +360,9 @@ impl Writer {
             let failure = self.queue.failure().unwrap_or_else(panicked);
             return tell(jobs.into_iter().map(|job| (job.then, Err(failure.clone()))));
         };
+        if let Err(lost) = open.files.check() {
+            return self.fail(&lost, jobs);
+        }
         let batches: Vec<&Batch> = jobs.iter().map(|job| &job.batch).collect();
         let began = Instant::now();
         let written = open.journal.write(&batches);
@@ -387,7 +393,11 @@ impl Writer {
     /// Nothing is written from now on, because nobody knows any more what is on disk. Everybody who waits hears why.
     fn fail(&mut self, error: &Error, jobs: Vec<Job>) {
         let repairable = error.is_outage() || error.is_corruption();
-        let failure = if repairable { self.unwritable(error) } else { Error::Poisoned { cause: error.chain() } };
+        let failure = match error {
+            error if repairable => self.unwritable(error),
+            Error::Lost { .. } => error.clone(),
+            error => Error::Poisoned { cause: error.chain() },
+        };
         self.suspicious |= error.is_corruption();
         self.full = failure.is_full();
         if repairable {

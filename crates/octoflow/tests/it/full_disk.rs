@@ -17,6 +17,7 @@ use crate::{
     stage::{Stage, eventually, one_step},
     wire::{
         http::{self, Answer, call},
+        processes::left_behind,
         server::Server,
     },
 };
@@ -183,6 +184,23 @@ fn what_cannot_be_repaired_ends_the_server_loudly_and_tasks_go_on() {
     eventually("it is taken up and ends", || phase(server.address) == "Succeeded");
     server.stop();
     drop(small);
+}
+
+#[test]
+fn a_data_directory_deleted_under_a_server_ends_it_loudly_and_nothing_is_acknowledged() {
+    let stage = Stage::new();
+    let mut server = Server::start(&stage.data_dir(), &[]);
+    fs::remove_dir_all(stage.data_dir()).unwrap();
+    let workflow = json!({"workflow": {
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": "w"},
+        "spec": {"entrypoint": "main", "templates": [{"name": "main", "suspend": {}}]},
+    }});
+    // It may be gone before it can answer.
+    let answered = call(server.address, "POST", RUNS, Some(&workflow));
+    assert!(answered.map_or(true, |answer| answer.status >= 500));
+    let said = server.ended();
+    assert!(said.code > 0 && said.err.contains("OF1110") && said.err.contains("OF1114"), "{said}");
+    assert!(left_behind(&stage.data_dir()).is_empty(), "its spawner goes too");
 }
 
 #[test]

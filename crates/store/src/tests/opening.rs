@@ -285,3 +285,28 @@ fn damage_deep_inside_is_found_by_looking_at_everything() {
     let error = Reader::open(dir.path()).and_then(|reader| reader.check_integrity()).unwrap_err();
     assert!(matches!(error, Error::Broken { .. }), "{error:?}");
 }
+
+#[test]
+fn a_database_that_vanishes_while_it_is_open_takes_nothing_more() {
+    type Harm = fn(&Path);
+    let harms: [Harm; 3] = [
+        |dir| std::fs::remove_file(dir.join("octoflow.db")).unwrap(),
+        |dir| std::fs::remove_file(dir.join("octoflow.db-wal")).unwrap(),
+        |dir| {
+            std::fs::copy(dir.join("octoflow.db"), dir.join("copy")).unwrap();
+            std::fs::rename(dir.join("copy"), dir.join("octoflow.db")).unwrap();
+        },
+    ];
+    for harm in harms {
+        let (dir, store) = store();
+        store.commit_wait(new_run(1, "one").into()).unwrap();
+        harm(dir.path());
+        // Nobody is told that something is kept which is not; also whoever only asks hears it.
+        for batch in [Batch::from(new_run(2, "two")), Batch::new()] {
+            let error = store.commit_wait(batch).unwrap_err();
+            assert!(matches!(error, Error::Lost { .. }) && !error.is_outage(), "{error}");
+        }
+        assert!(matches!(store.failure(), Some(Error::Lost { .. })));
+        assert!(store.close().is_err());
+    }
+}
