@@ -18,6 +18,7 @@ const PART: &[&str] = &[
     "isolation::everything_a_task_left_is_gone_when_its_end_is_told",
     "isolation::scratch_volumes_are_shared_by_name_and_gone_afterwards",
     "pods::init_containers_run_in_order_before_main",
+    "hosts::a_task_sees_the_machines_hosts_and_its_own",
 ];
 
 /// Nobody's number on every Linux.

@@ -23,7 +23,7 @@ fn kept(rig: &Rig) -> usize {
 pub(crate) fn a_task_sees_the_machines_hosts_and_its_own() {
     let machine = fs::read_to_string("/etc/hosts").unwrap_or_default();
     for mut rig in [Rig::new(), Rig::plain()] {
-        let (attempt, end) = rig.run(among("cat $OCTOFLOW_HOSTS_FILE"));
+        let (attempt, end) = rig.run(among("cat \"$OCTOFLOW_HOSTS_FILE\""));
         let said = rig.stdout(attempt);
         assert_eq!(end.exit, Exit::Code(0));
         assert!(said.starts_with(machine.trim_end()) && said.ends_with(LINES), "{said}");
@@ -53,7 +53,7 @@ pub(crate) fn one_text_is_one_file_and_goes_with_its_last_task() {
 
 pub(crate) fn hosts_outlive_the_engine_and_what_nobody_uses_goes() {
     let mut rig = Rig::new();
-    let attempt = rig.start(among("sleep 0.5; cat $OCTOFLOW_HOSTS_FILE"));
+    let attempt = rig.start(among("sleep 0.5; cat \"$OCTOFLOW_HOSTS_FILE\""));
     rig.started(attempt);
     let mut rig = rig.reopen(false);
     rig.runtime().adopt(vec![(attempt, Box::new(among("not used")))], &[]);
@@ -70,7 +70,7 @@ pub(crate) fn a_hosts_file_of_the_tasks_own_stays_and_the_others_are_beside_it()
     if !rig.isolated {
         return;
     }
-    let mut task = among("cat /etc/hosts; cat $OCTOFLOW_HOSTS_FILE");
+    let mut task = among("cat /etc/hosts; cat \"$OCTOFLOW_HOSTS_FILE\"");
     let own = fresh_dir();
     fs::write(own.path().join("hosts"), "own\n").unwrap();
     let source = MountSource::Host { path: own.path().join("hosts").display().to_string() };
