@@ -201,12 +201,18 @@ impl Engine {
 
     /// A finished run is kept elsewhere by now.
     pub fn forget(&mut self, run: RunId) {
-        self.runs.remove(&run);
+        drop(self.release(run));
+    }
+
+    /// The same, and hands the run over to whoever keeps it.
+    pub fn release(&mut self, run: RunId) -> Option<Run> {
+        let released = self.runs.remove(&run);
         self.locks.release_run(run);
         self.scheduler.leave(run);
         self.wakes.retain(|(_, owner, _)| *owner != run);
         self.deferred.remove(&run);
         self.postponed.remove(&run);
+        released
     }
 
     pub fn handle(&mut self, input: Input, now: Time) -> Outcome {
@@ -235,6 +241,7 @@ impl Engine {
                     report.retime(|time| run.local(time).clamp(since, now));
                 }
                 if self.is_unsettled(run) {
+                    self.vacate(&report);
                     self.deferred.entry(run).or_default().push(report);
                 } else {
                     self.turn(run, now, &mut outcome, |turn| turn.report(report));
@@ -245,6 +252,16 @@ impl Engine {
         self.schedule(now, &mut outcome);
         self.prune();
         outcome
+    }
+
+    /// A task that is over gives its room to others at once, also while its own run has too much to decide to hear of it.
+    /// Only room is given: what follows from its end waits, so that the run decides what it would have decided at once.
+    fn vacate(&mut self, report: &Report) {
+        let attempt = report.attempt();
+        let over = matches!(report, Report::Ended { .. } | Report::Answered { .. } | Report::Lost { .. });
+        if over && self.runs.get(&attempt.run).is_some_and(|run| run.is_placed(attempt)) {
+            self.scheduler.release(TaskRef { run: attempt.run, node: attempt.task });
+        }
     }
 
     /// Wake-ups at the head that have nothing to wake any more would only wake the caller for nothing.
@@ -540,8 +557,10 @@ impl Engine {
                 self.unscheduled = true;
                 return;
             }
-            let runs = &self.runs;
-            let picked = self.scheduler.pick(|task| runs.get(&task.run).is_some_and(|run| run.is_queued(task.node)));
+            let (runs, unsettled) = (&self.runs, &self.unsettled);
+            let waits = |task: TaskRef| runs.get(&task.run).is_some_and(|run| run.is_queued(task.node));
+            // Room that is given to a run which cannot use it yet is nobody's.
+            let picked = self.scheduler.pick_of(waits, |run| !unsettled.contains(&run));
             let Some(task) = picked else { return };
             self.launch(task, now, outcome);
         }

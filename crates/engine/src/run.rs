@@ -247,6 +247,14 @@ impl Run {
         }
     }
 
+    /// The run as people see it, of a workflow's nodes only those whose id and type are wanted.
+    pub fn object_where(&self, keep: &dyn Fn(&str, &str) -> bool) -> Value {
+        match self {
+            Self::Argo(run) => argo::status::object_where(run, keep),
+            Self::TaskSet(run) => taskset::status::object(run),
+        }
+    }
+
     /// How many nodes or replicas it has.
     pub fn size(&self) -> usize {
         match self {
@@ -286,6 +294,21 @@ impl Run {
         match self {
             Self::Argo(run) => run.known.skew,
             Self::TaskSet(run) => run.skew,
+        }
+    }
+
+    /// A runtime has this attempt, and no later one took its place.
+    pub(crate) fn is_placed(&self, attempt: AttemptId) -> bool {
+        let at = attempt.task;
+        match self {
+            Self::Argo(run) => {
+                let leaf = run.state.nodes.get(at.at()).and_then(|node| node.leaf());
+                leaf.is_some_and(|leaf| leaf.owned_by_runtime()) && run.attempt_of(at) == Some(attempt)
+            }
+            Self::TaskSet(run) => {
+                let replica = run.state.replicas.get(at.at());
+                replica.is_some_and(|replica| replica.phase.placed()) && run.attempt_of(at.0) == Some(attempt)
+            }
         }
     }
 

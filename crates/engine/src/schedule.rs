@@ -154,7 +154,16 @@ impl Scheduler {
     }
 
     /// The next task that can go now; it counts as running from here on. `still_waiting` drops those that no longer do.
-    pub fn pick(&mut self, mut still_waiting: impl FnMut(TaskRef) -> bool) -> Option<TaskRef> {
+    pub fn pick(&mut self, still_waiting: impl FnMut(TaskRef) -> bool) -> Option<TaskRef> {
+        self.pick_of(still_waiting, |_| true)
+    }
+
+    /// The same of runs that are `ready` to start something. The others keep their turns and hold nobody up.
+    pub fn pick_of(
+        &mut self,
+        mut still_waiting: impl FnMut(TaskRef) -> bool,
+        ready: impl Fn(RunId) -> bool,
+    ) -> Option<TaskRef> {
         while let Some(task) = self.weightless.pop_front() {
             if still_waiting(task) {
                 return Some(task);
@@ -171,7 +180,8 @@ impl Scheduler {
             while let Some((priority, key, members)) = self.gangs.ripe(&mut still_waiting) {
                 self.arrive(priority, Entry { members, gang: Some((key, priority)) });
             }
-            let (place, entry) = self.queue.head()?;
+            let ready = |entry: &Entry| entry.members.iter().all(|(task, _)| ready(task.run));
+            let (place, entry) = self.queue.heads().find(|(_, entry)| ready(entry))?;
             let mut waits = |task| still_waiting(task) && self.places.get(&task) == Some(&place);
             if !entry.members.iter().all(|(task, _)| waits(*task)) {
                 let lost = self.queue.remove(place)?;
@@ -228,7 +238,7 @@ impl Scheduler {
 
     /// Why the head of the queue waits, and which task that is.
     pub fn head(&self) -> Option<(TaskRef, Option<Shortage>)> {
-        let (_, entry) = self.queue.head()?;
+        let (_, entry) = self.queue.heads().next()?;
         let (task, _) = entry.members.first()?;
         Some((*task, shortage(&self.capacity, &self.used, self.running.len(), entry)))
     }

@@ -21,6 +21,14 @@ pub fn object(run: &Run) -> Value {
     object_of(run, run.manifest())
 }
 
+/// The same with only some of the nodes, by their ids and types.
+pub fn object_where(run: &Run, keep: &dyn Fn(&str, &str) -> bool) -> Value {
+    let mut object = run.manifest();
+    mark::stand(run, &mut object);
+    object["status"] = status_where(run, keep);
+    object
+}
+
 /// The same for whoever has the manifest at hand.
 pub fn object_of(run: &Run, manifest: Value) -> Value {
     let mut object = manifest;
@@ -91,13 +99,22 @@ pub(super) fn completed(mut metadata: Map<String, Value>, state: &State) -> Valu
 }
 
 pub fn status(run: &Run) -> Value {
+    status_where(run, &|_, _| true)
+}
+
+/// With those nodes alone whose id and type are wanted: the others are never drawn.
+fn status_where(run: &Run, keep: &dyn Fn(&str, &str) -> bool) -> Value {
     let state = &run.state;
     let progress = progress(state);
     let (usages, whole) = usage::of_all(run);
     let mut status = head(run, Some(&whole));
-    let nodes: Map<String, Value> = (0..state.nodes.len())
-        .map(|at| (state.id_of(NodeIx(at as u32)), node(run, NodeIx(at as u32), progress[at], &usages[at])))
-        .collect();
+    let mut nodes = Map::new();
+    for (at, own) in state.nodes.iter().enumerate() {
+        let id = state.id_of(NodeIx(at as u32));
+        if keep(&id, own.kind.word()) {
+            nodes.insert(id, node(run, NodeIx(at as u32), progress[at], &usages[at]));
+        }
+    }
     status.insert("nodes".to_owned(), Value::Object(nodes));
     Value::Object(status)
 }

@@ -59,10 +59,16 @@ impl<'a> Turn<'a> {
         self.run.todo.paused = true;
     }
 
+    /// A run that is being ended rests wherever it is spent: its open nodes come to the same end in whatever order, also
+    /// when a restart lets it begin anew with those that are left.
+    fn may_rest(&self) -> bool {
+        self.run.state.shutdown.is_some() && !self.run.todo.agenda.is_empty() && self.is_spent()
+    }
+
     /// Decides until nothing is left to decide, or until a loop paused; tells whether something is left.
     pub fn settle(&mut self) -> bool {
         loop {
-            if std::mem::take(&mut self.run.todo.paused) {
+            if std::mem::take(&mut self.run.todo.paused) || self.may_rest() {
                 return true;
             }
             self.slice.visited();

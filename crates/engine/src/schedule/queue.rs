@@ -52,11 +52,12 @@ impl Queue {
         Place { line: (rank, run), arrival }
     }
 
-    /// The entry whose turn it is.
-    pub(super) fn head(&self) -> Option<(Place, &Entry)> {
-        let (&(rank, _), &run) = self.turns.first_key_value()?;
-        let (&arrival, entry) = self.lines.get(&(rank, run))?.entries.first_key_value()?;
-        Some((Place { line: (rank, run), arrival }, entry))
+    /// The entry whose turn it is, and then those of the other runs in the order of their turns.
+    pub(super) fn heads(&self) -> impl Iterator<Item = (Place, &Entry)> {
+        self.turns.iter().filter_map(|(&(rank, _), &run)| {
+            let (&arrival, entry) = self.lines.get(&(rank, run))?.entries.first_key_value()?;
+            Some((Place { line: (rank, run), arrival }, entry))
+        })
     }
 
     /// Takes an entry that goes; its run has had its turn.

@@ -237,6 +237,91 @@ templates:
 }
 
 #[test]
+fn a_run_of_very_many_open_nodes_is_ended_in_slices() {
+    let spec = "
+onExit: bye
+templates:
+- name: main
+  steps: [[{name: a, template: many}, {name: b, template: many}], [{name: c, template: ok}]]
+- name: many
+  dag: {tasks: [{name: one, template: hold, withSequence: {count: 3000}}, {name: two, template: ok, depends: one}]}
+- {name: hold, suspend: {}}
+- {name: bye, suspend: {duration: '1'}}";
+    let ended = |slice: u64, restart: bool| {
+        let mut stage = Stage::new(slice);
+        stage.submit(RUN, spec);
+        while stage.engine.has_more() {
+            stage.input(Input::Tick);
+        }
+        stage.most = 0;
+        assert_eq!(stage.input(Input::Command { run: RUN, command: Command::Terminate }), None);
+        let most = stage.most;
+        for step in 0.. {
+            if restart && step == 5 {
+                stage.restart(slice);
+                stage.agrees();
+            }
+            if !stage.step(1) {
+                break;
+            }
+        }
+        assert!(stage.finished(RUN));
+        (most, stage.outcome(RUN))
+    };
+    let (all, outcome) = ended(u64::MAX, false);
+    assert!(all > 6_000, "{all}");
+    for restart in [false, true] {
+        let (most, sliced) = ended(1_000, restart);
+        assert!(most < 300, "{most} facts came of one input");
+        assert!(sliced == outcome, "slices change when something is decided and never what");
+    }
+}
+
+/// A task, and beside it a loop that begins a second later.
+const LATE_LOOP: &str = "
+templates:
+- name: main
+  dag:
+    tasks:
+    - {name: work, template: ok, withItems: [1, 2]}
+    - {name: wait, template: pause}
+    - {name: many, template: hold, depends: wait, withSequence: {count: 20000}}
+- {name: pause, suspend: {duration: '1'}}
+- {name: hold, suspend: {}}";
+
+#[test]
+fn a_task_that_ends_while_its_run_unfolds_gives_its_room_to_others() {
+    let mut stage = Stage::new(1_000);
+    stage.engine = Engine::new(octoflow_engine::engine::Limits { slots: 1, ..ROOMY });
+    stage.engine.slice_work(1_000);
+    stage.submit(RUN, LATE_LOOP);
+    stage.submit(OTHER, "templates: [{name: main, steps: [[{name: a, template: ok}]]}]");
+    let own = stage.running.pop().unwrap();
+    assert_eq!((own.run, stage.running.len()), (RUN, 0), "there is room for one");
+    stage.now = stage.now.saturating_add(Duration::from_secs(1));
+    stage.input(Input::Tick);
+    assert!(stage.engine.is_unsettled(RUN));
+    stage.end(own);
+    assert!(stage.engine.is_unsettled(RUN), "it has not heard of it");
+    let others: Vec<RunId> = stage.running.iter().map(|attempt| attempt.run).collect();
+    assert_eq!(others, [OTHER], "the other run does not wait for it");
+    // The room that the other one gives back goes to nobody who could not use it yet.
+    let other = stage.running.pop().unwrap();
+    stage.end(other);
+    assert!(stage.finished(OTHER) && stage.engine.is_unsettled(RUN));
+    assert_eq!(stage.engine.scheduler().running(), 0);
+    stage.agrees();
+    while stage.engine.has_more() {
+        stage.input(Input::Tick);
+    }
+    let second = stage.running.pop().unwrap();
+    assert_eq!(second.run, RUN, "once it has unfolded it goes on with its next task");
+    stage.end(own);
+    assert_eq!(stage.engine.scheduler().running(), 1, "what is said again frees nothing");
+    stage.agrees();
+}
+
+#[test]
 fn requests_of_one_loop_are_sent_in_slices_too() {
     let mut stage = Stage::new(1_000);
     let spec = "
