@@ -157,13 +157,20 @@ impl Journal {
             return Ok(Revision(self.revision));
         }
         self.revision += 1;
-        let revision = Revision(self.revision);
+        let mut before = None;
         for change in &batch.changes {
+            // Two things never share a revision: a watcher that heard of one of them, and goes on from there, must hear of
+            // the other one. `Batch::revisions_behind` counts the same way.
+            if let Some(target) = change.target() {
+                self.revision += u64::from(before.is_some_and(|before| before != target));
+                before = Some(target);
+            }
+            let revision = Revision(self.revision);
             let what = objects::touched(&self.conn, self.master.as_ref(), change)?;
             self.change(change, revision, facts)?;
             self.note(revision, what);
         }
-        Ok(revision)
+        Ok(Revision(self.revision))
     }
 
     /// Changes of one run in one commit are one thing that was touched.

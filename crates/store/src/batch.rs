@@ -1,6 +1,8 @@
 //! What a caller asks the store to make durable, all of it or nothing.
 //! Changes are plain data; applying them is the writer's business.
 
+use std::collections::HashMap;
+
 use octoflow_model::{Revision, RunId, Time};
 
 use crate::{Archive, Claim, Password, RunRow, RunUpdate, Tick, Token};
@@ -14,7 +16,7 @@ pub struct Batch {
 
 #[derive(Debug)]
 pub enum Change {
-    /// Creates the object or replaces it. Its revision becomes that of the batch.
+    /// Creates the object or replaces it. Its revision is one of the batch's own.
     PutObject {
         kind: String,
         namespace: String,
@@ -152,6 +154,28 @@ impl Batch {
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
+
+    /// By run that the batch touches: how many revisions of the batch come after the run's own. A batch has one revision
+    /// for each thing that it touches, and whoever commits it is told the last of them.
+    pub fn revisions_behind(&self) -> HashMap<RunId, u64> {
+        let mut behind = HashMap::new();
+        let (mut count, mut later) = (0, None);
+        for target in self.changes.iter().rev().filter_map(Change::target) {
+            count += u64::from(later.is_some_and(|later| later != target));
+            later = Some(target);
+            if let Target::Run(run) = target {
+                behind.entry(run).or_insert(count);
+            }
+        }
+        behind
+    }
+}
+
+/// The one thing whose state a change alters, as watchers see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target<'a> {
+    Object { kind: &'a str, namespace: &'a str, name: &'a str },
+    Run(RunId),
 }
 
 impl From<Change> for Batch {
@@ -175,6 +199,28 @@ impl Extend<Change> for Batch {
 }
 
 impl Change {
+    /// What watchers hear of when this is committed; nothing for what nobody can watch.
+    pub(crate) fn target(&self) -> Option<Target<'_>> {
+        match self {
+            Self::PutObject { kind, namespace, name, .. } | Self::DeleteObject { kind, namespace, name } => {
+                Some(Target::Object { kind, namespace, name })
+            }
+            Self::NewRun(row) | Self::ReplaceRun { row, .. } => Some(Target::Run(row.run)),
+            Self::AppendFacts { run, .. }
+            | Self::UpdateRun { run, .. }
+            | Self::Finish { run, .. }
+            | Self::Rewrite { run, .. }
+            | Self::DeleteRun { run } => Some(Target::Run(*run)),
+            Self::Expect { .. } | Self::ExpectRun { .. } | Self::Tie { .. } => None,
+            Self::Tick(_) | Self::DropTicks { .. } | Self::Expire { .. } => None,
+            Self::Claim { .. }
+            | Self::PutToken(_)
+            | Self::DeleteToken { .. }
+            | Self::PutPassword(_)
+            | Self::Mark { .. } => None,
+        }
+    }
+
     /// Roughly the memory it holds while it waits for the writer.
     fn weight(&self) -> usize {
         let payload = match self {

@@ -209,8 +209,11 @@ impl Watch {
         if let Some(note) = self.notes.pop_front() {
             self.take(note.what, note.revision)?;
             // The object may be newer than the note. It says up to where everything was told, so that whoever goes on
-            // from there misses nothing.
-            self.backlog.iter_mut().for_each(|event| event.stamp(note.revision));
+            // from there misses nothing. Of several views of one run only the last brings a watcher to its revision.
+            let (revision, last) = (note.revision, self.backlog.len().saturating_sub(1));
+            for (at, event) in self.backlog.iter_mut().enumerate() {
+                event.stamp(if at == last { revision } else { Revision(revision.0 - 1) });
+            }
             self.cursor = if self.notes.is_empty() { self.noted } else { note.revision };
             return Ok(true);
         }
