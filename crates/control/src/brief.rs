@@ -1,5 +1,5 @@
-//! A finished run's object without the nodes that ended well: all a summary needs. A run of a million nodes is read
-//! piece by piece, never as one tree of values.
+//! A finished run's object with only some of its nodes: a run of a million nodes is read piece by piece, never as one tree
+//! of values.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -10,10 +10,26 @@ use serde_json::{Map, Value};
 /// The object of an archived record; of its nodes only those that ended badly, and retries, which say whose attempts
 /// they were.
 pub(crate) fn object(record: &[u8]) -> Result<Value, serde_json::Error> {
+    object_where(record, &|_, node| {
+        matches!(node["phase"].as_str(), Some("Failed" | "Error")) || node["type"] == "Retry"
+    })
+}
+
+/// The object of an archived record with only those nodes that are wanted, by their ids and by what they are.
+pub(crate) fn object_where(record: &[u8], keep: Keep<'_>) -> Result<Value, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_slice(record);
-    let mut record = Level::Record.deserialize(&mut reader)?;
+    let mut record = Place { level: Level::Record, keep }.deserialize(&mut reader)?;
     reader.end()?;
     Ok(record["object"].take())
+}
+
+type Keep<'a> = &'a dyn Fn(&str, &Value) -> bool;
+
+/// Where the reader is, and what it looks for.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    level: Level,
+    keep: Keep<'a>,
 }
 
 /// What a record says of the attempts of its run.
@@ -56,16 +72,9 @@ impl Level {
             _ => None,
         }
     }
-
-    fn keeps(self, value: &Value) -> bool {
-        match self {
-            Self::Record | Self::Object | Self::Status => true,
-            Self::Nodes => matches!(value["phase"].as_str(), Some("Failed" | "Error")) || value["type"] == "Retry",
-        }
-    }
 }
 
-impl<'de> DeserializeSeed<'de> for Level {
+impl<'de> DeserializeSeed<'de> for Place<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
@@ -73,7 +82,7 @@ impl<'de> DeserializeSeed<'de> for Level {
     }
 }
 
-impl<'de> Visitor<'de> for Level {
+impl<'de> Visitor<'de> for Place<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -83,15 +92,15 @@ impl<'de> Visitor<'de> for Level {
     fn visit_map<M: MapAccess<'de>>(self, mut from: M) -> Result<Value, M::Error> {
         let mut fields = Map::new();
         while let Some(key) = from.next_key::<String>()? {
-            let value = match self.below(&key) {
-                Some(level) => from.next_value_seed(level)?,
-                None if matches!(self, Self::Record) => {
+            let value = match self.level.below(&key) {
+                Some(level) => from.next_value_seed(Place { level, ..self })?,
+                None if matches!(self.level, Level::Record) => {
                     from.next_value::<IgnoredAny>()?;
                     continue;
                 }
                 None => from.next_value_seed(Whole)?,
             };
-            if self.keeps(&value) {
+            if !matches!(self.level, Level::Nodes) || (self.keep)(&key, &value) {
                 fields.insert(key, value);
             }
         }

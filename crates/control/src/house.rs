@@ -36,6 +36,7 @@ use crate::{
 };
 
 mod again;
+mod archiver;
 mod batch;
 mod claims;
 mod desk;
@@ -51,6 +52,8 @@ mod wait;
 mod watcher;
 mod work;
 
+use archiver::Archiver;
+pub(crate) use archiver::Packed;
 pub use desk::owned;
 pub(crate) use desk::{Desk, owned_namespace, unless_outage};
 use dispatch::Dispatcher;
@@ -189,9 +192,11 @@ impl House {
             let _ = failed.send(Message::Failed(error));
         }));
         let recovery = Recovery::new(capacity, pulse.clone());
+        let archiver = Archiver::new(supervisor.clone(), messages.clone(), &data_dir);
         let threshold = desk.threshold.clone();
+        let pump = Pump::new(engine);
         let worker =
-            Worker::new(Pump::new(engine), store, dispatcher.queue(), inbox, messages, threshold, keeper, recovery);
+            Worker::new(pump, store, dispatcher.queue(), inbox, messages, threshold, keeper, archiver, recovery);
         let worker = worker.following(progress.clone());
         let handle = supervisor.spawn("event-loop", move || worker.work()).map_err(Error::Thread)?;
         let (worker, opened) = (Mutex::new(Some(handle)), clock::now());

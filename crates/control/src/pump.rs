@@ -172,8 +172,13 @@ impl Pump {
 
     /// The run's last facts are cut off; the engine need not remember it.
     pub fn forget(&mut self, run: RunId) {
-        self.engine.forget(run);
+        drop(self.release(run));
+    }
+
+    /// The same for whoever still wants to look at it.
+    pub fn release(&mut self, run: RunId) -> Option<Run> {
         self.next.remove(&run);
+        self.engine.release(run)
     }
 }
 

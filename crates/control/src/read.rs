@@ -35,6 +35,24 @@ pub fn object(reader: &Reader, run: RunId) -> Result<Value, Error> {
     })
 }
 
+/// The same with only some of a workflow's nodes, by their ids and types. However many the others are, they are not held.
+pub(crate) fn object_where(reader: &Reader, run: RunId, keep: &dyn Fn(&str, &str) -> bool) -> Result<Value, Error> {
+    let kept = |id: &str, node: &Value| keep(id, node["type"].as_str().unwrap_or_default());
+    let archived = |run: RunId| -> Result<Option<Value>, Error> {
+        let Some(bytes) = reader.archive(run)? else { return Ok(None) };
+        let object = brief::object_where(&bytes, &kept);
+        object.map(Some).map_err(|error| Error::Journal { run, why: error.to_string() })
+    };
+    if let Some(object) = archived(run)? {
+        return Ok(object);
+    }
+    match folded(reader, run) {
+        // It may have ended between the two looks, and then it is in the archive now.
+        Err(Error::UnknownRun(run)) => archived(run)?.ok_or(Error::UnknownRun(run)),
+        found => Ok(found?.object_where(keep)),
+    }
+}
+
 /// What can be shown of a run whose journal or record cannot be read: what the index knows of it, and why there is no more.
 pub fn unreadable(api_version: &str, row: &RunRow, why: &str) -> Value {
     let message = unreadable_message(why);

@@ -6,6 +6,7 @@ use octoflow_model::argo::GcStrategy;
 use octoflow_store::{Batch, Change};
 
 use super::{
+    archiver::is_large,
     row::{new_row, packed, tie, update},
     unit,
     work::Worker,
@@ -19,7 +20,9 @@ impl Worker {
     /// What runs that end now want deleted is written down before their end is, so that a crash forgets none of it.
     pub(super) fn doom(&self, cut: &Cut) -> Vec<Mission> {
         let mut missions = Vec::new();
-        for run in cut.ended.iter().filter_map(|run| self.pump.engine.run(*run)) {
+        let ended = cut.ended.iter().filter_map(|run| self.pump.engine.run(*run));
+        // Of large runs the archiver does this.
+        for run in ended.filter(|run| !is_large(run)) {
             let items = run.garbage(Some(GcStrategy::OnWorkflowCompletion));
             if items.is_empty() {
                 continue;
@@ -58,7 +61,8 @@ impl Worker {
                 }
                 batch.extend(self.beside.remove(id).into_iter().flatten());
             }
-            if cut.ended.contains(id) {
+            let ended = cut.ended.contains(id);
+            if ended && !is_large(run) {
                 if cut.marked.contains(id) {
                     batch.push(tie(run));
                 }
@@ -77,8 +81,8 @@ impl Worker {
             if cut.marked.contains(id) {
                 batch.push(tie(run));
             }
-            // A new row says already how the run stands.
-            if cut.changed.contains(id) && !cut.submitted.contains(id) {
+            // A new row says already how the run stands. The record of one that is over and large follows.
+            if ended || cut.changed.contains(id) && !cut.submitted.contains(id) {
                 batch.push(Change::UpdateRun { run: *id, row: update(run) });
             }
         }

@@ -166,7 +166,8 @@ impl Worker {
         for (_, reply) in std::mem::take(&mut self.showing) {
             let _ = reply.send(Err(failure.clone().into()));
         }
-        for (_, reply) in std::mem::take(&mut self.leaving) {
+        let leaving = std::mem::take(&mut self.leaving).into_iter().map(|(_, reply)| reply);
+        for reply in leaving.chain(self.archiver.forget_all()) {
             let _ = reply.send(Err(failure.clone().into()));
         }
         let mut engine = Engine::new(self.recovery.capacity);
@@ -236,7 +237,8 @@ impl Worker {
                 let _ = reply.send(Ok(engine.meters().render(&[])));
             }
             Message::Gauges { reply } => drop(reply.send(Ok(self.gauges()))),
-            Message::Failed(_) | Message::Broken(_) | Message::Close => {}
+            // Nobody knows whether the end it belongs to is on disk; it is packed again.
+            Message::Packed(_) | Message::Failed(_) | Message::Broken(_) | Message::Close => {}
         }
     }
 
@@ -267,7 +269,8 @@ impl Worker {
                 Some(why) => record::respect(&mut self.pump.engine, row.run, facts).and(Err(why)),
                 None => {
                     self.catch_up_watchers(row.run, &facts);
-                    self.pump.restore(row.run, facts).map(|()| restored.push(row.run))
+                    let count = facts.len() as u64;
+                    record::fold(row.run, facts).map(|run| restored.push((row.run, self.restore(run, count))))
                 }
             };
             if let Err(why) = taken {
@@ -276,7 +279,8 @@ impl Worker {
         }
         drop(reader);
         self.settle_watchers();
-        *lock(&self.recovery.ours) = restored.iter().copied().collect();
+        *lock(&self.recovery.ours) = restored.iter().map(|(run, _)| *run).collect();
+        let restored: Vec<RunId> = restored.into_iter().filter(|(_, open)| *open).map(|(run, _)| run).collect();
         let now = clock::now();
         let watched = &self.watched;
         let believed = self.pump.go_on(&restored, now, |run| watched.contains(&run));
@@ -299,7 +303,9 @@ impl Worker {
         let mut watchers = lock(&self.watchers);
         let open = &self.pump.engine;
         let archived = |run: RunId| self.store.reader().and_then(|reader| reader.run(run)).ok().flatten().is_some();
-        let gone: Vec<RunId> = watchers.keys().copied().filter(|run| open.run(*run).is_none()).collect();
+        // Those of a run that is being packed have heard everything, and hear when it is done.
+        let gone = |run: &RunId| open.run(*run).is_none() && !self.archiver.has(*run);
+        let gone: Vec<RunId> = watchers.keys().copied().filter(gone).collect();
         for run in gone {
             let Some(mut audience) = watchers.remove(&run) else { continue };
             if archived(run) {

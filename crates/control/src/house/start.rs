@@ -12,9 +12,10 @@ use std::{
 };
 
 use octoflow_engine::Run;
-use octoflow_model::{Fact, RunId};
+use octoflow_model::{Fact, RunId, Time};
 use octoflow_store::{RunRow, Store};
 
+use super::work::Worker;
 use crate::{
     Error,
     read::{self, Journal},
@@ -126,6 +127,59 @@ pub(super) fn restore_all(store: &Store, progress: &StartProgress) -> Result<Fou
         }
     }
     Ok(found)
+}
+
+impl Worker {
+    pub(super) fn take_up(&mut self, run: RunId, facts: Vec<Fact>, now: Time) -> Result<(), Error> {
+        let count = facts.len() as u64;
+        let folded = record::fold(run, facts).map_err(|why| Error::Journal { run, why })?;
+        self.recovery.take(run);
+        let believed = if self.restore(folded, count) {
+            let watched = &self.watched;
+            self.pump.go_on(&[run], now, |run| watched.contains(&run))
+        } else {
+            Vec::new()
+        };
+        self.adopt(believed)
+    }
+
+    /// Takes a run back as its journal of so many facts describes it; whether there is something left to decide. One that
+    /// is over needs nothing but its record: the process before this one did not come to pack it.
+    pub(super) fn restore(&mut self, run: Run, facts: u64) -> bool {
+        let open = !run.finished();
+        if open {
+            self.pump.restore_folded(run, facts);
+        } else if !self.archiver.has(run.id()) {
+            self.archiver.pack(Box::new(run));
+        }
+        open
+    }
+
+    pub(super) fn take_up_all(
+        &mut self,
+        mut runs: Vec<Restored>,
+        unreadable: Vec<(RunId, Vec<Fact>)>,
+        now: Time,
+    ) -> Result<(), Error> {
+        // An outage may have come between: what was read back after it is here already.
+        runs.retain(|Restored { run, .. }| self.pump.engine.run(run.id()).is_none() && !self.archiver.has(run.id()));
+        let mut ids = Vec::with_capacity(runs.len());
+        for Restored { run, facts } in runs {
+            let id = run.id();
+            self.recovery.take(id);
+            if self.restore(*run, facts) {
+                ids.push(id);
+            }
+        }
+        for (run, facts) in unreadable {
+            // What it is known to hold stays taken; the rest of it is told to people.
+            let _ = record::respect(&mut self.pump.engine, run, facts);
+        }
+        let watched = &self.watched;
+        let believed = self.pump.go_on(&ids, now, |run| watched.contains(&run));
+        self.progress.done();
+        self.adopt(believed)
+    }
 }
 
 /// What people are told about a run whose journal is damaged.

@@ -11,12 +11,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use octoflow_engine::{Input, Program, Refusal, Run, argo::again};
-use octoflow_model::{AttemptId, Fact, Report, Revision, RunId, Task, Time, fact::Submission};
+use octoflow_engine::{Command, Input, Program, Refusal, Run, argo::again};
+use octoflow_model::{AttemptId, Report, Revision, RunId, Task, Time, fact::Submission};
 use octoflow_store::{Batch, Change, Store};
 
 use super::{
-    Audience, Restored, StartProgress, Watcher, Watchers,
+    Archiver, Audience, StartProgress, Watcher, Watchers,
+    archiver::is_large,
     claims::Claims,
     dispatch::OrderQueue,
     door::{Door, Threshold},
@@ -27,7 +28,7 @@ use super::{
 use crate::{
     Cut, Error, Pump, clock,
     gauge::{Entering, TURNS, Tally},
-    meters, read, record,
+    meters, read,
     sweep::Sweeper,
 };
 
@@ -48,7 +49,7 @@ pub(super) struct Worker {
     pub(super) inbox: Receiver<Message>,
     /// Taken from the inbox but left for the next sweep.
     pub(super) next: Option<Message>,
-    own: Sender<Message>,
+    pub(super) own: Sender<Message>,
     pub(super) watchers: Watchers,
     pub(super) watched: HashSet<RunId>,
     /// Callers to be answered once what was decided for them, or is shown to them, is on disk.
@@ -86,6 +87,8 @@ pub(super) struct Worker {
     /// When the engine's time was written down last.
     clock_kept: Instant,
     pub(super) keeper: Keeper,
+    /// Large runs that are over and whose records are not there yet.
+    pub(super) archiver: Archiver,
     pub(super) recovery: Recovery,
 }
 
@@ -115,6 +118,7 @@ impl Worker {
         own: Sender<Message>,
         threshold: Threshold,
         keeper: Keeper,
+        archiver: Archiver,
         recovery: Recovery,
     ) -> Self {
         Self {
@@ -147,6 +151,7 @@ impl Worker {
             leaving: Vec::new(),
             clock_kept: Instant::now(),
             keeper,
+            archiver,
             recovery,
         }
     }
@@ -188,7 +193,7 @@ impl Worker {
             }
             self.recovery.pulse().end();
             if let Next::Close = next {
-                return Ok(());
+                return self.finish_all();
             }
         }
     }
@@ -248,13 +253,21 @@ impl Worker {
         let now = clock::steady();
         match message {
             Message::Reports(reports) => self.later.extend(reports),
+            Message::Packed(packed) => self.finish(*packed),
             Message::Submit { run, submission, program, terms, watcher, show, reply } => {
                 match self.submit(run, submission, program, terms, watcher, now) {
                     Ok(()) if show => self.showing.push((run, reply)),
                     answer => self.answer(reply, answer.map(|()| move |_| Entered { run, shown: None })),
                 }
             }
+            Message::Command { run, command: Command::Mark { .. }, reply } if self.archiver.has(run) => {
+                self.archiver.wait(run, reply);
+            }
             Message::Command { run, command, reply } => {
+                if let Some(refusal) = self.archiver.refusal(run, &command) {
+                    let refused: Result<fn(Revision), Error> = Err(refusal.into());
+                    return self.answer(reply, refused);
+                }
                 let answer = self.input(Input::Command { run, command }, now).map_err(Error::from);
                 self.answer(reply, answer.map(|()| |_| ()));
             }
@@ -280,11 +293,15 @@ impl Worker {
             }
             Message::Forget { run, name, reply } => {
                 self.names.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
+                self.archiver.forget(run);
                 self.leaving.push((run, reply));
             }
             Message::Watch { run, watcher } => {
                 if self.pump.engine.run(run).is_some() {
                     self.watch(run, watcher, self.pump.decided(run));
+                } else if self.archiver.has(run) {
+                    // Everything has been told; the watch closes when the run's record is there.
+                    self.watch(run, watcher, u64::MAX);
                 } else {
                     // The run is over: the watch closes once its end is certainly on disk.
                     self.store.commit(Batch::new(), move |_| drop(watcher));
@@ -297,10 +314,11 @@ impl Worker {
                     Detail::Whole if run.size() > DRAWN_HERE => Shown::Elsewhere(run.size()),
                     Detail::Whole => Shown::Here(run.object()),
                 });
+                let shown = shown.or_else(|| self.archiver.look(run, detail));
                 self.answer(reply, Ok(|_| shown));
             }
             Message::Size { run, reply } => {
-                let size = self.pump.engine.run(run).map(Run::size);
+                let size = self.pump.engine.run(run).map(Run::size).or_else(|| self.archiver.size(run));
                 self.answer(reply, Ok(move |_| size));
             }
             // All of these show decisions too, so they are told once those are on disk.
@@ -309,7 +327,7 @@ impl Worker {
                 self.answer(reply, Ok(|_| attempts));
             }
             Message::LogSizes { run, reply } => {
-                let sizes = self.pump.engine.run(run).map(Run::log_sizes);
+                let sizes = self.drawn(run).map(Run::log_sizes);
                 self.answer(reply, Ok(|_| sizes));
             }
             Message::Explain { run, reply } => {
@@ -448,37 +466,6 @@ impl Worker {
         Ok(())
     }
 
-    fn take_up(&mut self, run: RunId, facts: Vec<Fact>, now: Time) -> Result<(), Error> {
-        let watched = &self.watched;
-        let believed = self.pump.take_up(run, facts, now, |run| watched.contains(&run));
-        let believed = believed.map_err(|why| Error::Journal { run, why })?;
-        self.recovery.take(run);
-        self.adopt(believed)
-    }
-
-    fn take_up_all(
-        &mut self,
-        mut runs: Vec<Restored>,
-        unreadable: Vec<(RunId, Vec<Fact>)>,
-        now: Time,
-    ) -> Result<(), Error> {
-        // An outage may have come between: what was read back after it is here already.
-        runs.retain(|restored| self.pump.engine.run(restored.run.id()).is_none());
-        let ids: Vec<RunId> = runs.iter().map(|restored| restored.run.id()).collect();
-        for Restored { run, facts } in runs {
-            self.recovery.take(run.id());
-            self.pump.restore_folded(*run, facts);
-        }
-        for (run, facts) in unreadable {
-            // What it is known to hold stays taken; the rest of it is told to people.
-            let _ = record::respect(&mut self.pump.engine, run, facts);
-        }
-        let watched = &self.watched;
-        let believed = self.pump.go_on(&ids, now, |run| watched.contains(&run));
-        self.progress.done();
-        self.adopt(believed)
-    }
-
     /// Tells the runtime what is ours. Open runs that nobody has taken up here are left as they are.
     pub(super) fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>) -> Result<(), Error> {
         let open = self.store.reader()?.unfinished()?.into_iter().map(|row| row.run);
@@ -488,28 +475,41 @@ impl Worker {
         Ok(())
     }
 
-    /// Hands what was decided to the store; the world hears of it from the store's thread, once it is on disk.
-    fn commit(&mut self) -> Result<(), Error> {
-        let mut cut = self.pump.cut();
+    /// Prepares the answers to those who want to see the run they handed in.
+    fn show(&mut self, cut: &mut Cut, batch: &Batch) {
+        if self.showing.is_empty() {
+            return;
+        }
+        let behind = batch.revisions_behind();
         for (run, reply) in std::mem::take(&mut self.showing) {
             let object = self.pump.engine.run(run).map(|open| match cut.manifests.remove(&run) {
                 Some(manifest) => open.object_of(manifest),
                 None => open.object(),
             });
-            self.answer(reply, Ok(move |revision| Entered { run, shown: object.map(|object| (revision, object)) }));
+            let behind = behind.get(&run).copied().unwrap_or_default();
+            let shown = move |last: Revision| Some((Revision(last.0 - behind), object?));
+            self.answer(reply, Ok(move |last| Entered { run, shown: shown(last) }));
         }
+    }
+
+    /// Hands what was decided to the store; the world hears of it from the store's thread, once it is on disk.
+    fn commit(&mut self) -> Result<(), Error> {
+        let mut cut = self.pump.cut();
         self.gathering = None;
         let mut batch = self.batch(&cut)?;
         let claimed = self.claims.put(&cut.submitted, &mut batch);
         batch.extend(self.pump.engine.meters_mut().take_touched().iter().map(meters::put));
+        self.show(&mut cut, &batch);
         self.replaces.retain(|run, _| !cut.submitted.contains(run));
         let missions = self.doom(&cut);
         self.count(&cut);
-        for run in &cut.ended {
-            self.pump.forget(*run);
+        let Cut { watched, orders, mut ended, .. } = cut;
+        // Of those that are packed elsewhere the store keeps the facts until that is done.
+        ended.retain(|run| {
             self.watched.remove(run);
-        }
-        let Cut { watched, orders, ended, .. } = cut;
+            let over = self.pump.release(*run);
+            over.filter(is_large).map(|over| self.archiver.pack(Box::new(over))).is_none()
+        });
         let (runtime, watchers, own) = (self.runtime.clone(), self.watchers.clone(), self.own.clone());
         let waiting = std::mem::take(&mut self.waiting);
         let (names, named) = (self.names.clone(), std::mem::take(&mut self.named));

@@ -45,7 +45,7 @@ impl Registry {
         name: &str,
         inner: Option<&str>,
     ) -> Result<Lent, Fault> {
-        let object = self.run_object(row)?;
+        let object = self.run_with_node(row, node)?;
         let nodes = &object["status"]["nodes"];
         let Some(found) = nodes.get(node) else {
             return Ok(Lent::Absent(format!("workflow `{}` has no node with the id `{node}`", row.name)));

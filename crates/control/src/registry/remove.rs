@@ -11,7 +11,8 @@ use octoflow_store::{Batch, Change, RunRow};
 use serde_json::{Value, json};
 
 use super::{
-    DeleteOptions, Deleted, Fault, Keeping, Kind, ListOptions, Propagation, Registry, find, meta, shelf::Kept, steer,
+    DeleteOptions, Deleted, Fault, Keeping, Kind, ListOptions, Propagation, Registry, find, meta, shelf::Kept,
+    size::Wish, steer,
 };
 use crate::{Error, clock, delete, house::Message, objects::Key, read};
 
@@ -251,7 +252,8 @@ impl Registry {
             Keeping::View => Ok(None),
             Keeping::Shelf => Ok(self.shelved(kind, namespace, name)?.map(Found::Kept)),
             Keeping::Run => match self.row(kind, namespace, name)? {
-                Some(row) => match self.exact_run_object(&row) {
+                // Whether it may go does not depend on its nodes.
+                Some(row) => match self.exact_run_object(&row, Wish::Trim) {
                     Ok(object) => Ok(Some(Found::Run { row: Box::new(row), object })),
                     Err(Fault::NotFound { .. }) => Ok(None),
                     Err(fault) => Err(fault),

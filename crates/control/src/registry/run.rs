@@ -62,7 +62,7 @@ impl Registry {
         self.run_as(row, Wish::Whole)
     }
 
-    pub(super) fn run_as(&self, row: &RunRow, wish: Wish) -> Result<Value, Fault> {
+    pub(super) fn run_as(&self, row: &RunRow, wish: Wish<'_>) -> Result<Value, Fault> {
         let revision = self.run_revision(row)?;
         let mut object = match self.draw(row, wish) {
             Err(Fault::House(Error::UnknownRun(_))) => {
@@ -82,9 +82,10 @@ impl Registry {
     }
 
     /// The run with exactly the revision it is of, for whoever compares it. One that changes all the time is a conflict.
-    pub(super) fn exact_run_object(&self, row: &RunRow) -> Result<Value, Fault> {
+    /// Of one that is too large to be shown at once the nodes are left out, as in lists.
+    pub(super) fn exact_run_object(&self, row: &RunRow, wish: Wish<'_>) -> Result<Value, Fault> {
         for _ in 0..LOOKS {
-            let object = self.run_object(row)?;
+            let object = self.run_as(row, wish)?;
             // Nothing was committed between the two looks at the revision, so the object is what that commit left.
             if object["metadata"]["resourceVersion"] == self.run_revision(row)?.to_string() {
                 return Ok(object);

@@ -18,8 +18,8 @@ pub(super) const MOST_NODES: u64 = 150_000;
 const BYTES_A_NODE: u64 = 400;
 
 /// What is done about a run that is too large to be shown at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+#[derive(Clone, Copy)]
+pub(super) enum Wish<'a> {
     /// All of it is needed, whatever it takes.
     Whole,
     /// Whoever asked hears that it is too large, and how to ask for less.
@@ -28,6 +28,8 @@ pub(super) enum Wish {
     Omit,
     /// Nobody wants to see the nodes.
     Trim,
+    /// Of a large one only some nodes are needed, by their ids and types.
+    Only(&'a dyn Fn(&str, &str) -> bool),
 }
 
 enum Size {
@@ -52,7 +54,17 @@ impl Registry {
         self.run_as(row, Wish::Trim)
     }
 
-    pub(super) fn draw(&self, row: &RunRow, wish: Wish) -> Result<Value, Fault> {
+    /// The run with its pods at least, and with the containers they consist of.
+    pub(super) fn podded_run(&self, row: &RunRow) -> Result<Value, Fault> {
+        self.run_as(row, Wish::Only(&|_, of| matches!(of, "Pod" | "Container")))
+    }
+
+    /// The run with this node at least, if it has it.
+    pub(super) fn run_with_node(&self, row: &RunRow, node: &str) -> Result<Value, Fault> {
+        self.run_as(row, Wish::Only(&|id, _| id == node))
+    }
+
+    pub(super) fn draw(&self, row: &RunRow, wish: Wish<'_>) -> Result<Value, Fault> {
         let nodes = match self.sized(row)? {
             Size::Small(object) => return Ok(object),
             Size::Large(nodes) => nodes,
@@ -67,6 +79,7 @@ impl Registry {
                 Ok(object)
             }
             Wish::Trim => Ok(self.desk().summary(row.run)?),
+            Wish::Only(keep) => self.read(|reader| Ok(read::object_where(reader, row.run, keep)?)),
             Wish::Whole | Wish::Refuse | Wish::Omit => self.read(|reader| Ok(read::object(reader, row.run)?)),
         }
     }

@@ -102,7 +102,12 @@ impl Registry {
 
     /// How a run as it is now looks to somebody who takes it to be this time.
     pub(super) fn sight_of(&self, kind: &Kind, row: &RunRow, now: Time) -> Result<Sight, Fault> {
-        let object = match self.run_object(row) {
+        let drawn = match kind.name {
+            "Pod" => self.podded_run(row),
+            // Of a run that is too large to be shown at once only what happened to the whole of it is told.
+            _ => self.listed_run(row),
+        };
+        let object = match drawn {
             // It was deleted meanwhile.
             Err(Fault::NotFound { .. }) => return Ok(Sight::default()),
             object => object?,
@@ -125,7 +130,7 @@ impl Registry {
         for row in self.candidates(kind, namespace, pod)? {
             let has = match row.kind.as_str() {
                 KIND => self.desk().attempts(row.run)?.iter().any(|(name, _)| name == pod),
-                _ => podded::of(&self.run_object(&row)?).any(|one| one.name() == pod),
+                _ => podded::of(&self.podded_run(&row)?).any(|one| one.name() == pod),
             };
             if has {
                 return Ok(super::Named { run: row.run, row });

@@ -10,6 +10,7 @@ use super::{
     meta::{self, unmoved},
     remove::Found,
     shelf,
+    size::Wish,
     steer::Steering,
     submit::Submitted,
 };
@@ -237,7 +238,7 @@ impl Registry {
             Keeping::View => Err(Fault::ReadOnly { kind }),
             Keeping::Run => {
                 let row = self.row(kind, namespace, name)?.ok_or_else(not_found)?;
-                let before = match self.exact_run_object(&row) {
+                let before = match self.exact_run_object(&row, Wish::Omit) {
                     Err(conflict @ Fault::Conflict { .. }) => return Ok(Err(conflict)),
                     before => before?,
                 };
@@ -255,7 +256,11 @@ impl Registry {
                     return Ok(self.erase(kind, &found).map(|()| after));
                 }
                 match steering.carry_out(self.desk(), kind, &row) {
-                    Ok(()) => self.get(kind, namespace, name).map(Ok),
+                    // What was done is answered, however large it is.
+                    Ok(()) => match self.row(kind, namespace, name)? {
+                        Some(row) => self.listed_run(&row).map(Ok),
+                        None => Err(not_found()),
+                    },
                     Err(conflict @ Fault::Conflict { .. }) => Ok(Err(conflict)),
                     Err(fault) => Err(fault),
                 }

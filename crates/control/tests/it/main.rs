@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod again;
+mod archiver;
 mod cron;
 mod events;
 mod expire;
@@ -12,6 +13,7 @@ mod meters;
 mod model;
 mod outage;
 mod registry;
+mod resume;
 mod rulings;
 mod steward;
 mod taskset;

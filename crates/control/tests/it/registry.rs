@@ -65,7 +65,7 @@ fn over(registry: &Registry, name: &str) {
     until(registry, || registry.find_run(kind("Workflow"), "default", name).is_ok_and(|named| named.row.archived));
 }
 
-fn get(registry: &Registry, of: &str, name: &str) -> Option<Value> {
+pub(crate) fn get(registry: &Registry, of: &str, name: &str) -> Option<Value> {
     match registry.get(kind(of), "default", name) {
         Ok(object) => Some(object),
         Err(Fault::NotFound { .. }) => None,

@@ -19,7 +19,9 @@ fn worker(store: &Store) -> Worker {
     let capacity = Capacity { slots: 1, cpu_milli: 1000, memory_bytes: 1 << 30 };
     let recovery = Recovery::new(capacity, Pulse::default());
     let pump = Pump::new(Engine::new(capacity));
-    Worker::new(pump, store.clone(), dispatcher.queue(), inbox, messages, Threshold::default(), keeper, recovery)
+    let archiver = Archiver::new(Supervisor::default(), messages.clone(), store.data_dir());
+    let (queue, threshold) = (dispatcher.queue(), Threshold::default());
+    Worker::new(pump, store.clone(), queue, inbox, messages, threshold, keeper, archiver, recovery)
 }
 
 /// Asks, and answers whether the answer came before the commit and whether it came after it.

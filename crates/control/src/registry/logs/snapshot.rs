@@ -99,7 +99,7 @@ impl Snapshot {
     fn of(registry: &Registry, run: RunId, revision: Option<Revision>) -> Result<Self, Fault> {
         let gone = Self { revision, row: None, object: Value::Null, attempts: Vec::new(), sizes: Sizes::default() };
         let Some(row) = registry.read(|reader| Ok(reader.run(run)?))? else { return Ok(gone) };
-        let object = match registry.run_object(&row) {
+        let object = match registry.podded_run(&row) {
             Err(Fault::NotFound { .. }) => return Ok(gone),
             object => object?,
         };
