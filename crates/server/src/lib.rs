@@ -14,6 +14,7 @@ mod browser;
 mod call;
 mod config;
 mod error;
+mod executor;
 mod expose;
 mod fault;
 mod follow;

@@ -10,7 +10,7 @@ use std::{
 use axum::Router;
 use hyper::{Request, body::Incoming, service::Service};
 use hyper_util::{
-    rt::{TokioExecutor, TokioIo, TokioTimer},
+    rt::{TokioIo, TokioTimer},
     server::{
         conn::auto::Builder,
         graceful::{GracefulShutdown, Watcher},
@@ -30,6 +30,7 @@ use crate::{
     access::Ends,
     addresses::Addresses,
     app::App,
+    executor::StreamExecutor,
     local::{LocalSocket, LocalUser},
     patient::Patient,
 };
@@ -146,8 +147,8 @@ async fn next_local(local: Option<&LocalSocket>) -> std::io::Result<(UnixStream,
     }
 }
 
-fn builder(app: &App) -> Builder<TokioExecutor> {
-    let mut server = Builder::new(TokioExecutor::new());
+fn builder(app: &App) -> Builder<StreamExecutor> {
+    let mut server = Builder::new(StreamExecutor { stalled_after: app.limits.stalled_after });
     server.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS_WITHIN).max_buf_size(LONGEST_HEAD);
     let longest = u32::try_from(app.limits.longest_headers + app.limits.longest_url).unwrap_or(u32::MAX);
     server
@@ -164,7 +165,7 @@ fn builder(app: &App) -> Builder<TokioExecutor> {
 
 /// One connection that was let in.
 struct Guest {
-    server: Arc<Builder<TokioExecutor>>,
+    server: Arc<Builder<StreamExecutor>>,
     router: Router,
     watcher: Watcher,
     app: App,

@@ -16,7 +16,11 @@ use axum::body::{Body, Bytes, HttpBody};
 use futures_util::task::AtomicWaker;
 use hyper::body::{Frame, SizeHint};
 
-use crate::{access::Caller, fault::Fault};
+use crate::{
+    access::Caller,
+    executor::{self, Unsent},
+    fault::Fault,
+};
 
 /// A stream is asked for more when less than this waits to be sent: enough to keep a connection busy, and little enough
 /// that thousands who do not read fit into memory until they are let go.
@@ -91,21 +95,16 @@ pub(crate) struct Streamed {
     /// Nothing once it is over.
     body: Option<Body>,
     unsent: Arc<Unsent>,
+    /// Woken when there is less of it.
+    waiting: Arc<AtomicWaker>,
     permit: Permit,
-}
-
-/// What was handed over to be sent, and not yet taken by the connection.
-#[derive(Default)]
-struct Unsent {
-    bytes: AtomicUsize,
-    /// Whoever waits until there is less.
-    waiting: AtomicWaker,
 }
 
 /// A piece on its way out. It counts until the connection has taken it, or is gone.
 struct Outgoing {
     piece: Bytes,
     unsent: Arc<Unsent>,
+    waiting: Arc<AtomicWaker>,
     streams: Arc<Streams>,
 }
 
@@ -118,28 +117,31 @@ impl AsRef<[u8]> for Outgoing {
 impl Drop for Outgoing {
     fn drop(&mut self) {
         self.streams.unsent.fetch_sub(self.piece.len(), Ordering::Relaxed);
-        self.unsent.bytes.fetch_sub(self.piece.len(), Ordering::AcqRel);
-        self.unsent.waiting.wake();
+        self.unsent.take(self.piece.len());
+        self.waiting.wake();
     }
 }
 
 impl Streamed {
     pub(crate) fn body(body: Body, permit: Permit) -> Body {
-        Body::new(Self { body: Some(body), unsent: Arc::default(), permit })
+        let unsent = Arc::default();
+        executor::observe(&unsent);
+        Body::new(Self { body: Some(body), unsent, waiting: Arc::default(), permit })
     }
 
     /// Counts a piece until it is sent.
     fn outgoing(&self, frame: Frame<Bytes>) -> Frame<Bytes> {
         frame.map_data(|piece| {
-            let (unsent, streams) = (self.unsent.clone(), self.permit.streams.clone());
-            unsent.bytes.fetch_add(piece.len(), Ordering::AcqRel);
+            let (unsent, waiting) = (self.unsent.clone(), self.waiting.clone());
+            let streams = self.permit.streams.clone();
+            unsent.hand_over(piece.len());
             streams.unsent.fetch_add(piece.len(), Ordering::Relaxed);
-            Bytes::from_owner(Outgoing { piece, unsent, streams })
+            Bytes::from_owner(Outgoing { piece, unsent, waiting, streams })
         })
     }
 
     fn is_stalled(&self) -> bool {
-        self.unsent.bytes.load(Ordering::Acquire) >= MOST_UNSENT
+        self.unsent.bytes() >= MOST_UNSENT
     }
 }
 
@@ -149,7 +151,7 @@ impl HttpBody for Streamed {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         if self.is_stalled() {
-            self.unsent.waiting.register(cx.waker());
+            self.waiting.register(cx.waker());
             // It may have been taken in between.
             if self.is_stalled() {
                 return Poll::Pending;

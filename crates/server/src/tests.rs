@@ -3,6 +3,7 @@
 mod browser;
 mod door;
 mod gate;
+mod http2;
 mod keys;
 mod local;
 mod outage;

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The stage with its door open.
-async fn open(stage: &Stage, tls: bool) -> (SocketAddr, CancellationToken, tokio::task::JoinHandle<()>) {
+pub(super) async fn open(stage: &Stage, tls: bool) -> (SocketAddr, CancellationToken, tokio::task::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let tls = tls.then(|| tls::ready(&Tls::Generated, stage.dir.path(), address.ip()).unwrap().acceptor);
