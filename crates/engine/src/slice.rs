@@ -9,7 +9,7 @@ pub type Work = u64;
 
 /// What one input may decide when decisions are sliced: short enough that nobody notices who waits for it, and long
 /// enough that what surrounds a slice is no cost.
-pub const SLICE: Work = 5_000;
+pub const SLICE: Work = 2_000;
 
 const VISIT: Work = 1;
 const FACT: Work = 10;

@@ -177,13 +177,19 @@ impl Worker {
             if !starting && (closing || self.busy(Instant::now()).is_none()) {
                 self.catch_up(now);
             }
-            if self.pump.engine.wake_at().is_some_and(|at| at <= now) {
+            let due = self.pump.engine.wake_at().is_some_and(|at| at <= now);
+            // Whoever waits for a commit does not wait for another slice as well.
+            let after = due && self.pump.engine.has_more() && self.awaited();
+            if due && !after {
                 self.input(Input::Tick, now).ok();
             }
             let lingered = closing || self.lingered() >= LINGER;
             let wanted = self.pump.urgent() && !self.shares() || self.awaited();
             if lingered && self.pump.holds() || wanted && (closing || !self.gathers(Instant::now())) {
                 self.commit()?;
+            }
+            if after {
+                self.input(Input::Tick, now).ok();
             }
             self.forget_leaving()?;
             self.held_since = if self.pump.holds() { self.held_since.or_else(|| Some(Instant::now())) } else { None };
