@@ -31,9 +31,7 @@ use std::{
     fs, io,
     os::fd::AsFd,
     path::{Path, PathBuf},
-    process::Child,
     sync::{Arc, Mutex, PoisonError, mpsc::Receiver},
-    thread::JoinHandle,
     time::Duration,
 };
 
@@ -218,7 +216,7 @@ pub struct ProcessRuntime {
 
 /// The thread that hears the spawner, and a channel that closes when it ends.
 struct Listening {
-    thread: JoinHandle<Option<Option<Child>>>,
+    thread: supervise::Listener,
     over: Mutex<Receiver<()>>,
 }
 

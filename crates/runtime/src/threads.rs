@@ -11,7 +11,10 @@ use std::{
 
 /// Who hears of the end of threads: the name of the thread, and why it ended. Clones are the same owner.
 #[derive(Clone)]
-pub struct ThreadOwner(Arc<dyn Fn(&str, &str) + Send + Sync>);
+pub struct ThreadOwner(Arc<OnEnd>);
+
+/// Called with the name of a thread and with why it ended.
+type OnEnd = dyn Fn(&str, &str) + Send + Sync;
 
 impl ThreadOwner {
     pub fn new(hear: impl Fn(&str, &str) + Send + Sync + 'static) -> Self {

@@ -117,6 +117,7 @@ impl Closing {
 }
 
 impl House {
+    #[expect(clippy::too_many_arguments, reason = "each is something the runtime owns, handed over once")]
     pub(crate) fn new(
         ground: Ground,
         sink: Sink,

@@ -32,13 +32,13 @@ use crate::{
     shortage::Backoff,
 };
 
+/// The thread that hears the spawner. Answers nothing when it panicked, else the spawner's process when it is our child.
+pub(crate) type Listener = JoinHandle<Option<Option<Child>>>;
+
 impl House {
     /// Hears the spawner until the end; answers with the spawner's process when it is our child.
     /// The channel closes when it does.
-    pub(crate) fn listen(
-        self: &Arc<Self>,
-        connected: Connected,
-    ) -> io::Result<(JoinHandle<Option<Option<Child>>>, Receiver<()>)> {
+    pub(crate) fn listen(self: &Arc<Self>, connected: Connected) -> io::Result<(Listener, Receiver<()>)> {
         let house = Arc::clone(self);
         let (listening, over) = mpsc::channel();
         let Connected { socket, child, pid, .. } = connected;

@@ -1,3 +1,5 @@
+//! The event loop turn by turn: what it answers, and when. Only the order of answers and commits is tried here.
+
 use std::sync::mpsc;
 
 use octoflow_engine::Engine;

@@ -328,7 +328,7 @@ mod tests {
         fs::write(own.join("memory.max"), "max\n").unwrap();
         assert_eq!(parents(&own), [own.clone(), above.path().to_owned()]);
         fs::write(own.join("memory.max"), "1073741824\n").unwrap();
-        assert_eq!(parents(&own), [own.clone()]);
+        assert_eq!(parents(&own), std::slice::from_ref(&own));
         fs::remove_file(above.path().join("cgroup.procs")).unwrap();
         fs::write(own.join("memory.max"), "max\n").unwrap();
         assert_eq!(parents(&own), [own], "what is above is no group");
