@@ -1,6 +1,9 @@
 //! What only the operating system can do: catching signals, asking for free space, keeping files to their owner.
 //! The one file of this crate with unsafe code.
-#![expect(unsafe_code, reason = "signal handlers, statvfs and umask have no safe form in the standard library")]
+#![expect(
+    unsafe_code,
+    reason = "signal handlers, statvfs, umask and mallopt have no safe form in the standard library"
+)]
 
 use std::{
     ffi::CString,
@@ -80,6 +83,19 @@ impl Iterator for Signals {
 pub(crate) fn keep_files_private() {
     // SAFETY: no memory involved, and it cannot fail.
     unsafe { libc::umask(0o077) };
+}
+
+/// Limits malloc to one arena per processor; glibc makes up to eight. Every arena keeps the most it ever needed at one time,
+/// so a burst of large answers, served by many threads in turn, would be kept several times over. Call it before
+/// threads start: existing arenas stay.
+pub(crate) fn limit_malloc_arenas() {
+    #[cfg(target_env = "gnu")]
+    {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let arenas = libc::c_int::try_from(processors).unwrap_or(libc::c_int::MAX).max(2);
+        // SAFETY: no memory involved; a value malloc does not accept leaves it as it is.
+        unsafe { libc::mallopt(libc::M_ARENA_MAX, arenas) };
+    }
 }
 
 /// Bytes a user may still write where the path is.

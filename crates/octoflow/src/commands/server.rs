@@ -9,11 +9,12 @@ use crate::{
     cli::Server,
     config,
     exit::{Exit, Failure},
-    local, node,
+    local, node, system,
 };
 
 pub(crate) fn server(args: &Server, context: &Context) -> Result<Exit> {
     super::run::refuse_missing_runtimes(args.runtime)?;
+    system::limit_malloc_arenas();
     let lines =
         start_log(args.log_format.into(), &args.log_filter).map_err(|error| Failure::usage(error.to_string()))?;
     let mut house = node::config(args.isolation, args.parallelism, config::server_egress()?, context)?;
