@@ -72,10 +72,9 @@ fn refusal(number: u64, line: &[u8], error: &str) -> String {
         Value::String(name) => name,
         _ => "",
     };
-    let unknown = ["unknown variant", "unknown field"].into_iter().find_map(|what| {
-        let (_, rest) = error.split_once(what)?;
-        Some((what, rest.split('`').nth(1)?))
-    });
+    let unknown = ["unknown variant", "unknown field"]
+        .into_iter()
+        .find_map(|what| Some((what, error.strip_prefix(what)?.split('`').nth(1)?)));
     match unknown {
         Some(("unknown variant", unknown)) if unknown == name => {
             format!("fact {number} is `{name}`, which this version does not know: {NEWER}")
@@ -111,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_damaged_line_is_not_called_newer() {
-        for line in ["{\"Resumed\":{", "{\"Resumed\":{}}", "7", "\u{0}"] {
+        for line in ["{\"Resumed\":{", "{\"Resumed\":{}}", "7", "\u{0}", r#"{"Resumed":{"at":"unknown field `x`"}}"#] {
             let refused = read(0, line.as_bytes()).unwrap_err();
             assert!(refused.starts_with("fact 0 is damaged: "), "{line}: {refused}");
         }
