@@ -12,7 +12,7 @@ use std::{
 };
 
 use octoflow_engine::{Command, Engine, engine::World, slice::SLICE};
-use octoflow_model::{Fact, RunId, Time, fact::Stored};
+use octoflow_model::{Fact, RunId, Time, submission::Stored};
 use octoflow_runtime::{
     artifacts::Carrier,
     calls::Calls,

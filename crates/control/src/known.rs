@@ -5,7 +5,7 @@ use std::{fs, time::Duration};
 
 use octoflow_model::{
     Time,
-    fact::{Earlier, Known},
+    submission::{Earlier, Known},
 };
 use octoflow_store::{Filter, LabelTest, Page, Reader, RunRow, Store};
 use serde_json::Value;

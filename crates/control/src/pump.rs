@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use octoflow_engine::{Engine, Input, Refusal, Run};
-use octoflow_model::{AttemptId, Fact, Order, RunId, Task, Time, taskset::SetFact};
+use octoflow_model::{AttemptId, Fact, Order, RunFact, RunId, Task, Time, argo::WorkflowFact, taskset::SetFact};
 use serde_json::Value;
 
 use crate::record::{self, Record};
@@ -93,20 +93,20 @@ impl Pump {
             for fact in &facts {
                 record.push(fact);
                 match fact {
-                    Fact::Submitted(_) => {
+                    Fact::Run(RunFact::Submitted(_)) => {
                         self.held.submitted.insert(run);
                     }
-                    Fact::Began { .. } => {
+                    Fact::Workflow(WorkflowFact::Began { .. }) => {
                         self.held.changed.insert(run);
                     }
-                    Fact::Marked { .. } => {
+                    Fact::Run(RunFact::Marked { .. }) => {
                         self.held.changed.insert(run);
                         self.held.marked.insert(run);
                     }
-                    Fact::Ended { .. } => {
+                    Fact::Run(RunFact::Ended { .. }) => {
                         self.held.ended.insert(run);
                     }
-                    Fact::Memoized { cache, .. } => {
+                    Fact::Workflow(WorkflowFact::Memoized { cache, .. }) => {
                         if let Some(run) = self.engine.run(run) {
                             self.held.caches.insert((run.namespace().to_owned(), cache.clone()));
                         }
@@ -134,7 +134,7 @@ impl Pump {
             *next += facts.len() as u64;
             if watched(run) {
                 self.held.watched.push((run, facts));
-            } else if let Some(Fact::Submitted(submission)) = facts.into_iter().next() {
+            } else if let Some(Fact::Run(RunFact::Submitted(submission))) = facts.into_iter().next() {
                 self.held.manifests.insert(run, submission.manifest);
             }
         }

@@ -2,7 +2,7 @@
 //! engine may run.
 
 use octoflow_manifest::{Problem, Problems, Severity};
-use octoflow_model::{fact::Stored, taskset};
+use octoflow_model::{submission::Stored, taskset};
 use serde_json::Value;
 
 use crate::argo::admit::Surroundings;

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use octoflow_model::{
-    AttemptId, Claim, Fact, Limit, NodeIx, Order, Report, RunId, Task, Time, fact::Submission, meta::KeyedData,
-    taskset::SetFact,
+    AttemptId, Claim, Fact, Limit, NodeIx, Order, Report, RunFact, RunId, Task, Time, argo::WorkflowFact,
+    meta::KeyedData, submission::Submission, taskset::SetFact,
 };
 
 use crate::{
@@ -281,7 +281,7 @@ impl Engine {
         match opened {
             Ok(run) => {
                 self.runs.insert(id, run);
-                outcome.facts.push((id, vec![Fact::Submitted(submission)]));
+                outcome.facts.push((id, vec![Fact::Run(RunFact::Submitted(submission))]));
             }
             Err(why) => outcome.refusal = Some(Refusal::Invalid(why)),
         }
@@ -386,7 +386,7 @@ impl Engine {
     /// Keeps the locks of an open run that is not restored here, so that nobody takes them from it. Every open run must
     /// be restored or respected before the first is taken up: a lock is not free because its holder has not been read yet.
     pub fn respect(&mut self, id: RunId, facts: Vec<Fact>) -> Result<(), String> {
-        if facts.iter().any(|fact| matches!(fact, Fact::Locked { .. })) {
+        if facts.iter().any(|fact| matches!(fact, Fact::Workflow(WorkflowFact::Locked { .. }))) {
             let run = fold(id, facts)?;
             self.adopt_locks(&run);
         }
@@ -471,12 +471,14 @@ impl Engine {
                 self.locks.look_at_passed();
             }
             match fact {
-                Fact::Finished(finished) => self.locks.release(Holder { run: id, node: Some(finished.node) }),
-                Fact::Ended { .. } => self.locks.release_run(id),
+                Fact::Workflow(WorkflowFact::Finished(finished)) => {
+                    self.locks.release(Holder { run: id, node: Some(finished.node) })
+                }
+                Fact::Run(RunFact::Ended { .. }) => self.locks.release_run(id),
                 // The next attempt gathers its gangs anew.
                 Fact::TaskSet(SetFact::Over { .. }) => self.scheduler.leave(id),
-                Fact::Metered(metered) => self.world.meters.take(metered),
-                Fact::Memoized { node, at, cache, key, outputs } => {
+                Fact::Workflow(WorkflowFact::Metered(metered)) => self.world.meters.take(metered),
+                Fact::Workflow(WorkflowFact::Memoized { node, at, cache, key, outputs }) => {
                     let Some(Run::Argo(run)) = self.runs.get(&id) else { continue };
                     let state = &run.state;
                     let name = (Keyed::ConfigMap, state.namespace.to_string(), cache.clone());
@@ -583,7 +585,7 @@ fn enqueue(scheduler: &mut Scheduler, run: &Run, task: TaskRef) {
 /// The state an old journal describes.
 pub fn fold(id: RunId, facts: impl IntoIterator<Item = Fact>) -> Result<Run, String> {
     let mut facts = facts.into_iter();
-    let Some(Fact::Submitted(submission)) = facts.next() else {
+    let Some(Fact::Run(RunFact::Submitted(submission))) = facts.next() else {
         return Err(format!("the journal of run {id} does not begin with its submission"));
     };
     let mut run = Run::open(id, &submission)?;

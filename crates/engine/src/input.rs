@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use octoflow_model::{
     Fact, Marks, Order, Report, RunId, Time,
-    argo::Phase,
-    fact::Submission,
+    argo::{Phase, WorkflowFact},
+    submission::Submission,
     taskset::{Closing, SetFact},
 };
 use thiserror::Error;
@@ -97,11 +97,9 @@ impl Outcome {
     /// Somebody waits for these facts to be kept. Others may ride along with the next ones that are.
     pub fn urgent(&self) -> bool {
         !self.orders.is_empty()
-            || self
-                .facts
-                .iter()
-                .flat_map(|(_, facts)| facts)
-                .any(|fact| !matches!(fact, Fact::Started { .. } | Fact::TaskSet(SetFact::Started { .. })))
+            || self.facts.iter().flat_map(|(_, facts)| facts).any(|fact| {
+                !matches!(fact, Fact::Workflow(WorkflowFact::Started { .. }) | Fact::TaskSet(SetFact::Started { .. }))
+            })
     }
 }
 

@@ -1,7 +1,7 @@
 //! What people write on a run of any dialect, and what a run's object says of its being held or ended.
 //! None of it changes what the run does.
 
-use octoflow_model::{Fact, Marks, Time, argo::Shutdown};
+use octoflow_model::{Fact, Marks, RunFact, Shutdown, Time};
 use serde_json::{Value, json};
 
 use crate::input::Refusal;
@@ -12,7 +12,7 @@ pub(crate) fn written(now: &Marks, read: &Marks, write: &Marks, at: Time) -> Res
     if now != read {
         return Err(Refusal::Stale);
     }
-    Ok((now != write).then(|| Fact::Marked { at, marks: Box::new(write.clone()) }))
+    Ok((now != write).then(|| Fact::Run(RunFact::Marked { at, marks: Box::new(write.clone()) })))
 }
 
 /// Completes the specification of a run's object with how it is held, and how it is being ended.

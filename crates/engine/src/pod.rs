@@ -7,7 +7,7 @@ pub(crate) mod fields;
 mod quantity;
 mod volumes;
 
-use octoflow_model::{argo::Container, task};
+use octoflow_model::{podspec::Container, task};
 
 use crate::engine::World;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use octoflow_model::{
     AttemptId, Fact, Marks, NodeIx, Order, Report, RunId, Task, Time,
-    argo::GcStrategy,
-    fact::{Stored, Submission},
+    argo::{GcStrategy, WorkflowFact},
+    submission::{Stored, Submission},
     task::{Labels, Resources},
     taskset::{KIND as TASK_SET, SetFact},
 };
@@ -528,9 +528,9 @@ impl<'a> Turn<'a> {
 /// The task that a fact takes from the runtimes, and whose room is free by it.
 pub(crate) fn freed(fact: &Fact) -> Option<NodeIx> {
     match fact {
-        Fact::Finished(finished) => Some(finished.node),
+        Fact::Workflow(WorkflowFact::Finished(finished)) => Some(finished.node),
         // It may stay for as long as the run does; its place is for those who end by themselves.
-        Fact::Daemoned { node } => Some(*node),
+        Fact::Workflow(WorkflowFact::Daemoned { node }) => Some(*node),
         Fact::TaskSet(SetFact::Ended(parting)) => Some(NodeIx(parting.replica)),
         _ => None,
     }

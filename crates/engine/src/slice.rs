@@ -2,7 +2,7 @@
 //! commands, reports and timers of all runs are served in between. Work is estimated from what was done and never timed, so
 //! that a simulation does the same.
 
-use octoflow_model::Fact;
+use octoflow_model::{Fact, argo::WorkflowFact};
 
 /// Work, in about microseconds of a fast machine.
 pub type Work = u64;
@@ -37,7 +37,11 @@ impl Slice {
     }
 
     pub(crate) fn decided(&mut self, fact: &Fact) {
-        let items = if let Fact::Expanded { items, .. } = fact { items.len() as u64 / ITEMS_A_UNIT } else { 0 };
+        let items = if let Fact::Workflow(WorkflowFact::Expanded { items, .. }) = fact {
+            items.len() as u64 / ITEMS_A_UNIT
+        } else {
+            0
+        };
         self.work += FACT + items;
     }
 

@@ -3,22 +3,24 @@
 
 pub mod body;
 pub mod call;
+pub mod fact;
 pub mod garbage;
 pub mod location;
 pub mod phase;
 pub mod synchronization;
 pub mod template;
-pub mod value;
 pub mod workflow;
 
 pub use body::{ContainerSet, DataTemplate, HttpTemplate, Memoize, Metrics, ResourceTemplate, UserContainer};
 pub use call::{Arguments, Artifact, Call, ContinueOn, Hook, Sequence, TemplateRef};
+pub use fact::{
+    ArtifactValue, InputArtifactValue, InputValues, NodeAdded, NodeFinished, OutputArtifactValue, OutputValues, Role,
+    WorkflowFact,
+};
 pub use location::{ArtifactGc, ArtifactLocation, GcStrategy, RepositoryRef};
-pub use phase::{NodeKind, Phase, RunPhase, Shutdown};
+pub use phase::{NodeKind, Phase};
 pub use synchronization::Synchronization;
 pub use template::{
-    Container, Dag, Inputs, OutputArtifact, OutputParameter, Outputs, RetryStrategy, Script, Suspend, Template,
-    ValueFrom,
+    Dag, Inputs, OutputArtifact, OutputParameter, Outputs, RetryStrategy, Script, Suspend, Template, ValueFrom,
 };
-pub use value::{IntOrText, Text};
-pub use workflow::{Spec, TtlStrategy, Volume, Workflow, WorkflowMetadata, WorkflowTemplateRef};
+pub use workflow::{Spec, TtlStrategy, Workflow, WorkflowMetadata, WorkflowTemplateRef};

@@ -6,8 +6,7 @@ use std::{collections::BTreeMap, ops::Bound};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    argo::{NodeKind, Phase},
-    fact::OutputValues,
+    argo::{NodeKind, OutputValues, Phase},
     ids::{AttemptId, RunId},
     time::Time,
 };

@@ -8,8 +8,8 @@ pub mod spec;
 pub use fact::{Closing, Parting, SetFact, Terminated};
 pub use phase::{ReplicaPhase, RolePhase, SetPhase, Standing};
 pub use spec::{
-    Action, CompletionPolicy, Condition, Dependency, Event, EventPolicy, ExitCodes, PodSpec, PodTemplate, RetryPolicy,
-    RoleSpec, TaskSet, TaskSetSpec,
+    Action, CompletionPolicy, Condition, Dependency, Event, EventPolicy, ExitCodes, RetryPolicy, RoleSpec, TaskSet,
+    TaskSetSpec,
 };
 
 pub const KIND: &str = "TaskSet";

@@ -8,9 +8,8 @@ use std::time::Duration;
 use crate::workflow;
 use octoflow_engine::argo::ident::{display_name, node_id};
 use octoflow_model::{
-    Fact, NodeIx, Time,
-    argo::{NodeKind, Phase, RunPhase, Shutdown},
-    fact::{NodeAdded, Role},
+    Fact, NodeIx, RunFact, RunPhase, Shutdown, Time,
+    argo::{NodeAdded, NodeKind, Phase, Role, WorkflowFact},
 };
 
 /// How many enclosing nodes a label names before it is cut.
@@ -113,51 +112,51 @@ impl Followed {
     /// Takes in a fact; says what is worth telling, and when it happened.
     pub(crate) fn take(&mut self, fact: &Fact) -> Option<(Time, Event)> {
         match fact {
-            Fact::Began { at, .. } => {
+            Fact::Workflow(WorkflowFact::Began { at, .. }) => {
                 self.phase = RunPhase::Running;
                 self.began = Some(*at);
                 Some((*at, Event::Began))
             }
-            Fact::Added(added) => self.added(added),
-            Fact::Started { node, at } => {
+            Fact::Workflow(WorkflowFact::Added(added)) => self.added(added),
+            Fact::Workflow(WorkflowFact::Started { node, at }) => {
                 let seen =
                     self.nodes.get_mut(node.at()).filter(|seen| seen.running.is_none() && seen.finished.is_none())?;
                 seen.phase = Phase::Running;
                 seen.running = Some(*at);
                 seen.kind.tasked().then_some((*at, Event::Started(*node)))
             }
-            Fact::Progressed { node, done, total } => {
+            Fact::Workflow(WorkflowFact::Progressed { node, done, total }) => {
                 let seen = self.nodes.get_mut(node.at()).filter(|seen| seen.finished.is_none())?;
                 let before = std::mem::replace(&mut seen.progress, (*done, *total));
                 self.done = self.done + *done as usize - before.0 as usize;
                 self.total = self.total + *total as usize - before.1 as usize;
                 None
             }
-            Fact::Supplied { node, message, .. } => {
+            Fact::Workflow(WorkflowFact::Supplied { node, message, .. }) => {
                 let seen = self.nodes.get_mut(node.at()).filter(|_| !message.is_empty())?;
                 message.clone_into(&mut seen.message);
                 None
             }
-            Fact::Stopping { node, message } => {
+            Fact::Workflow(WorkflowFact::Stopping { node, message }) => {
                 let seen = self.nodes.get_mut(node.at()).filter(|seen| seen.finished.is_none())?;
                 message.clone_into(&mut seen.message);
                 None
             }
-            Fact::Backoff { node, at, until, message } => {
+            Fact::Workflow(WorkflowFact::Backoff { node, at, until, message }) => {
                 Some((*at, Event::Backoff { node: *node, until: *until, message: message.clone() }))
             }
-            Fact::Waiting { node, at, lock, holders, message } => {
+            Fact::Workflow(WorkflowFact::Waiting { node, at, lock, holders, message }) => {
                 match node {
                     Some(node) => message.clone_into(&mut self.nodes.get_mut(node.at())?.message),
                     None => message.clone_into(&mut self.message),
                 }
                 Some((*at, Event::Locked { node: *node, lock: lock.clone(), holders: holders.clone() }))
             }
-            Fact::Locked { node: None, .. } => {
+            Fact::Workflow(WorkflowFact::Locked { node: None, .. }) => {
                 self.message.clear();
                 None
             }
-            Fact::Locked { node: Some(node), at, .. } => {
+            Fact::Workflow(WorkflowFact::Locked { node: Some(node), at, .. }) => {
                 let seen = self.nodes.get_mut(node.at())?;
                 seen.message.clear();
                 if !seen.kind.tasked() {
@@ -165,7 +164,7 @@ impl Followed {
                 }
                 (seen.kind == NodeKind::Suspend).then_some((*at, Event::Waits(*node)))
             }
-            Fact::Finished(end) => {
+            Fact::Workflow(WorkflowFact::Finished(end)) => {
                 let message = self.readable(&end.message);
                 let seen = self.nodes.get_mut(end.node.at()).filter(|seen| seen.finished.is_none())?;
                 seen.phase = end.phase;
@@ -178,37 +177,37 @@ impl Followed {
                 }
                 is_told(seen.kind).then_some((end.at, Event::Finished(end.node)))
             }
-            Fact::Suspended { at } => Some((*at, Event::Suspended)),
-            Fact::Resumed { at } => Some((*at, Event::Resumed)),
-            Fact::ShuttingDown { how, at } => Some((*at, Event::ShuttingDown(*how))),
-            Fact::DeadlinePassed { at } => Some((*at, Event::DeadlinePassed)),
-            Fact::Ended { phase, message, at } => {
+            Fact::Run(RunFact::Suspended { at }) => Some((*at, Event::Suspended)),
+            Fact::Run(RunFact::Resumed { at }) => Some((*at, Event::Resumed)),
+            Fact::Run(RunFact::ShuttingDown { how, at }) => Some((*at, Event::ShuttingDown(*how))),
+            Fact::Run(RunFact::DeadlinePassed { at }) => Some((*at, Event::DeadlinePassed)),
+            Fact::Run(RunFact::Ended { phase, message, at }) => {
                 self.end_root(*phase, *at);
                 self.phase = *phase;
                 self.message = self.readable(message);
                 self.ended = Some(*at);
                 Some((*at, Event::Ended))
             }
-            Fact::Submitted(submission) => {
+            Fact::Run(RunFact::Submitted(submission)) => {
                 self.noun = workflow::noun(workflow::text(&submission.manifest, "kind"));
                 self.enrol(&submission.manifest, submission.at);
                 None
             }
             Fact::TaskSet(fact) => self.take_set(fact),
-            Fact::Wanted { .. }
-            | Fact::Expanded { .. }
-            | Fact::Launched { .. }
-            | Fact::Settled { .. }
-            | Fact::Metered(_)
-            | Fact::Unmetered { .. }
-            | Fact::Marked { .. }
-            | Fact::Due { .. }
-            | Fact::Expired { .. }
-            | Fact::Daemoned { .. }
-            | Fact::Dismissed { .. }
-            | Fact::Recalled { .. }
-            | Fact::Memoized { .. }
-            | Fact::Exported { .. } => None,
+            Fact::Workflow(WorkflowFact::Wanted { .. })
+            | Fact::Workflow(WorkflowFact::Expanded { .. })
+            | Fact::Workflow(WorkflowFact::Launched { .. })
+            | Fact::Workflow(WorkflowFact::Settled { .. })
+            | Fact::Workflow(WorkflowFact::Metered(_))
+            | Fact::Workflow(WorkflowFact::Unmetered { .. })
+            | Fact::Run(RunFact::Marked { .. })
+            | Fact::Workflow(WorkflowFact::Due { .. })
+            | Fact::Workflow(WorkflowFact::Expired { .. })
+            | Fact::Workflow(WorkflowFact::Daemoned { .. })
+            | Fact::Workflow(WorkflowFact::Dismissed { .. })
+            | Fact::Workflow(WorkflowFact::Recalled { .. })
+            | Fact::Workflow(WorkflowFact::Memoized { .. })
+            | Fact::Workflow(WorkflowFact::Exported { .. }) => None,
         }
     }
 
@@ -307,7 +306,7 @@ fn is_told(kind: NodeKind) -> bool {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use octoflow_model::fact::{InputValues, NodeFinished, OutputValues};
+    use octoflow_model::argo::{InputValues, NodeFinished, OutputValues};
 
     use super::*;
 
@@ -320,7 +319,7 @@ pub(crate) mod tests {
         boundary: Option<u32>,
         phase: Phase,
     ) -> Fact {
-        Fact::Added(Box::new(NodeAdded {
+        Fact::Workflow(WorkflowFact::Added(Box::new(NodeAdded {
             name: name.to_owned(),
             kind,
             role,
@@ -338,11 +337,11 @@ pub(crate) mod tests {
             hooked: false,
             display: None,
             reused: false,
-        }))
+        })))
     }
 
     pub(crate) fn finished(node: u32, phase: Phase, message: &str, at: Time) -> Fact {
-        Fact::Finished(Box::new(NodeFinished {
+        Fact::Workflow(WorkflowFact::Finished(Box::new(NodeFinished {
             node: NodeIx(node),
             phase,
             message: message.to_owned(),
@@ -350,17 +349,17 @@ pub(crate) mod tests {
             outputs: OutputValues::default(),
             outbound: Vec::new(),
             log_bytes: 0,
-        }))
+        })))
     }
 
     pub(crate) fn two_steps() -> Vec<Fact> {
         vec![
-            Fact::Began {
+            Fact::Workflow(WorkflowFact::Began {
                 at: Time::from_secs(0),
                 parameters: Vec::new(),
                 labels: octoflow_model::task::Labels::default(),
                 annotations: octoflow_model::task::Labels::default(),
-            },
+            }),
             added("w", NodeKind::Steps, Role::Entry, None, None, Phase::Running),
             added("w[0]", NodeKind::StepGroup, Role::Group(0), Some(0), Some(0), Phase::Running),
             added("w[0].a", NodeKind::Pod, Role::Step { step: 0, item: None }, Some(1), Some(0), Phase::Pending),
@@ -373,7 +372,7 @@ pub(crate) mod tests {
         let mut run = Followed::new("w");
         let told: Vec<Event> = two_steps().iter().filter_map(|fact| run.take(fact)).map(|(_, event)| event).collect();
         assert_eq!(told, [Event::Began, Event::Finished(NodeIx(3))]);
-        let start = Fact::Started { node: NodeIx(2), at: Time::from_secs(1) };
+        let start = Fact::Workflow(WorkflowFact::Started { node: NodeIx(2), at: Time::from_secs(1) });
         assert_eq!(run.take(&start), Some((Time::from_secs(1), Event::Started(NodeIx(2)))));
         assert_eq!((run.done, run.total), (0, 1));
         run.take(&finished(2, Phase::Succeeded, "", Time::from_secs(3)));

@@ -17,7 +17,7 @@ use octoflow_model::{
     Fact, RunId,
     argo::{GcStrategy, garbage::Garbage},
     before::Before,
-    fact::{Stored, Submission},
+    submission::{Stored, Submission},
     taskset,
 };
 use octoflow_store::{Reader, RunRow};

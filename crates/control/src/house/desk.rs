@@ -11,7 +11,7 @@ use std::{
 
 use octoflow_engine::{Command, Program, engine::Keyed};
 use octoflow_model::{
-    AttemptId, Fact, Revision, RunId, fact::Submission, mark::Ties, meta::DEFAULT_NAMESPACE, taskset::KIND,
+    AttemptId, Fact, Revision, RunId, mark::Ties, meta::DEFAULT_NAMESPACE, submission::Submission, taskset::KIND,
 };
 use octoflow_store::{Batch, Change, Filter, Page, RunRow, Store};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! What can be put into the pump's inbox. Whoever asks for something leaves a way to be answered.
 
 use octoflow_engine::{Command, Program, engine::Keyed};
-use octoflow_model::{AttemptId, Fact, Report, Revision, RunId, fact::Submission};
+use octoflow_model::{AttemptId, Fact, Report, Revision, RunId, submission::Submission};
 use octoflow_store::Change;
 use serde_json::Value;
 use tokio::sync::oneshot;

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::Sender;
 
-use octoflow_model::{Fact, RunId};
+use octoflow_model::{Fact, RunFact, RunId, argo::WorkflowFact};
 
 use crate::objects::Errand;
 
@@ -54,11 +54,11 @@ impl Watcher {
                 let whole = |fact: &Fact| {
                     matches!(
                         fact,
-                        Fact::Began { .. }
-                            | Fact::Ended { .. }
-                            | Fact::Suspended { .. }
-                            | Fact::Resumed { .. }
-                            | Fact::ShuttingDown { .. }
+                        Fact::Workflow(WorkflowFact::Began { .. })
+                            | Fact::Run(RunFact::Ended { .. })
+                            | Fact::Run(RunFact::Suspended { .. })
+                            | Fact::Run(RunFact::Resumed { .. })
+                            | Fact::Run(RunFact::ShuttingDown { .. })
                     )
                 };
                 bell.shallow && !facts.iter().any(whole) || bell.to.send(Errand::Rung(bell.run)).is_ok()

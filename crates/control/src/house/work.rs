@@ -12,7 +12,7 @@ use std::{
 };
 
 use octoflow_engine::{Command, Input, Program, Refusal, Run, argo::again};
-use octoflow_model::{AttemptId, Report, Revision, RunId, Task, Time, fact::Submission};
+use octoflow_model::{AttemptId, Report, Revision, RunId, Task, Time, submission::Submission};
 use octoflow_store::{Batch, Change, Store};
 
 use super::{

@@ -8,7 +8,7 @@ use std::{
 };
 
 use octoflow_engine::{Program, admit::admit};
-use octoflow_model::fact::Stored;
+use octoflow_model::submission::Stored;
 use serde_json::Value;
 
 use super::{Fault, Kind, Registry};

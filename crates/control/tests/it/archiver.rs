@@ -39,11 +39,11 @@ fn journal(manifest: Value) -> (RunId, Vec<Fact>) {
 /// A data directory in which the end of a run is journaled and its record was not packed any more.
 fn interrupted(dir: &Path, manifest: Value) -> RunId {
     let (run, facts) = journal(manifest);
-    assert!(matches!(facts.last(), Some(Fact::Ended { .. })));
+    assert!(matches!(facts.last(), Some(Fact::Run(RunFact::Ended { .. }))));
     let store = octoflow_store::Store::open(dir).unwrap();
     let lines: Vec<u8> =
         facts.iter().flat_map(|fact| [serde_json::to_vec(fact).unwrap(), b"\n".to_vec()].concat()).collect();
-    let Fact::Submitted(submission) = &facts[0] else { panic!("a journal begins with its submission") };
+    let Fact::Run(RunFact::Submitted(submission)) = &facts[0] else { panic!("a journal begins with its submission") };
     let row = octoflow_store::RunRow::new(run, "default", "Workflow", "w", &submission.uid, submission.at);
     let count = u32::try_from(facts.len()).unwrap();
     let batch = [Change::NewRun(Box::new(row)), Change::AppendFacts { run, first: 0, count, lines }];
@@ -97,7 +97,7 @@ fn a_record_that_a_crash_interrupted_is_packed_at_the_next_start() {
     let run = interrupted(dir.path(), large(0));
     let house = open(dir.path());
     let facts: Vec<Fact> = house.take_up(run).unwrap().iter().flatten().collect();
-    assert!(matches!(facts.last(), Some(Fact::Ended { .. })));
+    assert!(matches!(facts.last(), Some(Fact::Run(RunFact::Ended { .. }))));
     assert!(archived(&house, run));
 }
 
@@ -156,7 +156,7 @@ fn storage_that_fails_while_a_record_is_packed_loses_nothing() {
         // What was answered with an error may have been done all the same.
         while house.command(run, resume()).is_err_and(|error| error.is_outage()) {}
         let heard: Vec<Fact> = facts.iter().flatten().collect();
-        let ends = heard.iter().filter(|fact| matches!(fact, Fact::Ended { .. })).count();
+        let ends = heard.iter().filter(|fact| matches!(fact, Fact::Run(RunFact::Ended { .. }))).count();
         assert_eq!(ends, 1, "at {n}");
         let met = disk.has_failed();
         disk.fail_all(None);

@@ -22,7 +22,7 @@ use std::path::Path;
 
 use octoflow_control::{Capacity, Config, Error, House, Place, Submit, read};
 use octoflow_engine::Command;
-use octoflow_model::{Fact, fact::Stored};
+use octoflow_model::{Fact, RunFact, submission::Stored};
 use octoflow_store::{Batch, Change, Reader};
 use serde_json::{Value, json};
 
@@ -97,7 +97,7 @@ fn a_closed_house_leaves_a_run_that_can_be_taken_up() {
     assert_eq!(house.explain(run).unwrap().last().unwrap().reason, "suspended until someone resumes it");
     house.command(run, Command::Resume { selector: None, supplied: Default::default() }).unwrap();
     let seen: Vec<Fact> = facts.iter().flatten().collect();
-    assert!(matches!(seen.last(), Some(Fact::Ended { .. })));
+    assert!(matches!(seen.last(), Some(Fact::Run(RunFact::Ended { .. }))));
     assert_eq!(house.object(run).unwrap()["status"]["phase"], "Succeeded");
     let refused = house.command(run, Command::Stop);
     assert!(matches!(refused, Err(Error::Refused(_))));

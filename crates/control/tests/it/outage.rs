@@ -8,7 +8,7 @@ use std::{
 
 use octoflow_control::{Claim, registry::Registry};
 use octoflow_engine::engine::fold;
-use octoflow_model::RunId;
+use octoflow_model::{RunFact, RunId};
 use octoflow_store::faults::{Fault, install};
 
 use super::*;
@@ -72,7 +72,7 @@ fn a_full_disk_turns_callers_away_and_everything_goes_on_when_there_is_room() {
         told => told,
     });
     let heard = all(&facts);
-    assert!(matches!(heard.last(), Some(Fact::Ended { .. })), "{:?}", heard.last());
+    assert!(matches!(heard.last(), Some(Fact::Run(RunFact::Ended { .. }))), "{:?}", heard.last());
     assert_eq!(fold(run, heard).unwrap().phase(), "Succeeded");
     let run = house.submit(submit("another", steps(3))).unwrap();
     assert_eq!(finish(&house, run)["status"]["phase"], "Succeeded");

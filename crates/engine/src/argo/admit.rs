@@ -38,7 +38,7 @@ mod tests;
 use std::collections::{BTreeMap, HashSet};
 
 use octoflow_manifest::{Path, Problem, Problems, Segment, Severity};
-use octoflow_model::{argo::Workflow, fact::Stored};
+use octoflow_model::{argo::Workflow, submission::Stored};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 

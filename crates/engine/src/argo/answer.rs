@@ -3,8 +3,7 @@
 
 use octoflow_model::{
     NodeIx,
-    argo::{Phase, Template, template::Parameter},
-    fact::OutputValues,
+    argo::{OutputValues, Phase, Template, template::Parameter},
     request::{Answer, Request},
     task::Wanted,
 };

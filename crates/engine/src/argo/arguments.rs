@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use octoflow_model::{
-    argo::{Arguments, Artifact, ArtifactLocation, Template, template::Parameter},
-    fact::{ArtifactValue, InputArtifactValue, InputValues},
+use octoflow_model::argo::{
+    Arguments, Artifact, ArtifactLocation, ArtifactValue, InputArtifactValue, InputValues, Template,
+    template::Parameter,
 };
 
 use super::{

@@ -1,9 +1,8 @@
 //! The run's own steps: it begins, its entrypoint runs, its exit handler runs, it ends.
 
 use octoflow_model::{
-    Fact, NodeIx, Time,
-    argo::{Hook, Phase, RunPhase, Shutdown, template::Parameter},
-    fact::Role,
+    NodeIx, RunFact, RunPhase, Shutdown, Time,
+    argo::{Hook, Phase, Role, WorkflowFact, template::Parameter},
 };
 
 use super::{
@@ -29,7 +28,7 @@ impl Turn<'_> {
         let begun = match (&self.run.program.flaw, self.unsupplied()) {
             (Some(flaw), _) => Err(flaw.clone()),
             (None, Some(message)) => {
-                return self.decide(Fact::Ended { phase: RunPhase::Failed, message, at: self.now });
+                return self.decide(RunFact::Ended { phase: RunPhase::Failed, message, at: self.now });
             }
             (None, None) => self
                 .global_parameters()
@@ -39,10 +38,10 @@ impl Turn<'_> {
         match begun {
             Ok(((labels, annotations), parameters)) => {
                 if self.holds_own_locks(&parameters) {
-                    self.decide(Fact::Began { at: self.now, parameters, labels, annotations });
+                    self.decide(WorkflowFact::Began { at: self.now, parameters, labels, annotations });
                 }
             }
-            Err(message) => self.decide(Fact::Ended { phase: RunPhase::Error, message, at: self.now }),
+            Err(message) => self.decide(RunFact::Ended { phase: RunPhase::Error, message, at: self.now }),
         }
     }
 
@@ -83,7 +82,7 @@ impl Turn<'_> {
             && !self.run.state.closing()
             && !self.run.state.worked()
         {
-            return self.decide(Fact::DeadlinePassed { at: self.now });
+            return self.decide(RunFact::DeadlinePassed { at: self.now });
         }
         let Some(root) = self.run.state.root else { return self.start_entry() };
         if self.run.state.exit.is_none() {
@@ -107,7 +106,7 @@ impl Turn<'_> {
     fn start_entry(&mut self) {
         if self.run.state.closing() {
             let message = self.closing_message();
-            return self.decide(Fact::Ended { phase: RunPhase::Failed, message, at: self.now });
+            return self.decide(RunFact::Ended { phase: RunPhase::Failed, message, at: self.now });
         }
         if self.run.state.held() {
             return;
@@ -117,7 +116,7 @@ impl Turn<'_> {
         let birth = self.run_birth(String::new(), Role::Entry);
         let Some(recipe) = self.run.program.recipe(entrypoint).cloned() else {
             let message = format!("error in entry template execution: template name '{entrypoint}' undefined");
-            return self.decide(Fact::Ended { phase: RunPhase::Error, message, at: self.now });
+            return self.decide(RunFact::Ended { phase: RunPhase::Error, message, at: self.now });
         };
         let mut arguments = spec.arguments.clone();
         for parameter in &mut arguments.parameters {
@@ -131,7 +130,7 @@ impl Turn<'_> {
             }
             Err(why) => {
                 let message = format!("error in entry template execution: {why}");
-                self.decide(Fact::Ended { phase: RunPhase::Error, message, at: self.now });
+                self.decide(RunFact::Ended { phase: RunPhase::Error, message, at: self.now });
             }
         }
     }
@@ -192,7 +191,7 @@ impl Turn<'_> {
         if phase != RunPhase::Succeeded && self.run.state.shutdown.is_some() {
             message = self.closing_message();
         }
-        self.decide(Fact::Ended { phase, message, at: self.now });
+        self.decide(RunFact::Ended { phase, message, at: self.now });
     }
 
     /// What is said of work that was never begun because the run is closing.

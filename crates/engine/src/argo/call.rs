@@ -4,9 +4,8 @@
 use std::{borrow::Cow, sync::Arc};
 
 use octoflow_model::{
-    Fact, NodeIx,
-    argo::{Call, NodeKind, Phase, Template, TemplateRef},
-    fact::{InputValues, NodeAdded, Role},
+    NodeIx,
+    argo::{Call, InputValues, NodeAdded, NodeKind, Phase, Role, Template, TemplateRef, WorkflowFact},
 };
 use serde_json::Value;
 
@@ -327,7 +326,7 @@ impl Turn<'_> {
 
     pub(super) fn born(&mut self, added: NodeAdded) -> NodeIx {
         let at = self.next_node();
-        self.decide(Fact::Added(Box::new(added)));
+        self.decide(WorkflowFact::Added(Box::new(added)));
         at
     }
 }

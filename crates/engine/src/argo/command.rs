@@ -3,8 +3,8 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use octoflow_model::{
-    Fact, NodeIx,
-    argo::{NodeKind, Phase, Shutdown},
+    NodeIx, RunFact, Shutdown,
+    argo::{NodeKind, Phase, WorkflowFact},
 };
 
 use super::{
@@ -32,7 +32,7 @@ impl Turn<'_> {
             Command::Set { selector, phase, message, outputs } => self.set_nodes(selector, *phase, message, outputs)?,
             Command::Suspend => {
                 if !state.suspended {
-                    self.decide(Fact::Suspended { at: self.now });
+                    self.decide(RunFact::Suspended { at: self.now });
                 }
             }
             Command::Resume { selector, supplied } => {
@@ -41,7 +41,7 @@ impl Turn<'_> {
                     self.supplied_outputs(*at, supplied).map_err(Refusal::Invalid)?;
                 }
                 if selector.is_none() && self.run.state.suspended {
-                    self.decide(Fact::Resumed { at: self.now });
+                    self.decide(RunFact::Resumed { at: self.now });
                 }
                 for at in chosen {
                     self.resume_node(at, supplied, String::new());
@@ -89,7 +89,7 @@ impl Turn<'_> {
                 }
                 None => {
                     let parameters = outputs.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-                    self.decide(Fact::Supplied { node: at, parameters, message });
+                    self.decide(WorkflowFact::Supplied { node: at, parameters, message });
                 }
             }
         }
@@ -109,7 +109,7 @@ impl Turn<'_> {
     fn shut_down(&mut self, how: Shutdown) {
         let now = self.run.state.shutdown;
         if now.is_none() || (now, how) == (Some(Shutdown::Stop), Shutdown::Terminate) {
-            self.decide(Fact::ShuttingDown { how, at: self.now });
+            self.decide(RunFact::ShuttingDown { how, at: self.now });
             let told: Vec<NodeIx> =
                 self.run.open_leaves().filter(|(_, leaf)| *leaf == Leaf::Stopping).map(|(at, _)| at).collect();
             told.into_iter().for_each(|at| self.press(at));

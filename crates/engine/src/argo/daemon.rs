@@ -1,7 +1,10 @@
 //! Daemons: tasks that stay up beside the calls that come after them, and are ended with the steps or DAG around them.
 //! Once one stands it counts as over for those that wait for it, and takes no room from anybody.
 
-use octoflow_model::{Fact, NodeIx, Order, argo::Phase, fact::Role};
+use octoflow_model::{
+    NodeIx, Order,
+    argo::{Phase, Role, WorkflowFact},
+};
 
 use super::{
     node::{Body, Leaf},
@@ -27,7 +30,7 @@ impl Turn<'_> {
     /// The runtime says that a task runs. A daemon is up by that.
     pub(super) fn stands(&mut self, at: NodeIx) {
         if self.run.is_daemon(at) {
-            self.decide(Fact::Daemoned { node: at });
+            self.decide(WorkflowFact::Daemoned { node: at });
         }
     }
 
@@ -68,7 +71,7 @@ impl Turn<'_> {
         match self.run.state.node(at).leaf() {
             Some(Leaf::Barred | Leaf::Queued) => self.finish(at, Phase::Succeeded, ""),
             Some(Leaf::Launched | Leaf::Running) => {
-                self.decide(Fact::Dismissed { node: at });
+                self.decide(WorkflowFact::Dismissed { node: at });
                 self.orders.push(if at_once { Order::Kill { attempt } } else { Order::Stop { attempt } });
             }
             Some(Leaf::Stopping) | None => {}

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use octoflow_model::{
-    Fact, NodeIx,
-    argo::{NodeKind, Phase},
-    fact::{InputValues, Role},
+    NodeIx,
+    argo::{InputValues, NodeKind, Phase, Role, WorkflowFact},
 };
 
 use super::{
@@ -123,7 +122,7 @@ impl Turn<'_> {
             Loop::Items(items) => {
                 let added = self.added(birth, NodeKind::TaskGroup, Phase::Running, None, InputValues::default());
                 let group = self.born(added);
-                self.decide(Fact::Expanded { node: group, call: 0, items });
+                self.decide(WorkflowFact::Expanded { node: group, call: 0, items });
                 Called::Made
             }
         }

@@ -1,8 +1,7 @@
 //! Data templates: where stored artifacts are listed, and what the steps of the transformation make of the list.
 
 use octoflow_model::{
-    argo::{ArtifactLocation, Phase, Template, body::DataTemplate, location::S3Location},
-    fact::OutputValues,
+    argo::{ArtifactLocation, OutputValues, Phase, Template, body::DataTemplate, location::S3Location},
     location::{LocalKey, Location},
     request::ListingRequest,
 };

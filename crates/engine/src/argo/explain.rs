@@ -3,8 +3,8 @@
 use std::fmt;
 
 use octoflow_model::{
-    NodeIx, Time,
-    argo::{NodeKind, Phase, Shutdown},
+    NodeIx, Shutdown, Time,
+    argo::{NodeKind, Phase},
 };
 
 use super::{

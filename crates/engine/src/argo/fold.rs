@@ -4,9 +4,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use octoflow_model::{
-    Fact, NodeIx, RunId,
-    argo::{NodeKind, RunPhase},
-    fact::{NodeAdded, NodeFinished, Role, Submission},
+    Fact, NodeIx, RunId, RunPhase,
+    argo::{NodeAdded, NodeFinished, NodeKind, Role, WorkflowFact},
+    submission::Submission,
 };
 
 use super::{
@@ -83,17 +83,26 @@ impl Run {
     /// Folds one fact into the state.
     pub fn apply(&mut self, fact: &Fact) {
         match fact {
-            // A TaskSet is never in the journal of a workflow.
-            Fact::Submitted(_) | Fact::TaskSet(_) => {}
-            Fact::Added(added) => self.add(added),
-            Fact::Wanted { .. } | Fact::Waiting { .. } | Fact::Locked { .. } => self.apply_to_lock(fact),
-            Fact::Expanded { node, call, items } => {
+            Fact::Run(fact) => self.apply_to_head(fact),
+            Fact::Workflow(fact) => self.apply_own(fact),
+            // The journal of a workflow never holds facts of other dialects.
+            Fact::TaskSet(_) => {}
+        }
+    }
+
+    fn apply_own(&mut self, fact: &WorkflowFact) {
+        match fact {
+            WorkflowFact::Added(added) => self.add(added),
+            WorkflowFact::Wanted { .. } | WorkflowFact::Waiting { .. } | WorkflowFact::Locked { .. } => {
+                self.apply_to_lock(fact);
+            }
+            WorkflowFact::Expanded { node, call, items } => {
                 self.state.weight += room::of_items(items);
                 if let Some(fan) = self.fan_mut(*node, *call) {
                     fan.items = Some(items.clone());
                 }
             }
-            Fact::Launched { node, deadline, .. } => {
+            WorkflowFact::Launched { node, deadline, .. } => {
                 let slot = &mut self.state.nodes[node.at()];
                 slot.body = Body::Leaf(Leaf::Launched);
                 slot.wake = *deadline;
@@ -101,41 +110,35 @@ impl Run {
                     self.todo.wakes.push((*deadline, Some(*node)));
                 }
             }
-            Fact::Started { node, at } => self.start(*node, *at),
-            Fact::Progressed { node, done, total } => {
+            WorkflowFact::Started { node, at } => self.start(*node, *at),
+            WorkflowFact::Progressed { node, done, total } => {
                 self.change_share(*node, |node| node.progress = Some(Box::new((*done, *total))));
             }
-            Fact::Stopping { node, message } => {
+            WorkflowFact::Stopping { node, message } => {
                 let slot = &mut self.state.nodes[node.at()];
                 slot.body = Body::Leaf(Leaf::Stopping);
                 slot.message = Some(message.as_str().into());
                 slot.wake = None;
             }
-            Fact::Backoff { node, until, message, .. } => {
+            WorkflowFact::Backoff { node, until, message, .. } => {
                 let slot = &mut self.state.nodes[node.at()];
                 slot.wake = Some(*until);
                 slot.message = Some(message.as_str().into());
                 self.todo.wakes.push((*until, Some(*node)));
             }
-            Fact::Finished(finished) => self.finish(finished),
-            Fact::Settled { node } => self.settle(*node),
-            Fact::Daemoned { .. }
-            | Fact::Dismissed { .. }
-            | Fact::Due { .. }
-            | Fact::Recalled { .. }
-            | Fact::Memoized { .. }
-            | Fact::Supplied { .. }
-            | Fact::Expired { .. } => self.apply_to_life(fact),
-            Fact::Began { .. }
-            | Fact::Exported { .. }
-            | Fact::Metered(_)
-            | Fact::Unmetered { .. }
-            | Fact::Suspended { .. }
-            | Fact::Resumed { .. }
-            | Fact::ShuttingDown { .. }
-            | Fact::DeadlinePassed { .. }
-            | Fact::Marked { .. }
-            | Fact::Ended { .. } => self.apply_to_whole(fact),
+            WorkflowFact::Finished(finished) => self.finish(finished),
+            WorkflowFact::Settled { node } => self.settle(*node),
+            WorkflowFact::Daemoned { .. }
+            | WorkflowFact::Dismissed { .. }
+            | WorkflowFact::Due { .. }
+            | WorkflowFact::Recalled { .. }
+            | WorkflowFact::Memoized { .. }
+            | WorkflowFact::Supplied { .. }
+            | WorkflowFact::Expired { .. } => self.apply_to_life(fact),
+            WorkflowFact::Began { .. }
+            | WorkflowFact::Exported { .. }
+            | WorkflowFact::Metered(_)
+            | WorkflowFact::Unmetered { .. } => self.apply_to_whole(fact),
         }
     }
 

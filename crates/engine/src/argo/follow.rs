@@ -2,9 +2,8 @@
 //! How the handler ends does not change how the call ended.
 
 use octoflow_model::{
-    Fact, NodeIx,
-    argo::{Arguments, Hook, Shutdown},
-    fact::Role,
+    NodeIx, Shutdown,
+    argo::{Arguments, Hook, Role, WorkflowFact},
 };
 
 use super::{
@@ -18,7 +17,7 @@ use super::{
 use crate::expr::Value;
 
 /// A handler or hook that could start: its template and its inputs.
-pub(super) type Made = (std::sync::Arc<super::program::Recipe>, octoflow_model::fact::InputValues);
+pub(super) type Made = (std::sync::Arc<super::program::Recipe>, octoflow_model::argo::InputValues);
 
 impl Turn<'_> {
     /// A call has an exit handler.
@@ -39,7 +38,7 @@ impl Turn<'_> {
         let is_handler = |hook: &&NodeIx| matches!(&state.node(**hook).role, Role::Hook(name) if name == EXIT);
         let handler = state.fired.get(&Some(at)).and_then(|fired| fired.iter().find(is_handler)).copied();
         match handler {
-            Some(handler) if state.node(handler).settled => self.decide(Fact::Settled { node: at }),
+            Some(handler) if state.node(handler).settled => self.decide(WorkflowFact::Settled { node: at }),
             Some(_) => {}
             None => {
                 self.fire(at);
@@ -52,12 +51,14 @@ impl Turn<'_> {
 
     fn start_handler(&mut self, at: NodeIx) {
         if self.run.state.shutdown == Some(Shutdown::Terminate) {
-            return self.decide(Fact::Settled { node: at });
+            return self.decide(WorkflowFact::Settled { node: at });
         }
-        let Some((frame, place, _)) = self.run.site_of(at) else { return self.decide(Fact::Settled { node: at }) };
+        let Some((frame, place, _)) = self.run.site_of(at) else {
+            return self.decide(WorkflowFact::Settled { node: at });
+        };
         let node = self.run.state.node(at);
         if !node.followed || !node.phase.completed() {
-            return self.decide(Fact::Settled { node: at });
+            return self.decide(WorkflowFact::Settled { node: at });
         }
         let birth = Birth {
             name: format!("{}.onExit", node.name),
@@ -79,7 +80,7 @@ impl Turn<'_> {
         let item = self.run.item_of(at);
         let plain = call.on_exit.as_ref().map(|template| Hook { template: Some(template.clone()), ..Hook::default() });
         let Some(hook) = call.hooks.get(EXIT).cloned().or(plain) else {
-            return self.decide(Fact::Settled { node: at });
+            return self.decide(WorkflowFact::Settled { node: at });
         };
         let scope = Scope {
             item: item.as_ref(),
@@ -88,7 +89,7 @@ impl Turn<'_> {
         };
         match hook_holds(&hook, &scope) {
             Ok(true) => {}
-            Ok(false) => return self.decide(Fact::Settled { node: at }),
+            Ok(false) => return self.decide(WorkflowFact::Settled { node: at }),
             Err(why) => {
                 self.born_wrong(birth, why);
                 return;

@@ -2,9 +2,8 @@
 //! Each fires at most once; what it belongs to is not over before it is. How it ends changes nothing.
 
 use octoflow_model::{
-    Fact, NodeIx,
-    argo::{Hook, Phase, workflow::Spec},
-    fact::Role,
+    NodeIx,
+    argo::{Hook, Phase, Role, WorkflowFact, workflow::Spec},
 };
 
 use super::{
@@ -122,7 +121,7 @@ impl Turn<'_> {
     /// Its moment may be gone when there is room, so it is remembered that it came.
     fn postpone(&mut self, node: Option<NodeIx>, hook: String, due: bool) {
         if !due {
-            self.decide(Fact::Due { node, hook });
+            self.decide(WorkflowFact::Due { node, hook });
         }
     }
 

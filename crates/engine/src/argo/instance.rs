@@ -5,8 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use octoflow_model::{
     NodeIx,
-    argo::{Call, Template},
-    fact::Role,
+    argo::{Call, Role, Template},
 };
 use serde_json::Value;
 

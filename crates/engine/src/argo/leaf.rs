@@ -1,9 +1,8 @@
 //! Tasks: from the scheduler's queue to the runtime and back.
 
 use octoflow_model::{
-    AttemptId, Fact, NodeIx, Order, Report, Time,
-    argo::{NodeKind, Phase, Shutdown},
-    fact::{InputValues, OutputValues, Role},
+    AttemptId, NodeIx, Order, Report, Shutdown, Time,
+    argo::{InputValues, NodeKind, OutputValues, Phase, Role, WorkflowFact},
     order::End,
 };
 
@@ -47,7 +46,7 @@ impl Turn<'_> {
         match leaf {
             Leaf::Barred | Leaf::Queued => self.finish(at, Phase::Failed, message),
             Leaf::Launched | Leaf::Running => {
-                self.decide(Fact::Stopping { node: at, message });
+                self.decide(WorkflowFact::Stopping { node: at, message });
                 self.orders.push(if at_once { Order::Kill { attempt } } else { Order::Stop { attempt } });
             }
             // It was told already.
@@ -66,7 +65,7 @@ impl Turn<'_> {
     pub fn launch(&mut self, at: NodeIx) {
         match self.build_task(at) {
             Ok((task, deadline)) => {
-                self.decide(Fact::Launched { node: at, at: self.now, deadline });
+                self.decide(WorkflowFact::Launched { node: at, at: self.now, deadline });
                 self.add_containers(at);
                 self.orders.push(Order::Start { attempt: self.attempt_id(at), task: Box::new(task) });
             }
@@ -90,7 +89,7 @@ impl Turn<'_> {
         match report {
             Report::Started { at: time, .. } => {
                 if leaf == Leaf::Launched {
-                    self.decide(Fact::Started { node: at, at: time });
+                    self.decide(WorkflowFact::Started { node: at, at: time });
                     self.stands(at);
                 }
             }
@@ -105,7 +104,7 @@ impl Turn<'_> {
             Report::Container { member, .. } => self.container_stands(at, &member),
             Report::Progress { done, total, .. } => {
                 if self.run.state.node(at).progress.as_deref() != Some(&(done, total)) {
-                    self.decide(Fact::Progressed { node: at, done, total });
+                    self.decide(WorkflowFact::Progressed { node: at, done, total });
                 }
             }
             Report::Lost { why, .. } => {
@@ -125,7 +124,7 @@ impl Turn<'_> {
         if let Some(started) = end.started
             && leaf == Leaf::Launched
         {
-            self.decide(Fact::Started { node: at, at: started });
+            self.decide(WorkflowFact::Started { node: at, at: started });
             // It was over before anybody was told that it ran; what waits for that moment must not miss it.
             self.fire(at);
         }

@@ -3,10 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use octoflow_model::{
-    Time,
-    argo::{RunPhase, TtlStrategy},
-};
+use octoflow_model::{RunPhase, Time, argo::TtlStrategy};
 use serde_json::Value;
 
 use super::{Run, duration};

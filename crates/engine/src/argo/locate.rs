@@ -6,17 +6,19 @@ use octoflow_model::{
     argo::{
         ArtifactLocation,
         location::{GitLocation, HttpLocation, S3Location},
-        template::KeyRef,
     },
     location::{self, Bucket, Keys, LocalKey, Location, Web},
+    podspec::KeyRef,
     task::EnvValue,
 };
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::standin;
-use crate::engine::{Keyed, World};
-use crate::pod::keyed;
+use crate::{
+    engine::{Keyed, World},
+    pod::keyed,
+};
 
 /// How keys are made where nobody says otherwise.
 pub(super) const KEY_FORMAT: &str = "{{workflow.name}}/{{pod.name}}";

@@ -2,8 +2,8 @@
 //! Who gets them is the table's word.
 
 use octoflow_model::{
-    Claim, Fact, Limit, NodeIx,
-    argo::{NodeKind, Phase, RunPhase, Shutdown, Synchronization, synchronization::Semaphore},
+    Claim, Limit, NodeIx, RunFact, RunPhase, Shutdown,
+    argo::{NodeKind, Phase, Synchronization, WorkflowFact, synchronization::Semaphore},
 };
 
 use super::{
@@ -47,7 +47,7 @@ impl Turn<'_> {
         };
         let wanted = instance.template.synchronization.as_ref();
         match wanted.map_or(Ok(Vec::new()), |wanted| claims(wanted, &self.run.state.namespace)) {
-            Ok(locks) => self.decide(Fact::Wanted { node: Some(at), locks }),
+            Ok(locks) => self.decide(WorkflowFact::Wanted { node: Some(at), locks }),
             Err(why) => self.finish(at, Phase::Error, why),
         }
     }
@@ -61,13 +61,13 @@ impl Turn<'_> {
                 // Stopping lets a run wait on; only terminating takes it out of the queue.
                 if self.run.state.shutdown == Some(Shutdown::Terminate) {
                     let message = self.closing_message();
-                    self.decide(Fact::Ended { phase: RunPhase::Failed, message, at: self.now });
+                    self.decide(RunFact::Ended { phase: RunPhase::Failed, message, at: self.now });
                 }
                 false
             }
             None => {
                 match self.own_claims(wanted, parameters) {
-                    Ok(locks) => self.decide(Fact::Wanted { node: None, locks }),
+                    Ok(locks) => self.decide(WorkflowFact::Wanted { node: None, locks }),
                     Err(why) => self.refuse_locks(None, &why),
                 }
                 false
@@ -111,7 +111,7 @@ impl Turn<'_> {
                 }
             }
         }
-        self.decide(Fact::Locked { node, at: self.now, wake });
+        self.decide(WorkflowFact::Locked { node, at: self.now, wake });
     }
 
     pub(crate) fn wait_for(&mut self, node: Option<NodeIx>, wait: Wait) {
@@ -119,14 +119,14 @@ impl Turn<'_> {
         let taken = u32::try_from(holders.len()).unwrap_or(u32::MAX);
         let number = if claim.database { taken } else { limit.saturating_sub(taken) };
         let message = format!("Waiting for {} lock. Lock status: {number}/{limit}", claim.key);
-        self.decide(Fact::Waiting { node, at: self.now, lock: claim.key, holders, message });
+        self.decide(WorkflowFact::Waiting { node, at: self.now, lock: claim.key, holders, message });
     }
 
     pub(crate) fn refuse_locks(&mut self, node: Option<NodeIx>, why: &str) {
         let message = format!("failed to acquire the synchronization lock: {why}");
         match node {
             Some(at) => self.finish(at, Phase::Error, message),
-            None => self.decide(Fact::Ended { phase: RunPhase::Error, message, at: self.now }),
+            None => self.decide(RunFact::Ended { phase: RunPhase::Error, message, at: self.now }),
         }
     }
 }

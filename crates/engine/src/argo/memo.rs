@@ -2,9 +2,8 @@
 //! Looking and keeping are decisions of the run; the map itself belongs to the world, which is told by the facts.
 
 use octoflow_model::{
-    Fact, NodeIx, Time,
-    argo::{Memoize, Phase},
-    fact::{OutputArtifactValue, OutputValues},
+    NodeIx, Time,
+    argo::{Memoize, OutputArtifactValue, OutputValues, Phase, WorkflowFact},
     meta::KeyedData,
 };
 use serde::{Deserialize, Serialize};
@@ -77,7 +76,7 @@ impl Turn<'_> {
         match self.look_up(at) {
             Ok((cache, key, found)) => {
                 let hit = found.is_some();
-                self.decide(Fact::Recalled { node: at, cache, key, hit });
+                self.decide(WorkflowFact::Recalled { node: at, cache, key, hit });
                 if let Some(outputs) = found {
                     self.export(at, &outputs);
                     self.finish_with(at, Phase::Succeeded, String::new(), outputs, Vec::new());
@@ -130,7 +129,7 @@ impl Turn<'_> {
         let entry = entry(&self.run.state.id_of(at), self.now, outputs);
         if entry.len() <= MOST_ENTRY_BYTES {
             self.learnt.insert((cache.clone(), key.clone()), entry);
-            self.decide(Fact::Memoized { node: at, at: self.now, cache, key, outputs: outputs.clone() });
+            self.decide(WorkflowFact::Memoized { node: at, at: self.now, cache, key, outputs: outputs.clone() });
         }
     }
 }

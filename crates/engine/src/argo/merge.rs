@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use octoflow_model::fact::Stored;
+use octoflow_model::submission::Stored;
 use serde_json::{Map, Value};
 
 use super::fields::TYPE_NAMES;

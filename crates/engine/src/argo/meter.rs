@@ -2,12 +2,11 @@
 //! A metric that cannot be read is told as a fact and never changes how anything ends.
 
 use octoflow_model::{
-    Fact, NodeIx, Time,
+    Fact, NodeIx, RunFact, RunPhase, Time,
     argo::{
-        Metrics, NodeKind, RunPhase,
+        Metrics, NodeKind, Role, WorkflowFact,
         body::{Gauge, Histogram, Prometheus},
     },
-    fact::Role,
     meter::{Metered, Reading},
 };
 use serde::Deserialize;
@@ -53,14 +52,16 @@ impl Turn<'_> {
             return None;
         }
         match fact {
-            Fact::Began { .. } => Some(Occasion::Begin),
-            Fact::Ended { phase, .. } => Some(Occasion::End(*phase)),
+            Fact::Workflow(WorkflowFact::Began { .. }) => Some(Occasion::Begin),
+            Fact::Run(RunFact::Ended { phase, .. }) => Some(Occasion::End(*phase)),
             // It was read when it was done.
-            Fact::Added(added) if added.reused => None,
-            Fact::Finished(finished) if self.run.state.node(finished.node).untouched() => None,
-            Fact::Added(added) if added.phase.fulfilled() => Some(Occasion::Over(self.next_node())),
-            Fact::Added(_) => Some(Occasion::Birth(self.next_node())),
-            Fact::Finished(finished) => Some(Occasion::Over(finished.node)),
+            Fact::Workflow(WorkflowFact::Added(added)) if added.reused => None,
+            Fact::Workflow(WorkflowFact::Finished(finished)) if self.run.state.node(finished.node).untouched() => None,
+            Fact::Workflow(WorkflowFact::Added(added)) if added.phase.fulfilled() => {
+                Some(Occasion::Over(self.next_node()))
+            }
+            Fact::Workflow(WorkflowFact::Added(_)) => Some(Occasion::Birth(self.next_node())),
+            Fact::Workflow(WorkflowFact::Finished(finished)) => Some(Occasion::Over(finished.node)),
             _ => None,
         }
     }
@@ -165,7 +166,7 @@ impl Turn<'_> {
                 Ok(Some(metered)) => {
                     let definition = Definition::of(&metered);
                     self.defined.entry(metered.name.clone()).or_insert(definition);
-                    self.decide(Fact::Metered(Box::new(metered)));
+                    self.decide(WorkflowFact::Metered(Box::new(metered)));
                 }
                 Ok(None) => {}
                 Err(why) => self.unmetered(why),
@@ -174,7 +175,7 @@ impl Turn<'_> {
     }
 
     fn unmetered(&mut self, message: String) {
-        self.decide(Fact::Unmetered { message });
+        self.decide(WorkflowFact::Unmetered { message });
     }
 
     /// The metric with its variables put in; nothing when its condition does not hold.

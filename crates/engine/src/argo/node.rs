@@ -3,8 +3,7 @@
 
 use octoflow_model::{
     AttemptId, Claim, NodeIx, Time,
-    argo::{NodeKind, Phase},
-    fact::{InputValues, OutputValues, Role},
+    argo::{InputValues, NodeKind, OutputValues, Phase, Role},
 };
 use serde_json::Value;
 

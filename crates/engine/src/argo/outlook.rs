@@ -5,7 +5,7 @@ mod known;
 mod longest;
 mod walk;
 
-use octoflow_model::fact::Stored;
+use octoflow_model::submission::Stored;
 use serde_json::Value;
 
 use super::program::Program;

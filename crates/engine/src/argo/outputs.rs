@@ -1,12 +1,11 @@
 //! Outputs: what a task left, what a steps or DAG template makes of its calls' outputs, and what becomes global.
 
 use octoflow_model::{
-    Fact, NodeIx,
+    NodeIx,
     argo::{
-        Artifact, Phase, Template,
+        Artifact, OutputArtifactValue, OutputValues, Phase, Template, WorkflowFact,
         template::{Parameter, ValueFrom},
     },
-    fact::{OutputArtifactValue, OutputValues},
     order::{End, Found},
     task::StoredArtifact,
 };
@@ -122,7 +121,7 @@ impl Turn<'_> {
             let value = outputs.parameters.iter().find(|(name, _)| *name == parameter.name);
             if let (Some(global), Some((_, value))) = (&parameter.global_name, value) {
                 let global = as_known(global, &self.frame_scope(at, &instance));
-                self.decide(Fact::Exported { parameter: Some((global, value.clone())), artifact: None });
+                self.decide(WorkflowFact::Exported { parameter: Some((global, value.clone())), artifact: None });
             }
         }
         for artifact in &instance.body.outputs.artifacts {
@@ -130,7 +129,7 @@ impl Turn<'_> {
             if let (Some(global), Some(value)) = (&artifact.global_name, value) {
                 let name = as_known(global, &self.frame_scope(at, &instance));
                 let exported = OutputArtifactValue { name, ..value.clone() };
-                self.decide(Fact::Exported { parameter: None, artifact: Some(exported) });
+                self.decide(WorkflowFact::Exported { parameter: None, artifact: Some(exported) });
             }
         }
     }
@@ -164,10 +163,10 @@ impl Turn<'_> {
         if let Some(name) = reference.strip_prefix("inputs.artifacts.") {
             let found = scope.inputs.and_then(|inputs| inputs.artifacts.iter().find(|artifact| artifact.name == name));
             return match found.map(|found| (&found.source, &found.path)) {
-                Some((octoflow_model::fact::ArtifactValue::Stored { artifact, sub_path: None }, path)) => {
+                Some((octoflow_model::argo::ArtifactValue::Stored { artifact, sub_path: None }, path)) => {
                     Ok(Some((artifact.clone(), path.clone())))
                 }
-                Some((octoflow_model::fact::ArtifactValue::Absent, _)) => Ok(None),
+                Some((octoflow_model::argo::ArtifactValue::Absent, _)) => Ok(None),
                 Some(_) => {
                     Err(format!("{{{{{reference}}}}} is not a stored artifact and cannot be passed on as an output"))
                 }

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 
 use octoflow_model::{
-    Fact, NodeIx,
-    argo::{NodeKind, Phase, Template, body::SetContainer},
-    fact::{NodeAdded, NodeFinished, OutputValues, Role},
+    NodeIx,
+    argo::{NodeAdded, NodeFinished, NodeKind, OutputValues, Phase, Role, Template, WorkflowFact, body::SetContainer},
     order::{End, Exit},
     pod::MemberEnd,
 };
@@ -54,7 +53,7 @@ impl Turn<'_> {
                 phase,
                 message,
                 at: self.now,
-                inputs: octoflow_model::fact::InputValues::default(),
+                inputs: octoflow_model::argo::InputValues::default(),
                 followed: false,
                 hooked: false,
                 wake: None,
@@ -107,11 +106,11 @@ impl Turn<'_> {
     /// What is told of an open container becomes true of its node.
     fn container_is(&mut self, node: NodeIx, told: &MemberEnd) {
         if let (Some(started), Phase::Pending) = (told.started, self.run.state.node(node).phase) {
-            self.decide(Fact::Started { node, at: started });
+            self.decide(WorkflowFact::Started { node, at: started });
         }
         if let Some(exit) = &told.exit {
             let (phase, message) = judge(exit, None);
-            self.decide(Fact::Finished(Box::new(NodeFinished {
+            self.decide(WorkflowFact::Finished(Box::new(NodeFinished {
                 node,
                 phase,
                 message,
@@ -244,7 +243,7 @@ pub(super) fn order(containers: &[SetContainer]) -> Option<Vec<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use octoflow_model::argo::{Container, UserContainer};
+    use octoflow_model::{argo::UserContainer, podspec::Container};
 
     use super::*;
 

@@ -8,7 +8,7 @@ use std::{
 
 use octoflow_model::{
     argo::{Call, RetryStrategy, Template, Workflow},
-    fact::Stored,
+    submission::Stored,
 };
 use serde::Deserialize;
 use serde_json::Value;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use octoflow_manifest::{Path, Problem};
-use octoflow_model::{argo::TemplateRef, fact::Stored, meta::DEFAULT_NAMESPACE};
+use octoflow_model::{argo::TemplateRef, meta::DEFAULT_NAMESPACE, submission::Stored};
 use serde_json::Value;
 
 use super::{

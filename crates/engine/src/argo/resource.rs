@@ -5,11 +5,10 @@ use octoflow_manifest::{Limits, Problem, read};
 use octoflow_model::{
     NodeIx,
     argo::{
-        Artifact, Phase, Template,
+        Artifact, ArtifactValue, OutputValues, Phase, Template,
         body::ResourceTemplate,
         template::{Parameter, ValueFrom},
     },
-    fact::{ArtifactValue, OutputValues},
     request::{ManifestText, ObjectAction, ObjectRequest, Owner, PatchKind},
 };
 use serde_json::Value;

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use octoflow_model::{
-    Fact, NodeIx, Time,
-    argo::{Phase, RetryStrategy},
-    fact::Role,
+    NodeIx, Time,
+    argo::{Phase, RetryStrategy, Role, WorkflowFact},
 };
 
 use super::{
@@ -53,7 +52,7 @@ impl Turn<'_> {
         }
         match self.after_failure(at, last, count) {
             Next::Again => self.attempt(at, count),
-            Next::Wait(until, message) => self.decide(Fact::Backoff { node: at, at: self.now, until, message }),
+            Next::Wait(until, message) => self.decide(WorkflowFact::Backoff { node: at, at: self.now, until, message }),
             Next::Stop(message) => {
                 let last = self.run.state.node(last);
                 let (phase, outputs) = (last.phase, last.outputs.as_deref().cloned().unwrap_or_default());

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use octoflow_model::{
     AttemptId, NodeIx, Time,
-    argo::{NodeKind, Phase},
+    argo::{InputValues, NodeKind, Phase},
     before::Done,
-    fact::InputValues,
 };
 
 use super::{call::Birth, program::Recipe, run::Run, turn::Turn};

@@ -1,10 +1,7 @@
 //! How much of what users hand around a run may hold in memory. Values that grow, by doubling from step to step or by
 //! being copied into every item of a loop, end in an error of the node that would go too far, never of the machine.
 
-use octoflow_model::{
-    argo::Phase,
-    fact::{ArtifactValue, InputValues, OutputValues},
-};
+use octoflow_model::argo::{ArtifactValue, InputValues, OutputValues, Phase};
 use serde_json::Value;
 
 /// The largest text variables may be put into. It is what a task may leave in one output parameter.

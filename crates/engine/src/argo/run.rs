@@ -7,12 +7,12 @@ use std::{
 };
 
 use octoflow_model::{
-    NodeIx, RunId, Time,
-    argo::{RunPhase, Shutdown, TemplateRef},
+    NodeIx, RunId, RunPhase, Shutdown, Time,
+    argo::{OutputArtifactValue, TemplateRef},
     before::Before,
-    fact::{Known, OutputArtifactValue, Stored},
     mark::Ties,
     meter::Metered,
+    submission::{Known, Stored},
     task::{Labels, Resources},
 };
 

@@ -3,8 +3,7 @@
 
 use octoflow_model::{
     NodeIx, Time,
-    argo::{NodeKind, Phase, Template},
-    fact::{InputValues, OutputValues, Role},
+    argo::{InputValues, NodeKind, OutputValues, Phase, Role, Template},
 };
 use serde_json::Value;
 
@@ -173,7 +172,7 @@ impl<'a> Scope<'a> {
     fn item_text(&self, rest: &str) -> Option<String> {
         let item = self.item?;
         let value = if rest.is_empty() { item } else { item.get(rest)? };
-        Some(octoflow_model::argo::value::spelled(value.clone()))
+        Some(octoflow_model::scalar::spelled(value.clone()))
     }
 }
 

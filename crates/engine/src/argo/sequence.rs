@@ -1,6 +1,6 @@
 //! `withSequence`: numbers up or down, printed by a format.
 
-use octoflow_model::argo::{IntOrText, Sequence};
+use octoflow_model::{argo::Sequence, scalar::IntOrText};
 use serde_json::Value;
 
 use super::{

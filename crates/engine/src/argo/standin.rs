@@ -1,7 +1,10 @@
 //! The local store stands in for places that cannot be reached from here: buckets whose Secret nobody has brought, and
 //! stores that only a plugin can speak to. Decided once for each artifact, and recorded with it.
 
-use octoflow_model::argo::{ArtifactLocation, location::S3Location, template::KeyRef};
+use octoflow_model::{
+    argo::{ArtifactLocation, location::S3Location},
+    podspec::KeyRef,
+};
 
 /// Why a place cannot be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

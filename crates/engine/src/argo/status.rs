@@ -2,9 +2,8 @@
 //! A projection of the state; nothing is decided here.
 
 use octoflow_model::{
-    NodeIx,
-    argo::{NodeKind, Phase, RunPhase},
-    fact::{ArtifactValue, InputValues, OutputArtifactValue, OutputValues, Role},
+    NodeIx, RunPhase,
+    argo::{ArtifactValue, InputValues, NodeKind, OutputArtifactValue, OutputValues, Phase, Role},
 };
 use serde_json::{Map, Value, json};
 

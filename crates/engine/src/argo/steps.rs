@@ -2,8 +2,7 @@
 
 use octoflow_model::{
     NodeIx,
-    argo::{NodeKind, Phase},
-    fact::{InputValues, Role},
+    argo::{InputValues, NodeKind, Phase, Role, WorkflowFact},
 };
 
 use super::{
@@ -147,7 +146,7 @@ impl Turn<'_> {
                     return true;
                 }
                 Loop::Items(items) => {
-                    self.decide(octoflow_model::Fact::Expanded { node: at, call: step, items });
+                    self.decide(WorkflowFact::Expanded { node: at, call: step, items });
                     return true;
                 }
             }

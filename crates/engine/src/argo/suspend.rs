@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use octoflow_model::{
     NodeIx,
-    argo::{Phase, template::Parameter},
-    fact::OutputValues,
+    argo::{OutputValues, Phase, template::Parameter},
 };
 
 use super::turn::Turn;

@@ -3,8 +3,8 @@
 
 use octoflow_model::{
     NodeIx, Task, Time,
-    argo::{Artifact, Container, Template},
-    fact::ArtifactValue,
+    argo::{Artifact, ArtifactValue, Template},
+    podspec::Container,
     task::{self, Archive, ArtifactInput, ArtifactOutput, ArtifactSource, EnvValue, File, Resources, Wanted},
 };
 

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 
 use octoflow_model::{
     Fact, NodeIx, Order, Time,
-    argo::{NodeKind, Phase},
-    fact::{NodeFinished, OutputValues},
+    argo::{NodeFinished, NodeKind, OutputValues, Phase, WorkflowFact},
 };
 
 use super::{meter::Occasion, node::Body, run::Run};
@@ -143,7 +142,7 @@ impl<'a> Turn<'a> {
         if matches!(kind, NodeKind::Steps | NodeKind::Dag) {
             let node = self.run.state.node(at);
             if node.wake.is_some_and(|wake| wake <= self.now) {
-                return self.decide(Fact::Expired { node: at, at: self.now });
+                return self.decide(WorkflowFact::Expired { node: at, at: self.now });
             }
             // What was born just before the run became full must not make its calls.
             if node.children.is_empty()
@@ -167,7 +166,8 @@ impl<'a> Turn<'a> {
     }
 
     /// Records a decision and makes it true.
-    pub(super) fn decide(&mut self, fact: Fact) {
+    pub(super) fn decide(&mut self, fact: impl Into<Fact>) {
+        let fact = fact.into();
         let occasion = self.occasion(&fact);
         if let Some(Occasion::End(phase)) = occasion {
             self.meter_end(phase);
@@ -211,7 +211,7 @@ impl<'a> Turn<'a> {
         if phase == Phase::Succeeded {
             self.memorize(at, &outputs);
         }
-        self.decide(Fact::Finished(Box::new(NodeFinished {
+        self.decide(WorkflowFact::Finished(Box::new(NodeFinished {
             node: at,
             phase,
             message,
@@ -258,7 +258,7 @@ impl<'a> Turn<'a> {
     /// The last attempt of a retried call; hooks hang off the retry node too but are not attempts.
     pub(super) fn last_attempt(&self, retry: NodeIx) -> Option<NodeIx> {
         let is_attempt =
-            |at: &&NodeIx| matches!(self.run.state.node(**at).role, octoflow_model::fact::Role::Attempt(_));
+            |at: &&NodeIx| matches!(self.run.state.node(**at).role, octoflow_model::argo::Role::Attempt(_));
         self.run.state.node(retry).children.iter().rev().find(is_attempt).copied()
     }
 }

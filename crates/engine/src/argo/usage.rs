@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use octoflow_model::{
     NodeIx,
-    argo::{NodeKind, Template, template::ContainerResources},
+    argo::{NodeKind, Template},
+    podspec::ContainerResources,
 };
 use serde_json::{Map, Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use octoflow_model::argo::Volume;
+use octoflow_model::podspec::Volume;
 use serde_json::Value;
 
 use super::fields::volume::SOURCES;

@@ -1,10 +1,7 @@
 //! A task's environment variables: literal, from ConfigMaps and Secrets, and from what the task is.
 
 use octoflow_model::{
-    argo::{
-        Container,
-        template::{EnvFrom, EnvValueFrom, KeyRef},
-    },
+    podspec::{Container, EnvFrom, EnvValueFrom, KeyRef},
     task::EnvValue,
 };
 

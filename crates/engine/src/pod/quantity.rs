@@ -1,6 +1,6 @@
 //! Amounts of cpu and memory as manifests write them.
 
-use octoflow_model::{argo::Container, task::Resources};
+use octoflow_model::{podspec::Container, task::Resources};
 
 /// What containers ask for: those that run side by side together, and at least what each that runs before them does.
 pub(crate) fn together<'c>(
@@ -101,7 +101,7 @@ mod tests {
     fn a_limit_of_memory_is_bytes_and_zero_is_none() {
         let limit = |text: &str| {
             let mut container = Container::default();
-            container.resources.limits.insert("memory".to_owned(), octoflow_model::argo::Text(text.to_owned()));
+            container.resources.limits.insert("memory".to_owned(), octoflow_model::scalar::Text(text.to_owned()));
             memory_limit(&container)
         };
         assert_eq!(memory_limit(&Container::default()), Ok(None));

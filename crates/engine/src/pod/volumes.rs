@@ -1,7 +1,7 @@
 //! Volumes: directories to mount, and ConfigMaps and Secrets laid down as files.
 
 use octoflow_model::{
-    argo::{Volume, template::VolumeMount, workflow::ProjectedItem},
+    podspec::{ProjectedItem, Volume, VolumeMount},
     task::{File, Mount, MountSource},
 };
 

@@ -11,8 +11,8 @@ pub use advice::advice;
 
 use octoflow_manifest::{Path, Problem, Problems, Severity};
 use octoflow_model::{
-    fact::Stored,
     meta::DEFAULT_NAMESPACE,
+    submission::Stored,
     taskset::{API_VERSION, GROUP_ALIAS, TaskSet},
 };
 use serde::Deserialize;

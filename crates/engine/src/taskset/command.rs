@@ -1,8 +1,7 @@
 //! What people tell a TaskSet to do.
 
 use octoflow_model::{
-    Fact,
-    argo::Shutdown,
+    RunFact, Shutdown,
     taskset::{Closing, KIND, ReplicaPhase, SetFact},
 };
 
@@ -20,12 +19,12 @@ impl Turn<'_> {
             Command::Terminate => self.shut_down(Shutdown::Terminate),
             Command::Suspend => {
                 if !state.suspended {
-                    self.decide_any(Fact::Suspended { at: self.now });
+                    self.decide(RunFact::Suspended { at: self.now });
                 }
             }
             Command::Resume { selector: None, supplied } if supplied.is_empty() => {
                 if state.suspended {
-                    self.decide_any(Fact::Resumed { at: self.now });
+                    self.decide(RunFact::Resumed { at: self.now });
                 }
             }
             Command::Evict { pod, why } => return self.evict(pod, *why),
@@ -49,7 +48,7 @@ impl Turn<'_> {
     fn shut_down(&mut self, how: Shutdown) {
         let now = self.run.state.shutdown;
         if now.is_none() || (now, how) == (Some(Shutdown::Stop), Shutdown::Terminate) {
-            self.decide_any(Fact::ShuttingDown { how, at: self.now });
+            self.decide(RunFact::ShuttingDown { how, at: self.now });
             let told = self
                 .run
                 .placed()

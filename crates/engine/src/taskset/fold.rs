@@ -4,9 +4,8 @@
 use std::sync::Arc;
 
 use octoflow_model::{
-    Fact, NodeIx, RunId, Time,
-    argo::RunPhase,
-    fact::Submission,
+    Fact, NodeIx, RunFact, RunId, RunPhase, Time,
+    submission::Submission,
     taskset::{Closing, Parting, ReplicaPhase, RolePhase, SetFact, SetPhase, Standing},
 };
 
@@ -64,14 +63,24 @@ impl Run {
 
     /// Folds one fact into the state.
     pub fn apply(&mut self, fact: &Fact) {
+        match fact {
+            Fact::Run(fact) => self.apply_to_head(fact),
+            Fact::TaskSet(fact) => self.apply_own(fact),
+            // The journal of a TaskSet never holds facts of other dialects.
+            Fact::Workflow(_) => {}
+        }
+    }
+
+    /// Folds what any run can meet.
+    fn apply_to_head(&mut self, fact: &RunFact) {
         let state = &mut self.state;
         match fact {
-            Fact::TaskSet(fact) => self.apply_own(fact),
-            Fact::Suspended { at } => {
+            RunFact::Submitted(_) => {}
+            RunFact::Suspended { at } => {
                 state.suspended = true;
                 self.unqueue(*at);
             }
-            Fact::Resumed { .. } => {
+            RunFact::Resumed { .. } => {
                 state.suspended = false;
                 let roles = 0..state.roles.len();
                 self.todo.starting.extend(roles.clone());
@@ -81,28 +90,26 @@ impl Run {
                 self.todo.replicas.extend(delayed.map(|(at, _)| at as u32));
                 self.todo.set = true;
             }
-            Fact::ShuttingDown { how, .. } => {
+            RunFact::ShuttingDown { how, .. } => {
                 state.shutdown = Some(*how);
                 self.todo.set = true;
             }
-            Fact::DeadlinePassed { .. } => {
+            RunFact::DeadlinePassed { .. } => {
                 state.deadline_passed = true;
                 self.todo.set = true;
             }
-            Fact::Marked { marks, .. } => {
+            RunFact::Marked { marks, .. } => {
                 state.labels = marks.labels.clone();
                 state.annotations = marks.annotations.clone();
                 state.ties = Some(Box::new(marks.ties.clone()));
             }
-            Fact::Ended { phase, message, at } => {
+            RunFact::Ended { phase, message, at } => {
                 state.standing = Standing::of(*phase == RunPhase::Succeeded);
                 state.standing_message.clone_from(message);
                 state.finished = Some(*at);
                 state.wake = None;
                 self.enter(SetPhase::Completed, String::new(), *at);
             }
-            // Other dialects' facts are never in the journal of a TaskSet.
-            _ => {}
         }
     }
 

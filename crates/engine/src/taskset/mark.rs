@@ -10,7 +10,7 @@ use crate::{input::Refusal, mark};
 impl Turn<'_> {
     pub(super) fn mark(&mut self, read: &Marks, write: &Marks) -> Result<(), Refusal> {
         if let Some(fact) = mark::written(&marks(self.run), read, write, self.now)? {
-            self.decide_any(fact);
+            self.decide(fact);
         }
         Ok(())
     }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use octoflow_model::{
-    argo::Container,
-    fact::Stored,
+    podspec::Container,
+    submission::Stored,
     task::Resources,
     taskset::{
         Action, Condition, Event, EventPolicy, ExitCodes, GANG_ANNOTATION, RetryPolicy, RoleSpec, TaskSet, TaskSetSpec,

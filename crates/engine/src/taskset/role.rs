@@ -1,8 +1,7 @@
 //! Roles: when their replicas may start, what their verdict is, and how the survivors of a verdict are ended.
 
 use octoflow_model::{
-    Order,
-    argo::Shutdown,
+    Order, Shutdown,
     taskset::{Closing, Condition, ReplicaPhase, RolePhase, SetFact, SetPhase, Standing},
 };
 

@@ -7,8 +7,7 @@ use std::{
 };
 
 use octoflow_model::{
-    AttemptId, NodeIx, RunId, Time,
-    argo::Shutdown,
+    AttemptId, NodeIx, RunId, Shutdown, Time,
     mark::Ties,
     task::{EnvValue, Labels, Resources},
     taskset::{Closing, ReplicaPhase, RolePhase, SetPhase, Standing, Terminated},

@@ -3,8 +3,8 @@
 use octoflow_model::{
     NodeIx, Task,
     pod::{Member, Part, Pod},
+    podspec::PodContainer,
     task::{EnvValue, LastWords, Wanted},
-    taskset::spec::PodContainer,
 };
 
 use super::{ident, peers, turn::Turn};
@@ -90,7 +90,7 @@ fn member(
     around: &Around<'_>,
     part: Part,
     container: &PodContainer,
-    volumes: &[octoflow_model::argo::Volume],
+    volumes: &[octoflow_model::podspec::Volume],
     first: Vec<(String, EnvValue)>,
 ) -> Result<Member, String> {
     let (mut files, mut mounts) = (Vec::new(), Vec::new());

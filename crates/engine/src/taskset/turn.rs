@@ -4,8 +4,7 @@
 use std::time::Duration;
 
 use octoflow_model::{
-    Fact, Order, Time,
-    argo::RunPhase,
+    Fact, Order, RunFact, RunPhase, Time,
     taskset::{RolePhase, SetFact, SetPhase},
 };
 
@@ -45,11 +44,9 @@ impl<'a> Turn<'a> {
         }
     }
 
-    pub(super) fn decide(&mut self, fact: SetFact) {
-        self.decide_any(Fact::TaskSet(fact));
-    }
-
-    pub(super) fn decide_any(&mut self, fact: Fact) {
+    /// Records a decision and makes it true.
+    pub(super) fn decide(&mut self, fact: impl Into<Fact>) {
+        let fact = fact.into();
         self.run.apply(&fact);
         self.facts.push(fact);
     }
@@ -57,7 +54,7 @@ impl<'a> Turn<'a> {
     fn visit_set(&mut self) {
         let state = &self.run.state;
         if !state.over() && !state.closing() && self.run.deadline().is_some_and(|at| at <= self.now) {
-            self.decide_any(Fact::DeadlinePassed { at: self.now });
+            self.decide(RunFact::DeadlinePassed { at: self.now });
         }
         let state = &self.run.state;
         match state.phase {
@@ -114,7 +111,7 @@ impl<'a> Turn<'a> {
 
     fn end(&mut self, succeeded: bool, message: String) {
         let phase = if succeeded { RunPhase::Succeeded } else { RunPhase::Failed };
-        self.decide_any(Fact::Ended { phase, message, at: self.now });
+        self.decide(RunFact::Ended { phase, message, at: self.now });
     }
 
     fn closing_message(&self) -> String {

@@ -10,7 +10,12 @@ use octoflow_engine::{
     argo::again::{Again, AgainOptions, Around, Refusal, memoized, plan, renewed, resubmitted},
     schedule::Capacity,
 };
-use octoflow_model::{AttemptId, NodeIx, RunId, Time, argo::Phase, before::Before, fact::Stored};
+use octoflow_model::{
+    AttemptId, NodeIx, RunId, Time,
+    argo::{Phase, WorkflowFact},
+    before::Before,
+    submission::Stored,
+};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -352,9 +357,18 @@ templates:
     assert_eq!(first.phase(), "Failed");
     let second = retried(&first, &options(), Script::default()).finish();
     assert_eq!((second.phase(), second.started()), ("Succeeded", vec!["w[2].c"]));
-    let locks = second.facts.iter().filter(|fact| matches!(fact, octoflow_model::Fact::Wanted { .. })).count();
+    let locks = second
+        .facts
+        .iter()
+        .filter(|fact| matches!(fact, octoflow_model::Fact::Workflow(octoflow_model::WorkflowFact::Wanted { .. })))
+        .count();
     assert_eq!(locks, 1, "only what runs asks for its lock");
-    assert!(!second.facts.iter().any(|fact| matches!(fact, octoflow_model::Fact::Recalled { .. })));
+    assert!(
+        !second
+            .facts
+            .iter()
+            .any(|fact| matches!(fact, octoflow_model::Fact::Workflow(octoflow_model::WorkflowFact::Recalled { .. })))
+    );
     assert_eq!(second.phases(), {
         let mut phases = first.phases();
         for name in ["w", "w[2]", "w[2].c"] {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use octoflow_engine::{Engine, Input, argo::status, engine};
 use octoflow_model::{
     Fact, Order, Report, Time,
-    fact::{Known, Stored, Submission},
     order::{End, Exit},
+    submission::{Known, Stored, Submission},
 };
 use serde_json::Value;
 

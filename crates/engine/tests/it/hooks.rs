@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use octoflow_engine::{Command, Input};
-use octoflow_model::{Fact, fact::Role};
+use octoflow_model::{
+    Fact,
+    argo::{Role, WorkflowFact},
+};
 
 use crate::{
     answer::{Script, exit, never},
@@ -16,7 +19,9 @@ use crate::{
 /// Names of fired hooks, in order.
 fn fired(done: &Done) -> Vec<String> {
     let hooks = done.facts.iter().filter_map(|fact| match fact {
-        Fact::Added(added) if matches!(added.role, Role::Hook(_) | Role::RunHook(_)) => Some(added.name.clone()),
+        Fact::Workflow(WorkflowFact::Added(added)) if matches!(added.role, Role::Hook(_) | Role::RunHook(_)) => {
+            Some(added.name.clone())
+        }
         _ => None,
     });
     hooks.collect()

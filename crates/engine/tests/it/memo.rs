@@ -1,7 +1,7 @@
 //! H: memoization.
 
 use octoflow_engine::engine::Keyed;
-use octoflow_model::{Fact, meta::KeyedData};
+use octoflow_model::{Fact, argo::WorkflowFact, meta::KeyedData};
 
 use crate::{
     answer::{Script, exit, prints},
@@ -153,7 +153,7 @@ answers: {{a: 1}}
 phase: Succeeded"
     ));
     assert_eq!(starts(&done), ["w[0].a", "w[1].b", "w[1].c"]);
-    let kept = done.facts.iter().filter(|fact| matches!(fact, Fact::Memoized { .. })).count();
+    let kept = done.facts.iter().filter(|fact| matches!(fact, Fact::Workflow(WorkflowFact::Memoized { .. }))).count();
     assert_eq!(kept, 2);
 }
 

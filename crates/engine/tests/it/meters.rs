@@ -8,8 +8,9 @@ use octoflow_engine::{
     meters::{Meters, Series, SeriesLabels},
 };
 use octoflow_model::{
-    Fact, RunId,
-    fact::{Earlier, Known, Submission},
+    Fact, RunFact, RunId,
+    argo::WorkflowFact,
+    submission::{Earlier, Known, Submission},
 };
 use serde_json::{Value, json};
 
@@ -24,7 +25,7 @@ use crate::{
 fn folded<'d>(runs: impl IntoIterator<Item = &'d Done>) -> Meters {
     let mut meters = Meters::default();
     for fact in runs.into_iter().flat_map(|done| &done.facts) {
-        if let Fact::Metered(metered) = fact {
+        if let Fact::Workflow(WorkflowFact::Metered(metered)) = fact {
             meters.take(metered);
         }
     }
@@ -151,7 +152,7 @@ templates:
     // The exit handler spoiled it.
     has(&text, "runs{name=\"w\",status=\"Failed\"} 1");
     has(&text, "took 2");
-    assert!(matches!(done.facts.last(), Some(Fact::Ended { .. })));
+    assert!(matches!(done.facts.last(), Some(Fact::Run(RunFact::Ended { .. }))));
 }
 
 #[test]
@@ -214,7 +215,7 @@ templates:
         complaint(&done),
         "could not construct metric 'm': Found existing counter for custom metric m of type gauge"
     );
-    let told = done.facts.iter().filter(|fact| matches!(fact, Fact::Unmetered { .. })).count();
+    let told = done.facts.iter().filter(|fact| matches!(fact, Fact::Workflow(WorkflowFact::Unmetered { .. }))).count();
     assert_eq!(told, 2, "one in the turn that read the first, one later");
 }
 

@@ -19,11 +19,12 @@ use octoflow_engine::{
 };
 use octoflow_model::{
     AttemptId, Fact, NodeIx, Order, Report, RunId, Task, Time,
+    argo::WorkflowFact,
     before::Before,
-    fact::{Known, Stored, Submission},
     meta::KeyedData,
     order::{Collected, End, Exit, Found},
     pod::{MemberEnd, Part},
+    submission::{Known, Stored, Submission},
     task::StoredArtifact,
 };
 use serde_json::Value;
@@ -358,7 +359,7 @@ impl Play {
         let mut engine = Engine::new(capacity);
         for fact in &self.facts {
             // Whoever keeps the facts keeps the caches they fill.
-            if let Fact::Memoized { cache, .. } = fact {
+            if let Fact::Workflow(WorkflowFact::Memoized { cache, .. }) = fact {
                 let data = self.engine.keyed(Keyed::ConfigMap, "default", cache).cloned().unwrap_or_default();
                 engine.put_keyed(Keyed::ConfigMap, "default", cache, data);
             }

@@ -7,9 +7,8 @@ use std::{
 
 use octoflow_engine::{Command, schedule::Capacity};
 use octoflow_model::{
-    Fact, NodeIx,
-    argo::NodeKind,
-    fact::{NodeAdded, Role},
+    Fact, NodeIx, RunFact,
+    argo::{NodeAdded, NodeKind, Role, WorkflowFact},
 };
 use proptest::prelude::*;
 
@@ -51,14 +50,14 @@ fn keeps_order(done: &Done, oracle: &Oracle) {
     let (mut born, mut over, mut names) = (HashMap::new(), HashMap::new(), Vec::new());
     for (at, fact) in done.facts.iter().enumerate() {
         match fact {
-            Fact::Added(added) => {
+            Fact::Workflow(WorkflowFact::Added(added)) => {
                 born.insert(added.name.clone(), at);
                 if added.phase.fulfilled() {
                     over.insert(added.name.clone(), at);
                 }
                 names.push(added.name.clone());
             }
-            Fact::Finished(finished) => {
+            Fact::Workflow(WorkflowFact::Finished(finished)) => {
                 over.insert(names[finished.node.at()].clone(), at);
             }
             _ => {}
@@ -81,7 +80,7 @@ fn keeps_limits(plan: &Plan, done: &Done) {
     };
     for fact in &done.facts {
         match fact {
-            Fact::Added(added) => {
+            Fact::Workflow(WorkflowFact::Added(added)) => {
                 nodes.push(added);
                 if added.phase.fulfilled() || !counts(added) {
                     continue;
@@ -106,7 +105,7 @@ fn keeps_limits(plan: &Plan, done: &Done) {
                     );
                 }
             }
-            Fact::Finished(finished) => {
+            Fact::Workflow(WorkflowFact::Finished(finished)) => {
                 let node = nodes[finished.node.at()];
                 if counts(node) {
                     if node.boundary.is_some() {
@@ -128,17 +127,20 @@ fn is_final(done: &Done) {
     let mut count = 0;
     for (at, fact) in done.facts.iter().enumerate() {
         match fact {
-            Fact::Added(added) => {
+            Fact::Workflow(WorkflowFact::Added(added)) => {
                 if added.phase.fulfilled() {
                     over.insert(NodeIx(count));
                 }
                 count += 1;
             }
-            Fact::Finished(finished) => assert!(over.insert(finished.node), "a node finished twice"),
-            Fact::Started { node, .. } | Fact::Launched { node, .. } => {
+            Fact::Workflow(WorkflowFact::Finished(finished)) => {
+                assert!(over.insert(finished.node), "a node finished twice")
+            }
+            Fact::Workflow(WorkflowFact::Started { node, .. })
+            | Fact::Workflow(WorkflowFact::Launched { node, .. }) => {
                 assert!(!over.contains(node), "a finished node came alive")
             }
-            Fact::Ended { .. } => assert_eq!(at + 1, done.facts.len(), "facts after the end"),
+            Fact::Run(RunFact::Ended { .. }) => assert_eq!(at + 1, done.facts.len(), "facts after the end"),
             _ => {}
         }
     }
@@ -146,7 +148,9 @@ fn is_final(done: &Done) {
     let attempts = done
         .facts
         .iter()
-        .filter(|fact| matches!(fact, Fact::Added(added) if matches!(added.role, Role::Attempt(_))))
+        .filter(
+            |fact| matches!(fact, Fact::Workflow(WorkflowFact::Added(added)) if matches!(added.role, Role::Attempt(_))),
+        )
         .count();
     assert!(attempts < 10_000);
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use octoflow_engine::{Engine, Input, argo::status};
-use octoflow_model::fact::{Stored, Submission};
+use octoflow_model::submission::{Stored, Submission};
 use serde_json::Value;
 
 use crate::{

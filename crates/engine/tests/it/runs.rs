@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use octoflow_engine::{Command, Engine, Input, Outcome, Refusal, schedule::Capacity};
 use octoflow_model::{
-    AttemptId, Fact, Order, Report, RunId, Time,
-    fact::{Stored, Submission},
+    AttemptId, Fact, Order, Report, RunFact, RunId, Time,
+    argo::WorkflowFact,
     order::{Collected, End, Exit},
+    submission::{Stored, Submission},
 };
 
 use crate::{
@@ -73,7 +74,7 @@ fn higher_priority_goes_first_whoever_came_first() {
 /// The facts and the orders of an input, without the first fact.
 fn decided(outcome: Outcome) -> (Vec<Fact>, Vec<Order>) {
     let facts = outcome.facts.into_iter().flat_map(|(_, facts)| facts);
-    (facts.filter(|fact| !matches!(fact, Fact::Submitted(_))).collect(), outcome.orders)
+    (facts.filter(|fact| !matches!(fact, Fact::Run(RunFact::Submitted(_)))).collect(), outcome.orders)
 }
 
 #[test]
@@ -86,7 +87,7 @@ fn a_run_that_was_only_accepted_begins_later_as_it_would_have_at_once() {
     let mut engine = Engine::new(ROOMY);
     let accepted = engine.handle(accept(), now);
     let [(_, journal)] = accepted.facts.as_slice() else { panic!("{accepted:?}") };
-    assert!(matches!(journal.as_slice(), [Fact::Submitted(_)]) && accepted.orders.is_empty());
+    assert!(matches!(journal.as_slice(), [Fact::Run(RunFact::Submitted(_))]) && accepted.orders.is_empty());
     // Others go on meanwhile, and it waits.
     assert_eq!(decided(engine.handle(Input::Tick, now)), (vec![], vec![]));
     assert_eq!(decided(engine.handle(Input::Begin { run }, now)), at_once);
@@ -108,12 +109,12 @@ fn a_command_finds_a_run_that_was_only_accepted_begun() {
         facts
     };
     let at_once = told(Input::Submit { run, submission: submission(1, LOOP) });
-    assert!(matches!(at_once.first(), Some(Fact::Began { .. })), "{at_once:?}");
+    assert!(matches!(at_once.first(), Some(Fact::Workflow(WorkflowFact::Began { .. }))), "{at_once:?}");
     // The scheduler may have given room in between; what the run itself decides comes first, and in the same order.
     let later = told(Input::Accept { run, submission: submission(1, LOOP), program: None });
-    assert!(matches!(later.first(), Some(Fact::Began { .. })), "{later:?}");
+    assert!(matches!(later.first(), Some(Fact::Workflow(WorkflowFact::Began { .. }))), "{later:?}");
     assert!(
-        later.iter().all(|fact| !matches!(fact, Fact::Launched { .. })),
+        later.iter().all(|fact| !matches!(fact, Fact::Workflow(WorkflowFact::Launched { .. }))),
         "what is stopped starts nothing: {later:?}"
     );
 }

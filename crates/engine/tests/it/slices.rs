@@ -9,8 +9,8 @@ use std::{
 use octoflow_engine::{Command, Engine, Input, Outcome, engine::fold};
 use octoflow_model::{
     AttemptId, Fact, Order, Report, RunId, Time,
-    fact::{Stored, Submission},
     order::{Collected, End, Exit},
+    submission::{Stored, Submission},
 };
 use proptest::prelude::*;
 

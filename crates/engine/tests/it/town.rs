@@ -14,9 +14,9 @@ use octoflow_engine::{
 };
 use octoflow_model::{
     AttemptId, Claim, Fact, Limit, Order, Report, RunId, Time,
-    fact::Submission,
     meta::KeyedData,
     order::{Collected, End, Exit},
+    submission::Submission,
 };
 use serde_json::Value;
 

@@ -3,9 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Artifact, Container, IntOrText, Text,
-    template::{KeyRef, VolumeMount},
+use super::Artifact;
+use crate::{
+    podspec::{Container, KeyRef, VolumeMount},
+    scalar::{IntOrText, Text},
 };
 
 /// Several containers that share one pod.

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ArtifactGc, ArtifactLocation, IntOrText, Text, template::Parameter};
+use super::{ArtifactGc, ArtifactLocation, template::Parameter};
+use crate::scalar::{IntOrText, Text};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::template::KeyRef;
+use crate::podspec::KeyRef;
 
 /// At most one store. Those that are not spoken here are kept as written: their key may still be used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

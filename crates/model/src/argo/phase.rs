@@ -59,45 +59,6 @@ impl fmt::Display for Phase {
     }
 }
 
-/// A workflow's state. Arrows: `Pending → Running → {Succeeded, Failed, Error}`; `Pending → Failed` when it is
-/// stopped before it began or its arguments turn out unusable.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum RunPhase {
-    /// Accepted; nothing has been started yet.
-    #[default]
-    Pending,
-    /// Begun. A suspended workflow stays here.
-    Running,
-    /// The entrypoint and the exit handler ended well. Final.
-    Succeeded,
-    /// User code failed, a deadline passed, or someone stopped it. Final.
-    Failed,
-    /// The engine or its surroundings failed. Final.
-    Error,
-}
-
-impl RunPhase {
-    pub fn finished(self) -> bool {
-        matches!(self, Self::Succeeded | Self::Failed | Self::Error)
-    }
-
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Pending => "Pending",
-            Self::Running => "Running",
-            Self::Succeeded => "Succeeded",
-            Self::Failed => "Failed",
-            Self::Error => "Error",
-        }
-    }
-}
-
-impl fmt::Display for RunPhase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
-    }
-}
-
 /// What a node is, in the words of `status.nodes[].type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum NodeKind {
@@ -149,23 +110,5 @@ impl NodeKind {
     /// Progress counts it.
     pub fn executable(self) -> bool {
         matches!(self, Self::Pod | Self::Http | Self::Container | Self::Suspend)
-    }
-}
-
-/// How a run is being ended before its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Shutdown {
-    /// End the work, then run the exit handlers.
-    Stop,
-    /// End the work and run nothing more.
-    Terminate,
-}
-
-impl Shutdown {
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Stop => "Stop",
-            Self::Terminate => "Terminate",
-        }
     }
 }

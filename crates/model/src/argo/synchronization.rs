@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::template::KeyRef;
+use crate::podspec::KeyRef;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

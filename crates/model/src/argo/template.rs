@@ -5,10 +5,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    Artifact, ArtifactLocation, Call, IntOrText, Synchronization, Text, Volume,
+    Artifact, ArtifactLocation, Call, Synchronization,
     body::{ContainerSet, DataTemplate, HttpTemplate, Memoize, Metrics, ResourceTemplate, UserContainer},
 };
-use crate::task::Labels;
+use crate::{
+    podspec::{Container, KeyRef, TemplateMetadata, Volume},
+    scalar::{IntOrText, Text},
+};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -42,13 +45,6 @@ pub struct Template {
     pub termination_grace_period_seconds: Option<u64>,
     pub pod_spec_patch: Option<Text>,
     pub archive_location: Option<ArtifactLocation>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TemplateMetadata {
-    pub labels: Labels,
-    pub annotations: Labels,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -101,16 +97,6 @@ pub struct ValueFrom {
     pub default: Option<Text>,
 }
 
-/// One key of a ConfigMap or Secret.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct KeyRef {
-    pub name: String,
-    pub key: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub optional: Option<bool>,
-}
-
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Outputs {
@@ -122,79 +108,11 @@ pub type OutputParameter = Parameter;
 pub type OutputArtifact = Artifact;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Container {
-    pub name: Option<String>,
-    pub image: String,
-    pub command: Vec<String>,
-    pub args: Vec<String>,
-    pub env: Vec<EnvVar>,
-    pub env_from: Vec<EnvFrom>,
-    pub working_dir: Option<String>,
-    pub volume_mounts: Vec<VolumeMount>,
-    pub resources: ContainerResources,
-    pub tty: bool,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Script {
     #[serde(flatten)]
     pub container: Container,
     #[serde(default)]
     pub source: String,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct EnvVar {
-    pub name: String,
-    pub value: Option<Text>,
-    pub value_from: Option<EnvValueFrom>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct EnvValueFrom {
-    pub config_map_key_ref: Option<KeyRef>,
-    pub secret_key_ref: Option<KeyRef>,
-    pub field_ref: Option<FieldRef>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct FieldRef {
-    pub field_path: String,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct EnvFrom {
-    pub prefix: String,
-    pub config_map_ref: Option<NameRef>,
-    pub secret_ref: Option<NameRef>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct NameRef {
-    pub name: String,
-    pub optional: bool,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct VolumeMount {
-    pub name: String,
-    pub mount_path: String,
-    pub sub_path: Option<String>,
-    pub read_only: bool,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ContainerResources {
-    pub requests: std::collections::BTreeMap<String, Text>,
-    pub limits: std::collections::BTreeMap<String, Text>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

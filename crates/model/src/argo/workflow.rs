@@ -4,10 +4,14 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{
-    Arguments, ArtifactGc, Hook, IntOrText, Metrics, RepositoryRef, RetryStrategy, Shutdown, Synchronization, Text,
+use super::{Arguments, ArtifactGc, Hook, Metrics, RepositoryRef, RetryStrategy, Synchronization};
+use crate::{
+    Shutdown,
+    meta::Metadata,
+    podspec::{ClaimTemplate, Volume},
+    scalar::{IntOrText, Text},
+    task::Labels,
 };
-use crate::{meta::Metadata, task::Labels};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -80,64 +84,6 @@ pub struct WorkflowMetadata {
 #[serde(default)]
 pub struct LabelFrom {
     pub expression: String,
-}
-
-/// A volume: a name, and exactly one source. Sources the process runtime cannot give are refused at admission.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Volume {
-    pub name: String,
-    pub empty_dir: Option<Value>,
-    pub persistent_volume_claim: Option<ClaimRef>,
-    pub config_map: Option<ProjectedMap>,
-    pub secret: Option<ProjectedSecret>,
-    pub host_path: Option<HostPath>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ClaimRef {
-    pub claim_name: String,
-    pub read_only: bool,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ProjectedMap {
-    pub name: String,
-    pub items: Vec<ProjectedItem>,
-    pub default_mode: Option<u32>,
-    pub optional: bool,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ProjectedSecret {
-    pub secret_name: String,
-    pub items: Vec<ProjectedItem>,
-    pub default_mode: Option<u32>,
-    pub optional: bool,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ProjectedItem {
-    pub key: String,
-    pub path: String,
-    pub mode: Option<u32>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct HostPath {
-    pub path: String,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ClaimTemplate {
-    pub metadata: Metadata,
-    pub spec: Value,
 }
 
 /// A limit that may hold variables, in seconds or as a duration text.

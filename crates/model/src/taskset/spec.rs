@@ -1,12 +1,8 @@
 //! A TaskSet as it is written. Only the fields the engine reads; what may stand here at all is the field table's word.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::{
-    argo::{Container, Shutdown, Volume, template::TemplateMetadata},
-    meta::Metadata,
-};
+use crate::{Shutdown, meta::Metadata, podspec::PodTemplate};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -157,41 +153,6 @@ pub enum Condition {
 
 impl Condition {
     pub const WORDS: [&str; 3] = ["Running", "Succeeded", "Completed"];
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct PodTemplate {
-    pub metadata: TemplateMetadata,
-    pub spec: PodSpec,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodSpec {
-    pub containers: Vec<PodContainer>,
-    pub init_containers: Vec<PodContainer>,
-    pub volumes: Vec<Volume>,
-    pub restart_policy: Option<String>,
-    pub scheduler_name: Option<String>,
-    pub service_account_name: Option<String>,
-    pub priority: Option<i32>,
-    pub active_deadline_seconds: Option<u64>,
-    pub termination_grace_period_seconds: Option<u64>,
-    /// Everything else, as it was written.
-    #[serde(flatten)]
-    pub rest: serde_json::Map<String, Value>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct PodContainer {
-    #[serde(flatten)]
-    pub container: Container,
-    #[serde(default)]
-    pub termination_message_path: Option<String>,
-    #[serde(default)]
-    pub termination_message_policy: Option<String>,
 }
 
 #[cfg(test)]

@@ -4,16 +4,16 @@
 use std::collections::BTreeMap;
 
 use octoflow_model::{
-    AttemptId, Claim, Fact, Limit, Marks, NodeIx, RunId, Time,
-    argo::{ArtifactLocation, NodeKind, Phase, RunPhase, Shutdown, location::S3Location},
-    before::{Before, Done, Remembered},
-    fact::{
-        ArtifactValue, Earlier, InputArtifactValue, InputValues, Known, NodeAdded, NodeFinished, OutputArtifactValue,
-        OutputValues, Role, Stored, Submission,
+    AttemptId, Claim, Fact, Limit, Marks, NodeIx, RunFact, RunId, RunPhase, Shutdown, Time,
+    argo::{
+        ArtifactLocation, ArtifactValue, InputArtifactValue, InputValues, NodeAdded, NodeFinished, NodeKind,
+        OutputArtifactValue, OutputValues, Phase, Role, WorkflowFact, location::S3Location,
     },
+    before::{Before, Done, Remembered},
     mark::Ties,
     meter::{Metered, Reading},
     order::Fetched,
+    submission::{Earlier, Known, Stored, Submission},
     task::{Archive, Labels, StoredArtifact},
     taskset::{
         SetFact,
@@ -40,7 +40,7 @@ macro_rules! every {
 pub(crate) fn variants() -> Vec<Fact> {
     let mut facts = Vec::new();
     let added = |kind, role, phase| {
-        Fact::Added(Box::new(NodeAdded {
+        Fact::Workflow(WorkflowFact::Added(Box::new(NodeAdded {
             kind,
             role,
             phase,
@@ -58,7 +58,7 @@ pub(crate) fn variants() -> Vec<Fact> {
             reused: false,
             name: text("run"),
             at: AT,
-        }))
+        })))
     };
     let roles = every!(Role:
         Entry, Exit, Group(1), Step { step: 1, item: None }, Task(1), Item(1), Attempt(1), Hook(text("exit")), Container(1),
@@ -69,24 +69,29 @@ pub(crate) fn variants() -> Vec<Fact> {
     let phases = every!(Phase: Pending, Running, Succeeded, Skipped, Failed, Error, Omitted);
     facts.extend(phases.into_iter().map(|phase| added(NodeKind::Pod, Role::Entry, phase)));
     let phases = every!(RunPhase: Pending, Running, Succeeded, Failed, Error);
-    facts.extend(phases.into_iter().map(|phase| Fact::Ended { phase, message: String::new(), at: AT }));
+    facts.extend(phases.into_iter().map(|phase| Fact::Run(RunFact::Ended { phase, message: String::new(), at: AT })));
     let ways = every!(Shutdown: Stop, Terminate);
-    facts.extend(ways.into_iter().map(|how| Fact::ShuttingDown { how, at: AT }));
+    facts.extend(ways.into_iter().map(|how| Fact::Run(RunFact::ShuttingDown { how, at: AT })));
     let limits = every!(Limit: One, Key { namespace: text("n"), map: text("m"), key: text("k"), otherwise: None });
-    let wanted = |limit| Fact::Wanted { node: None, locks: vec![Claim { key: text("l"), limit, database: false }] };
+    let wanted = |limit| {
+        Fact::Workflow(WorkflowFact::Wanted {
+            node: None,
+            locks: vec![Claim { key: text("l"), limit, database: false }],
+        })
+    };
     facts.extend(limits.into_iter().map(wanted));
     let readings = every!(Reading:
         Count(1.0), Set(-2.5), Shift(3.0), Observe { value: 1.0, buckets: Vec::new() }, Follow);
     let metered = |reading| Metered { node: None, name: text("m"), help: text("h"), labels: Vec::new(), reading };
-    facts.extend(readings.into_iter().map(|reading| Fact::Metered(Box::new(metered(reading)))));
+    facts.extend(readings.into_iter().map(|reading| Fact::Workflow(WorkflowFact::Metered(Box::new(metered(reading))))));
     let archives = every!(Archive: None, Tar { level: Some(9) }, Zip);
     facts.extend(archives.into_iter().map(|archive| {
         let artifact =
             StoredArtifact { archive, digest: text("sha256:00"), size: 7, key: text("k"), noted: None, deleted: false };
-        Fact::Exported {
+        Fact::Workflow(WorkflowFact::Exported {
             parameter: None,
             artifact: Some(OutputArtifactValue { name: text("out"), path: None, artifact }),
-        }
+        })
     }));
     let reasons = every!(Closing: Cleaning, Deleted, Evicted, Deadline);
     let ending = |why| Fact::TaskSet(SetFact::Ending { replica: 0, at: AT, why, message: String::new() });
@@ -115,42 +120,42 @@ fn pairs(name: &str, value: &str) -> Vec<(String, String)> {
 
 fn of_runs() -> Vec<Fact> {
     vec![
-        Fact::Submitted(Box::new(submission())),
-        Fact::Began {
+        Fact::Run(RunFact::Submitted(Box::new(submission()))),
+        Fact::Workflow(WorkflowFact::Began {
             at: AT,
             parameters: pairs("word", "hello"),
             labels: labels("team", "data"),
             annotations: labels("note", "why"),
-        },
-        Fact::Exported {
+        }),
+        Fact::Workflow(WorkflowFact::Exported {
             parameter: Some((text("answer"), text("42"))),
             artifact: Some(OutputArtifactValue {
                 name: text("out"),
                 path: Some(text("/tmp/out")),
                 artifact: artifact(),
             }),
-        },
-        Fact::Metered(Box::new(Metered {
+        }),
+        Fact::Workflow(WorkflowFact::Metered(Box::new(Metered {
             node: Some(NODE),
             name: text("seconds"),
             help: text("how long"),
             labels: pairs("step", "a"),
             reading: Reading::Observe { value: 1.5, buckets: vec![1.0, 2.5] },
-        })),
-        Fact::Unmetered { message: text("no number") },
-        Fact::Suspended { at: AT },
-        Fact::Resumed { at: AT },
-        Fact::ShuttingDown { how: Shutdown::Terminate, at: AT },
-        Fact::DeadlinePassed { at: AT },
-        Fact::Marked { at: AT, marks: Box::new(marks()) },
-        Fact::Ended { phase: RunPhase::Failed, message: text("child failed"), at: AT },
+        }))),
+        Fact::Workflow(WorkflowFact::Unmetered { message: text("no number") }),
+        Fact::Run(RunFact::Suspended { at: AT }),
+        Fact::Run(RunFact::Resumed { at: AT }),
+        Fact::Run(RunFact::ShuttingDown { how: Shutdown::Terminate, at: AT }),
+        Fact::Run(RunFact::DeadlinePassed { at: AT }),
+        Fact::Run(RunFact::Marked { at: AT, marks: Box::new(marks()) }),
+        Fact::Run(RunFact::Ended { phase: RunPhase::Failed, message: text("child failed"), at: AT }),
     ]
 }
 
 fn of_nodes() -> Vec<Fact> {
     let node = NODE;
     vec![
-        Fact::Added(Box::new(NodeAdded {
+        Fact::Workflow(WorkflowFact::Added(Box::new(NodeAdded {
             name: text("run.a(0)"),
             kind: NodeKind::Pod,
             role: Role::Step { step: 1, item: Some(0) },
@@ -168,26 +173,26 @@ fn of_nodes() -> Vec<Fact> {
             hooked: true,
             display: Some(text("a")),
             reused: true,
-        })),
-        Fact::Wanted { node: Some(node), locks: vec![claim()] },
-        Fact::Waiting {
+        }))),
+        Fact::Workflow(WorkflowFact::Wanted { node: Some(node), locks: vec![claim()] }),
+        Fact::Workflow(WorkflowFact::Waiting {
             node: Some(node),
             at: AT,
             lock: text("default/ConfigMap/limits/places"),
             holders: vec![text("default/other")],
             message: text("Waiting for it"),
-        },
-        Fact::Locked { node: Some(node), at: AT, wake: Some(LATER) },
-        Fact::Expanded { node, call: 1, items: vec![json!("x"), json!({"k": 1})] },
-        Fact::Launched { node, at: AT, deadline: Some(LATER) },
-        Fact::Started { node, at: AT },
-        Fact::Progressed { node, done: 1, total: 2 },
-        Fact::Daemoned { node },
-        Fact::Dismissed { node },
-        Fact::Stopping { node, message: text("terminated") },
-        Fact::Backoff { node, at: AT, until: LATER, message: text("Backoff for 1m") },
-        Fact::Supplied { node, parameters: pairs("answer", "yes"), message: text("by hand") },
-        Fact::Finished(Box::new(NodeFinished {
+        }),
+        Fact::Workflow(WorkflowFact::Locked { node: Some(node), at: AT, wake: Some(LATER) }),
+        Fact::Workflow(WorkflowFact::Expanded { node, call: 1, items: vec![json!("x"), json!({"k": 1})] }),
+        Fact::Workflow(WorkflowFact::Launched { node, at: AT, deadline: Some(LATER) }),
+        Fact::Workflow(WorkflowFact::Started { node, at: AT }),
+        Fact::Workflow(WorkflowFact::Progressed { node, done: 1, total: 2 }),
+        Fact::Workflow(WorkflowFact::Daemoned { node }),
+        Fact::Workflow(WorkflowFact::Dismissed { node }),
+        Fact::Workflow(WorkflowFact::Stopping { node, message: text("terminated") }),
+        Fact::Workflow(WorkflowFact::Backoff { node, at: AT, until: LATER, message: text("Backoff for 1m") }),
+        Fact::Workflow(WorkflowFact::Supplied { node, parameters: pairs("answer", "yes"), message: text("by hand") }),
+        Fact::Workflow(WorkflowFact::Finished(Box::new(NodeFinished {
             node,
             phase: Phase::Error,
             message: text("it was lost"),
@@ -195,12 +200,18 @@ fn of_nodes() -> Vec<Fact> {
             outputs: outputs(),
             outbound: vec![NodeIx(4)],
             log_bytes: 99,
-        })),
-        Fact::Settled { node },
-        Fact::Due { node: Some(node), hook: text("running") },
-        Fact::Recalled { node, cache: text("results"), key: text("first"), hit: true },
-        Fact::Memoized { node, at: AT, cache: text("results"), key: text("first"), outputs: outputs() },
-        Fact::Expired { node, at: AT },
+        }))),
+        Fact::Workflow(WorkflowFact::Settled { node }),
+        Fact::Workflow(WorkflowFact::Due { node: Some(node), hook: text("running") }),
+        Fact::Workflow(WorkflowFact::Recalled { node, cache: text("results"), key: text("first"), hit: true }),
+        Fact::Workflow(WorkflowFact::Memoized {
+            node,
+            at: AT,
+            cache: text("results"),
+            key: text("first"),
+            outputs: outputs(),
+        }),
+        Fact::Workflow(WorkflowFact::Expired { node, at: AT }),
     ]
 }
 

@@ -8,7 +8,7 @@ mod examples;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use octoflow_model::{Fact, taskset::SetFact};
+use octoflow_model::{Fact, RunFact, argo::WorkflowFact, taskset::SetFact};
 use serde_json::Value;
 
 const LINES: &str = include_str!("facts.jsonl");
@@ -24,10 +24,11 @@ macro_rules! names {
     };
 }
 
-names!(fact_name, FACTS, Fact:
-    Submitted Began Added Wanted Waiting Locked Expanded Launched Started Progressed Daemoned Dismissed Stopping Backoff
-    Supplied Finished Settled Due Recalled Memoized Exported Metered Unmetered Suspended Resumed ShuttingDown Expired
-    DeadlinePassed Marked TaskSet Ended);
+names!(run_fact_name, RUN_FACTS, RunFact: Submitted Suspended Resumed ShuttingDown DeadlinePassed Marked Ended);
+
+names!(workflow_fact_name, WORKFLOW_FACTS, WorkflowFact:
+    Began Added Wanted Waiting Locked Expanded Launched Started Progressed Daemoned Dismissed Stopping Backoff Supplied
+    Finished Settled Due Recalled Memoized Exported Metered Unmetered Expired);
 
 names!(set_fact_name, SET_FACTS, SetFact:
     Began Queued Launched Started Ending Ended Again Dropped RoleJudged RoleOver Judged Over);
@@ -35,8 +36,9 @@ names!(set_fact_name, SET_FACTS, SetFact:
 /// The name of a fact, with the dialect in front where it has facts of its own.
 fn name(fact: &Fact) -> String {
     match fact {
+        Fact::Run(inner) => run_fact_name(inner).to_owned(),
+        Fact::Workflow(inner) => workflow_fact_name(inner).to_owned(),
         Fact::TaskSet(inner) => format!("TaskSet.{}", set_fact_name(inner)),
-        other => fact_name(other).to_owned(),
     }
 }
 
@@ -55,7 +57,7 @@ fn every_line_is_read_and_written_again_as_it_is() {
 #[test]
 fn every_fact_has_a_line() {
     let known: BTreeSet<String> = lines().map(|line| name(&serde_json::from_str(line).unwrap())).collect();
-    let own = FACTS.iter().filter(|name| **name != "TaskSet").map(|name| (*name).to_owned());
+    let own = RUN_FACTS.iter().chain(WORKFLOW_FACTS).map(|name| (*name).to_owned());
     let all: BTreeSet<String> = own.chain(SET_FACTS.iter().map(|name| format!("TaskSet.{name}"))).collect();
     assert_eq!(known, all, "facts.jsonl needs a line of each");
 }

@@ -2,8 +2,8 @@
 
 use octoflow_engine::taskset::ident;
 use octoflow_model::{
-    NodeIx, Time,
-    argo::{NodeKind, Phase, RunPhase},
+    NodeIx, RunPhase, Time,
+    argo::{NodeKind, Phase},
     taskset::{KIND, Parting, SetFact, TaskSet},
 };
 use serde::Deserialize;

@@ -13,8 +13,9 @@ use octoflow_control::keyed::KeyedObject;
 use octoflow_engine::{Command, Engine, Input, Outcome, engine::fold, schedule::Capacity};
 use octoflow_model::{
     AttemptId, Fact, Report, RunId, Task, Time,
-    fact::{Known, Submission},
+    argo::WorkflowFact,
     order::Exit,
+    submission::{Known, Submission},
 };
 
 use super::{
@@ -327,17 +328,17 @@ impl<'a> Stage<'a> {
         self.turn += 1;
         let turn = self.turn;
         match fact {
-            Fact::Added(added) => {
+            Fact::Workflow(WorkflowFact::Added(added)) => {
                 let life = Life { begins: turn, ends: added.phase.fulfilled().then_some(turn) };
                 self.played.lives.insert((run, self.made[run]), life);
                 self.made[run] += 1;
             }
-            Fact::Launched { node, .. } => {
+            Fact::Workflow(WorkflowFact::Launched { node, .. }) => {
                 if let Some(life) = self.played.lives.get_mut(&(run, node.at())) {
                     life.begins = turn;
                 }
             }
-            Fact::Finished(finished) => {
+            Fact::Workflow(WorkflowFact::Finished(finished)) => {
                 if let Some(life) = self.played.lives.get_mut(&(run, finished.node.at())) {
                     life.ends = Some(turn);
                 }

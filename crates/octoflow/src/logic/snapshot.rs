@@ -4,7 +4,7 @@ use octoflow_engine::{
     Engine,
     argo::{Run, explain::explain_with, status},
 };
-use octoflow_model::{NodeIx, Time, fact::Role};
+use octoflow_model::{NodeIx, Time, argo::Role};
 use serde_json::Value;
 
 #[derive(Debug)]

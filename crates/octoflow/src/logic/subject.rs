@@ -8,7 +8,7 @@ use octoflow_engine::argo::{
     refer::Reach,
 };
 use octoflow_manifest::{Path, Problem, Severity};
-use octoflow_model::fact::Stored;
+use octoflow_model::submission::Stored;
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -3,8 +3,8 @@
 
 use jiff::tz::TimeZone;
 use octoflow_model::{
-    Time,
-    argo::{Phase, Shutdown},
+    RunFact, Shutdown, Time,
+    argo::{Phase, WorkflowFact},
 };
 
 use super::{
@@ -108,7 +108,7 @@ pub(crate) fn reason(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use octoflow_model::{Fact, NodeIx, argo::RunPhase};
+    use octoflow_model::{Fact, NodeIx, RunPhase};
 
     use super::*;
     use crate::follow::tests::{finished, two_steps};
@@ -127,9 +127,9 @@ mod tests {
     fn each_event_is_one_line_with_time_and_icon() {
         let mut facts = two_steps();
         facts.extend([
-            Fact::Started { node: NodeIx(2), at: Time(1_000_000) },
+            Fact::Workflow(WorkflowFact::Started { node: NodeIx(2), at: Time(1_000_000) }),
             finished(2, Phase::Succeeded, "", Time(1_340_000)),
-            Fact::Ended { phase: RunPhase::Succeeded, message: String::new(), at: Time(2_000_000) },
+            Fact::Run(RunFact::Ended { phase: RunPhase::Succeeded, message: String::new(), at: Time(2_000_000) }),
         ]);
         let expected = [
             "00:00:00 ● workflow w started",

@@ -6,7 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use octoflow_model::{Time, argo::NodeKind};
+use octoflow_model::{
+    Time,
+    argo::{NodeKind, WorkflowFact},
+};
 
 use super::{
     Output, clock,
@@ -251,8 +254,7 @@ fn clip(line: &str, columns: usize) -> String {
 mod tests {
     use octoflow_model::{
         Fact, NodeIx,
-        argo::{NodeKind, Phase},
-        fact::Role,
+        argo::{NodeKind, Phase, Role},
     };
 
     use super::*;
@@ -264,7 +266,7 @@ mod tests {
         for fact in two_steps() {
             run.take(&fact);
         }
-        run.take(&Fact::Started { node: NodeIx(2), at: Time::from_secs(1) });
+        run.take(&Fact::Workflow(WorkflowFact::Started { node: NodeIx(2), at: Time::from_secs(1) }));
         let lines = picture(&[&run], 20, Time::from_secs(4), Paint::OFF);
         assert_eq!(lines, ["● w  Running  0/1  4s", " ● w      t", " └─┬─● a  t  3s", "   └─○ b  t"]);
     }
@@ -292,7 +294,7 @@ mod tests {
             run.take(&finished(task, Phase::Succeeded, "", Time(0)));
         }
         run.take(&finished(600, Phase::Failed, "main: Error (exit code 1)", Time(0)));
-        run.take(&Fact::Started { node: NodeIx(700), at: Time(0) });
+        run.take(&Fact::Workflow(WorkflowFact::Started { node: NodeIx(700), at: Time(0) }));
         let lines = picture(&[&run], 10, Time(0), Paint::OFF);
         assert!(lines.len() <= 10, "{lines:#?}");
         let text = lines.join("\n");

@@ -6,7 +6,7 @@ use std::{
 };
 
 use octoflow_control::{Capacity, Config, House, Place, Submit};
-use octoflow_model::{Fact, argo::RunPhase, fact::Stored};
+use octoflow_model::{Fact, RunFact, RunPhase, submission::Stored};
 use octoflow_runtime::process::{self, Isolation};
 use serde_json::Value;
 
@@ -60,9 +60,9 @@ fn to_the_end(house: &House, name: &str, manifest: Value) -> Outcome<()> {
         claim: None,
     })?;
     let watch = house.watch(run);
-    let last = watch.into_iter().flatten().filter(|fact| matches!(fact, Fact::Ended { .. })).last();
+    let last = watch.into_iter().flatten().filter(|fact| matches!(fact, Fact::Run(RunFact::Ended { .. }))).last();
     let phase = match last {
-        Some(Fact::Ended { phase, .. }) => phase.word().to_owned(),
+        Some(Fact::Run(RunFact::Ended { phase, .. })) => phase.word().to_owned(),
         // It was over before the watch began.
         _ => {
             let status = &house.object(run)?["status"];

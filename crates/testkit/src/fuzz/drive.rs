@@ -12,8 +12,8 @@ use octoflow_engine::{
 };
 use octoflow_model::{
     AttemptId, Fact, Order, Report, RunId, Time,
-    fact::{Stored, Submission},
     order::{Collected, End, Exit, Found},
+    submission::{Stored, Submission},
     task::{StoredArtifact, Task},
 };
 use serde_json::Value;

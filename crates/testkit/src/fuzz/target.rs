@@ -197,8 +197,8 @@ fn template(bytes: &[u8]) -> Result<(), String> {
             "templates": [{"name": "main", "steps": [[call("a", "plain")], [call("b", text), looped]]}, leaf("leaf")]}});
     judge(&object)?;
     // What admission refuses must still not break the engine: journals of other versions are run too.
-    let first = drive::run(&object, octoflow_model::fact::Stored::default())?;
-    if first != drive::run(&object, octoflow_model::fact::Stored::default())? {
+    let first = drive::run(&object, octoflow_model::submission::Stored::default())?;
+    if first != drive::run(&object, octoflow_model::submission::Stored::default())? {
         return broken("the same text is filled in two ways");
     }
     Ok(())
@@ -256,7 +256,7 @@ fn task_set(bytes: &[u8]) -> Result<(), String> {
 }
 
 /// Everything that judges an object; the manifest as it may run, if it may.
-fn judge(object: &Value) -> Result<Option<(Value, octoflow_model::fact::Stored)>, String> {
+fn judge(object: &Value) -> Result<Option<(Value, octoflow_model::submission::Stored)>, String> {
     examine_template(object, &Nothing);
     unused(object);
     match examine(object, &Nothing) {

@@ -11,8 +11,7 @@ use octoflow_engine::{
 };
 use octoflow_model::{
     AttemptId, Fact, NodeIx, Order, Time,
-    argo::{NodeKind, Template},
-    fact::{NodeAdded, Role},
+    argo::{NodeAdded, NodeKind, Role, Template, WorkflowFact},
 };
 
 use super::{
@@ -56,15 +55,15 @@ pub(super) fn grown(run: &AnyRun, fact: &Fact) -> Result<(), Broken> {
         AnyRun::TaskSet(run) => return taskset::grown(run, fact),
     };
     let added = match fact {
-        Fact::Added(added) => added,
-        Fact::Finished(finished) => return alone(run, finished.node),
+        Fact::Workflow(WorkflowFact::Added(added)) => added,
+        Fact::Workflow(WorkflowFact::Finished(finished)) => return alone(run, finished.node),
         // What was found is not made.
-        Fact::Launched { node, .. } if found(run, *node) => {
+        Fact::Workflow(WorkflowFact::Launched { node, .. }) if found(run, *node) => {
             let name = &run.state.node(*node).name;
             return broken(Guarantee::Twice, format!("{name} found its outputs and starts a task"));
         }
         // Nor is what was done before.
-        Fact::Launched { node, .. } if run.state.node(*node).reused() => {
+        Fact::Workflow(WorkflowFact::Launched { node, .. }) if run.state.node(*node).reused() => {
             let name = &run.state.node(*node).name;
             return broken(Guarantee::Twice, format!("{name} was done before and starts a task"));
         }

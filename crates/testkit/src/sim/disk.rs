@@ -8,7 +8,7 @@ use std::{
 
 use octoflow_control::Cut;
 use octoflow_engine::{Run, argo::node::Node};
-use octoflow_model::{Fact, Order, RunId, meta::KeyedData};
+use octoflow_model::{Fact, Order, RunFact, RunId, argo::WorkflowFact, meta::KeyedData};
 use serde_json::Value;
 
 use super::{
@@ -101,7 +101,9 @@ impl Disk {
     /// Keeps what a cut holds. What people could already see as final must stay as it was.
     pub(super) fn append(&mut self, pending: &Pending) -> Result<(), Broken> {
         for (run, first, facts) in &pending.lines {
-            if let Some(Fact::Submitted(submission)) = facts.first().filter(|_| !self.journals.contains_key(run)) {
+            if let Some(Fact::Run(RunFact::Submitted(submission))) =
+                facts.first().filter(|_| !self.journals.contains_key(run))
+            {
                 let seen = Run::open(*run, submission)
                     .or_else(|why| broken(Guarantee::Fold, format!("run {run} does not open again: {why}")))?;
                 self.journals.insert(*run, Journal { facts: Vec::new(), seen, terminal: BTreeMap::new(), tree: None });
@@ -159,13 +161,13 @@ impl Journal {
             return broken(Guarantee::Terminal, format!("run {run} is over, and yet more is decided: {:?}", facts[0]));
         }
         for fact in facts {
-            if let (Fact::Finished(finished), Some(run)) = (fact, self.seen.argo())
+            if let (Fact::Workflow(WorkflowFact::Finished(finished)), Some(run)) = (fact, self.seen.argo())
                 && let Some(before) = self.terminal.get(&Part::Node(finished.node.0))
             {
                 let name = &run.state.node(finished.node).name;
                 return broken(Guarantee::Terminal, format!("{name} ended {before} and then {} again", finished.phase));
             }
-            if !matches!(fact, Fact::Submitted(_)) {
+            if !matches!(fact, Fact::Run(RunFact::Submitted(_))) {
                 self.seen.apply(fact);
             }
             self.facts.push(fact.clone());

@@ -3,11 +3,7 @@
 use std::collections::BTreeMap;
 
 use octoflow_engine::{Command, Engine, Input, Program, Run, argo::explain, engine::Keyed};
-use octoflow_model::{
-    Fact, NodeIx, Order, RunId, Time,
-    argo::{NodeKind, Shutdown},
-    taskset::ReplicaPhase,
-};
+use octoflow_model::{Fact, NodeIx, Order, RunFact, RunId, Shutdown, Time, argo::NodeKind, taskset::ReplicaPhase};
 use serde_json::Value;
 
 use super::{
@@ -480,7 +476,7 @@ fn over(run: &Run, task: NodeIx) -> Option<bool> {
 fn told(pending: &Pending) -> Vec<String> {
     let facts = pending.lines.iter().flat_map(|(run, _, facts)| facts.iter().map(move |fact| (run, fact)));
     facts
-        .filter(|(_, fact)| !matches!(fact, Fact::Submitted(_)))
+        .filter(|(_, fact)| !matches!(fact, Fact::Run(RunFact::Submitted(_))))
         .map(|(run, fact)| format!("fact     run {run}: {fact:?}"))
         .collect()
 }

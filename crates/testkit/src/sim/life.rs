@@ -8,7 +8,7 @@ use std::{
 
 use octoflow_control::Pump;
 use octoflow_engine::{Engine, Input, Refusal, Run, engine::Keyed};
-use octoflow_model::{AttemptId, Fact, RunId, Task, Time};
+use octoflow_model::{AttemptId, Fact, RunFact, RunId, Task, Time};
 
 use super::{
     check,
@@ -164,7 +164,7 @@ impl Life {
 
     /// The facts alone must lead to the state the engine has.
     fn follow(&mut self, run: RunId, first: u64, facts: &[Fact]) -> Result<(), Broken> {
-        if let Some(Fact::Submitted(submission)) = facts.first().filter(|_| first == 0) {
+        if let Some(Fact::Run(RunFact::Submitted(submission))) = facts.first().filter(|_| first == 0) {
             let opened = Run::open(run, submission)
                 .or_else(|why| broken(Guarantee::Fold, format!("run {run} does not open again: {why}")))?;
             self.shadows.insert(run, Shadow { run: opened, facts: Vec::new() });
@@ -173,7 +173,7 @@ impl Life {
             return broken(Guarantee::Fold, format!("facts of run {run}, which is not open: {:?}", facts.first()));
         };
         for fact in facts {
-            if !matches!(fact, Fact::Submitted(_)) {
+            if !matches!(fact, Fact::Run(RunFact::Submitted(_))) {
                 shadow.run.apply(fact);
             }
             check::grown(&shadow.run, fact)?;

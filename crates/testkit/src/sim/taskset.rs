@@ -9,7 +9,7 @@ use octoflow_engine::{
 };
 use octoflow_model::{
     AttemptId, Fact, NodeIx, RunId, Time,
-    fact::{Known, Stored, Submission},
+    submission::{Known, Stored, Submission},
     taskset::{Closing, ReplicaPhase, RolePhase, SetFact, SetPhase, Standing},
 };
 use serde_json::{Value, json};

@@ -10,7 +10,7 @@ use octoflow_engine::{
 };
 use octoflow_model::{
     RunId, Time,
-    fact::{Known, Stored, Submission},
+    submission::{Known, Stored, Submission},
 };
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! Templates that call themselves before anything could stop them. Calling oneself is allowed where something can end
 //! it; where nothing can, running it could only ever end at the limit of recursion.
 
-use octoflow_model::argo::{Call, IntOrText};
+use octoflow_model::{argo::Call, scalar::IntOrText};
 
 use super::{
     Subject,

@@ -1,6 +1,9 @@
 //! Loops: one kind at a time, with items that can be told apart from a mistake, and not without end.
 
-use octoflow_model::argo::{Call, IntOrText, Sequence};
+use octoflow_model::{
+    argo::{Call, Sequence},
+    scalar::IntOrText,
+};
 use serde_json::Value;
 
 use super::{

@@ -5,8 +5,9 @@ use std::collections::HashSet;
 
 use octoflow_manifest::Path;
 use octoflow_model::{
-    argo::{Synchronization, Volume, template::Container, template::Parameter},
+    argo::{Synchronization, template::Parameter},
     meta::DEFAULT_NAMESPACE,
+    podspec::{Container, Volume},
 };
 
 use super::{

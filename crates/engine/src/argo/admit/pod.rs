@@ -3,7 +3,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use octoflow_model::argo::{ContainerSet, UserContainer, template::Container};
+use octoflow_model::{
+    argo::{ContainerSet, UserContainer},
+    podspec::Container,
+};
 
 use super::{
     Subject,

@@ -1,7 +1,7 @@
 //! One template by itself: exactly one type, fields that fit the type, limits that make sense.
 //! Its calls, outputs, volumes and variables are looked at by their own modules.
 
-use octoflow_model::argo::{IntOrText, RetryStrategy, template::Container};
+use octoflow_model::{argo::RetryStrategy, podspec::Container, scalar::IntOrText};
 
 pub(super) use crate::pod::check::absolute;
 

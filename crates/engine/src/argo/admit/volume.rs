@@ -10,7 +10,7 @@ use super::{
     template::absolute,
 };
 use crate::shape::short;
-use octoflow_model::argo::{template::VolumeMount, workflow::ClaimTemplate};
+use octoflow_model::podspec::{ClaimTemplate, VolumeMount};
 
 pub(super) use crate::pod::check::volumes as list;
 

@@ -1,6 +1,6 @@
 //! The manifest of a run that is done again: the old object without what the old run put into it.
 
-use octoflow_model::fact::Stored;
+use octoflow_model::submission::Stored;
 use serde_json::{Map, Value, json};
 
 /// Labels that say how the old run stood and who made it.

@@ -1,7 +1,7 @@
 //! The arguments a run is done again with. They are judged like those of a submission, before anything is touched; what a
 //! value must be, the run says that is done again.
 
-use octoflow_model::argo::Text;
+use octoflow_model::scalar::Text;
 use serde_json::Value;
 
 use super::Refusal;

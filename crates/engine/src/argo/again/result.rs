@@ -2,9 +2,8 @@
 
 use octoflow_model::{
     AttemptId, Time,
-    argo::{NodeKind, Phase},
+    argo::{NodeKind, OutputArtifactValue, OutputValues, Phase},
     before::{Done, Remembered},
-    fact::{OutputArtifactValue, OutputValues},
     order::Fetched,
     task::StoredArtifact,
 };

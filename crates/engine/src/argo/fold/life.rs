@@ -2,8 +2,8 @@
 //! attempts whose time is up.
 
 use octoflow_model::{
-    Fact, NodeIx, Time,
-    argo::{NodeKind, Phase},
+    NodeIx, Time,
+    argo::{NodeKind, Phase, WorkflowFact},
 };
 
 use crate::argo::{
@@ -12,18 +12,18 @@ use crate::argo::{
 };
 
 impl Run {
-    pub(super) fn apply_to_life(&mut self, fact: &Fact) {
+    pub(super) fn apply_to_life(&mut self, fact: &WorkflowFact) {
         match fact {
-            Fact::Daemoned { node } => self.stand(*node),
-            Fact::Dismissed { node } => {
+            WorkflowFact::Daemoned { node } => self.stand(*node),
+            WorkflowFact::Dismissed { node } => {
                 let slot = &mut self.state.nodes[node.at()];
                 slot.body = Body::Leaf(Leaf::Stopping);
                 slot.dismissed = true;
                 slot.wake = None;
             }
-            Fact::Due { node, hook } => self.state.due.entry(*node).or_default().push(hook.clone()),
-            Fact::Recalled { node, cache, key, hit } => self.recall(*node, cache, key, *hit),
-            Fact::Supplied { node, parameters, message } => {
+            WorkflowFact::Due { node, hook } => self.state.due.entry(*node).or_default().push(hook.clone()),
+            WorkflowFact::Recalled { node, cache, key, hit } => self.recall(*node, cache, key, *hit),
+            WorkflowFact::Supplied { node, parameters, message } => {
                 let slot = &mut self.state.nodes[node.at()];
                 if !message.is_empty() {
                     slot.message = Some(message.as_str().into());
@@ -36,8 +36,8 @@ impl Run {
                 }
             }
             // The cache is not the run's.
-            Fact::Memoized { .. } => {}
-            Fact::Expired { node, .. } => {
+            WorkflowFact::Memoized { .. } => {}
+            WorkflowFact::Expired { node, .. } => {
                 self.state.expired.insert(*node);
                 self.state.nodes[node.at()].wake = None;
                 self.look_everywhere();

@@ -1,6 +1,9 @@
 //! The part of the fold that is about locks: who wants them, waits for them and has them.
 
-use octoflow_model::{Fact, NodeIx, Time, argo::Phase};
+use octoflow_model::{
+    NodeIx, Time,
+    argo::{Phase, WorkflowFact},
+};
 
 use crate::argo::{
     node::{Body, Leaf, Lock},
@@ -8,13 +11,13 @@ use crate::argo::{
 };
 
 impl Run {
-    pub(super) fn apply_to_lock(&mut self, fact: &Fact) {
+    pub(super) fn apply_to_lock(&mut self, fact: &WorkflowFact) {
         match fact {
-            Fact::Wanted { node, locks } => {
+            WorkflowFact::Wanted { node, locks } => {
                 *self.lock_mut(*node) = Some(Box::new(Lock::wanted(locks)));
                 self.todo.wants.push(*node);
             }
-            Fact::Waiting { node, lock, holders, message, .. } => {
+            WorkflowFact::Waiting { node, lock, holders, message, .. } => {
                 if let Some(slot) = self.lock_mut(*node) {
                     slot.waits = Some((lock.clone(), holders.clone()));
                 }
@@ -23,7 +26,7 @@ impl Run {
                     None => self.state.message.clone_from(message),
                 }
             }
-            Fact::Locked { node, wake, .. } => self.unbar(*node, *wake),
+            WorkflowFact::Locked { node, wake, .. } => self.unbar(*node, *wake),
             _ => unreachable!("the fold hands on only these"),
         }
     }

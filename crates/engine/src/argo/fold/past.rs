@@ -3,8 +3,7 @@
 
 use octoflow_model::{
     NodeIx,
-    argo::{NodeKind, Phase},
-    fact::Role,
+    argo::{NodeKind, Phase, Role},
 };
 
 use crate::argo::{

@@ -1,17 +1,51 @@
 //! The part of the fold that is about the run as a whole: its beginning and end, what it gives away, and commands to it.
 
 use octoflow_model::{
-    Fact,
-    argo::RunPhase,
+    RunFact, RunPhase,
+    argo::WorkflowFact,
     meter::{Metered, Reading},
 };
 
 use crate::argo::run::{Run, Todo};
 
 impl Run {
-    pub(super) fn apply_to_whole(&mut self, fact: &Fact) {
+    /// Folds what any run can meet.
+    pub(super) fn apply_to_head(&mut self, fact: &RunFact) {
         match fact {
-            Fact::Began { at, parameters, labels, annotations } => {
+            RunFact::Submitted(_) => {}
+            RunFact::Suspended { .. } => self.state.suspended = true,
+            RunFact::Resumed { .. } => {
+                self.state.suspended = false;
+                self.look_everywhere();
+            }
+            RunFact::ShuttingDown { how, .. } => {
+                self.state.shutdown = Some(*how);
+                self.look_everywhere();
+            }
+            RunFact::DeadlinePassed { .. } => {
+                self.state.deadline_passed = true;
+                self.look_everywhere();
+            }
+            RunFact::Marked { marks, .. } => {
+                self.state.labels.clone_from(&marks.labels);
+                self.state.annotations.clone_from(&marks.annotations);
+                self.state.ties = Some(Box::new(marks.ties.clone()));
+            }
+            RunFact::Ended { phase, message, at } => {
+                self.state.phase = *phase;
+                self.state.message.clone_from(message);
+                self.state.ended = Some(*at);
+                self.state.lock = None;
+                self.state.following.clear();
+                self.instances.clear();
+                self.todo = Todo::default();
+            }
+        }
+    }
+
+    pub(super) fn apply_to_whole(&mut self, fact: &WorkflowFact) {
+        match fact {
+            WorkflowFact::Began { at, parameters, labels, annotations } => {
                 self.state.labels.extend(labels.clone());
                 self.state.annotations.extend(annotations.clone());
                 self.state.phase = RunPhase::Running;
@@ -23,7 +57,7 @@ impl Run {
                 }
                 self.todo.run = true;
             }
-            Fact::Exported { parameter, artifact } => {
+            WorkflowFact::Exported { parameter, artifact } => {
                 if let Some((name, value)) = parameter {
                     self.state.exported.insert(name.clone(), value.clone());
                 }
@@ -32,35 +66,8 @@ impl Run {
                 }
                 self.look_at_watchers();
             }
-            Fact::Metered(metered) => self.keep_gauge(metered),
-            Fact::Unmetered { message } => self.state.unmetered = Some(message.clone()),
-            Fact::Suspended { .. } => self.state.suspended = true,
-            Fact::Resumed { .. } => {
-                self.state.suspended = false;
-                self.look_everywhere();
-            }
-            Fact::ShuttingDown { how, .. } => {
-                self.state.shutdown = Some(*how);
-                self.look_everywhere();
-            }
-            Fact::DeadlinePassed { .. } => {
-                self.state.deadline_passed = true;
-                self.look_everywhere();
-            }
-            Fact::Marked { marks, .. } => {
-                self.state.labels.clone_from(&marks.labels);
-                self.state.annotations.clone_from(&marks.annotations);
-                self.state.ties = Some(Box::new(marks.ties.clone()));
-            }
-            Fact::Ended { phase, message, at } => {
-                self.state.phase = *phase;
-                self.state.message.clone_from(message);
-                self.state.ended = Some(*at);
-                self.state.lock = None;
-                self.state.following.clear();
-                self.instances.clear();
-                self.todo = Todo::default();
-            }
+            WorkflowFact::Metered(metered) => self.keep_gauge(metered),
+            WorkflowFact::Unmetered { message } => self.state.unmetered = Some(message.clone()),
             _ => unreachable!("the fold hands on only these"),
         }
     }

@@ -1,6 +1,9 @@
 //! The expansion itself: from the entrypoint down, within bounds.
 
-use octoflow_model::argo::{Arguments, Call, Hook, IntOrText, Synchronization, Template};
+use octoflow_model::{
+    argo::{Arguments, Call, Hook, Synchronization, Template},
+    scalar::IntOrText,
+};
 use serde_json::Value;
 use std::sync::Arc;
 

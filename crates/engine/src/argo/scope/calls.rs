@@ -3,8 +3,7 @@
 
 use octoflow_model::{
     NodeIx,
-    argo::{NodeKind, Phase, template::ValueFrom},
-    fact::OutputValues,
+    argo::{NodeKind, OutputValues, Phase, template::ValueFrom},
 };
 use serde_json::{Map, Value};
 

@@ -4,8 +4,9 @@ use std::{collections::HashSet, time::Duration};
 
 use octoflow_model::{
     NodeIx,
-    argo::{Container, ContainerSet, Template, UserContainer},
+    argo::{ContainerSet, Template, UserContainer},
     pod::{Member, Part, Pod},
+    podspec::Container,
     task::{self, Mount},
 };
 

@@ -2,7 +2,8 @@
 
 use octoflow_model::{
     NodeIx,
-    argo::{Container, Template, Volume, workflow::Workflow},
+    argo::{Template, workflow::Workflow},
+    podspec::{Container, Volume},
     task::{File, Mount, MountSource},
 };
 

@@ -2,7 +2,10 @@
 
 use std::collections::HashSet;
 
-use octoflow_model::taskset::{RoleSpec, TaskSet, spec::PodContainer};
+use octoflow_model::{
+    podspec::PodContainer,
+    taskset::{RoleSpec, TaskSet},
+};
 use serde_json::Value;
 
 use crate::{

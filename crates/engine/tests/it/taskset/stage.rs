@@ -16,8 +16,8 @@ use octoflow_engine::{
 };
 use octoflow_model::{
     AttemptId, Fact, Order, Report, RunId, Task, Time,
-    fact::{Stored, Submission},
     order::{Collected, End, Exit},
+    submission::{Stored, Submission},
     taskset::Closing,
 };
 use serde_json::{Value, json};

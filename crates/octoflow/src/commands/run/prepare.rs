@@ -12,7 +12,7 @@ use octoflow_engine::{
     argo::{admit::admit_template, refer::Reach},
 };
 use octoflow_manifest::{Problem, Problems, Severity};
-use octoflow_model::{fact::Stored, taskset};
+use octoflow_model::{submission::Stored, taskset};
 use octoflow_store::Reader;
 use serde_json::Value;
 

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::Result;
 use octoflow_control::lines::{Line, Source};
-use octoflow_model::{AttemptId, Fact, NodeIx, RunId, taskset::SetFact};
+use octoflow_model::{AttemptId, Fact, NodeIx, RunId, argo::WorkflowFact, taskset::SetFact};
 use octoflow_runtime::logs::Logs;
 
 use super::Context;
@@ -50,7 +50,7 @@ impl Tail {
 
     pub(crate) fn fact(&mut self, id: RunId, run: &Followed, fact: &Fact) -> Result<()> {
         match fact {
-            Fact::Launched { node, .. } => {
+            Fact::Workflow(WorkflowFact::Launched { node, .. }) => {
                 // Retries are nodes of their own, so a node has one attempt.
                 let attempt = AttemptId { run: id, task: *node, attempt: 0 };
                 let source = Source::open(0, &self.files, attempt);
@@ -69,7 +69,7 @@ impl Tail {
                     self.print(&label, &source.finish()?)?;
                 }
             }
-            Fact::Finished(end) => {
+            Fact::Workflow(WorkflowFact::Finished(end)) => {
                 if let Some((label, source)) = self.open.remove(&(id, end.node)) {
                     self.print(&label, &source.finish()?)?;
                 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use octoflow_engine::{Input, argo::refer};
 use octoflow_model::{
     AttemptId, Order, Report, Task, Time,
-    fact::{ArtifactValue, Role},
+    argo::{ArtifactValue, Role},
     order::Exit,
 };
 

@@ -1,7 +1,7 @@
 //! The engine dies and another goes on: what the journal tells is all that is left of it.
 
 use octoflow_engine::{Engine, engine::Keyed};
-use octoflow_model::Fact;
+use octoflow_model::{Fact, argo::WorkflowFact};
 
 use super::{Stage, What, engine, id};
 
@@ -41,7 +41,7 @@ impl Stage<'_> {
         for (run, facts) in self.facts.iter().enumerate() {
             let namespace = &self.scene.entries[run].namespace;
             for fact in facts {
-                let Fact::Memoized { cache, .. } = fact else { continue };
+                let Fact::Workflow(WorkflowFact::Memoized { cache, .. }) = fact else { continue };
                 if let Some(kept) = before.keyed(Keyed::ConfigMap, namespace, cache) {
                     self.engine.put_keyed(Keyed::ConfigMap, namespace, cache, kept.clone());
                 }

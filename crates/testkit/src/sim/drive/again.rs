@@ -7,7 +7,7 @@ use octoflow_engine::{
         status,
     },
 };
-use octoflow_model::{AttemptId, NodeIx, RunId, argo::RunPhase, before::Before, fact::Submission};
+use octoflow_model::{AttemptId, NodeIx, RunId, RunPhase, before::Before, submission::Submission};
 
 use super::Sim;
 use crate::sim::{

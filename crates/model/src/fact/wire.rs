@@ -1,0 +1,97 @@
+//! How facts are written: `{"Name": content}` for those of the run and of workflows, `{"Dialect": {"Name": content}}` for those
+//! of every later dialect. Journals of the first days hold workflows only, so their facts stand beside the run's.
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{DeserializeSeed, EnumAccess, IntoDeserializer, VariantAccess, Visitor, value::EnumAccessDeserializer},
+};
+
+use super::{Fact, RunFact};
+use crate::{argo::WorkflowFact, taskset::SetFact};
+
+const TASK_SET: &str = "TaskSet";
+
+impl RunFact {
+    /// The names of the variants as they are written.
+    const NAMES: [&str; 7] = ["Submitted", "Suspended", "Resumed", "ShuttingDown", "DeadlinePassed", "Marked", "Ended"];
+}
+
+impl Serialize for Fact {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Run(fact) => fact.serialize(serializer),
+            Self::Workflow(fact) => fact.serialize(serializer),
+            Self::TaskSet(fact) => serializer.serialize_newtype_variant("Fact", 0, TASK_SET, fact),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Fact {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_enum("Fact", &[], ByName)
+    }
+}
+
+/// Reads the name, then leaves the content to the enum that knows the name. Nothing is kept in between.
+struct ByName;
+
+impl<'de> Visitor<'de> for ByName {
+    type Value = Fact;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a fact")
+    }
+
+    fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<Fact, A::Error> {
+        let (name, content) = data.variant::<String>()?;
+        if name == TASK_SET {
+            return Ok(Fact::TaskSet(content.newtype_variant::<SetFact>()?));
+        }
+        let run = RunFact::NAMES.contains(&name.as_str());
+        let named = EnumAccessDeserializer::new(Named { name, content });
+        if run {
+            Ok(Fact::Run(RunFact::deserialize(named)?))
+        } else {
+            Ok(Fact::Workflow(WorkflowFact::deserialize(named)?))
+        }
+    }
+}
+
+/// An enum whose name was read already.
+struct Named<A> {
+    name: String,
+    content: A,
+}
+
+impl<'de, A: VariantAccess<'de>> EnumAccess<'de> for Named<A> {
+    type Error = A::Error;
+    type Variant = A;
+
+    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, A), A::Error> {
+        Ok((seed.deserialize(self.name.into_deserializer())?, self.content))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, json, to_value};
+
+    use super::*;
+
+    #[test]
+    fn facts_are_written_as_the_first_journals_were() {
+        let written = [
+            json!({"Suspended": {"at": 1}}),
+            json!({"Settled": {"node": 3}}),
+            json!({"TaskSet": {"Again": {"replica": 2, "at": 5}}}),
+        ];
+        for fact in written {
+            assert_eq!(to_value(from_value::<Fact>(fact.clone()).unwrap()).unwrap(), fact);
+        }
+        assert!(matches!(from_value(json!({"Resumed": {"at": 1}})).unwrap(), Fact::Run(RunFact::Resumed { .. })));
+        let unknown = from_value::<Fact>(json!({"Renamed": {}})).unwrap_err().to_string();
+        assert!(unknown.contains("Renamed"), "{unknown}");
+    }
+}
