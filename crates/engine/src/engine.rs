@@ -481,7 +481,7 @@ impl Engine {
                 Fact::Workflow(WorkflowFact::Memoized { node, at, cache, key, outputs }) => {
                     let Some(Run::Argo(run)) = self.runs.get(&id) else { continue };
                     let state = &run.state;
-                    let name = (Keyed::ConfigMap, state.namespace.to_string(), cache.clone());
+                    let name = (Keyed::ConfigMap, state.head.namespace.to_string(), cache.clone());
                     // Somebody may have put a map of that name there meanwhile which is no cache.
                     if self.world.keyed.get(&name).is_none_or(memo::is_cache) {
                         let map = self.world.keyed.entry(name).or_default();

@@ -8,6 +8,7 @@ pub mod code;
 pub mod cron;
 pub mod engine;
 pub mod expr;
+pub mod head;
 pub mod input;
 pub mod jsonpath;
 pub mod kinds;

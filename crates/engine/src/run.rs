@@ -131,23 +131,23 @@ impl Run {
     }
 
     pub fn name(&self) -> &str {
-        each!(self, run => &run.state.name)
+        each!(self, run => &run.state.head.name)
     }
 
     pub fn namespace(&self) -> &str {
-        each!(self, run => &run.state.namespace)
+        each!(self, run => &run.state.head.namespace)
     }
 
     pub fn uid(&self) -> &str {
-        each!(self, run => &run.state.uid)
+        each!(self, run => &run.state.head.uid)
     }
 
     pub fn created(&self) -> Time {
-        each!(self, run => run.state.created)
+        each!(self, run => run.state.head.created)
     }
 
     pub fn parent(&self) -> Option<RunId> {
-        each!(self, run => run.state.parent)
+        each!(self, run => run.state.head.parent)
     }
 
     pub fn finished(&self) -> bool {
@@ -190,7 +190,7 @@ impl Run {
     pub fn labels(&self) -> Labels {
         match self {
             Self::Argo(run) => argo::status::labels(run),
-            Self::TaskSet(run) => run.state.labels.clone(),
+            Self::TaskSet(run) => run.state.head.labels.clone(),
         }
     }
 
@@ -292,8 +292,8 @@ impl Run {
 
     fn skew(&self) -> i64 {
         match self {
-            Self::Argo(run) => run.known.skew,
-            Self::TaskSet(run) => run.skew,
+            Self::Argo(run) => run.state.head.skew,
+            Self::TaskSet(run) => run.state.head.skew,
         }
     }
 

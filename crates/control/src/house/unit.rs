@@ -11,25 +11,25 @@ pub(crate) const UNIT: &str = "ConfigMap";
 
 pub(super) fn put(run: &Run, attempt: u32) -> Vec<Change> {
     let state = &run.state;
-    let name = ident::unit_name(&state.name, attempt);
-    let uid = ident::unit_uid(&state.uid, attempt);
+    let name = ident::unit_name(&state.head.name, attempt);
+    let uid = ident::unit_uid(&state.head.uid, attempt);
     let body = json!({
         "apiVersion": "v1",
         "kind": UNIT,
         "metadata": {
             "name": name,
-            "namespace": *state.namespace,
+            "namespace": *state.head.namespace,
             "uid": uid,
             "creationTimestamp": state.transition.to_string(),
-            "labels": {"TaskSet": *state.name},
-            "annotations": {"TaskSet": *state.name},
+            "labels": {"TaskSet": *state.head.name},
+            "annotations": {"TaskSet": *state.head.name},
             "ownerReferences": [{
-                "apiVersion": API_VERSION, "kind": KIND, "name": *state.name, "uid": *state.uid,
+                "apiVersion": API_VERSION, "kind": KIND, "name": *state.head.name, "uid": *state.head.uid,
                 "controller": true, "blockOwnerDeletion": true,
             }],
         },
     });
-    let (kind, namespace) = (UNIT.to_owned(), state.namespace.to_string());
+    let (kind, namespace) = (UNIT.to_owned(), state.head.namespace.to_string());
     vec![
         Change::PutObject {
             kind: kind.clone(),
@@ -38,15 +38,15 @@ pub(super) fn put(run: &Run, attempt: u32) -> Vec<Change> {
             uid,
             body: body.to_string().into_bytes(),
         },
-        Change::Tie { kind, namespace, name, owners: vec![state.uid.to_string()], leaving: false },
+        Change::Tie { kind, namespace, name, owners: vec![state.head.uid.to_string()], leaving: false },
     ]
 }
 
 pub(super) fn delete(run: &Run, attempt: u32) -> Vec<Change> {
     vec![Change::DeleteObject {
         kind: UNIT.to_owned(),
-        namespace: run.state.namespace.to_string(),
-        name: ident::unit_name(&run.state.name, attempt),
+        namespace: run.state.head.namespace.to_string(),
+        name: ident::unit_name(&run.state.head.name, attempt),
     }]
 }
 

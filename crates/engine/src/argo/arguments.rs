@@ -107,7 +107,7 @@ impl Turn<'_> {
         };
         let name = filled(&reference.name, scope)?;
         let key = filled(&reference.key, scope)?;
-        let found = config_value(self.world, &self.run.state.namespace, &name, &key);
+        let found = config_value(self.world, &self.run.state.head.namespace, &name, &key);
         match (found, &from.default) {
             (Ok(value), _) => Ok(Some(value)),
             (Err(_), Some(default)) => filled(&default.0, scope).map(Some),

@@ -136,7 +136,7 @@ impl Turn<'_> {
     }
 
     pub(super) fn run_birth(&self, suffix: String, role: Role) -> Birth {
-        let name = format!("{}{suffix}", self.run.state.name);
+        let name = format!("{}{suffix}", self.run.state.head.name);
         Birth { name, role, parent: None, boundary: None, after: Vec::new(), followed: false, place: None }
     }
 
@@ -144,7 +144,7 @@ impl Turn<'_> {
         let spec = &self.run.program.clone().workflow.spec;
         let plain = spec.on_exit.as_ref().map(|template| Hook { template: Some(template.clone()), ..Hook::default() });
         let Some(mut hook) = spec.hooks.get(EXIT).cloned().or(plain) else { return self.end(root, None) };
-        if self.run.state.shutdown == Some(Shutdown::Terminate) {
+        if self.run.state.head.shutdown == Some(Shutdown::Terminate) {
             return self.end(root, None);
         }
         if self.run.state.held() {
@@ -188,7 +188,7 @@ impl Turn<'_> {
                 (phase, message) = (exit_phase, exit_message);
             }
         }
-        if phase != RunPhase::Succeeded && self.run.state.shutdown.is_some() {
+        if phase != RunPhase::Succeeded && self.run.state.head.shutdown.is_some() {
             message = self.closing_message();
         }
         self.decide(RunFact::Ended { phase, message, at: self.now });
@@ -196,7 +196,7 @@ impl Turn<'_> {
 
     /// What is said of work that was never begun because the run is closing.
     pub(super) fn closing_message(&self) -> String {
-        match self.run.state.shutdown {
+        match self.run.state.head.shutdown {
             Some(how) => format!("Stopped with strategy '{}'", how.word()),
             None => "Step exceeded its deadline".to_owned(),
         }

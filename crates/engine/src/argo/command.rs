@@ -18,7 +18,11 @@ impl Turn<'_> {
     pub fn command(&mut self, command: &Command) -> Result<(), Refusal> {
         let state = &self.run.state;
         if state.finished() {
-            return Err(Refusal::Finished { kind: "workflow", name: state.name.to_string(), verb: command.verb() });
+            return Err(Refusal::Finished {
+                kind: "workflow",
+                name: state.head.name.to_string(),
+                verb: command.verb(),
+            });
         }
         match command {
             Command::Stop => self.shut_down(Shutdown::Stop),
@@ -31,7 +35,7 @@ impl Turn<'_> {
             }
             Command::Set { selector, phase, message, outputs } => self.set_nodes(selector, *phase, message, outputs)?,
             Command::Suspend => {
-                if !state.suspended {
+                if !state.head.suspended {
                     self.decide(RunFact::Suspended { at: self.now });
                 }
             }
@@ -40,7 +44,7 @@ impl Turn<'_> {
                 for at in &chosen {
                     self.supplied_outputs(*at, supplied).map_err(Refusal::Invalid)?;
                 }
-                if selector.is_none() && self.run.state.suspended {
+                if selector.is_none() && self.run.state.head.suspended {
                     self.decide(RunFact::Resumed { at: self.now });
                 }
                 for at in chosen {
@@ -107,7 +111,7 @@ impl Turn<'_> {
 
     /// Ending harder is allowed, ending softer is not.
     fn shut_down(&mut self, how: Shutdown) {
-        let now = self.run.state.shutdown;
+        let now = self.run.state.head.shutdown;
         if now.is_none() || (now, how) == (Some(Shutdown::Stop), Shutdown::Terminate) {
             self.decide(RunFact::ShuttingDown { how, at: self.now });
             let told: Vec<NodeIx> =

@@ -50,7 +50,7 @@ pub(crate) fn source(asked: &DataTemplate) -> Result<ArtifactLocation, String> {
 impl Turn<'_> {
     pub(super) fn listing_request(&self, template: &Template, asked: &DataTemplate) -> Result<ListingRequest, String> {
         let place = self.store_of(template, source(asked)?)?;
-        let namespace = self.run.state.namespace.to_string();
+        let namespace = self.run.state.head.namespace.to_string();
         let Some(place) = place.key_only().is_none().then_some(&place) else {
             let key = place.key_only().unwrap_or_default().to_owned();
             return Ok(ListingRequest { location: Location::Local(LocalKey { namespace, key }), cut: String::new() });

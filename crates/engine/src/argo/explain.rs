@@ -135,10 +135,10 @@ pub fn explain_with(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Loc
     let mut found = Vec::new();
     if let Some(reason) = state.lock.as_deref().and_then(|lock| kept(run, None, lock, locks)) {
         found.push(Explanation {
-            node: state.name.to_string(),
+            node: state.head.name.to_string(),
             phase: Some(Phase::Pending),
             reason,
-            since: Some(state.created),
+            since: Some(state.head.created),
         });
     }
     for (at, node) in state.nodes.iter().enumerate() {
@@ -250,10 +250,10 @@ fn waiting(run: &Run, at: NodeIx, open: u32, still_to_start: usize) -> Reason {
     if still_to_start == 0 {
         return Reason::Children { open, still_to_start };
     }
-    if let Some(how) = state.shutdown {
+    if let Some(how) = state.head.shutdown {
         return Reason::ShuttingDown(how);
     }
-    if state.suspended {
+    if state.head.suspended {
         return Reason::RunSuspended;
     }
     let boundary = if state.node(at).kind == NodeKind::Dag { Some(at) } else { state.node(at).boundary };

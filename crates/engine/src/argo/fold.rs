@@ -1,6 +1,7 @@
 //! The fold: how each fact changes the state. It never decides, fails or looks at the time.
 //! Beside the state it notes what should be looked at next, which is thrown away when an old journal is read.
 
+use crate::head::Head;
 use std::{collections::BTreeMap, sync::Arc};
 
 use octoflow_model::{
@@ -25,22 +26,19 @@ impl Run {
     /// A run begins with what was submitted; the program is its manifest's.
     pub(crate) fn with(id: RunId, submission: &Submission, program: Arc<Program>) -> Self {
         let state = State {
-            name: submission.name.as_str().into(),
-            namespace: submission.namespace.as_str().into(),
-            uid: submission.uid.as_str().into(),
-            created: submission.at,
+            head: Head::new(
+                submission,
+                &program.workflow.metadata,
+                program.workflow.spec.suspend,
+                program.workflow.spec.shutdown,
+            ),
             phase: RunPhase::Pending,
             message: String::new(),
             began: None,
             ended: None,
             parameters: BTreeMap::new(),
-            labels: program.workflow.metadata.labels.clone(),
-            annotations: program.workflow.metadata.annotations.clone(),
             exported: BTreeMap::new(),
             exported_artifacts: BTreeMap::new(),
-            suspended: program.workflow.spec.suspend.unwrap_or(false),
-            shutdown: program.workflow.spec.shutdown,
-            deadline_passed: false,
             expired: std::collections::HashSet::new(),
             lock: None,
             nodes: Vec::new(),
@@ -54,9 +52,7 @@ impl Run {
             failed_children: std::collections::HashMap::new(),
             logs: Vec::new(),
             progress: (0, 0),
-            parent: submission.parent,
             following: Vec::new(),
-            ties: None,
             unmetered: None,
             weight: 0,
         };
@@ -83,7 +79,10 @@ impl Run {
     /// Folds one fact into the state.
     pub fn apply(&mut self, fact: &Fact) {
         match fact {
-            Fact::Run(fact) => self.apply_to_head(fact),
+            Fact::Run(fact) => {
+                self.state.head.apply(fact);
+                self.follow_head(fact);
+            }
             Fact::Workflow(fact) => self.apply_own(fact),
             // The journal of a workflow never holds facts of other dialects.
             Fact::TaskSet(_) => {}

@@ -50,7 +50,7 @@ impl Turn<'_> {
     }
 
     fn start_handler(&mut self, at: NodeIx) {
-        if self.run.state.shutdown == Some(Shutdown::Terminate) {
+        if self.run.state.head.shutdown == Some(Shutdown::Terminate) {
             return self.decide(WorkflowFact::Settled { node: at });
         }
         let Some((frame, place, _)) = self.run.site_of(at) else {

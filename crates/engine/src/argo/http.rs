@@ -50,7 +50,7 @@ impl Turn<'_> {
         let from = header.value_from.as_ref().and_then(|from| from.secret_key_ref.as_ref());
         match (from, &header.value) {
             (Some(from), _) => {
-                Ok(keyed(self.world, Keyed::Secret, &self.run.state.namespace, from)?.map(EnvValue::Secret))
+                Ok(keyed(self.world, Keyed::Secret, &self.run.state.head.namespace, from)?.map(EnvValue::Secret))
             }
             (None, value) => Ok(Some(EnvValue::Plain(value.as_ref().map(|value| value.0.clone()).unwrap_or_default()))),
         }

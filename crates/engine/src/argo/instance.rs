@@ -142,7 +142,7 @@ impl Turn<'_> {
         let node = state.node(at);
         let mut locals = vec![("node.name", node.name.to_string())];
         if let Some(template) = &node.template {
-            locals.push(("pod.name", super::ident::pod_name(&state.name, &node.name, template)));
+            locals.push(("pod.name", super::ident::pod_name(&state.head.name, &node.name, template)));
         }
         if let Some((boundary, place, _)) = self.run.site_of(at) {
             let word = if matches!(place, Place::Step(..)) { "steps.name" } else { "tasks.name" };

@@ -22,14 +22,14 @@ impl Turn<'_> {
             return;
         }
         if self.run.state.closes(at) && node.daemoned {
-            self.let_go(at, self.run.state.shutdown == Some(Shutdown::Terminate));
+            self.let_go(at, self.run.state.head.shutdown == Some(Shutdown::Terminate));
         } else if self.run.state.closes(at) {
-            let message = match self.run.state.shutdown {
+            let message = match self.run.state.head.shutdown {
                 // Two spaces, as everyone who greps for it knows it.
                 Some(how) => format!("workflow shutdown with strategy:  {}", how.word()),
                 None => "Step exceeded its deadline".to_owned(),
             };
-            self.end_leaf(at, leaf, message, self.run.state.shutdown == Some(Shutdown::Terminate));
+            self.end_leaf(at, leaf, message, self.run.state.head.shutdown == Some(Shutdown::Terminate));
         } else if node.wake.is_some_and(|wake| wake <= self.now) {
             let message = match leaf {
                 Leaf::Barred | Leaf::Queued => "timeout",
@@ -57,7 +57,7 @@ impl Turn<'_> {
     /// Tells a task that is being ended so once more: the first order may have been lost, or was too polite.
     pub(crate) fn press(&mut self, at: NodeIx) {
         let attempt = self.attempt_id(at);
-        let at_once = self.run.state.shutdown == Some(Shutdown::Terminate);
+        let at_once = self.run.state.head.shutdown == Some(Shutdown::Terminate);
         self.orders.push(if at_once { Order::Kill { attempt } } else { Order::Stop { attempt } });
     }
 

@@ -25,7 +25,7 @@ impl Turn<'_> {
     pub(super) fn visit_barred(&mut self, at: NodeIx) {
         let node = self.run.state.node(at);
         if self.run.state.closes(at) {
-            let message = match self.run.state.shutdown {
+            let message = match self.run.state.head.shutdown {
                 Some(how) => format!("workflow shutdown with strategy:  {}", how.word()),
                 None => "Step exceeded its deadline".to_owned(),
             };
@@ -46,7 +46,7 @@ impl Turn<'_> {
             Err(why) => return self.finish(at, Phase::Error, why),
         };
         let wanted = instance.template.synchronization.as_ref();
-        match wanted.map_or(Ok(Vec::new()), |wanted| claims(wanted, &self.run.state.namespace)) {
+        match wanted.map_or(Ok(Vec::new()), |wanted| claims(wanted, &self.run.state.head.namespace)) {
             Ok(locks) => self.decide(WorkflowFact::Wanted { node: Some(at), locks }),
             Err(why) => self.finish(at, Phase::Error, why),
         }
@@ -59,7 +59,7 @@ impl Turn<'_> {
             Some(lock) if lock.held => true,
             Some(_) => {
                 // Stopping lets a run wait on; only terminating takes it out of the queue.
-                if self.run.state.shutdown == Some(Shutdown::Terminate) {
+                if self.run.state.head.shutdown == Some(Shutdown::Terminate) {
                     let message = self.closing_message();
                     self.decide(RunFact::Ended { phase: RunPhase::Failed, message, at: self.now });
                 }
@@ -89,7 +89,7 @@ impl Turn<'_> {
             Ok(())
         });
         self.run.state.parameters = before;
-        filled.and_then(|()| claims(&wanted, &self.run.state.namespace))
+        filled.and_then(|()| claims(&wanted, &self.run.state.head.namespace))
     }
 
     /// All locks are held from here on. What it would make may be there already.
@@ -136,7 +136,7 @@ impl Run {
     pub(crate) fn waiter(&self, node: Option<NodeIx>) -> Option<Waiter> {
         let lock = lock_of(&self.state, node).filter(|lock| !lock.held)?;
         Some(Waiter {
-            rank: Rank::new(self.program.workflow.spec.priority.unwrap_or(0), self.state.created),
+            rank: Rank::new(self.program.workflow.spec.priority.unwrap_or(0), self.state.head.created),
             claims: lock.claims.clone(),
             name: self.holder_name(node),
             told: lock.waits.as_ref().map(|(key, _)| key.clone()),
@@ -162,8 +162,8 @@ impl Run {
     pub(super) fn holder_name(&self, node: Option<NodeIx>) -> String {
         let state = &self.state;
         match node {
-            Some(at) => format!("{}/{}/{}", state.namespace, state.name, state.id_of(at)),
-            None => format!("{}/{}", state.namespace, state.name),
+            Some(at) => format!("{}/{}/{}", state.head.namespace, state.head.name, state.id_of(at)),
+            None => format!("{}/{}", state.head.namespace, state.head.name),
         }
     }
 

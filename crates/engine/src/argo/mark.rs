@@ -28,5 +28,5 @@ pub(super) fn stand(run: &Run, object: &mut Value) {
     let state = &run.state;
     let metadata = object["metadata"].as_object_mut().map(std::mem::take).unwrap_or_default();
     object["metadata"] = status::completed(metadata, state);
-    mark::stand(object, state.suspended, state.shutdown);
+    mark::stand(object, state.head.suspended, state.head.shutdown);
 }

@@ -99,7 +99,7 @@ impl Turn<'_> {
             duration::parse(&text.0).ok_or_else(|| format!("memoize.maxAge is not a duration: '{}'", text.0))
         });
         let age = age.transpose()?;
-        let map = self.world.keyed(Keyed::ConfigMap, &self.run.state.namespace, &cache);
+        let map = self.world.keyed(Keyed::ConfigMap, &self.run.state.head.namespace, &cache);
         if let Some(map) = map
             && !is_cache(map)
         {

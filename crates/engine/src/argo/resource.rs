@@ -30,14 +30,14 @@ impl Turn<'_> {
         asked: &ResourceTemplate,
     ) -> Result<ObjectRequest, String> {
         let state = &self.run.state;
-        let owner = || Owner { name: state.name.to_string(), uid: state.uid.to_string() };
+        let owner = || Owner { name: state.head.name.to_string(), uid: state.head.uid.to_string() };
         let condition = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
         Ok(ObjectRequest {
             action: action(asked)?,
             manifest: self.object_manifest(at, template, asked)?,
             flags: asked.flags.clone(),
             owner: asked.set_owner_reference.then(owner),
-            namespace: state.namespace.to_string(),
+            namespace: state.head.namespace.to_string(),
             success: condition(&asked.success_condition),
             failure: condition(&asked.failure_condition),
         })

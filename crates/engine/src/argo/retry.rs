@@ -107,7 +107,7 @@ impl Turn<'_> {
 
     fn after_failure(&mut self, at: NodeIx, last: NodeIx, count: u32) -> Next {
         if self.run.state.closes(at) {
-            return Next::Stop(match self.run.state.shutdown {
+            return Next::Stop(match self.run.state.head.shutdown {
                 Some(how) => format!("Stopped with strategy '{}'", how.word()),
                 None => format!("retry exceeded workflow deadline {}", self.run_deadline().unwrap_or(self.now)),
             });

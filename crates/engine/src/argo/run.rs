@@ -10,10 +10,9 @@ use octoflow_model::{
     NodeIx, RunId, RunPhase, Shutdown, Time,
     argo::{OutputArtifactValue, TemplateRef},
     before::Before,
-    mark::Ties,
     meter::Metered,
     submission::{Known, Stored},
-    task::{Labels, Resources},
+    task::Resources,
 };
 
 use super::{
@@ -22,28 +21,19 @@ use super::{
     program::Program,
     refer,
 };
-use crate::expr::Meter;
+use crate::{expr::Meter, head::Head};
 
 /// What the facts say. Two folds of the same facts are equal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct State {
-    pub name: Arc<str>,
-    pub namespace: Arc<str>,
-    pub uid: Arc<str>,
-    pub created: Time,
+    pub head: Head,
     pub phase: RunPhase,
     pub message: String,
     pub began: Option<Time>,
     pub ended: Option<Time>,
     pub parameters: BTreeMap<String, String>,
-    /// The manifest's own and, once it began, those of its `workflowMetadata`.
-    pub labels: Labels,
-    pub annotations: Labels,
     pub exported: BTreeMap<String, String>,
     pub exported_artifacts: BTreeMap<String, OutputArtifactValue>,
-    pub suspended: bool,
-    pub shutdown: Option<Shutdown>,
-    pub deadline_passed: bool,
     /// Open attempts of steps and DAGs whose time is up.
     pub expired: HashSet<NodeIx>,
     /// The locks of the run as a whole.
@@ -71,12 +61,8 @@ pub struct State {
     pub following: Vec<Metered>,
     /// Why the last metric that could not be read could not.
     pub unmetered: Option<String>,
-    /// What ties the run to others, once that is not what the manifest says.
-    pub ties: Option<Box<Ties>>,
     /// Bytes of names, items, inputs and outputs.
     pub weight: u64,
-    /// The run that made this one.
-    pub parent: Option<RunId>,
 }
 
 impl State {
@@ -90,18 +76,18 @@ impl State {
 
     /// No new work outside exit handlers: the run is being ended.
     pub fn closing(&self) -> bool {
-        self.shutdown.is_some() || self.deadline_passed
+        self.head.closing()
     }
 
     /// Nothing new until someone resumes it. A run that is being ended does not wait for that.
     pub fn held(&self) -> bool {
-        self.suspended && !self.closing()
+        self.head.suspended && !self.closing()
     }
 
     /// The run is being ended and this node with it. Only terminating ends exit handlers too.
     pub fn closes(&self, at: NodeIx) -> bool {
         let ends = || self.closing() || self.is_expired(at);
-        self.shutdown == Some(Shutdown::Terminate) || !self.node(at).after_end && ends()
+        self.head.shutdown == Some(Shutdown::Terminate) || !self.node(at).after_end && ends()
     }
 
     /// It belongs to an attempt whose time is up, or is one.
@@ -127,7 +113,7 @@ impl State {
     }
 
     pub fn id_of(&self, at: NodeIx) -> String {
-        super::ident::node_id(&self.name, &self.node(at).name)
+        super::ident::node_id(&self.head.name, &self.node(at).name)
     }
 
     /// The WorkflowTemplate whose template called this node; nothing when the run's own did.
@@ -310,7 +296,7 @@ impl Run {
         let earlier = self.known.earlier.as_deref()?;
         match at {
             Some(at) => {
-                let suffix = self.state.node(at).name.strip_prefix(&*self.state.name)?;
+                let suffix = self.state.node(at).name.strip_prefix(&*self.state.head.name)?;
                 earlier.nodes.get(suffix).copied()
             }
             None => Some(earlier.run),

@@ -74,7 +74,7 @@ impl<'a> Scope<'a> {
             locals: &[],
             outputs: None,
             moment: now,
-            seed: Seed::of(&run.state.uid),
+            seed: Seed::of(&run.state.head.uid),
             meter: &run.meter,
         }
     }

@@ -72,25 +72,25 @@ pub fn write_object(run: &Run, to: &mut dyn std::io::Write) -> std::io::Result<(
 
 /// The labels a run carries: its own, and the two that tell how it stands.
 pub fn labels(run: &Run) -> octoflow_model::task::Labels {
-    let mut labels = run.state.labels.clone();
+    let mut labels = run.state.head.labels.clone();
     labels.insert("workflows.argoproj.io/phase".to_owned(), run.state.phase.word().to_owned());
     labels.insert("workflows.argoproj.io/completed".to_owned(), run.state.finished().to_string());
     labels
 }
 
 pub(super) fn completed(mut metadata: Map<String, Value>, state: &State) -> Value {
-    metadata.insert("name".to_owned(), json!(*state.name));
-    metadata.insert("namespace".to_owned(), json!(*state.namespace));
-    metadata.insert("uid".to_owned(), json!(*state.uid));
-    metadata.insert("creationTimestamp".to_owned(), json!(state.created.to_string()));
+    metadata.insert("name".to_owned(), json!(*state.head.name));
+    metadata.insert("namespace".to_owned(), json!(*state.head.namespace));
+    metadata.insert("uid".to_owned(), json!(*state.head.uid));
+    metadata.insert("creationTimestamp".to_owned(), json!(state.head.created.to_string()));
     metadata.remove("annotations");
-    if !state.annotations.is_empty() {
-        metadata.insert("annotations".to_owned(), json!(state.annotations));
+    if !state.head.annotations.is_empty() {
+        metadata.insert("annotations".to_owned(), json!(state.head.annotations));
     }
-    if let Some(ties) = &state.ties {
+    if let Some(ties) = &state.head.ties {
         ties.write(&mut metadata);
     }
-    metadata.insert("labels".to_owned(), json!(state.labels));
+    metadata.insert("labels".to_owned(), json!(state.head.labels));
     let labels = &mut metadata["labels"];
     labels["workflows.argoproj.io/phase"] = json!(state.phase.word());
     labels["workflows.argoproj.io/completed"] = json!(state.finished().to_string());
@@ -264,7 +264,7 @@ fn node(run: &Run, at: NodeIx, progress: (u64, u64), usage: &Usage) -> Value {
             }
             None => put("templateName", json!(refer::bare(template))),
         }
-        let scope = state.caller_home(at).map_or_else(|| format!("local/{}", state.name), str::to_owned);
+        let scope = state.caller_home(at).map_or_else(|| format!("local/{}", state.head.name), str::to_owned);
         put("templateScope", json!(scope));
     }
     put("phase", json!(if skipped { Phase::Skipped } else { node.phase }.word()));
@@ -439,5 +439,5 @@ fn output_artifact(value: &OutputArtifactValue) -> Value {
 /// The pod name of a node, as logs and messages use it.
 pub fn pod_name(run: &Run, at: NodeIx) -> String {
     let node = run.state.node(at);
-    ident::pod_name(&run.state.name, &node.name, node.template.as_deref().unwrap_or_default())
+    ident::pod_name(&run.state.head.name, &node.name, node.template.as_deref().unwrap_or_default())
 }

@@ -13,7 +13,7 @@ impl Turn<'_> {
     pub(super) fn visit_suspend(&mut self, at: NodeIx) {
         let node = self.run.state.node(at);
         if self.run.state.closes(at) {
-            let message = match self.run.state.shutdown {
+            let message = match self.run.state.head.shutdown {
                 Some(_) => self.closing_message(),
                 None => "Step exceeded its deadline".to_owned(),
             };

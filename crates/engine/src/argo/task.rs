@@ -32,7 +32,7 @@ impl Turn<'_> {
         let template = &instance.template;
         let deadline = self.leaf_deadline(at, template)?;
         let node = self.run.state.node(at);
-        let name = ident::pod_name(&self.run.state.name, &node.name, node.template.as_deref().unwrap_or_default());
+        let name = ident::pod_name(&self.run.state.head.name, &node.name, node.template.as_deref().unwrap_or_default());
         if let Some(call) = self.request(at, &instance)? {
             let wanted = self.wanted_of_request(at, template);
             return Ok((Task { name, wanted, call: Some(Box::new(call)), ..Task::default() }, deadline));
@@ -79,7 +79,7 @@ impl Turn<'_> {
         let run = &self.run;
         let field = |path: &str| match path {
             "metadata.name" => Some(pod.to_owned()),
-            "metadata.uid" => Some(run.state.uid.to_string()),
+            "metadata.uid" => Some(run.state.head.uid.to_string()),
             "spec.serviceAccountName" => {
                 let named = run.program.workflow.spec.service_account_name.clone();
                 Some(named.unwrap_or_else(|| "default".to_owned()))
@@ -91,7 +91,7 @@ impl Turn<'_> {
             ("ARGO_CONTAINER_NAME".to_owned(), EnvValue::Plain(name)),
             ("ARGO_NODE_ID".to_owned(), EnvValue::Plain(run.state.id_of(at))),
         ];
-        Around { world: self.world, namespace: &run.state.namespace, field: &field }.container(container, first)
+        Around { world: self.world, namespace: &run.state.head.namespace, field: &field }.container(container, first)
     }
 
     fn input_artifacts(&self, at: NodeIx, template: &Template) -> Result<Vec<ArtifactInput>, String> {

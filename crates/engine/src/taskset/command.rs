@@ -12,24 +12,24 @@ impl Turn<'_> {
     pub fn command(&mut self, command: &Command) -> Result<(), Refusal> {
         let state = &self.run.state;
         if state.over() && !matches!(command, Command::Mark { .. }) {
-            return Err(Refusal::Finished { kind: KIND, name: state.name.to_string(), verb: command.verb() });
+            return Err(Refusal::Finished { kind: KIND, name: state.head.name.to_string(), verb: command.verb() });
         }
         match command {
             Command::Stop => self.shut_down(Shutdown::Stop),
             Command::Terminate => self.shut_down(Shutdown::Terminate),
             Command::Suspend => {
-                if !state.suspended {
+                if !state.head.suspended {
                     self.decide(RunFact::Suspended { at: self.now });
                 }
             }
             Command::Resume { selector: None, supplied } if supplied.is_empty() => {
-                if state.suspended {
+                if state.head.suspended {
                     self.decide(RunFact::Resumed { at: self.now });
                 }
             }
             Command::Evict { pod, why } => return self.evict(pod, *why),
             Command::Disband { unit } => {
-                let own = ident::unit_name(&state.name, state.attempt) == *unit;
+                let own = ident::unit_name(&state.head.name, state.attempt) == *unit;
                 if own && state.at_work() && state.verdict.is_none() {
                     let message = format!("its control unit {unit} was deleted");
                     self.decide(SetFact::Judged { at: self.now, succeeded: false, message, last: false });
@@ -46,7 +46,7 @@ impl Turn<'_> {
 
     /// Ending harder is allowed, ending softer is not.
     fn shut_down(&mut self, how: Shutdown) {
-        let now = self.run.state.shutdown;
+        let now = self.run.state.head.shutdown;
         if now.is_none() || (now, how) == (Some(Shutdown::Stop), Shutdown::Terminate) {
             self.decide(RunFact::ShuttingDown { how, at: self.now });
             let told = self

@@ -27,7 +27,7 @@ pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
     let state = &run.state;
     let mut found = Vec::new();
     if let Some(reason) = whole(run) {
-        let (node, phase, since) = (state.name.to_string(), state.standing.word(), Some(state.transition));
+        let (node, phase, since) = (state.head.name.to_string(), state.standing.word(), Some(state.transition));
         found.push(Explanation { node, phase, reason, since });
     }
     for (at, role) in state.roles.iter().enumerate() {
@@ -63,7 +63,7 @@ pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
 
 fn whole(run: &Run) -> Option<String> {
     let state = &run.state;
-    if state.suspended && !state.closing() {
+    if state.head.suspended && !state.closing() {
         return Some("suspended: nothing new is started until someone resumes it".to_owned());
     }
     match state.phase {

@@ -1,6 +1,7 @@
 //! The fold: how each fact changes the state of a TaskSet. It never decides, fails or looks at the time.
 //! Beside the state it notes what should be looked at next, which is thrown away when an old journal is read.
 
+use crate::head::Head;
 use std::sync::Arc;
 
 use octoflow_model::{
@@ -18,16 +19,8 @@ use super::{
 impl Run {
     /// A TaskSet begins with what was submitted; the program is its manifest's.
     pub(crate) fn with(id: RunId, submission: &Submission, program: Arc<Program>) -> Self {
-        let metadata = &program.set.metadata;
         let mut state = State {
-            name: submission.name.as_str().into(),
-            namespace: submission.namespace.as_str().into(),
-            uid: submission.uid.as_str().into(),
-            created: submission.at,
-            parent: submission.parent,
-            labels: metadata.labels.clone(),
-            annotations: metadata.annotations.clone(),
-            ties: None,
+            head: Head::new(submission, &program.set.metadata, program.set.spec.suspend, program.set.spec.shutdown),
             phase: SetPhase::AttemptPending,
             phase_message: String::new(),
             transition: submission.at,
@@ -39,9 +32,6 @@ impl Run {
             attempt: 0,
             unit: None,
             verdict: None,
-            suspended: program.set.spec.suspend.unwrap_or(false),
-            shutdown: program.set.spec.shutdown,
-            deadline_passed: false,
             wake: None,
             roles: Vec::new(),
             replicas: vec![Replica::default(); program.replicas as usize],
@@ -54,7 +44,6 @@ impl Run {
             hosts: peers::hosts(id, &submission.name, &program),
             peers: peers::lists(id, &program),
             manifest: crate::run::written(&submission.manifest),
-            skew: submission.known.skew,
             replaced: submission.before.as_ref().map(|before| before.runs.clone()).unwrap_or_default(),
             todo: Todo { set: true, ..Todo::default() },
             program,
@@ -64,24 +53,23 @@ impl Run {
     /// Folds one fact into the state.
     pub fn apply(&mut self, fact: &Fact) {
         match fact {
-            Fact::Run(fact) => self.apply_to_head(fact),
+            Fact::Run(fact) => {
+                self.state.head.apply(fact);
+                self.follow_head(fact);
+            }
             Fact::TaskSet(fact) => self.apply_own(fact),
             // The journal of a TaskSet never holds facts of other dialects.
             Fact::Workflow(_) => {}
         }
     }
 
-    /// Folds what any run can meet.
-    fn apply_to_head(&mut self, fact: &RunFact) {
+    /// Folds what the head's change means for the TaskSet.
+    fn follow_head(&mut self, fact: &RunFact) {
         let state = &mut self.state;
         match fact {
-            RunFact::Submitted(_) => {}
-            RunFact::Suspended { at } => {
-                state.suspended = true;
-                self.unqueue(*at);
-            }
+            RunFact::Submitted(_) | RunFact::Marked { .. } => {}
+            RunFact::Suspended { at } => self.unqueue(*at),
             RunFact::Resumed { .. } => {
-                state.suspended = false;
                 let roles = 0..state.roles.len();
                 self.todo.starting.extend(roles.clone());
                 self.todo.roles.extend(roles);
@@ -90,19 +78,7 @@ impl Run {
                 self.todo.replicas.extend(delayed.map(|(at, _)| at as u32));
                 self.todo.set = true;
             }
-            RunFact::ShuttingDown { how, .. } => {
-                state.shutdown = Some(*how);
-                self.todo.set = true;
-            }
-            RunFact::DeadlinePassed { .. } => {
-                state.deadline_passed = true;
-                self.todo.set = true;
-            }
-            RunFact::Marked { marks, .. } => {
-                state.labels = marks.labels.clone();
-                state.annotations = marks.annotations.clone();
-                state.ties = Some(Box::new(marks.ties.clone()));
-            }
+            RunFact::ShuttingDown { .. } | RunFact::DeadlinePassed { .. } => self.todo.set = true,
             RunFact::Ended { phase, message, at } => {
                 state.standing = Standing::of(*phase == RunPhase::Succeeded);
                 state.standing_message.clone_from(message);

@@ -28,20 +28,20 @@ pub(super) fn stand(run: &Run, object: &mut Value) {
     let state = &run.state;
     let mut metadata = object["metadata"].as_object_mut().map(std::mem::take).unwrap_or_default();
     let mut put = |field: &str, value: Value| drop(metadata.insert(field.to_owned(), value));
-    put("name", json!(*state.name));
-    put("namespace", json!(*state.namespace));
-    put("uid", json!(*state.uid));
-    put("creationTimestamp", json!(state.created.to_string()));
-    for (field, texts) in [("labels", &state.labels), ("annotations", &state.annotations)] {
+    put("name", json!(*state.head.name));
+    put("namespace", json!(*state.head.namespace));
+    put("uid", json!(*state.head.uid));
+    put("creationTimestamp", json!(state.head.created.to_string()));
+    for (field, texts) in [("labels", &state.head.labels), ("annotations", &state.head.annotations)] {
         if texts.is_empty() {
             metadata.remove(field);
         } else {
             metadata.insert(field.to_owned(), json!(texts));
         }
     }
-    if let Some(ties) = &state.ties {
+    if let Some(ties) = &state.head.ties {
         ties.write(&mut metadata);
     }
     object["metadata"] = Value::Object(metadata);
-    mark::stand(object, state.suspended, state.shutdown);
+    mark::stand(object, state.head.suspended, state.head.shutdown);
 }

@@ -93,7 +93,7 @@ impl Turn<'_> {
         let after = &self.run.program.roles[at].after;
         let free =
             |(up, condition): &(usize, Condition)| waits(&state.roles[*up], self.count(*up), *condition) == Waits::No;
-        open && !state.suspended
+        open && !state.head.suspended
             && !state.closing()
             && state.roles[at].verdict.is_none()
             && (state.roles[at].begun || after.iter().all(free))
@@ -146,7 +146,7 @@ impl Turn<'_> {
     /// Tells a pod that is being ended so, perhaps once more: the first order may have been lost, or was too polite.
     pub(crate) fn press(&mut self, at: octoflow_model::NodeIx) {
         let Some(attempt) = self.run.attempt_of(at.0) else { return };
-        let at_once = self.run.state.shutdown == Some(Shutdown::Terminate);
+        let at_once = self.run.state.head.shutdown == Some(Shutdown::Terminate);
         self.orders.push(if at_once { Order::Kill { attempt } } else { Order::Stop { attempt } });
     }
 }

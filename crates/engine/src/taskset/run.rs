@@ -7,27 +7,18 @@ use std::{
 };
 
 use octoflow_model::{
-    AttemptId, NodeIx, RunId, Shutdown, Time,
-    mark::Ties,
-    task::{EnvValue, Labels, Resources},
+    AttemptId, NodeIx, RunId, Time,
+    task::{EnvValue, Resources},
     taskset::{Closing, ReplicaPhase, RolePhase, SetPhase, Standing, Terminated},
 };
 
 use super::{ident, peers, program::Program};
-use crate::{run::Stand, schedule::Gang};
+use crate::{head::Head, run::Stand, schedule::Gang};
 
 /// What the facts say. Two folds of the same facts are equal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct State {
-    pub name: Arc<str>,
-    pub namespace: Arc<str>,
-    pub uid: Arc<str>,
-    pub created: Time,
-    pub parent: Option<RunId>,
-    pub labels: Labels,
-    pub annotations: Labels,
-    /// What ties it to others, once that is not what the manifest says.
-    pub ties: Option<Box<Ties>>,
+    pub head: Head,
     pub phase: SetPhase,
     pub phase_message: String,
     pub transition: Time,
@@ -43,9 +34,6 @@ pub struct State {
     /// The uid of the control unit, once there is one.
     pub unit: Option<Arc<str>>,
     pub verdict: Option<Verdict>,
-    pub suspended: bool,
-    pub shutdown: Option<Shutdown>,
-    pub deadline_passed: bool,
     /// When the next attempt comes.
     pub wake: Option<Time>,
     pub roles: Vec<Role>,
@@ -129,7 +117,7 @@ impl State {
 
     /// It is being ended by somebody, or by its deadline.
     pub fn closing(&self) -> bool {
-        self.shutdown.is_some() || self.deadline_passed
+        self.head.closing()
     }
 
     /// An attempt is under way.
@@ -151,8 +139,6 @@ pub struct Run {
     pub program: Arc<Program>,
     /// The manifest as it was given, kept as text: a tree of values would be several times as large.
     pub(super) manifest: Box<str>,
-    /// How far the wall clock was ahead of the engine's time when it was submitted, in microseconds.
-    pub(crate) skew: i64,
     /// Who is reached where, as a hosts file says it.
     pub(super) hosts: Arc<str>,
     /// The runs whose place it took; the logs of their pods go with it.
@@ -307,7 +293,7 @@ impl Run {
 
     fn gang_of(&self, plan: &super::program::GangPlan) -> Gang {
         let own = (!plan.shared).then_some(self.id);
-        Gang { namespace: self.state.namespace.clone(), name: plan.name.clone(), own, least: plan.least }
+        Gang { namespace: self.state.head.namespace.clone(), name: plan.name.clone(), own, least: plan.least }
     }
 
     /// The last try of a replica.
@@ -331,7 +317,7 @@ impl Run {
     pub(super) fn pod_name(&self, replica: u32, attempt: u32, retried: u32) -> String {
         let role = self.program.role_of(replica);
         let index = replica - self.program.roles[role].first;
-        ident::pod_name(&self.state.name, &self.program.spec(role).name, attempt, retried, index)
+        ident::pod_name(&self.state.head.name, &self.program.spec(role).name, attempt, retried, index)
     }
 
     /// The pod a replica has now, or had last in this attempt.

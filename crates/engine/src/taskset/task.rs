@@ -22,7 +22,7 @@ impl Turn<'_> {
         let template = &spec.template.spec;
         let retried = run.state.replicas[at.at()].retried;
         let name = run.pod_name(at.0, run.state.attempt, retried);
-        let pod_uid = ident::uid(&run.state.uid, &["pod", &name]);
+        let pod_uid = ident::uid(&run.state.head.uid, &["pod", &name]);
         let address = run.address_of(at.0).to_string();
         let metadata = &spec.template.metadata;
         let field = |path: &str| match path {
@@ -35,7 +35,7 @@ impl Turn<'_> {
             path => keyed_field(path, "metadata.labels", &metadata.labels)
                 .or_else(|| keyed_field(path, "metadata.annotations", &metadata.annotations)),
         };
-        let around = Around { world: self.world, namespace: &run.state.namespace, field: &field };
+        let around = Around { world: self.world, namespace: &run.state.head.namespace, field: &field };
         let first = self.variables(at.0, role, retried);
         let mut members = Vec::with_capacity(template.init_containers.len() + template.containers.len());
         let lists = [(Part::Init, &template.init_containers), (Part::Main, &template.containers)];
@@ -74,8 +74,8 @@ impl Turn<'_> {
     fn variables(&self, replica: u32, role: usize, retried: u32) -> Vec<(String, EnvValue)> {
         let run = &*self.run;
         let own = [
-            ("TASKSET_NAMESPACE", run.state.namespace.to_string()),
-            ("TASKSET_NAME", run.state.name.to_string()),
+            ("TASKSET_NAMESPACE", run.state.head.namespace.to_string()),
+            ("TASKSET_NAME", run.state.head.name.to_string()),
             ("TASKSET_ATTEMPT", run.state.attempt.to_string()),
             ("TASKROLE_NAME", run.program.spec(role).name.clone()),
             ("TASKROLE_REPLICA_INDEX", run.program.index_of(replica).to_string()),

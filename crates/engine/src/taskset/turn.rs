@@ -62,9 +62,9 @@ impl<'a> Turn<'a> {
                 let due = state.wake.is_none_or(|at| at <= self.now);
                 if state.closing() {
                     self.end(false, self.closing_message());
-                } else if due && !state.suspended {
+                } else if due && !state.head.suspended {
                     let attempt = if state.began.is_some() { state.attempt + 1 } else { 0 };
-                    let unit = ident::unit_uid(&state.uid, attempt);
+                    let unit = ident::unit_uid(&state.head.uid, attempt);
                     self.decide(SetFact::Began { attempt, at: self.now, unit });
                 }
             }
@@ -115,7 +115,7 @@ impl<'a> Turn<'a> {
     }
 
     fn closing_message(&self) -> String {
-        match self.run.state.shutdown {
+        match self.run.state.head.shutdown {
             Some(how) => format!("TaskSet shutdown with strategy: {}", how.word()),
             None => "DeadlineExceeded: TaskSet was active longer than activeDeadlineSeconds".to_owned(),
         }

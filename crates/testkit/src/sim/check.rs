@@ -167,7 +167,7 @@ fn exclusive(life: &Life) -> Result<(), Broken> {
     for id in life.shadows.keys() {
         let Some(run) = life.pump.engine.workflow(*id) else { continue };
         let nodes = run.state.nodes.iter().filter_map(|node| Some((&*node.name, node.lock.as_deref()?)));
-        let own = run.state.lock.as_deref().map(|lock| (&*run.state.name, lock));
+        let own = run.state.lock.as_deref().map(|lock| (&*run.state.head.name, lock));
         for (name, lock) in own.into_iter().chain(nodes).filter(|(_, lock)| lock.held) {
             for claim in &lock.claims {
                 if let Some(other) = held.insert(&claim.key, format!("{name} of run {id}")) {
@@ -266,7 +266,7 @@ impl Desk<'_> {
         let fine = self.busy[at.at()]
             // The table of locks has it; a table that forgot it would let the run stall.
             || node.barred && node.lock.is_some()
-            || self.run.state.suspended
+            || self.run.state.head.suspended
             || node.kind == NodeKind::Suspend && !node.phase.fulfilled()
             // Its pod speaks for it, and is checked itself.
             || node.kind == NodeKind::Container && node.parent.is_some_and(|pod| !self.run.state.node(pod).settled)
@@ -340,5 +340,5 @@ fn held_up(run: &Run) -> bool {
     // The second engine knows nothing of the locks of other runs.
     let locked = state.lock.iter().chain(state.nodes.iter().filter_map(|node| node.lock.as_ref()));
     let waits = locked.into_iter().any(|lock| !lock.held);
-    state.suspended || whole || waits || state.active_children.iter().any(full)
+    state.head.suspended || whole || waits || state.active_children.iter().any(full)
 }

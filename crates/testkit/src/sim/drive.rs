@@ -356,8 +356,8 @@ impl<'w> Sim<'w> {
             };
             if let Deed::Command(command) = &act.deed {
                 let shutdown = match run {
-                    Run::Argo(run) => run.state.shutdown,
-                    Run::TaskSet(run) => run.state.shutdown,
+                    Run::Argo(run) => run.state.head.shutdown,
+                    Run::TaskSet(run) => run.state.head.shutdown,
                 };
                 let kept = match command {
                     Command::Stop => shutdown.is_some(),
@@ -451,12 +451,12 @@ impl<'w> Sim<'w> {
 fn resumption(run: &Run) -> Option<Command> {
     let run = match run {
         Run::Argo(run) => run,
-        Run::TaskSet(run) => return run.state.suspended.then(resume),
+        Run::TaskSet(run) => return run.state.head.suspended.then(resume),
     };
     let state = &run.state;
     let mut nodes = state.nodes.iter().enumerate();
     let Some((at, node)) = nodes.find(|(_, node)| node.kind == NodeKind::Suspend && !node.phase.fulfilled()) else {
-        return state.suspended.then(resume);
+        return state.head.suspended.then(resume);
     };
     let template = node.template.as_deref().and_then(|name| run.program.recipe(name));
     let outputs = template.map(|recipe| recipe.template.outputs.parameters.as_slice()).unwrap_or_default();

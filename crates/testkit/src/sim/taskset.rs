@@ -174,7 +174,7 @@ pub(super) fn grown(run: &Run, fact: &Fact) -> Result<(), Broken> {
     }
     let policy = &run.program.set.spec.retry_policy;
     let attempts = if policy.retry { policy.max_retry_count } else { 0 };
-    if u64::from(state.attempt) > attempts || state.closing() || state.suspended {
+    if u64::from(state.attempt) > attempts || state.closing() || state.head.suspended {
         return broken(Guarantee::Limits, format!("replica {replica} starts in {} at {at}", state.phase));
     }
     if let Some((last, before)) = one.tries.split_last()
@@ -194,8 +194,8 @@ pub(super) fn owned(
     now: Time,
 ) -> Result<(usize, usize), Broken> {
     let state = &run.state;
-    let fail = |what: String| broken(Guarantee::Owned, format!("{}: {what}", state.name));
-    let held = state.suspended && !state.closing();
+    let fail = |what: String| broken(Guarantee::Owned, format!("{}: {what}", state.head.name));
+    let held = state.head.suspended && !state.closing();
     let woken = |at: Option<Time>| at.is_some_and(|at| at <= now || wake_at.is_some_and(|wake| wake <= at));
     if state.phase == SetPhase::AttemptRetryPending && !held && !woken(state.wake) {
         return fail("nobody begins the next attempt".to_owned());

@@ -82,6 +82,6 @@ impl Run {
     }
 
     pub(in crate::argo) fn suffix<'n>(&self, name: &'n str) -> &'n str {
-        name.strip_prefix(&*self.state.name).unwrap_or(name)
+        name.strip_prefix(&*self.state.head.name).unwrap_or(name)
     }
 }

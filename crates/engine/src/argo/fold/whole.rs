@@ -9,27 +9,12 @@ use octoflow_model::{
 use crate::argo::run::{Run, Todo};
 
 impl Run {
-    /// Folds what any run can meet.
-    pub(super) fn apply_to_head(&mut self, fact: &RunFact) {
+    /// Folds what the head's change means for the workflow.
+    pub(super) fn follow_head(&mut self, fact: &RunFact) {
         match fact {
-            RunFact::Submitted(_) => {}
-            RunFact::Suspended { .. } => self.state.suspended = true,
-            RunFact::Resumed { .. } => {
-                self.state.suspended = false;
-                self.look_everywhere();
-            }
-            RunFact::ShuttingDown { how, .. } => {
-                self.state.shutdown = Some(*how);
-                self.look_everywhere();
-            }
-            RunFact::DeadlinePassed { .. } => {
-                self.state.deadline_passed = true;
-                self.look_everywhere();
-            }
-            RunFact::Marked { marks, .. } => {
-                self.state.labels.clone_from(&marks.labels);
-                self.state.annotations.clone_from(&marks.annotations);
-                self.state.ties = Some(Box::new(marks.ties.clone()));
+            RunFact::Submitted(_) | RunFact::Suspended { .. } | RunFact::Marked { .. } => {}
+            RunFact::Resumed { .. } | RunFact::ShuttingDown { .. } | RunFact::DeadlinePassed { .. } => {
+                self.look_everywhere()
             }
             RunFact::Ended { phase, message, at } => {
                 self.state.phase = *phase;
@@ -46,8 +31,7 @@ impl Run {
     pub(super) fn apply_to_whole(&mut self, fact: &WorkflowFact) {
         match fact {
             WorkflowFact::Began { at, parameters, labels, annotations } => {
-                self.state.labels.extend(labels.clone());
-                self.state.annotations.extend(annotations.clone());
+                self.state.head.describe(labels, annotations);
                 self.state.phase = RunPhase::Running;
                 self.state.began = Some(*at);
                 self.state.parameters = parameters.iter().cloned().collect();

@@ -22,9 +22,9 @@ impl Scope<'_> {
         let spec = &self.run.program.workflow.spec;
         let (field, name) = rest.split_once('.').unwrap_or((rest, ""));
         match (field, name) {
-            ("name", "") => Some(state.name.to_string()),
-            ("namespace", "") => Some(state.namespace.to_string()),
-            ("uid", "") => Some(state.uid.to_string()),
+            ("name", "") => Some(state.head.name.to_string()),
+            ("namespace", "") => Some(state.head.namespace.to_string()),
+            ("uid", "") => Some(state.head.uid.to_string()),
             ("mainEntrypoint", "") => spec.entrypoint.clone(),
             ("serviceAccountName", "") => {
                 Some(spec.service_account_name.clone().unwrap_or_else(|| "default".to_owned()))
@@ -45,7 +45,7 @@ impl Scope<'_> {
     }
 
     fn created(&self, part: &str) -> Option<String> {
-        let created = self.run.state.created;
+        let created = self.run.state.head.created;
         match part {
             "" | "RFC3339" => Some(created.to_string()),
             "s" => Some(created.seconds().to_string()),
@@ -59,7 +59,7 @@ impl Scope<'_> {
 
     fn metadata(&self, field: &str) -> &Labels {
         let state = &self.run.state;
-        if field == "labels" { &state.labels } else { &state.annotations }
+        if field == "labels" { &state.head.labels } else { &state.head.annotations }
     }
 
     fn parameters_json(&self) -> String {
@@ -96,7 +96,7 @@ impl Scope<'_> {
                     "message": node.message.as_deref().unwrap_or_default(),
                     "templateName": template,
                     "phase": node.phase.word(),
-                    "podName": crate::argo::ident::pod_name(&state.name, &node.name, template),
+                    "podName": crate::argo::ident::pod_name(&state.head.name, &node.name, template),
                     "finishedAt": node.finished.map(|at| at.to_string()),
                 })
             })
@@ -136,8 +136,8 @@ impl Scope<'_> {
             .chars()
             .filter_map(|letter| Some((letter.to_string(), self.created(&letter.to_string())?.into())))
             .collect();
-        created.insert("s".to_owned(), self.run.state.created.seconds().to_string().into());
-        created.insert("RFC3339".to_owned(), self.run.state.created.to_string().into());
+        created.insert("s".to_owned(), self.run.state.head.created.seconds().to_string().into());
+        created.insert("RFC3339".to_owned(), self.run.state.head.created.to_string().into());
         map.insert("creationTimestamp".to_owned(), Value::Object(created));
         let exported: Map<String, Value> =
             self.run.state.exported.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();

@@ -29,7 +29,7 @@ impl Turn<'_> {
         // Written in the template it has all its variables by now.
         let place = if declared.location.is_given() { &declared.location } else { given };
         let place = ArtifactLocation { stand_in: given.stand_in, ..place.clone() };
-        let namespace = &self.run.state.namespace;
+        let namespace = &self.run.state.head.namespace;
         let written = serde_json::to_string(&place).map_err(|error| error.to_string())?;
         if let Some(tag) = written.split_once("{{").and_then(|(_, rest)| rest.split_once("}}")) {
             return Err(format!("failed to resolve {{{{{}}}}}", tag.0));
@@ -48,7 +48,7 @@ impl Turn<'_> {
         template: &Template,
         place: ArtifactLocation,
     ) -> Result<ArtifactLocation, String> {
-        let namespace = &self.run.state.namespace;
+        let namespace = &self.run.state.head.namespace;
         let whole = match place.key_only() {
             None => place,
             Some(key) => match self.repository(template)?.store {
@@ -77,7 +77,7 @@ impl Turn<'_> {
         file: &str,
         mut output: ArtifactOutput,
     ) -> Result<ArtifactOutput, String> {
-        let namespace = &self.run.state.namespace;
+        let namespace = &self.run.state.head.namespace;
         output.namespace = namespace.to_string();
         let place = artifact.map(|artifact| &artifact.location).filter(|place| place.is_given());
         let own_key = place.and_then(ArtifactLocation::key_only);
@@ -154,7 +154,7 @@ impl Turn<'_> {
         let reference = self.run.program.workflow.spec.artifact_repository_ref.as_ref();
         let named = reference.and_then(|reference| reference.config_map.as_deref()).filter(|name| !name.is_empty());
         let name = named.unwrap_or(REPOSITORIES);
-        let namespace = &self.run.state.namespace;
+        let namespace = &self.run.state.head.namespace;
         let Some(map) = self.world.keyed(Keyed::ConfigMap, namespace, name) else {
             // Where nobody describes repositories, there is only this machine's.
             return Ok(Repository::default());

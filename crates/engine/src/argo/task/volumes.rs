@@ -30,11 +30,11 @@ impl Turn<'_> {
         }
         let shared = self.shared_volumes(at)?;
         let field = |_: &str| None;
-        let around = Around { world: self.world, namespace: &self.run.state.namespace, field: &field };
+        let around = Around { world: self.world, namespace: &self.run.state.head.namespace, field: &field };
         for mount in &container.volume_mounts {
             if self.run.program.workflow.claims(&mount.name) {
                 let (namespace, name) =
-                    (self.run.state.namespace.to_string(), format!("{}-{}", self.run.state.name, mount.name));
+                    (self.run.state.head.namespace.to_string(), format!("{}-{}", self.run.state.head.name, mount.name));
                 mounts.push(directory(mount, MountSource::Claim { namespace, name }));
                 continue;
             }

@@ -133,7 +133,7 @@ impl<'a> Stage<'a> {
         });
         let given = Given {
             task,
-            run: &state.name,
+            run: &state.head.name,
             node: &node.name,
             display: state.display_of(attempt.task),
             template: node.template.as_deref().map_or("", refer::bare),

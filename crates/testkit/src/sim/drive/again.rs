@@ -41,7 +41,7 @@ impl Sim<'_> {
         };
         for node in object["status"]["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values()) {
             let name = node["name"].as_str().unwrap_or_default();
-            let suffix = name.strip_prefix(&*seen.state.name).unwrap_or(name);
+            let suffix = name.strip_prefix(&*seen.state.head.name).unwrap_or(name);
             if node["type"] == "Pod"
                 && node["phase"] == "Succeeded"
                 && !excused(name)
@@ -53,10 +53,10 @@ impl Sim<'_> {
         let fresh = renewed(&object, &[]);
         let before: Before = again.before(vec![old]);
         let submission = Submission {
-            name: seen.state.name.to_string(),
-            namespace: seen.state.namespace.to_string(),
-            uid: seen.state.uid.to_string(),
-            at: seen.state.created,
+            name: seen.state.head.name.to_string(),
+            namespace: seen.state.head.namespace.to_string(),
+            uid: seen.state.head.uid.to_string(),
+            at: seen.state.head.created,
             manifest: fresh.manifest,
             stored: fresh.stored,
             known: Default::default(),

@@ -66,7 +66,7 @@ impl Stage {
     fn owned(&self, run: &Run) -> usize {
         let (state, wake_at) = (&run.state, self.engine.wake_at());
         let woken = |at| at > self.now && wake_at.is_some_and(|wake| wake <= at);
-        let held = state.suspended && !state.closing();
+        let held = state.head.suspended && !state.closing();
         match state.phase {
             SetPhase::Completed => {
                 assert!(
@@ -151,7 +151,7 @@ impl Stage {
         there.retain(|attempt| runs.contains(&attempt.run));
         assert_eq!(known, there, "a second engine believes in other pods");
         for at in [self.engine.wake_at(), engine.wake_at()].into_iter().flatten() {
-            assert!(at > self.now || self.run(runs[0]).state.suspended, "a wake-up is overdue");
+            assert!(at > self.now || self.run(runs[0]).state.head.suspended, "a wake-up is overdue");
         }
     }
 }
