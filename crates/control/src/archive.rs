@@ -13,10 +13,10 @@ use octoflow_model::{AttemptId, NodeIx};
 /// `{"object": …, "tasks": {node id: index}, "elsewhere": {node id or pod: its attempt}, "logs": {attempt: how
 /// long its log was}, "runs": [whose place it took], "garbage": [artifacts to be deleted]}`.
 pub fn write_record(run: &Run, to: &mut dyn Write) -> io::Result<()> {
-    match run {
-        Run::Argo(run) => write_workflow(run, to),
-        Run::TaskSet(run) => write_task_set(run, to),
+    if let Some(run) = run.of::<taskset::Run>() {
+        return write_task_set(run, to);
     }
+    write_workflow(run.of().expect("there are two dialects"), to)
 }
 
 /// `,"logs":{attempt: bytes}`, when any wrote something.

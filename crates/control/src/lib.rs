@@ -44,7 +44,7 @@ pub use octoflow_engine::{
 };
 pub use octoflow_runtime::port::{Condition, ConditionKind};
 pub use pump::{Cut, Pump};
-pub use read::Explanation;
+pub use read::{Explanation, of_open as explain_open};
 pub use record::Record;
 pub use supervisor::{Supervisor, ThreadFailure};
 pub use sweep::{doom_with_run, sweep_deleted};

@@ -55,7 +55,7 @@ pub fn metrics(reader: &Reader, now: Time) -> Result<String, Error> {
             }
             Err(error) => return Err(error),
         };
-        live.extend(run.argo().into_iter().flat_map(|run| run.live_meters(now)));
+        live.extend(run.live_meters(now));
     }
     let mut text = meters.render(&live);
     // A comment, which Prometheus passes over and people see.

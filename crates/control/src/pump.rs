@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use octoflow_engine::{Engine, Input, Refusal, Run};
-use octoflow_model::{AttemptId, Fact, Order, RunFact, RunId, Task, Time, argo::WorkflowFact, taskset::SetFact};
+use octoflow_engine::{Change, Decided, Engine, Input, Refusal, Run};
+use octoflow_model::{AttemptId, Fact, Order, RunFact, RunId, Task, Time};
 use serde_json::Value;
 
 use crate::record::{self, Record};
@@ -39,6 +39,27 @@ pub struct Cut {
     pub manifests: BTreeMap<RunId, Value>,
     /// Somebody waits for this.
     pub urgent: bool,
+}
+
+impl Cut {
+    /// Notes what others must hear of a run once this is durable.
+    fn note(&mut self, run: RunId, change: Change, engine: &Engine) {
+        let Change { submitted, phase, steered: _, marked, ended, caches, units, urgent } = change;
+        let sets = [
+            (submitted, &mut self.submitted),
+            (phase, &mut self.changed),
+            (marked, &mut self.marked),
+            (ended, &mut self.ended),
+        ];
+        for (_, set) in sets.into_iter().filter(|(holds, _)| *holds) {
+            set.insert(run);
+        }
+        if let Some(run) = engine.run(run) {
+            self.caches.extend(caches.into_iter().map(|cache| (run.namespace().to_owned(), cache)));
+        }
+        self.units.extend(units.into_iter().map(|(attempt, there)| ((run, attempt), there)));
+        self.urgent |= urgent;
+    }
 }
 
 impl Pump {
@@ -86,51 +107,12 @@ impl Pump {
     }
 
     fn hold(&mut self, outcome: octoflow_engine::Outcome, watched: impl Fn(RunId) -> bool) -> Result<(), Refusal> {
-        self.held.urgent |= outcome.urgent();
-        for (run, facts) in outcome.facts {
+        self.held.urgent |= !outcome.orders.is_empty();
+        for Decided { run, facts, change } in outcome.decided {
             let next = self.next.entry(run).or_insert(0);
             let record = self.held.records.entry(run).or_insert_with(|| Record::starting_at(*next));
-            for fact in &facts {
-                record.push(fact);
-                match fact {
-                    Fact::Run(RunFact::Submitted(_)) => {
-                        self.held.submitted.insert(run);
-                    }
-                    Fact::Workflow(WorkflowFact::Began { .. }) => {
-                        self.held.changed.insert(run);
-                    }
-                    Fact::Run(RunFact::Marked { .. }) => {
-                        self.held.changed.insert(run);
-                        self.held.marked.insert(run);
-                    }
-                    Fact::Run(RunFact::Ended { .. }) => {
-                        self.held.ended.insert(run);
-                    }
-                    Fact::Workflow(WorkflowFact::Memoized { cache, .. }) => {
-                        if let Some(run) = self.engine.run(run) {
-                            self.held.caches.insert((run.namespace().to_owned(), cache.clone()));
-                        }
-                    }
-                    Fact::TaskSet(SetFact::Began { attempt, .. }) => {
-                        self.held.changed.insert(run);
-                        self.held.units.insert((run, *attempt), true);
-                    }
-                    Fact::TaskSet(SetFact::Over { attempt, .. }) => {
-                        self.held.changed.insert(run);
-                        self.held.units.insert((run, *attempt), false);
-                    }
-                    Fact::TaskSet(SetFact::Started { at, .. }) if risen(&self.engine, run, *at) => {
-                        self.held.changed.insert(run);
-                    }
-                    // Its end may be the first that is heard of it.
-                    Fact::TaskSet(SetFact::Ended(parting))
-                        if parting.started.is_some_and(|at| risen(&self.engine, run, at)) =>
-                    {
-                        self.held.changed.insert(run);
-                    }
-                    _ => {}
-                }
-            }
+            facts.iter().for_each(|fact| record.push(fact));
+            self.held.note(run, change, &self.engine);
             *next += facts.len() as u64;
             if watched(run) {
                 self.held.watched.push((run, facts));
@@ -180,9 +162,4 @@ impl Pump {
         self.next.remove(&run);
         self.engine.release(run)
     }
-}
-
-/// A replica that was up then was the first of its attempt, which made the whole TaskSet run.
-fn risen(engine: &Engine, run: RunId, at: Time) -> bool {
-    engine.run(run).and_then(Run::task_set).is_some_and(|run| run.state.transition == at)
 }

@@ -183,18 +183,16 @@ pub fn explain(reader: &Reader, run: RunId) -> Result<Vec<Explanation>, Error> {
 
 /// The reasons of an open run, beside what has already failed in it.
 pub fn of_open(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Locks>) -> Vec<Explanation> {
-    let run = match run {
-        Run::Argo(run) => run,
-        Run::TaskSet(run) => {
-            let told = |one: taskset::explain::Explanation| Explanation {
-                node: one.node,
-                phase: one.phase.to_owned(),
-                reason: one.reason,
-                since: one.since,
-            };
-            return taskset::explain::explain(run, scheduler).into_iter().map(told).collect();
-        }
-    };
+    if let Some(run) = run.of::<taskset::Run>() {
+        let told = |one: taskset::explain::Explanation| Explanation {
+            node: one.node,
+            phase: one.phase.to_owned(),
+            reason: one.reason,
+            since: one.since,
+        };
+        return taskset::explain::explain(run, scheduler).into_iter().map(told).collect();
+    }
+    let run = run.of().expect("there are two dialects");
     let mut found = failures(&status::object(run));
     found.extend(explain::explain_with(run, scheduler, locks).into_iter().map(|one| Explanation {
         node: one.node,

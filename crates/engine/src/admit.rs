@@ -2,10 +2,10 @@
 //! engine may run.
 
 use octoflow_manifest::{Problem, Problems, Severity};
-use octoflow_model::{submission::Stored, taskset};
+use octoflow_model::submission::Stored;
 use serde_json::Value;
 
-use crate::argo::admit::Surroundings;
+use crate::{argo::admit::Surroundings, dialect};
 
 /// Something that may run. Only admission makes one.
 #[derive(Debug, Clone)]
@@ -24,11 +24,5 @@ pub fn admit(object: &Value, others: &dyn Surroundings) -> Result<Admitted, Prob
 
 /// Judges one object, and tells of one that is not let in everything there is to tell, warnings too.
 pub fn examine(object: &Value, others: &dyn Surroundings) -> Result<Admitted, Problems> {
-    if object["kind"] == taskset::KIND {
-        return crate::taskset::admit::examine(object, others);
-    }
-    let admitted = crate::argo::admit::examine(object, others)?;
-    let warnings = admitted.warnings().to_vec();
-    let (manifest, stored) = admitted.into_parts();
-    Ok(Admitted { manifest, stored, warnings })
+    (dialect::of(object).examine)(object, others)
 }

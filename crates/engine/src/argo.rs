@@ -30,6 +30,8 @@ mod command;
 mod daemon;
 mod dag;
 mod data;
+mod dialect;
+mod effect;
 mod expand;
 mod fold;
 mod follow;
@@ -57,6 +59,7 @@ mod task;
 mod turn;
 mod usage;
 
+pub use dialect::DIALECT;
 pub(crate) use room::{MOST_BYTES, MOST_NODES};
 pub use run::{Run, State};
 pub use turn::Turn;

@@ -5,15 +5,17 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use octoflow_model::{
     AttemptId, Claim, Fact, Limit, NodeIx, Order, Report, RunFact, RunId, Task, Time, argo::WorkflowFact,
-    meta::KeyedData, submission::Submission, taskset::SetFact,
+    meta::KeyedData, submission::Submission,
 };
 
 use crate::{
     argo::{self, memo},
+    dialect::{DialectRun, DialectTurn, Program, Stand},
+    effect::{Change, Decided, Effects},
     input::{Command, Input, Outcome, Refusal},
     locks::{Holder, Locks, Ready, Verdict},
     meters::{Live, Meters},
-    run::{Program, Run, Stand, Turn, freed},
+    run::Run,
     schedule::{Capacity, Scheduler, TaskRef},
     slice::Work,
 };
@@ -162,9 +164,9 @@ impl Engine {
         self.runs.get(&run)
     }
 
-    /// The run if it is a workflow.
-    pub fn workflow(&self, run: RunId) -> Option<&argo::Run> {
-        self.run(run)?.argo()
+    /// The run as its dialect has it.
+    pub fn run_of<R: DialectRun>(&self, run: RunId) -> Option<&R> {
+        self.run(run)?.of()
     }
 
     /// The values of custom metrics. They are not part of any run: what runs gave stays when they are gone.
@@ -178,8 +180,7 @@ impl Engine {
 
     /// The gauges that follow open runs, as they stand now.
     pub fn live_meters(&self, now: Time) -> Vec<Live> {
-        let live = |run: &Run| run.argo().map(|own| own.live_meters(run.local(now)).collect::<Vec<_>>());
-        self.runs.values().filter_map(live).flatten().collect()
+        self.runs.values().flat_map(|run| run.live_meters(run.local(now))).collect()
     }
 
     pub fn world(&self) -> &World {
@@ -281,7 +282,9 @@ impl Engine {
         match opened {
             Ok(run) => {
                 self.runs.insert(id, run);
-                outcome.facts.push((id, vec![Fact::Run(RunFact::Submitted(submission))]));
+                let change = Change { submitted: true, urgent: true, ..Change::default() };
+                let facts = vec![Fact::Run(RunFact::Submitted(submission))];
+                outcome.decided.push(Decided { run: id, facts, change });
             }
             Err(why) => outcome.refusal = Some(Refusal::Invalid(why)),
         }
@@ -366,10 +369,8 @@ impl Engine {
         if !run.finished() {
             self.adopt_locks(&run);
             // Those who wait are in their queues before the first run goes on, so that nobody overtakes them.
-            if let Some(workflow) = run.argo() {
-                for (node, waiter) in workflow.waiters() {
-                    self.locks.enqueue(Holder { run: id, node }, waiter);
-                }
+            for (node, waiter) in run.waiters() {
+                self.locks.enqueue(Holder { run: id, node }, waiter);
             }
             // What is with a runtime has its place before the first run goes on, so that nobody is given it twice.
             let open = run.open_tasks();
@@ -394,8 +395,8 @@ impl Engine {
     }
 
     fn adopt_locks(&mut self, run: &Run) {
-        for (holder, claims, name) in run.argo().into_iter().flat_map(|run| run.held_locks()) {
-            self.locks.adopt(holder, claims, &name);
+        for (holder, claims, name) in run.held_locks() {
+            self.locks.adopt(holder, &claims, &name);
         }
     }
 
@@ -427,14 +428,14 @@ impl Engine {
                     continue;
                 }
                 let local = run.local(now);
-                let mut turn = Turn::new(run, local, &self.world);
-                match turn.build_task(node) {
+                let mut turn = run.turn(local, &self.world);
+                match turn.describe(node) {
                     Ok(task) => believed.push((turn.attempt_id(node), Box::new(task))),
                     Err(why) => gone.push((turn.attempt_id(node), why)),
                 }
                 if stand == Stand::Ending {
-                    turn.press(node);
-                    outcome.orders.append(&mut turn.into_parts().1);
+                    turn.resend_stop(node);
+                    outcome.orders.append(&mut turn.into_effects().orders);
                 }
             }
         }
@@ -449,12 +450,12 @@ impl Engine {
     }
 
     /// Lets one run decide everything that follows from a change, and takes over what comes of it.
-    fn turn(&mut self, id: RunId, now: Time, outcome: &mut Outcome, change: impl FnOnce(&mut Turn<'_>)) {
+    fn turn(&mut self, id: RunId, now: Time, outcome: &mut Outcome, change: impl FnOnce(&mut dyn DialectTurn)) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         let local = run.local(now);
-        let mut turn = Turn::new(run, local, &self.world);
+        let mut turn = run.turn(local, &self.world);
         turn.limit(self.left);
-        change(&mut turn);
+        change(&mut *turn);
         // What has more to decide than one input may waits for its turn, whatever else comes in for it.
         let more = self.unsettled.contains(&id) || {
             let more = turn.settle();
@@ -464,50 +465,52 @@ impl Engine {
             more
         };
         self.left = self.left.saturating_sub(turn.done());
-        let (facts, orders) = turn.into_parts();
-        for fact in &facts {
-            if let Some(node) = freed(fact) {
-                self.scheduler.release(TaskRef { run: id, node });
-                self.locks.look_at_passed();
-            }
-            match fact {
-                Fact::Workflow(WorkflowFact::Finished(finished)) => {
-                    self.locks.release(Holder { run: id, node: Some(finished.node) })
-                }
-                Fact::Run(RunFact::Ended { .. }) => self.locks.release_run(id),
-                // The next attempt gathers its gangs anew.
-                Fact::TaskSet(SetFact::Over { .. }) => self.scheduler.leave(id),
-                Fact::Workflow(WorkflowFact::Metered(metered)) => self.world.meters.take(metered),
-                Fact::Workflow(WorkflowFact::Memoized { node, at, cache, key, outputs }) => {
-                    let Some(Run::Argo(run)) = self.runs.get(&id) else { continue };
-                    let state = &run.state;
-                    let name = (Keyed::ConfigMap, state.head.namespace.to_string(), cache.clone());
-                    // Somebody may have put a map of that name there meanwhile which is no cache.
-                    if self.world.keyed.get(&name).is_none_or(memo::is_cache) {
-                        let map = self.world.keyed.entry(name).or_default();
-                        memo::keep(map, &state.id_of(*node), *at, key, outputs);
-                    }
-                }
-                _ => {}
-            }
-        }
-        if !facts.is_empty() {
-            outcome.facts.push((id, facts));
-        }
-        outcome.orders.extend(orders);
+        let effects = turn.into_effects();
+        self.follow_up(id, effects, outcome);
         let Some(run) = self.runs.get_mut(&id).filter(|_| !more) else { return };
-        if let Run::Argo(run) = run {
-            for node in run.take_wants() {
-                if let Some(waiter) = run.waiter(node) {
-                    self.locks.enqueue(Holder { run: id, node }, waiter);
-                }
-            }
+        for (node, waiter) in run.take_wants() {
+            self.locks.enqueue(Holder { run: id, node }, waiter);
         }
         for node in run.take_queued() {
             enqueue(&mut self.scheduler, run, TaskRef { run: id, node });
         }
         let wakes = run.take_wakes();
         self.wakes.extend(wakes.into_iter().map(|(at, node)| (run.engine_time(at), id, node)));
+    }
+
+    /// Does what a turn asks for outside its run, and hands on what is to be kept and sent.
+    fn follow_up(&mut self, id: RunId, effects: Effects, outcome: &mut Outcome) {
+        let Effects { facts, orders, freed, unlocked, gangs_dissolved, metered, cached, change } = effects;
+        if !freed.is_empty() {
+            self.locks.look_at_passed();
+        }
+        for node in freed {
+            self.scheduler.release(TaskRef { run: id, node });
+        }
+        for node in unlocked {
+            self.locks.release(Holder { run: id, node: Some(node) });
+        }
+        if change.ended {
+            self.locks.release_run(id);
+        }
+        if gangs_dissolved {
+            self.scheduler.leave(id);
+        }
+        metered.iter().for_each(|metered| self.world.meters.take(metered));
+        if let Some(run) = self.runs.get(&id) {
+            for entry in cached {
+                let name = (Keyed::ConfigMap, run.namespace().to_owned(), entry.cache);
+                // Somebody may have put a map of that name there meanwhile which is no cache.
+                if self.world.keyed.get(&name).is_none_or(memo::is_cache) {
+                    let map = self.world.keyed.entry(name).or_default();
+                    memo::keep(map, &entry.node, entry.at, &entry.key, &entry.outputs);
+                }
+            }
+        }
+        if !facts.is_empty() {
+            outcome.decided.push(Decided { run: id, facts, change });
+        }
+        outcome.orders.extend(orders);
     }
 
     /// Gives free locks to those who wait for them, and tells the others what they wait for.
@@ -522,26 +525,17 @@ impl Engine {
                 if unsettled.contains(&holder.run) {
                     return Ready::Later;
                 }
-                let run = runs.get(&holder.run).and_then(Run::argo);
-                run.map_or(Ready::Later, |run| run.ready_for_locks(holder.node))
+                runs.get(&holder.run).map_or(Ready::Later, |run| run.ready_for_locks(holder.node))
             };
             match self.locks.next(|claim| world.limit(claim), ready) {
                 Some(Verdict::Take(holder)) => {
-                    self.turn(holder.run, now, outcome, |turn| {
-                        turn.argo().into_iter().for_each(|turn| turn.locked(holder.node));
-                    });
+                    self.turn(holder.run, now, outcome, |turn| turn.locked(holder.node));
                 }
                 Some(Verdict::Wait(holder, wait)) => {
-                    self.turn(holder.run, now, outcome, |turn| {
-                        if let Some(turn) = turn.argo() {
-                            turn.wait_for(holder.node, wait);
-                        }
-                    });
+                    self.turn(holder.run, now, outcome, |turn| turn.wait_for(holder.node, wait));
                 }
                 Some(Verdict::Wrong(holder, why)) => {
-                    self.turn(holder.run, now, outcome, |turn| {
-                        turn.argo().into_iter().for_each(|turn| turn.refuse_locks(holder.node, &why));
-                    });
+                    self.turn(holder.run, now, outcome, |turn| turn.refuse_locks(holder.node, &why));
                 }
                 None => return,
             }
@@ -571,7 +565,7 @@ impl Engine {
 
 /// Requests wait for nobody: one that waits for another run must not hold the room that run needs.
 fn enqueue(scheduler: &mut Scheduler, run: &Run, task: TaskRef) {
-    if run.asks(task.node) {
+    if run.is_request(task.node) {
         scheduler.enqueue_weightless(task);
     } else {
         let (priority, resources) = (run.priority(task.node), run.resources(task.node));

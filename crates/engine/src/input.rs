@@ -2,15 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use octoflow_model::{
-    Fact, Marks, Order, Report, RunId, Time,
-    argo::{Phase, WorkflowFact},
-    submission::Submission,
-    taskset::{Closing, SetFact},
-};
+use octoflow_model::{Marks, Order, Report, RunId, argo::Phase, submission::Submission, taskset::Closing};
 use thiserror::Error;
 
-use crate::run::Program;
+use crate::{dialect::Program, effect::Decided};
 
 /// Something happened.
 #[derive(Clone, Debug)]
@@ -88,20 +83,7 @@ pub enum Refusal {
 /// What came of an input: facts to keep, then orders to send once they are kept.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    pub facts: Vec<(RunId, Vec<Fact>)>,
+    pub decided: Vec<Decided>,
     pub orders: Vec<Order>,
     pub refusal: Option<Refusal>,
 }
-
-impl Outcome {
-    /// Somebody waits for these facts to be kept. Others may ride along with the next ones that are.
-    pub fn urgent(&self) -> bool {
-        !self.orders.is_empty()
-            || self.facts.iter().flat_map(|(_, facts)| facts).any(|fact| {
-                !matches!(fact, Fact::Workflow(WorkflowFact::Started { .. }) | Fact::TaskSet(SetFact::Started { .. }))
-            })
-    }
-}
-
-/// When the engine wants to be called though nothing happened.
-pub type Wake = Option<Time>;

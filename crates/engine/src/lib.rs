@@ -6,6 +6,8 @@ pub mod admit;
 pub mod argo;
 pub mod code;
 pub mod cron;
+pub mod dialect;
+pub mod effect;
 pub mod engine;
 pub mod expr;
 pub mod head;
@@ -23,8 +25,10 @@ pub mod shape;
 pub mod slice;
 pub mod taskset;
 
+pub use dialect::{Dialect, DialectRun, Program};
+pub use effect::{Change, Decided};
 pub use engine::{Engine, Limits};
 pub use input::{Command, Input, Outcome, Refusal};
 /// What admission has to tell, for those who do not read texts themselves.
 pub use octoflow_manifest::{Problem, Problems, Severity};
-pub use run::{Program, Run};
+pub use run::Run;

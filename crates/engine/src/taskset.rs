@@ -12,6 +12,8 @@ pub mod run;
 pub mod status;
 
 mod command;
+mod dialect;
+mod effect;
 mod fold;
 mod judge;
 mod mark;
@@ -21,6 +23,7 @@ mod role;
 mod task;
 mod turn;
 
+pub use dialect::DIALECT;
 pub use mark::marks;
 pub use run::{Run, State};
 pub use turn::Turn;

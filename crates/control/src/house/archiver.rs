@@ -79,7 +79,7 @@ impl Archiver {
     pub(super) fn pack(&mut self, run: Box<Run>) {
         let ticket = self.next;
         self.next += 1;
-        let (size, kind, name, summary) = (run.size(), called(&run), run.name().to_owned(), run.summary());
+        let (size, kind, name, summary) = (run.size(), run.dialect().noun, run.name().to_owned(), run.summary());
         self.pending.insert(run.id(), Pending { ticket, size, kind, name, summary, waiting: Vec::new() });
         let job = Job { ticket, run };
         let unsent = match self.thread() {
@@ -200,11 +200,6 @@ impl Worker {
         }
         Ok(())
     }
-}
-
-/// What a run is called where it refuses something.
-fn called(run: &Run) -> &'static str {
-    if run.argo().is_some() { "workflow" } else { run.kind() }
 }
 
 fn pack_all(work: &Receiver<Job>, results: &Sender<Message>, data_dir: &Path) {

@@ -1,7 +1,7 @@
 //! What the store is asked to keep for a piece of decisions: rows, facts and records of runs, caches, control units.
 //! It decides nothing and writes nothing but what is to be deleted.
 
-use octoflow_engine::{Run, engine::Keyed};
+use octoflow_engine::engine::Keyed;
 use octoflow_model::argo::GcStrategy;
 use octoflow_store::{Batch, Change};
 
@@ -44,7 +44,7 @@ impl Worker {
             }
         }
         for ((run, attempt), there) in &cut.units {
-            if let Some(set) = self.pump.engine.run(*run).and_then(Run::task_set) {
+            if let Some(set) = self.pump.engine.run(*run).and_then(|run| run.of::<octoflow_engine::taskset::Run>()) {
                 batch.extend(if *there { unit::put(set, *attempt) } else { unit::delete(set, *attempt) });
             }
         }

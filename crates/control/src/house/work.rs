@@ -324,16 +324,16 @@ impl Worker {
                 self.answer(reply, Ok(|_| shown));
             }
             Message::Size { run, reply } => {
-                let size = self.pump.engine.run(run).map(Run::size).or_else(|| self.archiver.size(run));
+                let size = self.pump.engine.run(run).map(|run| run.size()).or_else(|| self.archiver.size(run));
                 self.answer(reply, Ok(move |_| size));
             }
             // All of these show decisions too, so they are told once those are on disk.
             Message::Tasks { run, reply } => {
-                let attempts = self.drawn(run).map(Run::attempts);
+                let attempts = self.drawn(run).map(|run| run.attempts());
                 self.answer(reply, Ok(|_| attempts));
             }
             Message::LogSizes { run, reply } => {
-                let sizes = self.drawn(run).map(Run::log_sizes);
+                let sizes = self.drawn(run).map(|run| run.log_sizes());
                 self.answer(reply, Ok(|_| sizes));
             }
             Message::Explain { run, reply } => {

@@ -12,7 +12,7 @@ use super::{data, http, instance::Instance, node::Leaf, resource, scope::Scope, 
 use crate::expr::lang::Env;
 
 /// The template's work is a request, so it takes none of the machine's room.
-pub(crate) fn asks(template: &Template) -> bool {
+pub(crate) fn is_request(template: &Template) -> bool {
     template.http.is_some() || template.resource.is_some() || template.data.is_some()
 }
 

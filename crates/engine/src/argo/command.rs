@@ -8,6 +8,7 @@ use octoflow_model::{
 };
 
 use super::{
+    DIALECT,
     node::Leaf,
     selector::{Selector, input_named},
     turn::Turn,
@@ -19,7 +20,7 @@ impl Turn<'_> {
         let state = &self.run.state;
         if state.finished() {
             return Err(Refusal::Finished {
-                kind: "workflow",
+                kind: DIALECT.noun,
                 name: state.head.name.to_string(),
                 verb: command.verb(),
             });
@@ -116,7 +117,7 @@ impl Turn<'_> {
             self.decide(RunFact::ShuttingDown { how, at: self.now });
             let told: Vec<NodeIx> =
                 self.run.open_leaves().filter(|(_, leaf)| *leaf == Leaf::Stopping).map(|(at, _)| at).collect();
-            told.into_iter().for_each(|at| self.press(at));
+            told.into_iter().for_each(|at| self.resend_stop(at));
         }
     }
 

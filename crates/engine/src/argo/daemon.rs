@@ -22,7 +22,7 @@ impl Run {
     /// The node is to stay up once it runs. Only what a step or task calls has somebody beside it; an entrypoint, a
     /// handler or a hook runs to its end.
     pub(super) fn is_daemon(&self, at: NodeIx) -> bool {
-        self.recipe_of(at).template.daemon == Some(true) && !self.asks(at) && self.site_of(at).is_some()
+        self.recipe_of(at).template.daemon == Some(true) && !self.is_request(at) && self.site_of(at).is_some()
     }
 }
 
@@ -72,7 +72,7 @@ impl Turn<'_> {
             Some(Leaf::Barred | Leaf::Queued) => self.finish(at, Phase::Succeeded, ""),
             Some(Leaf::Launched | Leaf::Running) => {
                 self.decide(WorkflowFact::Dismissed { node: at });
-                self.orders.push(if at_once { Order::Kill { attempt } } else { Order::Stop { attempt } });
+                self.effects.orders.push(if at_once { Order::Kill { attempt } } else { Order::Stop { attempt } });
             }
             Some(Leaf::Stopping) | None => {}
         }

@@ -47,7 +47,7 @@ impl Turn<'_> {
             Leaf::Barred | Leaf::Queued => self.finish(at, Phase::Failed, message),
             Leaf::Launched | Leaf::Running => {
                 self.decide(WorkflowFact::Stopping { node: at, message });
-                self.orders.push(if at_once { Order::Kill { attempt } } else { Order::Stop { attempt } });
+                self.effects.orders.push(if at_once { Order::Kill { attempt } } else { Order::Stop { attempt } });
             }
             // It was told already.
             Leaf::Stopping => {}
@@ -55,10 +55,10 @@ impl Turn<'_> {
     }
 
     /// Tells a task that is being ended so once more: the first order may have been lost, or was too polite.
-    pub(crate) fn press(&mut self, at: NodeIx) {
+    pub(crate) fn resend_stop(&mut self, at: NodeIx) {
         let attempt = self.attempt_id(at);
         let at_once = self.run.state.head.shutdown == Some(Shutdown::Terminate);
-        self.orders.push(if at_once { Order::Kill { attempt } } else { Order::Stop { attempt } });
+        self.effects.orders.push(if at_once { Order::Kill { attempt } } else { Order::Stop { attempt } });
     }
 
     /// The scheduler found room for it.
@@ -67,7 +67,7 @@ impl Turn<'_> {
             Ok((task, deadline)) => {
                 self.decide(WorkflowFact::Launched { node: at, at: self.now, deadline });
                 self.add_containers(at);
-                self.orders.push(Order::Start { attempt: self.attempt_id(at), task: Box::new(task) });
+                self.effects.orders.push(Order::Start { attempt: self.attempt_id(at), task: Box::new(task) });
             }
             Err(message) => self.finish(at, Phase::Error, message),
         }
@@ -82,7 +82,7 @@ impl Turn<'_> {
             .flatten();
         let Some(leaf) = owned else {
             if matches!(report, Report::Ended { .. } | Report::Answered { .. }) {
-                self.orders.push(Order::Forget { attempt });
+                self.effects.orders.push(Order::Forget { attempt });
             }
             return;
         };
@@ -95,11 +95,11 @@ impl Turn<'_> {
             }
             Report::Ended { end, .. } => {
                 self.ended(at, leaf, *end);
-                self.orders.push(Order::Forget { attempt });
+                self.effects.orders.push(Order::Forget { attempt });
             }
             Report::Answered { answer, .. } => {
                 self.answered(at, leaf, &answer);
-                self.orders.push(Order::Forget { attempt });
+                self.effects.orders.push(Order::Forget { attempt });
             }
             Report::Container { member, .. } => self.container_stands(at, &member),
             Report::Progress { done, total, .. } => {
@@ -115,7 +115,7 @@ impl Turn<'_> {
                     Some(message) => self.finish(at, Phase::Failed, message),
                     None => self.finish(at, Phase::Error, format!("lost: {why}")),
                 }
-                self.orders.push(Order::Forget { attempt });
+                self.effects.orders.push(Order::Forget { attempt });
             }
         }
     }

@@ -240,10 +240,6 @@ impl Run {
         std::mem::take(&mut self.todo.queued)
     }
 
-    pub(crate) fn take_wants(&mut self) -> Vec<Option<NodeIx>> {
-        std::mem::take(&mut self.todo.wants)
-    }
-
     pub(crate) fn take_wakes(&mut self) -> Vec<(Time, Option<NodeIx>)> {
         std::mem::take(&mut self.todo.wakes)
     }
@@ -273,8 +269,8 @@ impl Run {
     }
 
     /// The node's task is a request.
-    pub(crate) fn asks(&self, at: NodeIx) -> bool {
-        super::answer::asks(&self.recipe_of(at).template)
+    pub(crate) fn is_request(&self, at: NodeIx) -> bool {
+        super::answer::is_request(&self.recipe_of(at).template)
     }
 
     /// The machine a task ran on, once it did.

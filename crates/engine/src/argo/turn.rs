@@ -4,12 +4,13 @@
 use std::collections::HashMap;
 
 use octoflow_model::{
-    Fact, NodeIx, Order, Time,
+    Fact, NodeIx, Time,
     argo::{NodeFinished, NodeKind, OutputValues, Phase, WorkflowFact},
 };
 
 use super::{meter::Occasion, node::Body, run::Run};
 use crate::{
+    effect::Effects,
     engine::World,
     meters::Definition,
     slice::{Slice, Work},
@@ -19,8 +20,7 @@ pub struct Turn<'a> {
     pub run: &'a mut Run,
     pub now: Time,
     pub world: &'a World,
-    pub facts: Vec<Fact>,
-    pub orders: Vec<Order>,
+    pub(super) effects: Effects,
     /// The metrics this turn has read first; the world hears of them when it is over.
     pub(super) defined: HashMap<String, Definition>,
     /// Entries of caches that were made in this turn, by cache and key.
@@ -32,8 +32,7 @@ impl<'a> Turn<'a> {
     pub fn new(run: &'a mut Run, now: Time, world: &'a World) -> Self {
         let slice = Slice::new(run.meter.total());
         run.meter.next_node(run.state.nodes.len());
-        let (facts, orders) = (Vec::new(), Vec::new());
-        Self { run, now, world, facts, orders, defined: HashMap::new(), learnt: HashMap::new(), slice }
+        Self { run, now, world, effects: Effects::default(), defined: HashMap::new(), learnt: HashMap::new(), slice }
     }
 
     /// Lets this turn do so much; what is left then is done in another one.
@@ -48,7 +47,7 @@ impl<'a> Turn<'a> {
 
     /// It has done as much as it may, and something: a slice without a fact would never come to an end.
     pub(super) fn is_spent(&self) -> bool {
-        !self.facts.is_empty() && self.done() >= self.slice.limit
+        !self.effects.facts.is_empty() && self.done() >= self.slice.limit
     }
 
     /// Stops a loop that unfolds this node, because the turn [is spent](Self::is_spent). Another slice goes on exactly
@@ -61,7 +60,7 @@ impl<'a> Turn<'a> {
     /// A run that is being ended rests wherever it is spent: its open nodes come to the same end in whatever order, also
     /// when a restart lets it begin anew with those that are left.
     fn may_rest(&self) -> bool {
-        self.run.state.shutdown.is_some() && !self.run.todo.agenda.is_empty() && self.is_spent()
+        self.run.state.head.shutdown.is_some() && !self.run.todo.agenda.is_empty() && self.is_spent()
     }
 
     /// Decides until nothing is left to decide, or until a loop paused; tells whether something is left.
@@ -174,7 +173,12 @@ impl<'a> Turn<'a> {
         }
         self.run.apply(&fact);
         self.slice.decided(&fact);
-        self.facts.push(fact);
+        match &fact {
+            Fact::Run(fact) => self.effects.note(fact),
+            Fact::Workflow(fact) => self.note(fact),
+            Fact::TaskSet(_) => unreachable!("a workflow decides nothing about a TaskSet"),
+        }
+        self.effects.facts.push(fact);
         if let Some(occasion) = occasion {
             self.meter(occasion);
         }

@@ -54,7 +54,7 @@ impl Turn<'_> {
                 .placed()
                 .filter(|at| self.run.state.replicas[at.at()].phase == ReplicaPhase::AttemptDeletionRequested);
             let told: Vec<_> = told.collect();
-            told.into_iter().for_each(|at| self.press(at));
+            told.into_iter().for_each(|at| self.resend_stop(at));
         }
     }
 

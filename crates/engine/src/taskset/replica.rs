@@ -45,7 +45,7 @@ impl Turn<'_> {
                 let span = self.run.program.spec(role).template.spec.active_deadline_seconds;
                 let deadline = span.map(|span| self.now.saturating_add(Duration::from_secs(span)));
                 self.decide(SetFact::Launched { replica: at.0, at: self.now, deadline });
-                self.orders.push(Order::Start { attempt: self.attempt_id(at), task: Box::new(task) });
+                self.effects.orders.push(Order::Start { attempt: self.attempt_id(at), task: Box::new(task) });
             }
             Err(why) => self.part(at.0, None, None, format!("CreateContainerConfigError: {why}"), 0),
         }
@@ -59,7 +59,7 @@ impl Turn<'_> {
         let owned = phase.is_some_and(ReplicaPhase::placed) && self.run.attempt_of(replica) == Some(attempt);
         if !owned {
             if matches!(report, Report::Ended { .. } | Report::Answered { .. }) {
-                self.orders.push(Order::Forget { attempt });
+                self.effects.orders.push(Order::Forget { attempt });
             }
             return;
         }
@@ -74,11 +74,11 @@ impl Turn<'_> {
                 let (terminated, reason) = how(*end);
                 let started = terminated.1;
                 self.part(replica, started, terminated.0, reason, log_bytes);
-                self.orders.push(Order::Forget { attempt });
+                self.effects.orders.push(Order::Forget { attempt });
             }
             Report::Lost { why, .. } => {
                 self.part(replica, None, None, format!("Lost: {why}"), 0);
-                self.orders.push(Order::Forget { attempt });
+                self.effects.orders.push(Order::Forget { attempt });
             }
             Report::Answered { .. } | Report::Container { .. } | Report::Progress { .. } => {}
         }

@@ -140,14 +140,14 @@ impl Turn<'_> {
 
     pub(super) fn end_pod(&mut self, replica: u32, why: Closing, message: String) {
         self.decide(SetFact::Ending { replica, at: self.now, why, message });
-        self.press(octoflow_model::NodeIx(replica));
+        self.resend_stop(octoflow_model::NodeIx(replica));
     }
 
     /// Tells a pod that is being ended so, perhaps once more: the first order may have been lost, or was too polite.
-    pub(crate) fn press(&mut self, at: octoflow_model::NodeIx) {
+    pub(crate) fn resend_stop(&mut self, at: octoflow_model::NodeIx) {
         let Some(attempt) = self.run.attempt_of(at.0) else { return };
         let at_once = self.run.state.head.shutdown == Some(Shutdown::Terminate);
-        self.orders.push(if at_once { Order::Kill { attempt } } else { Order::Stop { attempt } });
+        self.effects.orders.push(if at_once { Order::Kill { attempt } } else { Order::Stop { attempt } });
     }
 }
 

@@ -13,7 +13,7 @@ use octoflow_model::{
 };
 
 use super::{ident, peers, program::Program};
-use crate::{head::Head, run::Stand, schedule::Gang};
+use crate::{dialect::Stand, head::Head, schedule::Gang};
 
 /// What the facts say. Two folds of the same facts are equal.
 #[derive(Clone, Debug, PartialEq)]

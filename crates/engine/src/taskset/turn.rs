@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use octoflow_model::{
-    Fact, Order, RunFact, RunPhase, Time,
+    Fact, RunFact, RunPhase, Time,
     taskset::{RolePhase, SetFact, SetPhase},
 };
 
@@ -13,19 +13,18 @@ use super::{
     replica::UNBUILT_PAUSE,
     run::{Replica, Run},
 };
-use crate::engine::World;
+use crate::{effect::Effects, engine::World};
 
 pub struct Turn<'a> {
     pub run: &'a mut Run,
     pub now: Time,
     pub world: &'a World,
-    pub facts: Vec<Fact>,
-    pub orders: Vec<Order>,
+    pub(super) effects: Effects,
 }
 
 impl<'a> Turn<'a> {
     pub fn new(run: &'a mut Run, now: Time, world: &'a World) -> Self {
-        Self { run, now, world, facts: Vec::new(), orders: Vec::new() }
+        Self { run, now, world, effects: Effects::default() }
     }
 
     /// Decides until nothing is left to decide.
@@ -47,8 +46,14 @@ impl<'a> Turn<'a> {
     /// Records a decision and makes it true.
     pub(super) fn decide(&mut self, fact: impl Into<Fact>) {
         let fact = fact.into();
+        let before = self.run.state.phase;
         self.run.apply(&fact);
-        self.facts.push(fact);
+        match &fact {
+            Fact::Run(fact) => self.effects.note(fact),
+            Fact::TaskSet(fact) => self.note(fact, before),
+            Fact::Workflow(_) => unreachable!("a TaskSet decides nothing about a workflow"),
+        }
+        self.effects.facts.push(fact);
     }
 
     fn visit_set(&mut self) {

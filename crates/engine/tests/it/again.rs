@@ -11,7 +11,7 @@ use octoflow_engine::{
     schedule::Capacity,
 };
 use octoflow_model::{
-    AttemptId, NodeIx, RunId, Time,
+    AttemptId, Fact, NodeIx, RunId, Time,
     argo::{Phase, WorkflowFact},
     before::Before,
     submission::Stored,
@@ -180,7 +180,9 @@ templates:
 #[test]
 fn j14_a_run_that_is_open_or_ended_well_is_not_retried_without_saying_what() {
     let mut play = Play::new("templates: [{name: main, suspend: {}}]");
-    let open = octoflow_engine::argo::status::object(play.engine.workflow(crate::play::RUN).unwrap());
+    let open = octoflow_engine::argo::status::object(
+        play.engine.run_of::<octoflow_engine::argo::Run>(crate::play::RUN).unwrap(),
+    );
     let refused = plan(&open, &Around::default(), &options()).unwrap_err();
     assert_eq!(refused.to_string(), "Cannot retry a workflow in phase Running");
     play.command(Command::Resume { selector: None, supplied: BTreeMap::new() }).unwrap();
@@ -357,18 +359,9 @@ templates:
     assert_eq!(first.phase(), "Failed");
     let second = retried(&first, &options(), Script::default()).finish();
     assert_eq!((second.phase(), second.started()), ("Succeeded", vec!["w[2].c"]));
-    let locks = second
-        .facts
-        .iter()
-        .filter(|fact| matches!(fact, octoflow_model::Fact::Workflow(octoflow_model::WorkflowFact::Wanted { .. })))
-        .count();
+    let locks = second.facts.iter().filter(|fact| matches!(fact, Fact::Workflow(WorkflowFact::Wanted { .. }))).count();
     assert_eq!(locks, 1, "only what runs asks for its lock");
-    assert!(
-        !second
-            .facts
-            .iter()
-            .any(|fact| matches!(fact, octoflow_model::Fact::Workflow(octoflow_model::WorkflowFact::Recalled { .. })))
-    );
+    assert!(!second.facts.iter().any(|fact| matches!(fact, Fact::Workflow(WorkflowFact::Recalled { .. }))));
     assert_eq!(second.phases(), {
         let mut phases = first.phases();
         for name in ["w", "w[2]", "w[2].c"] {

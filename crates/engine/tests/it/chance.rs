@@ -45,7 +45,7 @@ fn a_task_that_is_built_again_after_a_restart_says_the_same() {
     let (believed, _) = engine.take_up(RUN, Time(DAWN.0 + 60_000_000));
     assert_eq!(believed.len(), 3);
     for (attempt, task) in believed {
-        let name = &engine.workflow(RUN).unwrap().state.node(attempt.task).name;
+        let name = &engine.run_of::<octoflow_engine::argo::Run>(RUN).unwrap().state.node(attempt.task).name;
         assert_eq!(*task, play.tasks[&**name], "{name}");
         assert!(task.main.args[1].starts_with("17000000"), "{:?}", task.main.args);
     }

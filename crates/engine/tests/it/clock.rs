@@ -54,7 +54,7 @@ fn after(seconds: u64) -> Time {
 
 fn kept(journal: &mut Vec<Fact>, outcome: octoflow_engine::Outcome) -> Vec<Order> {
     assert!(outcome.refusal.is_none());
-    journal.extend(outcome.facts.into_iter().flat_map(|(_, facts)| facts));
+    journal.extend(outcome.decided.into_iter().flat_map(|decided| decided.facts));
     outcome.orders
 }
 
@@ -91,7 +91,7 @@ fn deadlines_and_pauses_are_elapsed_time_whatever_the_date_is() {
         kept(&mut journal, engine.handle(Input::Report(ended), after(15)));
         let run = engine.run(RUN).unwrap();
         assert_eq!(run.expires(), Some(after(75)), "when it goes is told in the engine's time");
-        let status = status::status(run.argo().unwrap());
+        let status = status::status(run.of::<octoflow_engine::argo::Run>().unwrap());
         assert_eq!(status["phase"], "Succeeded");
         let date = |seconds: u64| after(seconds).shifted(skew).to_string();
         assert_eq!(

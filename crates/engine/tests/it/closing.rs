@@ -51,7 +51,15 @@ fn g03_resuming_by_name_resumes_that_node_only() {
         Play::new("templates: [{name: main, dag: {tasks: [{name: A, template: wait}, {name: B, template: wait}]}}]");
     play.command(resume(Some("displayName=A"), &[])).unwrap();
     let phases = |play: &Play| -> Vec<String> {
-        play.engine.workflow(RUN).unwrap().state.nodes.iter().skip(1).map(|node| node.phase.to_string()).collect()
+        play.engine
+            .run_of::<octoflow_engine::argo::Run>(RUN)
+            .unwrap()
+            .state
+            .nodes
+            .iter()
+            .skip(1)
+            .map(|node| node.phase.to_string())
+            .collect()
     };
     assert_eq!(phases(&play), ["Succeeded", "Running"]);
     let refused = play.command(resume(Some("displayName=A"), &[])).unwrap_err();

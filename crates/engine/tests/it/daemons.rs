@@ -46,7 +46,7 @@ fn a_daemon_that_is_up_is_told_as_such() {
     );
     let mut play = Play::of(manifest(&spec), Script::default().on("server", never()).on("a", exit(0).after(60)));
     play.advance(Duration::from_secs(5));
-    let run = play.engine.workflow(RUN).unwrap();
+    let run = play.engine.run_of::<octoflow_engine::argo::Run>(RUN).unwrap();
     let status = octoflow_engine::argo::status::status(run);
     let server = status["nodes"].as_object().unwrap().values().find(|node| node["displayName"] == "s").unwrap();
     assert_eq!((server["phase"].as_str(), server["daemoned"].as_bool()), (Some("Running"), Some(true)));

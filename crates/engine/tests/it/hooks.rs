@@ -78,7 +78,7 @@ templates:
 - {name: slow, container: {image: i, command: [c]}}";
     let mut play = Play::of(manifest(spec), Script::default().on("slow", exit(0).after(10)));
     play.advance(Duration::from_secs(5));
-    let run = play.engine.workflow(RUN).unwrap();
+    let run = play.engine.run_of::<octoflow_engine::argo::Run>(RUN).unwrap();
     assert!(!run.state.finished());
     assert_eq!(run.state.progress, (1, 2));
     let done = play.finish();

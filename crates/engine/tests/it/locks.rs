@@ -277,7 +277,7 @@ fn locks_of_a_run_that_nobody_has_taken_up_are_respected() {
     engine.respect(RunId(1), journal).unwrap();
     let locks: Vec<usize> = engine.locks().all().map(|(_, held, _)| held.len()).collect();
     assert_eq!(locks, [1]);
-    assert!(engine.workflow(RunId(1)).is_none());
+    assert!(engine.run_of::<octoflow_engine::argo::Run>(RunId(1)).is_none());
 }
 
 /// Found by the property below: the town restarts after every deed and asserts that nothing is decided by that.
@@ -389,7 +389,7 @@ templates:
                 Deed::Stop(run) | Deed::Terminate(run) if runs > 0 => {
                     let terminate = matches!(deed, Deed::Terminate(_));
                     let run = run as u64 % runs + 1;
-                    let open = town.engine().workflow(RunId(run)).is_some_and(|run| !run.state.finished());
+                    let open = town.engine().run_of::<octoflow_engine::argo::Run>(RunId(run)).is_some_and(|run| !run.state.finished());
                     if open {
                         town.command(run, if terminate { Command::Terminate } else { Command::Stop });
                     }
@@ -403,7 +403,7 @@ templates:
             town.end_first(0);
         }
         for run in 1..=runs {
-            let open = town.engine().workflow(RunId(run)).filter(|run| !run.state.finished());
+            let open = town.engine().run_of::<octoflow_engine::argo::Run>(RunId(run)).filter(|run| !run.state.finished());
             prop_assert!(open.is_none(), "run {run} waits for ever: {:?}", town.reasons(run));
         }
         prop_assert!(town.table().is_empty());

@@ -243,5 +243,5 @@ fn a_cache_that_is_given_anew_keeps_what_runs_put_into_it() {
     play.engine.put_keyed(Keyed::ConfigMap, "default", "cache", given);
     let kept = play.engine.keyed(Keyed::ConfigMap, "default", "cache").unwrap();
     assert!(kept.entries.contains_key("key-1"));
-    assert!(play.engine.workflow(RUN).is_some());
+    assert!(play.engine.run_of::<octoflow_engine::argo::Run>(RUN).is_some());
 }

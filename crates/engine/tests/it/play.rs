@@ -215,7 +215,7 @@ impl Play {
         };
         let written: Vec<Fact> = self.facts.iter().map(again).collect();
         assert_eq!(written, self.facts, "a fact does not survive being written down");
-        let run = self.engine.workflow(RUN).expect("the run is kept until it is forgotten");
+        let run = self.engine.run_of::<octoflow_engine::argo::Run>(RUN).expect("the run is kept until it is forgotten");
         Done::new(run, self.facts, self.starts, self.crowd, self.tasks)
     }
 
@@ -231,7 +231,7 @@ impl Play {
     }
 
     pub(crate) fn over(&self) -> bool {
-        self.engine.workflow(RUN).is_none_or(|run| run.state.finished())
+        self.engine.run_of::<octoflow_engine::argo::Run>(RUN).is_none_or(|run| run.state.finished())
     }
 
     /// Plays everything that happens within this span.
@@ -247,7 +247,7 @@ impl Play {
     /// The next thing happens: a task ends, or a timer is due.
     pub(crate) fn step(&mut self) {
         let Some(at) = self.next_event() else {
-            let run = self.engine.workflow(RUN).expect("an open run is there");
+            let run = self.engine.run_of::<octoflow_engine::argo::Run>(RUN).expect("an open run is there");
             let waiting: Vec<String> = explain(run, Some(self.engine.scheduler()))
                 .iter()
                 .map(|why| format!("{}: {}", why.node, why.reason))
@@ -278,7 +278,7 @@ impl Play {
         self.input(Input::Report(report.clone()));
         for late in [report, Report::Started { attempt, at: self.now }] {
             let outcome = self.engine.handle(Input::Report(late), self.now);
-            assert!(outcome.facts.is_empty(), "a report that comes twice decided something: {:?}", outcome.facts);
+            assert!(outcome.decided.is_empty(), "a report that comes twice decided something: {:?}", outcome.decided);
         }
     }
 
@@ -289,7 +289,10 @@ impl Play {
         let due = self.engine.handle(Input::Tick, self.now);
         self.take(due);
         let again = self.engine.handle(Input::Tick, self.now);
-        assert!(again.facts.is_empty() && again.orders.is_empty(), "deciding twice decided something twice: {again:?}");
+        assert!(
+            again.decided.is_empty() && again.orders.is_empty(),
+            "deciding twice decided something twice: {again:?}"
+        );
         self.check();
         while let Some(attempt) = self.tells.pop() {
             if self.flights.contains_key(&attempt) {
@@ -301,7 +304,7 @@ impl Play {
     }
 
     fn take(&mut self, outcome: Outcome) -> Option<Refusal> {
-        for (run, facts) in outcome.facts {
+        for octoflow_engine::Decided { run, facts, .. } in outcome.decided {
             assert_eq!(run, RUN);
             self.facts.extend(facts);
         }
@@ -331,7 +334,11 @@ impl Play {
     }
 
     fn fly(&mut self, attempt: AttemptId, task: Box<Task>) {
-        let state = &self.engine.workflow(RUN).expect("a started task belongs to an open run").state;
+        let state = &self
+            .engine
+            .run_of::<octoflow_engine::argo::Run>(RUN)
+            .expect("a started task belongs to an open run")
+            .state;
         let node = state.node(attempt.task);
         let names = [state.display_of(attempt.task), &node.name, node.template.as_deref().unwrap_or_default()];
         let answer = self.script.answer(names);
@@ -348,7 +355,7 @@ impl Play {
     }
 
     fn is_daemon(&self, attempt: AttemptId) -> bool {
-        let run = self.engine.workflow(RUN).expect("a started task belongs to an open run");
+        let run = self.engine.run_of::<octoflow_engine::argo::Run>(RUN).expect("a started task belongs to an open run");
         let template = run.state.node(attempt.task).template.as_deref().and_then(|name| run.program.recipe(name));
         template.is_some_and(|recipe| recipe.template.daemon == Some(true))
     }
@@ -365,7 +372,7 @@ impl Play {
             }
         }
         engine.restore(RUN, self.facts.iter().cloned()).expect("an own journal can be read");
-        if engine.workflow(RUN).is_none() {
+        if engine.run_of::<octoflow_engine::argo::Run>(RUN).is_none() {
             return;
         }
         self.engine = engine;
@@ -388,13 +395,13 @@ impl Play {
     }
 
     fn check(&self) {
-        let Some(run) = self.engine.workflow(RUN).filter(|_| self.checked) else { return };
+        let Some(run) = self.engine.run_of::<octoflow_engine::argo::Run>(RUN).filter(|_| self.checked) else { return };
         self.check_owners();
         // Folding everything after every input would take the square of the run's length.
         if run.state.nodes.len() < 30 || self.facts.len().is_multiple_of(7) || run.state.finished() {
             let folded = fold(RUN, self.facts.iter().cloned()).expect("an own journal can be read");
             assert_eq!(
-                folded.argo().expect("a workflow").state,
+                folded.of::<octoflow_engine::argo::Run>().expect("a workflow").state,
                 run.state,
                 "the fold of the facts is not the live state"
             );
@@ -403,7 +410,7 @@ impl Play {
 
     /// Every unfinished node has someone who will act on it: the scheduler, the runtime, a timer, or a person.
     fn check_owners(&self) {
-        let run = self.engine.workflow(RUN).expect("checked for an open run");
+        let run = self.engine.run_of::<octoflow_engine::argo::Run>(RUN).expect("checked for an open run");
         let state = &run.state;
         let queued = run.open_leaves().filter(|(_, leaf)| *leaf == Leaf::Queued).count();
         assert!(queued <= self.engine.scheduler().waiting(), "a queued task is not in the scheduler's queue");

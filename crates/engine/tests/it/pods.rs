@@ -45,7 +45,7 @@ progress: 3/3"
 #[test]
 fn a13_containers_come_into_being_with_their_pod_and_wait_until_it_tells_of_them() {
     let mut play = Play::new(PAIR);
-    let run = play.engine.workflow(RUN).unwrap();
+    let run = play.engine.run_of::<octoflow_engine::argo::Run>(RUN).unwrap();
     let phases: Vec<&str> = run.state.nodes.iter().map(|node| node.phase.word()).collect();
     assert_eq!(phases, ["Pending"; 3]);
     assert_eq!(run.state.progress, (0, 3));
@@ -64,7 +64,10 @@ fn containers_are_followed_while_their_pod_runs() {
         play.input(Input::Report(Report::Container { attempt, at, member: Box::new(member) }));
     };
     let phases = |play: &Play| -> Vec<&str> {
-        play.engine.workflow(RUN).unwrap().state.nodes[1..].iter().map(|node| node.phase.word()).collect()
+        play.engine.run_of::<octoflow_engine::argo::Run>(RUN).unwrap().state.nodes[1..]
+            .iter()
+            .map(|node| node.phase.word())
+            .collect()
     };
     tell(&mut play, "a", None);
     assert_eq!(phases(&play), ["Running", "Pending"]);
@@ -75,7 +78,7 @@ fn containers_are_followed_while_their_pod_runs() {
     tell(&mut play, "a", Some(Exit::Code(0)));
     tell(&mut play, "b", None);
     assert_eq!(phases(&play), ["Succeeded", "Running"]);
-    assert_eq!(play.engine.workflow(RUN).unwrap().state.progress, (1, 3));
+    assert_eq!(play.engine.run_of::<octoflow_engine::argo::Run>(RUN).unwrap().state.progress, (1, 3));
     play.restart(ROOMY, false);
     let done = play.finish();
     assert_eq!((done.phase(), done.status()["progress"].as_str()), ("Succeeded", Some("3/3")));
@@ -331,7 +334,9 @@ fn progress(play: &mut Play, done: u32, total: u32) {
 }
 
 fn shown(play: &Play) -> (String, String) {
-    let status = octoflow_engine::argo::status::status(play.engine.workflow(RUN).expect("the run is there"));
+    let status = octoflow_engine::argo::status::status(
+        play.engine.run_of::<octoflow_engine::argo::Run>(RUN).expect("the run is there"),
+    );
     let nodes = status["nodes"].as_object().expect("nodes are a map");
     let of = |name: &str| {
         let node = nodes.values().find(|node| node["name"] == name).expect("the node is there");

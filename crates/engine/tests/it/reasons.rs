@@ -16,7 +16,10 @@ use crate::{
 
 /// The reasons by display name.
 fn reason(play: &Play, node: &str) -> Reason {
-    let all = explain(play.engine.workflow(RUN).expect("the run is there"), Some(play.engine.scheduler()));
+    let all = explain(
+        play.engine.run_of::<octoflow_engine::argo::Run>(RUN).expect("the run is there"),
+        Some(play.engine.scheduler()),
+    );
     let found = all.iter().find(|why| why.node == node);
     found.unwrap_or_else(|| panic!("nothing is said of {node}: {all:?}")).reason.clone()
 }

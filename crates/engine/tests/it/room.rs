@@ -32,7 +32,7 @@ fn status_of(spec: &str, nodes: usize, bytes: u64) -> Value {
     for _ in 0..10_000 {
         let outcome = engine.handle(input, now);
         assert!(outcome.orders.is_empty(), "nothing here needs a task: {:?}", outcome.orders);
-        let run = engine.workflow(RUN).expect("the run is there until it is forgotten");
+        let run = engine.run_of::<octoflow_engine::argo::Run>(RUN).expect("the run is there until it is forgotten");
         if run.state.finished() {
             return status::status(run);
         }

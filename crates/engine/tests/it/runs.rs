@@ -68,12 +68,16 @@ fn higher_priority_goes_first_whoever_came_first() {
     }
     let runs: Vec<u64> = order.iter().map(|attempt| attempt.run.0).collect();
     assert_eq!(runs, [1, 2, 2, 1]);
-    assert!([1, 2].iter().all(|run| engine.workflow(RunId(*run)).is_some_and(|run| run.state.finished())));
+    assert!(
+        [1, 2].iter().all(|run| engine
+            .run_of::<octoflow_engine::argo::Run>(RunId(*run))
+            .is_some_and(|run| run.state.finished()))
+    );
 }
 
 /// The facts and the orders of an input, without the first fact.
 fn decided(outcome: Outcome) -> (Vec<Fact>, Vec<Order>) {
-    let facts = outcome.facts.into_iter().flat_map(|(_, facts)| facts);
+    let facts = outcome.decided.into_iter().flat_map(|decided| decided.facts);
     (facts.filter(|fact| !matches!(fact, Fact::Run(RunFact::Submitted(_)))).collect(), outcome.orders)
 }
 
@@ -86,7 +90,7 @@ fn a_run_that_was_only_accepted_begins_later_as_it_would_have_at_once() {
 
     let mut engine = Engine::new(ROOMY);
     let accepted = engine.handle(accept(), now);
-    let [(_, journal)] = accepted.facts.as_slice() else { panic!("{accepted:?}") };
+    let [octoflow_engine::Decided { facts: journal, .. }] = accepted.decided.as_slice() else { panic!("{accepted:?}") };
     assert!(matches!(journal.as_slice(), [Fact::Run(RunFact::Submitted(_))]) && accepted.orders.is_empty());
     // Others go on meanwhile, and it waits.
     assert_eq!(decided(engine.handle(Input::Tick, now)), (vec![], vec![]));
@@ -144,7 +148,7 @@ fn stopping_one_run_gives_its_places_to_the_other() {
     let next = starts(&end(&mut engine, first));
     assert_eq!(next.len(), 1);
     assert_eq!(next[0].run, RunId(2));
-    assert!(engine.workflow(RunId(1)).is_some_and(|run| run.state.finished()));
+    assert!(engine.run_of::<octoflow_engine::argo::Run>(RunId(1)).is_some_and(|run| run.state.finished()));
 }
 
 #[test]
@@ -157,7 +161,7 @@ fn a_manifest_that_cannot_be_read_is_refused_and_leaves_nothing() {
         "{:?}",
         outcome.refusal
     );
-    assert!(outcome.facts.is_empty() && engine.workflow(RunId(1)).is_none());
+    assert!(outcome.decided.is_empty() && engine.run_of::<octoflow_engine::argo::Run>(RunId(1)).is_none());
 }
 
 #[test]
@@ -166,7 +170,7 @@ fn after_a_restart_nobody_gets_the_place_of_a_task_that_still_runs() {
     let mut engine = Engine::new(capacity);
     let mut journals: BTreeMap<RunId, Vec<Fact>> = BTreeMap::new();
     let mut keep = |outcome: &Outcome| {
-        for (run, facts) in &outcome.facts {
+        for octoflow_engine::Decided { run, facts, .. } in &outcome.decided {
             journals.entry(*run).or_default().extend(facts.iter().cloned());
         }
     };

@@ -146,7 +146,7 @@ fn aw_12_a_suspension_waits_for_a_person() {
     let spec = "templates: [{name: main, steps: [[{name: a, template: ok}], [{name: pause, template: wait}], [{name: b, template: ok}]]}]";
     let mut play = Play::new(spec);
     play.advance(Duration::from_secs(1000));
-    let state = &play.engine.workflow(RUN).unwrap().state;
+    let state = &play.engine.run_of::<octoflow_engine::argo::Run>(RUN).unwrap().state;
     let pause = state.nodes.iter().find(|node| node.name.ends_with("pause")).unwrap();
     assert_eq!(pause.phase.word(), "Running");
     assert_eq!((state.phase.word(), play.starts.len()), ("Running", 1));

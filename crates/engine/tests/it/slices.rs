@@ -85,8 +85,8 @@ impl Stage {
     }
 
     fn take(&mut self, outcome: Outcome) -> Option<octoflow_engine::Refusal> {
-        self.most = self.most.max(outcome.facts.iter().map(|(_, facts)| facts.len()).sum());
-        for (run, facts) in outcome.facts {
+        self.most = self.most.max(outcome.decided.iter().map(|decided| decided.facts.len()).sum());
+        for octoflow_engine::Decided { run, facts, .. } in outcome.decided {
             self.journal.entry(run).or_default().extend(facts);
         }
         for order in outcome.orders {
@@ -137,11 +137,11 @@ impl Stage {
     }
 
     fn agrees(&self) {
-        if let Some(live) = self.engine.workflow(RUN) {
+        if let Some(live) = self.engine.run_of::<octoflow_engine::argo::Run>(RUN) {
             let folded = fold(RUN, self.journal[&RUN].iter().cloned()).expect("a journal of ours folds");
             assert_eq!(
                 live.state,
-                folded.argo().expect("the run is a workflow").state,
+                folded.of::<octoflow_engine::argo::Run>().expect("the run is a workflow").state,
                 "the fold of the journal is the live state"
             );
         }
@@ -150,19 +150,19 @@ impl Stage {
     /// By name, what every node came to, and the run itself.
     fn outcome(&self, run: RunId) -> (String, BTreeMap<String, String>) {
         let folded = fold(run, self.journal[&run].iter().cloned()).expect("a journal of ours folds");
-        let state = &folded.argo().expect("the run is a workflow").state;
+        let state = &folded.of::<octoflow_engine::argo::Run>().expect("the run is a workflow").state;
         let nodes = state.nodes.iter().map(|node| (node.name.to_string(), node.phase.word().to_owned()));
         (state.phase.word().to_owned(), nodes.collect())
     }
 
     fn messages(&self, run: RunId) -> Vec<String> {
         let folded = fold(run, self.journal[&run].iter().cloned()).expect("a journal of ours folds");
-        let nodes = &folded.argo().expect("the run is a workflow").state.nodes;
+        let nodes = &folded.of::<octoflow_engine::argo::Run>().expect("the run is a workflow").state.nodes;
         nodes.iter().filter_map(|node| node.message.as_deref().map(str::to_owned)).collect()
     }
 
     fn finished(&self, run: RunId) -> bool {
-        self.engine.workflow(run).is_none_or(|run| run.state.finished())
+        self.engine.run_of::<octoflow_engine::argo::Run>(run).is_none_or(|run| run.state.finished())
     }
 }
 
@@ -225,14 +225,14 @@ templates:
     assert!(stage.engine.has_more());
     // So is a command to the run itself.
     assert_eq!(stage.input(Input::Command { run: RUN, command: Command::Terminate }), None);
-    let made = stage.engine.workflow(RUN).unwrap().state.nodes.len();
+    let made = stage.engine.run_of::<octoflow_engine::argo::Run>(RUN).unwrap().state.nodes.len();
     assert!(made < 1_000, "{made}");
     while stage.engine.has_more() {
         stage.input(Input::Tick);
     }
     assert!(stage.finished(RUN));
     assert!(stage.most < 300, "{} facts came of one input", stage.most);
-    let unfolded = stage.engine.workflow(RUN).unwrap().state.nodes.len();
+    let unfolded = stage.engine.run_of::<octoflow_engine::argo::Run>(RUN).unwrap().state.nodes.len();
     assert!(unfolded < 1_000, "{unfolded}: nothing was begun after it was to end");
 }
 

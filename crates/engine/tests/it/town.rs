@@ -112,13 +112,16 @@ impl Town {
         let outcome = self.engine_mut().handle(input, now);
         let refusal = self.take(outcome);
         let again = self.engine_mut().handle(Input::Tick, now);
-        assert!(again.facts.is_empty() && again.orders.is_empty(), "deciding twice decided something twice: {again:?}");
+        assert!(
+            again.decided.is_empty() && again.orders.is_empty(),
+            "deciding twice decided something twice: {again:?}"
+        );
         self.check();
         refusal
     }
 
     fn take(&mut self, outcome: Outcome) -> Option<Refusal> {
-        for (run, facts) in outcome.facts {
+        for octoflow_engine::Decided { run, facts, .. } in outcome.decided {
             self.facts.entry(run).or_default().extend(facts);
         }
         for order in outcome.orders {
@@ -176,13 +179,13 @@ impl Town {
         let runs: Vec<RunId> = self.facts.keys().copied().filter(|run| engine.run(*run).is_some()).collect();
         for run in runs {
             let (_, outcome) = engine.take_up(run, self.now);
-            assert!(outcome.facts.is_empty(), "going on decides {:?}", outcome.facts);
+            assert!(outcome.decided.is_empty(), "going on decides {:?}", outcome.decided);
         }
         self.engine = Some(engine);
     }
 
     pub(crate) fn status(&self, run: u64) -> Value {
-        let run = self.engine().workflow(RunId(run)).expect("the run is there");
+        let run = self.engine().run_of::<octoflow_engine::argo::Run>(RunId(run)).expect("the run is there");
         status::object(run)["status"].take()
     }
 
@@ -203,7 +206,7 @@ impl Town {
 
     pub(crate) fn reasons(&self, run: u64) -> Vec<(String, Reason)> {
         let engine = self.engine();
-        let run = engine.workflow(RunId(run)).expect("the run is there");
+        let run = engine.run_of::<octoflow_engine::argo::Run>(RunId(run)).expect("the run is there");
         let all = explain_with(run, Some(engine.scheduler()), Some(engine.locks()));
         all.into_iter().map(|one| (one.node, one.reason)).collect()
     }

@@ -211,7 +211,8 @@ impl<'a> Stage<'a> {
     }
 
     fn over(&self) -> bool {
-        (0..self.scene.entries.len()).all(|run| self.engine.workflow(id(run)).is_none_or(|run| run.state.finished()))
+        (0..self.scene.entries.len())
+            .all(|run| self.engine.run_of::<octoflow_engine::argo::Run>(id(run)).is_none_or(|run| run.state.finished()))
     }
 
     fn next_event(&self) -> Option<Time> {
@@ -292,12 +293,12 @@ impl<'a> Stage<'a> {
     }
 
     fn look(&self, run: usize) -> Option<Snapshot> {
-        if let Some(run) = self.engine.workflow(id(run)) {
+        if let Some(run) = self.engine.run_of::<octoflow_engine::argo::Run>(id(run)) {
             return Some(Snapshot::take(run, &self.engine));
         }
         // Over before a restart: only its journal is left.
         let run = fold(id(run), self.facts[run].iter().cloned()).ok()?;
-        Some(Snapshot::take(run.argo()?, &self.engine))
+        Some(Snapshot::take(run.of::<octoflow_engine::argo::Run>()?, &self.engine))
     }
 
     /// Why it was refused, if it was.
@@ -314,7 +315,7 @@ impl<'a> Stage<'a> {
     }
 
     fn take(&mut self, outcome: Outcome) -> Option<String> {
-        for (run, facts) in outcome.facts {
+        for octoflow_engine::Decided { run, facts, .. } in outcome.decided {
             let run = index(run);
             facts.iter().for_each(|fact| self.note(run, fact));
             self.facts[run].extend(facts);

@@ -14,13 +14,13 @@ pub(super) const ON: bool = cfg!(debug_assertions);
 
 /// Nothing is left to decide once everything is decided.
 pub(super) fn is_settled(engine: &mut Engine, now: Time) {
-    let Outcome { facts, orders, .. } = engine.handle(Input::Tick, now);
-    assert!(facts.is_empty() && orders.is_empty(), "deciding twice decided something twice: {facts:?} {orders:?}");
+    let Outcome { decided, orders, .. } = engine.handle(Input::Tick, now);
+    assert!(decided.is_empty() && orders.is_empty(), "deciding twice decided something twice: {decided:?} {orders:?}");
 }
 
 /// The state of a run is what its facts tell, and facts survive being written down.
 pub(super) fn is_told(engine: &Engine, run: RunId, facts: &[Fact]) {
-    let Some(live) = engine.workflow(run) else { return };
+    let Some(live) = engine.run_of::<octoflow_engine::argo::Run>(run) else { return };
     let looked_at = facts.len() <= FEW || facts.len() <= MANY && facts.len().is_multiple_of(SELDOM);
     if !looked_at && !live.state.finished() {
         return;
@@ -32,6 +32,6 @@ pub(super) fn is_told(engine: &Engine, run: RunId, facts: &[Fact]) {
         read
     });
     let folded = fold(run, written.collect::<Vec<_>>()).expect("an own journal can be read");
-    let folded = folded.argo().expect("a workflow stays one");
+    let folded = folded.of::<octoflow_engine::argo::Run>().expect("a workflow stays one");
     assert_eq!(folded.state, live.state, "the fold of the facts is not the live state");
 }

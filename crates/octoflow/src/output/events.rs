@@ -2,10 +2,7 @@
 //! `12:00:01 ✔ step-a succeeded (0.3s)`.
 
 use jiff::tz::TimeZone;
-use octoflow_model::{
-    RunFact, Shutdown, Time,
-    argo::{Phase, WorkflowFact},
-};
+use octoflow_model::{Shutdown, Time, argo::Phase};
 
 use super::{
     clock,
@@ -108,7 +105,7 @@ pub(crate) fn reason(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use octoflow_model::{Fact, NodeIx, RunPhase};
+    use octoflow_model::{Fact, NodeIx, RunFact, RunPhase, argo::WorkflowFact};
 
     use super::*;
     use crate::follow::tests::{finished, two_steps};

@@ -6,10 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use octoflow_model::{
-    Time,
-    argo::{NodeKind, WorkflowFact},
-};
+use octoflow_model::{Time, argo::NodeKind};
 
 use super::{
     Output, clock,
@@ -254,7 +251,7 @@ fn clip(line: &str, columns: usize) -> String {
 mod tests {
     use octoflow_model::{
         Fact, NodeIx,
-        argo::{NodeKind, Phase, Role},
+        argo::{NodeKind, Phase, Role, WorkflowFact},
     };
 
     use super::*;

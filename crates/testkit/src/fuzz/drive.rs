@@ -5,10 +5,10 @@ use std::{collections::VecDeque, time::Duration};
 
 use octoflow_engine::{
     Command, Engine, Input, Run,
-    argo::status,
+    argo::{self, status},
     engine::fold,
-    schedule::Capacity,
-    taskset::{explain::explain, status as set_status},
+    schedule::{Capacity, Scheduler},
+    taskset::{self, explain::explain, status as set_status},
 };
 use octoflow_model::{
     AttemptId, Fact, Order, Report, RunId, Time,
@@ -57,7 +57,7 @@ pub(super) fn run(manifest: &Value, stored: Stored) -> Result<Vec<String>, Strin
     for count in 0..MOST_INPUTS {
         let Some(input) = next.take() else { break };
         let outcome = engine.handle(input, now);
-        for (run, list) in outcome.facts {
+        for octoflow_engine::Decided { run, facts: list, .. } in outcome.decided {
             if run != RUN {
                 return Err(format!("a fact of {run}"));
             }
@@ -74,7 +74,7 @@ pub(super) fn run(manifest: &Value, stored: Stored) -> Result<Vec<String>, Strin
             }
         }
         let Some(run) = engine.run(RUN) else { break };
-        if run.finished() || run.argo().is_some_and(|run| run.state.nodes.len() > MOST_NODES) {
+        if run.finished() || run.size() > MOST_NODES {
             break;
         }
         now = now.saturating_add(Duration::from_secs(1));
@@ -93,20 +93,9 @@ pub(super) fn run(manifest: &Value, stored: Stored) -> Result<Vec<String>, Strin
         });
     }
     let folded = fold(RUN, facts).map_err(|why| format!("its own journal cannot be read: {why}"))?;
-    let same = match (engine.run(RUN), &folded) {
-        (Some(Run::Argo(run)), Run::Argo(folded)) => {
-            status::status(run);
-            run.state == folded.state
-        }
-        (Some(Run::TaskSet(run)), Run::TaskSet(folded)) => {
-            set_status::object(run);
-            if !run.state.over() && explain(run, Some(engine.scheduler())).is_empty() {
-                return Err("it is not over, and nobody says why".to_owned());
-            }
-            run.state == folded.state
-        }
-        (None, _) => true,
-        _ => false,
+    let same = match engine.run(RUN) {
+        Some(live) => is_same(live, &folded, engine.scheduler())?,
+        None => true,
     };
     if !same {
         return Err("the fold of the facts is not the live state".to_owned());
@@ -169,4 +158,20 @@ fn size(value: &Value) -> u64 {
         }
         _ => 0,
     }
+}
+
+/// Compares a live run with the fold of its facts, and draws it on the way.
+fn is_same(live: &Run, folded: &Run, scheduler: &Scheduler) -> Result<bool, String> {
+    if let (Some(live), Some(folded)) = (live.of::<argo::Run>(), folded.of::<argo::Run>()) {
+        status::status(live);
+        return Ok(live.state == folded.state);
+    }
+    if let (Some(live), Some(folded)) = (live.of::<taskset::Run>(), folded.of::<taskset::Run>()) {
+        set_status::object(live);
+        if !live.state.over() && explain(live, Some(scheduler)).is_empty() {
+            return Err("it is not over, and nobody says why".to_owned());
+        }
+        return Ok(live.state == folded.state);
+    }
+    Ok(false)
 }

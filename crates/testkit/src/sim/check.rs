@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use octoflow_engine::{
-    Engine, Limits, Run as AnyRun,
+    Decided, Engine, Limits, Run as AnyRun,
     argo::{
         Run, State,
         node::{Leaf, Node},
     },
+    taskset::Run as TaskSetRun,
 };
 use octoflow_model::{
     AttemptId, Fact, NodeIx, Order, Time,
@@ -23,10 +24,12 @@ use super::{
 
 /// G7: two runs that should be one.
 pub(super) fn same(live: &AnyRun, folded: &AnyRun) -> Result<(), Broken> {
-    match (live, folded) {
-        (AnyRun::Argo(live), AnyRun::Argo(folded)) => same_state(&live.state, &folded.state),
-        (AnyRun::TaskSet(live), AnyRun::TaskSet(folded)) if live.state == folded.state => Ok(()),
-        (AnyRun::TaskSet(live), AnyRun::TaskSet(folded)) => broken(
+    if let (Some(live), Some(folded)) = (live.of::<Run>(), folded.of::<Run>()) {
+        return same_state(&live.state, &folded.state);
+    }
+    match (live.of::<TaskSetRun>(), folded.of::<TaskSetRun>()) {
+        (Some(live), Some(folded)) if live.state == folded.state => Ok(()),
+        (Some(live), Some(folded)) => broken(
             Guarantee::Fold,
             format!("the TaskSet is {:?} in memory and {:?} by its facts", live.state, folded.state),
         ),
@@ -50,10 +53,10 @@ fn same_state(live: &State, folded: &State) -> Result<(), Broken> {
 /// G5: a node came into being only if its limits had room for it. Where nothing new may start because something failed,
 /// the handlers of what has ended run nevertheless, and ask nobody.
 pub(super) fn grown(run: &AnyRun, fact: &Fact) -> Result<(), Broken> {
-    let run = match run {
-        AnyRun::Argo(run) => run,
-        AnyRun::TaskSet(run) => return taskset::grown(run, fact),
-    };
+    if let Some(run) = run.of::<TaskSetRun>() {
+        return taskset::grown(run, fact);
+    }
+    let run = run.of::<Run>().expect("the simulator knows two dialects");
     let added = match fact {
         Fact::Workflow(WorkflowFact::Added(added)) => added,
         Fact::Workflow(WorkflowFact::Finished(finished)) => return alone(run, finished.node),
@@ -123,16 +126,16 @@ pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(),
         // A run tells its times by the date of its submission.
         let local = |time: Time| engine.run(*id).map_or(time, |run| run.local(time));
         let (now, wake_at) = (local(now), engine.wake_at().map(local));
-        let run = match engine.run(*id) {
-            Some(AnyRun::Argo(run)) => run,
-            Some(AnyRun::TaskSet(run)) => {
-                let (waiting, placed) = taskset::owned(run, (engine, wake_at), runtime, (&starting, &ending), now)?;
-                queued += waiting;
-                held += placed;
-                continue;
-            }
-            None => return broken(Guarantee::Acknowledged, format!("run {id} is open and not in the engine")),
+        let Some(run) = engine.run(*id) else {
+            return broken(Guarantee::Acknowledged, format!("run {id} is open and not in the engine"));
         };
+        if let Some(run) = run.of::<TaskSetRun>() {
+            let (waiting, placed) = taskset::owned(run, (engine, wake_at), runtime, (&starting, &ending), now)?;
+            queued += waiting;
+            held += placed;
+            continue;
+        }
+        let run = run.of::<Run>().expect("the simulator knows two dialects");
         let desk = Desk { run, now, wake_at, busy: busy(&run.state) };
         for (at, node) in run.state.nodes.iter().enumerate().filter(|(_, node)| !node.settled) {
             let at = NodeIx(at as u32);
@@ -165,7 +168,7 @@ pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(),
 fn exclusive(life: &Life) -> Result<(), Broken> {
     let mut held: BTreeMap<&str, String> = BTreeMap::new();
     for id in life.shadows.keys() {
-        let Some(run) = life.pump.engine.workflow(*id) else { continue };
+        let Some(run) = life.pump.engine.run_of::<Run>(*id) else { continue };
         let nodes = run.state.nodes.iter().filter_map(|node| Some((&*node.name, node.lock.as_deref()?)));
         let own = run.state.lock.as_deref().map(|lock| (&*run.state.head.name, lock));
         for (name, lock) in own.into_iter().chain(nodes).filter(|(_, lock)| lock.held) {
@@ -323,7 +326,8 @@ pub(super) fn twice(life: &Life, now: Time) -> Result<(), Broken> {
             continue;
         }
         let (_, outcome) = engine.take_up(*id, now);
-        if let Some((_, facts)) = outcome.facts.first().filter(|_| !live.argo().is_some_and(held_up)) {
+        if let Some(Decided { facts, .. }) = outcome.decided.first().filter(|_| !live.of::<Run>().is_some_and(held_up))
+        {
             return broken(
                 Guarantee::Twice,
                 format!("run {id}, taken up from its journal, decides {:?}", facts.first()),

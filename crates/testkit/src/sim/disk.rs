@@ -7,7 +7,11 @@ use std::{
 };
 
 use octoflow_control::Cut;
-use octoflow_engine::{Run, argo::node::Node};
+use octoflow_engine::{
+    Run,
+    argo::{self, node::Node},
+    taskset,
+};
 use octoflow_model::{Fact, Order, RunFact, RunId, argo::WorkflowFact, meta::KeyedData};
 use serde_json::Value;
 
@@ -161,7 +165,7 @@ impl Journal {
             return broken(Guarantee::Terminal, format!("run {run} is over, and yet more is decided: {:?}", facts[0]));
         }
         for fact in facts {
-            if let (Fact::Workflow(WorkflowFact::Finished(finished)), Some(run)) = (fact, self.seen.argo())
+            if let (Fact::Workflow(WorkflowFact::Finished(finished)), Some(run)) = (fact, self.seen.of::<argo::Run>())
                 && let Some(before) = self.terminal.get(&Part::Node(finished.node.0))
             {
                 let name = &run.state.node(finished.node).name;
@@ -188,12 +192,11 @@ impl Journal {
 
 /// Everything of a run that can end, and how it has.
 fn finals(run: &Run) -> Vec<(Part, Option<&'static str>)> {
-    match run {
-        Run::Argo(run) => {
-            let nodes = run.state.nodes.iter().enumerate();
-            let word = |node: &Node| node.phase.fulfilled().then(|| node.phase.word());
-            nodes.map(|(at, node)| (Part::Node(at as u32), word(node))).collect()
-        }
-        Run::TaskSet(run) => super::taskset::finals(run),
+    if let Some(run) = run.of::<taskset::Run>() {
+        return super::taskset::finals(run);
     }
+    let run = run.of::<argo::Run>().expect("the simulator knows two dialects");
+    let nodes = run.state.nodes.iter().enumerate();
+    let word = |node: &Node| node.phase.fulfilled().then(|| node.phase.word());
+    nodes.map(|(at, node)| (Part::Node(at as u32), word(node))).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use octoflow_engine::{Command, Engine, Input, Program, Run, argo::explain, engine::Keyed};
+use octoflow_engine::{Command, Engine, Input, Program, Run, argo, engine::Keyed, taskset};
 use octoflow_model::{Fact, NodeIx, Order, RunFact, RunId, Shutdown, Time, argo::NodeKind, taskset::ReplicaPhase};
 use serde_json::Value;
 
@@ -355,10 +355,7 @@ impl<'w> Sim<'w> {
                 );
             };
             if let Deed::Command(command) = &act.deed {
-                let shutdown = match run {
-                    Run::Argo(run) => run.state.head.shutdown,
-                    Run::TaskSet(run) => run.state.head.shutdown,
-                };
+                let shutdown = run.head().shutdown;
                 let kept = match command {
                     Command::Stop => shutdown.is_some(),
                     Command::Terminate => shutdown == Some(Shutdown::Terminate),
@@ -412,17 +409,9 @@ impl<'w> Sim<'w> {
         let mut reasons = Vec::new();
         for id in self.disk.open_runs() {
             let engine = self.life.as_ref().map(|life| &life.pump.engine);
-            match engine.and_then(|engine| engine.run(id)) {
-                Some(Run::Argo(run)) => {
-                    let told = explain::explain(run, None);
-                    reasons.extend(told.iter().map(|one| format!("{}: {}", one.node, one.reason)));
-                }
-                Some(Run::TaskSet(run)) => {
-                    let told = octoflow_engine::taskset::explain::explain(run, engine.map(Engine::scheduler));
-                    reasons.extend(told.iter().map(|one| format!("{}: {}", one.node, one.reason)));
-                }
-                None => {}
-            }
+            let Some(run) = engine.and_then(|engine| engine.run(id)) else { continue };
+            let told = octoflow_control::explain_open(run, engine.map(Engine::scheduler), None);
+            reasons.extend(told.iter().map(|one| format!("{}: {}", one.node, one.reason)));
         }
         format!("nothing more will happen, and yet open is: {}", reasons.join("; "))
     }
@@ -449,10 +438,7 @@ impl<'w> Sim<'w> {
 
 /// What a person does about a run that waits for one: a pause goes on, with a value where it needs one, or the run does.
 fn resumption(run: &Run) -> Option<Command> {
-    let run = match run {
-        Run::Argo(run) => run,
-        Run::TaskSet(run) => return run.state.head.suspended.then(resume),
-    };
+    let Some(run) = run.of::<argo::Run>() else { return run.head().suspended.then(resume) };
     let state = &run.state;
     let mut nodes = state.nodes.iter().enumerate();
     let Some((at, node)) = nodes.find(|(_, node)| node.kind == NodeKind::Suspend && !node.phase.fulfilled()) else {
@@ -467,10 +453,11 @@ fn resumption(run: &Run) -> Option<Command> {
 
 /// Whether what a task belongs to is over, as people can see it; nothing when they cannot.
 fn over(run: &Run, task: NodeIx) -> Option<bool> {
-    match run {
-        Run::Argo(run) => run.state.nodes.get(task.at()).map(|node| node.phase.fulfilled()),
-        Run::TaskSet(run) => run.state.replicas.get(task.at()).map(|one| one.phase == ReplicaPhase::Completed),
+    if let Some(run) = run.of::<taskset::Run>() {
+        return run.state.replicas.get(task.at()).map(|one| one.phase == ReplicaPhase::Completed);
     }
+    let run = run.of::<argo::Run>()?;
+    run.state.nodes.get(task.at()).map(|node| node.phase.fulfilled())
 }
 
 fn told(pending: &Pending) -> Vec<String> {

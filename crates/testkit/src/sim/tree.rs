@@ -1,17 +1,16 @@
 //! What is left of a finished run when everything that depends on time is taken away, so that two can be compared.
 
 use octoflow_control::write_workflow;
-use octoflow_engine::{Run, argo, taskset::status};
+use octoflow_engine::{Run, argo, taskset};
 use serde_json::{Map, Value, json};
 
 /// The final tree of a run of any dialect.
 pub(super) fn tree(run: &Run) -> Result<Value, String> {
-    match run {
-        Run::Argo(run) => workflow(run),
-        Run::TaskSet(run) => {
-            Ok(json!({"phase": run.state.standing.word(), "nodes": {}, "status": status::status(run)}))
-        }
+    if let Some(run) = run.of::<taskset::Run>() {
+        let status = taskset::status::status(run);
+        return Ok(json!({"phase": run.state.standing.word(), "nodes": {}, "status": status}));
     }
+    workflow(run.of().expect("the simulator knows two dialects"))
 }
 
 /// The final tree, from the record the house would archive.

@@ -75,7 +75,7 @@ fn finish(stage: &mut Stage) {
         match (stage.live().first().cloned(), stage.engine.wake_at()) {
             (Some(pod), _) => stage.exit(&pod, 0),
             (None, Some(wake)) => stage.tick(wake.since(stage.now).as_secs().max(1)),
-            (None, None) if stage.state().suspended => stage.resume(),
+            (None, None) if stage.state().head.suspended => stage.resume(),
             (None, None) => panic!("nothing will ever happen again: {:#}", stage.status()),
         }
     }

@@ -120,7 +120,7 @@ impl Story {
         } else if let Some(wake) = self.stage.engine.wake_at() {
             self.wait(wake.since(now).as_secs());
         } else {
-            assert!(self.stage.state().suspended, "nothing will ever happen again: {:#}", self.scheme.spec());
+            assert!(self.stage.state().head.suspended, "nothing will ever happen again: {:#}", self.scheme.spec());
             self.stage.resume();
             self.oracle.suspend(false, now);
         }
@@ -180,7 +180,7 @@ impl Story {
         let at = self.stage.now;
         let report = Report::Ended { attempt, at, end: Box::new(end) };
         let outcome = self.stage.engine.handle(Input::Report(report), at);
-        assert!(outcome.facts.is_empty(), "a ghost decided something: {:?}", outcome.facts);
+        assert!(outcome.decided.is_empty(), "a ghost decided something: {:?}", outcome.decided);
     }
 
     /// The engine does what the oracle says, and nothing else.

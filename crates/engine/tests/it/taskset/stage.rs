@@ -259,7 +259,7 @@ impl Stage {
         self.input_kept(Input::Report(report.clone()));
         for late in [report, Report::Started { attempt, at: self.now }] {
             let outcome = self.engine.handle(Input::Report(late), self.now);
-            assert!(outcome.facts.is_empty(), "a late report of {pod:?} decided something: {:?}", outcome.facts);
+            assert!(outcome.decided.is_empty(), "a late report of {pod:?} decided something: {:?}", outcome.decided);
         }
     }
 
@@ -270,12 +270,12 @@ impl Stage {
 
     fn input_kept(&mut self, input: Input) -> Option<Refusal> {
         let outcome = self.engine.handle(input, self.now);
-        self.turns += usize::from(!outcome.facts.is_empty());
+        self.turns += usize::from(!outcome.decided.is_empty());
         let refusal = self.take(outcome);
         // Delays of nothing are over at once.
         for _ in 0..100 {
             let due = self.engine.handle(Input::Tick, self.now);
-            if due.facts.is_empty() && due.orders.is_empty() {
+            if due.decided.is_empty() && due.orders.is_empty() {
                 break;
             }
             self.take(due);
@@ -287,7 +287,7 @@ impl Stage {
     }
 
     fn take(&mut self, outcome: Outcome) -> Option<Refusal> {
-        for (run, facts) in outcome.facts {
+        for octoflow_engine::Decided { run, facts, .. } in outcome.decided {
             for fact in &facts {
                 let text = serde_json::to_string(fact).expect("a fact can be written");
                 let read: Fact = serde_json::from_str(&text).expect("a fact can be read");
@@ -390,7 +390,7 @@ impl Stage {
     }
 
     pub(crate) fn run(&self, run: RunId) -> &Run {
-        self.engine.run(run).and_then(octoflow_engine::Run::task_set).expect("the run is there")
+        self.engine.run(run).and_then(|run| run.of::<Run>()).expect("the run is there")
     }
 
     pub(crate) fn state(&self) -> &State {

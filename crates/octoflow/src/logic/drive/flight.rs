@@ -99,12 +99,15 @@ impl<'a> Stage<'a> {
     }
 
     fn node_name(&self, attempt: AttemptId) -> String {
-        let run = self.engine.workflow(attempt.run);
+        let run = self.engine.run_of::<octoflow_engine::argo::Run>(attempt.run);
         run.map_or_else(String::new, |run| run.state.node(attempt.task).name.to_string())
     }
 
     fn answer(&mut self, attempt: AttemptId, task: &Task) -> Result<Answer, Fault<'a>> {
-        let run = self.engine.workflow(attempt.run).expect("a task that starts belongs to an open run");
+        let run = self
+            .engine
+            .run_of::<octoflow_engine::argo::Run>(attempt.run)
+            .expect("a task that starts belongs to an open run");
         let state = &run.state;
         let node = state.node(attempt.task);
         // The attempt of a retried call may be a node far above the task that runs.

@@ -21,7 +21,10 @@ impl Stage<'_> {
             if let Err(why) = self.engine.restore(id(*run), self.facts[*run].iter().cloned()) {
                 self.played.faults.push((None, format!("the journal cannot be read after a restart: {why}")));
             }
-            if let (Some(old), Some(new)) = (before.workflow(id(*run)), self.engine.workflow(id(*run))) {
+            if let (Some(old), Some(new)) = (
+                before.run_of::<octoflow_engine::argo::Run>(id(*run)),
+                self.engine.run_of::<octoflow_engine::argo::Run>(id(*run)),
+            ) {
                 assert!(old.state == new.state, "the journal of run {run} does not tell what became of it");
             }
         }

@@ -1,7 +1,7 @@
 //! Once everything is over, people retry what failed. What was done must not be done again, whenever the house crashes.
 
 use octoflow_engine::{
-    Input, Run,
+    Input,
     argo::{
         again::{AgainOptions, Around, Why, plan, renewed},
         status,
@@ -24,7 +24,9 @@ impl Sim<'_> {
     /// Submits the next retry, if somebody wants one. False when nobody does.
     pub(super) fn retry(&mut self) -> Result<bool, Broken> {
         let Some(old) = self.disk.runs().into_iter().find(|run| self.wants_again(*run)) else { return Ok(false) };
-        let Some(seen) = self.disk.seen(old).and_then(Run::argo) else { return Ok(false) };
+        let Some(seen) = self.disk.seen(old).and_then(|run| run.of::<octoflow_engine::argo::Run>()) else {
+            return Ok(false);
+        };
         let object = status::object(seen);
         let attempt = |at: NodeIx| AttemptId { run: old, task: at, attempt: 0 };
         let nodes = (0..seen.state.nodes.len() as u32).map(NodeIx);
@@ -75,7 +77,7 @@ impl Sim<'_> {
     }
 
     fn wants_again(&self, run: RunId) -> bool {
-        let seen = self.disk.seen(run).and_then(Run::argo);
+        let seen = self.disk.seen(run).and_then(|run| run.of::<octoflow_engine::argo::Run>());
         let failed = seen.is_some_and(|run| run.state.phase != RunPhase::Succeeded);
         let mut draw = Draw::new(self.world.seed, "again");
         failed && run.0 < NEXT * MOST && draw.chance(40) && !self.disk.knows(RunId(run.0 + NEXT))

@@ -136,16 +136,16 @@ impl Stage {
         let (engine, believed, outcome) = self.taken_up(Capacity { slots: 0, cpu_milli: 0, memory_bytes: 0 });
         for id in runs {
             let live = self.run(*id);
-            match engine.run(*id).and_then(octoflow_engine::Run::task_set) {
+            match engine.run(*id).and_then(|run| run.of::<Run>()) {
                 Some(folded) => assert_eq!(folded.state, live.state, "the fold of the facts is not the live state"),
                 None => {
                     assert!(live.state.over(), "run {id} is open and cannot be read back");
                     let folded = octoflow_engine::engine::fold(*id, self.facts[id].iter().cloned()).expect("a journal");
-                    assert_eq!(folded.task_set().expect("a TaskSet").state, live.state);
+                    assert_eq!(folded.of::<Run>().expect("a TaskSet").state, live.state);
                 }
             }
         }
-        assert!(outcome.facts.is_empty(), "going on decides {:?}", outcome.facts);
+        assert!(outcome.decided.is_empty(), "going on decides {:?}", outcome.decided);
         let known: Vec<AttemptId> = believed.iter().map(|(attempt, _)| *attempt).collect();
         let mut there: Vec<AttemptId> = self.pods.keys().copied().collect();
         there.retain(|attempt| runs.contains(&attempt.run));

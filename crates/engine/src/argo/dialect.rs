@@ -1,0 +1,302 @@
+//! The row of the Argo dialect, and what a workflow answers when engine and control ask a run.
+
+use std::sync::Arc;
+
+use octoflow_manifest::Problems;
+use octoflow_model::{
+    AttemptId, Claim, Fact, Marks, NodeIx, Order, Report, RunId, Submission, Task, Time,
+    argo::{GcStrategy, garbage::Garbage},
+    submission::Stored,
+    task::{Labels, Resources},
+};
+use serde_json::Value;
+
+use super::{
+    Run, Turn, admit, admit::Surroundings, fields::API_VERSION, garbage, lifetime, mark, node::Leaf, program::Program,
+    status,
+};
+use crate::{
+    admit::Admitted,
+    dialect::{Dialect, DialectProgram, DialectRun, DialectTurn, Program as AnyProgram, Stand},
+    effect::Effects,
+    engine::World,
+    head::Head,
+    input::{Command, Refusal},
+    locks::{Holder, Ready, Wait, Waiter},
+    meters::Live,
+    run::Run as AnyRun,
+    slice::Work,
+};
+
+pub static DIALECT: Dialect =
+    Dialect { kind: "Workflow", api_version: API_VERSION, noun: "workflow", examine, compile };
+
+fn examine(object: &Value, others: &dyn Surroundings) -> Result<Admitted, Problems> {
+    let admitted = admit::examine(object, others)?;
+    let warnings = admitted.warnings().to_vec();
+    let (manifest, stored) = admitted.into_parts();
+    Ok(Admitted { manifest, stored, warnings })
+}
+
+fn compile(manifest: &Value, stored: &Stored) -> Result<AnyProgram, String> {
+    Ok(AnyProgram(Arc::new(Program::compile(manifest, stored)?)))
+}
+
+impl DialectProgram for Program {
+    fn open(self: Arc<Self>, id: RunId, submission: &Submission) -> AnyRun {
+        AnyRun::new(Run::with(id, submission, self))
+    }
+}
+
+impl DialectRun for Run {
+    fn dialect(&self) -> &'static Dialect {
+        &DIALECT
+    }
+
+    fn id(&self) -> RunId {
+        self.id
+    }
+
+    fn head(&self) -> &Head {
+        &self.state.head
+    }
+
+    fn finished(&self) -> bool {
+        self.state.finished()
+    }
+
+    fn phase(&self) -> &'static str {
+        self.state.phase.word()
+    }
+
+    fn message(&self) -> &str {
+        &self.state.message
+    }
+
+    fn began(&self) -> Option<Time> {
+        self.state.began
+    }
+
+    fn ended(&self) -> Option<Time> {
+        self.state.ended
+    }
+
+    fn labels(&self) -> Labels {
+        status::labels(self)
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        self.state.progress
+    }
+
+    fn importance(&self) -> i32 {
+        self.program.workflow.spec.priority.unwrap_or(0)
+    }
+
+    fn parameters(&self) -> Vec<(&str, &str)> {
+        let given = self.program.workflow.spec.arguments.parameters.iter();
+        given.filter_map(|one| Some((one.name.as_str(), one.value.as_ref()?.0.as_str()))).collect()
+    }
+
+    fn is_owned(&self) -> bool {
+        self.program.workflow.metadata.rest.contains_key("ownerReferences")
+    }
+
+    fn marks(&self) -> Marks {
+        mark::marks(self)
+    }
+
+    fn manifest(&self) -> Value {
+        Self::manifest(self)
+    }
+
+    fn object_of(&self, manifest: Value) -> Value {
+        status::object_of(self, manifest)
+    }
+
+    fn object_where(&self, keep: &dyn Fn(&str, &str) -> bool) -> Value {
+        status::object_where(self, keep)
+    }
+
+    fn size(&self) -> usize {
+        self.state.nodes.len()
+    }
+
+    fn summary(&self) -> Value {
+        status::summary(self)
+    }
+
+    fn due(&self) -> Option<Time> {
+        lifetime::expires(self)
+    }
+
+    fn is_placed(&self, attempt: AttemptId) -> bool {
+        let leaf = self.state.nodes.get(attempt.task.at()).and_then(|node| node.leaf());
+        leaf.is_some_and(|leaf| leaf.owned_by_runtime()) && self.attempt_of(attempt.task) == Some(attempt)
+    }
+
+    fn known_since(&self, at: NodeIx) -> Time {
+        self.state.nodes.get(at.at()).map(|node| node.started).unwrap_or_default()
+    }
+
+    fn garbage(&self, strategy: Option<GcStrategy>) -> Vec<Garbage> {
+        let mut items = garbage::of(self);
+        items.retain(|item| strategy.is_none_or(|strategy| item.strategy == strategy));
+        items
+    }
+
+    fn attempts(&self) -> Vec<(String, AttemptId)> {
+        let nodes = (0..self.state.nodes.len() as u32).map(NodeIx);
+        nodes.filter_map(|at| Some((self.state.id_of(at), self.attempt_of(at)?))).collect()
+    }
+
+    fn log_sizes(&self) -> Vec<(AttemptId, u64)> {
+        let logs = self.state.logs.iter();
+        logs.filter_map(|(at, bytes)| Some((self.attempt_of(*at)?, *bytes))).collect()
+    }
+
+    fn took_place_of(&self) -> &[RunId] {
+        Self::took_place_of(self)
+    }
+
+    fn live_meters(&self, now: Time) -> Vec<Live> {
+        Self::live_meters(self, now).collect()
+    }
+
+    fn apply(&mut self, fact: &Fact) {
+        Self::apply(self, fact);
+    }
+
+    fn settle_journal(&mut self) {
+        Self::settle_journal(self);
+    }
+
+    fn reopen(&mut self) {
+        Self::reopen(self);
+    }
+
+    fn awaits(&self, at: Time, node: Option<NodeIx>) -> bool {
+        Self::awaits(self, at, node)
+    }
+
+    fn take_queued(&mut self) -> Vec<NodeIx> {
+        Self::take_queued(self)
+    }
+
+    fn take_wakes(&mut self) -> Vec<(Time, Option<NodeIx>)> {
+        Self::take_wakes(self)
+    }
+
+    fn is_queued(&self, at: NodeIx) -> bool {
+        Self::is_queued(self, at)
+    }
+
+    fn resources(&self, at: NodeIx) -> Resources {
+        Self::resources(self, at)
+    }
+
+    fn priority(&self, at: NodeIx) -> i32 {
+        Self::priority(self, at)
+    }
+
+    fn open_tasks(&self) -> Vec<(NodeIx, Stand)> {
+        let stand = |leaf| match leaf {
+            Leaf::Barred => None,
+            Leaf::Queued => Some(Stand::Queued),
+            Leaf::Launched | Leaf::Running => Some(Stand::Placed),
+            Leaf::Stopping => Some(Stand::Ending),
+        };
+        self.open_leaves().filter_map(|(at, leaf)| Some((at, stand(leaf)?))).collect()
+    }
+
+    fn is_request(&self, at: NodeIx) -> bool {
+        Self::is_request(self, at)
+    }
+
+    fn is_weightless(&self, at: NodeIx) -> bool {
+        Self::is_request(self, at) || self.state.node(at).daemoned
+    }
+
+    fn take_wants(&mut self) -> Vec<(Option<NodeIx>, Waiter)> {
+        let wants = std::mem::take(&mut self.todo.wants);
+        wants.into_iter().filter_map(|node| Some((node, self.waiter(node)?))).collect()
+    }
+
+    fn waiters(&self) -> Vec<(Option<NodeIx>, Waiter)> {
+        Self::waiters(self).collect()
+    }
+
+    fn held_locks(&self) -> Vec<(Holder, Vec<Claim>, String)> {
+        Self::held_locks(self).map(|(holder, claims, name)| (holder, claims.to_vec(), name)).collect()
+    }
+
+    fn ready_for_locks(&self, node: Option<NodeIx>) -> Ready {
+        Self::ready_for_locks(self, node)
+    }
+
+    fn turn<'a>(&'a mut self, now: Time, world: &'a World) -> Box<dyn DialectTurn + 'a> {
+        Box::new(Turn::new(self, now, world))
+    }
+}
+
+impl DialectTurn for Turn<'_> {
+    fn limit(&mut self, work: Work) {
+        Turn::limit(self, work);
+    }
+
+    fn done(&self) -> Work {
+        Turn::done(self)
+    }
+
+    fn settle(&mut self) -> bool {
+        Turn::settle(self)
+    }
+
+    fn wake(&mut self, node: Option<NodeIx>) {
+        self.run.wake(node);
+    }
+
+    fn report(&mut self, report: Report) {
+        Turn::report(self, report);
+    }
+
+    fn command(&mut self, command: &Command) -> Result<(), Refusal> {
+        Turn::command(self, command)
+    }
+
+    fn launch(&mut self, at: NodeIx) {
+        Turn::launch(self, at);
+    }
+
+    fn resend_stop(&mut self, at: NodeIx) {
+        Turn::resend_stop(self, at);
+    }
+
+    fn attempt_id(&self, at: NodeIx) -> AttemptId {
+        Turn::attempt_id(self, at)
+    }
+
+    fn describe(&mut self, at: NodeIx) -> Result<Task, String> {
+        self.build_task(at).map(|(task, _)| task)
+    }
+
+    fn order(&mut self, order: Order) {
+        self.effects.orders.push(order);
+    }
+
+    fn locked(&mut self, node: Option<NodeIx>) {
+        Turn::locked(self, node);
+    }
+
+    fn wait_for(&mut self, node: Option<NodeIx>, wait: Wait) {
+        Turn::wait_for(self, node, wait);
+    }
+
+    fn refuse_locks(&mut self, node: Option<NodeIx>, why: &str) {
+        Turn::refuse_locks(self, node, why);
+    }
+
+    fn into_effects(self: Box<Self>) -> Effects {
+        self.effects
+    }
+}

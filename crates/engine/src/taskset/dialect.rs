@@ -1,0 +1,227 @@
+//! The row of the TaskSet dialect, and what a TaskSet answers when engine and control ask a run.
+
+use std::sync::Arc;
+
+use octoflow_model::{
+    AttemptId, Fact, Marks, NodeIx, Order, Report, RunId, Submission, Task, Time,
+    submission::Stored,
+    task::Resources,
+    taskset::{API_VERSION, KIND},
+};
+use serde_json::Value;
+
+use super::{Run, Turn, admit, mark, program::Program, status};
+use crate::{
+    dialect::{Dialect, DialectProgram, DialectRun, DialectTurn, Program as AnyProgram, Stand},
+    effect::Effects,
+    engine::World,
+    head::Head,
+    input::{Command, Refusal},
+    run::Run as AnyRun,
+    schedule::Gang,
+    slice::Work,
+};
+
+pub static DIALECT: Dialect =
+    Dialect { kind: KIND, api_version: API_VERSION, noun: KIND, examine: admit::examine, compile };
+
+fn compile(manifest: &Value, stored: &Stored) -> Result<AnyProgram, String> {
+    Ok(AnyProgram(Arc::new(Program::compile(manifest, stored)?)))
+}
+
+impl DialectProgram for Program {
+    fn open(self: Arc<Self>, id: RunId, submission: &Submission) -> AnyRun {
+        AnyRun::new(Run::with(id, submission, self))
+    }
+}
+
+impl DialectRun for Run {
+    fn dialect(&self) -> &'static Dialect {
+        &DIALECT
+    }
+
+    fn id(&self) -> RunId {
+        self.id
+    }
+
+    fn head(&self) -> &Head {
+        &self.state.head
+    }
+
+    fn finished(&self) -> bool {
+        self.state.over()
+    }
+
+    fn phase(&self) -> &'static str {
+        self.state.standing.word()
+    }
+
+    fn message(&self) -> &str {
+        &self.state.standing_message
+    }
+
+    fn began(&self) -> Option<Time> {
+        self.state.started
+    }
+
+    fn ended(&self) -> Option<Time> {
+        self.state.finished
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        self.state.progress()
+    }
+
+    fn importance(&self) -> i32 {
+        self.program.set.spec.priority.unwrap_or(0)
+    }
+
+    fn is_owned(&self) -> bool {
+        self.program.set.metadata.rest.contains_key("ownerReferences")
+    }
+
+    fn marks(&self) -> Marks {
+        mark::marks(self)
+    }
+
+    fn manifest(&self) -> Value {
+        Self::manifest(self)
+    }
+
+    fn object_of(&self, manifest: Value) -> Value {
+        status::object_of(self, manifest)
+    }
+
+    fn size(&self) -> usize {
+        self.state.replicas.len()
+    }
+
+    fn summary(&self) -> Value {
+        status::object(self)
+    }
+
+    fn due(&self) -> Option<Time> {
+        self.expires()
+    }
+
+    fn is_placed(&self, attempt: AttemptId) -> bool {
+        let replica = self.state.replicas.get(attempt.task.at());
+        replica.is_some_and(|replica| replica.phase.placed()) && self.attempt_of(attempt.task.0) == Some(attempt)
+    }
+
+    fn known_since(&self, at: NodeIx) -> Time {
+        self.state.replicas.get(at.at()).map(|replica| replica.transition).unwrap_or_default()
+    }
+
+    fn attempts(&self) -> Vec<(String, AttemptId)> {
+        self.pods()
+    }
+
+    fn log_sizes(&self) -> Vec<(AttemptId, u64)> {
+        self.state.logs.clone()
+    }
+
+    fn took_place_of(&self) -> &[RunId] {
+        Self::took_place_of(self)
+    }
+
+    fn apply(&mut self, fact: &Fact) {
+        Self::apply(self, fact);
+    }
+
+    fn settle_journal(&mut self) {
+        Self::settle_journal(self);
+    }
+
+    fn reopen(&mut self) {
+        Self::reopen(self);
+    }
+
+    fn awaits(&self, at: Time, node: Option<NodeIx>) -> bool {
+        Self::awaits(self, at, node)
+    }
+
+    fn take_queued(&mut self) -> Vec<NodeIx> {
+        Self::take_queued(self)
+    }
+
+    fn take_wakes(&mut self) -> Vec<(Time, Option<NodeIx>)> {
+        Self::take_wakes(self)
+    }
+
+    fn is_queued(&self, at: NodeIx) -> bool {
+        Self::is_queued(self, at)
+    }
+
+    fn resources(&self, at: NodeIx) -> Resources {
+        Self::resources(self, at)
+    }
+
+    fn priority(&self, at: NodeIx) -> i32 {
+        Self::priority(self, at)
+    }
+
+    fn open_tasks(&self) -> Vec<(NodeIx, Stand)> {
+        self.open_pods().collect()
+    }
+
+    fn gang(&self, at: NodeIx) -> Option<Gang> {
+        Self::gang(self, at)
+    }
+
+    fn joined(&self) -> Vec<(NodeIx, Gang)> {
+        Self::joined(self).collect()
+    }
+
+    fn turn<'a>(&'a mut self, now: Time, world: &'a World) -> Box<dyn DialectTurn + 'a> {
+        Box::new(Turn::new(self, now, world))
+    }
+}
+
+/// What a TaskSet decides at once is bounded by its replicas, so its turns need no limit.
+impl DialectTurn for Turn<'_> {
+    fn done(&self) -> Work {
+        self.effects.facts.len() as Work
+    }
+
+    fn settle(&mut self) -> bool {
+        Turn::settle(self);
+        false
+    }
+
+    fn wake(&mut self, node: Option<NodeIx>) {
+        self.run.wake(node);
+    }
+
+    fn report(&mut self, report: Report) {
+        Turn::report(self, report);
+    }
+
+    fn command(&mut self, command: &Command) -> Result<(), Refusal> {
+        Turn::command(self, command)
+    }
+
+    fn launch(&mut self, at: NodeIx) {
+        Turn::launch(self, at);
+    }
+
+    fn resend_stop(&mut self, at: NodeIx) {
+        Turn::resend_stop(self, at);
+    }
+
+    fn attempt_id(&self, at: NodeIx) -> AttemptId {
+        Turn::attempt_id(self, at)
+    }
+
+    fn describe(&mut self, at: NodeIx) -> Result<Task, String> {
+        self.build_task(at)
+    }
+
+    fn order(&mut self, order: Order) {
+        self.effects.orders.push(order);
+    }
+
+    fn into_effects(self: Box<Self>) -> Effects {
+        self.effects
+    }
+}
