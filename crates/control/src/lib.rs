@@ -2,7 +2,6 @@
 //! It decides nothing itself: it carries what the engine decided to the disk, and only then to the world.
 
 pub mod access;
-mod archive;
 mod brief;
 mod cache;
 mod chance;
@@ -29,7 +28,6 @@ mod steward;
 mod supervisor;
 mod sweep;
 
-pub use archive::{write_record, write_workflow};
 pub use chance::{name_suffix, new_uid};
 pub use claim::{Claim, KEPT};
 pub use clock::now;
@@ -37,6 +35,7 @@ pub use delete::{Forgotten, Removed, family, forget};
 pub use error::Error;
 pub use house::{Config, House, Place, StartProgress, Submit, owned};
 pub use meters::metrics;
+pub use octoflow_engine::Explanation;
 pub use octoflow_engine::{
     Command,
     argo::again::{Again, AgainOptions, Rerun, ResubmitOptions, Why},
@@ -44,7 +43,6 @@ pub use octoflow_engine::{
 };
 pub use octoflow_runtime::port::{Condition, ConditionKind};
 pub use pump::{Cut, Pump};
-pub use read::{Explanation, of_open as explain_open};
 pub use record::Record;
 pub use supervisor::{Supervisor, ThreadFailure};
 pub use sweep::{doom_with_run, sweep_deleted};

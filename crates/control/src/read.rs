@@ -2,30 +2,14 @@
 
 use std::collections::HashMap;
 
-use octoflow_engine::{
-    Run,
-    argo::{explain, status},
-    locks::Locks,
-    schedule::Scheduler,
-    taskset,
-};
-use octoflow_model::{AttemptId, Fact, NodeIx, RunId, Time, argo::garbage::Garbage, taskset::KIND};
+use octoflow_engine::{Explanation, Run, dialect};
+use octoflow_model::{AttemptId, Fact, NodeIx, RunId, argo::garbage::Garbage};
 use octoflow_store::{Reader, RunRow};
 use serde_json::{Value, json};
 
 use crate::{Error, brief, record, supervisor::whole};
 
 pub mod lines;
-
-/// Why a node waits, or what became of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Explanation {
-    pub node: String,
-    /// Empty for a task that is no node yet.
-    pub phase: String,
-    pub reason: String,
-    pub since: Option<Time>,
-}
 
 /// The run as people see it.
 pub fn object(reader: &Reader, run: RunId) -> Result<Value, Error> {
@@ -175,80 +159,9 @@ pub fn numbers(reader: &Reader, run: RunId) -> Result<Vec<RunId>, Error> {
 
 pub fn explain(reader: &Reader, run: RunId) -> Result<Vec<Explanation>, Error> {
     Ok(match kept(reader, run)? {
-        Kept::Archived(record) if record["object"]["kind"] == KIND => replicas(&record["object"]),
-        Kept::Archived(record) => failures(&record["object"]),
-        Kept::Open(run) => of_open(&run, None, None),
+        Kept::Archived(record) => (dialect::of(&record["object"]).explain_ended)(&record["object"]),
+        Kept::Open(run) => run.explain(None, None),
     })
-}
-
-/// The reasons of an open run, beside what has already failed in it.
-pub fn of_open(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Locks>) -> Vec<Explanation> {
-    if let Some(run) = run.of::<taskset::Run>() {
-        let told = |one: taskset::explain::Explanation| Explanation {
-            node: one.node,
-            phase: one.phase.to_owned(),
-            reason: one.reason,
-            since: one.since,
-        };
-        return taskset::explain::explain(run, scheduler).into_iter().map(told).collect();
-    }
-    let run = run.of().expect("there are two dialects");
-    let mut found = failures(&status::object(run));
-    found.extend(explain::explain_with(run, scheduler, locks).into_iter().map(|one| Explanation {
-        node: one.node,
-        phase: one.phase.map(|phase| phase.word().to_owned()).unwrap_or_default(),
-        reason: one.reason.to_string(),
-        since: one.since,
-    }));
-    found
-}
-
-/// What went wrong, node by node, in the order it did.
-fn failures(object: &Value) -> Vec<Explanation> {
-    let nodes = object["status"]["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values());
-    let leaf =
-        |node: &&Value| matches!(node["type"].as_str(), Some("Pod" | "Container" | "HTTP" | "Suspend" | "Skipped"));
-    let told = |node: &&Value| matches!(node["phase"].as_str(), Some("Failed" | "Error" | "Omitted" | "Skipped"));
-    let mut found: Vec<(String, Explanation)> = nodes
-        .filter(leaf)
-        .filter(told)
-        .map(|node| {
-            let text = |field: &str| node[field].as_str().unwrap_or_default().to_owned();
-            (
-                text("startedAt"),
-                Explanation { node: text("displayName"), phase: text("phase"), reason: text("message"), since: None },
-            )
-        })
-        .collect();
-    found.sort_by(|one, other| one.0.cmp(&other.0));
-    found.into_iter().map(|(_, explanation)| explanation).collect()
-}
-
-/// What became of a TaskSet, from its whole to its replicas.
-fn replicas(object: &Value) -> Vec<Explanation> {
-    let text = |of: &Value, field: &str| of[field].as_str().unwrap_or_default().to_owned();
-    let status = &object["status"];
-    let whole = (text(&object["metadata"], "name"), text(status, "state"), text(status, "stateMessage"));
-    let mut found = vec![Explanation { node: whole.0, phase: whole.1, reason: whole.2, since: None }];
-    for role in status["roleStatus"].as_array().into_iter().flatten() {
-        for replica in role["replicaStatus"].as_array().into_iter().flatten() {
-            let (info, reason) = (&replica["terminatedInfo"], text(replica, "podReason"));
-            if replica["stopped"] == true || info["exitCode"] == 0 && reason.is_empty() {
-                continue;
-            }
-            let node = format!("{}-{}", text(role, "name"), replica["index"]);
-            let end = match info["exitCode"].as_i64() {
-                Some(code) => format!("{} (exit code {code}): {}", text(info, "reason"), text(info, "exitMessage")),
-                None => String::new(),
-            };
-            let parts: Vec<&str> = [reason.trim(), end.trim_end_matches([':', ' ', '\n'])]
-                .into_iter()
-                .filter(|part| !part.is_empty())
-                .collect();
-            found.push(Explanation { node, phase: text(replica, "phase"), reason: parts.join("; "), since: None });
-        }
-    }
-    found
 }
 
 /// Where a run is found.

@@ -1,7 +1,7 @@
 //! The seam between the engine and the dialects: what is asked of a run and of its turn. A dialect implements these traits in
 //! its own folder and has one row in the table; nothing outside asks which dialect a run is.
 
-use std::{any::Any, fmt, sync::Arc};
+use std::{any::Any, fmt, io, sync::Arc};
 
 use octoflow_manifest::Problems;
 use octoflow_model::{
@@ -17,12 +17,13 @@ use crate::{
     argo::{self, admit::Surroundings},
     effect::Effects,
     engine::World,
+    explain::Explanation,
     head::Head,
     input::{Command, Refusal},
-    locks::{Holder, Ready, Wait, Waiter},
+    locks::{Holder, Locks, Ready, Wait, Waiter},
     meters::Live,
     run::Run,
-    schedule::Gang,
+    schedule::{Gang, Scheduler},
     slice::Work,
     taskset,
 };
@@ -39,6 +40,8 @@ pub struct Dialect {
     pub examine: fn(&Value, &dyn Surroundings) -> Result<Admitted, Problems>,
     /// Makes an admitted manifest ready to run; the reason, in one sentence, when it cannot be.
     pub compile: fn(&Value, &Stored) -> Result<Program, String>,
+    /// Tells from the object of a run that is over what became of it.
+    pub explain_ended: fn(&Value) -> Vec<Explanation>,
 }
 
 /// Every dialect. The first one is what a manifest is taken for that does not say what it is.
@@ -139,6 +142,13 @@ pub trait DialectRun: Any + Send {
     /// How long the logs of ended attempts were, of those that wrote something.
     fn log_sizes(&self) -> Vec<(AttemptId, u64)>;
     fn took_place_of(&self) -> &[RunId];
+
+    /// What ended badly so far, and why everything that is open is.
+    fn explain(&self, scheduler: Option<&Scheduler>, locks: Option<&Locks>) -> Vec<Explanation>;
+
+    /// Writes `{"object": …, "tasks": {node id: index}, "elsewhere": {node id or pod: its attempt}, "logs": {attempt: how
+    /// long its log was}, "runs": [whose place it took], "garbage": [artifacts to be deleted]}`.
+    fn write_record(&self, to: &mut dyn io::Write) -> io::Result<()>;
 
     /// The gauges that follow it, as they stand at its own time.
     fn live_meters(&self, now: Time) -> Vec<Live> {

@@ -6,8 +6,6 @@ use octoflow_engine::Run;
 use octoflow_store::{Archive, Change, RunRow, RunUpdate};
 use serde_json::json;
 
-use crate::archive;
-
 /// Who the run belongs to, and whether it is on its way out.
 pub(super) fn tie(run: &Run) -> Change {
     let ties = run.marks().ties;
@@ -52,5 +50,5 @@ fn progress(run: &Run) -> String {
 }
 
 pub(super) fn packed(run: &Run) -> Archive {
-    Archive::pack_with(|to| archive::write_record(run, to))
+    Archive::pack_with(|to| run.write_record(to))
 }

@@ -28,7 +28,7 @@ use super::{
 use crate::{
     Cut, Error, Pump, clock,
     gauge::{Entering, TURNS, Tally},
-    meters, read,
+    meters,
     sweep::Sweeper,
 };
 
@@ -338,7 +338,7 @@ impl Worker {
             }
             Message::Explain { run, reply } => {
                 let engine = &self.pump.engine;
-                let told = |run| read::of_open(run, Some(engine.scheduler()), Some(engine.locks()));
+                let told = |run: &Run| run.explain(Some(engine.scheduler()), Some(engine.locks()));
                 let reasons = self.drawn(run).map(told);
                 self.answer(reply, Ok(|_| reasons));
             }

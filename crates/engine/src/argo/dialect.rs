@@ -1,6 +1,6 @@
 //! The row of the Argo dialect, and what a workflow answers when engine and control ask a run.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use octoflow_manifest::Problems;
 use octoflow_model::{
@@ -12,24 +12,38 @@ use octoflow_model::{
 use serde_json::Value;
 
 use super::{
-    Run, Turn, admit, admit::Surroundings, fields::API_VERSION, garbage, lifetime, mark, node::Leaf, program::Program,
-    status,
+    Run, Turn,
+    admit::{self, Surroundings},
+    ended, explain,
+    fields::API_VERSION,
+    garbage, lifetime, mark,
+    node::Leaf,
+    program::Program,
+    record, status,
 };
 use crate::{
     admit::Admitted,
     dialect::{Dialect, DialectProgram, DialectRun, DialectTurn, Program as AnyProgram, Stand},
     effect::Effects,
     engine::World,
+    explain::Explanation,
     head::Head,
     input::{Command, Refusal},
-    locks::{Holder, Ready, Wait, Waiter},
+    locks::{Holder, Locks, Ready, Wait, Waiter},
     meters::Live,
     run::Run as AnyRun,
+    schedule::Scheduler,
     slice::Work,
 };
 
-pub static DIALECT: Dialect =
-    Dialect { kind: "Workflow", api_version: API_VERSION, noun: "workflow", examine, compile };
+pub static DIALECT: Dialect = Dialect {
+    kind: "Workflow",
+    api_version: API_VERSION,
+    noun: "workflow",
+    examine,
+    compile,
+    explain_ended: ended::failures,
+};
 
 fn examine(object: &Value, others: &dyn Surroundings) -> Result<Admitted, Problems> {
     let admitted = admit::examine(object, others)?;
@@ -157,6 +171,21 @@ impl DialectRun for Run {
 
     fn took_place_of(&self) -> &[RunId] {
         Self::took_place_of(self)
+    }
+
+    fn explain(&self, scheduler: Option<&Scheduler>, locks: Option<&Locks>) -> Vec<Explanation> {
+        let mut found = ended::failures(&status::object(self));
+        found.extend(explain::explain_with(self, scheduler, locks).into_iter().map(|one| Explanation {
+            node: one.node,
+            phase: one.phase.map(|phase| phase.word().to_owned()).unwrap_or_default(),
+            reason: one.reason.to_string(),
+            since: one.since,
+        }));
+        found
+    }
+
+    fn write_record(&self, to: &mut dyn io::Write) -> io::Result<()> {
+        record::write(self, to)
     }
 
     fn live_meters(&self, now: Time) -> Vec<Live> {

@@ -1,6 +1,6 @@
 //! The row of the TaskSet dialect, and what a TaskSet answers when engine and control ask a run.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use octoflow_model::{
     AttemptId, Fact, Marks, NodeIx, Order, Report, RunId, Submission, Task, Time,
@@ -10,20 +10,28 @@ use octoflow_model::{
 };
 use serde_json::Value;
 
-use super::{Run, Turn, admit, mark, program::Program, status};
+use super::{Run, Turn, admit, ended, explain, mark, program::Program, record, status};
 use crate::{
     dialect::{Dialect, DialectProgram, DialectRun, DialectTurn, Program as AnyProgram, Stand},
     effect::Effects,
     engine::World,
+    explain::Explanation,
     head::Head,
     input::{Command, Refusal},
+    locks::Locks,
     run::Run as AnyRun,
-    schedule::Gang,
+    schedule::{Gang, Scheduler},
     slice::Work,
 };
 
-pub static DIALECT: Dialect =
-    Dialect { kind: KIND, api_version: API_VERSION, noun: KIND, examine: admit::examine, compile };
+pub static DIALECT: Dialect = Dialect {
+    kind: KIND,
+    api_version: API_VERSION,
+    noun: KIND,
+    examine: admit::examine,
+    compile,
+    explain_ended: ended::replicas,
+};
 
 fn compile(manifest: &Value, stored: &Stored) -> Result<AnyProgram, String> {
     Ok(AnyProgram(Arc::new(Program::compile(manifest, stored)?)))
@@ -123,6 +131,20 @@ impl DialectRun for Run {
 
     fn took_place_of(&self) -> &[RunId] {
         Self::took_place_of(self)
+    }
+
+    fn explain(&self, scheduler: Option<&Scheduler>, _: Option<&Locks>) -> Vec<Explanation> {
+        let told = |one: explain::Explanation| Explanation {
+            node: one.node,
+            phase: one.phase.to_owned(),
+            reason: one.reason,
+            since: one.since,
+        };
+        explain::explain(self, scheduler).into_iter().map(told).collect()
+    }
+
+    fn write_record(&self, to: &mut dyn io::Write) -> io::Result<()> {
+        record::write(self, to)
     }
 
     fn apply(&mut self, fact: &Fact) {

@@ -410,7 +410,7 @@ impl<'w> Sim<'w> {
         for id in self.disk.open_runs() {
             let engine = self.life.as_ref().map(|life| &life.pump.engine);
             let Some(run) = engine.and_then(|engine| engine.run(id)) else { continue };
-            let told = octoflow_control::explain_open(run, engine.map(Engine::scheduler), None);
+            let told = run.explain(engine.map(Engine::scheduler), None);
             reasons.extend(told.iter().map(|one| format!("{}: {}", one.node, one.reason)));
         }
         format!("nothing more will happen, and yet open is: {}", reasons.join("; "))

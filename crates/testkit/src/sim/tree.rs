@@ -1,7 +1,6 @@
 //! What is left of a finished run when everything that depends on time is taken away, so that two can be compared.
 
-use octoflow_control::write_workflow;
-use octoflow_engine::{Run, argo, taskset};
+use octoflow_engine::{DialectRun, Run, argo, taskset};
 use serde_json::{Map, Value, json};
 
 /// The final tree of a run of any dialect.
@@ -16,7 +15,7 @@ pub(super) fn tree(run: &Run) -> Result<Value, String> {
 /// The final tree, from the record the house would archive.
 fn workflow(run: &argo::Run) -> Result<Value, String> {
     let mut bytes = Vec::new();
-    write_workflow(run, &mut bytes).map_err(|error| error.to_string())?;
+    run.write_record(&mut bytes).map_err(|error| error.to_string())?;
     let record: Value = serde_json::from_slice(&bytes)
         .map_err(|error| format!("the archive of run {} is not JSON: {error}", run.id))?;
     let status = &record["object"]["status"];

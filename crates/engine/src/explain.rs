@@ -1,0 +1,13 @@
+//! Why a part of a run waits, or what became of it, in words that every dialect shares.
+
+use octoflow_model::Time;
+
+/// The reason for one part of a run: a node, a role, a replica, or the whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    pub node: String,
+    /// Empty for a task that is no node yet.
+    pub phase: String,
+    pub reason: String,
+    pub since: Option<Time>,
+}
