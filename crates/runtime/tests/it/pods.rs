@@ -130,7 +130,8 @@ pub(crate) fn j24_a_sidecar_that_ignores_the_polite_signal_is_killed_after_the_g
 pub(crate) fn a_sidecar_is_there_when_main_runs() {
     let mut rig = Rig::new();
     let (attempt, end) = rig.run(pod(vec![
-        sidecar("server", &format!("while :; do echo pong > /tmp/answer; sleep 0.02; done; {FOREVER}")),
+        // Moved, not written in place: main must not read it between being emptied and being filled.
+        sidecar("server", &format!("echo pong > /tmp/answer.part; mv /tmp/answer.part /tmp/answer; {FOREVER}")),
         main("until [ -s /tmp/answer ]; do sleep 0.02; done; cat /tmp/answer"),
     ]));
     assert_eq!((end.exit, said(&rig, attempt, None)), (Exit::Code(0), "pong\n".to_owned()));
