@@ -68,6 +68,10 @@ impl DialectRun for Run {
         &self.state.standing_message
     }
 
+    #[expect(
+        clippy::misnamed_getters,
+        reason = "to others a TaskSet begins with its first replica, not its first attempt"
+    )]
     fn began(&self) -> Option<Time> {
         self.state.started
     }
