@@ -42,6 +42,7 @@ mod claims;
 mod desk;
 mod dispatch;
 mod door;
+mod event_loop;
 mod message;
 mod recover;
 mod row;
@@ -50,7 +51,6 @@ mod tally;
 pub(crate) mod unit;
 mod wait;
 mod watcher;
-mod work;
 
 use archiver::Archiver;
 pub(crate) use archiver::Packed;
@@ -58,13 +58,13 @@ pub use desk::owned;
 pub(crate) use desk::{Desk, owned_namespace, unless_outage};
 use dispatch::Dispatcher;
 use door::Threshold;
+pub(crate) use event_loop::DRAWN_HERE;
+use event_loop::{Keeper, Worker};
 pub(crate) use message::{Detail, Entered, Message, Reply, Shown, Terms};
 use recover::Recovery;
 pub(crate) use start::Restored;
 pub use start::StartProgress;
 pub(crate) use watcher::{Audience, Bell, Watcher};
-pub(crate) use work::DRAWN_HERE;
-use work::{Keeper, Worker};
 
 pub struct Config {
     pub data_dir: PathBuf,

@@ -11,6 +11,8 @@ use octoflow_engine::{Engine, Run, engine};
 use octoflow_model::{Fact, RunId};
 use serde_json::Value;
 
+use crate::supervisor::said;
+
 /// What to do about a run that a newer version has written.
 const NEWER: &str =
     "a newer version of octoflow has written it; start that version, or a newer one, to go on with this run";
@@ -57,11 +59,8 @@ pub(crate) fn respect(engine: &mut Engine, run: RunId, facts: Vec<Fact>) -> Resu
 /// A journal whose facts contradict each other is refused as one that cannot be read: other runs have nothing to do with it.
 /// The fold builds a value of its own, so a panic in it has harmed nothing else.
 fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let said = panic.downcast_ref::<String>().map(String::as_str);
-        let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words");
-        Err(format!("its facts contradict each other: {said}"))
-    })
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|panic| Err(format!("its facts contradict each other: {}", said(&*panic))))
 }
 
 /// Why a line is no fact: which one, what is wrong with it, and what to do when it is only too new.

@@ -18,9 +18,9 @@ use serde_json::Value;
 
 use super::{
     Message, Reply,
+    event_loop::{DRAWN_HERE, Worker},
     message::{Detail, Shown},
     row::{packed, update},
-    work::{DRAWN_HERE, Worker},
 };
 use crate::{Error, Supervisor, sweep::Doomed};
 

@@ -7,9 +7,9 @@ use octoflow_store::{Batch, Change};
 
 use super::{
     archiver::is_large,
+    event_loop::Worker,
     row::{new_row, packed, tie, update},
     unit,
-    work::Worker,
 };
 use crate::{
     Cut, Error, cache,

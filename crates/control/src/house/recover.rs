@@ -19,9 +19,10 @@ use octoflow_store::{Error as StoreError, Pulse};
 use super::{
     Audience, Message,
     claims::Claims,
-    each_keyed, respect,
+    each_keyed,
+    event_loop::{Next, SWEEP, Worker},
+    respect,
     start::unreadable,
-    work::{Next, SWEEP, Worker},
 };
 use crate::{Capacity, Error, Pump, clock, meters, read, record};
 

@@ -15,7 +15,7 @@ use octoflow_engine::Run;
 use octoflow_model::{Fact, RunId, Time};
 use octoflow_store::{RunRow, Store};
 
-use super::work::Worker;
+use super::event_loop::Worker;
 use crate::{
     Error,
     read::{self, Journal},

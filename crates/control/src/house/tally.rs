@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use octoflow_model::{AttemptId, Report, RunId};
 
-use super::work::Worker;
+use super::event_loop::Worker;
 use crate::{
     Cut,
     gauge::{Entering, Gauges},

@@ -7,8 +7,8 @@ use octoflow_engine::Input;
 use octoflow_model::Time;
 
 use super::{
+    event_loop::{LINGER, Worker},
     tally,
-    work::{LINGER, Worker},
 };
 use crate::clock;
 

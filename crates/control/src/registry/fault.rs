@@ -4,7 +4,7 @@
 use octoflow_engine::{Problem, Problems, Severity};
 
 use super::Kind;
-use crate::Error;
+use crate::{Error, supervisor::whole};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
@@ -109,15 +109,4 @@ fn told(causes: &[Cause]) -> String {
         [cause] => one(cause),
         causes => format!("[{}]", causes.iter().map(one).collect::<Vec<_>>().join(", ")),
     }
-}
-
-/// With what was behind it.
-fn whole(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(inner) = source {
-        text = format!("{text}: {inner}");
-        source = inner.source();
-    }
-    text
 }

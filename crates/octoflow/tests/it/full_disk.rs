@@ -14,7 +14,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    stage::{Stage, eventually, one_step},
+    stage::{Stage, eventually, one_step, suspended},
     wire::{
         http::{self, Answer, call},
         processes::left_behind,
@@ -235,14 +235,8 @@ fn a_lost_or_damaged_database_is_refused_and_the_doctor_tells() {
 fn one_unreadable_run_keeps_nobody_from_starting_and_is_shown_as_such() {
     let stage = Stage::new();
     let mut server = Server::start(&stage.data_dir(), &[]);
-    let held = |name: &str| {
-        json!({"workflow": {
-            "apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": name},
-            "spec": {"entrypoint": "main", "templates": [{"name": "main", "suspend": {}}]},
-        }})
-    };
     for name in ["good", "bad"] {
-        assert_eq!(call(server.address, "POST", RUNS, Some(&held(name))).unwrap().status, 200);
+        assert_eq!(call(server.address, "POST", RUNS, Some(&suspended(name))).unwrap().status, 200);
     }
     server.stop();
     let sql =

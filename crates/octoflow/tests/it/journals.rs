@@ -7,7 +7,7 @@ use std::{fs, path::PathBuf, process::Command, time::Duration};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    stage::{Stage, eventually},
+    stage::{Stage, eventually, suspended},
     wire::{http::call, server::Server, waiting::within},
 };
 
@@ -149,14 +149,8 @@ fn change(stage: &Stage, sql: &str) {
 fn runs_of_a_newer_version_are_refused_by_name_and_the_others_go_on() {
     let stage = Stage::new();
     let mut server = Server::start(&stage.data_dir(), &[]);
-    let held = |name: &str| {
-        json!({"workflow": {
-            "apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": name},
-            "spec": {"entrypoint": "main", "templates": [{"name": "main", "suspend": {}}]},
-        }})
-    };
     for name in ["good", "fact", "field", "dialect"] {
-        assert_eq!(call(server.address, "POST", WORKFLOWS, Some(&held(name))).unwrap().status, 200);
+        assert_eq!(call(server.address, "POST", WORKFLOWS, Some(&suspended(name))).unwrap().status, 200);
     }
     server.stop();
     let last = |name: &str, line: &str| {

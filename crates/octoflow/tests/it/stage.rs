@@ -63,6 +63,14 @@ impl Stage {
     }
 }
 
+/// The request that submits a workflow which waits until somebody resumes it.
+pub(crate) fn suspended(name: &str) -> Value {
+    serde_json::json!({"workflow": {
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": name},
+        "spec": {"entrypoint": "main", "templates": [{"name": "main", "suspend": {}}]},
+    }})
+}
+
 /// A workflow with one step that runs a shell command.
 pub(crate) fn one_step(name: &str, command: &str) -> String {
     format!(
