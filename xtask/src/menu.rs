@@ -15,7 +15,7 @@ The developer's menu of Octoflow
 
     cargo xtask setup                      install what the tests need
     cargo xtask test [--no-setup] [ARGS]   setup, build, run every test; ARGS go to nextest
-    cargo xtask tidy                       check the house rules
+    cargo xtask tidy                       check the project rules
     cargo xtask fmt [ARGS]                 format all crates; ARGS go to cargo fmt
     cargo xtask lint                       clippy on everything, warnings are errors
     cargo xtask ci                         fmt --check, lint, tidy, fuzz, test
@@ -124,13 +124,13 @@ fn nextest(rest: &[String]) -> Vec<&str> {
 fn tidy() -> Result<()> {
     let problems = tidy::check(&root())?;
     if problems.is_empty() {
-        println!("tidy: every house rule holds");
+        println!("tidy: every project rule holds");
         return Ok(());
     }
     for problem in &problems {
         eprintln!("{problem}");
     }
-    bail!("{} house rules broken", problems.len());
+    bail!("{} project rules broken", problems.len());
 }
 
 fn fmt(rest: &[String]) -> Result<()> {

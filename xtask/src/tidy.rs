@@ -1,15 +1,17 @@
-//! The house rules as checks. Every rule is a pure function from files or crates to problems, so
+//! The project rules as checks. Every rule is a pure function from files or crates to problems, so
 //! each can be shown to fail on made-up input; only this file looks at the disk.
 //! A rule never stops at its first finding: all problems come at once, each with its reason.
 
 mod arrows;
 mod codes;
+mod dialects;
 mod lints;
 mod names;
 mod opening;
 mod paths;
 mod purity;
 mod reliability;
+mod retired;
 mod sizes;
 mod source;
 mod words;
@@ -69,18 +71,20 @@ pub fn check(root: &Path) -> Result<Vec<Problem>> {
     problems.extend(opening::check(&files));
     problems.extend(paths::check(&files));
     problems.extend(codes::check(&files));
+    problems.extend(dialects::check(&files));
     problems.extend(lints::check(&files));
     problems.extend(words::check(&files));
     problems.extend(reliability::check(&files));
+    problems.extend(retired::check(&files));
     problems.sort();
     Ok(problems)
 }
 
-/// Everything git knows or would offer to add: what is ignored is not part of the house.
+/// Everything git knows or would offer to add: what is ignored is not part of the project.
 fn read(root: &Path) -> Result<Vec<File>> {
     let listing = Step::new("git", ["ls-files", "-z", "-co", "--exclude-standard"])
         .read()
-        .context("the house rules need a git checkout to know which files are ours")?;
+        .context("the project rules need a git checkout to know which files are ours")?;
     let mut files = Vec::new();
     for path in listing.split(|byte| *byte == 0).filter(|p| !p.is_empty()) {
         let path = String::from_utf8_lossy(path).into_owned();

@@ -40,7 +40,7 @@ impl Registry {
     }
 
     fn keep(&self, change: Change) -> Result<(), Fault> {
-        self.house().store().commit_wait(change.into())?;
+        self.controller().store().commit_wait(change.into())?;
         Ok(())
     }
 }

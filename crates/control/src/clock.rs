@@ -7,10 +7,11 @@ use std::{
     fs, io,
     path::Path,
     sync::{Mutex, MutexGuard, OnceLock, PoisonError},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use octoflow_model::Time;
+pub use octoflow_runtime::clock::now;
 use octoflow_runtime::clock::since_boot;
 
 mod timeline;
@@ -25,12 +26,6 @@ const AT_ONCE: Duration = Duration::from_millis(5);
 
 /// A process has one engine's time: several directories that it opens share it.
 static TIMELINE: Mutex<Option<Timeline>> = Mutex::new(None);
-
-/// The wall clock.
-pub fn now() -> Time {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Time(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
-}
 
 /// The engine's time.
 pub(crate) fn steady() -> Time {

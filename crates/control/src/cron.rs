@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use octoflow_engine::{
-    argo::admit::examine_cron,
+    argo::{CRON_WORKFLOW, admit::examine_cron},
     cron::{Act, Circumstances, Timetable, decide, wake_at},
 };
 use octoflow_model::{Revision, RunId, Time};
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::{
     Error,
-    registry::{Fault, Kind, Registry, find},
+    registry::{Fault, Kind, Registry},
 };
 
 mod books;
@@ -26,7 +26,7 @@ use status::Status;
 
 const KIND: &str = "CronWorkflow";
 
-/// Keeps all schedules of a house.
+/// Keeps all schedules of a controller.
 pub struct Timekeeper {
     registry: Registry,
     kind: &'static Kind,
@@ -57,7 +57,7 @@ struct Entry {
 
 impl Timekeeper {
     pub fn new(registry: &Registry) -> Self {
-        let kind = find(KIND).expect("the table has schedules");
+        let kind = &CRON_WORKFLOW;
         Self { registry: registry.clone(), kind, crons: BTreeMap::new(), cursor: None, troubles: BTreeMap::new() }
     }
 
@@ -180,7 +180,7 @@ impl Timekeeper {
         if let Some(entry) = self.crons.remove(uid) {
             self.troubles.remove(&format!("{}/{}", entry.namespace, entry.name));
         }
-        self.registry.house().store().commit_wait(Batch::from(Change::DropTicks { uid: uid.to_owned() }))?;
+        self.registry.controller().store().commit_wait(Batch::from(Change::DropTicks { uid: uid.to_owned() }))?;
         Ok(())
     }
 
@@ -220,7 +220,7 @@ impl Timekeeper {
     ) -> Result<Option<Time>, Fault> {
         let (acts, wake) = self.registry.read(|reader| {
             let books = Books::new(reader, &entry.uid);
-            let around = Circumstances {
+            let catalog = Circumstances {
                 now,
                 looked: entry.looked,
                 ledger: &books,
@@ -230,7 +230,7 @@ impl Timekeeper {
                 last: status.last,
                 stopped: status.stopped,
             };
-            let decided = (decide(timetable, &entry.object, &around), wake_at(timetable, &around));
+            let decided = (decide(timetable, &entry.object, &catalog), wake_at(timetable, &catalog));
             books.trouble()?;
             Ok(decided)
         })?;
@@ -258,8 +258,8 @@ impl Timekeeper {
         if let Err(wrong) = &entry.timetable {
             return Ok(Some(wrong.join("; ")));
         }
-        let around = self.registry.house().around()?;
-        let (problems, _) = examine_cron(&entry.object, &around);
+        let catalog = self.registry.controller().catalog()?;
+        let (problems, _) = examine_cron(&entry.object, &catalog);
         let told = |problem: &octoflow_engine::Problem| match &problem.path {
             Some(path) => format!("{path}: {}", problem.message),
             None => problem.message.clone(),
@@ -270,7 +270,7 @@ impl Timekeeper {
 
 fn failed(fault: Fault) -> Error {
     match fault {
-        Fault::House(error) => error,
+        Fault::Controller(error) => error,
         fault => Error::Object { what: "the list of schedules".to_owned(), why: fault.to_string() },
     }
 }

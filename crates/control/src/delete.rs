@@ -12,12 +12,12 @@ use octoflow_runtime::logs::Logs;
 use octoflow_store::{Batch, Change, Filter, Page, Reader, RunRow, Store};
 
 use crate::{
-    Error, House,
-    house::{Message, owned, world},
+    Controller, Error,
+    controller::{Message, owned, world},
     read,
     sweep::{Doomed, doom_with_run},
 };
-use octoflow_model::argo::GcStrategy;
+use octoflow_model::garbage::GcStrategy;
 
 /// How long a run may take to end before it is forgotten as it is.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ pub struct Removed {
     pub warnings: Vec<String>,
 }
 
-impl House {
+impl Controller {
     /// Ends the run if it is still going on, and forgets it and the runs that belong to it, with logs and artifacts.
     /// Blocks until what runs has ended.
     pub fn delete_run(&self, run: RunId) -> Result<Removed, Error> {
@@ -46,12 +46,12 @@ impl House {
                 self.end(row)?;
             }
             let name = (row.namespace.clone(), row.kind.clone(), row.name.clone());
-            self.desk().ask(|reply| Message::Forget { run: row.run, name, reply })?;
+            self.handle().ask(|reply| Message::Forget { run: row.run, name, reply })?;
         }
         for row in &family {
             let row = &self.store().reader()?.run(row.run)?.unwrap_or_else(|| row.clone());
             // Whoever must agree removes its name from the run, and that deletes it.
-            if crate::registry::steer::hold_back(self.desk(), row).unwrap_or(false) {
+            if crate::registry::steer::hold_back(self.handle(), row).unwrap_or(false) {
                 continue;
             }
             let forgotten = forget(self.store(), self.data_dir(), row)?;
@@ -67,8 +67,8 @@ impl House {
 
     /// Waits until the run is over, but not for ever.
     fn end(&self, row: &RunRow) -> Result<(), Error> {
-        if self.desk().size_at_work(row.run)?.is_none() {
-            match self.desk().take_up(row.run) {
+        if self.handle().size_at_work(row.run)?.is_none() {
+            match self.handle().take_up(row.run) {
                 Ok(_) => {}
                 // Nobody can go on with it, so there is nothing to end.
                 Err(Error::Journal { .. } | Error::UnknownRun(_)) => return Ok(()),
@@ -76,7 +76,7 @@ impl House {
             }
         }
         let facts = self.watch(row.run);
-        match self.desk().command(row.run, Command::Terminate) {
+        match self.handle().command(row.run, Command::Terminate) {
             // It may be ending by itself.
             Ok(()) | Err(Error::Refused(_)) => {}
             Err(error) => return Err(error),

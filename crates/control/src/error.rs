@@ -1,4 +1,4 @@
-//! What the house could not do. A refused command is in here too, because callers meet it at the same place.
+//! What the controller could not do. A refused command is in here too, because callers meet it at the same place.
 
 use octoflow_engine::Refusal;
 use octoflow_model::RunId;
@@ -30,7 +30,7 @@ pub enum Error {
 
     /// A run cannot be retried or resubmitted as it was asked for.
     #[error(transparent)]
-    Again(#[from] octoflow_engine::argo::again::Refusal),
+    Again(#[from] octoflow_engine::rerun::Refusal),
 
     #[error("there is no run {0}")]
     UnknownRun(RunId),
@@ -54,7 +54,7 @@ pub enum Error {
     #[error("{0}; what was acknowledged is safe on disk, start again to go on")]
     Broken(String),
 
-    /// A thread of the house is gone; what is durable is safe, nothing more can be done here.
+    /// A thread of the controller is gone; what is durable is safe, nothing more can be done here.
     #[error("the engine has stopped; what was acknowledged is safe on disk, start again to go on")]
     Gone,
 }

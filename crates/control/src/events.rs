@@ -1,12 +1,15 @@
 //! Events from elsewhere: each is shown to every WorkflowEventBinding of its namespace, and what takes it submits a run.
 //! A binding that makes no sense does not keep the others from theirs.
 
-use octoflow_engine::argo::binding::{self, Event};
+use octoflow_engine::argo::{
+    EVENT_BINDING, WORKFLOW,
+    binding::{self, Event},
+};
 use serde_json::Value;
 
 use crate::{
     clock,
-    registry::{Fault, Registry, WriteOptions, find},
+    registry::{Fault, Registry, WriteOptions},
 };
 
 /// What became of an event at one binding.
@@ -24,7 +27,7 @@ pub enum Outcome {
     Submitted(Box<Value>),
     /// The binding makes no sense, or what it makes is not admitted.
     Malformed(String),
-    /// The house could not do it.
+    /// The controller could not do it.
     Failed(Fault),
 }
 
@@ -40,8 +43,8 @@ impl Registry {
     ) -> Result<Vec<Dispatched>, Fault> {
         let (namespace, discriminator) = (namespace.to_owned(), discriminator.to_owned());
         let event = Event { namespace, discriminator, payload, metadata, at: clock::now() };
-        let kind = find("WorkflowEventBinding").expect("the table has bindings");
-        let bindings = self.read(|reader| Ok(reader.objects(kind.name, Some(&event.namespace))?))?;
+        let kind = &EVENT_BINDING;
+        let bindings = self.read(|reader| Ok(reader.objects(kind.key, Some(&event.namespace))?))?;
         let one = |object: octoflow_store::Object| {
             let outcome = match serde_json::from_slice::<Value>(&object.body) {
                 Ok(body) => self.show(&body, &event),
@@ -58,10 +61,10 @@ impl Registry {
             Ok(None) => return Outcome::Passed,
             Err(why) => return Outcome::Malformed(why),
         };
-        let kind = find("Workflow").expect("the table has workflows");
+        let kind = &WORKFLOW;
         match self.create(kind, &event.namespace, workflow, &WriteOptions::default()) {
             Ok(run) => Outcome::Submitted(Box::new(run)),
-            Err(fault @ Fault::House(_)) => Outcome::Failed(fault),
+            Err(fault @ Fault::Controller(_)) => Outcome::Failed(fault),
             Err(fault) => Outcome::Malformed(fault.to_string()),
         }
     }

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 use octoflow_model::{RunId, Time};
 use octoflow_store::{Batch, Change};
 
-use crate::{Error, House, clock, house::world, registry::of_runs, sweep};
+use crate::{Controller, Error, clock, controller::world, registry::kinds::of_runs, sweep};
 
 mod retention;
 
@@ -52,10 +52,10 @@ impl Expirer {
     }
 
     /// Deletes what is due in the engine's time, and says when to look again at the latest.
-    pub fn look(&mut self, house: &House, now: Time) -> Result<Option<Time>, Error> {
-        let expired = self.expire(house, now)?;
-        let kept = self.retain(house, now)?;
-        let swept = self.sweep(house, now)?;
+    pub fn look(&mut self, controller: &Controller, now: Time) -> Result<Option<Time>, Error> {
+        let expired = self.expire(controller, now)?;
+        let kept = self.retain(controller, now)?;
+        let swept = self.sweep(controller, now)?;
         let again = self.failures.values().map(|failure| failure.again).min();
         Ok([expired, kept, swept, again].into_iter().flatten().min())
     }
@@ -71,8 +71,8 @@ impl Expirer {
     }
 
     /// Runs whose own time is up.
-    fn expire(&mut self, house: &House, now: Time) -> Result<Option<Time>, Error> {
-        let reader = house.store().reader()?;
+    fn expire(&mut self, controller: &Controller, now: Time) -> Result<Option<Time>, Error> {
+        let reader = controller.store().reader()?;
         // Those that cannot be deleted stand first; others must come after them.
         for (due, run) in reader.expiries(AT_ONCE + self.failures.len())? {
             if due > now {
@@ -82,10 +82,10 @@ impl Expirer {
                 continue;
             }
             if reader.run(run)?.is_some_and(|row| row.archived) {
-                self.delete(house, run, now)?;
+                self.delete(controller, run, now)?;
             } else {
                 // It is gone, or goes on again.
-                house.store().commit_wait(Batch::from(Change::Expire { run, due: None }))?;
+                controller.store().commit_wait(Batch::from(Change::Expire { run, due: None }))?;
             }
         }
         let more = reader.expiries(AT_ONCE + self.failures.len())?;
@@ -93,7 +93,7 @@ impl Expirer {
     }
 
     /// Runs beyond what is kept.
-    fn retain(&mut self, house: &House, now: Time) -> Result<Option<Time>, Error> {
+    fn retain(&mut self, controller: &Controller, now: Time) -> Result<Option<Time>, Error> {
         if self.retention.keeps_all() {
             return Ok(None);
         }
@@ -104,9 +104,9 @@ impl Expirer {
         let mut wake = now.saturating_add(PAUSE);
         // Each kind is counted by itself: many of one leave room for the others.
         let retention = self.retention;
-        let kinds = of_runs().flat_map(|kind| retention.phases().map(|(phase, keep)| (kind.name, phase, keep)));
+        let kinds = of_runs().flat_map(|kind| retention.phases().map(|(phase, keep)| (kind.key, phase, keep)));
         for (kind, phase, keep) in kinds {
-            let reader = house.store().reader()?;
+            let reader = controller.store().reader()?;
             let count = match keep.most {
                 Some(_) => reader.count_finished(kind, phase)?,
                 None => 0,
@@ -122,7 +122,7 @@ impl Expirer {
                     break;
                 }
                 if self.may_try(row.run, now) {
-                    self.delete(house, row.run, now)?;
+                    self.delete(controller, row.run, now)?;
                     tried += 1;
                 }
             }
@@ -135,19 +135,19 @@ impl Expirer {
     }
 
     /// Artifacts that could not be deleted before, once they have rested.
-    fn sweep(&mut self, house: &House, now: Time) -> Result<Option<Time>, Error> {
-        if !sweep::is_open(house.data_dir()) {
+    fn sweep(&mut self, controller: &Controller, now: Time) -> Result<Option<Time>, Error> {
+        if !sweep::is_open(controller.data_dir()) {
             return Ok(None);
         }
         if let Some(next) = rest(self.swept, now) {
             return Ok(Some(next));
         }
         self.swept = Some(now);
-        let reader = house.store().reader()?;
-        let waiting = sweep::leftovers(house.data_dir(), &reader)?;
+        let reader = controller.store().reader()?;
+        let waiting = sweep::leftovers(controller.data_dir(), &reader)?;
         if !waiting.is_empty() {
             let world = world(&reader)?;
-            waiting.into_iter().for_each(|doomed| house.sweep(doomed.mission(&world)));
+            waiting.into_iter().for_each(|doomed| controller.sweep(doomed.mission(&world)));
         }
         Ok(Some(now.saturating_add(PAUSE)))
     }
@@ -156,8 +156,8 @@ impl Expirer {
         self.failures.get(&run).is_none_or(|failure| failure.again <= now)
     }
 
-    fn delete(&mut self, house: &House, run: RunId, now: Time) -> Result<(), Error> {
-        match house.delete_run(run) {
+    fn delete(&mut self, controller: &Controller, run: RunId, now: Time) -> Result<(), Error> {
+        match controller.delete_run(run) {
             Ok(_) | Err(Error::UnknownRun(_)) => {
                 self.failures.remove(&run);
                 Ok(())

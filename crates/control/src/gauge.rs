@@ -1,20 +1,17 @@
-//! How much is going on, in numbers: what the pump has in hand, and what the store has done. Told on request.
+//! How much is going on, in numbers: what the event loop has in hand, and what the store has done. Told on request.
 
 use std::time::Duration;
 
-use octoflow_model::{
-    RunId,
-    taskset::{self, Standing},
-};
+use octoflow_model::RunId;
 use octoflow_runtime::port::{Condition, ConditionKind};
 use octoflow_store::{Change, Filter};
 
-pub use octoflow_store::{Stats, Tally};
+pub use octoflow_store::{Histogram, Stats};
 
 use crate::{
     Error, clock,
-    house::Message,
-    registry::{Fault, Registry},
+    controller::Message,
+    registry::{Fault, Kind, Registry, kinds},
 };
 
 /// Runs that entered a phase.
@@ -25,7 +22,7 @@ pub struct Entering {
     pub phase: &'static str,
 }
 
-/// What the pump has in hand at one moment.
+/// What the event loop has in hand at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gauges {
     pub runs_open: usize,
@@ -35,7 +32,7 @@ pub struct Gauges {
     pub tasks_waiting: usize,
     pub locks_held: usize,
     pub lock_waiters: usize,
-    /// How many runs entered a phase since the house was opened.
+    /// How many runs entered a phase since the controller was opened.
     pub entered: Vec<(Entering, u64)>,
     /// How long turns took: bounds in seconds with how many turns were not longer, and all of them together.
     pub turns: Vec<(f64, u64)>,
@@ -45,26 +42,22 @@ pub struct Gauges {
 /// From a tenth of a millisecond to a second, which is far too long.
 pub(crate) const TURNS: &[f64] = &[0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0];
 
-/// The phases of each kind of run, as they are counted.
-const PHASES: [(&str, &[&str]); 2] =
-    [("Workflow", &["Pending", "Running", "Succeeded", "Failed", "Error"]), (taskset::KIND, Standing::WORDS)];
-
 impl Registry {
     pub fn gauges(&self) -> Result<Gauges, Fault> {
-        Ok(self.desk().ask(|reply| Message::Gauges { reply })?)
+        Ok(self.handle().ask(|reply| Message::Gauges { reply })?)
     }
 
     /// How many runs of each kind are in each phase, open and finished.
     pub fn runs_by_phase(&self) -> Result<Vec<(&'static str, &'static str, u64)>, Fault> {
         self.read(|reader| {
-            let count = |(kind, phase): (&'static str, &'static str)| -> Result<_, Fault> {
-                let (kind_name, phases) = (Some(kind.to_owned()), vec![phase.to_owned()]);
-                let filter = Filter { kind: kind_name, phases, ..Filter::default() };
-                Ok((kind, phase, reader.count(&filter)?))
+            let count = |(kind, phase): (&'static Kind, &'static str)| -> Result<_, Fault> {
+                let (key, phases) = (Some(kind.key.to_owned()), vec![phase.to_owned()]);
+                let filter = Filter { kind: key, phases, ..Filter::default() };
+                Ok((kind.name, phase, reader.count(&filter)?))
             };
-            PHASES
-                .into_iter()
-                .flat_map(|(kind, phases)| phases.iter().map(move |phase| (kind, *phase)))
+            let dialects = kinds::of_runs().filter_map(Kind::dialect);
+            dialects
+                .flat_map(|dialect| dialect.phases.iter().map(|phase| (dialect.kind, phase.word)))
                 .map(count)
                 .collect()
         })
@@ -73,25 +66,25 @@ impl Registry {
     /// What keeps it from accepting runs or from acting on them, as far as that is known without trying. A thread that is
     /// busy with one thing for longer than `longest` is stuck. Never waits.
     pub fn hindrance(&self, longest: Duration) -> Option<String> {
-        let house = self.house();
-        if let Some(why) = house.stalled(longest) {
+        let controller = self.controller();
+        if let Some(why) = controller.stalled(longest) {
             return Some(why);
         }
-        let store = house.store();
+        let store = controller.store();
         if let Some(error) = store.failure().or_else(|| store.check_space().err()) {
             return Some(error.to_string());
         }
         // Starts that are only delayed are made all the same.
         let hinders = |condition: &Condition| condition.kind != ConditionKind::StartsDelayed;
-        let condition = house.runtime_conditions().into_iter().find(hinders)?;
+        let condition = controller.runtime_conditions().into_iter().find(hinders)?;
         Some(format!("{}: {}", condition.kind.name(), condition.message))
     }
 
-    /// Whether decisions are still made and can still be kept: the pump answers, and something is really written.
+    /// Whether decisions are still made and can still be kept: the event loop answers, and something is really written.
     pub fn probe(&self) -> Result<(), Fault> {
-        self.desk().size_at_work(RunId(0))?;
+        self.handle().size_at_work(RunId(0))?;
         let mark = Change::Mark { name: "ready".to_owned(), at: clock::now() };
-        self.house().store().commit_wait(mark.into()).map_err(Error::from)?;
+        self.controller().store().commit_wait(mark.into()).map_err(Error::from)?;
         Ok(())
     }
 }

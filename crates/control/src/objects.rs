@@ -1,5 +1,5 @@
-//! The runtime of resource templates: does what they ask for to the objects of this house, and waits for conditions.
-//! It stands behind the same port as processes; objects and runs are reached through the desk like everybody reaches them.
+//! The runtime of resource templates: does what they ask for to the objects of this controller, and waits for conditions.
+//! It stands behind the same port as processes; objects and runs are reached through the handle like everybody reaches them.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -14,11 +14,11 @@ use std::{
 use octoflow_engine::{
     Command,
     argo::condition::{self, Condition, Verdict},
+    dialect,
 };
 use octoflow_model::{
     AttemptId, Order, Report, RunId, Task,
     request::{Answer, ManifestText, ObjectRequest, Request},
-    taskset::{KIND, SetPhase},
 };
 use octoflow_runtime::{
     egress::Policy,
@@ -26,14 +26,14 @@ use octoflow_runtime::{
 };
 use serde_json::Value;
 
-use crate::{Error, Supervisor, clock, house::Desk};
-pub(crate) use around::{Around, Machine};
+use crate::{Error, Supervisor, clock, controller::Handle};
 use bring::{Bringer, Wish};
+pub(crate) use catalog::{Machine, StoreCatalog};
 use trouble::Trouble;
 
 mod act;
-mod around;
 mod bring;
+mod catalog;
 mod flags;
 mod identity;
 mod kind;
@@ -47,7 +47,7 @@ const AT_ONCE: usize = 1024;
 /// How soon what could not reach storage is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Something for the clerk to do.
+/// Something for the resource worker to do.
 pub(crate) enum Errand {
     Orders(Vec<Order>),
     Adopt(Vec<(AttemptId, Box<Task>)>),
@@ -86,12 +86,12 @@ impl Key {
 
 pub(crate) struct Objects {
     errands: Sender<Errand>,
-    clerk: JoinHandle<Result<(), Error>>,
+    resource_worker: JoinHandle<Result<(), Error>>,
 }
 
 impl Objects {
     pub(crate) fn start(
-        desk: Desk,
+        handle: Handle,
         data_dir: &Path,
         policy: Policy,
         sink: Sink,
@@ -99,8 +99,8 @@ impl Objects {
         to_do: Receiver<Errand>,
         supervisor: &Supervisor,
     ) -> io::Result<Self> {
-        let clerk = Clerk {
-            desk,
+        let resource_worker = ResourceWorker {
+            handle,
             data_dir: data_dir.to_owned(),
             sink,
             waits: HashMap::new(),
@@ -110,17 +110,17 @@ impl Objects {
             bringer: Bringer::new(data_dir, policy),
         };
         let work = move || {
-            clerk.work(&to_do);
+            resource_worker.work(&to_do);
             Ok(())
         };
-        let clerk = supervisor.spawn("objects", work)?;
-        Ok(Self { errands, clerk })
+        let resource_worker = supervisor.spawn("objects", work)?;
+        Ok(Self { errands, resource_worker })
     }
 }
 
 impl Runtime for Objects {
     fn send(&mut self, orders: Vec<Order>) {
-        // The clerk is there until it is told to close.
+        // The resource worker is there until it is told to close.
         let _ = self.errands.send(Errand::Orders(orders));
     }
 
@@ -131,13 +131,13 @@ impl Runtime for Objects {
 
     fn close(self: Box<Self>) {
         let _ = self.errands.send(Errand::Close);
-        // The pump is gone by now, so whatever the clerk asks is answered at once.
-        let _ = self.clerk.join();
+        // The event loop is gone by now, so whatever the resource worker asks is answered at once.
+        let _ = self.resource_worker.join();
     }
 }
 
-struct Clerk {
-    desk: Desk,
+struct ResourceWorker {
+    handle: Handle,
     data_dir: PathBuf,
     sink: Sink,
     waits: HashMap<AttemptId, Wait>,
@@ -145,7 +145,7 @@ struct Clerk {
     told: HashMap<AttemptId, Answer>,
     /// What could not reach storage and is tried again.
     later: BTreeMap<AttemptId, Later>,
-    /// The clerk's own desk, for those who do something for it.
+    /// The resource worker's own handle, for those who do something for it.
     errands: Sender<Errand>,
     bringer: Bringer,
 }
@@ -172,7 +172,7 @@ struct Wait {
 enum Target {
     /// A run, and what it is called in a sentence.
     Run(RunId, String),
-    Shelf(Key),
+    Stored(Key),
 }
 
 /// What came of an action: the object as it is now, and where it is unless it is gone.
@@ -182,7 +182,7 @@ struct Done {
     removes: bool,
 }
 
-impl Clerk {
+impl ResourceWorker {
     fn work(mut self, to_do: &Receiver<Errand>) {
         loop {
             let first = match self.later.is_empty() {
@@ -232,7 +232,7 @@ impl Clerk {
                 believed.into_iter().for_each(|(attempt, task)| self.begin(attempt, *task, true));
             }
             Errand::Rung(run) => self.look(|target| matches!(target, Target::Run(id, _) if *id == run)),
-            Errand::Changed(key) => self.look(|target| *target == Target::Shelf(key.clone())),
+            Errand::Changed(key) => self.look(|target| *target == Target::Stored(key.clone())),
             Errand::Brought(attempt, brought) => self.brought(attempt, brought),
             Errand::Close => return ControlFlow::Break(()),
         }
@@ -264,7 +264,7 @@ impl Clerk {
         let Some(wait) = self.waits.get(&attempt) else { return };
         if let (Target::Run(run, _), true) = (&wait.target, wait.owned)
             // It may be over, or told already.
-            && self.desk.command(*run, command.clone()).is_err_and(|error| error.is_outage())
+            && self.handle.command(*run, command.clone()).is_err_and(|error| error.is_outage())
         {
             self.later.insert(attempt, Later::Stop(command));
             return;
@@ -315,10 +315,9 @@ impl Clerk {
             return self.answer(attempt, Answer::Object(done.object));
         };
         if let Target::Run(run, _) = &target {
-            // What concerns a TaskSet as a whole follows from what becomes of its replicas.
-            let whole = done.object["kind"] != KIND;
+            let whole = dialect::of(&done.object).is_ok_and(|dialect| dialect.whole_apart);
             let shallow = whole && [&success, &failure].into_iter().flatten().all(Condition::shallow);
-            self.desk.ring(*run, shallow);
+            self.handle.ring(*run, shallow);
         }
         let wait = Wait { target, success, failure, owned: request.owner.is_some(), removes: done.removes };
         self.waits.insert(attempt, wait);
@@ -352,13 +351,13 @@ impl Clerk {
     /// Nothing while it is open.
     fn verdict(&self, wait: &Wait) -> Result<Option<Answer>, Trouble> {
         let (object, name, at_work) = match &wait.target {
-            Target::Run(run, name) => match self.desk.object_at_work(*run)? {
+            Target::Run(run, name) => match self.handle.object_at_work(*run)? {
                 Some(object) => (object, name.clone(), true),
-                None => (self.desk.object(*run)?, name.clone(), false),
+                None => (self.handle.object(*run)?, name.clone(), false),
             },
-            Target::Shelf(key) => {
+            Target::Stored(key) => {
                 let name = format!("{} '{}'", key.kind, key.name);
-                let Some(object) = self.shelved(key)? else {
+                let Some(object) = self.stored_object(key)? else {
                     return Ok(Some(Answer::Failed(format!("{name} was deleted while it was waited for"))));
                 };
                 (object, name, true)
@@ -373,8 +372,7 @@ impl Clerk {
             Verdict::Bad(why) => Some(Answer::Failed(why)),
             // A run that is over never changes again; waiting for more would be waiting for ever.
             Verdict::Open if over => {
-                let state = object["status"].get("state").unwrap_or(&object["status"]["phase"]);
-                let phase = state.as_str().unwrap_or_default();
+                let phase = dialect::of(&object).map_or("", |dialect| dialect.phase_of(&object));
                 Some(Answer::Failed(format!("{name} ended {phase}, and the success condition does not hold")))
             }
             Verdict::Open if !at_work => Some(Answer::Refused(format!(
@@ -396,9 +394,5 @@ impl Clerk {
 
 /// A run that will not change by itself any more.
 fn is_over(object: &Value) -> bool {
-    let phase = object["status"]["phase"].as_str().unwrap_or_default();
-    if object["kind"] == KIND {
-        return phase == SetPhase::Completed.word();
-    }
-    matches!(phase, "Succeeded" | "Failed" | "Error")
+    dialect::of(object).is_ok_and(|dialect| dialect.view.is_over(object))
 }

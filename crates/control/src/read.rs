@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use octoflow_engine::{Explanation, Run, dialect};
-use octoflow_model::{AttemptId, Fact, NodeIx, RunId, argo::garbage::Garbage};
+use octoflow_model::{AttemptId, Fact, NodeIx, RunId, garbage::Garbage};
 use octoflow_store::{Reader, RunRow};
 use serde_json::{Value, json};
 
@@ -159,7 +159,11 @@ pub fn numbers(reader: &Reader, run: RunId) -> Result<Vec<RunId>, Error> {
 
 pub fn explain(reader: &Reader, run: RunId) -> Result<Vec<Explanation>, Error> {
     Ok(match kept(reader, run)? {
-        Kept::Archived(record) => (dialect::of(&record["object"]).explain_ended)(&record["object"]),
+        Kept::Archived(record) => {
+            let object = &record["object"];
+            let known = dialect::of(object).map_err(|why| Error::Journal { run, why })?;
+            (known.explain_ended)(object)
+        }
         Kept::Open(run) => run.explain(None, None),
     })
 }

@@ -7,11 +7,11 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use octoflow_engine::{Engine, Run, engine};
+use octoflow_engine::{Engine, Input, Run, engine};
 use octoflow_model::{Fact, RunId};
 use serde_json::Value;
 
-use crate::supervisor::said;
+use crate::{driver::ANY_TIME, supervisor::said};
 
 /// What to do about a run that a newer version has written.
 const NEWER: &str =
@@ -52,8 +52,12 @@ pub(crate) fn fold(run: RunId, facts: Vec<Fact>) -> Result<Run, String> {
 }
 
 /// Keeps the locks that an unfinished run holds which is not taken up here.
-pub(crate) fn respect(engine: &mut Engine, run: RunId, facts: Vec<Fact>) -> Result<(), String> {
-    guarded(|| engine.respect(run, facts))
+pub(crate) fn reserve_locks(engine: &mut Engine, run: RunId, facts: Vec<Fact>) -> Result<(), String> {
+    if facts.iter().any(Fact::takes_lock) {
+        let run = fold(run, facts)?;
+        engine.handle(Input::ReserveLocks(Box::new(run)), ANY_TIME);
+    }
+    Ok(())
 }
 
 /// A journal whose facts contradict each other is refused as one that cannot be read: other runs have nothing to do with it.

@@ -7,7 +7,7 @@ use octoflow_model::Revision;
 use octoflow_store::{Reader, Told, What};
 use serde_json::Value;
 
-use crate::{Error, House, house::Desk, steward::Steward};
+use crate::{Controller, Error, controller::Handle, maintenance::MaintenanceThread};
 
 mod apply;
 mod artifact;
@@ -15,27 +15,24 @@ mod collect;
 mod fault;
 mod feed;
 mod fields;
-mod glance;
 mod history;
 mod homes;
 mod judge;
-mod kind;
 mod lint;
 mod list;
 mod logs;
 mod managed;
 pub(crate) mod meta;
 mod namespace;
-mod podded;
 mod remove;
-mod replica;
+mod rendered;
 pub(crate) mod run;
 mod schema;
 mod select;
-pub(crate) mod shelf;
 mod size;
 mod status;
 pub(crate) mod steer;
+pub(crate) mod stored;
 mod submit;
 mod view;
 mod watch;
@@ -47,46 +44,49 @@ pub use artifact::{Artifact, Lent, Side};
 pub use fault::{Cause, Fault};
 pub use fields::{Unknown, idle, prune};
 pub use history::{History, NameTest, Wanted};
-pub use kind::{KINDS, Keeping, Kind, find, of_plural, of_runs, of_word};
 pub use list::{ListOptions, Listing};
 pub use logs::{
     LogBatch, LogBytes, LogChunk, LogLine, LogPiece, LogQuery, LogReader, RunFrame, RunFrames, RunLine, RunLines,
 };
-pub use octoflow_engine::argo::resource::document;
+pub use octoflow_engine::{
+    argo::resource::document,
+    dialect::Summary,
+    kinds::{self, Keeping, Kind},
+};
 pub use octoflow_store::{Filter, MAX_PAGE, RunRow};
 pub use run::Named;
 pub use schema::{schema_name, schemas};
-pub use select::{FieldSelector, LabelSelector, Selection};
+pub use select::{FieldSelector, FieldTest, LabelSelector, Selection};
 pub use submit::Submitted;
 pub use watch::{Change, Event, Watch};
 pub use write::{DeleteOptions, Deleted, Propagation, WriteOptions};
 
 use collect::Collector;
 use feed::Feed;
-use glance::Glances;
 use judge::Rulings;
 use logs::Snapshots;
+use rendered::RenderedCache;
 
 /// A handle to everything that is kept and runs here. Clones share it.
 #[derive(Clone)]
 pub struct Registry(Arc<Inner>);
 
 struct Inner {
-    house: House,
-    desk: Desk,
+    controller: Controller,
+    handle: Handle,
     feed: Arc<Feed>,
-    glances: Glances,
+    rendered: RenderedCache,
     snapshots: Snapshots,
     rulings: Arc<Rulings>,
     /// Who does what falls due, once somebody asked for it.
-    steward: Mutex<Option<Steward>>,
+    maintenance: Mutex<Option<MaintenanceThread>>,
     /// Who brings deletions to their end.
     collector: Collector,
 }
 
 impl Registry {
-    pub fn new(house: House) -> Result<Self, Error> {
-        let store = house.store().clone();
+    pub fn new(controller: Controller) -> Result<Self, Error> {
+        let store = controller.store().clone();
         let feed = Arc::new(Feed::starting_at(store.reader()?.revision()?));
         let rulings = Arc::new(Rulings::default());
         let (ears, known) = (feed.clone(), rulings.clone());
@@ -104,24 +104,25 @@ impl Registry {
             }
         }));
         feed.forget_until(store.reader()?.revision()?);
-        let desk = house.desk().clone();
-        let (glances, snapshots) = (Glances::default(), Snapshots::default());
-        let (steward, collector) = (Mutex::new(None), Collector::new());
-        let registry = Self(Arc::new(Inner { house, desk, feed, glances, snapshots, rulings, steward, collector }));
+        let handle = controller.handle().clone();
+        let (rendered, snapshots) = (RenderedCache::default(), Snapshots::default());
+        let (maintenance, collector) = (Mutex::new(None), Collector::new());
+        let registry =
+            Self(Arc::new(Inner { controller, handle, feed, rendered, snapshots, rulings, maintenance, collector }));
         registry.0.collector.start(&registry)?;
         Ok(registry)
     }
 
-    pub fn house(&self) -> &House {
-        &self.0.house
+    pub fn controller(&self) -> &Controller {
+        &self.0.controller
     }
 
-    pub(crate) fn desk(&self) -> &Desk {
-        &self.0.desk
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.0.handle
     }
 
-    pub(crate) fn steward(&self) -> &Mutex<Option<Steward>> {
-        &self.0.steward
+    pub(crate) fn maintenance(&self) -> &Mutex<Option<MaintenanceThread>> {
+        &self.0.maintenance
     }
 
     fn rulings(&self) -> &Rulings {
@@ -135,12 +136,12 @@ impl Registry {
     /// The object as people see it.
     pub fn get(&self, kind: &'static Kind, namespace: &str, name: &str) -> Result<Value, Fault> {
         let found = match kind.keeping {
-            Keeping::Run => match self.row(kind, namespace, name)? {
+            Keeping::Run(_) => match self.row(kind, namespace, name)? {
                 Some(row) => Some(self.shown_run(&row)?),
                 None => None,
             },
-            Keeping::Shelf if kind.name == "Namespace" => self.namespace(kind, name)?,
-            Keeping::Shelf => self.shelved(kind, namespace, name)?.map(|kept| kept.object),
+            Keeping::Stored if kind.name == "Namespace" => self.namespace(kind, name)?,
+            Keeping::Stored => self.stored_object(kind, namespace, name)?.map(|kept| kept.object),
             Keeping::View => self.view(kind, namespace, name)?,
         };
         found.ok_or_else(|| Fault::NotFound { kind, name: name.to_owned() })
@@ -153,22 +154,22 @@ impl Registry {
 
     /// Everything unfinished goes on where it was. What cannot be read is left alone and told.
     pub fn take_up_all(&self) -> Result<Vec<String>, Error> {
-        let notices = self.0.house.take_up_all()?;
+        let notices = self.0.controller.take_up_all()?;
         self.collect();
         Ok(notices)
     }
 
     /// Everything decided is on disk when this returns; running tasks can be taken up again.
     pub fn close(&self) -> Result<(), Error> {
-        let steward = self.0.steward.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(steward) = steward {
-            steward.finish();
+        let maintenance = self.0.maintenance.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(maintenance) = maintenance {
+            maintenance.finish();
         }
         self.0.collector.finish();
-        self.0.house.close()
+        self.0.controller.close()
     }
 
     pub(crate) fn read<T>(&self, ask: impl FnOnce(&Reader) -> Result<T, Fault>) -> Result<T, Fault> {
-        ask(&self.0.desk.store.reader()?)
+        ask(&self.0.handle.store.reader()?)
     }
 }

@@ -12,7 +12,7 @@ use std::{
 use octoflow_engine::{argo::garbage, engine::World};
 use octoflow_model::{
     RunId,
-    argo::{GcStrategy, garbage::Garbage},
+    garbage::{Garbage, GcStrategy},
     location::Location,
 };
 use octoflow_runtime::{artifacts::Carrier, egress::Policy};
@@ -168,7 +168,7 @@ pub fn sweep_deleted(store: &Store, data_dir: &Path, policy: Policy) -> Vec<Stri
         Ok(reader) => reader,
         Err(error) => return vec![error.to_string()],
     };
-    let world = crate::house::world(&reader);
+    let world = crate::controller::world(&reader);
     let (Ok(world), Ok(all)) = (world, leftovers(data_dir, &reader)) else {
         warnings.push("what is to be deleted could not be read; it is tried again later".to_owned());
         return warnings;
@@ -185,7 +185,7 @@ pub fn sweep_deleted(store: &Store, data_dir: &Path, policy: Policy) -> Vec<Stri
 
 type Thread = JoinHandle<Result<(), Error>>;
 
-/// A thread that deletes while the house goes on. It is started when there is something to do.
+/// A thread that deletes while the controller goes on. It is started when there is something to do.
 pub(crate) struct Sweeper {
     line: Option<(Sender<Mission>, Thread)>,
     store: Store,
@@ -325,9 +325,10 @@ fn note(store: &Store, doomed: &Doomed, gone: &[Garbage], trouble: Option<&str>)
         list.retain(|item| !gone.iter().any(|gone| item["node"] == gone.node && item["name"] == gone.name));
     }
     let text = serde_json::to_vec(&record).expect("a value is always writable");
+    let archive = store.stage(run, Archive::pack(&text))?;
     store.commit_wait(Batch::from_iter([
         Change::ExpectRun { run, revision: row.revision },
-        Change::Rewrite { run, archive: Archive::pack(&text) },
+        Change::Rewrite { run, archive },
     ]))?;
     Ok(())
 }
@@ -386,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_down_before_a_crash_is_deleted_by_the_next_house() {
+    fn what_was_written_down_before_a_crash_is_deleted_by_the_next_controller() {
         let dir = tempfile::tempdir().unwrap();
         let store = store(dir.path(), true);
         Doomed::new(RunId(1), "ns", GcStrategy::OnWorkflowCompletion, vec![garbage("k")]).write(dir.path()).unwrap();

@@ -6,50 +6,172 @@ use std::{any::Any, fmt, io, sync::Arc};
 use octoflow_manifest::Problems;
 use octoflow_model::{
     AttemptId, Claim, Fact, Marks, NodeIx, Order, Report, RunId, Submission, Task, Time,
-    argo::{GcStrategy, garbage::Garbage},
+    garbage::{Garbage, GcStrategy},
     submission::Stored,
     task::{Labels, Resources},
 };
 use serde_json::Value;
 
 use crate::{
-    admit::Admitted,
-    argo::{self, admit::Surroundings},
+    admit::{Admitted, Catalog},
+    argo::outlook::{Bounds, Outlook},
     effect::Effects,
     engine::World,
     explain::Explanation,
+    follow::Follow,
     head::Head,
     input::{Command, Refusal},
+    kinds::{self, Kind},
     locks::{Holder, Locks, Ready, Wait, Waiter},
+    mark,
     meters::Live,
+    rerun::Reruns,
     run::Run,
     schedule::{Gang, Scheduler},
     slice::Work,
-    taskset,
+    view::RunView,
 };
 
-/// A row of the table of dialects.
+/// What is known of the runs of a kind: the part of its row in the table of kinds that only runs have.
 #[derive(Debug)]
 pub struct Dialect {
     /// The kind of the objects that run.
-    pub kind: &'static str,
-    pub api_version: &'static str,
-    /// What a run is called in messages.
-    pub noun: &'static str,
+    pub kind: &'static Kind,
+    /// The words for how a run stands, in the order in which they are told.
+    pub phases: &'static [PhaseWord],
+    pub status: StatusFields,
+    /// How many letters the name of a run may have.
+    pub longest_name: usize,
+    /// The label by which a pod says whose it is.
+    pub pod_label: &'static str,
+    /// The views of its runs' objects.
+    pub view: &'static dyn RunView,
+    /// What its facts mean to whoever follows a run.
+    pub follow: &'static dyn Follow,
+    /// What retry and resubmit mean.
+    pub reruns: &'static dyn Reruns,
+    /// Why a pod cannot be deleted by itself, and what to do instead. Without it, the run makes up for one that is.
+    pub keeps_pods: Option<&'static str>,
+    /// Attempts come and go with an object that their pods belong to ([`DialectRun::unit`]).
+    pub has_units: bool,
+    /// What becomes of a run as a whole is told apart from what becomes of its parts.
+    pub whole_apart: bool,
+    /// Fields that the index of runs does not have are looked for in the whole object when somebody selects by them.
+    pub selects_by_object: bool,
+    /// Argo's own API speaks of its runs.
+    pub in_argo_api: bool,
+    /// A run takes parameters and an entrypoint from whoever submits it.
+    pub takes_arguments: bool,
+    /// What would run, in which order, as far as that can be known beforehand; or why that is not told.
+    pub outlook: Result<OutlookOf, &'static str>,
+    /// How a table of its nodes looks.
+    pub node_table: NodeTable,
+    /// The cells of a table's row, where the index of runs has everything the columns want.
+    pub summary_cells: Option<fn(&Summary<'_>, Time) -> Vec<Value>>,
     /// Judges a manifest, and tells of a refused one everything there is to tell.
-    pub examine: fn(&Value, &dyn Surroundings) -> Result<Admitted, Problems>,
+    pub examine: fn(&Value, &dyn Catalog) -> Result<Admitted, Problems>,
     /// Makes an admitted manifest ready to run; the reason, in one sentence, when it cannot be.
     pub compile: fn(&Value, &Stored) -> Result<Program, String>,
     /// Tells from the object of a run that is over what became of it.
     pub explain_ended: fn(&Value) -> Vec<Explanation>,
 }
 
-/// Every dialect. The first one is what a manifest is taken for that does not say what it is.
-pub static DIALECTS: [&Dialect; 2] = [&argo::DIALECT, &taskset::DIALECT];
+/// What a plan of a manifest is made by.
+pub type OutlookOf = fn(&Value, &Stored, Bounds) -> Result<Outlook, String>;
 
-/// The dialect of a manifest.
-pub fn of(manifest: &Value) -> &'static Dialect {
-    DIALECTS.iter().find(|dialect| manifest["kind"] == dialect.kind).copied().unwrap_or(DIALECTS[0])
+/// How a table of a run's nodes looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeTable {
+    /// Steps that call templates.
+    Steps,
+    /// Members that are tried again and have addresses.
+    Members,
+}
+
+/// A word for how a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PhaseWord {
+    pub word: &'static str,
+    pub stand: PhaseStand,
+}
+
+/// What a phase means to those who do not know the dialect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PhaseStand {
+    /// Nothing of it has run.
+    Waiting,
+    Running,
+    /// It is over, and well.
+    Good,
+    /// It is over, and not well.
+    Bad,
+}
+
+impl PhaseWord {
+    pub const fn new(word: &'static str, stand: PhaseStand) -> Self {
+        Self { word, stand }
+    }
+}
+
+impl PhaseStand {
+    pub fn is_final(self) -> bool {
+        match self {
+            Self::Waiting | Self::Running => false,
+            Self::Good | Self::Bad => true,
+        }
+    }
+}
+
+/// Where the status of a run's object keeps what every run has.
+#[derive(Debug, Clone, Copy)]
+pub struct StatusFields {
+    pub phase: &'static str,
+    pub message: &'static str,
+    pub started: &'static str,
+    pub finished: &'static str,
+}
+
+impl StatusFields {
+    /// Where most objects of Kubernetes keep them, for a run of a kind that nobody knows here.
+    pub const USUAL: Self = Self { phase: "phase", message: "message", started: "startedAt", finished: "finishedAt" };
+}
+
+/// What the index of runs knows of one.
+#[derive(Debug, Clone, Copy)]
+pub struct Summary<'a> {
+    pub name: &'a str,
+    pub phase: &'a str,
+    pub message: &'a str,
+    pub progress: &'a str,
+    pub priority: i64,
+    pub created: Time,
+    pub started: Option<Time>,
+    pub finished: Option<Time>,
+}
+
+impl Dialect {
+    /// What a phase means; nothing for a word that is none.
+    pub fn stand(&self, phase: &str) -> Option<PhaseStand> {
+        self.phases.iter().find(|known| known.word == phase).map(|known| known.stand)
+    }
+
+    /// How a run stands by its object, in the dialect's word; the first one for a run nobody has looked at yet.
+    pub fn phase_of<'a>(&self, object: &'a Value) -> &'a str {
+        match object["status"][self.status.phase].as_str() {
+            None | Some("") => self.phases.first().map_or("", |first| first.word),
+            Some(phase) => phase,
+        }
+    }
+
+    /// The phase of the object says how the run ended.
+    pub fn is_decided(&self, object: &Value) -> bool {
+        self.stand(self.phase_of(object)).is_some_and(PhaseStand::is_final)
+    }
+}
+
+/// The dialect of a manifest; the reason, in one sentence, when it is of none.
+pub fn of(manifest: &Value) -> Result<&'static Dialect, String> {
+    kinds::dialect_of(manifest).map_err(|problem| problem.message)
 }
 
 /// A manifest with what it refers to, made ready to run. It never changes, so runs of the same manifest can share it.
@@ -59,7 +181,7 @@ pub struct Program(pub(crate) Arc<dyn DialectProgram>);
 impl Program {
     /// The reason, in one sentence, when the manifest cannot be made ready. An admitted manifest always can.
     pub fn compile(manifest: &Value, stored: &Stored) -> Result<Self, String> {
-        (of(manifest).compile)(manifest, stored)
+        (of(manifest)?.compile)(manifest, stored)
     }
 }
 
@@ -109,7 +231,10 @@ pub trait DialectRun: Any + Send {
     /// The manifest names owners.
     fn is_owned(&self) -> bool;
     /// What people have written on it.
-    fn marks(&self) -> Marks;
+    fn marks(&self) -> Marks {
+        mark::marks(self.manifest(), self.head(), &self.labels())
+    }
+
     /// The manifest as it was given.
     fn manifest(&self) -> Value;
     /// The run as people see it, for whoever has the manifest at hand: the one it was submitted with.
@@ -142,6 +267,12 @@ pub trait DialectRun: Any + Send {
     /// How long the logs of ended attempts were, of those that wrote something.
     fn log_sizes(&self) -> Vec<(AttemptId, u64)>;
     fn took_place_of(&self) -> &[RunId];
+
+    /// The object that comes and goes with an attempt at the whole, and that its pods belong to.
+    fn unit(&self, attempt: u32) -> Option<Value> {
+        let _ = attempt;
+        None
+    }
 
     /// What ended badly so far, and why everything that is open is.
     fn explain(&self, scheduler: Option<&Scheduler>, locks: Option<&Locks>) -> Vec<Explanation>;

@@ -1,26 +1,30 @@
-//! The engine: open runs, the scheduler, the wake-ups, and the one door through which everything happens.
+//! The engine: open runs, the scheduler, the wake-ups, and the one entry point through which everything happens.
 //! It is a pure state machine; whoever owns it keeps the facts it returns before sending its orders.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use octoflow_model::{
-    AttemptId, Claim, Fact, Limit, NodeIx, Order, Report, RunFact, RunId, Task, Time, argo::WorkflowFact,
-    meta::KeyedData, submission::Submission,
+    AttemptId, Claim, Fact, Limit, NodeIx, Order, Report, RunFact, RunId, Task, Time, meta::KeyedData,
+    submission::Submission,
 };
 
 use crate::{
     argo::{self, memo},
     dialect::{DialectRun, DialectTurn, Program, Stand},
     effect::{Change, Decided, Effects},
-    input::{Command, Input, Outcome, Refusal},
+    input::{Input, Outcome, Refusal},
     locks::{Holder, Locks, Ready, Verdict},
     meters::{Live, Meters},
     run::Run,
-    schedule::{Capacity, Scheduler, TaskRef},
+    schedule::{Scheduler, TaskRef},
     slice::Work,
 };
 
-pub use crate::schedule::Capacity as Limits;
+pub use crate::schedule::Capacity;
+
+mod command;
+
+use command::Descent;
 
 /// The two kinds of objects whose values tasks and parameters can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,6 +83,7 @@ impl World {
 
 pub struct Engine {
     runs: HashMap<RunId, Run>,
+    descent: Descent,
     world: World,
     scheduler: Scheduler,
     locks: Locks,
@@ -99,26 +104,55 @@ pub struct Engine {
     unscheduled: bool,
 }
 
+/// What an engine is made with.
+#[derive(Debug)]
+pub struct Setup {
+    pub capacity: Capacity,
+    /// How much one input may decide. What is left is decided with the next [`Input::Tick`], which is due at once.
+    pub slice: Work,
+    /// How many nodes a run may have, and how many bytes of names and values; never more than it may have anyway.
+    pub most_nodes: usize,
+    pub most_bytes: u64,
+    /// The custom metrics that were kept.
+    pub meters: Meters,
+}
+
+impl From<Capacity> for Setup {
+    fn from(capacity: Capacity) -> Self {
+        Self {
+            capacity,
+            slice: Work::MAX,
+            most_nodes: argo::MOST_NODES,
+            most_bytes: argo::MOST_BYTES,
+            meters: Meters::default(),
+        }
+    }
+}
+
 impl Engine {
-    pub fn new(capacity: Capacity) -> Self {
+    pub fn new(setup: impl Into<Setup>) -> Self {
+        let Setup { capacity, slice, most_nodes, most_bytes, meters } = setup.into();
+        let world = World {
+            meters,
+            most_nodes: most_nodes.min(argo::MOST_NODES),
+            most_bytes: most_bytes.min(argo::MOST_BYTES),
+            ..World::default()
+        };
+        let slice = slice.max(1);
         Self {
             runs: HashMap::new(),
-            world: World::default(),
+            descent: Descent::default(),
+            world,
             scheduler: Scheduler::new(capacity),
             locks: Locks::default(),
             wakes: BTreeSet::new(),
-            slice: Work::MAX,
-            left: Work::MAX,
+            slice,
+            left: slice,
             unsettled: VecDeque::new(),
             deferred: BTreeMap::new(),
             postponed: BTreeMap::new(),
             unscheduled: false,
         }
-    }
-
-    /// Lets one input decide only so much. What is left is decided with the next [`Input::Tick`], which is due at once.
-    pub fn slice_work(&mut self, slice: Work) {
-        (self.slice, self.left) = (slice.max(1), slice.max(1));
     }
 
     /// The run has more to decide than one input may, and goes on with a later one.
@@ -131,14 +165,14 @@ impl Engine {
         self.unscheduled || !self.unsettled.is_empty()
     }
 
-    /// Lets runs have fewer nodes, and fewer bytes of names and values, than they may have anyway.
-    pub fn limit_runs(&mut self, nodes: usize, bytes: u64) {
-        self.world.most_nodes = nodes.min(argo::MOST_NODES);
-        self.world.most_bytes = bytes.min(argo::MOST_BYTES);
-    }
-
-    pub fn put_keyed(&mut self, kind: Keyed, namespace: &str, name: &str, data: KeyedData) {
-        let slot = self.world.keyed.entry((kind, namespace.to_owned(), name.to_owned())).or_default();
+    /// Whoever waits for a semaphore whose limit it holds is looked at again.
+    fn put_object(&mut self, key: (Keyed, String, String), data: Option<KeyedData>) {
+        self.locks.look_again();
+        let Some(data) = data else {
+            self.world.keyed.remove(&key);
+            return;
+        };
+        let slot = self.world.keyed.entry(key).or_default();
         // A cache that is given anew keeps what runs have put into it.
         let before = std::mem::replace(slot, data);
         if memo::is_cache(slot) && memo::is_cache(&before) {
@@ -146,13 +180,6 @@ impl Engine {
                 slot.entries.entry(key).or_insert(entry);
             }
         }
-        // It may hold a semaphore's limit. Whoever may go now goes with the next input.
-        self.locks.look_again();
-    }
-
-    pub fn remove_keyed(&mut self, kind: Keyed, namespace: &str, name: &str) {
-        self.world.keyed.remove(&(kind, namespace.to_owned(), name.to_owned()));
-        self.locks.look_again();
     }
 
     /// A ConfigMap or Secret as it is now, with what runs have put into it.
@@ -172,10 +199,6 @@ impl Engine {
     /// The values of custom metrics. They are not part of any run: what runs gave stays when they are gone.
     pub fn meters(&self) -> &Meters {
         &self.world.meters
-    }
-
-    pub fn meters_mut(&mut self) -> &mut Meters {
-        &mut self.world.meters
     }
 
     /// The gauges that follow open runs, as they stand now.
@@ -200,14 +223,9 @@ impl Engine {
         if self.has_more() { Some(Time(i64::MIN)) } else { self.wakes.first().map(|(at, _, _)| *at) }
     }
 
-    /// A finished run is kept elsewhere by now.
-    pub fn forget(&mut self, run: RunId) {
-        drop(self.release(run));
-    }
-
-    /// The same, and hands the run over to whoever keeps it.
-    pub fn release(&mut self, run: RunId) -> Option<Run> {
+    fn release(&mut self, run: RunId) -> Option<Run> {
         let released = self.runs.remove(&run);
+        released.iter().for_each(|run| self.descent.remove(run));
         self.locks.release_run(run);
         self.scheduler.leave(run);
         self.wakes.retain(|(_, owner, _)| *owner != run);
@@ -220,11 +238,7 @@ impl Engine {
         let mut outcome = Outcome::default();
         self.left = self.slice;
         match input {
-            Input::Submit { run, submission } => {
-                self.accept(run, submission, None, &mut outcome);
-                self.turn(run, now, &mut outcome, |_| ());
-            }
-            Input::Accept { run, submission, program } => self.accept(run, submission, program, &mut outcome),
+            Input::Submit { run, submission, program } => self.submit(run, submission, program, &mut outcome),
             Input::Begin { run } => self.turn(run, now, &mut outcome, |_| ()),
             Input::Command { run, command } => self.command(run, &command, now, &mut outcome),
             Input::Report(mut report) => {
@@ -249,9 +263,31 @@ impl Engine {
                 }
             }
             Input::Tick => self.tick(now, &mut outcome),
+            Input::Object { kind, namespace, name, data } => self.put_object((kind, namespace, name), data),
+            Input::Continue { runs } => {
+                for run in runs {
+                    self.left = self.slice;
+                    let believed = self.rejoin(run, now, &mut outcome);
+                    outcome.believed.extend(believed);
+                }
+            }
+            // Nobody is given room while runs come and go that were decided about elsewhere.
+            Input::Restore(run) => {
+                self.restore(*run);
+                return outcome;
+            }
+            Input::ReserveLocks(run) => {
+                self.adopt_locks(&run);
+                return outcome;
+            }
+            Input::Release { run } => {
+                outcome.released = self.release(run).map(Box::new);
+                return outcome;
+            }
         }
         self.schedule(now, &mut outcome);
         self.prune();
+        outcome.series = self.world.meters.take_touched();
         outcome
     }
 
@@ -274,13 +310,14 @@ impl Engine {
         }
     }
 
-    fn accept(&mut self, id: RunId, submission: Box<Submission>, program: Option<Program>, outcome: &mut Outcome) {
+    fn submit(&mut self, id: RunId, submission: Box<Submission>, program: Option<Program>, outcome: &mut Outcome) {
         let opened = match program {
             Some(program) => Ok(Run::with(id, &submission, program)),
             None => Run::open(id, &submission),
         };
         match opened {
             Ok(run) => {
+                self.descent.insert(&run);
                 self.runs.insert(id, run);
                 let change = Change { submitted: true, urgent: true, ..Change::default() };
                 let facts = vec![Fact::Run(RunFact::Submitted(submission))];
@@ -288,18 +325,6 @@ impl Engine {
             }
             Err(why) => outcome.refusal = Some(Refusal::Invalid(why)),
         }
-    }
-
-    fn command(&mut self, id: RunId, command: &Command, now: Time, outcome: &mut Outcome) {
-        if !self.runs.contains_key(&id) {
-            outcome.refusal = Some(Refusal::UnknownRun(id));
-            return;
-        }
-        // What was only accepted begins first, so that a command finds no state that it did not find before.
-        self.turn(id, now, outcome, |_| ());
-        let mut answer = Ok(());
-        self.turn(id, now, outcome, |turn| answer = turn.command(command));
-        outcome.refusal = answer.err();
     }
 
     fn tick(&mut self, now: Time, outcome: &mut Outcome) {
@@ -357,14 +382,7 @@ impl Engine {
         }
     }
 
-    /// Folds the facts of an open run back into memory. Its work goes on with [`Engine::take_up`].
-    pub fn restore(&mut self, id: RunId, facts: impl IntoIterator<Item = Fact>) -> Result<(), String> {
-        self.restore_folded(fold(id, facts)?);
-        Ok(())
-    }
-
-    /// The same for a run that was folded elsewhere: a fold needs nothing but the facts.
-    pub fn restore_folded(&mut self, run: Run) {
+    fn restore(&mut self, run: Run) {
         let id = run.id();
         if !run.finished() {
             self.adopt_locks(&run);
@@ -380,18 +398,9 @@ impl Engine {
             for (node, gang) in run.joined() {
                 self.scheduler.join(TaskRef { run: id, node }, &gang);
             }
+            self.descent.insert(&run);
             self.runs.insert(id, run);
         }
-    }
-
-    /// Keeps the locks of an open run that is not restored here, so that nobody takes them from it. Every open run must
-    /// be restored or respected before the first is taken up: a lock is not free because its holder has not been read yet.
-    pub fn respect(&mut self, id: RunId, facts: Vec<Fact>) -> Result<(), String> {
-        if facts.iter().any(|fact| matches!(fact, Fact::Workflow(WorkflowFact::Locked { .. }))) {
-            let run = fold(id, facts)?;
-            self.adopt_locks(&run);
-        }
-        Ok(())
     }
 
     fn adopt_locks(&mut self, run: &Run) {
@@ -401,23 +410,6 @@ impl Engine {
     }
 
     /// A restored run goes on: what is believed to be with a runtime is told, everything open is looked at once.
-    pub fn take_up(&mut self, id: RunId, now: Time) -> (Vec<(AttemptId, Box<Task>)>, Outcome) {
-        self.take_up_all(&[id], now)
-    }
-
-    /// Restored runs go on together: all that waits is in its queue before the first is given room.
-    pub fn take_up_all(&mut self, runs: &[RunId], now: Time) -> (Vec<(AttemptId, Box<Task>)>, Outcome) {
-        let mut outcome = Outcome::default();
-        let rejoin = |run: &RunId| {
-            self.left = self.slice;
-            self.rejoin(*run, now, &mut outcome)
-        };
-        let believed = runs.iter().flat_map(rejoin).collect();
-        self.schedule(now, &mut outcome);
-        self.prune();
-        (believed, outcome)
-    }
-
     fn rejoin(&mut self, id: RunId, now: Time, outcome: &mut Outcome) -> Vec<(AttemptId, Box<Task>)> {
         let (mut believed, mut gone) = (Vec::new(), Vec::new());
         if let Some(run) = self.runs.get_mut(&id) {

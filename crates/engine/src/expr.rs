@@ -2,12 +2,12 @@
 //! Everything here is pure: text and values in, a value or an [`Error`] with a column out. Nothing here reads a clock,
 //! asks the machine for chance or touches the outside, and no input can drive the stack deep.
 
+pub(crate) mod base32;
 pub mod budget;
 mod calendar;
 pub mod chance;
 pub mod depends;
 pub(crate) mod digest;
-pub(crate) mod encode;
 mod error;
 pub mod jq;
 mod json;

@@ -1,21 +1,22 @@
-//! The engine's one door: everything that can happen, and everything that can come of it.
+//! The engine's one entry point: everything that can happen, and everything that can come of it.
 
 use std::collections::BTreeMap;
 
-use octoflow_model::{Marks, Order, Report, RunId, argo::Phase, submission::Submission, taskset::Closing};
+use octoflow_model::{
+    AttemptId, Marks, Order, Report, RunId, Task, argo::Phase, meta::KeyedData, submission::Submission,
+    taskset::Closing,
+};
 use thiserror::Error;
 
-use crate::{dialect::Program, effect::Decided};
+use crate::{dialect::Program, effect::Decided, engine::Keyed, meters::Series, run::Run};
 
 /// Something happened.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum Input {
-    /// Someone submits an admitted manifest. Identity was drawn at the edge.
-    Submit { run: RunId, submission: Box<Submission> },
-    /// The same, but all that is decided is that the run is there. It begins with [`Input::Begin`].
-    /// Whoever made the manifest ready already hands that in with it.
-    Accept { run: RunId, submission: Box<Submission>, program: Option<Program> },
-    /// A run that was accepted begins. Nothing happens to one that has begun.
+    /// Someone submits an admitted manifest. Identity was drawn at the edge. All that is decided is that the run is there;
+    /// it begins with [`Input::Begin`]. Whoever compiled the manifest already hands the program in with it.
+    Submit { run: RunId, submission: Box<Submission>, program: Option<Program> },
+    /// A run that was submitted begins. Nothing happens to one that has begun.
     Begin { run: RunId },
     /// Someone tells a run to do something.
     Command { run: RunId, command: Command },
@@ -23,6 +24,18 @@ pub enum Input {
     Report(Report),
     /// Time has passed; whatever was due by now is looked at.
     Tick,
+    /// A ConfigMap or Secret was created or changed, or deleted when there is no data. It may hold the limit of a semaphore.
+    Object { kind: Keyed, namespace: String, name: String, data: Option<KeyedData> },
+    /// A run was folded from its journal (see [`fold`](crate::engine::fold)). It has its locks, its room and its places in the
+    /// queues from now on, and goes on with [`Input::Continue`].
+    Restore(Box<Run>),
+    /// The same for a run that does not go on here: nobody takes its locks from it. Every open run must be restored or
+    /// reserved before the first one continues: a lock is not free because its holder has not been read yet.
+    ReserveLocks(Box<Run>),
+    /// Restored runs go on, all of them before the first is given room.
+    Continue { runs: Vec<RunId> },
+    /// Whoever owns the engine keeps the run elsewhere, or nowhere: the engine forgets it and hands it over.
+    Release { run: RunId },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,4 +99,10 @@ pub struct Outcome {
     pub decided: Vec<Decided>,
     pub orders: Vec<Order>,
     pub refusal: Option<Refusal>,
+    /// Series of custom metrics as this input left them. They are kept together with the facts.
+    pub series: Vec<Series>,
+    /// After [`Input::Continue`]: what is believed to be with a runtime. The caller tells the runtime.
+    pub believed: Vec<(AttemptId, Box<Task>)>,
+    /// After [`Input::Release`].
+    pub released: Option<Box<Run>>,
 }

@@ -11,6 +11,8 @@ pub mod effect;
 pub mod engine;
 pub mod explain;
 pub mod expr;
+pub mod follow;
+mod graph;
 pub mod head;
 pub mod input;
 pub mod jsonpath;
@@ -21,15 +23,17 @@ pub mod meters;
 mod pod;
 mod record;
 mod report;
+pub mod rerun;
 mod run;
 pub mod schedule;
 pub mod shape;
 pub mod slice;
 pub mod taskset;
+pub mod view;
 
 pub use dialect::{Dialect, DialectRun, Program};
 pub use effect::{Change, Decided};
-pub use engine::{Engine, Limits};
+pub use engine::{Capacity, Engine, Keyed, Setup};
 pub use explain::Explanation;
 pub use input::{Command, Input, Outcome, Refusal};
 /// What admission has to tell, for those who do not read texts themselves.

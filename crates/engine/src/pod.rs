@@ -22,14 +22,14 @@ pub(crate) const GRACE_S: u64 = 30;
 
 /// Where a pod stands: what it can refer to, and what its fields are.
 #[derive(Clone, Copy)]
-pub(crate) struct Around<'a> {
+pub(crate) struct PodContext<'a> {
     pub(crate) world: &'a World,
     pub(crate) namespace: &'a str,
     /// The value of a field of the pod, such as `metadata.name`; nothing where it has none.
     pub(crate) field: &'a dyn Fn(&str) -> Option<String>,
 }
 
-impl Around<'_> {
+impl PodContext<'_> {
     /// The container with its environment, which begins with the `first` variables.
     pub(crate) fn container(
         &self,

@@ -3,13 +3,17 @@
 
 use std::{
     any::Any,
+    fmt,
     ops::{Deref, DerefMut},
 };
 
 use octoflow_model::{RunId, Submission, Time};
 use serde_json::Value;
 
-use crate::dialect::{self, DIALECTS, DialectRun, Program};
+use crate::{
+    dialect::{self, DialectRun, Program},
+    kinds::Kind,
+};
 
 /// A run, whatever its dialect.
 pub struct Run(Box<dyn DialectRun>);
@@ -17,6 +21,12 @@ pub struct Run(Box<dyn DialectRun>);
 /// A manifest as text. Faster than to display it.
 pub(crate) fn written(manifest: &Value) -> Box<str> {
     serde_json::to_string(manifest).expect("a value can be written down").into()
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind().noun, self.id())
+    }
 }
 
 impl Deref for Run {
@@ -40,9 +50,9 @@ impl Run {
 
     /// A run begins with what was submitted; what kind it is, its manifest says.
     pub fn open(id: RunId, submission: &Submission) -> Result<Self, String> {
-        if let Some(kind) = submission.manifest["kind"].as_str()
-            && !DIALECTS.iter().any(|dialect| dialect.kind == kind)
-        {
+        let manifest = &submission.manifest;
+        if dialect::of(manifest).is_err() {
+            let kind = manifest["kind"].as_str().unwrap_or_default();
             return Err(format!(
                 "it is a `{kind}`, a kind of run that this version does not know: a newer version of octoflow has written it; \
                  start that version, or a newer one, to go on with this run"
@@ -67,13 +77,8 @@ impl Run {
         run.downcast().ok().map(|run| *run)
     }
 
-    pub fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static Kind {
         self.dialect().kind
-    }
-
-    /// The kind of the run that a manifest makes.
-    pub fn kind_of(manifest: &Value) -> &'static str {
-        dialect::of(manifest).kind
     }
 
     pub fn name(&self) -> &str {

@@ -2,18 +2,21 @@
 //! commands, reports and timers of all runs are served in between. Work is estimated from what was done and never timed, so
 //! that a simulation does the same.
 
-use octoflow_model::{Fact, argo::WorkflowFact};
+use octoflow_model::{
+    Fact,
+    argo::{Items, WorkflowFact},
+};
 
 /// Work, in about microseconds of a fast machine.
 pub type Work = u64;
 
 /// What one input may decide when decisions are sliced: short enough that nobody notices who waits for it, and long
 /// enough that what surrounds a slice is no cost.
-pub const SLICE: Work = 2_000;
+pub const SLICE: Work = 400;
 
 const VISIT: Work = 1;
 const FACT: Work = 10;
-/// A loop's items are kept as one fact.
+/// A list of items is one fact.
 const ITEMS_A_UNIT: u64 = 10;
 const STEPS_A_UNIT: u64 = 20;
 
@@ -37,10 +40,11 @@ impl Slice {
     }
 
     pub(crate) fn decided(&mut self, fact: &Fact) {
-        let items = if let Fact::Workflow(WorkflowFact::Expanded { items, .. }) = fact {
-            items.len() as u64 / ITEMS_A_UNIT
-        } else {
-            0
+        let items = match fact {
+            Fact::Workflow(WorkflowFact::Expanded { items: Items::List(items), .. }) => {
+                items.len() as u64 / ITEMS_A_UNIT
+            }
+            _ => 0,
         };
         self.work += FACT + items;
     }

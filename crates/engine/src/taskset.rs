@@ -3,29 +3,34 @@
 //! nothing twice.
 
 pub mod admit;
-pub mod again;
 pub mod explain;
 pub mod fields;
 pub mod ident;
 pub mod program;
+pub mod rerun;
 pub mod run;
 pub mod status;
 
 mod command;
 mod dialect;
+mod display;
 mod effect;
 mod ended;
 mod fold;
 mod judge;
-mod mark;
+mod kinds;
 mod peers;
+mod progress;
 mod record;
 mod replica;
 mod role;
 mod task;
+mod todo;
 mod turn;
+mod unit;
 
 pub use dialect::DIALECT;
-pub use mark::marks;
+pub use fold::Folded;
+pub use kinds::{POD_GROUP, ROWS, TASK_SET};
 pub use run::{Run, State};
 pub use turn::Turn;

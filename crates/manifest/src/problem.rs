@@ -211,6 +211,12 @@ impl fmt::Display for Problems {
 
 impl std::error::Error for Problems {}
 
+impl From<Box<Problem>> for Problems {
+    fn from(problem: Box<Problem>) -> Self {
+        Self(vec![*problem])
+    }
+}
+
 impl From<Problem> for Problems {
     fn from(problem: Problem) -> Self {
         Self(vec![problem])

@@ -4,7 +4,7 @@
 pub mod body;
 pub mod call;
 pub mod fact;
-pub mod garbage;
+pub mod items;
 pub mod location;
 pub mod phase;
 pub mod synchronization;
@@ -17,7 +17,8 @@ pub use fact::{
     ArtifactValue, InputArtifactValue, InputValues, NodeAdded, NodeFinished, OutputArtifactValue, OutputValues, Role,
     WorkflowFact,
 };
-pub use location::{ArtifactGc, ArtifactLocation, GcStrategy, RepositoryRef};
+pub use items::{Items, NumberRange};
+pub use location::{ArtifactGc, ArtifactLocation, RepositoryRef};
 pub use phase::{NodeKind, Phase};
 pub use synchronization::Synchronization;
 pub use template::{

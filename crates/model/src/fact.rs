@@ -53,6 +53,13 @@ pub enum RunFact {
     },
 }
 
+impl Fact {
+    /// After this fact its run holds a lock, until it is over.
+    pub fn takes_lock(&self) -> bool {
+        matches!(self, Self::Workflow(WorkflowFact::Locked { .. }))
+    }
+}
+
 impl From<RunFact> for Fact {
     fn from(fact: RunFact) -> Self {
         Self::Run(fact)

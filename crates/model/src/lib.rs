@@ -2,8 +2,10 @@
 //! Plain data with serde; nothing here decides, waits, or touches the outside.
 
 pub mod argo;
+pub mod base64;
 pub mod before;
 pub mod fact;
+pub mod garbage;
 pub mod ids;
 pub mod location;
 pub mod lock;
@@ -11,6 +13,7 @@ pub mod mark;
 pub mod meta;
 pub mod meter;
 pub mod order;
+pub mod phase;
 pub mod pod;
 pub mod podspec;
 pub mod request;

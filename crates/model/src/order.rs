@@ -118,7 +118,7 @@ pub enum Exit {
     /// The process could not be started; the user's manifest or machine is the reason (`executable file not found in $PATH`).
     NotStarted(String),
     /// The surroundings failed: an input could not be placed, a directory not made. Says what.
-    Surroundings(String),
+    Environment(String),
     /// It wrote more than it may, or more than the disk can spare, and was killed. Says what and how much.
     Evicted(String),
 }
@@ -132,7 +132,7 @@ impl Exit {
             // As after any final signal.
             Self::Evicted(_) => Some(137),
             Self::OutOfMemory => Some(137),
-            Self::NotStarted(_) | Self::Surroundings(_) => None,
+            Self::NotStarted(_) | Self::Environment(_) => None,
         }
     }
 }

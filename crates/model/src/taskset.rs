@@ -5,7 +5,7 @@ pub mod fact;
 pub mod phase;
 pub mod spec;
 
-pub use fact::{Closing, Parting, SetFact, Terminated};
+pub use fact::{Closing, PodEnd, SetFact, Terminated};
 pub use phase::{ReplicaPhase, RolePhase, SetPhase, Standing};
 pub use spec::{
     Action, CompletionPolicy, Condition, Dependency, Event, EventPolicy, ExitCodes, RetryPolicy, RoleSpec, TaskSet,

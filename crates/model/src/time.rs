@@ -1,4 +1,4 @@
-//! A moment in time as the house records it: microseconds since the epoch, UTC.
+//! A moment in time as the controller records it: microseconds since the epoch, UTC.
 //! It never reads a clock; the time is always handed in.
 
 use std::{fmt, time::Duration};

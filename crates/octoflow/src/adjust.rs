@@ -2,7 +2,8 @@
 //! Nothing is judged here; a manifest that makes no sense is left as it is for admission to say so.
 
 use anyhow::Result;
-use octoflow_model::{meta::DEFAULT_NAMESPACE, taskset};
+use octoflow_engine::dialect;
+use octoflow_model::meta::DEFAULT_NAMESPACE;
 use serde_json::{Map, Value, json};
 
 use crate::{names, workflow::text};
@@ -39,8 +40,8 @@ pub(crate) fn adjust(workflow: &mut Value, wishes: &Wishes) -> Vec<String> {
     {
         labels.extend(wishes.labels.iter().map(|(name, value)| (name.clone(), json!(value))));
     }
-    if workflow["kind"] == taskset::KIND {
-        // Parameters and the entrypoint are meant for the workflows beside it.
+    if dialect::of(workflow).is_ok_and(|dialect| !dialect.takes_arguments) {
+        // Parameters and the entrypoint are meant for the runs beside it.
         return warnings;
     }
     let Some(spec) = object_at(workflow, "spec") else { return warnings };

@@ -12,7 +12,7 @@ mod wishes;
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValuesParser};
-use octoflow_engine::kinds::KINDS;
+use octoflow_engine::kinds::loadable;
 
 pub(crate) use client::*;
 pub(crate) use cron::{CronCommand, Preview};
@@ -284,7 +284,7 @@ pub(crate) enum Telling {
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
     /// The kind, such as Workflow
-    #[arg(ignore_case = true, value_parser = PossibleValuesParser::new(KINDS.iter().map(|kind| kind.name).chain([crate::logic::KIND])))]
+    #[arg(ignore_case = true, value_parser = PossibleValuesParser::new(loadable().map(|kind| kind.name).chain([crate::logic::KIND])))]
     pub kind: Option<String>,
 }
 

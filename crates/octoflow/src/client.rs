@@ -157,7 +157,7 @@ impl Client {
         }
         serde_json::from_slice(&bytes).map_err(|_| {
             let text = format!("{} answers in a way this version does not understand", self.url());
-            Failure::new(Exit::House, text).help("is it an octoflow server?").into()
+            Failure::new(Exit::Infrastructure, text).help("is it an octoflow server?").into()
         })
     }
 

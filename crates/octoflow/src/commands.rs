@@ -36,11 +36,13 @@ mod wait;
 mod watch;
 
 pub(crate) use export::FORMAT as EXPORT_FORMAT;
+pub(crate) use kept::address;
 pub(crate) use test::Tried;
 
 use std::path::PathBuf;
 
 use anyhow::Result;
+use octoflow_engine::{argo, kinds::Kind};
 use octoflow_store::SecretsKey;
 
 use crate::{
@@ -172,8 +174,8 @@ pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
         Command::Diff(args) => diff::diff(&args, &context),
         Command::Export(args) => export::export(&args, &context),
         Command::Open(args) => open::open(&args, &context),
-        Command::Template(command) => kept(command, "WorkflowTemplate", &context),
-        Command::ClusterTemplate(command) => kept(command, "ClusterWorkflowTemplate", &context),
+        Command::Template(command) => kept(command, &argo::WORKFLOW_TEMPLATE, &context),
+        Command::ClusterTemplate(command) => kept(command, &argo::CLUSTER_TEMPLATE, &context),
         Command::Archive(command) => archive::archive(&command, &context),
         Command::Token(command) => token::token(&command, &context),
         Command::Version(args) => version::version(&args, &context),
@@ -185,6 +187,6 @@ pub(crate) fn dispatch(cli: Cli, output: Output) -> Result<Exit> {
     }
 }
 
-fn kept(command: KeptCommand, kind: &str, context: &Context) -> Result<Exit> {
+fn kept(command: KeptCommand, kind: &'static Kind, context: &Context) -> Result<Exit> {
     kept::kept(&command, kind, context)
 }

@@ -13,7 +13,7 @@ pub(crate) enum Exit {
     NotFound,
     Denied,
     /// A server, the network, or this machine (disk, database) failed.
-    House,
+    Infrastructure,
     InvalidManifest,
     Conflict,
     TimedOut,
@@ -28,7 +28,7 @@ impl Exit {
             Self::Usage => 2,
             Self::NotFound => 3,
             Self::Denied => 4,
-            Self::House => 5,
+            Self::Infrastructure => 5,
             Self::InvalidManifest => 6,
             Self::Conflict => 7,
             Self::TimedOut => 124,
@@ -53,7 +53,7 @@ impl Exit {
             Self::InvalidManifest => 6,
             Self::Usage => 7,
             Self::Denied => 8,
-            Self::House => 9,
+            Self::Infrastructure => 9,
         }
     }
 }
@@ -64,7 +64,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// An error with the exit code it deserves. Without one, an error counts as the house's.
+/// An error with the exit code it deserves. Without one, an error counts as the controller's.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub exit: Exit,
@@ -111,7 +111,7 @@ impl std::error::Error for Failure {}
 
 /// The code of an error that reached the top.
 pub(crate) fn of(error: &anyhow::Error) -> Exit {
-    error.downcast_ref::<Failure>().map_or(Exit::House, |failure| failure.exit)
+    error.downcast_ref::<Failure>().map_or(Exit::Infrastructure, |failure| failure.exit)
 }
 
 #[cfg(test)]
@@ -126,7 +126,7 @@ mod tests {
             (Exit::Usage, 2),
             (Exit::NotFound, 3),
             (Exit::Denied, 4),
-            (Exit::House, 5),
+            (Exit::Infrastructure, 5),
             (Exit::InvalidManifest, 6),
             (Exit::Conflict, 7),
             (Exit::TimedOut, 124),
@@ -148,6 +148,6 @@ mod tests {
     fn an_error_keeps_its_code_below_added_context() {
         let error = anyhow::Error::new(Failure::not_found("no such run")).context("while looking");
         assert_eq!(of(&error), Exit::NotFound);
-        assert_eq!(of(&anyhow::anyhow!("disk on fire")), Exit::House);
+        assert_eq!(of(&anyhow::anyhow!("disk on fire")), Exit::Infrastructure);
     }
 }

@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use octoflow_engine::kinds::{self, Kind};
 use octoflow_manifest::{Document, Limits, Path, Problem, Problems, read};
 use serde_json::Value;
 
@@ -28,8 +29,14 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
+    /// What the object says it is.
     pub(crate) fn kind(&self) -> &str {
         text(&self.value, "kind")
+    }
+
+    /// The kind it is, by group and name; nothing for what is not known here.
+    pub(crate) fn known(&self) -> Option<&'static Kind> {
+        kinds::of_manifest(&self.value).ok()
     }
 
     /// An object that is written down inside another file.

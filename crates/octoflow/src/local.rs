@@ -1,5 +1,5 @@
 //! The data directory of this machine as it is read: runs by name, their objects, whose log is where.
-//! Reading only; whoever runs or changes something goes through `house`.
+//! Reading only; whoever runs or changes something goes through `controller`.
 
 use std::{collections::HashMap, fs, io, path::Path};
 
@@ -77,7 +77,7 @@ impl Local {
     pub(crate) fn object(&self, row: &RunRow) -> Result<Value> {
         match read::object(&self.reader, row.run) {
             Err(octoflow_control::Error::Journal { why, .. }) => {
-                let api_version = octoflow_control::registry::find(&row.kind).map(|kind| kind.api_version());
+                let api_version = octoflow_engine::kinds::of_key(&row.kind).map(|kind| kind.api_version());
                 Ok(read::unreadable(&api_version.unwrap_or_default(), row, &why))
             }
             object => Ok(object?),

@@ -7,7 +7,6 @@ mod client;
 mod commands;
 mod config;
 mod exit;
-mod follow;
 mod judge;
 mod load;
 mod local;
@@ -23,7 +22,6 @@ mod settings;
 mod source;
 mod span;
 mod system;
-mod taskset;
 mod workflow;
 
 use std::process::ExitCode;

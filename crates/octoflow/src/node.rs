@@ -14,7 +14,7 @@ const STEPS_PER_CORE: usize = 4;
 /// Even on a small machine, steps that wait for each other must be able to run side by side.
 const FEWEST_STEPS: usize = 16;
 
-/// A house on this machine. Files of this process are private from here on.
+/// A controller on this machine. Files of this process are private from here on.
 pub(crate) fn config(
     isolation: Isolation,
     parallelism: Option<u32>,

@@ -5,6 +5,7 @@ pub(crate) mod clock;
 pub(crate) mod colour;
 pub(crate) mod events;
 pub(crate) mod findings;
+mod followed;
 pub(crate) mod header;
 pub(crate) mod json;
 pub(crate) mod live;

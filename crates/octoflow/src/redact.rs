@@ -1,4 +1,4 @@
-//! Takes secrets out of what leaves the house: values whose name says that they are secret, texts that look like tokens,
+//! Takes secrets out of what leaves the controller: values whose name says that they are secret, texts that look like tokens,
 //! and every other place where such a value is written.
 
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! Selectors people type: labels of runs (`app=x,tier!=db,team in (a,b)`) and fields of nodes (`displayName=approve`).
 //! Parsing and matching only.
 
-use octoflow_control::registry::LabelSelector;
+use octoflow_control::registry::{FieldSelector, FieldTest, LabelSelector};
 use octoflow_store::LabelTest;
 
 use crate::workflow::Node;
@@ -13,45 +13,26 @@ pub(crate) fn labels(text: &str) -> Result<Vec<LabelTest>, String> {
 
 /// Tests on fields of nodes; all must hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fields {
-    tests: Vec<FieldTest>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct FieldTest {
-    field: String,
-    value: String,
-    negated: bool,
-}
+pub(crate) struct Fields(FieldSelector);
 
 impl Fields {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let tests: Result<Vec<FieldTest>, String> =
-            text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(field).collect();
-        match tests? {
-            tests if tests.is_empty() => Err("a selector needs at least one test, like displayName=approve".to_owned()),
-            tests => Ok(Self { tests }),
+        match FieldSelector::parse(text)? {
+            selector if selector.0.is_empty() => {
+                Err("a selector needs at least one test, like displayName=approve".to_owned())
+            }
+            selector => Ok(Self(selector)),
         }
     }
 
     pub(crate) fn phase(phase: &str) -> Self {
-        Self { tests: vec![FieldTest { field: "phase".to_owned(), value: phase.to_owned(), negated: false }] }
+        let test = FieldTest { field: "phase".to_owned(), value: phase.to_owned(), equal: true };
+        Self(FieldSelector(vec![test]))
     }
 
     pub(crate) fn matches(&self, node: Node<'_>) -> bool {
-        self.tests.iter().all(|test| (node.field(&test.field).unwrap_or_default() == test.value) != test.negated)
+        self.0.0.iter().all(|test| (node.field(&test.field).unwrap_or_default() == test.value) == test.equal)
     }
-}
-
-fn field(part: &str) -> Result<FieldTest, String> {
-    let (field, value, negated) = match part.split_once("!=") {
-        Some((field, value)) => (field, value, true),
-        None => match part.split_once("==").or_else(|| part.split_once('=')) {
-            Some((field, value)) => (field, value, false),
-            None => return Err(format!("`{part}` is not a field selector; write field=value or field!=value")),
-        },
-    };
-    Ok(FieldTest { field: field.trim().to_owned(), value: value.trim().to_owned(), negated })
 }
 
 #[cfg(test)]

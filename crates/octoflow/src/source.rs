@@ -13,13 +13,17 @@ use std::{
 
 use anyhow::Result;
 use octoflow_control::read::lines::{Frame, Line};
-use octoflow_model::{Time, taskset};
+use octoflow_engine::{
+    dialect::PhaseStand,
+    kinds::{self, Kind},
+};
+use octoflow_model::Time;
 use octoflow_store::{Filter, RunRow};
 use serde_json::Value;
 
 pub(crate) use file::Opened;
 pub(crate) use here::Here;
-pub(crate) use server::{Server, task_set, without_nulls, workflow};
+pub(crate) use server::{Server, told_kind, without_nulls, workflow};
 
 use crate::{exit::Failure, names, remote::Request};
 
@@ -29,21 +33,41 @@ const SUGGEST_FROM: usize = 1000;
 /// Means the newest run of a namespace.
 pub(crate) const LATEST: &str = "@latest";
 
-/// The kinds of objects that run.
-const RUN_KINDS: [&str; 2] = ["Workflow", taskset::KIND];
-
 /// The name of a run, and its kind if that was said: `wf/x`, `taskset/x`, or just `x`.
-pub(crate) fn kind_and_name(text: &str) -> Result<(Option<&'static str>, &str)> {
+pub(crate) fn kind_and_name(text: &str) -> Result<(Option<&'static Kind>, &str)> {
     let Some((word, name)) = text.split_once('/') else { return Ok((None, text)) };
-    let kind = match word.to_ascii_lowercase().as_str() {
-        "wf" | "workflow" | "workflows" => RUN_KINDS[0],
-        "ts" | "taskset" | "tasksets" => RUN_KINDS[1],
-        _ => {
-            let text = format!("`{word}` in `{text}` is no kind of run");
-            return Err(Failure::usage(text).help("write workflow/NAME or taskset/NAME").into());
-        }
+    let Some(kind) = kinds::of_word(&word.to_ascii_lowercase()).filter(|kind| kind.runs()) else {
+        let text = format!("`{word}` in `{text}` is no kind of run");
+        return Err(Failure::usage(text).help(format!("write {}", each_named(kinds::of_runs(), "NAME"))).into());
     };
     Ok((Some(kind), name))
+}
+
+/// `workflow/NAME or taskset/NAME`
+fn each_named(kinds: impl Iterator<Item = &'static Kind>, name: &str) -> String {
+    kinds.map(|kind| format!("{}/{name}", kind.singular)).collect::<Vec<_>>().join(" or ")
+}
+
+/// The kind of a run, by its row. One that a newer version has written stands for itself.
+pub(crate) fn kind_of(row: &RunRow) -> &'static Kind {
+    kinds::of_key(&row.kind).unwrap_or(&kinds::UNKNOWN)
+}
+
+/// What the phase of a run means.
+pub(crate) fn stand_of(row: &RunRow) -> Option<PhaseStand> {
+    kind_of(row).dialect()?.stand(&row.phase)
+}
+
+/// The phases of all kinds of runs that mean this.
+pub(crate) fn phases(means: impl Fn(PhaseStand) -> bool) -> Vec<String> {
+    let all = kinds::of_runs().filter_map(Kind::dialect).flat_map(|dialect| dialect.phases);
+    let words: BTreeSet<&str> = all.filter(|phase| means(phase.stand)).map(|phase| phase.word).collect();
+    words.into_iter().map(str::to_owned).collect()
+}
+
+/// Argo's own API speaks of the run; of others the Kubernetes-style one does.
+pub(crate) fn in_argo_api(row: &RunRow) -> bool {
+    kind_of(row).dialect().is_some_and(|dialect| dialect.in_argo_api)
 }
 
 /// Why a node that is not over is not.
@@ -134,19 +158,24 @@ pub(crate) trait Source {
         let kinds = match kind {
             Some(kind) => vec![Some(kind)],
             None if name == LATEST => vec![None],
-            None => RUN_KINDS.iter().copied().map(Some).collect(),
+            None => kinds::of_runs().map(Some).collect(),
         };
         let mut found: Vec<RunRow> = Vec::new();
         for kind in kinds {
-            let row = self.look_up(namespace, kind, name)?.filter(|row| kind.is_none_or(|kind| row.kind == kind));
+            let key = kind.map(|kind| kind.key);
+            let row = self.look_up(namespace, key, name)?.filter(|row| key.is_none_or(|key| row.kind == key));
             found.extend(row);
         }
         match found.len() {
             0 => Err(self.missing(namespace, name)?.into()),
             1 => Ok(found.remove(0)),
-            _ => Err(Failure::usage(format!("a workflow and a TaskSet are called `{name}`"))
-                .help(format!("say which one: workflow/{name} or taskset/{name}"))
-                .into()),
+            _ => {
+                let nouns: Vec<&str> = found.iter().map(|row| kind_of(row).noun).collect();
+                let text = format!("a {} are called `{name}`", nouns.join(" and a "));
+                Err(Failure::usage(text)
+                    .help(format!("say which one: {}", each_named(found.iter().map(kind_of), name)))
+                    .into())
+            }
         }
     }
 
@@ -174,10 +203,11 @@ mod tests {
 
     #[test]
     fn a_name_may_say_the_kind() {
-        assert_eq!(kind_and_name("x").unwrap(), (None, "x"));
-        assert_eq!(kind_and_name("ts/x").unwrap(), (Some("TaskSet"), "x"));
-        assert_eq!(kind_and_name("TaskSet/x").unwrap(), (Some("TaskSet"), "x"));
-        assert_eq!(kind_and_name("wf/@latest").unwrap(), (Some("Workflow"), LATEST));
+        let read = |text| kind_and_name(text).map(|(kind, name)| (kind.map(|kind| kind.name), name)).unwrap();
+        assert_eq!(read("x"), (None, "x"));
+        assert_eq!(read("ts/x"), (Some("TaskSet"), "x"));
+        assert_eq!(read("TaskSet/x"), (Some("TaskSet"), "x"));
+        assert_eq!(read("wf/@latest"), (Some("Workflow"), LATEST));
         assert!(kind_and_name("pod/x").is_err());
     }
 }

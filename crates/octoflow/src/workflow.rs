@@ -2,10 +2,15 @@
 //! same things by other names; here they are one.
 //! A view only: it borrows the JSON, never changes it, and treats what is absent as empty.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
-use octoflow_engine::argo::ident;
-use octoflow_model::{Time, taskset};
+use octoflow_engine::{
+    Dialect,
+    dialect::{self, NodeTable, PhaseStand, StatusFields},
+    kinds,
+    view::{Heading, readable},
+};
+use octoflow_model::Time;
 use serde_json::Value;
 
 use crate::output::clock;
@@ -24,13 +29,32 @@ impl<'a> Workflow<'a> {
         text(&self.object["metadata"], "name")
     }
 
-    pub(crate) fn is_task_set(self) -> bool {
-        self.object["kind"] == taskset::KIND
+    pub(crate) fn object(self) -> &'a Value {
+        self.object
+    }
+
+    /// What is known of runs of its kind; nothing for a kind that a newer version has made.
+    pub(crate) fn dialect(self) -> Option<&'static Dialect> {
+        dialect::of(self.object).ok()
     }
 
     /// What to call it in a sentence.
     pub(crate) fn noun(self) -> &'static str {
-        noun(text(self.object, "kind"))
+        self.dialect().map_or(kinds::UNKNOWN.noun, |dialect| dialect.kind.noun)
+    }
+
+    fn fields(self) -> StatusFields {
+        self.dialect().map_or(StatusFields::USUAL, |dialect| dialect.status)
+    }
+
+    /// How a table of its nodes looks.
+    pub(crate) fn node_table(self) -> NodeTable {
+        self.dialect().map_or(NodeTable::Steps, |dialect| dialect.node_table)
+    }
+
+    /// What its kind has to tell beside what every run has.
+    pub(crate) fn heading(self) -> Heading {
+        self.dialect().map(|dialect| dialect.view.heading(self.object)).unwrap_or_default()
     }
 
     pub(crate) fn namespace(self) -> &'a str {
@@ -49,37 +73,38 @@ impl<'a> Workflow<'a> {
         &self.object["status"]
     }
 
-    /// The word of one dialect or that of the other.
-    fn either(self, workflow: &'static str, task_set: &'static str) -> &'static str {
-        if self.is_task_set() { task_set } else { workflow }
+    /// Its dialect's first word for a run nobody has looked at yet.
+    pub(crate) fn phase(self) -> &'a str {
+        match (self.dialect(), text(self.status(), self.fields().phase)) {
+            (Some(dialect), _) => dialect.phase_of(self.object),
+            (None, "") => "Pending",
+            (None, phase) => phase,
+        }
     }
 
-    /// `Pending` or `Waiting` for a run nobody has looked at yet.
-    pub(crate) fn phase(self) -> &'a str {
-        match text(self.status(), self.either("phase", "state")) {
-            "" => self.either("Pending", "Waiting"),
-            phase => phase,
-        }
+    /// What its phase means.
+    pub(crate) fn stand(self) -> Option<PhaseStand> {
+        self.dialect()?.stand(self.phase())
     }
 
     /// The phase, with a word when someone has to resume it.
     pub(crate) fn phase_in_words(self) -> String {
         let suspended =
             self.spec()["suspend"] == Value::Bool(true) || self.nodes().iter().any(|node| node.waits_for_resume());
-        let active = matches!(self.phase(), "Pending" | "Waiting" | "Running");
-        if active && suspended { format!("{} (Suspended)", self.phase()) } else { self.phase().to_owned() }
+        let over = self.stand().is_some_and(PhaseStand::is_final);
+        if !over && suspended { format!("{} (Suspended)", self.phase()) } else { self.phase().to_owned() }
     }
 
     pub(crate) fn message(self) -> &'a str {
-        text(self.status(), self.either("message", "stateMessage"))
+        text(self.status(), self.fields().message)
     }
 
     pub(crate) fn started(self) -> Option<Time> {
-        time(self.status(), self.either("startedAt", "startAt"))
+        time(self.status(), self.fields().started)
     }
 
     pub(crate) fn finished(self) -> Option<Time> {
-        time(self.status(), self.either("finishedAt", "finishAt"))
+        time(self.status(), self.fields().finished)
     }
 
     /// Arguments that have a value, in the order of the manifest.
@@ -109,11 +134,7 @@ impl<'a> Workflow<'a> {
 
     /// The name of the pod a node runs as, whatever the runtime.
     pub(crate) fn pod_name(self, node: Node<'_>) -> String {
-        match text(node.node, "podName") {
-            "" if self.is_task_set() => String::new(),
-            "" => ident::pod_name(self.name(), node.name(), node.template_short()),
-            name => name.to_owned(),
-        }
+        self.dialect().map(|dialect| dialect.view.pod_name(self.object, node.node)).unwrap_or_default()
     }
 
     /// A message for people: `child 'w-123' failed` names the step instead of its id.
@@ -261,24 +282,14 @@ impl<'a> Node<'a> {
     }
 }
 
-/// What to call a run of this kind in a sentence.
+/// What to call a run of this kind in a sentence, by the key of its kind.
 pub(crate) fn noun(kind: &str) -> &'static str {
-    if kind == taskset::KIND { taskset::KIND } else { "workflow" }
+    kinds::of_key(kind).map_or(kinds::UNKNOWN.noun, |kind| kind.noun)
 }
 
-/// Puts names where a message has ids of nodes in quotes.
-pub(crate) fn readable(message: &str, name: impl Fn(&str) -> Option<String>) -> String {
-    let mut parts = message.split('\'').enumerate();
-    let mut shown = parts.next().map_or(String::new(), |(_, first)| first.to_owned());
-    for (place, part) in parts {
-        shown.push('\'');
-        // Every second part stands between quotes.
-        match (place % 2 == 1).then(|| name(part)).flatten() {
-            Some(name) => shown.push_str(&name),
-            None => shown.push_str(part),
-        }
-    }
-    shown
+/// The object of a run with `status.nodes`, the tree that people are shown.
+pub(crate) fn with_nodes(object: &Value) -> Cow<'_, Value> {
+    dialect::of(object).map_or(Cow::Borrowed(object), |dialect| dialect.view.with_nodes(object))
 }
 
 /// Nodes by id, for following links.
@@ -344,7 +355,7 @@ mod tests {
 
     #[test]
     fn absent_fields_read_as_empty() {
-        let object = json!({"metadata": {"name": "w"}});
+        let object = json!({"kind": "Workflow", "metadata": {"name": "w"}});
         let workflow = Workflow::new(&object);
         assert_eq!(workflow.phase(), "Pending");
         assert_eq!(workflow.started(), None);
@@ -353,7 +364,7 @@ mod tests {
 
     #[test]
     fn a_template_of_another_object_is_shown_with_its_owner() {
-        let object = json!({"metadata": {"name": "w"}, "status": {"nodes": {
+        let object = json!({"kind": "Workflow", "metadata": {"name": "w"}, "status": {"nodes": {
             "w-78": {"id": "w-78", "name": "w[0].b", "templateRef": {"name": "lib", "template": "echo"}, "type": "Pod"}}}});
         let workflow = Workflow::new(&object);
         let node = workflow.nodes()[0];
@@ -386,7 +397,7 @@ mod tests {
         let waiting =
             json!({"status": {"phase": "Running", "nodes": {"a": {"id": "a", "type": "Suspend", "phase": "Running"}}}});
         assert_eq!(Workflow::new(&waiting).phase_in_words(), "Running (Suspended)");
-        let over = json!({"spec": {"suspend": true}, "status": {"phase": "Failed"}});
+        let over = json!({"kind": "Workflow", "spec": {"suspend": true}, "status": {"phase": "Failed"}});
         assert_eq!(Workflow::new(&over).phase_in_words(), "Failed");
     }
 }

@@ -6,7 +6,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use octoflow_model::{
@@ -14,11 +14,11 @@ use octoflow_model::{
     order::{Order, Report},
     request::{Answer, HttpRequest, Request},
     task::Task,
-    time::Time,
 };
 use ureq::Agent;
 
 use crate::{
+    clock::now,
     egress::{self, Policy},
     port::{Runtime, Sink},
     threads::said,
@@ -222,11 +222,6 @@ impl Pool {
 fn exchange_safely(exchange: impl FnOnce() -> Answer) -> Answer {
     catch_unwind(AssertUnwindSafe(exchange))
         .unwrap_or_else(|panic| Answer::Refused(format!("a bug of octoflow: asking panicked: {}", said(&*panic))))
-}
-
-fn now() -> Time {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    Time(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub(crate) use self::writer::{Pressure, Writer};
 pub enum Stream {
     Stdout,
     Stderr,
-    /// A word of the house itself, e.g. that the log was cut here.
+    /// A word of the controller itself, e.g. that the log was cut here.
     Note,
 }
 

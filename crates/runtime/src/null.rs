@@ -1,20 +1,18 @@
 //! A runtime that runs nothing: every attempt starts and ends well at once. It measures everything but the processes.
 
-use std::{
-    sync::mpsc,
-    thread,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{sync::mpsc, thread};
 
 use octoflow_model::{
     ids::{AttemptId, RunId},
     order::{Collected, End, Exit, Order, Report},
     pod::MemberEnd,
     task::Task,
-    time::Time,
 };
 
-use crate::port::{Runtime, Sink};
+use crate::{
+    clock::now,
+    port::{Runtime, Sink},
+};
 
 /// Reports come from a thread of its own, as they do from every real runtime.
 pub struct NullRuntime {
@@ -74,11 +72,6 @@ fn answer(order: Order) -> Option<Report> {
         }
         Order::Stop { .. } | Order::Kill { .. } | Order::Forget { .. } => None,
     }
-}
-
-fn now() -> Time {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    Time(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

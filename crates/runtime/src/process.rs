@@ -3,12 +3,12 @@
 
 pub(crate) mod clone;
 mod collect;
+mod dispatcher;
 mod entrypoint;
 mod environment;
 mod hear;
 pub mod hostpath;
 mod hosts;
-mod house;
 mod init;
 mod later;
 mod link;
@@ -42,10 +42,10 @@ use octoflow_model::{
 };
 
 use self::{
+    dispatcher::Dispatcher,
     entrypoint::Programs,
     environment::Base,
     hostpath::HostPaths,
-    house::House,
     link::{Outbox, connect},
     plan::Ground,
     wire::{Hello, VERSION},
@@ -192,10 +192,11 @@ pub fn open(config: Config, sink: Sink) -> Result<(ProcessRuntime, Vec<Notice>),
     let no_thread = |source| Error::Threads { source };
     let owner = config.thread_owner;
     let outbox = Outbox::new(Arc::clone(&connected.socket), &owner).map_err(no_thread)?;
-    let house = House::new(ground, sink, outbox, isolated, hello, config.spawner_command, config.egress, owner)
-        .map_err(no_thread)?;
-    let (thread, over) = house.listen(connected).map_err(no_thread)?;
-    Ok((ProcessRuntime { house, reader: Some(Listening { thread, over: Mutex::new(over) }), data }, notices))
+    let dispatcher =
+        Dispatcher::new(ground, sink, outbox, isolated, hello, config.spawner_command, config.egress, owner)
+            .map_err(no_thread)?;
+    let (thread, over) = dispatcher.listen(connected).map_err(no_thread)?;
+    Ok((ProcessRuntime { dispatcher, reader: Some(Listening { thread, over: Mutex::new(over) }), data }, notices))
 }
 
 /// Of some folders those that a task would not find at their paths, outer ones only.
@@ -208,7 +209,7 @@ fn visible(folders: &[PathBuf]) -> Vec<String> {
 }
 
 pub struct ProcessRuntime {
-    house: Arc<House>,
+    dispatcher: Arc<Dispatcher>,
     /// Gives back the spawner when this process started it.
     reader: Option<Listening>,
     data: PathBuf,
@@ -236,16 +237,16 @@ impl ProcessRuntime {
 
     fn leave(&mut self, wait: bool) {
         let Some(Listening { thread, over }) = self.reader.take() else { return };
-        self.house.close(!wait);
+        self.dispatcher.close(!wait);
         // One that is stopped does not hang up; then we do.
         if wait {
             let _ = over.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(GOODBYE_WITHIN);
-            self.house.close(true);
+            self.dispatcher.close(true);
         }
         let child = thread.join().ok().flatten().flatten();
         if let (true, Some(mut child)) = (wait, child) {
             let ending = u32::cast_signed(child.id());
-            if self.house.is_idle()
+            if self.dispatcher.is_idle()
                 && matches!(child.try_wait(), Ok(None))
                 && let Ok(ending) = sys::pid::descriptor(ending)
             {
@@ -266,15 +267,15 @@ impl Drop for ProcessRuntime {
 
 impl Runtime for ProcessRuntime {
     fn send(&mut self, orders: Vec<Order>) {
-        self.house.send(orders);
+        self.dispatcher.send(orders);
     }
 
     fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>, leave: &[RunId]) {
-        self.house.adopt(believed, leave);
+        self.dispatcher.adopt(believed, leave);
     }
 
     fn health(&self) -> Health {
-        self.house.health()
+        self.dispatcher.health()
     }
 
     fn close(self: Box<Self>) {

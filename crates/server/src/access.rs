@@ -7,21 +7,21 @@ use axum::http::{HeaderMap, header};
 use octoflow_control::registry::Registry;
 
 mod book;
-mod brake;
 pub(crate) mod first;
 mod owner;
 mod password;
 mod privilege;
+mod rate_limit;
 mod scope;
 mod secret;
 mod turns;
 mod verify;
 
 pub(crate) use book::{Book, DefaultPassword, Entry, Opening, Wish};
-use brake::Brake;
 pub(crate) use owner::Ends;
 pub(crate) use password::acceptable;
 pub(crate) use privilege::Privileges;
+use rate_limit::RateLimiter;
 pub(crate) use scope::Scope;
 pub(crate) use secret::digest;
 use turns::Party;
@@ -76,7 +76,7 @@ impl Client {
 
 pub(crate) struct Access {
     pub book: Book,
-    brake: Brake,
+    rate_limit: RateLimiter,
 }
 
 /// Why somebody does not get in, and who it was as far as that is known.
@@ -91,7 +91,7 @@ impl Access {
         opening: &Opening,
         default: DefaultPassword,
     ) -> Result<Self, octoflow_control::registry::Fault> {
-        Ok(Self { book: Book::open(registry, opening, default)?, brake: Brake::default() })
+        Ok(Self { book: Book::open(registry, opening, default)?, rate_limit: RateLimiter::default() })
     }
 
     /// Lets the caller in, or says why not. Over the unix socket the owner of the server needs no token; one that is
@@ -130,13 +130,13 @@ impl Access {
             Some(true) => return Ok(Caller::admin()),
             Some(false) => {}
             None => {
-                if let Some(seconds) = self.brake.holds(party) {
+                if let Some(seconds) = self.rate_limit.holds(party) {
                     let text = "too many wrong tokens came from your address; wait a little";
                     return Err(Fault::too_many(text, seconds));
                 }
             }
         }
-        self.brake.failed(party);
+        self.rate_limit.failed(party);
         Err(Fault::unauthorized("the token is not valid"))
     }
 }

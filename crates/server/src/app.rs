@@ -60,7 +60,7 @@ impl App {
 
     /// How far the start is.
     pub(crate) fn progress(&self) -> &StartProgress {
-        self.registry.house().start_progress()
+        self.registry.controller().start_progress()
     }
 
     /// Hears of every commit from now on. However many there are, one wake-up tells them all.

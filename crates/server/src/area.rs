@@ -2,7 +2,7 @@
 //! Every route has an area; one that says nothing is about the whole server, which no such caller may touch. Handlers
 //! are not asked, so none can forget.
 
-use octoflow_control::registry::{self, Fault as RegistryFault};
+use octoflow_control::registry::Fault as RegistryFault;
 
 use crate::{
     access::{Caller, Scope},
@@ -83,7 +83,7 @@ fn inside(scope: &Scope, namespace: Option<&str>, caller: &Caller) -> Result<(),
 
 /// A workflow of another namespace is as little there as one that does not exist.
 async fn of_uid(app: &App, scope: &Scope, uid: &str) -> Result<(), Fault> {
-    let kind = registry::find("Workflow").unwrap_or_else(|| unreachable!("there are workflows"));
+    let kind = crate::argo::kind("Workflow");
     let missing = || Fault::from(RegistryFault::NotFound { kind, name: uid.to_owned() });
     let (registry, wanted) = (app.registry.clone(), uid.to_owned());
     let found = tokio::task::spawn_blocking(move || registry.find_run_by_uid(kind, &wanted)).await;

@@ -16,16 +16,16 @@ use crate::{
 };
 
 mod about;
-mod again;
 mod archive;
 mod artifact;
 mod body;
+mod collection;
 mod event;
 mod list;
 mod log;
 mod mask;
 mod refused;
-mod shelf;
+mod rerun;
 mod steer;
 mod submit;
 mod sync;
@@ -40,8 +40,8 @@ pub(crate) fn routes() -> Table {
     let mut table = Table::new(Face::Argo);
     about::routes(&mut table);
     workflows(&mut table);
-    shelf::routes(&mut table);
-    again::routes(&mut table);
+    collection::routes(&mut table);
+    rerun::routes(&mut table);
     event::routes(&mut table);
     archive::routes(&mut table);
     sync::routes(&mut table);
@@ -177,8 +177,10 @@ pub(crate) fn sign(answer: &mut Answer) {
 }
 
 /// A kind of the registry that this face is about.
-fn kind(name: &str) -> &'static Kind {
-    registry::find(name).unwrap_or_else(|| unreachable!("the table of kinds has no `{name}`"))
+pub(crate) fn kind(name: &str) -> &'static Kind {
+    registry::kinds::find("argoproj.io", name)
+        .or_else(|| registry::kinds::find("", name))
+        .unwrap_or_else(|| unreachable!("the table of kinds has no `{name}`"))
 }
 
 /// Names become parts of paths and files elsewhere, so they are what the Kubernetes API takes, and nothing else.

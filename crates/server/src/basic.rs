@@ -2,13 +2,13 @@
 //! before the @ of their server's address. It only translates; who may do what is decided elsewhere.
 
 use axum::http::{HeaderMap, HeaderValue, header};
-use octoflow_control::keyed;
+use octoflow_model::base64;
 
 /// Turns `Authorization: Basic` into a bearer token: the password, or the name where there is no password.
 pub(crate) fn as_bearer(headers: &mut HeaderMap) {
     let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let Some(encoded) = given.and_then(|text| text.strip_prefix("Basic ")) else { return };
-    let decoded = keyed::decode(encoded.trim()).and_then(|bytes| String::from_utf8(bytes).ok());
+    let decoded = base64::decode_lenient(encoded.trim()).and_then(|bytes| String::from_utf8(bytes).ok());
     let Some(decoded) = decoded else { return };
     let (name, password) = decoded.split_once(':').unwrap_or((&decoded, ""));
     let token = if password.is_empty() { name } else { password };

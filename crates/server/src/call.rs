@@ -1,4 +1,4 @@
-//! One request on its way: who calls, what was asked, and the ways to get at its body and at the house.
+//! One request on its way: who calls, what was asked, and the ways to get at its body and at the controller.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ use axum::{
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use octoflow_control::{
     Claim,
-    registry::{Keeping, Kind, Registry, Submitted, WriteOptions, looks_back},
+    registry::{Kind, Registry, Submitted, WriteOptions, looks_back},
 };
 use serde_json::Value;
 use tokio::time::timeout;
@@ -150,7 +150,7 @@ impl Call {
         object: Value,
         options: WriteOptions,
     ) -> Result<Value, Fault> {
-        if kind.keeping != Keeping::Run || self.length > JUDGED_HERE || looks_back(&object) {
+        if !kind.runs() || self.length > JUDGED_HERE || looks_back(&object) {
             return self.work(move |registry| registry.create(kind, &namespace, object, &options)).await;
         }
         match self.app.registry.create_run(kind, &namespace, object, &options).await? {

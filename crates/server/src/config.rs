@@ -8,7 +8,7 @@ use crate::{hosts::PublicName, log::LogThread};
 
 pub struct Config {
     pub listen: SocketAddr,
-    pub house: octoflow_control::Config,
+    pub controller: octoflow_control::Config,
     /// Bytes of a request's body; more is refused.
     pub longest_body: usize,
     pub limits: Limits,
@@ -87,10 +87,10 @@ impl Config {
     pub const LONGEST_BODY: usize = 16 * 1024 * 1024;
 
     /// A server for this machine only, with everything as it is by default.
-    pub fn new(listen: SocketAddr, house: octoflow_control::Config) -> Self {
+    pub fn new(listen: SocketAddr, controller: octoflow_control::Config) -> Self {
         Self {
             listen,
-            house,
+            controller,
             longest_body: Self::LONGEST_BODY,
             limits: Limits::default(),
             tls: None,

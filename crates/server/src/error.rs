@@ -5,10 +5,10 @@ use std::{io, net::SocketAddr, path::PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    #[error("the house could not be opened")]
-    House(#[from] octoflow_control::Error),
+    #[error("the controller could not be opened")]
+    Controller(#[from] octoflow_control::Error),
 
-    #[error("what the house has cannot be read")]
+    #[error("what the controller has cannot be read")]
     Registry(#[from] octoflow_control::registry::Fault),
 
     #[error("cannot listen on {address}")]

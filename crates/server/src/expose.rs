@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use octoflow_control::gauge::{Entering, Gauges, Tally};
+use octoflow_control::gauge::{Entering, Gauges, Histogram};
 use octoflow_model::Revision;
 
 use crate::app::App;
@@ -10,7 +10,7 @@ use crate::app::App;
 /// Argo's names are about these only.
 const WORKFLOW: &str = "Workflow";
 
-/// What was asked of the house for one page.
+/// What was asked of the controller for one page.
 pub(crate) struct Seen {
     pub gauges: Gauges,
     /// By kind and phase.
@@ -65,7 +65,7 @@ fn of_runs(page: &mut Page, seen: &Seen) {
 }
 
 fn of_store(page: &mut Page, app: &App, seen: &Seen) {
-    let store = app.registry.house().store();
+    let store = app.registry.controller().store();
     let stats = store.stats();
     let depth = "argo_workflows_queue_depth_gauge";
     page.head(depth, "gauge", "What waits: tasks for room, decisions for the disk.");
@@ -124,7 +124,7 @@ impl Page {
         let _ = writeln!(self.0, "{name}{labels} {value}");
     }
 
-    fn tally(&mut self, name: &str, labels: &[(&str, &str)], tally: &Tally) {
+    fn tally(&mut self, name: &str, labels: &[(&str, &str)], tally: &Histogram) {
         self.buckets(name, labels, &tally.below(), tally.sum());
     }
 

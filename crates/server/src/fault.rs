@@ -96,7 +96,7 @@ impl Fault {
         Self { retry_after: Some(retry_after), ..fault }
     }
 
-    /// The house failed; the caller did nothing wrong.
+    /// The controller failed; the caller did nothing wrong.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
     }
@@ -132,20 +132,20 @@ impl From<registry::Fault> for Fault {
             From::BadRequest(_) => of(StatusCode::BAD_REQUEST, "BadRequest"),
             From::ReadOnly { .. } => of(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
             From::Expired => of(StatusCode::GONE, "Expired"),
-            From::House(Error::Refused(_) | Error::KeyTaken { .. }) => of(StatusCode::CONFLICT, "Conflict"),
-            From::House(Error::Again(_)) => of(StatusCode::BAD_REQUEST, "BadRequest"),
-            From::House(Error::Gone | Error::Broken(_)) => {
+            From::Controller(Error::Refused(_) | Error::KeyTaken { .. }) => of(StatusCode::CONFLICT, "Conflict"),
+            From::Controller(Error::Again(_)) => of(StatusCode::BAD_REQUEST, "BadRequest"),
+            From::Controller(Error::Gone | Error::Broken(_)) => {
                 Self { retry_after: Some(1), ..of(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable") }
             }
-            From::House(error) if error.is_full() => {
+            From::Controller(error) if error.is_full() => {
                 let fault = of(StatusCode::INSUFFICIENT_STORAGE, "InsufficientStorage");
                 Self { retry_after: Some(AFTER_OUTAGE), ..fault }
             }
-            From::House(error) if error.is_outage() => {
+            From::Controller(error) if error.is_outage() => {
                 let fault = of(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable");
                 Self { retry_after: Some(AFTER_OUTAGE), ..fault }
             }
-            From::House(_) => of(StatusCode::INTERNAL_SERVER_ERROR, "InternalError"),
+            From::Controller(_) => of(StatusCode::INTERNAL_SERVER_ERROR, "InternalError"),
         }
     }
 }

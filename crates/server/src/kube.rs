@@ -2,7 +2,7 @@
 //! It maps requests to the registry and answers to Kubernetes shapes; it decides nothing about objects itself.
 
 use axum::http::Method;
-use octoflow_control::registry::{KINDS, Keeping, Kind, schema_name};
+use octoflow_control::registry::{Keeping, Kind, kinds, schema_name};
 use serde_json::json;
 
 use crate::{
@@ -16,7 +16,6 @@ use crate::{
 
 mod accept;
 mod body;
-mod cells;
 mod delete;
 mod discovery;
 mod form;
@@ -40,7 +39,7 @@ pub(crate) fn routes() -> Table {
     let mut table = Table::new(Face::Kube);
     discovery::routes(&mut table);
     openapi::routes(&mut table);
-    for kind in &KINDS {
+    for kind in kinds::all() {
         roots(kind).iter().for_each(|root| add(&mut table, kind, root));
     }
     table
@@ -55,10 +54,10 @@ fn root(kind: &Kind) -> String {
     }
 }
 
-/// Everywhere a kind is found: where it belongs, and under the other name of its group.
+/// Everywhere a kind is found: where it belongs, and under the other names of its group.
 fn roots(kind: &Kind) -> Vec<String> {
-    let alias = kind.alias.map(|alias| format!("/apis/{alias}/{}", kind.version));
-    [root(kind)].into_iter().chain(alias).collect()
+    let aliases = kind.aliases.iter().map(|alias| format!("/apis/{alias}/{}", kind.version));
+    [root(kind)].into_iter().chain(aliases).collect()
 }
 
 /// What reading and writing a kind needs.
@@ -82,17 +81,9 @@ fn verbs(kind: &Kind) -> &'static [&'static str] {
     }
 }
 
-/// Whether the kind has a status that others write than its owner.
-fn has_status(kind: &Kind) -> bool {
-    matches!(
-        kind.name,
-        "Workflow" | "CronWorkflow" | "TaskSet" | "PersistentVolumeClaim" | "Namespace" | "Pod" | "Node"
-    )
-}
-
-/// Cluster workflow templates are there for those of every namespace to use, so all of them may read them.
+/// Templates of the whole server are there for those of every namespace to use, so all of them may read them.
 fn area(kind: &Kind, otherwise: Area) -> Area {
-    if kind.name == "ClusterWorkflowTemplate" { Area::Shared } else { otherwise }
+    if kind.is_template && !kind.namespaced { Area::Shared } else { otherwise }
 }
 
 fn add(table: &mut Table, kind: &'static Kind, root: &str) {
@@ -126,7 +117,7 @@ fn add(table: &mut Table, kind: &'static Kind, root: &str) {
     let route = table.get(&one, read, move |call| list::one(call, kind));
     route.area = area(kind, route.area);
     describe(route.query(options::GET).gives(object()), "get", "Reads one of the");
-    if has_status(kind) {
+    if kind.has_status {
         let route = table.get(format!("{one}/status"), read, move |call| list::one(call, kind));
         describe(route.query(options::GET).gives(object()), "get", "Reads the status of one of the");
     }

@@ -1,4 +1,4 @@
-//! The HTTP faces of the house: Kubernetes-style, Argo Server's shapes, and our own. The only crate that is async.
+//! The HTTP faces of the controller: Kubernetes-style, Argo Server's shapes, and our own. The only crate that is async.
 //! It decides nothing about runs or objects; it turns requests into calls of `control`, and answers into bytes.
 
 mod access;

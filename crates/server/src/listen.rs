@@ -55,7 +55,7 @@ const FULL: &str = "too many connections; try again in a while";
 /// Connections over the unix socket. They have room of their own, so that others cannot keep the owner out.
 const MOST_LOCAL: usize = 512;
 
-pub(crate) struct Door {
+pub(crate) struct Endpoint {
     pub listener: TcpListener,
     pub local: Option<LocalSocket>,
     pub tls: Option<TlsAcceptor>,
@@ -63,13 +63,14 @@ pub(crate) struct Door {
     pub app: App,
 }
 
-pub(crate) async fn accept(door: Door, closing: CancellationToken) {
-    let Door { listener, local, tls, router, app } = door;
+pub(crate) async fn accept(endpoint: Endpoint, closing: CancellationToken) {
+    let Endpoint { listener, local, tls, router, app } = endpoint;
     let server = Arc::new(builder(&app));
     let open = GracefulShutdown::new();
     let room = Arc::new(Semaphore::new(app.limits.connections));
     let local_room = Arc::new(Semaphore::new(MOST_LOCAL));
-    let guest = || Guest { server: server.clone(), router: router.clone(), watcher: open.watcher(), app: app.clone() };
+    let accepted =
+        || Accepted { server: server.clone(), router: router.clone(), watcher: open.watcher(), app: app.clone() };
     let addresses = Addresses::new(app.limits.of_one_address());
     loop {
         let arrived = tokio::select! {
@@ -81,7 +82,7 @@ pub(crate) async fn accept(door: Door, closing: CancellationToken) {
             Ok(Arrived::Tcp(stream, peer)) => (stream, peer),
             Ok(Arrived::Local(stream, user)) => {
                 match local_room.clone().try_acquire_owned() {
-                    Ok(permit) => drop(tokio::spawn(guest().serve(stream, Source::Local(user), permit))),
+                    Ok(permit) => drop(tokio::spawn(accepted().serve(stream, Source::Local(user), permit))),
                     Err(_) => drop(tokio::spawn(turn_away(stream, false, FULL))),
                 }
                 continue;
@@ -109,13 +110,13 @@ pub(crate) async fn accept(door: Door, closing: CancellationToken) {
         let permit = (all, own);
         let _ = stream.set_nodelay(true);
         let ends = stream.local_addr().ok().map(|own| Ends { peer: remote, own });
-        let (guest, peer) = (guest(), Source::Tcp(peer, ends));
+        let (accepted, peer) = (accepted(), Source::Tcp(peer, ends));
         match tls.clone() {
-            None => drop(tokio::spawn(guest.serve(stream, peer, permit))),
+            None => drop(tokio::spawn(accepted.serve(stream, peer, permit))),
             Some(tls) => drop(tokio::spawn(async move {
                 // Whoever fails to shake hands is gone without a word: there is no common language yet.
                 if let Ok(Ok(stream)) = timeout(HEADERS_WITHIN, tls.accept(stream)).await {
-                    guest.serve(stream, peer, permit).await;
+                    accepted.serve(stream, peer, permit).await;
                 }
             })),
         }
@@ -164,14 +165,14 @@ fn builder(app: &App) -> Builder<StreamExecutor> {
 }
 
 /// One connection that was let in.
-struct Guest {
+struct Accepted {
     server: Arc<Builder<StreamExecutor>>,
     router: Router,
     watcher: Watcher,
     app: App,
 }
 
-impl Guest {
+impl Accepted {
     /// Until the connection ends; then what it was let in with is given back.
     async fn serve<S>(self, stream: S, source: Source, _permit: impl Send + 'static)
     where

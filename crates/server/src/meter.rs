@@ -10,7 +10,7 @@ use std::{
 };
 
 use axum::http::{Method, StatusCode};
-use octoflow_control::gauge::Tally;
+use octoflow_control::gauge::Histogram;
 
 use crate::route::Face;
 
@@ -23,7 +23,7 @@ pub(crate) struct Meter {
     next: AtomicU64,
     /// By face, method and status. Bounded: all three are.
     requests: Mutex<BTreeMap<(&'static str, &'static str, u16), u64>>,
-    seconds: [Tally; 3],
+    seconds: [Histogram; 3],
     connections: Arc<AtomicUsize>,
     turned_away: AtomicU64,
 }
@@ -37,7 +37,7 @@ impl Meter {
             start,
             next: AtomicU64::new(1),
             requests: Mutex::default(),
-            seconds: [Tally::new(SECONDS), Tally::new(SECONDS), Tally::new(SECONDS)],
+            seconds: [Histogram::new(SECONDS), Histogram::new(SECONDS), Histogram::new(SECONDS)],
             connections: Arc::default(),
             turned_away: AtomicU64::new(0),
         }
@@ -75,7 +75,7 @@ impl Meter {
         requests.iter().map(|(key, count)| (*key, *count)).collect()
     }
 
-    pub(crate) fn seconds(&self) -> [(&'static str, &Tally); 3] {
+    pub(crate) fn seconds(&self) -> [(&'static str, &Histogram); 3] {
         [Face::Kube, Face::Argo, Face::Own].map(|face| (word(face), &self.seconds[place(face)]))
     }
 }

@@ -8,7 +8,7 @@ pub(crate) mod shapes;
 use std::sync::OnceLock;
 
 use axum::http::StatusCode;
-use octoflow_control::registry::{KINDS, schemas};
+use octoflow_control::registry::{kinds, schemas};
 use serde_json::{Map, Value, json};
 
 use self::operation::Content;
@@ -62,7 +62,7 @@ async fn serve(_: Call) -> Result<Answer, Fault> {
 
 /// The document of these routes.
 fn document(routes: &[Route]) -> Value {
-    let schemas: Map<String, Value> = KINDS.iter().flat_map(|kind| schemas(kind.group)).collect();
+    let schemas: Map<String, Value> = kinds::all().flat_map(|kind| schemas(kind.group)).collect();
     let refused: Vec<Value> = routes
         .iter()
         .filter(|route| route.operation.refuses)

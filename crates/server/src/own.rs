@@ -55,7 +55,7 @@ pub(crate) fn routes() -> Table {
 
 /// Alive is whoever makes progress: every thread is there, and none is stuck. Never waits.
 async fn live(call: Call) -> Result<Answer, Fault> {
-    match call.app.registry.house().stalled(STALLED) {
+    match call.app.registry.controller().stalled(STALLED) {
         None => Ok(answer::text("ok")),
         Some(why) => Err(not("alive", &why)),
     }

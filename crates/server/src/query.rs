@@ -1,20 +1,13 @@
-//! What stands behind the question mark of a request, and names in its path, decoded.
+//! What stands behind the question mark of a request, decoded.
 
 /// The values of a query in their order; names may repeat.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
+    /// Reads `name=value` pairs. What is no valid escape stays as it is.
     pub(crate) fn parse(text: &str) -> Self {
-        let pairs = text.split('&').filter(|pair| !pair.is_empty());
-        Self(
-            pairs
-                .map(|pair| {
-                    let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-                    (decode(name), decode(value))
-                })
-                .collect(),
-        )
+        Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
     }
 
     /// The first value of this name that says something.
@@ -32,37 +25,17 @@ impl Query {
     }
 }
 
-/// Undoes percent signs and pluses; what is no valid escape stays as it is.
-fn decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let escape =
-            after.get(..2).and_then(|two| str::from_utf8(two).ok()).and_then(|two| u8::from_str_radix(two, 16).ok());
-        match (first, escape) {
-            (b'%', Some(byte)) => {
-                bytes.push(byte);
-                rest = &after[2..];
-                continue;
-            }
-            (b'+', _) => bytes.push(b' '),
-            (byte, _) => bytes.push(*byte),
-        }
-        rest = after;
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn escapes_are_undone_and_names_may_repeat() {
-        let query = Query::parse("a=b%20c+d&a=2&empty=&flag&no=false&p=100%");
+        let query = Query::parse("a=b%20c+d&a=2&empty=&flag&no=false&p=100%&&n=%zz%+1");
         assert_eq!(query.get("a"), Some("b c d"));
         assert_eq!(query.all("a").collect::<Vec<_>>(), ["b c d", "2"]);
         assert_eq!((query.get("empty"), query.get("p")), (None, Some("100%")));
+        assert_eq!(query.get("n"), Some("%zz% 1"));
         assert!(query.flag("flag") && !query.flag("no") && !query.flag("other"));
     }
 }

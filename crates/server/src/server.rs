@@ -1,10 +1,10 @@
-//! One server from start to end: the house is opened, everything unfinished is taken up while only the probes are
-//! answered, then requests are answered until a signal comes, and the house is closed so that running tasks can be
+//! One server from start to end: the controller is opened, everything unfinished is taken up while only the probes are
+//! answered, then requests are answered until a signal comes, and the controller is closed so that running tasks can be
 //! adopted by the next one.
 
 use std::{fs, net::SocketAddr, path::Path, sync::Mutex, time::Instant};
 
-use octoflow_control::{House, ThreadFailure, new_uid, registry::Registry};
+use octoflow_control::{Controller, ThreadFailure, new_uid, registry::Registry};
 use tokio::{
     net::TcpListener,
     runtime::Builder,
@@ -19,7 +19,7 @@ use crate::{
     app::{App, Inner},
     audit::Audit,
     hosts::Hosts,
-    listen::{self, Door},
+    listen::{self, Endpoint},
     local::LocalSocket,
     meter::Meter,
     route, rules, space,
@@ -51,15 +51,15 @@ pub fn serve(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Erro
 }
 
 async fn run(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Error> {
-    let (listen, data_dir) = (config.listen, config.house.data_dir.clone());
+    let (listen, data_dir) = (config.listen, config.controller.data_dir.clone());
     let files = space::open_files();
-    let opening = config.admin_token_file.as_deref().map_or(Ok(Opening::House), of_file)?;
+    let opening = config.admin_token_file.as_deref().map_or(Ok(Opening::Controller), of_file)?;
     let listener = TcpListener::bind(listen).await.map_err(|source| Error::Listen { address: listen, source })?;
     let address = listener.local_addr().map_err(|source| Error::Listen { address: listen, source })?;
     let default = if config.allow_default_password { DefaultPassword::Everybody } else { DefaultPassword::Owner };
-    let (house, tls, insecure) = (config.house, config.tls, config.insecure);
+    let (controller, tls, insecure) = (config.controller, config.tls, config.insecure);
     let Opened { registry, access, tls, audit, local, mut notices } =
-        blocking(move || open(house, &opening, default, tls.as_ref(), address, insecure)).await?;
+        blocking(move || open(controller, &opening, default, tls.as_ref(), address, insecure)).await?;
     if access.book.default_lets_everybody_in() {
         notices.push(format!(
             "--allow-default-password: the admin's token is `admin`, so everybody who reaches {address} is admin: every \
@@ -103,8 +103,8 @@ async fn run(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Erro
     tracing::info!(%address, tls = acceptor.is_some(), "listening");
     // Whoever asks meanwhile hears that the server lives and is not ready.
     let socket = Some(local.path().to_owned());
-    let door = Door { listener, local: Some(local), tls: acceptor, router, app: app.clone() };
-    let accepting = tokio::spawn(listen::accept(door, closing.clone()));
+    let endpoint = Endpoint { listener, local: Some(local), tls: acceptor, router, app: app.clone() };
+    let accepting = tokio::spawn(listen::accept(endpoint, closing.clone()));
     let (taking, retention) = (registry.clone(), config.retention);
     let taken = blocking(move || {
         let left = taking.take_up_all()?;
@@ -113,9 +113,9 @@ async fn run(config: Config, ready: impl FnOnce(Started<'_>)) -> Result<(), Erro
     });
     let mut lit = None;
     let (tell, mut told) = mpsc::unbounded_channel();
-    registry.house().supervisor().on_failure(move |failure| drop(tell.send(failure.clone())));
+    registry.controller().supervisor().on_failure(move |failure| drop(tell.send(failure.clone())));
     if let Some(log) = &config.log_thread {
-        log.supervised_by(registry.house().supervisor());
+        log.supervised_by(registry.controller().supervisor());
     }
     let started = tokio::select! {
         taken = taken => taken.and_then(|left| {
@@ -175,20 +175,20 @@ struct Opened {
 }
 
 fn open(
-    house: octoflow_control::Config,
+    controller: octoflow_control::Config,
     opening: &Opening,
     default: DefaultPassword,
     tls: Option<&Tls>,
     address: SocketAddr,
     insecure: bool,
 ) -> Result<Opened, Error> {
-    let data_dir = house.data_dir.clone();
-    let (house, notices) = House::open_to_take_up(house)?;
-    let registry = Registry::new(house)?;
+    let data_dir = controller.data_dir.clone();
+    let (controller, notices) = Controller::open_to_take_up(controller)?;
+    let registry = Registry::new(controller)?;
     let prepared = prepare(&registry, opening, address, insecure, default).and_then(|access| {
         let tls = tls.map(|tls| tls::ready(tls, &data_dir, address.ip())).transpose()?;
         let path = data_dir.join("audit");
-        let audit = Audit::open(&data_dir, registry.house().supervisor()).map_err(|source| Error::File {
+        let audit = Audit::open(&data_dir, registry.controller().supervisor()).map_err(|source| Error::File {
             doing: "open",
             path,
             source,

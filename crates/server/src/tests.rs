@@ -1,7 +1,7 @@
 //! The server as its clients meet it: every route with every kind of caller, limits, TLS, and what is written down.
 
 mod browser;
-mod door;
+mod endpoint;
 mod gate;
 mod http2;
 mod keys;

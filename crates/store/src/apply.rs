@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::{
     Batch, Change, Error, Note, What,
-    apply::{facts::Facts, runs::Runs},
+    apply::{facts::Facts, records::Garbage, runs::Runs},
     error::Doing,
     row::{signed, unsigned},
     seal::{self, SecretsKey},
@@ -17,6 +17,7 @@ use crate::{
 mod access;
 mod facts;
 mod objects;
+mod records;
 mod runs;
 mod ticks;
 mod ties;
@@ -37,7 +38,13 @@ pub(crate) struct Journal {
     master: Option<SecretsKey>,
     /// A Secret was replaced or deleted, so the log holds what is to be forgotten.
     forgets: bool,
+    /// Something is left to delete, perhaps.
+    garbage: bool,
 }
+
+/// A run with more facts than this loses them later, piece by piece: deleting this many takes a few milliseconds. Runs of
+/// some thousand nodes stay below.
+const FACTS_AT_ONCE: u64 = 16_384;
 
 /// Whether batches share the transaction directly, or each can be taken back alone.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,7 +63,9 @@ impl Journal {
                 .doing("read its counters")
         };
         let (revision, next_run) = (meta("revision")?.max(EMPTY_REVISION), meta("next_run")?);
-        Ok(Self { conn, revision, next_run, tails: HashMap::new(), notes: Vec::new(), master, forgets: false })
+        let garbage = records::discard_all(&conn)?;
+        let (tails, notes) = (HashMap::new(), Vec::new());
+        Ok(Self { conn, revision, next_run, tails, notes, master, forgets: false, garbage })
     }
 
     /// One transaction for all batches. The outer error means that the disk can no longer be trusted; an inner
@@ -89,6 +98,35 @@ impl Journal {
     /// Whether the log holds something that is to be forgotten, since this was asked last.
     pub(crate) fn take_forgets(&mut self) -> bool {
         std::mem::take(&mut self.forgets)
+    }
+
+    /// Whether `delete_piece` has something to do, as far as is known.
+    pub(crate) fn has_garbage(&self) -> bool {
+        self.garbage
+    }
+
+    /// Deletes one piece of what nobody sees any more. It is not synced by itself: what a power cut takes back is deleted
+    /// again. An error is as grave as one of `write`.
+    pub(crate) fn delete_piece(&mut self) -> Result<(), Error> {
+        if !records::has_garbage(&self.conn).doing("look for what is left to delete")? {
+            self.garbage = false;
+            return Ok(());
+        }
+        let synchronous = |level: &str| self.conn.pragma_update(None, "synchronous", level).doing("take its settings");
+        synchronous("normal")?;
+        let deleted = self.run("BEGIN IMMEDIATE").and_then(|()| {
+            let more = records::delete_piece(&self.conn)?;
+            self.run("COMMIT")?;
+            Ok(more)
+        });
+        if deleted.is_err() && !self.conn.is_autocommit() {
+            // As for a failed write.
+            let _ = self.conn.execute_batch("ROLLBACK");
+        }
+        let restored = synchronous("full");
+        // After an error the connection is closed; without one, every commit has to be synced again.
+        self.garbage = deleted.doing("delete what nobody needs")?;
+        restored
     }
 
     pub(crate) fn connection(&self) -> &Connection {
@@ -145,6 +183,10 @@ impl Journal {
                 self.tails.clear();
                 self.notes.truncate(noted);
                 self.run("ROLLBACK TO batch").doing("take back a batch")?;
+                for record in batch.changes.iter().filter_map(Change::staged) {
+                    records::discard(&self.conn, record)?;
+                    self.garbage = true;
+                }
             }
             Ok(_) => {}
         }
@@ -223,11 +265,12 @@ impl Journal {
             }
             Change::ReplaceRun { old, row } => {
                 if runs.is_open(*old)?.is_some() {
-                    runs.delete(*old)?;
-                    facts.drop_run(&self.conn, *old)?;
+                    self.drop_facts(*old, facts)?;
+                    Runs { conn: &self.conn, revision }.delete(*old)?;
                 }
                 ticks::expire(&self.conn, *old, None)?;
                 self.tails.remove(old);
+                let runs = Runs { conn: &self.conn, revision };
                 runs.insert(row)?;
                 runs.adopt(*old, row.run)?;
                 self.next_run = self.next_run.max(row.run.0 + 1);
@@ -246,23 +289,28 @@ impl Journal {
             }
             Change::UpdateRun { run, row } => runs.update(*run, row, runs::Fate::Same),
             Change::Finish { run, archive, row } => {
-                self.tail(*run)?;
+                let tail = self.tail(*run)?;
                 self.tails.remove(run);
-                facts.drop_run(&self.conn, *run)?;
+                self.drop_facts_to(tail, *run, facts)?;
                 let runs = Runs { conn: &self.conn, revision };
                 runs.archive(*run, archive)?;
                 runs.update(*run, row, runs::Fate::Finished)
             }
-            Change::Rewrite { run, archive } => runs.rewrite(*run, archive),
+            Change::StageRecord { record, run, part, body } => records::stage(&self.conn, *record, *run, *part, body),
+            Change::Rewrite { run, archive } => {
+                self.garbage = true;
+                runs.rewrite(*run, archive)
+            }
             Change::Tick(tick) => ticks::insert(&self.conn, tick),
             Change::DropTicks { uid } => ticks::drop_all(&self.conn, uid),
             Change::Expire { run, due } => ticks::expire(&self.conn, *run, *due),
             Change::DeleteRun { run } => {
                 ties::cut_run(&self.conn, *run)?;
-                runs.delete(*run)?;
+                self.drop_facts(*run, facts)?;
+                Runs { conn: &self.conn, revision }.delete(*run)?;
                 ticks::expire(&self.conn, *run, None)?;
                 self.tails.remove(run);
-                facts.drop_run(&self.conn, *run)
+                Ok(())
             }
             Change::Claim { claim, now } => access::claim(&self.conn, claim, *now),
             Change::PutToken(token) => access::put_token(&self.conn, token),
@@ -270,6 +318,26 @@ impl Journal {
             Change::PutPassword(password) => access::put_password(&self.conn, password),
             Change::Mark { name, at } => access::mark(&self.conn, name, *at),
         }
+    }
+
+    /// Drops the facts of a run that is about to go with everything it has.
+    fn drop_facts(&mut self, run: RunId, facts: &mut Facts<'_>) -> Result<(), Error> {
+        self.garbage = true;
+        match self.tail(run) {
+            // Its facts are gone, or are being deleted.
+            Err(Error::RunFinished { .. }) => Ok(()),
+            tail => self.drop_facts_to(tail?, run, facts),
+        }
+    }
+
+    /// Facts are numbered from zero on, so the next number says how many there are at most.
+    fn drop_facts_to(&mut self, tail: Option<u64>, run: RunId, facts: &mut Facts<'_>) -> Result<(), Error> {
+        if tail.unwrap_or(0) <= FACTS_AT_ONCE {
+            return facts.drop_run(&self.conn, run);
+        }
+        facts.forget(run);
+        self.garbage = true;
+        records::list(&self.conn, Garbage::Facts(run))
     }
 
     /// The number the run's next fact must have, if it has facts already. Refuses runs that take no facts.

@@ -15,18 +15,31 @@ use crate::Error;
 const WRITE_BUFFER: usize = 64 * 1024;
 
 /// A final object's JSON, packed with gzip so that anybody with the file can unpack it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Archive {
+    /// Of the JSON.
     pub(crate) size: usize,
-    pub(crate) packed: Vec<u8>,
+    pub(crate) content: Content,
 }
+
+/// Where the packed bytes are.
+#[derive(Debug)]
+pub(crate) enum Content {
+    Here(Vec<u8>),
+    /// In the database already, in parts that mean nothing until a commit names the record.
+    Staged(RecordId),
+}
+
+/// The number of a final record that is stored in parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordId(pub(crate) u64);
 
 impl Archive {
     pub fn pack(json: &[u8]) -> Self {
         let mut encoder = GzEncoder::new(Vec::with_capacity(json.len() / 8 + 64), Compression::fast());
         encoder.write_all(json).expect("writing to memory does not fail");
         let packed = encoder.finish().expect("writing to memory does not fail");
-        Self { size: json.len(), packed }
+        Self { size: json.len(), content: Content::Here(packed) }
     }
 
     /// Packs what is written bit by bit, so that a large record is never held whole.
@@ -49,45 +62,67 @@ impl Archive {
         let counting =
             buffered.into_inner().map_err(|error| error.into_error()).expect("writing to memory does not fail");
         let Counting(encoder, size) = counting;
-        Self { size, packed: encoder.finish().expect("writing to memory does not fail") }
+        Self { size, content: Content::Here(encoder.finish().expect("writing to memory does not fail")) }
     }
 
-    pub(crate) fn unpack(&self, run: RunId) -> Result<Vec<u8>, Error> {
-        let mut json = Vec::with_capacity(self.size);
-        // The recorded size bounds the output, so that a damaged record cannot expand without end.
-        let outcome = GzDecoder::new(self.packed.as_slice()).take(self.size as u64 + 1).read_to_end(&mut json);
-        let problem = match outcome {
-            Ok(size) if size == self.size => return Ok(json),
-            Ok(size) => std::io::Error::other(format!("expected {} bytes, found {size}", self.size)),
-            Err(error) => error,
-        };
-        Err(Error::Damaged { what: format!("the archive record of run {run}"), source: Arc::new(problem) })
+    /// The record in parts that this is, if it is one.
+    pub(crate) fn staged(&self) -> Option<RecordId> {
+        match self.content {
+            Content::Here(_) => None,
+            Content::Staged(record) => Some(record),
+        }
     }
+
+    /// The memory that the packed bytes take.
+    pub(crate) fn weight(&self) -> usize {
+        match &self.content {
+            Content::Here(packed) => packed.len(),
+            Content::Staged(_) => 0,
+        }
+    }
+}
+
+pub(crate) fn unpack(run: RunId, size: usize, packed: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut json = Vec::with_capacity(size);
+    // The recorded size bounds the output, so that a damaged record cannot expand without end.
+    let outcome = GzDecoder::new(packed).take(size as u64 + 1).read_to_end(&mut json);
+    let problem = match outcome {
+        Ok(found) if found == size => return Ok(json),
+        Ok(found) => std::io::Error::other(format!("expected {size} bytes, found {found}")),
+        Err(error) => error,
+    };
+    Err(Error::Damaged { what: format!("the archive record of run {run}"), source: Arc::new(problem) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn packed(archive: &Archive) -> Vec<u8> {
+        match &archive.content {
+            Content::Here(packed) => packed.clone(),
+            Content::Staged(record) => panic!("{record:?} is elsewhere"),
+        }
+    }
+
     #[test]
     fn an_archive_gives_back_every_byte() {
         let json = br#"{"status":{"phase":"Succeeded"}}"#.repeat(1000);
         let archive = Archive::pack(&json);
-        assert!(archive.packed.len() < json.len() / 10);
-        assert_eq!(archive.unpack(RunId(1)).unwrap(), json);
-        assert_eq!(Archive::pack(b"").unpack(RunId(1)).unwrap(), b"");
+        assert!(archive.weight() < json.len() / 10);
+        assert_eq!(unpack(RunId(1), archive.size, &packed(&archive)).unwrap(), json);
+        assert_eq!(unpack(RunId(1), 0, &packed(&Archive::pack(b""))).unwrap(), b"");
     }
 
     #[test]
     fn a_damaged_archive_is_an_error_that_names_the_run() {
-        let mut archive = Archive::pack(&b"abc".repeat(1000));
-        let middle = archive.packed.len() / 2;
-        archive.packed[middle] ^= 0xff;
-        let error = archive.unpack(RunId(7)).unwrap_err();
+        let whole = packed(&Archive::pack(&b"abc".repeat(1000)));
+        let mut damaged = whole.clone();
+        damaged[whole.len() / 2] ^= 0xff;
+        let error = unpack(RunId(7), 3000, &damaged).unwrap_err();
         assert!(error.to_string().contains("run 7"), "{error}");
 
-        let mut longer = Archive::pack(&b"abc".repeat(1000));
-        longer.size = 10;
-        assert!(matches!(longer.unpack(RunId(7)), Err(Error::Damaged { .. })));
+        assert!(matches!(unpack(RunId(7), 10, &whole), Err(Error::Damaged { .. })));
+        assert!(matches!(unpack(RunId(7), 3000, &whole[..whole.len() - 9]), Err(Error::Damaged { .. })));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use octoflow_model::{Revision, RunId, Time};
 
-use crate::{Archive, Claim, Password, RunRow, RunUpdate, Tick, Token};
+use crate::{Archive, Claim, Password, RecordId, RunRow, RunUpdate, Tick, Token};
 
 /// Changes that become durable together, applied in order.
 #[derive(Debug, Default)]
@@ -71,11 +71,20 @@ pub enum Change {
         run: RunId,
         row: RunUpdate,
     },
-    /// Stores the final record and drops the facts. Afterwards the run takes no more facts.
+    /// Stores the final record and drops the facts. Afterwards the run takes no more facts. Many facts are only hidden by
+    /// it and deleted later, piece by piece.
     Finish {
         run: RunId,
         archive: Archive,
         row: RunUpdate,
+    },
+    /// Writes one part of a run's final record, which means nothing until `Finish` or `Rewrite` names it. `Store::stage`
+    /// makes these. Refused when the run is gone, or when what was written before was thrown away.
+    StageRecord {
+        record: RecordId,
+        run: RunId,
+        part: u32,
+        body: Vec<u8>,
     },
     /// Replaces the final record of a finished run. Nothing happens when there is none.
     Rewrite {
@@ -139,6 +148,7 @@ impl Batch {
             | Change::Expire { .. }
             | Change::UpdateRun { .. }
             | Change::Finish { .. }
+            | Change::StageRecord { .. }
             | Change::Rewrite { .. }
             | Change::DeleteRun { .. }
             | Change::Claim { .. }
@@ -199,6 +209,14 @@ impl Extend<Change> for Batch {
 }
 
 impl Change {
+    /// The record in parts that this names.
+    pub(crate) fn staged(&self) -> Option<RecordId> {
+        match self {
+            Self::Finish { archive, .. } | Self::Rewrite { archive, .. } => archive.staged(),
+            _ => None,
+        }
+    }
+
     /// What watchers hear of when this is committed; nothing for what nobody can watch.
     pub(crate) fn target(&self) -> Option<Target<'_>> {
         match self {
@@ -211,6 +229,7 @@ impl Change {
             | Self::Finish { run, .. }
             | Self::Rewrite { run, .. }
             | Self::DeleteRun { run } => Some(Target::Run(*run)),
+            Self::StageRecord { .. } => None,
             Self::Expect { .. } | Self::ExpectRun { .. } | Self::Tie { .. } => None,
             Self::Tick(_) | Self::DropTicks { .. } | Self::Expire { .. } => None,
             Self::Claim { .. }
@@ -226,7 +245,8 @@ impl Change {
         let payload = match self {
             Self::PutObject { body, .. } => body.len(),
             Self::AppendFacts { lines, .. } => lines.len(),
-            Self::Finish { archive, .. } | Self::Rewrite { archive, .. } => archive.packed.len(),
+            Self::Finish { archive, .. } | Self::Rewrite { archive, .. } => archive.weight(),
+            Self::StageRecord { body, .. } => body.len(),
             Self::NewRun(row) | Self::ReplaceRun { row, .. } => row.parameters.len() + row.message.len(),
             Self::Tie { owners, .. } => owners.iter().map(String::len).sum(),
             Self::DeleteObject { .. }

@@ -143,6 +143,13 @@ fn installation(conn: &Connection) -> rusqlite::Result<u64> {
     Ok(id.unsigned_abs())
 }
 
+/// One more connection that may write, beside the writer's: it moves the log, and commits nothing.
+pub(crate) fn checkpointer(data_dir: &Path) -> Result<Connection, Error> {
+    let conn = open_writer(&database(data_dir), OpenFlags::empty())?;
+    configure(&conn).doing("take its settings")?;
+    Ok(conn)
+}
+
 /// Opens for reading only. It takes no lock of ours and works with and without a writer.
 pub(crate) fn reader(data_dir: &Path) -> Result<Connection, Error> {
     let path = database(data_dir);

@@ -126,6 +126,10 @@ pub enum Error {
     #[error("run {run} is finished and takes no more facts")]
     RunFinished { run: RunId },
 
+    /// The run was deleted or the database opened again while its final record was being written in parts.
+    #[error("what was written so far of the final record of run {run} was thrown away; it has to be written anew")]
+    RecordDropped { run: RunId },
+
     #[error("the facts of run {run} must go on with number {expected}, not {found}")]
     Gap { run: RunId, expected: u64, found: u64 },
 
@@ -158,6 +162,7 @@ impl Error {
                 | Self::RunExists { .. }
                 | Self::UnknownRun { .. }
                 | Self::RunFinished { .. }
+                | Self::RecordDropped { .. }
                 | Self::Gap { .. }
         )
     }

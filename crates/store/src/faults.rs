@@ -27,6 +27,9 @@ pub enum Fault {
     Interrupted,
 }
 
+/// Bytes in front of every page in a log.
+const FRAME_HEADER: usize = 24;
+
 /// What of the writes that were not synced a power cut leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tear {
@@ -218,6 +221,23 @@ impl Disk {
             fs::write(to.join(name), content).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         }
         Some(marked)
+    }
+
+    /// How many pages the largest transaction has that was written to a log since it was remembered.
+    pub fn largest_transaction(&self) -> usize {
+        let (mut largest, mut pages) = (0, 0);
+        for event in &self.lock().log {
+            let Event::Write(path, _, bytes) = event else { continue };
+            // The header of a page, which says in its second number whether it is the last of a transaction.
+            if bytes.len() == FRAME_HEADER && path.to_string_lossy().ends_with("-wal") {
+                pages += 1;
+                if bytes[4..8] != [0; 4] {
+                    largest = largest.max(pages);
+                    pages = 0;
+                }
+            }
+        }
+        largest
     }
 
     /// The fault of this call, if it is to fail.

@@ -1,7 +1,9 @@
-//! The line of batches in front of the writer thread. Whatever stands in it when the writer looks is one group.
+//! The line of batches in front of the writer thread. What stands in it when the writer looks is one group, if it is not too
+//! much for one transaction.
 //! It never touches the disk; it only remembers whether the writer may still go on.
 
 use std::{
+    collections::VecDeque,
     mem,
     sync::{Condvar, Mutex, MutexGuard, mpsc},
     time::Duration,
@@ -12,8 +14,12 @@ use octoflow_model::Revision;
 use crate::{Batch, Error};
 
 /// What may wait in memory before committers are held back. A disk that is this far behind will not be helped by
-/// more, and one group of this size still commits in well under a second.
+/// more.
 const LIMIT_BYTES: usize = 64 << 20;
+
+/// What goes into one transaction, unless one batch alone has more: about ten milliseconds' work. Whoever stands first is
+/// told before those behind are written, and a sync costs little beside this much.
+const GROUP_BYTES: usize = 1 << 20;
 
 pub(crate) type Then = Box<dyn FnOnce(Result<Revision, Error>) + Send>;
 
@@ -31,7 +37,7 @@ pub(crate) struct Queue {
 
 #[derive(Default)]
 struct State {
-    jobs: Vec<Job>,
+    jobs: VecDeque<Job>,
     bytes: usize,
     /// Nothing is written any more, for good.
     ended: Option<Error>,
@@ -46,7 +52,7 @@ pub(crate) type Reopened = mpsc::Sender<Result<Revision, Error>>;
 
 /// What the writer does next.
 pub(crate) enum Work {
-    /// Everything that waits, in order.
+    /// What has waited longest, in order.
     Jobs(Vec<Job>),
     Reopen(Reopened),
     /// The queue has ended and nothing is left.
@@ -76,7 +82,7 @@ impl Queue {
             return (job.then)(Err(reason));
         }
         state.bytes += job.batch.bytes;
-        state.jobs.push(job);
+        state.jobs.push_back(job);
         drop(state);
         self.work.notify_one();
     }
@@ -97,7 +103,7 @@ impl Queue {
 
     fn next(&self, mut state: MutexGuard<'_, State>) -> Work {
         if !state.jobs.is_empty() {
-            return Work::Jobs(self.all(state));
+            return Work::Jobs(self.group(state));
         }
         match state.reopen.take() {
             Some(reopened) => Work::Reopen(reopened),
@@ -105,9 +111,15 @@ impl Queue {
         }
     }
 
-    fn all(&self, mut state: MutexGuard<'_, State>) -> Vec<Job> {
-        state.bytes = 0;
-        let jobs = mem::take(&mut state.jobs);
+    fn group(&self, mut state: MutexGuard<'_, State>) -> Vec<Job> {
+        let mut bytes = 0;
+        let fits = |job: &&Job| {
+            bytes += job.batch.bytes;
+            bytes <= GROUP_BYTES
+        };
+        let count = state.jobs.iter().take_while(fits).count().max(1);
+        let jobs: Vec<Job> = state.jobs.drain(..count).collect();
+        state.bytes -= jobs.iter().map(|job| job.batch.bytes).sum::<usize>();
         drop(state);
         self.room.notify_all();
         jobs
@@ -115,7 +127,12 @@ impl Queue {
 
     /// Whatever waits, without waiting for more.
     pub(crate) fn drain(&self) -> Vec<Job> {
-        self.all(self.lock())
+        let mut state = self.lock();
+        state.bytes = 0;
+        let jobs = mem::take(&mut state.jobs);
+        drop(state);
+        self.room.notify_all();
+        jobs.into()
     }
 
     /// From now on every push is turned down with `reason`, until `recover`.
@@ -175,3 +192,51 @@ impl Queue {
 }
 
 const UNBROKEN: &str = "nothing panics while it holds the queue";
+
+#[cfg(test)]
+mod tests {
+    use octoflow_model::RunId;
+
+    use super::*;
+    use crate::Change;
+
+    fn job(bytes: usize) -> Job {
+        let mut lines = vec![b'x'; bytes - 1];
+        lines.push(b'\n');
+        let batch = Batch::from(Change::AppendFacts { run: RunId(1), first: 0, count: 1, lines });
+        Job { batch, then: Box::new(|_| {}) }
+    }
+
+    fn sizes(queue: &Queue) -> Vec<usize> {
+        match queue.take() {
+            Work::Jobs(jobs) => jobs.iter().map(|job| job.batch.bytes >> 10).collect(),
+            Work::Reopen(_) | Work::End => panic!("there are jobs"),
+        }
+    }
+
+    #[test]
+    fn a_group_is_bounded_and_what_is_too_large_for_one_goes_alone() {
+        let queue = Queue::default();
+        for kib in [300, 300, 300, 300, 3_000, 10, 10] {
+            queue.push(job(kib << 10), true);
+        }
+        assert_eq!(sizes(&queue), [300, 300, 300]);
+        assert_eq!(sizes(&queue), [300]);
+        assert_eq!(sizes(&queue), [3_000]);
+        assert_eq!(sizes(&queue), [10, 10]);
+        assert_eq!((queue.len(), queue.lock().bytes), (0, 0));
+    }
+
+    #[test]
+    fn the_end_comes_after_everything_that_waits() {
+        let queue = Queue::default();
+        for _ in 0..3 {
+            queue.push(job(800 << 10), true);
+        }
+        queue.end(Error::Closed);
+        for _ in 0..3 {
+            assert_eq!(sizes(&queue), [800]);
+        }
+        assert!(matches!(queue.take(), Work::End));
+    }
+}

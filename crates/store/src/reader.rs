@@ -7,14 +7,14 @@ use octoflow_model::{Revision, RunId};
 use rusqlite::{OptionalExtension, Params};
 
 use crate::{
-    Archive, Cursor, Error, Filter, Object, Page, RunRow,
+    Cursor, Error, Filter, Object, Page, RecordId, RunRow,
     apply::EMPTY_REVISION,
-    connect,
+    archive, connect,
     error::Doing,
     list,
+    pool::Lent,
     row::{RUN_COLUMNS, RawRun, read_object, signed, unsigned},
     seal::{self, SecretsKey},
-    shelf::Lent,
 };
 
 mod access;
@@ -173,14 +173,18 @@ impl Reader {
     /// How many bytes the facts of a run have. Reads none of them.
     pub fn facts_bytes(&self, run: RunId) -> Result<u64, Error> {
         self.conn
-            .prepare_cached("SELECT coalesce(sum(length(lines)), 0) FROM facts WHERE run = ?1")
+            .prepare_cached(
+                "SELECT coalesce(sum(length(lines)), 0) FROM facts
+                 WHERE run = ?1 AND EXISTS (SELECT 1 FROM runs WHERE run = ?1 AND open = 1)",
+            )
             .and_then(|mut find| find.query_row([signed(run.0)], |row| row.get(0)))
             .map(unsigned)
             .doing("measure facts")
     }
 
     /// Hands over the facts of a run in order, from number `from` on, one row at a time; the first row may begin
-    /// before `from`. A finished run has none: its record is in the archive.
+    /// before `from`. A finished run has none: its record is in the archive, and facts that are still to be deleted
+    /// are not shown.
     pub fn facts<E: From<Error>>(
         &self,
         run: RunId,
@@ -191,7 +195,8 @@ impl Reader {
         let mut find = self
             .conn
             .prepare_cached(
-                "SELECT first, count, revision, lines FROM facts WHERE run = ?1 AND first >= coalesce(
+                "SELECT first, count, revision, lines FROM facts
+                 WHERE run = ?1 AND EXISTS (SELECT 1 FROM runs WHERE run = ?1 AND open = 1) AND first >= coalesce(
                      (SELECT max(first) FROM facts WHERE run = ?1 AND first <= ?2), 0) ORDER BY run, first",
             )
             .doing(doing)?;
@@ -210,12 +215,56 @@ impl Reader {
 
     /// The final record of a finished run.
     pub fn archive(&self, run: RunId) -> Result<Option<Vec<u8>>, Error> {
-        let found: Option<(i64, Vec<u8>)> = self
+        // Unpacking takes long, so it is not done in a snapshot.
+        self.packed(run)?.map(|(size, packed)| archive::unpack(run, size, &packed)).transpose()
+    }
+
+    /// The final record as it was packed, and how many bytes it has unpacked.
+    fn packed(&self, run: RunId) -> Result<Option<(usize, Vec<u8>)>, Error> {
+        let found: Option<(i64, Vec<u8>, Option<i64>)> = self
             .conn
-            .prepare_cached("SELECT size, body FROM archive WHERE run = ?1")
-            .and_then(|mut find| find.query_row([signed(run.0)], |row| Ok((row.get(0)?, row.get(1)?))).optional())
+            .prepare_cached("SELECT size, body, record FROM archive WHERE run = ?1")
+            .and_then(|mut find| {
+                find.query_row([signed(run.0)], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()
+            })
             .doing("read the archive")?;
-        found.map(|(size, packed)| Archive { size: usize::try_from(size).unwrap_or(0), packed }.unpack(run)).transpose()
+        let Some((size, body, record)) = found else { return Ok(None) };
+        let packed = match record {
+            None => body,
+            // The row and the parts belong together only in one state.
+            Some(_) if self.conn.is_autocommit() => return self.snapshot(|reader| reader.packed(run)),
+            Some(record) => self.record(record)?,
+        };
+        Ok(Some((usize::try_from(size).unwrap_or(0), packed)))
+    }
+
+    /// All parts of a record, as they were packed.
+    fn record(&self, record: i64) -> Result<Vec<u8>, Error> {
+        let doing = "read a record";
+        let mut find = self
+            .conn
+            .prepare_cached("SELECT body FROM record_parts WHERE record = ?1 ORDER BY record, part")
+            .doing(doing)?;
+        let mut rows = find.query([record]).doing(doing)?;
+        let mut packed = Vec::new();
+        while let Some(row) = rows.next().doing(doing)? {
+            packed
+                .extend_from_slice(row.get_ref(0).doing(doing)?.as_blob().map_err(rusqlite::Error::from).doing(doing)?);
+        }
+        Ok(packed)
+    }
+
+    /// A number that no record in parts has, also none that is still to be deleted.
+    pub(crate) fn next_record(&self) -> Result<RecordId, Error> {
+        self.conn
+            .query_row(
+                "SELECT 1 + max(coalesce((SELECT max(record) FROM record_parts), 0),
+                                coalesce((SELECT max(id) FROM garbage WHERE kind = 'record'), 0))",
+                [],
+                |row| row.get(0),
+            )
+            .map(|next| RecordId(unsigned(next)))
+            .doing("number a record")
     }
 
     /// How many bytes the final record of a finished run has.

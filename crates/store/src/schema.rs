@@ -17,6 +17,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { format: 4, apply: third_or_fourth },
     Migration { format: 5, apply: |conn| conn.execute_batch(include_str!("schema/0005.sql")) },
     Migration { format: 6, apply: |conn| conn.execute_batch(include_str!("schema/0006.sql")) },
+    Migration { format: 7, apply: |conn| conn.execute_batch(include_str!("schema/0007.sql")) },
 ];
 
 /// The step to format 4. For some versions the tables of 0004 were format 3, and those of 0003 came after them: a database of

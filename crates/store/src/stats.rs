@@ -9,16 +9,16 @@ use std::{
 #[derive(Debug)]
 pub struct Stats {
     /// How long transactions took, from their begin to their sync. Its count is the number of transactions.
-    pub seconds: Tally,
+    pub seconds: Histogram,
     /// How many batches went into one transaction.
-    pub batches: Tally,
+    pub batches: Histogram,
     /// Roughly the bytes that were handed in.
     pub bytes: AtomicU64,
 }
 
 /// How often values fell below each of some bounds, as Prometheus counts them.
 #[derive(Debug)]
-pub struct Tally {
+pub struct Histogram {
     bounds: &'static [f64],
     /// One more than bounds: the last is for what is above them all.
     counts: Box<[AtomicU64]>,
@@ -32,7 +32,7 @@ const BATCHES: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 
 impl Default for Stats {
     fn default() -> Self {
-        Self { seconds: Tally::new(SECONDS), batches: Tally::new(BATCHES), bytes: AtomicU64::new(0) }
+        Self { seconds: Histogram::new(SECONDS), batches: Histogram::new(BATCHES), bytes: AtomicU64::new(0) }
     }
 }
 
@@ -44,7 +44,7 @@ impl Stats {
     }
 }
 
-impl Tally {
+impl Histogram {
     pub fn new(bounds: &'static [f64]) -> Self {
         Self { bounds, counts: (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect(), sum: AtomicU64::new(0) }
     }
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn values_count_for_every_bound_they_are_not_above() {
-        let tally = Tally::new(&[1.0, 2.0]);
+        let tally = Histogram::new(&[1.0, 2.0]);
         for value in [0.5, 1.0, 1.5, 9.0] {
             tally.add(value);
         }

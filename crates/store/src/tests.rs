@@ -1,4 +1,4 @@
-//! What the store promises, tried through its public face. Only the fault of a full disk needs a door inside.
+//! What the store promises, tried through its public face. Only the fault of a full disk needs a hook inside.
 
 use std::{
     collections::BTreeMap,
@@ -17,6 +17,8 @@ use crate::{
 mod access;
 mod disk;
 mod faults;
+mod large;
+mod log;
 mod opening;
 mod revisions;
 mod rewrite;

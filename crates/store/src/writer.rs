@@ -5,7 +5,7 @@ use std::{
     fmt,
     panic::{self, AssertUnwindSafe},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, mpsc},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
     thread::{self, JoinHandle, ThreadId},
     time::{Duration, Instant},
 };
@@ -14,7 +14,7 @@ use octoflow_model::{Revision, space::submission_floor};
 use rusqlite::Connection;
 
 use crate::{
-    Batch, Error, Reader, Space,
+    Batch, Error, Reader, RecordId, Space,
     apply::Journal,
     checkpoint::{Checkpointer, QUIET},
     connect,
@@ -22,16 +22,22 @@ use crate::{
     files::OpenFiles,
     lock::Lock,
     note::{Ears, Observer, OnFailure, Told},
+    pool::ReaderPool,
     private,
     pulse::Pulse,
     queue::{Job, Queue, Then, Work},
     reserve::Reserve,
     rewrite::{Left, PlaintextLeft, Rewriter},
     seal::{self, SecretsKey},
-    shelf::Shelf,
     space,
     stats::Stats,
 };
+
+/// Between two pieces of what is deleted when nobody writes: whoever comes finds the writer at rest most of the time.
+const DELETE_PAUSE: Duration = Duration::from_millis(4);
+
+/// A piece is deleted this often although somebody always writes.
+const DELETE_WITHIN: Duration = Duration::from_millis(100);
 
 /// The right to write to a data directory. Clones share it; it ends with `close` or with the last clone.
 #[derive(Clone)]
@@ -43,11 +49,13 @@ struct Inner {
     data_dir: PathBuf,
     queue: Arc<Queue>,
     ears: Ears,
-    readers: Shelf,
+    readers: ReaderPool,
     key: Option<SecretsKey>,
     stats: Arc<Stats>,
     pulse: Pulse,
     left: Left,
+    /// The next number of a record in parts, once one was given out.
+    next_record: Mutex<Option<RecordId>>,
     writer: ThreadId,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Held here as well as by the writer: a writer that panicked is gone, but until its owner lets go nobody else may
@@ -55,7 +63,7 @@ struct Inner {
     lock: Mutex<Option<Arc<Lock>>>,
 }
 
-/// Faults that tests put into the house.
+/// Faults that tests put into the controller.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Faults {
     /// The file may not grow beyond this many pages, as if the disk were full.
@@ -86,7 +94,7 @@ impl Store {
         };
         let queue = Arc::new(Queue::default());
         let ears = Ears::default();
-        let (stats, readers, pulse) = (Arc::new(Stats::default()), Shelf::default(), Pulse::default());
+        let (stats, readers, pulse) = (Arc::new(Stats::default()), ReaderPool::default(), Pulse::default());
         let writer = Writer {
             data_dir: data_dir.to_owned(),
             queue: Arc::clone(&queue),
@@ -101,6 +109,7 @@ impl Store {
             anchor: None,
             suspicious: false,
             full: false,
+            deleted: Instant::now(),
             open: Some(open),
             _lock: Arc::clone(&lock),
         };
@@ -118,6 +127,7 @@ impl Store {
                 stats,
                 pulse,
                 left,
+                next_record: Mutex::new(None),
                 writer: thread.thread().id(),
                 thread: Mutex::new(Some(thread)),
                 lock: Mutex::new(Some(lock)),
@@ -197,6 +207,10 @@ impl Store {
         self.inner.queue.len()
     }
 
+    pub(crate) fn records(&self) -> MutexGuard<'_, Option<RecordId>> {
+        self.inner.next_record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub fn data_dir(&self) -> &Path {
         &self.inner.data_dir
     }
@@ -271,7 +285,7 @@ impl Open {
         if let Some(max_pages) = faults.max_pages {
             conn.pragma_update_and_check(None, "max_page_count", max_pages, |_| Ok(())).doing("limit its size")?;
         }
-        let mut checkpointer = Checkpointer::watch(&mut conn)?;
+        let mut checkpointer = Checkpointer::watch(&mut conn, data_dir)?;
         if seal::adopt(&conn, key)? != seal::Adopted::default() {
             checkpointer.forget(&conn);
         }
@@ -282,6 +296,12 @@ impl Open {
 }
 
 impl Open {
+    /// To be called after each commit, when everybody who waited for it was told.
+    fn committed(&mut self) {
+        self.checkpointer.committed(self.journal.connection());
+        self.log_moved();
+    }
+
     fn log_moved(&mut self) {
         self.rewriter.log_moved(self.journal.connection(), &self.checkpointer);
     }
@@ -294,7 +314,7 @@ struct Writer {
     queue: Arc<Queue>,
     ears: Ears,
     stats: Arc<Stats>,
-    readers: Shelf,
+    readers: ReaderPool,
     pulse: Pulse,
     key: Option<SecretsKey>,
     faults: Faults,
@@ -306,6 +326,8 @@ struct Writer {
     suspicious: bool,
     /// The write that failed had no room. Whatever fails while that is repaired fails because of it.
     full: bool,
+    /// When something that nobody sees any more was deleted last.
+    deleted: Instant,
     /// Nothing while a failed write is not repaired.
     open: Option<Open>,
     _lock: Arc<Lock>,
@@ -320,6 +342,9 @@ impl Writer {
                     self.pulse.begin();
                     self.write(jobs);
                     self.pulse.end();
+                    if self.deleted.elapsed() > DELETE_WITHIN {
+                        self.delete_piece();
+                    }
                 }
                 Some(Work::Reopen(reopened)) => {
                     // Whoever asked may have closed meanwhile.
@@ -333,6 +358,13 @@ impl Writer {
 
     /// What comes next. Nothing when it was quiet and something was done that waits for that.
     fn next(&mut self) -> Option<Work> {
+        if self.has_garbage() {
+            let next = self.queue.take_within(DELETE_PAUSE);
+            if next.is_none() {
+                self.delete_piece();
+            }
+            return next;
+        }
         let moves = self.open.as_ref().filter(|open| open.checkpointer.is_due()).map(|open| open.checkpointer.pause());
         let keeps = self.reserve.wanted_in().filter(|_| self.open.is_some()).map(|due| due.max(QUIET));
         let rewrites = self.open.as_ref().and_then(|open| open.rewriter.due_in()).map(|due| due.max(QUIET));
@@ -342,7 +374,7 @@ impl Writer {
         if next.is_none() {
             match &mut self.open {
                 Some(open) if moves.is_some() => {
-                    open.checkpointer.move_now(open.journal.connection());
+                    open.checkpointer.quiet(open.journal.connection());
                     open.log_moved();
                 }
                 Some(open) if keeps != soonest => {
@@ -381,13 +413,29 @@ impl Writer {
                 if let Some(open) = &mut self.open {
                     if open.journal.take_forgets() {
                         open.checkpointer.forget(open.journal.connection());
-                        open.log_moved();
                     }
-                    open.checkpointer.committed(open.journal.connection());
+                    open.committed();
                 }
             }
             Err(error) => self.fail(&error, jobs),
         }
+    }
+
+    fn has_garbage(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.journal.has_garbage())
+    }
+
+    /// Deletes a piece of what nobody sees any more, if there is something.
+    fn delete_piece(&mut self) {
+        let Some(open) = self.open.as_mut().filter(|open| open.journal.has_garbage()) else { return };
+        self.pulse.begin();
+        let deleted = open.files.check().and_then(|()| open.journal.delete_piece());
+        self.deleted = Instant::now();
+        match deleted {
+            Ok(()) => open.committed(),
+            Err(error) => self.fail(&error, Vec::new()),
+        }
+        self.pulse.end();
     }
 
     /// Nothing is written from now on, because nobody knows any more what is on disk. Everybody who waits hears why.

@@ -1,9 +1,10 @@
-//! Benchmarks: what the house costs, told as ratios against yardsticks measured in the same run.
+//! Benchmarks: what the controller costs, told as ratios against yardsticks measured in the same run.
 //! Everything is measured in processes of its own, so that no row pays for another.
 
+mod beside;
+mod controller;
 mod flood;
 mod hello;
-mod house;
 mod measure;
 mod oneshot;
 mod os;

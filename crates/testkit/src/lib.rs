@@ -1,4 +1,4 @@
-//! Tools that attack the house: a seeded simulator of whole worlds, a fuzzer of texts, and benchmarks
+//! Tools that attack the controller: a seeded simulator of whole worlds, a fuzzer of texts, and benchmarks
 //! against yardsticks.
 //! For developers only; nothing that ships may depend on it.
 

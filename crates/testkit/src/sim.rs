@@ -1,5 +1,5 @@
 //! The simulator: a world of workflows and TaskSets, people, a runtime and a disk, all made from one number, without threads and
-//! without real time. It drives the real pump and engine, crashes them, and checks the guarantees after every step.
+//! without real time. It drives the real driver and engine, crashes them, and checks the guarantees after every step.
 //! The same number always gives the same story.
 
 mod calendar;
@@ -28,4 +28,4 @@ pub use drive::{Ending, run};
 pub use explore::{Effort, Report, compare, explore};
 pub use failure::{Failure, Guarantee};
 pub use watch::Watch;
-pub use world::{Crashes, Flavour, MIXED, World};
+pub use world::{Crashes, FAMILIES, Flavour, MIXED, World};

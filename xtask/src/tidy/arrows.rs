@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::Problem;
 
-/// Every crate of the house and the crates of ours it may depend on.
+/// Every crate of the project and the crates of ours it may depend on.
 const ALLOWED: &[(&str, &[&str])] = &[
     (
         "octoflow",
@@ -69,7 +69,7 @@ pub(super) fn check(packages: &[Package]) -> Vec<Problem> {
     packages.iter().flat_map(arrows).collect()
 }
 
-/// Whether the name belongs to a crate of the house.
+/// Whether the name belongs to a crate of the project.
 pub(super) fn is_ours(name: &str) -> bool {
     ALLOWED.iter().any(|(ours, _)| *ours == name)
 }
@@ -116,7 +116,7 @@ fn arrows(package: &Package) -> Vec<Problem> {
 
 fn refusal(from: &str, to: &Dependency, allowed: &[&str]) -> Option<&'static str> {
     if from == MENU {
-        Some("the menu must run even when the crates of the house do not compile")
+        Some("the menu must run even when the crates of the project do not compile")
     } else if to.dev || allowed.contains(&to.name.as_str()) {
         None
     } else if to.name == TESTKIT {

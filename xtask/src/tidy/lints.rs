@@ -1,4 +1,4 @@
-//! The workspace's lints: a crate that does not inherit them is a crate without house rules.
+//! The workspace's lints: a crate that does not inherit them is a crate without project rules.
 
 use super::Problem;
 use super::source::File;
@@ -14,7 +14,7 @@ pub(super) fn check(files: &[File]) -> Vec<Problem> {
                 &file.path,
                 0,
                 "lacks `[lints]` with `workspace = true`",
-                "the compiler and clippy guard the house only where they are told to",
+                "the compiler and clippy guard the project only where they are told to",
             )
         })
         .collect()

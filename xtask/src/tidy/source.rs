@@ -1,4 +1,4 @@
-//! A file of the house as the rules see it: its path from the root and its text, and which of its
+//! A file of the project as the rules see it: its path from the root and its text, and which of its
 //! lines are production code. Relies on rustfmt's layout instead of parsing Rust.
 
 /// A file that belongs to the checkout.

@@ -67,7 +67,7 @@ impl Timekeeper {
             surplus.extend(finished.skip(limit).map(|row| row.run));
         }
         for run in surplus {
-            match self.registry.house().delete_run(run) {
+            match self.registry.controller().delete_run(run) {
                 Ok(_) | Err(crate::Error::UnknownRun(_)) => {}
                 Err(error) => return Err(error.into()),
             }

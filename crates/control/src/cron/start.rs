@@ -5,7 +5,7 @@ use octoflow_model::{RunId, Time};
 use octoflow_store::{Batch, Change, Tick};
 
 use super::{Entry, Status, Timekeeper};
-use crate::{Error, house::Submit, new_uid, registry::Fault};
+use crate::{Error, controller::Submit, new_uid, registry::Fault};
 
 impl Timekeeper {
     pub(super) fn start(
@@ -19,14 +19,14 @@ impl Timekeeper {
         for run in replaces {
             match self.registry.command(*run, Command::Terminate) {
                 // It may end at this very moment.
-                Ok(()) | Err(Fault::House(Error::Refused(_))) => {}
+                Ok(()) | Err(Fault::Controller(Error::Refused(_))) => {}
                 Err(fault) => return Err(fault),
             }
         }
         let manifest = child(&entry.object, &entry.uid, nominal);
         let name = manifest["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        let around = self.registry.house().around()?;
-        let admitted = match admit(&manifest, &around) {
+        let catalog = self.registry.controller().catalog()?;
+        let admitted = match admit(&manifest, &catalog) {
             Ok(admitted) => admitted,
             Err(problems) => {
                 let why = problems.iter().map(|problem| problem.message.as_str()).collect::<Vec<_>>().join("; ");
@@ -42,7 +42,7 @@ impl Timekeeper {
         };
         let tick = Tick { uid: entry.uid.clone(), nominal, at: now, run: None, outcome: "started".to_owned() };
         let beside = |run| vec![Change::Tick(Box::new(Tick { run: Some(run), ..tick }))];
-        match self.registry.desk().enter_with(submit, new_uid()?, None, None, beside) {
+        match self.registry.handle().enter_with(submit, new_uid()?, None, None, beside) {
             Ok(run) => {
                 status.last = Some(nominal);
                 status.submission_error(None);
@@ -75,7 +75,7 @@ impl Timekeeper {
     /// Notes that nothing runs at this time.
     pub(super) fn pass(&self, entry: &Entry, nominal: Time, now: Time, why: &str) -> Result<(), Fault> {
         let tick = Tick { uid: entry.uid.clone(), nominal, at: now, run: None, outcome: why.to_owned() };
-        match self.registry.house().store().commit_wait(Batch::from(Change::Tick(Box::new(tick)))) {
+        match self.registry.controller().store().commit_wait(Batch::from(Change::Tick(Box::new(tick)))) {
             Ok(_) | Err(octoflow_store::Error::TickTaken { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }

@@ -10,7 +10,7 @@ use octoflow_runtime::artifacts;
 use serde_json::{Value, json};
 
 use super::{
-    Clerk, Done, Key, Target,
+    Done, Key, ResourceWorker, Target,
     flags::Flags,
     identity::Identity,
     kind::{self, exists, not_found},
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     access, clock,
-    registry::{Keeping, Kind, meta, shelf},
+    registry::{Keeping, Kind, meta, stored},
 };
 
 /// Everything an action needs to know.
@@ -38,15 +38,20 @@ pub(super) struct Order<'a> {
     pub again: bool,
 }
 
-impl Clerk {
+impl ResourceWorker {
     pub(super) fn act(&self, attempt: AttemptId, request: &ObjectRequest, again: bool) -> Result<Done, Trouble> {
         let flags = Flags::read(&request.flags)?;
         let text = self.text(&request.manifest)?;
         let given = if text.trim().is_empty() { Value::Null } else { resource::document(&text)? };
         let field = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
         let metadata = &given["metadata"];
-        let word = flags.kind.clone().or_else(|| field(&given["kind"])).unwrap_or_default();
-        let kind = kind::find(&word)?;
+        let kind = match &flags.kind {
+            Some(word) => kind::find(word)?,
+            None => {
+                let text = |name: &str| given[name].as_str().unwrap_or_default();
+                kind::of_manifest(text("apiVersion"), text("kind"))?
+            }
+        };
         let name = flags.name.clone().or_else(|| field(&metadata["name"])).unwrap_or_default();
         let namespace = match kind.namespaced {
             false => String::new(),
@@ -57,7 +62,7 @@ impl Clerk {
                 .unwrap_or_else(|| request.namespace.clone()),
         };
         self.confine(request, kind.namespaced, &namespace)?;
-        let owner = self.desk.store.reader().and_then(|reader| reader.run(attempt.run))?;
+        let owner = self.handle.store.reader().and_then(|reader| reader.run(attempt.run))?;
         let owner = owner.ok_or_else(|| "the run that asks is gone".to_owned())?;
         let identity = Identity::new(&owner.uid, attempt);
         let order = Order { attempt, request, kind, name, namespace, given, identity, flags, again };
@@ -65,8 +70,8 @@ impl Clerk {
             return Err(format!("the manifest names no {}: metadata.name is missing", kind.name).into());
         }
         match kind.keeping {
-            Keeping::Run => self.act_on_run(&order),
-            Keeping::Shelf | Keeping::View => self.act_on_shelf(&order),
+            Keeping::Run(_) => self.act_on_run(&order),
+            Keeping::Stored | Keeping::View => self.act_on_stored(&order),
         }
     }
 
@@ -77,7 +82,7 @@ impl Clerk {
             return Ok(());
         }
         let own = &request.namespace;
-        let confined = self.desk.store.reader().and_then(|reader| access::is_confined(&reader, own));
+        let confined = self.handle.store.reader().and_then(|reader| access::is_confined(&reader, own));
         match confined? {
             false => Ok(()),
             true => Err(format!(
@@ -99,8 +104,8 @@ impl Clerk {
     }
 
     /// The object as people see it, when it is there.
-    pub(super) fn shelved(&self, key: &Key) -> Result<Option<Value>, Trouble> {
-        let kept = self.desk.store.reader().and_then(|reader| reader.object(&key.kind, &key.namespace, &key.name));
+    pub(super) fn stored_object(&self, key: &Key) -> Result<Option<Value>, Trouble> {
+        let kept = self.handle.store.reader().and_then(|reader| reader.object(&key.kind, &key.namespace, &key.name));
         let Some(kept) = kept? else { return Ok(None) };
         let mut object: Value = serde_json::from_slice(&kept.body).map_err(|error| error.to_string())?;
         object["metadata"]["uid"] = json!(kept.uid);
@@ -111,13 +116,13 @@ impl Clerk {
         Ok(Some(object))
     }
 
-    fn act_on_shelf(&self, order: &Order<'_>) -> Result<Done, Trouble> {
+    fn act_on_stored(&self, order: &Order<'_>) -> Result<Done, Trouble> {
         let (name, kind) = (order.name.as_str(), order.kind);
-        let key = |name: &str| Key::new(kind.name, &order.namespace, name);
+        let key = |name: &str| Key::new(kind.key, &order.namespace, name);
         if order.request.action == ObjectAction::Create {
-            return self.create_on_shelf(order, key);
+            return self.create_on_stored(order, key);
         }
-        let kept = self.shelved(&key(name))?;
+        let kept = self.stored_object(&key(name))?;
         let there = || kept.clone().ok_or_else(|| not_found(kind, name));
         let uid = |object: &Value| object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
         match order.request.action {
@@ -169,13 +174,13 @@ impl Clerk {
                 if let Some(metadata) = object["metadata"].as_object_mut() {
                     ties.write(metadata);
                 }
-                return Ok(self.desk.put_object(&object, uid)?);
+                return Ok(self.handle.put_object(&object, uid)?);
             }
         }
-        Ok(self.desk.delete_object(key)?)
+        Ok(self.handle.delete_object(key)?)
     }
 
-    fn create_on_shelf(&self, order: &Order<'_>, key: impl Fn(&str) -> Key) -> Result<Done, Trouble> {
+    fn create_on_stored(&self, order: &Order<'_>, key: impl Fn(&str) -> Key) -> Result<Done, Trouble> {
         let uid = order.identity.uid();
         let ours = |object: &Value| object["metadata"]["uid"] == uid;
         let prefix = order.given["metadata"]["generateName"].as_str().unwrap_or_default();
@@ -187,7 +192,7 @@ impl Clerk {
             (name, _) => vec![name.to_owned()],
         };
         for name in &names {
-            match self.shelved(&key(name))? {
+            match self.stored_object(&key(name))? {
                 // This very attempt made it, before the engine went down.
                 Some(object) if ours(&object) => return Ok(on(key(name), object)),
                 Some(_) => {}
@@ -198,7 +203,7 @@ impl Clerk {
     }
 
     fn shelve(&self, order: &Order<'_>, name: &str, mut object: Value, uid: String) -> Result<Done, Trouble> {
-        let key = Key::new(order.kind.name, &order.namespace, name);
+        let key = Key::new(order.kind.key, &order.namespace, name);
         let metadata = object["metadata"].as_object_mut().ok_or("the object has no metadata")?;
         metadata.insert("name".to_owned(), json!(name));
         for field in ["generateName", "uid", "resourceVersion", "creationTimestamp"] {
@@ -208,10 +213,10 @@ impl Clerk {
             metadata.insert("namespace".to_owned(), json!(key.namespace));
         }
         own(&mut object, order.request);
-        shelf::prepare(order.kind, &mut object);
+        stored::prepare(order.kind, &mut object);
         kind::check(order.kind, &object)?;
-        self.desk.put_object(&object, uid)?;
-        let object = self.shelved(&key)?.ok_or_else(|| not_found(order.kind, name))?;
+        self.handle.put_object(&object, uid)?;
+        let object = self.stored_object(&key)?.ok_or_else(|| not_found(order.kind, name))?;
         Ok(on(key, object))
     }
 }
@@ -220,7 +225,7 @@ impl Clerk {
 const LAST_PATCH: &str = "octoflow.io/last-patch";
 
 fn on(key: Key, object: Value) -> Done {
-    Done { object, target: Some(Target::Shelf(key)), removes: false }
+    Done { object, target: Some(Target::Stored(key)), removes: false }
 }
 
 /// Whoever asks becomes the owner, when that was asked for.

@@ -1,5 +1,5 @@
-//! What must be asked of other machines before the clerk can go on: lists of keys, and manifests that lie elsewhere.
-//! Servers may be slow, so it is done beside the clerk, a few at a time.
+//! What must be asked of other machines before the resource worker can go on: lists of keys, and manifests that lie elsewhere.
+//! Servers may be slow, so it is done beside the resource worker, a few at a time.
 
 use std::{
     collections::VecDeque,
@@ -16,7 +16,7 @@ use octoflow_model::{
 };
 use octoflow_runtime::{artifacts::Carrier, egress::Policy};
 
-use super::{Clerk, Errand};
+use super::{Errand, ResourceWorker};
 use crate::supervisor::said;
 
 /// So many servers are spoken to at once.
@@ -73,7 +73,7 @@ impl Bringer {
     }
 }
 
-impl Clerk {
+impl ResourceWorker {
     pub(super) fn wish(&mut self, attempt: AttemptId, wish: Wish) {
         self.bringer.wanted.insert(attempt);
         self.bringer.queue.push_back((attempt, wish));
@@ -104,7 +104,7 @@ impl Clerk {
                     let why = format!("a bug of octoflow: asking for it panicked: {}", said(&*panic));
                     if listing { Brought::Listing(Err(why)) } else { Brought::Manifest(Err(why)) }
                 });
-                // A clerk that has closed wants nothing.
+                // A resource worker that has closed wants nothing.
                 let _ = errands.send(Errand::Brought(attempt, brought));
             };
             match thread::Builder::new().name("bringer".to_owned()).spawn(work) {

@@ -1,4 +1,4 @@
-//! Workflows and TaskSets made, watched and told by resource templates: each is a run of its own in the same house.
+//! Workflows and TaskSets made, watched and told by resource templates: each is a run of its own in the same controller.
 
 use octoflow_engine::{Command, admit::admit, argo::resource};
 use octoflow_model::{RunId, request::ObjectAction};
@@ -6,14 +6,15 @@ use octoflow_store::RunRow;
 use serde_json::{Value, json};
 
 use super::{
-    Answer, Clerk, Done, Target,
+    Answer, Done, ResourceWorker, Target,
     act::{Order, apply_patch, own},
     kind::{exists, not_found},
     trouble::Trouble,
 };
 use crate::{
-    Error, forget,
-    house::{Message, Submit},
+    Error,
+    controller::{Message, Submit},
+    forget,
     registry::{
         run::of_row,
         steer::{self, Steering},
@@ -23,7 +24,7 @@ use crate::{
 /// How deep runs may make runs before that is taken for an endless recursion.
 const DEEPEST: usize = 20;
 
-impl Clerk {
+impl ResourceWorker {
     pub(super) fn act_on_run(&self, order: &Order<'_>) -> Result<Done, Trouble> {
         let name = order.name.as_str();
         if order.request.action == ObjectAction::Create {
@@ -39,11 +40,11 @@ impl Clerk {
                 None => self.make(order),
             },
             ObjectAction::Replace => {
-                Err(format!("a {} that runs cannot be replaced; create another one", order.kind.word()).into())
+                Err(format!("a {} that runs cannot be replaced; create another one", order.kind.noun).into())
             }
             ObjectAction::Patch(how) => {
                 let row = there()?;
-                let before = self.desk.object(row.run)?;
+                let before = self.handle.object(row.run)?;
                 let mut after = before.clone();
                 apply_patch(order.kind, how, &mut after, &order.given)?;
                 self.steer(order, &row, &before, &after)?;
@@ -58,7 +59,7 @@ impl Clerk {
                     if row.run == order.attempt.run {
                         return Err("a workflow cannot delete itself while it runs".to_owned().into());
                     }
-                    match self.desk.command(row.run, Command::Terminate) {
+                    match self.handle.command(row.run, Command::Terminate) {
                         // What is over, or is not run by this process, has nothing to end.
                         Ok(()) | Err(Error::Refused(_)) => {}
                         Err(error) => return Err(error.into()),
@@ -72,7 +73,7 @@ impl Clerk {
 
     /// How many runs stand above the one that asks.
     fn depth(&self, order: &Order<'_>) -> Result<usize, Trouble> {
-        let reader = self.desk.store.reader()?;
+        let reader = self.handle.store.reader()?;
         let (mut depth, mut at) = (0, Some(order.attempt.run));
         while let Some(run) = at.filter(|_| depth <= DEEPEST) {
             let row = reader.run(run)?;
@@ -90,7 +91,7 @@ impl Clerk {
         let prefix = order.given["metadata"]["generateName"].as_str().unwrap_or_default();
         let names: Vec<String> = match (order.name.as_str(), prefix) {
             ("", "") => {
-                return Err(format!("the {} has neither a name nor a generateName", order.kind.word()).into());
+                return Err(format!("the {} has neither a name nor a generateName", order.kind.noun).into());
             }
             ("", prefix) => order.identity.names(prefix).collect(),
             (name, _) => vec![name.to_owned()],
@@ -108,8 +109,8 @@ impl Clerk {
             manifest["metadata"]["name"] = json!(name);
             manifest["metadata"]["namespace"] = json!(order.namespace);
             own(&mut manifest, order.request);
-            let around = self.desk.around()?;
-            let admitted = admit(&manifest, &around).map_err(|problems| resource::listed(&problems.0))?;
+            let catalog = self.handle.catalog()?;
+            let admitted = admit(&manifest, &catalog).map_err(|problems| resource::listed(&problems.0))?;
             let submit = Submit {
                 namespace: order.namespace.clone(),
                 name: name.clone(),
@@ -117,10 +118,10 @@ impl Clerk {
                 stored: admitted.stored,
                 claim: None,
             };
-            match self.desk.enter(submit, uid.clone(), Some(order.attempt.run), None) {
+            match self.handle.enter(submit, uid.clone(), Some(order.attempt.run), None) {
                 Ok(run) => {
-                    let object = self.desk.object(run)?;
-                    let target = Target::Run(run, format!("{} '{name}'", order.kind.word()));
+                    let object = self.handle.object(run)?;
+                    let target = Target::Run(run, format!("{} '{name}'", order.kind.noun));
                     return Ok(Done { object, target: Some(target), removes: false });
                 }
                 Err(Error::NameTaken { .. }) => {}
@@ -131,19 +132,19 @@ impl Clerk {
     }
 
     fn row(&self, order: &Order<'_>, name: &str) -> Result<Option<RunRow>, Trouble> {
-        let reader = self.desk.store.reader()?;
-        Ok(reader.run_by_name(&order.namespace, Some(order.kind.name), name)?)
+        let reader = self.handle.store.reader()?;
+        Ok(reader.run_by_name(&order.namespace, Some(order.kind.key), name)?)
     }
 
     fn found(&self, row: &RunRow) -> Result<Done, Trouble> {
-        let object = self.desk.object(row.run)?;
+        let object = self.handle.object(row.run)?;
         Ok(Done { object, target: Some(Target::Run(row.run, called(row))), removes: false })
     }
 
     /// The only parts of a run that can change: what is written on it, whether it is held, and whether it is to end.
     fn steer(&self, order: &Order<'_>, row: &RunRow, before: &Value, after: &Value) -> Result<(), Trouble> {
         let steering = Steering::between(order.kind, before, after)?;
-        Ok(steering.carry_out(&self.desk, order.kind, row)?)
+        Ok(steering.carry_out(&self.handle, order.kind, row)?)
     }
 
     /// A run that is over is forgotten with its logs.
@@ -156,17 +157,17 @@ impl Clerk {
     }
 
     fn forget(&self, run: RunId) -> Result<Vec<String>, Error> {
-        let Some(row) = self.desk.store.reader()?.run(run)? else { return Ok(Vec::new()) };
-        if steer::hold_back(&self.desk, &row)? {
+        let Some(row) = self.handle.store.reader()?.run(run)? else { return Ok(Vec::new()) };
+        if steer::hold_back(&self.handle, &row)? {
             return Ok(Vec::new());
         }
         let name = (row.namespace.clone(), row.kind.clone(), row.name.clone());
-        self.desk.ask(|reply| Message::Forget { run, name, reply })?;
-        Ok(forget(&self.desk.store, &self.data_dir, &row)?.warnings)
+        self.handle.ask(|reply| Message::Forget { run, name, reply })?;
+        Ok(forget(&self.handle.store, &self.data_dir, &row)?.warnings)
     }
 }
 
 /// `workflow 'w'`, as it is spoken of.
 fn called(row: &RunRow) -> String {
-    format!("{} '{}'", of_row(row).word(), row.name)
+    format!("{} '{}'", of_row(row).noun, row.name)
 }

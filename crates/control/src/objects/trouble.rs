@@ -37,7 +37,7 @@ impl From<octoflow_store::Error> for Trouble {
 impl From<Fault> for Trouble {
     fn from(fault: Fault) -> Self {
         match fault {
-            Fault::House(error) => error.into(),
+            Fault::Controller(error) => error.into(),
             fault => Self::Refused(fault.to_string()),
         }
     }

@@ -8,7 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use octoflow_model::{AttemptId, RunId, Time, taskset::KIND};
+use octoflow_engine::dialect;
+pub use octoflow_engine::view::MAIN;
+use octoflow_model::{AttemptId, RunId, Time};
 pub use octoflow_runtime::logs::{Frame, Logs, Stream};
 use octoflow_store::Reader;
 use regex::bytes::{Regex, RegexBuilder};
@@ -19,9 +21,6 @@ use crate::{
     Error,
     lines::{Found, Merged},
 };
-
-/// What a task's own container is called.
-pub const MAIN: &str = "main";
 
 /// A pattern may take this much memory when compiled.
 const LARGEST_PATTERN: usize = 1 << 20;
@@ -176,73 +175,13 @@ fn steps(reader: &Reader, run: RunId, wanted: &Wanted) -> Result<Vec<(String, Fo
     Ok(steps_of(&super::object(reader, run)?, &attempts, wanted))
 }
 
-/// The nodes that have logs, by their ids.
+/// The parts of a run that have logs, by their ids.
 pub(crate) fn steps_of(object: &Value, attempts: &[(String, AttemptId)], wanted: &Wanted) -> Vec<(String, Found)> {
-    if object["kind"] == KIND {
-        return pods(attempts, &wanted.names);
-    }
-    let attempts: HashMap<&str, AttemptId> = attempts.iter().map(|(id, attempt)| (id.as_str(), *attempt)).collect();
-    let nodes = object["status"]["nodes"].as_object().into_iter().flatten();
-    let mut steps: Vec<(String, Found)> = nodes
-        .filter(|(_, node)| is_wanted(node["name"].as_str().unwrap_or_default(), &wanted.names))
-        .filter_map(|(id, node)| {
-            Some((id.clone(), Found { attempt: *attempts.get(id.as_str())?, began: began(node), over: false }))
-        })
-        .collect();
-    steps.sort_by_key(|(_, step)| (step.began, step.attempt));
-    steps
-}
-
-/// Every pod a TaskSet had, also those of earlier tries. When they wrote, only their logs know.
-fn pods(attempts: &[(String, AttemptId)], names: &[String]) -> Vec<(String, Found)> {
-    let wanted = attempts.iter().filter(|(pod, _)| is_wanted_pod(pod, names));
-    wanted.map(|(pod, attempt)| (pod.clone(), Found { attempt: *attempt, began: Time(0), over: false })).collect()
-}
-
-/// A pod is meant by its own name, that of its replica, `worker-1`, and that of its role.
-pub fn is_wanted_pod(pod: &str, names: &[String]) -> bool {
-    // None of the five parts of its name has a dash.
-    let parts: Vec<&str> = pod.split('-').collect();
-    let (role, index) = (parts.get(1).copied().unwrap_or_default(), parts.last().copied().unwrap_or_default());
-    names.is_empty()
-        || names.iter().any(|name| name == pod || name == role || name.split_once('-') == Some((role, index)))
-}
-
-fn is_wanted(name: &str, names: &[String]) -> bool {
-    let belongs = |rest: &str| rest.is_empty() || rest.starts_with(['.', '[', '(']);
-    names.is_empty() || names.iter().any(|wanted| name.strip_prefix(wanted.as_str()).is_some_and(belongs))
-}
-
-/// The time before which a node cannot have written anything.
-fn began(node: &Value) -> Time {
-    let stamp = node["startedAt"].as_str().and_then(|text| text.parse::<jiff::Timestamp>().ok());
-    stamp.map_or(Time(0), |stamp| Time(stamp.as_microsecond()))
+    // Of a run of a kind that nobody knows here nothing is known but its record.
+    let Ok(dialect) = dialect::of(object) else { return Vec::new() };
+    let parts = dialect.view.log_parts(object, attempts, &wanted.names).into_iter();
+    parts.map(|part| (part.id, Found { attempt: part.attempt, began: part.began, over: false })).collect()
 }
 
 /// How long a listener that has nothing better to wait for waits.
 pub const MOMENT: Duration = Duration::from_millis(100);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_node_stands_for_what_belongs_to_it_and_for_nothing_else() {
-        let names = ["w.a".to_owned()];
-        assert!(is_wanted("w.a", &names) && is_wanted("w.a(0)", &names) && is_wanted("w.a[0].x", &names));
-        assert!(!is_wanted("w.ab", &names) && !is_wanted("w", &names));
-        assert!(is_wanted("w.anything", &[]));
-    }
-
-    #[test]
-    fn a_pod_is_found_by_its_name_its_replica_and_its_role() {
-        let pod = "demo-worker-0-2-1";
-        for name in ["demo-worker-0-2-1", "worker-1", "worker"] {
-            assert!(is_wanted_pod(pod, &[name.to_owned()]), "{name}");
-        }
-        for name in ["demo-worker-0-1-1", "worker-2", "work", "demo", "1"] {
-            assert!(!is_wanted_pod(pod, &[name.to_owned()]), "{name}");
-        }
-        assert!(is_wanted_pod(pod, &[]));
-    }
-}

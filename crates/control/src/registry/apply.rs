@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::{
-    Cause, Fault, Keeping, Kind, Registry, WriteOptions,
+    Cause, Fault, Kind, Registry, WriteOptions,
     managed::{self, Clash, Managed, Way},
-    shelf,
+    stored,
     write::Writer,
 };
 use crate::clock;
@@ -40,7 +40,7 @@ impl Registry {
         mut wanted: Value,
         options: &ApplyOptions,
     ) -> Result<Applied, Fault> {
-        if kind.keeping == Keeping::View {
+        if kind.is_view() {
             return Err(Fault::ReadOnly { kind });
         }
         if options.manager.is_empty() {
@@ -50,7 +50,7 @@ impl Registry {
             return Err(Fault::BadRequest("metadata.managedFields must be nil".to_owned()));
         }
         self.settle(kind, namespace, Some(name), &mut wanted)?;
-        shelf::prepare(kind, &mut wanted);
+        stored::prepare(kind, &mut wanted);
         if let Some(fields) = wanted.as_object_mut() {
             // What becomes of an object is nobody's to apply.
             fields.remove("status");

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Fault, Registry};
-use crate::{Error, house::world};
+use crate::{Error, controller::world};
 
 /// Which artifacts of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Registry {
                 return Ok(Lent::Absent(format!("artifact `{name}` is not there: {why}")));
             }
             Err(CarrierError::Failed(why)) => {
-                return Err(Fault::House(Error::Object { what: format!("artifact `{name}`"), why }));
+                return Err(Fault::Controller(Error::Object { what: format!("artifact `{name}`"), why }));
             }
         };
         let Loan { file, size, tarball } = loan;
@@ -77,7 +77,7 @@ impl Registry {
         if listed["deleted"] == true {
             return Err(CarrierError::Absent("it was deleted".to_owned()));
         }
-        let carrier = self.house().carrier();
+        let carrier = self.controller().carrier();
         if let Some(text) = listed["raw"]["data"].as_str() {
             return carrier.lend_text(text);
         }
@@ -92,7 +92,7 @@ impl Registry {
         if !is_elsewhere(listed) {
             return Err(CarrierError::Absent("it is optional, and nothing was given".to_owned()));
         }
-        let reader = self.desk().store.reader().map_err(|error| failed(error.to_string()))?;
+        let reader = self.handle().store.reader().map_err(|error| failed(error.to_string()))?;
         let world = world(&reader).map_err(|error| failed(error.to_string()))?;
         let place = StoredArtifact { noted: Some(listed.clone()), ..StoredArtifact::default() };
         let location = whereabouts(&world, namespace, &place).map_err(failed)?;

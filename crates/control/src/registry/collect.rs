@@ -13,11 +13,11 @@ use octoflow_store::{Name, RunRow, What};
 use serde_json::Value;
 
 use super::{
-    DeleteOptions, Deleted, Fault, Inner, Keeping, Kind, Propagation, Registry, find, meta,
+    DeleteOptions, Deleted, Fault, Inner, Keeping, Kind, Propagation, Registry, kinds, meta,
     namespace::dwellers,
     remove::{FOREGROUND, Found, ORPHAN},
 };
-use crate::{Error, house::unit};
+use crate::{Error, controller::unit};
 
 /// The pause after something that failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
@@ -72,7 +72,7 @@ impl Collector {
                 .go_on(&line);
             Ok(())
         };
-        let thread = registry.0.house.supervisor().spawn("collector", work).map_err(Error::Thread)?;
+        let thread = registry.0.controller.supervisor().spawn("collector", work).map_err(Error::Thread)?;
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
         Ok(())
     }
@@ -118,7 +118,7 @@ impl Registry {
 
     /// This was just marked as going.
     pub(super) fn going(&self, kind: &Kind, namespace: &str, name: &str) {
-        let name = Name { kind: kind.name.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() };
+        let name = Name { kind: kind.key.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() };
         self.0.collector.mark(name, None);
     }
 
@@ -176,7 +176,7 @@ impl Work {
         self.listen(registry)?;
         let mut failed = Ok(());
         while let Some(name) = self.todo.pop_first() {
-            let Some(kind) = find(&name.kind) else { continue };
+            let Some(kind) = kinds::of_key(&name.kind) else { continue };
             match progress(registry, kind, &name, self.going.len()) {
                 Ok(Progress::Gone) => self.forget(&name),
                 Ok(Progress::Waits) => {}
@@ -255,10 +255,8 @@ impl Work {
     fn look_everywhere(&mut self, registry: &Registry) -> Result<(), Fault> {
         let (going, owned) = registry.read(|reader| Ok((reader.leaving()?, reader.all_owned()?)))?;
         for name in going {
-            let run = match find(&name.kind) {
-                Some(kind) if kind.keeping == Keeping::Run => {
-                    registry.row(kind, &name.namespace, &name.name)?.map(|row| row.run)
-                }
+            let run = match kinds::of_key(&name.kind) {
+                Some(kind) if kind.runs() => registry.row(kind, &name.namespace, &name.name)?.map(|row| row.run),
                 _ => None,
             };
             self.marked(name, run);
@@ -303,7 +301,7 @@ fn progress(registry: &Registry, kind: &'static Kind, name: &Name, going: usize)
     if let Found::Run { row, .. } = &found
         && !row.archived
     {
-        if registry.desk().size_at_work(row.run)?.is_some() {
+        if registry.handle().size_at_work(row.run)?.is_some() {
             registry.end(row)?;
             return Ok(Progress::Waits);
         }
@@ -349,20 +347,24 @@ fn orphaned(
 /// Whether an owner exists. Of what is not kept here nobody can say that it does not.
 fn is_there(registry: &Registry, namespace: &str, owner: &Value) -> Result<bool, Fault> {
     let text = |field: &str| owner[field].as_str().unwrap_or_default();
-    let Some(kind) = find(text("kind")).filter(|kind| kind.speaks(text("apiVersion"))) else {
+    let Some(kind) =
+        kinds::find(kinds::group_of(text("apiVersion")), text("kind")).filter(|kind| kind.speaks(text("apiVersion")))
+    else {
         return Ok(true);
     };
     let namespace = if kind.namespaced { namespace } else { "" };
     Ok(match kind.keeping {
         Keeping::View => true,
-        Keeping::Run => registry.row(kind, namespace, text("name"))?.is_some_and(|row| row.uid == text("uid")),
-        Keeping::Shelf => registry.shelved(kind, namespace, text("name"))?.is_some_and(|kept| kept.uid == text("uid")),
+        Keeping::Run(_) => registry.row(kind, namespace, text("name"))?.is_some_and(|row| row.uid == text("uid")),
+        Keeping::Stored => {
+            registry.stored_object(kind, namespace, text("name"))?.is_some_and(|kept| kept.uid == text("uid"))
+        }
     })
 }
 
 /// Removes references to owners that are not to be.
 fn disown(registry: &Registry, name: &Name, uids: &HashSet<String>) -> Result<(), Fault> {
-    let Some(kind) = find(&name.kind) else { return Ok(()) };
+    let Some(kind) = kinds::of_key(&name.kind) else { return Ok(()) };
     let changed = registry.update(kind, &name.namespace, &name.name, &Default::default(), |before| {
         let mut after = before.clone();
         if let Some(owners) = after["metadata"]["ownerReferences"].as_array_mut() {
@@ -393,11 +395,11 @@ fn dependents_first(registry: &Registry, kind: &'static Kind, name: &Name, uid: 
     let mut blocked = false;
     let ancestors = ancestors(registry, name)?;
     let set = match kind.keeping {
-        Keeping::Run => registry.row(kind, &name.namespace, &name.name)?.filter(|row| !row.archived),
-        Keeping::Shelf | Keeping::View => None,
+        Keeping::Run(_) => registry.row(kind, &name.namespace, &name.name)?.filter(|row| !row.archived),
+        Keeping::Stored | Keeping::View => None,
     };
     for dependent in registry.read(|reader| Ok(reader.owned_by(uid)?))? {
-        let Some(of) = find(&dependent.kind) else { continue };
+        let Some(of) = kinds::of_key(&dependent.kind) else { continue };
         let Some(found) = registry.find(of, &dependent.namespace, &dependent.name)? else { continue };
         let ties = Ties::of(&found.object()["metadata"]);
         let reference = ties.owners.iter().find(|owner| owner["uid"] == uid);
@@ -424,7 +426,7 @@ fn dependents_first(registry: &Registry, kind: &'static Kind, name: &Name, uid: 
         let left = registry.read(|reader| Ok(reader.owned_by(uid)?))?;
         let mut waits = false;
         for dependent in left {
-            let Some(of) = find(&dependent.kind) else { continue };
+            let Some(of) = kinds::of_key(&dependent.kind) else { continue };
             let found = registry.find(of, &dependent.namespace, &dependent.name)?;
             let Some(found) = found else { continue };
             let ties = Ties::of(&found.object()["metadata"]);
@@ -439,9 +441,9 @@ fn dependents_first(registry: &Registry, kind: &'static Kind, name: &Name, uid: 
     release(registry, kind, name, FOREGROUND)
 }
 
-/// It stands for an attempt of a TaskSet.
+/// It stands for an attempt of a run.
 fn is_unit(found: &Found) -> bool {
-    found.object()["kind"] == unit::UNIT && unit::owner(found.object()).is_some()
+    kinds::of_manifest(found.object()).is_ok_and(|kind| kind == unit::KIND) && unit::owner(found.object()).is_some()
 }
 
 /// The uids of those it belongs to, and of those they belong to.
@@ -449,14 +451,15 @@ fn ancestors(registry: &Registry, name: &Name) -> Result<HashSet<String>, Fault>
     let mut known = HashSet::new();
     let mut open = vec![name.clone()];
     while let Some(name) = open.pop().filter(|_| known.len() < MOST_ANCESTORS) {
-        let Some(kind) = find(&name.kind) else { continue };
+        let Some(kind) = kinds::of_key(&name.kind) else { continue };
         let Some(found) = registry.find(kind, &name.namespace, &name.name)? else { continue };
         for owner in Ties::of(&found.object()["metadata"]).owners {
             let text = |field: &str| owner[field].as_str().unwrap_or_default().to_owned();
-            let namespaced = find(&text("kind")).is_none_or(|kind| kind.namespaced);
-            if known.insert(text("uid")) {
-                let namespace = if namespaced { name.namespace.clone() } else { String::new() };
-                open.push(Name { kind: text("kind"), namespace, name: text("name") });
+            if known.insert(text("uid"))
+                && let Some(kind) = kinds::find(kinds::group_of(&text("apiVersion")), &text("kind"))
+            {
+                let namespace = if kind.namespaced { name.namespace.clone() } else { String::new() };
+                open.push(Name { kind: kind.key.to_owned(), namespace, name: text("name") });
             }
         }
     }
@@ -480,7 +483,7 @@ fn empty(
         }
         let mut waits = false;
         for one in &inside {
-            let Some(of) = find(&one.kind) else {
+            let Some(of) = kinds::of_key(&one.kind) else {
                 waits = true;
                 continue;
             };
@@ -493,7 +496,7 @@ fn empty(
         if waits && inside.len() < HANDFUL + going {
             return Ok(Progress::Waits);
         }
-        if waits && inside.iter().all(|one| find(&one.kind).is_none()) {
+        if waits && inside.iter().all(|one| kinds::of_key(&one.kind).is_none()) {
             return Ok(Progress::Waits);
         }
     }

@@ -46,7 +46,7 @@ pub enum Fault {
     Expired,
 
     #[error("{}", whole(.0))]
-    House(#[source] Error),
+    Controller(#[source] Error),
 }
 
 /// One thing that is wrong with an object.
@@ -90,13 +90,13 @@ impl Fault {
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
-        Self::House(error)
+        Self::Controller(error)
     }
 }
 
 impl From<octoflow_store::Error> for Fault {
     fn from(error: octoflow_store::Error) -> Self {
-        Self::House(error.into())
+        Self::Controller(error.into())
     }
 }
 

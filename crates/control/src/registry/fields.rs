@@ -3,11 +3,8 @@
 
 use octoflow_engine::{
     expr::nearest,
-    kinds::shape_of,
     shape::{self, Shape, Support},
-    taskset::admit::advice,
 };
-use octoflow_model::taskset;
 use serde_json::Value;
 
 use super::Kind;
@@ -27,7 +24,7 @@ pub struct Unknown {
 /// Takes all unknown fields out of an object and tells the first of them.
 pub fn prune(kind: &Kind, object: &mut Value) -> Vec<Unknown> {
     let mut found = Vec::new();
-    if let Some(shape) = shape_of(kind.name) {
+    if let Some(shape) = kind.shape {
         walk(object, shape, &mut String::new(), &mut found);
     }
     found
@@ -35,10 +32,10 @@ pub fn prune(kind: &Kind, object: &mut Value) -> Vec<Unknown> {
 
 /// What is accepted but does nothing here, or not what it seems to, as sentences. What only servers write is not worth one.
 pub fn idle(kind: &Kind, object: &Value) -> Vec<String> {
-    let Some(shape) = shape_of(kind.name) else { return Vec::new() };
-    let warnings = match kind.name {
-        taskset::KIND => advice(object),
-        _ => shape::check(object, shape).warnings,
+    let Some(shape) = kind.shape else { return Vec::new() };
+    let warnings = match kind.advise {
+        Some(advise) => advise(object),
+        None => shape::check(object, shape).warnings,
     };
     let told = warnings.into_iter().filter_map(|problem| {
         let path = problem.path.as_ref().map(ToString::to_string).unwrap_or_default();
@@ -97,7 +94,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::registry::find;
+    use crate::registry::kinds;
 
     #[test]
     fn unknown_fields_are_found_with_their_places_and_taken_out() {
@@ -105,12 +102,12 @@ mod tests {
             "metadata": {"name": "a", "labels": {"any": "thing"}}, "extra": {"deep": 1},
             "spec": {"entrypoin": "m", "templates": [{"name": "m", "container": {"image": "i", "comand": []}}]},
         });
-        let found = prune(find("Workflow").unwrap(), &mut object);
+        let found = prune(kinds::of_key("Workflow").unwrap(), &mut object);
         let paths: Vec<&str> = found.iter().map(|unknown| unknown.path.as_str()).collect();
         assert_eq!(paths, ["extra", "spec.entrypoin", "spec.templates[0].container.comand"]);
         assert_eq!(found[1].meant, Some("entrypoint"));
         assert_eq!(object["spec"], json!({"templates": [{"name": "m", "container": {"image": "i"}}]}));
         assert_eq!(object["metadata"]["labels"]["any"], "thing");
-        assert!(prune(find("Workflow").unwrap(), &mut object).is_empty());
+        assert!(prune(kinds::of_key("Workflow").unwrap(), &mut object).is_empty());
     }
 }

@@ -45,7 +45,7 @@ pub struct History {
 impl Registry {
     pub fn history(&self, kind: &'static Kind, wanted: &Wanted) -> Result<History, Fault> {
         let filter = Filter {
-            kind: Some(kind.name.to_owned()),
+            kind: Some(kind.key.to_owned()),
             namespace: wanted.namespace.clone(),
             name_prefix: match &wanted.name {
                 Some(NameTest::Is(name) | NameTest::Begins(name)) => Some(name.clone()),

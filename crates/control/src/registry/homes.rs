@@ -8,7 +8,7 @@ use octoflow_store::What;
 use serde_json::{Value, json};
 
 use super::{
-    Fault, Kind, ListOptions, Registry, find,
+    Fault, Kind, ListOptions, Registry, kinds,
     watch::{Change, Event},
 };
 
@@ -74,5 +74,5 @@ fn touched(what: &What) -> Option<&str> {
     if kind == "Namespace" {
         return Some(name);
     }
-    find(kind).filter(|kind| kind.namespaced).map(|_| namespace.as_str())
+    kinds::of_key(kind).filter(|kind| kind.namespaced).map(|_| namespace.as_str())
 }

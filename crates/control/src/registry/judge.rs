@@ -61,8 +61,8 @@ impl Registry {
         }
         // Before anything is looked at: what changes from here on makes it not worth remembering.
         let age = rulings.lock().age;
-        let around = self.desk().around()?;
-        let admitted = admit(object, &around).map_err(|problems| Fault::problems(kind, name, &problems))?;
+        let catalog = self.handle().catalog()?;
+        let admitted = admit(object, &catalog).map_err(|problems| Fault::problems(kind, name, &problems))?;
         let program = Program::compile(&admitted.manifest, &admitted.stored)
             .map_err(|why| Error::Refused(octoflow_engine::Refusal::Invalid(why)))?;
         let ruling = Ruling { manifest: admitted.manifest, stored: admitted.stored, program };

@@ -1,13 +1,9 @@
 //! Whether an object would be accepted, without storing it and without caring whether its name is free.
 
-use octoflow_engine::{
-    Problem, Problems,
-    admit::admit,
-    argo::admit::{Surroundings, examine_binding, examine_cron, examine_template},
-};
+use octoflow_engine::{Problems, admit::admit};
 use serde_json::{Value, json};
 
-use super::{Fault, Keeping, Kind, Registry, shelf};
+use super::{Fault, Keeping, Kind, Registry, stored};
 
 /// Stands for a name that would be drawn, or that a manifest under construction does not have yet.
 const STAND_IN: &str = "unnamed";
@@ -27,18 +23,18 @@ impl Registry {
         metadata["name"] = json!(name);
         match kind.keeping {
             Keeping::View => return Err(Fault::ReadOnly { kind }),
-            Keeping::Run => {
+            Keeping::Run(_) => {
                 if let Some(fields) = named.as_object_mut() {
                     fields.remove("status");
                 }
-                let around = self.desk().around()?;
-                admit(&named, &around).map_err(|problems| Fault::problems(kind, &name, &problems))?;
+                let catalog = self.handle().catalog()?;
+                admit(&named, &catalog).map_err(|problems| Fault::problems(kind, &name, &problems))?;
             }
-            Keeping::Shelf => {
-                shelf::check(kind, &named)?;
-                if let Some(examine) = examiner(kind) {
-                    let around = self.desk().around()?;
-                    let (problems, _warnings) = examine(&named, &around);
+            Keeping::Stored => {
+                stored::check(kind, &named)?;
+                if let Some(examine) = kind.examine {
+                    let catalog = self.handle().catalog()?;
+                    let (problems, _warnings) = examine(&named, &catalog);
                     if !problems.is_empty() {
                         return Err(Fault::problems(kind, &name, &Problems(problems)));
                     }
@@ -46,17 +42,5 @@ impl Registry {
             }
         }
         Ok(object)
-    }
-}
-
-type Examine = fn(&Value, &dyn Surroundings) -> (Vec<Problem>, Vec<Problem>);
-
-/// Who judges kinds that workflows are made from, with everything they refer to.
-fn examiner(kind: &Kind) -> Option<Examine> {
-    match kind.name {
-        "WorkflowTemplate" | "ClusterWorkflowTemplate" => Some(examine_template),
-        "CronWorkflow" => Some(examine_cron),
-        "WorkflowEventBinding" => Some(examine_binding),
-        _ => None,
     }
 }

@@ -1,11 +1,12 @@
 //! Lists: pages of objects of one kind with a place to go on from. Runs are listed newest first from their narrow
 //! index, kept objects by namespace and name.
 
-use octoflow_model::{Revision, taskset};
+use octoflow_engine::dialect::StatusFields;
+use octoflow_model::Revision;
 use octoflow_store::{Cursor, Filter, MAX_PAGE, Page, RunRow};
 use serde_json::{Value, json};
 
-use super::{Fault, Keeping, Kind, Registry, Selection, shelf::dress};
+use super::{Fault, Keeping, Kind, Registry, Selection, run::of_row, stored::dress};
 
 #[derive(Clone, Debug, Default)]
 pub struct ListOptions {
@@ -30,7 +31,7 @@ pub struct Listing<T = Value> {
 impl Registry {
     pub fn list(&self, kind: &'static Kind, options: &ListOptions) -> Result<Listing, Fault> {
         match kind.keeping {
-            Keeping::Run => {
+            Keeping::Run(_) => {
                 let closely = asks_for_more(kind, &options.selection);
                 let rows = self.list_rows(kind, options)?;
                 let mut items = Vec::with_capacity(rows.items.len());
@@ -45,8 +46,8 @@ impl Registry {
                 }
                 Ok(Listing { items, revision: rows.revision, next: rows.next })
             }
-            Keeping::Shelf if kind.name == "Namespace" => self.list_namespaces(kind, options),
-            Keeping::Shelf => self.list_shelf(kind, options),
+            Keeping::Stored if kind.name == "Namespace" => self.list_namespaces(kind, options),
+            Keeping::Stored => self.list_stored(kind, options),
             Keeping::View => self.list_view(kind, options),
         }
     }
@@ -69,7 +70,7 @@ impl Registry {
         filter: &Filter,
     ) -> Result<Listing<RunRow>, Fault> {
         let filter = Filter {
-            kind: Some(kind.name.to_owned()),
+            kind: Some(kind.key.to_owned()),
             namespace: options.namespace.clone().or_else(|| filter.namespace.clone()),
             labels: filter.labels.iter().chain(&options.selection.labels.0).cloned().collect(),
             // The index knows names; everything else of the fields is looked at row by row.
@@ -101,9 +102,9 @@ impl Registry {
         })
     }
 
-    fn list_shelf(&self, kind: &'static Kind, options: &ListOptions) -> Result<Listing, Fault> {
+    fn list_stored(&self, kind: &'static Kind, options: &ListOptions) -> Result<Listing, Fault> {
         let (revision, objects) = self.read(|reader| {
-            reader.snapshot(|reader| Ok((reader.revision()?, reader.objects(kind.name, options.namespace.as_deref())?)))
+            reader.snapshot(|reader| Ok((reader.revision()?, reader.objects(kind.key, options.namespace.as_deref())?)))
         })?;
         let mut items = Vec::new();
         for object in &objects {
@@ -131,16 +132,20 @@ pub(super) fn page(items: Vec<(String, Value)>, revision: Revision, options: &Li
 
 /// What field selectors can ask of a run without reading it whole.
 pub(super) fn as_fields(row: &RunRow) -> Value {
-    let status = match row.kind.as_str() {
-        taskset::KIND => json!({"state": row.phase, "stateMessage": row.message}),
-        _ => json!({"phase": row.phase, "message": row.message}),
+    let status = match of_row(row).dialect().map(|dialect| dialect.status) {
+        Some(StatusFields { phase, message, .. }) => json!({phase: row.phase, message: row.message}),
+        None => json!({}),
     };
     json!({"metadata": {"name": row.name, "namespace": row.namespace, "uid": row.uid}, "status": status})
 }
 
-/// The row of a TaskSet does not have its phase, so whoever selects by that and by anything else needs the whole.
+/// The selection wants fields that only the whole has, of a kind whose wholes are looked at for that.
 fn asks_for_more(kind: &Kind, selection: &Selection) -> bool {
-    const KNOWN: [&str; 5] =
-        ["metadata.name", "metadata.namespace", "metadata.uid", "status.state", "status.stateMessage"];
-    kind.name == taskset::KIND && selection.fields.0.iter().any(|test| !KNOWN.contains(&test.field.as_str()))
+    let Some(dialect) = kind.dialect().filter(|dialect| dialect.selects_by_object) else { return false };
+    let is_known = |field: &str| match field.split_once('.') {
+        Some(("metadata", field)) => matches!(field, "name" | "namespace" | "uid"),
+        Some(("status", field)) => [dialect.status.phase, dialect.status.message].contains(&field),
+        _ => false,
+    };
+    selection.fields.0.iter().any(|test| !is_known(&test.field))
 }

@@ -1,17 +1,14 @@
 //! What steps wrote, for every face: lines of all pods of a run in order of time, or the bytes of one pod. The same call
 //! works before, during and after the run. Memory does not grow with the log.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
-use octoflow_model::{AttemptId, RunId, Time, taskset::KIND};
+use octoflow_engine::view::{LogFilter, PodLog};
+use octoflow_model::{AttemptId, RunId, Time};
 use octoflow_runtime::logs::Logs;
-use octoflow_store::RunRow;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{Fault, LabelSelector, Registry, find, podded, replica, run, view};
+use super::{Fault, Kind, LabelSelector, Registry, kinds, run::of_row};
 use crate::read::lines::Sieve;
 
 mod bytes;
@@ -30,8 +27,8 @@ use snapshot::{Shared, Snapshot};
 #[derive(Clone, Debug, Default)]
 pub struct LogQuery {
     pub namespace: String,
-    /// A workflow's name, or `@latest` for the newest. Left out, the pod's name alone must tell.
-    pub workflow: Option<String>,
+    /// A run's kind and name, or `@latest` for the newest. Left out, the pod's name alone must tell.
+    pub run: Option<(&'static Kind, String)>,
     /// Only this pod, by its name; a node's id, name and display name do as well.
     pub pod: Option<String>,
     /// Only pods with these labels.
@@ -98,18 +95,18 @@ struct Look {
 
 impl Scope {
     fn open(registry: &Registry, query: LogQuery) -> Result<Self, Fault> {
-        let run = match (&query.workflow, &query.pod) {
-            (Some(name), _) => registry.find_run(run::workflow(), &query.namespace, name)?.run,
+        let run = match (&query.run, &query.pod) {
+            (Some((kind, name)), _) => registry.find_run(kind, &query.namespace, name)?.run,
             (None, Some(pod)) => registry.run_of_pod(&query.namespace, pod)?.run,
             (None, None) => return Err(Fault::BadRequest("a log is read of a workflow or of a pod; name one".into())),
         };
-        let files = Logs::new(registry.desk().store.data_dir());
+        let files = Logs::new(registry.handle().store.data_dir());
         let shared = registry.0.snapshots.of(run);
         let mut scope = Self { registry: registry.clone(), run, query, files, shared, seen: None };
         let look = scope.look()?;
         let found = look.is_some_and(|look| !look.pods.is_empty() || scope.query.follow && !look.over);
         if let (Some(pod), false) = (&scope.query.pod, found) {
-            return Err(Fault::NotFound { kind: find("Pod").expect("the table has pods"), name: pod.clone() });
+            return Err(Fault::NotFound { kind: &kinds::core::POD, name: pod.clone() });
         }
         // The reader's first look is to find what there is.
         scope.seen = None;
@@ -126,63 +123,24 @@ impl Scope {
         self.seen = Some(snapshot.clone());
         self.files.expect(&snapshot.sizes);
         let Some(row) = &snapshot.row else { return Ok(Some(Look { pods: Vec::new(), over: true })) };
-        let mut pods = if row.kind == KIND {
-            self.replicas(row, &snapshot.object, &snapshot.attempts)
-        } else {
-            self.nodes(row, &snapshot.object, &snapshot.attempts)
+        let view = of_row(row).dialect().map(|dialect| dialect.view);
+        let selects = |metadata: &Value| self.query.selector.matches(metadata);
+        let filter = LogFilter {
+            pod: self.query.pod.as_deref(),
+            selects: if self.query.selector.0.is_empty() { None } else { Some(&selects) },
         };
+        let found = view.map(|view| view.pod_logs(&snapshot.object, &snapshot.attempts, &filter)).unwrap_or_default();
+        let written = |one: PodLog| Written {
+            pod: one.pod.into(),
+            attempt: one.attempt,
+            began: one.began.unwrap_or(row.created),
+            over: row.archived || one.over,
+            main: one.main.into(),
+            has_main: one.has_main,
+        };
+        let mut pods: Vec<Written> = found.into_iter().map(written).collect();
         pods.sort_by_key(|pod| (pod.began, pod.attempt));
         Ok(Some(Look { pods, over: row.archived }))
-    }
-
-    /// Every pod a TaskSet ever had; those that are gone have left their logs.
-    fn replicas(&self, row: &RunRow, object: &Value, attempts: &[(String, AttemptId)]) -> Vec<Written> {
-        let live: HashSet<&str> = replica::live(object).map(|replica| replica.pod()).collect();
-        let wanted = attempts.iter().filter(|(pod, _)| self.query.pod.as_ref().is_none_or(|wanted| wanted == pod));
-        let mut pods = Vec::new();
-        for (pod, attempt) in wanted {
-            let Some(role) = replica::role_of(object, pod) else { continue };
-            let labels = json!({"metadata": {"name": pod, "labels": replica::labels(object, role)}});
-            if !self.query.selector.0.is_empty() && !self.query.selector.matches(&labels) {
-                continue;
-            }
-            pods.push(Written {
-                pod: pod.as_str().into(),
-                attempt: *attempt,
-                // When those began that are gone is not known any more.
-                began: row.created,
-                over: row.archived || !live.contains(pod.as_str()),
-                main: replica::main_container(role).into(),
-                has_main: true,
-            });
-        }
-        pods
-    }
-
-    fn nodes(&self, row: &RunRow, object: &Value, attempts: &[(String, AttemptId)]) -> Vec<Written> {
-        let attempts: HashMap<&str, AttemptId> = attempts.iter().map(|(id, attempt)| (id.as_str(), *attempt)).collect();
-        let sets: HashSet<&str> = containers(object).filter_map(|node| node["boundaryID"].as_str()).collect();
-        let mains: HashSet<&str> = containers(object)
-            .filter(|node| node["displayName"] == podded::MAIN)
-            .filter_map(|node| node["boundaryID"].as_str())
-            .collect();
-        podded::of(object)
-            .filter(|pod| self.query.pod.as_deref().is_none_or(|wanted| pod.is_called(wanted)))
-            .filter(|pod| {
-                self.query.selector.0.is_empty() || self.query.selector.matches(&view::labelled(object, *pod))
-            })
-            .filter_map(|pod| {
-                let id = pod.text("id");
-                Some(Written {
-                    pod: pod.name().into(),
-                    attempt: *attempts.get(id)?,
-                    began: pod.began(),
-                    over: row.archived || pod.over(),
-                    main: podded::MAIN.into(),
-                    has_main: !sets.contains(id) || mains.contains(id),
-                })
-            })
-            .collect()
     }
 
     fn sieve(&self) -> Result<Sieve, Fault> {
@@ -197,9 +155,4 @@ impl Scope {
             None => pod.has_main.then_some(&*pod.main),
         }
     }
-}
-
-fn containers(object: &Value) -> impl Iterator<Item = &Value> {
-    let nodes = object["status"]["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values());
-    nodes.filter(|node| node["type"] == "Container")
 }

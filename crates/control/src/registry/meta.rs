@@ -268,11 +268,11 @@ fn shown(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::find;
+    use crate::registry::kinds;
 
     #[test]
     fn names_that_lead_elsewhere_are_refused_wherever_they_stand() {
-        let kind = find("ConfigMap").unwrap();
+        let kind = kinds::of_key("ConfigMap").unwrap();
         for name in
             ["", ".", "..", "a/b", "../a", "a/../b", "a\\b", "a\0", "A", "-a", "a-", "a..b", "ä", &"a".repeat(254)]
         {
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn labels_and_references_have_a_form() {
-        let kind = find("ConfigMap").unwrap();
+        let kind = kinds::of_key("ConfigMap").unwrap();
         let of = |field: &str, value: Value| {
             let mut object = json!({"metadata": {"name": "a", "namespace": "n"}});
             object["metadata"][field] = value;

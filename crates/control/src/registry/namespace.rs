@@ -7,11 +7,11 @@ use octoflow_model::{Time, mark::Ties, meta::DEFAULT_NAMESPACE};
 use serde_json::{Value, json};
 
 use super::{
-    DeleteOptions, Deleted, Fault, KINDS, Keeping, Kind, ListOptions, Listing, Registry, WriteOptions, find,
+    DeleteOptions, Deleted, Fault, Kind, ListOptions, Listing, Registry, WriteOptions, kinds,
     list::page,
     meta,
     remove::preconditions,
-    shelf::{Kept, dress},
+    stored::{Kept, dress},
     view,
 };
 use crate::{clock, new_uid};
@@ -19,7 +19,7 @@ use crate::{clock, new_uid};
 impl Registry {
     /// As people see it, when it is there.
     pub(super) fn namespace(&self, kind: &'static Kind, name: &str) -> Result<Option<Value>, Fault> {
-        let kept = self.shelved(kind, "", name)?;
+        let kept = self.stored_object(kind, "", name)?;
         if kept.is_none() && name != DEFAULT_NAMESPACE {
             let inside = self.read(|reader| Ok(reader.contents(name, &dwellers(), 1)?))?;
             if inside.is_empty() {
@@ -31,7 +31,7 @@ impl Registry {
 
     /// One that is only there because something is in it is kept from the moment somebody writes on it.
     pub(super) fn keep_namespace(&self, kind: &'static Kind, name: &str) -> Result<(), Fault> {
-        if self.shelved(kind, "", name)?.is_some() || self.namespace(kind, name)?.is_none() {
+        if self.stored_object(kind, "", name)?.is_some() || self.namespace(kind, name)?.is_none() {
             return Ok(());
         }
         match self.create(kind, "", json!({"metadata": {"name": name}}), &WriteOptions::default()) {
@@ -43,7 +43,7 @@ impl Registry {
     pub(super) fn list_namespaces(&self, kind: &'static Kind, options: &ListOptions) -> Result<Listing, Fault> {
         let (revision, kept, used) = self.read(|reader| {
             reader.snapshot(|reader| {
-                Ok::<_, Fault>((reader.revision()?, reader.objects(kind.name, None)?, reader.namespaces(&dwellers())?))
+                Ok::<_, Fault>((reader.revision()?, reader.objects(kind.key, None)?, reader.namespaces(&dwellers())?))
             })
         })?;
         let mut all: BTreeMap<String, Option<Kept>> = used.into_iter().map(|name| (name, None)).collect();
@@ -62,8 +62,8 @@ impl Registry {
         if !kind.namespaced || namespace == DEFAULT_NAMESPACE {
             return Ok(());
         }
-        let home = find("Namespace").expect("the table has namespaces");
-        let going = self.shelved(home, "", namespace)?.filter(|kept| is_going(&kept.object));
+        let home = &kinds::core::NAMESPACE;
+        let going = self.stored_object(home, "", namespace)?.filter(|kept| is_going(&kept.object));
         match going {
             None => Ok(()),
             Some(_) => Err(Fault::Forbidden {
@@ -93,7 +93,7 @@ impl Registry {
                 self.collect();
                 return Ok(Deleted::Going(before));
             }
-            let kept = self.shelved(kind, "", name)?;
+            let kept = self.stored_object(kind, "", name)?;
             let (mut object, uid, revision) = match kept {
                 Some(kept) => (kept.object, kept.uid, Some(kept.revision)),
                 None => (before, new_uid()?, None),
@@ -122,8 +122,8 @@ impl Registry {
 
 /// The kinds that live in namespaces. The store has others for itself.
 pub(super) fn dwellers() -> Vec<&'static str> {
-    let kept = KINDS.iter().filter(|kind| kind.namespaced && kind.keeping == Keeping::Shelf);
-    kept.map(|kind| kind.name).collect()
+    let kept = kinds::all().filter(|kind| kind.namespaced && kind.is_kept());
+    kept.map(|kind| kind.key).collect()
 }
 
 fn is_going(object: &Value) -> bool {

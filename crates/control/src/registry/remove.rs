@@ -2,19 +2,15 @@
 //! which finds the mark again after a restart.
 
 use octoflow_engine::{Command, Refusal};
-use octoflow_model::{
-    Marks, Time,
-    mark::Ties,
-    taskset::{Closing, KIND},
-};
+use octoflow_model::{Marks, Time, mark::Ties, taskset::Closing};
 use octoflow_store::{Batch, Change, RunRow};
 use serde_json::{Value, json};
 
 use super::{
-    DeleteOptions, Deleted, Fault, Keeping, Kind, ListOptions, Propagation, Registry, find, meta, shelf::Kept,
-    size::Wish, steer,
+    DeleteOptions, Deleted, Fault, Keeping, Kind, ListOptions, Propagation, Registry, kinds, meta, run::of_row,
+    size::Wish, steer, stored::Kept,
 };
-use crate::{Error, clock, delete, house::Message, objects::Key, read};
+use crate::{Error, clock, controller::Message, delete, objects::Key, read};
 
 /// Dependents go first.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
@@ -38,7 +34,7 @@ impl Registry {
         if kind.name == "Pod" {
             return self.let_go(kind, namespace, name, Closing::Deleted, options);
         }
-        if kind.keeping == Keeping::View {
+        if kind.is_view() {
             return Err(Fault::ReadOnly { kind });
         }
         if kind.name == "Namespace" {
@@ -83,11 +79,11 @@ impl Registry {
 
     /// Makes a pod give its place to others, as somebody does who needs the room.
     pub fn evict(&self, namespace: &str, name: &str, options: &DeleteOptions) -> Result<Deleted, Fault> {
-        let kind = find("Pod").expect("the table has pods");
+        let kind = &kinds::core::POD;
         self.let_go(kind, namespace, name, Closing::Evicted, options)
     }
 
-    /// Ends a pod of a TaskSet, whose replica may then be tried again.
+    /// Ends a pod whose run makes up for it.
     fn let_go(
         &self,
         kind: &'static Kind,
@@ -100,15 +96,13 @@ impl Registry {
         let pod = self.view(kind, namespace, name)?.ok_or_else(missing)?;
         preconditions(kind, name, &pod, options)?;
         let row = self.run_of_pod(namespace, name)?.row;
-        if row.kind != KIND {
-            let why = format!(
-                "it is a task of workflow {0} and goes with it; stop or terminate that, or set podGC to have its pods removed",
-                row.name
-            );
+        let of = of_row(&row);
+        if let Some(instead) = of.dialect().and_then(|dialect| dialect.keeps_pods) {
+            let why = format!("it is a task of {} {} and goes with it; {instead}", of.noun, row.name);
             return Err(Fault::Forbidden { kind, name: name.to_owned(), why });
         }
         if !options.dry_run {
-            match self.desk().command(row.run, Command::Evict { pod: name.to_owned(), why }) {
+            match self.handle().command(row.run, Command::Evict { pod: name.to_owned(), why }) {
                 Ok(()) => {}
                 // It went by itself in this moment.
                 Err(Error::Refused(Refusal::NoSuchPod { .. } | Refusal::Finished { .. } | Refusal::UnknownRun(_))) => {
@@ -175,7 +169,7 @@ impl Registry {
                 let mut write = Marks::of(&object["metadata"]);
                 let read = write.clone();
                 write.ties = ties;
-                steer::mark(self.desk(), kind, row, Box::new(read), Box::new(write))
+                steer::mark(self.handle(), kind, row, Box::new(read), Box::new(write))
             }
             Found::Kept(kept) => self.shelve(kind, &after, &kept.uid, Some(kept.revision)).map(drop),
         };
@@ -203,7 +197,7 @@ impl Registry {
 
     /// An open run is told to end at once.
     pub(super) fn end(&self, row: &RunRow) -> Result<(), Fault> {
-        match self.desk().command(row.run, Command::Terminate) {
+        match self.handle().command(row.run, Command::Terminate) {
             Ok(()) | Err(Error::Refused(Refusal::Finished { .. } | Refusal::UnknownRun(_))) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -215,33 +209,33 @@ impl Registry {
             Error::Store(octoflow_store::Error::Stale { .. } | octoflow_store::Error::UnknownRun { .. }) => {
                 Fault::stale(kind, name)
             }
-            other => Fault::House(other),
+            other => Fault::Controller(other),
         };
         match found {
             Found::Run { row, .. } => {
                 let name = (row.namespace.clone(), row.kind.clone(), row.name.clone());
-                self.desk().ask(|reply| Message::Forget { run: row.run, name, reply })?;
+                self.handle().ask(|reply| Message::Forget { run: row.run, name, reply })?;
                 // What is open is forgotten as it stands: nobody works on it, so nobody else changes it.
                 let expect = row.archived.then_some(Change::ExpectRun { run: row.run, revision: row.revision });
-                let (house, store) = (self.house(), &self.desk().store);
-                let forgotten = delete::forget_if(store, house.data_dir(), row, expect.into_iter().collect())
+                let (controller, store) = (self.controller(), &self.handle().store);
+                let forgotten = delete::forget_if(store, controller.data_dir(), row, expect.into_iter().collect())
                     .map_err(|error| stale(error, &row.name))?;
                 if let Some(doomed) = forgotten.doomed {
-                    house.sweep(doomed.mission(&crate::house::world(&store.reader()?)?));
+                    controller.sweep(doomed.mission(&crate::controller::world(&store.reader()?)?));
                 }
                 Ok(())
             }
             Found::Kept(kept) => {
                 let metadata = &kept.object["metadata"];
                 let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
-                let key = Key::new(kind.name, &text("namespace"), &text("name"));
+                let key = Key::new(kind.key, &text("namespace"), &text("name"));
                 let expect = Change::Expect {
                     kind: key.kind.clone(),
                     namespace: key.namespace.clone(),
                     name: key.name.clone(),
                     revision: Some(kept.revision),
                 };
-                self.desk().delete_object_with(&key, Batch::from(expect)).map_err(|error| stale(error, &key.name))
+                self.handle().delete_object_with(&key, Batch::from(expect)).map_err(|error| stale(error, &key.name))
             }
         }
     }
@@ -250,8 +244,8 @@ impl Registry {
     pub(super) fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Result<Option<Found>, Fault> {
         match kind.keeping {
             Keeping::View => Ok(None),
-            Keeping::Shelf => Ok(self.shelved(kind, namespace, name)?.map(Found::Kept)),
-            Keeping::Run => match self.row(kind, namespace, name)? {
+            Keeping::Stored => Ok(self.stored_object(kind, namespace, name)?.map(Found::Kept)),
+            Keeping::Run(_) => match self.row(kind, namespace, name)? {
                 // Whether it may go does not depend on its nodes.
                 Some(row) => match self.exact_run_object(&row, Wish::Trim) {
                     Ok(object) => Ok(Some(Found::Run { row: Box::new(row), object })),

@@ -5,7 +5,7 @@ use octoflow_model::{Revision, RunId};
 use octoflow_store::{Filter, Page, RunRow};
 use serde_json::{Value, json};
 
-use super::{Fault, Kind, Registry, find, size::Wish};
+use super::{Fault, Kind, Registry, kinds, size::Wish};
 use crate::Error;
 
 /// How often a run that changes while it is looked at is looked at again.
@@ -33,7 +33,7 @@ impl Registry {
     }
 
     fn newest(&self, kind: &Kind, namespace: &str) -> Result<Option<RunRow>, Fault> {
-        let (kind, namespace) = (Some(kind.name.to_owned()), Some(namespace.to_owned()));
+        let (kind, namespace) = (Some(kind.key.to_owned()), Some(namespace.to_owned()));
         let filter = Filter { kind, namespace, ..Filter::default() };
         let (rows, _) = self.read(|reader| Ok(reader.list(&filter, Page { limit: 1, after: None })?))?;
         Ok(rows.into_iter().next())
@@ -41,7 +41,7 @@ impl Registry {
 
     /// A run of this kind by its uid.
     pub fn find_run_by_uid(&self, kind: &'static Kind, uid: &str) -> Result<Named, Fault> {
-        let row = self.read(|reader| Ok(reader.run_by_uid(uid)?))?.filter(|row| row.kind == kind.name);
+        let row = self.read(|reader| Ok(reader.run_by_uid(uid)?))?.filter(|row| row.kind == kind.key);
         let row = row.ok_or_else(|| Fault::NotFound { kind, name: uid.to_owned() })?;
         Ok(Named { run: row.run, row })
     }
@@ -49,12 +49,12 @@ impl Registry {
     /// A run by the number it was given here.
     pub fn run_by_number(&self, run: RunId) -> Result<Value, Fault> {
         let row = self.read(|reader| Ok(reader.run(run)?))?;
-        let row = row.ok_or_else(|| Fault::NotFound { kind: workflow(), name: run.to_string() })?;
+        let row = row.ok_or_else(|| Fault::NotFound { kind: &kinds::UNKNOWN, name: run.to_string() })?;
         self.run_object(&row)
     }
 
     pub(super) fn row(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<RunRow>, Fault> {
-        self.read(|reader| Ok(reader.run_by_name(namespace, Some(kind.name), name)?))
+        self.read(|reader| Ok(reader.run_by_name(namespace, Some(kind.key), name)?))
     }
 
     /// The run as people see it, with the revision it is at least of.
@@ -65,14 +65,14 @@ impl Registry {
     pub(super) fn run_as(&self, row: &RunRow, wish: Wish<'_>) -> Result<Value, Fault> {
         let revision = self.run_revision(row)?;
         let mut object = match self.draw(row, wish) {
-            Err(Fault::House(Error::UnknownRun(_))) => {
+            Err(Fault::Controller(Error::UnknownRun(_))) => {
                 return match self.successor(row)? {
                     Some(next) => self.run_as(&next, wish),
                     None => Err(Fault::NotFound { kind: of_row(row), name: row.name.clone() }),
                 };
             }
             // One that cannot be read is shown as such, and spoils no list.
-            Err(Fault::House(Error::Journal { why, .. })) => {
+            Err(Fault::Controller(Error::Journal { why, .. })) => {
                 crate::read::unreadable(&of_row(row).api_version(), row, &why)
             }
             object => object?,
@@ -106,15 +106,11 @@ impl Registry {
 
     /// Tells a run to do something.
     pub fn command(&self, run: RunId, command: Command) -> Result<(), Fault> {
-        Ok(self.desk().command(run, command)?)
+        Ok(self.handle().command(run, command)?)
     }
 }
 
-pub(crate) fn workflow() -> &'static Kind {
-    find("Workflow").expect("the table has workflows")
-}
-
-/// The kind of a run. A row of a kind that is not in the table is of an older or newer house than this one.
+/// The kind of a run. A row of a kind that is not in the table was written by a newer version.
 pub(crate) fn of_row(row: &RunRow) -> &'static Kind {
-    find(&row.kind).unwrap_or_else(workflow)
+    kinds::of_key(&row.kind).unwrap_or(&kinds::UNKNOWN)
 }

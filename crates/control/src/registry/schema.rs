@@ -3,28 +3,24 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use octoflow_engine::{
-    kinds::shape_of,
-    shape::{Field, Shape, Support},
-};
-use octoflow_model::taskset;
+use octoflow_engine::shape::{Field, Shape, Support};
 use serde_json::{Map, Value, json};
 
-use super::{KINDS, Kind};
+use super::{Kind, kinds};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const OWNER: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference";
 
 /// What the schema of a kind is called.
 pub fn schema_name(kind: &Kind) -> String {
-    format!("{}{}", prefix(kind.group), kind.name)
+    format!("{}{}", kind.schema_prefix, kind.name)
 }
 
 /// The schemas of all kinds of a group with everything they refer to, by name. References are those of version 3.
 pub fn schemas(group: &str) -> Map<String, Value> {
     let mut writer = Writer { prefix: prefix(group), ..Writer::default() };
-    for kind in KINDS.iter().filter(|kind| kind.group == group) {
-        let mut schema = match shape_of(kind.name) {
+    for kind in kinds::all().filter(|kind| kind.group == group) {
+        let mut schema = match kind.shape {
             Some(shape) => writer.object(shape, kind.name, true),
             None => looked_at(),
         };
@@ -47,13 +43,9 @@ pub fn schemas(group: &str) -> Map<String, Value> {
     writer.done
 }
 
+/// What the schemas of a group begin with.
 fn prefix(group: &str) -> &'static str {
-    match group {
-        "" => "io.k8s.api.core.v1.",
-        taskset::GROUP => "cn.pcl.openi.octopus.v1alpha1.",
-        "scheduling.incubator.k8s.io" => "io.k8s.incubator.scheduling.v1alpha1.",
-        _ => "io.argoproj.workflow.v1alpha1.",
-    }
+    kinds::all().find(|kind| kind.group == group).map_or("", |kind| kind.schema_prefix)
 }
 
 /// Objects are written once each and referred to by name, so that those which hold themselves have an end.
@@ -118,7 +110,7 @@ impl Writer {
         let owner = owner.strip_prefix(self.prefix).unwrap_or(owner);
         let candidates = [format!("{}{}", self.prefix, camel(name)), format!("{}{owner}{}", self.prefix, camel(name))];
         let numbered = (2..).map(|number| format!("{}{number}", candidates[1]));
-        let kinds: Vec<String> = KINDS.iter().map(schema_name).collect();
+        let kinds: Vec<String> = kinds::all().map(schema_name).collect();
         let taken = |candidate: &String| kinds.contains(candidate) || self.names.values().any(|name| name == candidate);
         let chosen = candidates.iter().cloned().chain(numbered).find(|candidate| !taken(candidate));
         let chosen = chosen.expect("numbers have no end");
@@ -245,14 +237,14 @@ mod tests {
 
     #[test]
     fn every_reference_leads_somewhere() {
-        for group in ["", "argoproj.io", taskset::GROUP, "scheduling.incubator.k8s.io"] {
+        for group in ["", "argoproj.io", "octopus.openi.pcl.cn", "scheduling.incubator.k8s.io"] {
             let schemas = schemas(group);
             let text = Value::Object(schemas.clone()).to_string();
             for reference in text.split("#/components/schemas/").skip(1) {
                 let name = reference.split('"').next().unwrap();
                 assert!(schemas.contains_key(name), "{name}");
             }
-            for kind in KINDS.iter().filter(|kind| kind.group == group) {
+            for kind in kinds::all().filter(|kind| kind.group == group) {
                 let schema = &schemas[&schema_name(kind)];
                 assert!(schema["properties"]["metadata"]["allOf"].is_array(), "{schema}");
             }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Fault, Registry, run::of_row};
 use crate::{
     Error,
-    house::{DRAWN_HERE, Shown, unless_outage},
+    controller::{DRAWN_HERE, Shown, unless_outage},
     read,
 };
 
@@ -74,11 +74,11 @@ impl Registry {
                 Err(Fault::TooLarge { kind: of_row(row), name: row.name.clone(), nodes })
             }
             Wish::Omit if nodes > MOST_NODES => {
-                let mut object = self.desk().summary(row.run)?;
+                let mut object = self.handle().summary(row.run)?;
                 omitted(&mut object, nodes);
                 Ok(object)
             }
-            Wish::Trim => Ok(self.desk().summary(row.run)?),
+            Wish::Trim => Ok(self.handle().summary(row.run)?),
             Wish::Only(keep) => self.read(|reader| Ok(read::object_where(reader, row.run, keep)?)),
             Wish::Whole | Wish::Refuse | Wish::Omit => self.read(|reader| Ok(read::object(reader, row.run)?)),
         }
@@ -87,7 +87,7 @@ impl Registry {
     fn sized(&self, row: &RunRow) -> Result<Size, Fault> {
         // What is over does not change, so nobody who works need be asked.
         if !row.archived {
-            match unless_outage(self.desk().look(row.run))? {
+            match unless_outage(self.handle().look(row.run))? {
                 Some(Shown::Here(object)) => return Ok(Size::Small(object)),
                 Some(Shown::Elsewhere(nodes)) => return Ok(Size::Large(nodes as u64)),
                 None => {}

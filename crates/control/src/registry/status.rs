@@ -1,4 +1,4 @@
-//! What the house itself writes into an object: its status, and labels that follow from it. Specifications are left
+//! What the controller itself writes into an object: its status, and labels that follow from it. Specifications are left
 //! alone, and so is what somebody else changed meanwhile.
 
 use serde_json::Value;
@@ -19,7 +19,7 @@ impl Registry {
         mut change: impl FnMut(&mut Value),
     ) -> Result<Option<Value>, Fault> {
         for last in (0..TRIES).rev() {
-            let Some(kept) = self.shelved(kind, namespace, name)?.filter(|kept| kept.uid == uid) else {
+            let Some(kept) = self.stored_object(kind, namespace, name)?.filter(|kept| kept.uid == uid) else {
                 return Ok(None);
             };
             let mut after = kept.object.clone();

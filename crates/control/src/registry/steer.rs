@@ -10,7 +10,7 @@ use octoflow_store::{Archive, Batch, Change, RunRow, RunUpdate};
 use serde_json::{Value, json};
 
 use super::{Cause, Fault, Kind, meta};
-use crate::{Error, clock, house::Desk};
+use crate::{Error, clock, controller::Handle};
 
 /// What a change of a run's object comes down to.
 pub(crate) struct Steering {
@@ -32,11 +32,11 @@ impl Steering {
                 continue;
             }
             let why =
-                format!("of a {} only spec.suspend and spec.shutdown can be changed; submit another one", kind.word());
+                format!("of a {} only spec.suspend and spec.shutdown can be changed; submit another one", kind.noun);
             causes.push(Cause::invalid(format!("spec.{field}"), why));
         }
         if after.get("status").is_some_and(|status| !status.is_null() && *status != before["status"]) {
-            let why = format!("the engine alone says what became of a {}", kind.word());
+            let why = format!("the engine alone says what became of a {}", kind.noun);
             causes.push(Cause::invalid("status", why));
         }
         let mut commands = Vec::new();
@@ -51,7 +51,7 @@ impl Steering {
             ("", "Stop") => commands.push(Command::Stop),
             ("" | "Stop", "Terminate") => commands.push(Command::Terminate),
             (_, "Stop" | "Terminate" | "") => {
-                let why = format!("a {} that is being ended cannot be called back", kind.word());
+                let why = format!("a {} that is being ended cannot be called back", kind.noun);
                 causes.push(Cause::invalid("spec.shutdown", why));
             }
             (_, other) => {
@@ -73,20 +73,20 @@ impl Steering {
     }
 
     /// Brings it about. A conflict means that somebody else was faster, and that another try may help.
-    pub(crate) fn carry_out(self, desk: &Desk, kind: &'static Kind, row: &RunRow) -> Result<(), Fault> {
+    pub(crate) fn carry_out(self, handle: &Handle, kind: &'static Kind, row: &RunRow) -> Result<(), Fault> {
         if let Some((read, write)) = self.marks {
-            mark(desk, kind, row, read, write)?;
+            mark(handle, kind, row, read, write)?;
         }
         for command in self.commands {
-            desk.command(row.run, command)?;
+            handle.command(row.run, command)?;
         }
         Ok(())
     }
 }
 
 /// A run that is over and that somebody else must let go is marked as going; whether it was.
-pub(crate) fn hold_back(desk: &Desk, row: &RunRow) -> Result<bool, Error> {
-    let object = desk.object(row.run)?;
+pub(crate) fn hold_back(handle: &Handle, row: &RunRow) -> Result<bool, Error> {
+    let object = handle.object(row.run)?;
     let read = Marks::of(&object["metadata"]);
     if !row.archived || !meta::is_held(&read.ties) {
         return Ok(false);
@@ -94,26 +94,26 @@ pub(crate) fn hold_back(desk: &Desk, row: &RunRow) -> Result<bool, Error> {
     if read.ties.deleted.is_none() {
         let mut write = read.clone();
         write.ties.deleted = Some(Time::from_secs(clock::now().seconds()));
-        rewrite(desk, row, &read, &write)?;
+        rewrite(handle, row, &read, &write)?;
     }
     Ok(true)
 }
 
 /// Writes on a run wherever it stands. A conflict means that somebody else was faster.
 pub(super) fn mark(
-    desk: &Desk,
+    handle: &Handle,
     kind: &'static Kind,
     row: &RunRow,
     read: Box<Marks>,
     write: Box<Marks>,
 ) -> Result<(), Fault> {
     let done = if row.archived {
-        rewrite(desk, row, &read, &write)
+        rewrite(handle, row, &read, &write)
     } else {
-        desk.command(row.run, Command::Mark { read, write })
+        handle.command(row.run, Command::Mark { read, write })
     };
     done.map_err(|error| match error {
-        Error::Store(octoflow_store::Error::Stale { .. })
+        Error::Store(octoflow_store::Error::Stale { .. } | octoflow_store::Error::RecordDropped { .. })
         | Error::Refused(Refusal::Stale | Refusal::UnknownRun(_) | Refusal::Finished { .. }) => {
             Fault::stale(kind, &row.name)
         }
@@ -122,9 +122,9 @@ pub(super) fn mark(
 }
 
 /// Writes on a run that is over: its record and its row change together, unless somebody else was faster.
-fn rewrite(desk: &Desk, row: &RunRow, read: &Marks, write: &Marks) -> Result<(), Error> {
+fn rewrite(handle: &Handle, row: &RunRow, read: &Marks, write: &Marks) -> Result<(), Error> {
     let run = row.run;
-    let bytes = desk.store.reader()?.archive(run)?.ok_or(Error::UnknownRun(run))?;
+    let bytes = handle.store.reader()?.archive(run)?.ok_or(Error::UnknownRun(run))?;
     let mut record: Value =
         serde_json::from_slice(&bytes).map_err(|error| Error::Journal { run, why: error.to_string() })?;
     drop(bytes);
@@ -155,9 +155,10 @@ fn rewrite(desk: &Desk, row: &RunRow, read: &Marks, write: &Marks) -> Result<(),
     }
     write.ties.write(fields);
     let text = serde_json::to_vec(&record).expect("a value is always writable");
+    let archive = handle.store.stage(run, Archive::pack(&text))?;
     let batch = Batch::from_iter([
         Change::ExpectRun { run, revision: row.revision },
-        Change::Rewrite { run, archive: Archive::pack(&text) },
+        Change::Rewrite { run, archive },
         Change::UpdateRun { run, row: RunUpdate { labels: Some(labels), ..RunUpdate::default() } },
         Change::Tie {
             kind: row.kind.clone(),
@@ -167,6 +168,6 @@ fn rewrite(desk: &Desk, row: &RunRow, read: &Marks, write: &Marks) -> Result<(),
             leaving: write.ties.deleted.is_some(),
         },
     ]);
-    desk.store.commit_wait(batch)?;
+    handle.store.commit_wait(batch)?;
     Ok(())
 }

@@ -1,13 +1,13 @@
-//! Runs on their way in: named, judged, handed to the pump, and shown as they were accepted.
+//! Runs on their way in: named, judged, handed to the event loop, and shown as they were accepted.
 
-use octoflow_engine::{Program, argo::admit::LONGEST_WORKFLOW_NAME, taskset::admit::LONGEST_NAME};
-use octoflow_model::{RunId, taskset};
+use octoflow_engine::Program;
+use octoflow_model::RunId;
 use serde_json::{Value, json};
 
 use super::{Cause, Fault, Kind, Registry, WriteOptions, judge::Ruling, meta};
 use crate::{
     Claim, Error,
-    house::{Entered, Submit},
+    controller::{Entered, Submit},
     name_suffix, new_uid, park,
 };
 
@@ -38,7 +38,7 @@ impl Registry {
         }
     }
 
-    /// The same for whoever must not sleep: it looks into the store, and the rest of the time it is the pump's turn.
+    /// The same for whoever must not sleep: it looks into the store, and the rest of the time it is the event loop's turn.
     pub(super) async fn enter(
         &self,
         kind: &'static Kind,
@@ -46,7 +46,7 @@ impl Registry {
         mut object: Value,
         options: &WriteOptions,
     ) -> Result<Submitted, Fault> {
-        let _guest = self.desk().threshold.enter();
+        let _guest = self.handle().in_flight.enter();
         let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
         let (given, prefix) = (text("name"), text("generateName"));
         if let Some(fields) = object.as_object_mut() {
@@ -84,7 +84,7 @@ impl Registry {
                 return Err(Fault::Exists { kind, name });
             }
             let (submit, program) = handed(namespace, &name, ruling, claim);
-            match self.desk().enter_shown(submit, program, new_uid()?).await {
+            match self.handle().enter_shown(submit, program, new_uid()?).await {
                 Ok(Entered { shown: Some((revision, mut object)), .. }) => {
                     object["metadata"]["resourceVersion"] = json!(revision.to_string());
                     return Ok(Submitted::Shown(object));
@@ -108,7 +108,7 @@ impl Registry {
         let row = self.read(|reader| Ok(reader.run(run)?))?.ok_or_else(|| Fault::Conflict {
             kind,
             name: options.claim.as_ref().map(|claim| claim.key.clone()).unwrap_or_default(),
-            why: format!("the {} that was made for this idempotency key has been deleted", kind.word()),
+            why: format!("the {} that was made for this idempotency key has been deleted", kind.noun),
         })?;
         self.run_object(&row)
     }
@@ -123,7 +123,7 @@ fn handed(namespace: &str, name: &str, ruling: Ruling, claim: Option<&Claim>) ->
 /// The prefix with a few letters of chance, not longer than a name may be.
 fn drawn(kind: &Kind, prefix: &str) -> Result<String, Error> {
     let suffix = name_suffix()?;
-    let longest = if kind.name == taskset::KIND { LONGEST_NAME } else { LONGEST_WORKFLOW_NAME };
+    let longest = kind.dialect().expect("only runs are submitted").longest_name;
     let kept: String = prefix.chars().take(longest - suffix.len()).collect();
     Ok(format!("{kept}{suffix}"))
 }

@@ -1,22 +1,18 @@
 //! Kinds nobody keeps: pods and events are other ways to look at runs, nodes at this machine. Lists show the newest runs
 //! and every open one, so that the work of a list is bounded however many runs there were.
 
-use octoflow_model::{Time, taskset::KIND};
+use octoflow_engine::view::Pods;
+pub(super) use octoflow_engine::view::uid;
+use octoflow_model::Time;
 use octoflow_store::{Cursor, Filter, LabelTest, Page, RunRow};
-use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
+use serde_json::Value;
 
-use super::{Fault, Kind, ListOptions, Listing, Registry, Selection, list::page, of_runs, podded, replica::OF_SET};
+use super::{Fault, Kind, ListOptions, Listing, Registry, Selection, kinds, list::page, run::of_row};
 use crate::clock;
 
-mod event;
 mod node;
-mod pod;
-mod replica;
-mod taskset;
 mod told;
 
-pub(super) use pod::labelled;
 pub(super) use told::Told;
 
 /// So many runs are looked at, the newest first; beyond them only those that are open.
@@ -26,10 +22,10 @@ const NEWEST: usize = 1000;
 const STRIDE: usize = 100;
 
 /// The phases of a run that is open, of every kind.
-const OPEN: [&str; 3] = ["Pending", "Waiting", "Running"];
-
-/// The label that says which run a pod belongs to.
-const OF_RUN: &str = "workflows.argoproj.io/workflow";
+fn open_phases() -> Vec<String> {
+    let phases = kinds::of_runs().filter_map(Kind::dialect).flat_map(|dialect| dialect.phases);
+    phases.filter(|phase| !phase.stand.is_final()).map(|phase| phase.word.to_owned()).collect()
+}
 
 /// How a run looks at some time.
 #[derive(Default)]
@@ -112,13 +108,14 @@ impl Registry {
             Err(Fault::NotFound { .. }) => return Ok(Sight::default()),
             object => object?,
         };
-        let told = |items| Sight { items, until: None };
-        let mut sight = match (kind.name, row.kind.as_str()) {
-            ("Pod", KIND) => replica::all(&object, self.desk().host.as_deref()),
-            ("Pod", _) => pod::all(&object, now),
-            ("Event", KIND) => told(taskset::all(&object)),
-            ("Event", _) => told(event::all(&object)),
-            (other, _) => unreachable!("{other} is no way to look at a run"),
+        // A run of a kind that nobody knows here cannot be looked at.
+        let Some(view) = of_row(row).dialect().map(|dialect| dialect.view) else { return Ok(Sight::default()) };
+        let mut sight = match *kind == kinds::core::POD {
+            true => {
+                let Pods { items, until } = view.pods(&object, now, self.handle().host.as_deref());
+                Sight { items, until }
+            }
+            false => Sight { items: view.events(&object), until: None },
         };
         sight.items.sort_by(|one, other| one.0.cmp(&other.0));
         Ok(sight)
@@ -126,13 +123,10 @@ impl Registry {
 
     /// The run a pod belongs to, or belonged to.
     pub(super) fn run_of_pod(&self, namespace: &str, pod: &str) -> Result<super::Named, Fault> {
-        let kind = super::find("Pod").expect("the table has pods");
+        let kind = &kinds::core::POD;
         for row in self.candidates(kind, namespace, pod)? {
-            let has = match row.kind.as_str() {
-                KIND => self.desk().attempts(row.run)?.iter().any(|(name, _)| name == pod),
-                _ => podded::of(&self.podded_run(&row)?).any(|one| one.name() == pod),
-            };
-            if has {
+            let Some(view) = of_row(&row).dialect().map(|dialect| dialect.view) else { continue };
+            if view.has_pod(&self.podded_run(&row)?, &self.handle().attempts(row.run)?, pod) {
                 return Ok(super::Named { run: row.run, row });
             }
         }
@@ -146,8 +140,8 @@ impl Registry {
         let ends = name.match_indices(mark).map(|(end, _)| end).chain([name.len()]);
         self.read(|reader| {
             for end in ends {
-                for of in of_runs() {
-                    rows.extend(reader.run_by_name(namespace, Some(of.name), &name[..end])?);
+                for of in kinds::of_runs() {
+                    rows.extend(reader.run_by_name(namespace, Some(of.key), &name[..end])?);
                 }
             }
             // The name of a pod was cut when its run's is very long.
@@ -187,10 +181,10 @@ impl Walk {
             walk.more = false;
             walk.rows = match (&options.namespace, name) {
                 (Some(namespace), Only::Run(of, name)) => registry.read(|reader| {
-                    let kinds = of_runs().filter(|kind| of.is_none_or(|of| kind.name == of));
+                    let kinds = kinds::of_runs().filter(|kind| of.is_none_or(|of| *kind == of));
                     let mut rows = Vec::new();
                     for kind in kinds {
-                        rows.extend(reader.run_by_name(namespace, Some(kind.name), &name)?);
+                        rows.extend(reader.run_by_name(namespace, Some(kind.key), &name)?);
                     }
                     Ok(rows)
                 })?,
@@ -236,7 +230,7 @@ impl Walk {
     fn next(&mut self, registry: &Registry) -> Result<Option<(RunRow, Option<String>)>, Fault> {
         while self.rows.is_empty() && self.more {
             if self.seen >= NEWEST {
-                self.filter.phases = OPEN.map(str::to_owned).to_vec();
+                self.filter.phases = open_phases();
             }
             let limit = if self.seen >= NEWEST { STRIDE } else { STRIDE.min(NEWEST - self.seen) };
             let page = Page { limit, after: self.after };
@@ -268,7 +262,7 @@ impl Walk {
 /// Whether a list or a watch with this selection can want anything of the run.
 pub(super) fn may_want(kind: &Kind, selection: &Selection, row: &RunRow) -> bool {
     match run_named(kind, selection) {
-        Some(Only::Run(of, name)) => row.name == name && of.is_none_or(|of| row.kind == of),
+        Some(Only::Run(of, name)) => row.name == name && of.is_none_or(|of| row.kind == of.key),
         Some(Only::Item(name)) => name.len() > LONG || name.starts_with(&row.name),
         None => true,
     }
@@ -277,15 +271,15 @@ pub(super) fn may_want(kind: &Kind, selection: &Selection, row: &RunRow) -> bool
 /// What alone can match.
 enum Only {
     /// A run of this kind, or of any.
-    Run(Option<&'static str>, String),
+    Run(Option<&'static Kind>, String),
     Item(String),
 }
 
 fn run_named(kind: &Kind, selection: &Selection) -> Option<Only> {
-    let labels = selection.labels.0.iter().find_map(|test| match test {
-        LabelTest::Equals { key, value } if key == OF_RUN => Some(Only::Run(Some("Workflow"), value.clone())),
-        LabelTest::Equals { key, value } if key == OF_SET => Some(Only::Run(Some(KIND), value.clone())),
-        _ => None,
+    let labels = selection.labels.0.iter().find_map(|test| {
+        let LabelTest::Equals { key, value } = test else { return None };
+        let of = kinds::of_runs().find(|kind| kind.dialect().is_some_and(|dialect| dialect.pod_label == key))?;
+        Some(Only::Run(Some(of), value.clone()))
     });
     let field = |name: &str| {
         let test = selection.fields.0.iter().find(|test| test.equal && test.field == name);
@@ -294,26 +288,4 @@ fn run_named(kind: &Kind, selection: &Selection) -> Option<Only> {
     let run =
         if kind.name == "Event" { field("involvedObject.name").map(|name| Only::Run(None, name)) } else { labels };
     run.or_else(|| field("metadata.name").map(Only::Item))
-}
-
-/// An id that belongs to something nobody keeps, always the same for the same thing.
-pub(super) fn uid(parts: &[&str]) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update(part.as_bytes());
-        hash.update([0]);
-    }
-    let mut bytes: [u8; 32] = hash.finalize().into();
-    bytes[6] = bytes[6] & 0x0f | 0x80;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex: String = bytes[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
-}
-
-/// Who a view of a run belongs to.
-fn owner(run: &Value) -> Value {
-    json!({
-        "apiVersion": run["apiVersion"], "kind": run["kind"], "name": run["metadata"]["name"],
-        "uid": run["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true,
-    })
 }

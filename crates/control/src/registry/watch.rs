@@ -12,10 +12,10 @@ use octoflow_store::{Note, RunRow, What};
 use serde_json::{Value, json};
 
 use super::{
-    Fault, Keeping, Kind, ListOptions, Registry, Selection,
+    Fault, Kind, ListOptions, Registry, Selection,
     homes::Homes,
     list::as_fields,
-    shelf::dress,
+    stored::dress,
     view::{Told, may_want},
 };
 use crate::clock;
@@ -132,7 +132,7 @@ impl Registry {
                     watch.homes = Some(Homes::since(self, kind, since)?);
                 }
             }
-            None if kind.keeping == Keeping::View => {
+            None if kind.is_view() => {
                 watch.cursor = self.0.feed.latest();
                 watch.look_around()?;
             }
@@ -142,9 +142,9 @@ impl Registry {
                 watch.homes = Some(homes);
                 all.into_iter().for_each(|object| watch.tell(Change::Added, object));
             }
-            None if kind.keeping == Keeping::Shelf => {
+            None if kind.is_kept() => {
                 watch.cursor = self.0.feed.latest();
-                let kept = self.read(|reader| Ok(reader.objects(kind.name, watch.namespace.as_deref())?))?;
+                let kept = self.read(|reader| Ok(reader.objects(kind.key, watch.namespace.as_deref())?))?;
                 watch.initial = kept.into_iter().map(|kept| Initial::Kept(kept.namespace, kept.name)).collect();
             }
             None => {
@@ -240,12 +240,12 @@ impl Watch {
     fn tell_initial(&mut self, initial: Initial) -> Result<(), Fault> {
         match initial {
             Initial::Run(run) => {
-                if let Some(object) = self.registry.glance(run, self.cursor)? {
+                if let Some(object) = self.registry.rendered(run, self.cursor)? {
                     self.tell(Change::Added, Arc::unwrap_or_clone(object));
                 }
             }
             Initial::Kept(namespace, name) => {
-                if let Some(kept) = self.registry.shelved(self.kind, &namespace, &name)? {
+                if let Some(kept) = self.registry.stored_object(self.kind, &namespace, &name)? {
                     self.tell(Change::Added, kept.object);
                 }
             }
@@ -291,7 +291,7 @@ impl Watch {
             What::Put { namespace, name, new, .. } => {
                 let change = if new { Change::Added } else { Change::Modified };
                 if self.in_scope(&namespace)
-                    && let Some(kept) = self.registry.shelved(self.kind, &namespace, &name)?
+                    && let Some(kept) = self.registry.stored_object(self.kind, &namespace, &name)?
                 {
                     self.tell(change, kept.object);
                 }
@@ -301,12 +301,12 @@ impl Watch {
                 last["metadata"]["resourceVersion"] = json!(revision.to_string());
                 self.tell(Change::Deleted, last);
             }
-            What::NewRun { run, .. } | What::Run(run) if self.kind.keeping == Keeping::View => {
+            What::NewRun { run, .. } | What::Run(run) if self.kind.is_view() => {
                 self.look_at(run, clock::now())?;
             }
             What::NewRun { run, .. } => self.run(run, Change::Added, revision)?,
             What::Run(run) => self.run(run, Change::Modified, revision)?,
-            What::DeletedRun(row) if self.kind.keeping == Keeping::View => {
+            What::DeletedRun(row) if self.kind.is_view() => {
                 let gone = self.told.gone(row.run, self.kind.name, &row.namespace);
                 gone.into_iter().for_each(|event| self.tell(event.change, event.object));
             }
@@ -322,10 +322,10 @@ impl Watch {
     fn run(&mut self, run: RunId, change: Change, revision: Revision) -> Result<(), Fault> {
         let Some(row) = self.registry.identity(run)? else { return Ok(()) };
         let named = self.selection.fields.name().is_none_or(|name| name == row.name);
-        if row.kind != self.kind.name || !self.in_scope(&row.namespace) || !named {
+        if row.kind != self.kind.key || !self.in_scope(&row.namespace) || !named {
             return Ok(());
         }
-        if let Some(object) = self.registry.glance(run, revision)? {
+        if let Some(object) = self.registry.rendered(run, revision)? {
             self.tell(change, Arc::unwrap_or_clone(object));
         }
         Ok(())
@@ -366,7 +366,7 @@ impl Watch {
     /// Whoever has listed before knows how open runs look that were not touched since; they are not told again. Runs that
     /// are over count too while they have pods that will go.
     fn recall(&mut self, since: Revision) -> Result<(), Fault> {
-        if self.kind.keeping != Keeping::View || self.kind.name == "Node" {
+        if !self.kind.is_view() || self.kind.name == "Node" {
             return Ok(());
         }
         let open = self.registry.read(|reader| Ok(reader.unfinished()?))?;
@@ -438,14 +438,14 @@ fn concerns(kind: &Kind, what: &What) -> bool {
     if kind.name == "Namespace" {
         return !matches!(what, What::Run(_));
     }
-    if kind.keeping == Keeping::View {
+    if kind.is_view() {
         return kind.name != "Node" && matches!(what, What::NewRun { .. } | What::Run(_) | What::DeletedRun(_));
     }
-    match (what, kind.keeping) {
-        (What::Put { kind: other, .. } | What::NewRun { kind: other, .. }, _) => other == kind.name,
-        (What::Deleted(object), _) => object.kind == kind.name,
-        (What::DeletedRun(row), _) => row.kind == kind.name,
-        (What::Run(_), keeping) => keeping == Keeping::Run,
+    match what {
+        What::Put { kind: other, .. } | What::NewRun { kind: other, .. } => other == kind.key,
+        What::Deleted(object) => object.kind == kind.key,
+        What::DeletedRun(row) => row.kind == kind.key,
+        What::Run(_) => kind.runs(),
     }
 }
 

@@ -9,9 +9,9 @@ use super::{
     managed::{Managed, Way},
     meta::{self, unmoved},
     remove::Found,
-    shelf,
     size::Wish,
     steer::Steering,
+    stored,
     submit::Submitted,
 };
 use crate::{Claim, clock, name_suffix, new_uid};
@@ -102,8 +102,8 @@ impl Registry {
         self.ready(kind, namespace, &mut object, writer)?;
         match kind.keeping {
             Keeping::View => Err(Fault::ReadOnly { kind }),
-            Keeping::Run => self.submit(kind, namespace, object, options),
-            Keeping::Shelf => self.place(kind, namespace, object, options),
+            Keeping::Run(_) => self.submit(kind, namespace, object, options),
+            Keeping::Stored => self.place(kind, namespace, object, options),
         }
     }
 
@@ -113,7 +113,7 @@ impl Registry {
         meta::fresh(kind, object)?;
         let given = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
         self.takes(kind, &given, object)?;
-        shelf::prepare(kind, object);
+        stored::prepare(kind, object);
         match writer {
             Writer::Known(managed) => managed.write(object),
             Writer::Named(manager) => {
@@ -142,11 +142,11 @@ impl Registry {
         if !kind.group.is_empty() {
             metadata["generation"] = json!(1);
         }
-        shelf::check(kind, &object)?;
+        stored::check(kind, &object)?;
         let uid = new_uid()?;
         if options.dry_run {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            if self.shelved(kind, namespace, name)?.is_some() {
+            if self.stored_object(kind, namespace, name)?.is_some() {
                 return Err(Fault::Exists { kind, name: name.to_owned() });
             }
             object["metadata"]["uid"] = json!(uid);
@@ -202,7 +202,7 @@ impl Registry {
             let mut after = change(before)?;
             self.settle(kind, namespace, Some(name), &mut after)?;
             unmoved(kind, name, before, &mut after)?;
-            shelf::prepare(kind, &mut after);
+            stored::prepare(kind, &mut after);
             if let Some(manager) = manager {
                 track(before, &mut after, manager);
             }
@@ -236,7 +236,7 @@ impl Registry {
         let not_found = || Fault::NotFound { kind, name: name.to_owned() };
         match kind.keeping {
             Keeping::View => Err(Fault::ReadOnly { kind }),
-            Keeping::Run => {
+            Keeping::Run(_) => {
                 let row = self.row(kind, namespace, name)?.ok_or_else(not_found)?;
                 let before = match self.exact_run_object(&row, Wish::Omit) {
                     Err(conflict @ Fault::Conflict { .. }) => return Ok(Err(conflict)),
@@ -255,7 +255,7 @@ impl Registry {
                     let found = Found::Run { row: Box::new(row), object: before };
                     return Ok(self.erase(kind, &found).map(|()| after));
                 }
-                match steering.carry_out(self.desk(), kind, &row) {
+                match steering.carry_out(self.handle(), kind, &row) {
                     // What was done is answered, however large it is.
                     Ok(()) => match self.row(kind, namespace, name)? {
                         Some(row) => self.listed_run(&row).map(Ok),
@@ -265,12 +265,12 @@ impl Registry {
                     Err(fault) => Err(fault),
                 }
             }
-            Keeping::Shelf => {
-                let kept = self.shelved(kind, namespace, name)?.ok_or_else(not_found)?;
+            Keeping::Stored => {
+                let kept = self.stored_object(kind, namespace, name)?.ok_or_else(not_found)?;
                 let before = &kept.object;
                 let mut after = change(before)?;
-                shelf::check(kind, &after)?;
-                shelf::check_change(kind, before, &after)?;
+                stored::check(kind, &after)?;
+                stored::check_change(kind, before, &after)?;
                 if let Some(generation) = before["metadata"]["generation"].as_u64() {
                     let same = before["spec"] == after["spec"];
                     after["metadata"]["generation"] = json!(if same { generation } else { generation + 1 });

@@ -2,7 +2,7 @@
 //! place is packed elsewhere. Whatever comes in between finds the run as one that is over.
 
 use octoflow_control::registry::{DeleteOptions, Registry, WriteOptions};
-use octoflow_engine::argo::again::AgainOptions;
+use octoflow_engine::argo::rerun::RerunOptions;
 use octoflow_model::RunId;
 use octoflow_store::faults::{Fault, install};
 
@@ -11,8 +11,8 @@ use super::{
     *,
 };
 
-/// More nodes than the event loop packs by itself.
-const LARGE: u32 = 2_100;
+/// More nodes than the event loop packs by itself, and than a record in one part has.
+const LARGE: u32 = 4_000;
 
 /// Skips so many items and suspends once for each gate.
 fn large(gates: usize) -> Value {
@@ -29,10 +29,10 @@ fn large(gates: usize) -> Value {
 /// Every fact of a run that came to its end elsewhere.
 fn journal(manifest: Value) -> (RunId, Vec<Fact>) {
     let dir = tempfile::tempdir().unwrap();
-    let house = open(dir.path());
-    let (run, facts) = house.submit_watched(submit("w", manifest)).unwrap();
+    let controller = open(dir.path());
+    let (run, facts) = controller.submit_watched(submit("w", manifest)).unwrap();
     let facts = facts.iter().flatten().collect();
-    house.close().unwrap();
+    controller.close().unwrap();
     (run, facts)
 }
 
@@ -53,26 +53,26 @@ fn interrupted(dir: &Path, manifest: Value) -> RunId {
 }
 
 /// Waits until a large run with one gate stands in front of it.
-fn at_gate(house: &House, run: RunId) {
+fn at_gate(controller: &Controller, run: RunId) {
     let nodes = |object: &Value| object["status"]["nodes"].as_object().map_or(0, |nodes| nodes.len());
-    while nodes(&house.object(run).unwrap()) < LARGE as usize + 4 {
+    while nodes(&controller.object(run).unwrap()) < LARGE as usize + 4 {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }
 
-fn archived(house: &House, run: RunId) -> bool {
-    house.store().reader().unwrap().run(run).unwrap().unwrap().archived
+fn archived(controller: &Controller, run: RunId) -> bool {
+    controller.store().reader().unwrap().run(run).unwrap().unwrap().archived
 }
 
 #[test]
 fn a_large_run_ends_with_its_record_and_closing_waits_for_it() {
     let dir = tempfile::tempdir().unwrap();
-    let house = open(dir.path());
-    let runs: Vec<RunId> = (0..3).map(|at| house.submit(submit(&format!("w{at}"), large(0))).unwrap()).collect();
-    let object = finish(&house, runs[0]);
-    assert!(archived(&house, runs[0]), "a watch ends when the record is there");
+    let controller = open(dir.path());
+    let runs: Vec<RunId> = (0..3).map(|at| controller.submit(submit(&format!("w{at}"), large(0))).unwrap()).collect();
+    let object = finish(&controller, runs[0]);
+    assert!(archived(&controller, runs[0]), "a watch ends when the record is there");
     assert_eq!(object["status"]["phase"], "Succeeded");
-    house.close().unwrap();
+    controller.close().unwrap();
     let reader = Reader::open(dir.path()).unwrap();
     for run in runs {
         assert!(reader.run(run).unwrap().unwrap().archived);
@@ -88,33 +88,33 @@ fn a_record_that_a_crash_interrupted_is_packed_at_the_next_start() {
     let run = interrupted(dir.path(), large(0));
     let registry = Registry::new(open(dir.path())).unwrap();
     registry.take_up_all().unwrap();
-    until(&registry, || archived(registry.house(), run));
+    until(&registry, || archived(registry.controller(), run));
     let object = get(&registry, "Workflow", "w").unwrap();
     assert_eq!(object["status"]["phase"], "Succeeded");
     registry.close().unwrap();
     // And so does whoever takes up this one alone.
     let dir = tempfile::tempdir().unwrap();
     let run = interrupted(dir.path(), large(0));
-    let house = open(dir.path());
-    let facts: Vec<Fact> = house.take_up(run).unwrap().iter().flatten().collect();
+    let controller = open(dir.path());
+    let facts: Vec<Fact> = controller.take_up(run).unwrap().iter().flatten().collect();
     assert!(matches!(facts.last(), Some(Fact::Run(RunFact::Ended { .. }))));
-    assert!(archived(&house, run));
+    assert!(archived(&controller, run));
 }
 
 #[test]
 fn whatever_is_asked_of_a_large_run_at_its_end_finds_it_over() {
     let dir = tempfile::tempdir().unwrap();
     let registry = Registry::new(open(dir.path())).unwrap();
-    let house = registry.house();
+    let controller = registry.controller();
     // Asked at once, while the record is being packed or just there.
     for round in 0..8 {
         let name = format!("w{round}");
-        let run = house.submit(submit(&name, large(1))).unwrap();
-        at_gate(house, run);
-        house.command(run, resume()).unwrap();
+        let run = controller.submit(submit(&name, large(1))).unwrap();
+        at_gate(controller, run);
+        controller.command(run, resume()).unwrap();
         match round % 4 {
             0 => {
-                let refused = house.command(run, Command::Terminate);
+                let refused = controller.command(run, Command::Terminate);
                 assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
             }
             1 => {
@@ -127,7 +127,7 @@ fn whatever_is_asked_of_a_large_run_at_its_end_finds_it_over() {
                 assert_eq!(marked.unwrap()["metadata"]["labels"]["mark"], "me");
             }
             2 => {
-                let retried = house.retry(run, &AgainOptions::default());
+                let retried = controller.retry(run, &RerunOptions::default());
                 assert!(matches!(retried, Err(Error::Again(_))), "a run that went well: {retried:?}");
             }
             _ => {
@@ -136,9 +136,9 @@ fn whatever_is_asked_of_a_large_run_at_its_end_finds_it_over() {
                 continue;
             }
         }
-        assert_eq!(finish(house, run)["status"]["phase"], "Succeeded");
-        assert!(archived(house, run));
-        assert_eq!(house.object(run).unwrap()["status"]["nodes"].as_object().unwrap().len(), LARGE as usize + 4);
+        assert_eq!(finish(controller, run)["status"]["phase"], "Succeeded");
+        assert!(archived(controller, run));
+        assert_eq!(controller.object(run).unwrap()["status"]["nodes"].as_object().unwrap().len(), LARGE as usize + 4);
     }
     registry.close().unwrap();
 }
@@ -146,23 +146,23 @@ fn whatever_is_asked_of_a_large_run_at_its_end_finds_it_over() {
 #[test]
 fn storage_that_fails_while_a_record_is_packed_loses_nothing() {
     let disk = install();
-    for n in (1..).step_by(2) {
+    for n in (1..).step_by(5) {
         let dir = tempfile::tempdir().unwrap();
-        let house = open(dir.path());
-        let run = house.submit(submit("w", large(1))).unwrap();
-        at_gate(&house, run);
-        let facts = house.watch(run);
+        let controller = open(dir.path());
+        let run = controller.submit(submit("w", large(1))).unwrap();
+        at_gate(&controller, run);
+        let facts = controller.watch(run);
         disk.fail_nth(n, Fault::Full);
         // What was answered with an error may have been done all the same.
-        while house.command(run, resume()).is_err_and(|error| error.is_outage()) {}
+        while controller.command(run, resume()).is_err_and(|error| error.is_outage()) {}
         let heard: Vec<Fact> = facts.iter().flatten().collect();
         let ends = heard.iter().filter(|fact| matches!(fact, Fact::Run(RunFact::Ended { .. }))).count();
         assert_eq!(ends, 1, "at {n}");
         let met = disk.has_failed();
         disk.fail_all(None);
-        assert!(archived(&house, run), "at {n}");
-        assert_eq!(house.object(run).unwrap()["status"]["phase"], "Succeeded", "at {n}");
-        drop(house.close());
+        assert!(archived(&controller, run), "at {n}");
+        assert_eq!(controller.object(run).unwrap()["status"]["phase"], "Succeeded", "at {n}");
+        drop(controller.close());
         if !met {
             assert!(n > 4, "{n} calls are too few");
             break;

@@ -1,8 +1,8 @@
-//! Schedules kept by a house, with a clock that the test turns.
+//! Schedules kept by a controller, with a clock that the test turns.
 
 use octoflow_control::{
     cron::Timekeeper,
-    registry::{DeleteOptions, ListOptions, Registry, WriteOptions, find},
+    registry::{DeleteOptions, ListOptions, Registry, WriteOptions, kinds},
 };
 use octoflow_engine::Command;
 use octoflow_model::{RunId, Time};
@@ -34,7 +34,7 @@ impl Stage {
     fn new(object: Value) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let registry = Registry::new(open(dir.path())).unwrap();
-        let kind = find("CronWorkflow").unwrap();
+        let kind = kinds::of_key("CronWorkflow").unwrap();
         registry.create(kind, "default", object, &WriteOptions::default()).unwrap();
         let keeper = Timekeeper::new(&registry);
         Self { dir, registry, keeper }
@@ -49,7 +49,7 @@ impl Stage {
     }
 
     fn cron(&self) -> Value {
-        self.registry.get(find("CronWorkflow").unwrap(), "default", "c").unwrap()
+        self.registry.get(kinds::of_key("CronWorkflow").unwrap(), "default", "c").unwrap()
     }
 
     fn edit(&self, edit: impl Fn(&mut Value)) {
@@ -58,13 +58,13 @@ impl Stage {
             edit(&mut after);
             Ok(after)
         };
-        let kind = find("CronWorkflow").unwrap();
+        let kind = kinds::of_key("CronWorkflow").unwrap();
         self.registry.update(kind, "default", "c", &WriteOptions::default(), change).unwrap();
     }
 
     /// Name and phase of every run, the oldest first.
     fn children(&self) -> Vec<(String, String)> {
-        let listing = self.registry.list(find("Workflow").unwrap(), &ListOptions::default()).unwrap();
+        let listing = self.registry.list(kinds::of_key("Workflow").unwrap(), &ListOptions::default()).unwrap();
         let mut found: Vec<_> = listing
             .items
             .iter()
@@ -87,7 +87,7 @@ impl Stage {
     }
 
     fn finish(&self, run: RunId) {
-        let facts = self.registry.house().watch(run);
+        let facts = self.registry.controller().watch(run);
         while facts.recv().is_ok() {}
     }
 
@@ -122,7 +122,7 @@ fn a_time_that_comes_starts_one_run_that_says_whose_it_is() {
     stage.at("10:00:01");
     stage.at("10:00:02");
     assert_eq!(stage.phases(), ["Succeeded"]);
-    let object = stage.registry.house().object(run).unwrap();
+    let object = stage.registry.controller().object(run).unwrap();
     let (metadata, cron) = (&object["metadata"], stage.cron());
     assert_eq!(metadata["annotations"]["workflows.argoproj.io/scheduled-time"], "2030-05-01T10:00:00Z");
     assert_eq!(metadata["labels"]["workflows.argoproj.io/cron-workflow"], "c");
@@ -225,7 +225,7 @@ fn j09_a_schedule_that_is_none_is_a_condition_and_starts_nothing() {
 }
 
 #[test]
-fn j10_a_time_missed_while_the_house_was_closed_runs_once() {
+fn j10_a_time_missed_while_the_controller_was_closed_runs_once() {
     let mut stage = Stage::new(cron(json!({"startingDeadlineSeconds": 1800})));
     stage.at("09:59:30");
     stage.at("10:00:00");
@@ -308,16 +308,19 @@ fn what_cannot_run_is_told_and_what_is_deleted_runs_no_more() {
     assert!(condition["message"].as_str().unwrap().contains("later"), "{condition}");
     let template =
         json!({"metadata": {"name": "later"}, "spec": {"templates": [{"name": "main", "container": container()}]}});
-    stage.registry.create(find("WorkflowTemplate").unwrap(), "default", template, &WriteOptions::default()).unwrap();
+    stage
+        .registry
+        .create(kinds::of_key("WorkflowTemplate").unwrap(), "default", template, &WriteOptions::default())
+        .unwrap();
     stage.at("10:59:30");
     stage.at("11:00:00");
     assert_eq!(stage.children().len(), 1);
     assert_eq!(stage.cron()["status"]["conditions"], json!([]));
-    let kind = find("CronWorkflow").unwrap();
+    let kind = kinds::of_key("CronWorkflow").unwrap();
     stage.registry.delete(kind, "default", "c", &DeleteOptions::default()).unwrap();
     assert_eq!(stage.at("11:59:30"), None);
     stage.at("12:00:00");
     assert_eq!(stage.children().len(), 1);
-    assert!(stage.registry.house().store().reader().unwrap().tick_owners().unwrap().is_empty());
+    assert!(stage.registry.controller().store().reader().unwrap().tick_owners().unwrap().is_empty());
     stage.registry.close().unwrap();
 }

@@ -2,14 +2,14 @@
 
 use octoflow_control::{
     events::Outcome,
-    registry::{Registry, WriteOptions, find},
+    registry::{Registry, WriteOptions, kinds},
 };
 use serde_json::{Value, json};
 
 use super::{container, open};
 
 fn put(registry: &Registry, kind: &str, object: Value) {
-    registry.create(find(kind).unwrap(), "default", object, &WriteOptions::default()).unwrap();
+    registry.create(kinds::of_key(kind).unwrap(), "default", object, &WriteOptions::default()).unwrap();
 }
 
 #[test]

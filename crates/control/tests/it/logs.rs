@@ -42,7 +42,11 @@ fn later() -> Time {
 }
 
 fn of(workflow: &str) -> LogQuery {
-    LogQuery { namespace: "default".to_owned(), workflow: Some(workflow.to_owned()), ..LogQuery::default() }
+    LogQuery {
+        namespace: "default".to_owned(),
+        run: Some((crate::registry::kind("Workflow"), workflow.to_owned())),
+        ..LogQuery::default()
+    }
 }
 
 fn texts(batch: &LogBatch) -> Vec<String> {
@@ -99,7 +103,7 @@ fn lines_of_all_pods_come_in_order_of_time_and_are_chosen() {
     let one = LogQuery { pod: Some(pod), ..of("w") };
     assert_eq!(logs(one.clone()), ["a1", "a2", "a3"]);
     // A pod's name alone is enough, and its bytes are what it wrote.
-    let alone = LogQuery { workflow: None, ..one };
+    let alone = LogQuery { run: None, ..one };
     let chunk = registry.pod_log_bytes(alone.clone()).unwrap().read().unwrap();
     assert_eq!((chunk.bytes.as_slice(), chunk.finished), (&b"a1\na2\na3"[..], true));
     let chunk = registry.pod_log_bytes(LogQuery { tail: Some(2), ..alone.clone() }).unwrap().read().unwrap();
@@ -110,7 +114,7 @@ fn lines_of_all_pods_come_in_order_of_time_and_are_chosen() {
         (LogQuery { grep: Some("(".to_owned()), ..of("w") }, "pattern"),
         (LogQuery { pod: Some("nobody".to_owned()), ..of("w") }, "pod"),
         (of("nothing"), "run"),
-        (LogQuery { workflow: None, ..of("w") }, "nothing named"),
+        (LogQuery { run: None, ..of("w") }, "nothing named"),
     ];
     for (query, what) in wrong {
         assert!(matches!(registry.logs(query), Err(Fault::BadRequest(_) | Fault::NotFound { .. })), "{what}");

@@ -1,37 +1,41 @@
-//! The house on a real disk with a runtime that runs nothing: what is acknowledged is there, and comes back.
+//! The controller on a real disk with a runtime that runs nothing: what is acknowledged is there, and comes back.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod again;
 mod archiver;
 mod cron;
 mod events;
 mod expire;
 mod journals;
 mod logs;
+mod maintenance;
 mod meters;
 mod model;
 mod outage;
 mod registry;
+mod rerun;
 mod resume;
 mod rulings;
-mod steward;
 mod taskset;
 
 use std::path::Path;
 
-use octoflow_control::{Capacity, Config, Error, House, Place, Submit, read};
+use octoflow_control::{Capacity, Config, Controller, Error, Place, Submit, read};
 use octoflow_engine::Command;
 use octoflow_model::{Fact, RunFact, submission::Stored};
 use octoflow_store::{Batch, Change, Reader};
 use serde_json::{Value, json};
 
-fn open(dir: &Path) -> House {
+fn open(dir: &Path) -> Controller {
     let capacity = Capacity { slots: 4, cpu_milli: 4000, memory_bytes: 1 << 32 };
-    House::open(Config { data_dir: dir.to_owned(), capacity, place: Place::Nowhere, secrets_key: None }).unwrap().0
+    Controller::open(Config { data_dir: dir.to_owned(), capacity, place: Place::Nowhere, secrets_key: None }).unwrap().0
 }
 
-fn submit(name: &str, manifest: Value) -> Submit {
+/// What says nothing of its kind is a workflow here.
+fn submit(name: &str, mut manifest: Value) -> Submit {
+    if manifest["kind"].is_null() {
+        manifest["kind"] = json!("Workflow");
+    }
     Submit { namespace: "default".to_owned(), name: name.to_owned(), manifest, stored: Stored::default(), claim: None }
 }
 
@@ -54,21 +58,21 @@ fn waiting() -> Value {
     ]}})
 }
 
-fn finish(house: &House, run: octoflow_model::RunId) -> Value {
-    let facts = house.watch(run);
+fn finish(controller: &Controller, run: octoflow_model::RunId) -> Value {
+    let facts = controller.watch(run);
     while facts.recv().is_ok() {}
-    house.object(run).unwrap()
+    controller.object(run).unwrap()
 }
 
 #[test]
-fn a_run_ends_and_stays_readable_without_the_house() {
+fn a_run_ends_and_stays_readable_without_the_controller() {
     let dir = tempfile::tempdir().unwrap();
-    let house = open(dir.path());
-    let run = house.submit(submit("w", steps(10))).unwrap();
-    let object = finish(&house, run);
+    let controller = open(dir.path());
+    let run = controller.submit(submit("w", steps(10))).unwrap();
+    let object = finish(&controller, run);
     assert_eq!(object["status"]["phase"], "Succeeded");
     assert_eq!(object["status"]["progress"], "11/11");
-    house.close().unwrap();
+    controller.close().unwrap();
     let reader = Reader::open(dir.path()).unwrap();
     assert_eq!(read::object(&reader, run).unwrap(), object);
     assert_eq!(read::attempts(&reader, run).unwrap().len(), 11);
@@ -78,39 +82,43 @@ fn a_run_ends_and_stays_readable_without_the_house() {
 #[test]
 fn a_name_is_given_once() {
     let dir = tempfile::tempdir().unwrap();
-    let house = open(dir.path());
-    house.submit(submit("w", waiting())).unwrap();
-    assert!(matches!(house.submit(submit("w", waiting())), Err(Error::NameTaken { .. })));
+    let controller = open(dir.path());
+    controller.submit(submit("w", waiting())).unwrap();
+    assert!(matches!(controller.submit(submit("w", waiting())), Err(Error::NameTaken { .. })));
 }
 
 #[test]
-fn a_closed_house_leaves_a_run_that_can_be_taken_up() {
+fn a_closed_controller_leaves_a_run_that_can_be_taken_up() {
     let dir = tempfile::tempdir().unwrap();
-    let house = open(dir.path());
-    let run = house.submit(submit("w", waiting())).unwrap();
-    assert_eq!(house.object(run).unwrap()["status"]["phase"], "Running");
-    house.close().unwrap();
+    let controller = open(dir.path());
+    let run = controller.submit(submit("w", waiting())).unwrap();
+    assert_eq!(controller.object(run).unwrap()["status"]["phase"], "Running");
+    controller.close().unwrap();
 
-    let house = open(dir.path());
-    house.take_up(run).unwrap();
-    let facts = house.watch(run);
-    assert_eq!(house.explain(run).unwrap().last().unwrap().reason, "suspended until someone resumes it");
-    house.command(run, Command::Resume { selector: None, supplied: Default::default() }).unwrap();
+    let controller = open(dir.path());
+    controller.take_up(run).unwrap();
+    let facts = controller.watch(run);
+    assert_eq!(controller.explain(run).unwrap().last().unwrap().reason, "suspended until someone resumes it");
+    controller.command(run, Command::Resume { selector: None, supplied: Default::default() }).unwrap();
     let seen: Vec<Fact> = facts.iter().flatten().collect();
     assert!(matches!(seen.last(), Some(Fact::Run(RunFact::Ended { .. }))));
-    assert_eq!(house.object(run).unwrap()["status"]["phase"], "Succeeded");
-    let refused = house.command(run, Command::Stop);
+    assert_eq!(controller.object(run).unwrap()["status"]["phase"], "Succeeded");
+    let refused = controller.command(run, Command::Stop);
     assert!(matches!(refused, Err(Error::Refused(_))));
 }
 
 #[test]
 fn a_second_writer_is_refused_and_readers_are_welcome() {
     let dir = tempfile::tempdir().unwrap();
-    let house = open(dir.path());
-    let run = house.submit(submit("w", waiting())).unwrap();
+    let controller = open(dir.path());
+    let run = controller.submit(submit("w", waiting())).unwrap();
     let capacity = Capacity { slots: 1, cpu_milli: 0, memory_bytes: 0 };
-    let second =
-        House::open(Config { data_dir: dir.path().to_owned(), capacity, place: Place::Nowhere, secrets_key: None });
+    let second = Controller::open(Config {
+        data_dir: dir.path().to_owned(),
+        capacity,
+        place: Place::Nowhere,
+        secrets_key: None,
+    });
     assert!(matches!(second, Err(Error::Store(octoflow_store::Error::Locked { .. }))));
     let reader = Reader::open(dir.path()).unwrap();
     assert_eq!(read::object(&reader, run).unwrap()["status"]["phase"], "Running");
@@ -119,15 +127,15 @@ fn a_second_writer_is_refused_and_readers_are_welcome() {
 #[test]
 fn values_of_a_config_map_reach_the_run_and_survive_a_restart() {
     let dir = tempfile::tempdir().unwrap();
-    let house = open(dir.path());
-    house.put_object(json!({"kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"k": "v"}})).unwrap();
-    house.close().unwrap();
-    let house = open(dir.path());
+    let controller = open(dir.path());
+    controller.put_object(json!({"kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"k": "v"}})).unwrap();
+    controller.close().unwrap();
+    let controller = open(dir.path());
     let manifest = json!({"spec": {"entrypoint": "leaf",
         "arguments": {"parameters": [{"name": "p", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}}]},
         "templates": [{"name": "leaf", "inputs": {"parameters": [{"name": "p"}]}, "container": container()}]}});
-    let run = house.submit(submit("w", manifest)).unwrap();
-    let object = finish(&house, run);
+    let run = controller.submit(submit("w", manifest)).unwrap();
+    let object = finish(&controller, run);
     assert_eq!(object["status"]["nodes"]["w"]["inputs"]["parameters"][0]["value"], "v");
 }
 
@@ -145,36 +153,36 @@ fn resume() -> Command {
 #[test]
 fn a_lock_stays_with_its_run_while_nobody_has_taken_that_up() {
     let dir = tempfile::tempdir().unwrap();
-    let house = open(dir.path());
-    let first = house.submit(submit("first", holding(json!({"mutexes": [{"name": "m"}]})))).unwrap();
-    house.close().unwrap();
+    let controller = open(dir.path());
+    let first = controller.submit(submit("first", holding(json!({"mutexes": [{"name": "m"}]})))).unwrap();
+    controller.close().unwrap();
 
-    let house = open(dir.path());
-    let second = house.submit(submit("second", holding(json!({"mutexes": [{"name": "m"}]})))).unwrap();
-    assert_eq!(house.object(second).unwrap()["status"]["phase"], "Pending");
-    let reasons = house.explain(second).unwrap();
+    let controller = open(dir.path());
+    let second = controller.submit(submit("second", holding(json!({"mutexes": [{"name": "m"}]})))).unwrap();
+    assert_eq!(controller.object(second).unwrap()["status"]["phase"], "Pending");
+    let reasons = controller.explain(second).unwrap();
     assert_eq!(reasons[0].reason, "waits for the lock default/Mutex/m, held by default/first");
-    house.take_up(first).unwrap();
-    assert_eq!(house.object(second).unwrap()["status"]["phase"], "Pending");
-    house.command(first, resume()).unwrap();
-    finish(&house, first);
-    assert_eq!(house.object(second).unwrap()["status"]["phase"], "Running");
-    house.command(second, resume()).unwrap();
-    assert_eq!(finish(&house, second)["status"]["phase"], "Succeeded");
+    controller.take_up(first).unwrap();
+    assert_eq!(controller.object(second).unwrap()["status"]["phase"], "Pending");
+    controller.command(first, resume()).unwrap();
+    finish(&controller, first);
+    assert_eq!(controller.object(second).unwrap()["status"]["phase"], "Running");
+    controller.command(second, resume()).unwrap();
+    assert_eq!(finish(&controller, second)["status"]["phase"], "Succeeded");
 }
 
 #[test]
 fn raising_the_limit_of_a_semaphore_lets_the_next_run_begin() {
     let dir = tempfile::tempdir().unwrap();
-    let house = open(dir.path());
+    let controller = open(dir.path());
     let limit = |limit: &str| json!({"kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"k": limit}});
-    house.put_object(limit("1")).unwrap();
+    controller.put_object(limit("1")).unwrap();
     let locks = json!({"semaphores": [{"configMapKeyRef": {"name": "c", "key": "k"}}]});
-    house.submit(submit("first", holding(locks.clone()))).unwrap();
-    let second = house.submit(submit("second", holding(locks))).unwrap();
-    assert_eq!(house.object(second).unwrap()["status"]["phase"], "Pending");
-    house.put_object(limit("2")).unwrap();
-    assert_eq!(house.object(second).unwrap()["status"]["phase"], "Running");
+    controller.submit(submit("first", holding(locks.clone()))).unwrap();
+    let second = controller.submit(submit("second", holding(locks))).unwrap();
+    assert_eq!(controller.object(second).unwrap()["status"]["phase"], "Pending");
+    controller.put_object(limit("2")).unwrap();
+    assert_eq!(controller.object(second).unwrap()["status"]["phase"], "Running");
 }
 
 #[test]
@@ -184,10 +192,10 @@ fn h09_what_a_run_memoized_is_found_by_a_later_one_after_a_restart() {
     ]}});
     let hit = |object: &Value, name: &str| object["status"]["nodes"][name]["memoizationStatus"]["hit"].clone();
     let dir = tempfile::tempdir().unwrap();
-    let house = open(dir.path());
-    let first = house.submit(submit("first", memoized.clone())).unwrap();
-    assert_eq!(hit(&finish(&house, first), "first"), false);
-    house.close().unwrap();
+    let controller = open(dir.path());
+    let first = controller.submit(submit("first", memoized.clone())).unwrap();
+    assert_eq!(hit(&finish(&controller, first), "first"), false);
+    controller.close().unwrap();
 
     let reader = Reader::open(dir.path()).unwrap();
     let cache = reader.object("ConfigMap", "default", "cache").unwrap().expect("the cache is made");
@@ -195,20 +203,20 @@ fn h09_what_a_run_memoized_is_found_by_a_later_one_after_a_restart() {
     assert_eq!(body["metadata"]["labels"]["workflows.argoproj.io/configmap-type"], "Cache");
     assert!(body["data"]["k"].as_str().unwrap().contains("\"nodeID\":\"first\""), "{body}");
 
-    let house = open(dir.path());
+    let controller = open(dir.path());
     // Its file is given again, as it is with every run; what is in it stays.
     let label = json!({"workflows.argoproj.io/configmap-type": "Cache"});
     let given = json!({"kind": "ConfigMap", "metadata": {"name": "cache", "labels": label, "annotations": {"a": "b"}}});
-    house.put_object(given).unwrap();
-    let second = house.submit(submit("second", memoized.clone())).unwrap();
-    let object = finish(&house, second);
+    controller.put_object(given).unwrap();
+    let second = controller.submit(submit("second", memoized.clone())).unwrap();
+    let object = finish(&controller, second);
     assert_eq!(hit(&object, "second"), true);
     assert_eq!(object["status"]["phase"], "Succeeded");
     let mut other = memoized;
     other["spec"]["templates"][0]["memoize"]["key"] = json!("l");
-    let third = house.submit(submit("third", other)).unwrap();
-    assert_eq!(hit(&finish(&house, third), "third"), false);
-    house.close().unwrap();
+    let third = controller.submit(submit("third", other)).unwrap();
+    assert_eq!(hit(&finish(&controller, third), "third"), false);
+    controller.close().unwrap();
     let cache = Reader::open(dir.path()).unwrap().object("ConfigMap", "default", "cache").unwrap().unwrap();
     let body: Value = serde_json::from_slice(&cache.body).unwrap();
     assert!(body["data"]["k"].is_string() && body["data"]["l"].is_string(), "{body}");
@@ -218,21 +226,21 @@ fn h09_what_a_run_memoized_is_found_by_a_later_one_after_a_restart() {
 #[test]
 fn the_name_of_a_deleted_run_can_be_given_again() {
     let dir = tempfile::tempdir().unwrap();
-    let house = open(dir.path());
-    let run = house.submit(submit("w", steps(1))).unwrap();
-    finish(&house, run);
-    house.store().commit_wait(Batch::from(Change::DeleteRun { run })).unwrap();
-    let again = house.submit(submit("w", steps(1))).unwrap();
-    assert_eq!(finish(&house, again)["status"]["phase"], "Succeeded");
+    let controller = open(dir.path());
+    let run = controller.submit(submit("w", steps(1))).unwrap();
+    finish(&controller, run);
+    controller.store().commit_wait(Batch::from(Change::DeleteRun { run })).unwrap();
+    let again = controller.submit(submit("w", steps(1))).unwrap();
+    assert_eq!(finish(&controller, again)["status"]["phase"], "Succeeded");
 }
 
 #[test]
 fn of_many_who_want_one_name_at_once_one_gets_it() {
     let dir = tempfile::tempdir().unwrap();
-    let house = open(dir.path());
+    let controller = open(dir.path());
     let given: usize = std::thread::scope(|scope| {
         let callers: Vec<_> =
-            (0..16).map(|_| scope.spawn(|| usize::from(house.submit(submit("w", waiting())).is_ok()))).collect();
+            (0..16).map(|_| scope.spawn(|| usize::from(controller.submit(submit("w", waiting())).is_ok()))).collect();
         callers.into_iter().map(|caller| caller.join().unwrap()).sum()
     });
     assert_eq!(given, 1);

@@ -51,19 +51,19 @@ fn claimed(name: &str, manifest: Value) -> Submit {
 fn a_full_disk_turns_callers_away_and_everything_goes_on_when_there_is_room() {
     let disk = install();
     let dir = tempfile::tempdir().unwrap();
-    let house = open(dir.path());
-    let (run, facts) = house.submit_watched(submit("held", waiting())).unwrap();
-    while house.object(run).unwrap()["status"]["phase"] != "Running" {}
+    let controller = open(dir.path());
+    let (run, facts) = controller.submit_watched(submit("held", waiting())).unwrap();
+    while controller.object(run).unwrap()["status"]["phase"] != "Running" {}
 
     disk.fail_all(Some(Fault::Full));
-    let resume = || house.command(run, Command::Resume { selector: None, supplied: Default::default() });
+    let resume = || controller.command(run, Command::Resume { selector: None, supplied: Default::default() });
     let error = resume().unwrap_err();
     assert!(error.is_outage() && error.is_full(), "{error:?}");
-    assert!(house.submit(submit("another", steps(3))).unwrap_err().is_full());
-    let object = house.object(run).unwrap();
+    assert!(controller.submit(submit("another", steps(3))).unwrap_err().is_full());
+    let object = controller.object(run).unwrap();
     assert_eq!(object["status"]["phase"], "Running", "what is on disk can be read: {object}");
-    assert!(house.explain(run).is_ok() && house.metrics().is_ok());
-    assert!(house.supervisor().failure().is_none() && house.stalled(PATIENCE).is_none());
+    assert!(controller.explain(run).is_ok() && controller.metrics().is_ok());
+    assert!(controller.supervisor().failure().is_none() && controller.stalled(PATIENCE).is_none());
 
     disk.fail_all(None);
     insist(|| match resume() {
@@ -74,9 +74,9 @@ fn a_full_disk_turns_callers_away_and_everything_goes_on_when_there_is_room() {
     let heard = all(&facts);
     assert!(matches!(heard.last(), Some(Fact::Run(RunFact::Ended { .. }))), "{:?}", heard.last());
     assert_eq!(fold(run, heard).unwrap().phase(), "Succeeded");
-    let run = house.submit(submit("another", steps(3))).unwrap();
-    assert_eq!(finish(&house, run)["status"]["phase"], "Succeeded");
-    house.close().unwrap();
+    let run = controller.submit(submit("another", steps(3))).unwrap();
+    assert_eq!(finish(&controller, run)["status"]["phase"], "Succeeded");
+    controller.close().unwrap();
 }
 
 /// One of every call that writes fails, in turn.
@@ -87,12 +87,12 @@ fn whichever_write_fails_the_run_ends_well_and_its_watcher_hears_everything_once
         // Not every call: those of the store itself are tried one by one in its own tests.
         for n in (1..).step_by(3) {
             let dir = tempfile::tempdir().unwrap();
-            let house = open(dir.path());
+            let controller = open(dir.path());
             disk.fail_nth(n, fault);
-            let (run, facts) = match house.submit_watched(claimed("w", steps(4))) {
+            let (run, facts) = match controller.submit_watched(claimed("w", steps(4))) {
                 Ok((run, facts)) => (run, Some(facts)),
                 // It may have been made and told to nobody; the key finds it again.
-                Err(error) if error.is_outage() => (insist(|| house.submit(claimed("w", steps(4)))), None),
+                Err(error) if error.is_outage() => (insist(|| controller.submit(claimed("w", steps(4)))), None),
                 Err(error) => panic!("{fault:?} at {n}: {error}"),
             };
             match facts {
@@ -103,15 +103,15 @@ fn whichever_write_fails_the_run_ends_well_and_its_watcher_hears_everything_once
                         assert_eq!(fold(run, heard).unwrap().phase(), "Succeeded", "{fault:?} at {n}");
                     }
                 }
-                None => drop(insist(|| Ok(finish(&house, run)))),
+                None => drop(insist(|| Ok(finish(&controller, run)))),
             }
-            let object = insist(|| house.object(run));
+            let object = insist(|| controller.object(run));
             assert_eq!(object["status"]["phase"], "Succeeded", "{fault:?} at {n}: {object}");
             assert_eq!(object["status"]["nodes"].as_object().unwrap().len(), 8, "{fault:?} at {n}");
             let met = disk.has_failed();
             disk.fail_all(None);
-            assert!(house.supervisor().failure().is_none());
-            let closed = house.close();
+            assert!(controller.supervisor().failure().is_none());
+            let closed = controller.close();
             assert!(closed.is_ok() || met, "{fault:?} at {n}: {closed:?}");
             let reader = Reader::open(dir.path()).unwrap();
             assert_eq!(reader.count(&octoflow_store::Filter::default()).unwrap(), 1, "{fault:?} at {n}: one run");
@@ -142,16 +142,16 @@ fn resource_templates_wait_for_storage_and_never_end_in_error() {
     ]}});
     for n in (2..).step_by(5) {
         let dir = tempfile::tempdir().unwrap();
-        let house = open(dir.path());
+        let controller = open(dir.path());
         disk.fail_nth(n, Fault::Full);
-        let run = insist(|| house.submit(claimed("w", manifest.clone())));
-        insist(|| Ok(finish(&house, run)));
-        let object = insist(|| house.object(run));
+        let run = insist(|| controller.submit(claimed("w", manifest.clone())));
+        insist(|| Ok(finish(&controller, run)));
+        let object = insist(|| controller.object(run));
         let met = disk.has_failed();
         disk.fail_all(None);
         assert_eq!(object["status"]["phase"], "Succeeded", "at {n}: {object}");
-        assert!(house.store().reader().unwrap().object("ConfigMap", "default", "made").unwrap().is_none());
-        drop(house.close());
+        assert!(controller.store().reader().unwrap().object("ConfigMap", "default", "made").unwrap().is_none());
+        drop(controller.close());
         if !met {
             assert!(n > 20, "{n} calls are too few");
             break;
@@ -165,16 +165,17 @@ fn revisions_and_watches_go_on_from_what_is_on_disk() {
     let dir = tempfile::tempdir().unwrap();
     let registry = Registry::new(open(dir.path())).unwrap();
     let map = |value: u32| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"k": value.to_string()}});
-    registry.house().put_object(map(0)).unwrap();
+    registry.controller().put_object(map(0)).unwrap();
     let mut last = registry.revision().unwrap();
     for value in 1..20 {
         disk.fail_nth(u64::from(value % 7) + 1, Fault::Broken);
-        insist(|| registry.house().put_object(map(value)));
+        insist(|| registry.controller().put_object(map(value)));
         disk.fail_all(None);
         let now = insist(|| registry.revision().map_err(|fault| panic!("{fault}")));
         assert!(now > last, "{now:?} after {last:?}");
         last = now;
-        let body = insist(|| Ok(registry.house().store().reader()?.object("ConfigMap", "default", "m")?)).unwrap().body;
+        let body =
+            insist(|| Ok(registry.controller().store().reader()?.object("ConfigMap", "default", "m")?)).unwrap().body;
         assert!(String::from_utf8(body).unwrap().contains(&format!("\"{value}\"")));
     }
     registry.close().unwrap();
@@ -183,13 +184,13 @@ fn revisions_and_watches_go_on_from_what_is_on_disk() {
 #[test]
 fn a_panic_on_the_writers_thread_ends_the_event_loop_and_the_owner_hears_it() {
     let dir = tempfile::tempdir().unwrap();
-    let house = open(dir.path());
+    let controller = open(dir.path());
     let (tell, told) = mpsc::channel();
-    house.supervisor().on_failure(move |failure| tell.send(failure.clone()).unwrap());
-    house.store().commit(Batch::new(), |_| panic!("a fault put there by the test"));
+    controller.supervisor().on_failure(move |failure| tell.send(failure.clone()).unwrap());
+    controller.store().commit(Batch::new(), |_| panic!("a fault put there by the test"));
     let failure = told.recv_timeout(PATIENCE).unwrap();
     assert_eq!(failure.thread, "event-loop");
     assert!(failure.to_string().contains("start octoflow again"), "{failure}");
-    assert!(house.stalled(PATIENCE).is_some());
-    assert!(matches!(house.object(RunId(1)), Err(Error::Gone | Error::UnknownRun(_))));
+    assert!(controller.stalled(PATIENCE).is_some());
+    assert!(matches!(controller.object(RunId(1)), Err(Error::Gone | Error::UnknownRun(_))));
 }

@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use octoflow_control::registry::{
     Change, DeleteOptions, Deleted, Event, Fault, FieldSelector, Kind, LabelSelector, ListOptions, LogQuery,
-    Propagation, Registry, Selection, WriteOptions, find,
+    Propagation, Registry, Selection, WriteOptions, kinds,
 };
 use octoflow_engine::{Command, argo::ident};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ pub(crate) fn registry(dir: &Path) -> Registry {
 }
 
 pub(crate) fn kind(name: &str) -> &'static Kind {
-    find(name).unwrap()
+    kinds::of_key(name).unwrap()
 }
 
 pub(crate) fn create(registry: &Registry, of: &str, object: Value) -> Result<Value, Fault> {
@@ -246,7 +246,7 @@ fn pods_that_pod_gc_removed_are_not_seen_and_their_logs_stay() {
             nodes.values().filter(|node| node["type"] == "Pod").map(|node| pod_name(name, node)).collect();
         assert_eq!(get(&registry, "Pod", &pods[0]).is_some(), seen == 1, "{name}");
         let log = LogQuery { namespace: "default".to_owned(), pod: Some(pods[0].clone()), ..LogQuery::default() };
-        let of_run = LogQuery { workflow: Some(name.to_owned()), ..log.clone() };
+        let of_run = LogQuery { run: Some((kind("Workflow"), name.to_owned())), ..log.clone() };
         assert!(registry.logs(of_run).is_ok() && registry.pod_log_bytes(log).is_ok(), "{name}");
     }
 }

@@ -41,7 +41,7 @@ fn whoever_heard_half_of_a_commit_hears_the_other_half() {
     let dir = tempfile::tempdir().unwrap();
     let registry = registry(dir.path());
     let since = listed(&registry, "ConfigMap");
-    registry.house().store().commit_wait(Batch::from_iter(["a", "b", "c"].map(put))).unwrap();
+    registry.controller().store().commit_wait(Batch::from_iter(["a", "b", "c"].map(put))).unwrap();
     let mut names = Vec::new();
     let mut since = since;
     // It is cut off after every single event.
@@ -59,10 +59,10 @@ fn whoever_heard_half_of_the_last_commit_before_a_restart_lists_again() {
     let (half, whole) = {
         let registry = registry(dir.path());
         let mut watch = watch(&registry, "ConfigMap", listed(&registry, "ConfigMap")).unwrap();
-        registry.house().store().commit_wait(Batch::from_iter(["a", "b"].map(put))).unwrap();
+        registry.controller().store().commit_wait(Batch::from_iter(["a", "b"].map(put))).unwrap();
         let told = watch.poll().unwrap();
         assert_eq!(told.len(), 2);
-        registry.house().close().unwrap();
+        registry.controller().close().unwrap();
         (revision(&told[0]), revision(&told[1]))
     };
     let registry = registry(dir.path());

@@ -6,7 +6,7 @@ use octoflow_control::{
     now,
     registry::{
         Change, DeleteOptions, Deleted, Fault, FieldSelector, ListOptions, LogQuery, Propagation, Registry, Selection,
-        WriteOptions, of_plural,
+        WriteOptions, kinds,
     },
 };
 use octoflow_model::Time;
@@ -97,7 +97,7 @@ fn ts32_the_name_of_the_definition_does_where_the_group_belongs() {
     object["apiVersion"] = json!("tasksets.octopus.openi.pcl.cn/v1alpha1");
     let made = create(&registry, "TaskSet", object).unwrap();
     assert_eq!(made["apiVersion"], "octopus.openi.pcl.cn/v1alpha1");
-    assert_eq!(of_plural("tasksets.octopus.openi.pcl.cn", "tasksets"), Some(kind("TaskSet")));
+    assert_eq!(kinds::of_plural("tasksets.octopus.openi.pcl.cn", "tasksets"), Some(kind("TaskSet")));
     let mut other = set("other");
     other["apiVersion"] = json!("tasksets.octopus.openi.pcl.cn/v1");
     assert!(matches!(create(&registry, "TaskSet", other), Err(Fault::BadRequest(_))));
@@ -282,9 +282,9 @@ fn ts25_task_sets_go_when_their_time_is_up_and_with_what_they_belong_to() {
         until(&registry, done);
     }
     let later = Time(now().0 + 1_000_000);
-    Expirer::new(RetentionPolicy::default()).look(registry.house(), later).unwrap();
+    Expirer::new(RetentionPolicy::default()).look(registry.controller(), later).unwrap();
     assert_eq!(names(&registry, "TaskSet", ""), ["kept"]);
-    Expirer::new("succeeded=0".parse().unwrap()).look(registry.house(), later).unwrap();
+    Expirer::new("succeeded=0".parse().unwrap()).look(registry.controller(), later).unwrap();
     assert!(names(&registry, "TaskSet", "").is_empty());
 
     let owner = create(&registry, "ConfigMap", map("owner")).unwrap();

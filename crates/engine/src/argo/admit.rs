@@ -1,4 +1,4 @@
-//! Admission of a Workflow: the one door through which a manifest becomes something the engine may run.
+//! Admission of a Workflow: the one entry point through which a manifest becomes something the engine may run.
 //! It finds everything that is wrong at once, each with its place, and changes nothing.
 
 mod alone;
@@ -8,7 +8,6 @@ mod binding;
 mod book;
 mod call;
 mod cron;
-mod cycle;
 mod dag;
 mod endless;
 mod expression;
@@ -48,17 +47,17 @@ use self::{
     report::{At, Report},
 };
 use super::{
-    fields::{API_VERSION, OTHER_KINDS, WORKFLOW, WORKFLOW_TEMPLATE},
+    fields::{API_VERSION, WORKFLOW, WORKFLOW_TEMPLATE},
     merge,
     refer::{self, Gathered, Reach},
 };
-use crate::{expr::nearest, kinds::KINDS, report, shape};
+pub use crate::admit::Catalog;
+use crate::{expr::nearest, kinds::dialect_of, report, shape};
 
 pub use crate::code;
 
 pub use self::{
-    alone::examine_template, binding::examine_binding, cron::examine_cron, item::MOST_ITEMS,
-    name::LONGEST_WORKFLOW_NAME, unused::unused,
+    alone::examine_template, binding::examine_binding, cron::examine_cron, name::LONGEST_WORKFLOW_NAME, unused::unused,
 };
 
 /// A workflow that may run. Only [`admit`] makes one.
@@ -96,49 +95,14 @@ impl Admitted {
     }
 }
 
-/// What else is there. A missing ConfigMap, Secret or claim is only warned of: it may be optional, or arrive later.
-pub trait Surroundings {
-    fn has_config_map(&self, namespace: &str, name: &str) -> bool;
-    fn has_secret(&self, namespace: &str, name: &str) -> bool;
-    fn has_claim(&self, namespace: &str, name: &str) -> bool;
-    /// Whether a ConfigMap that is there has this key; believed where nobody looks inside.
-    fn has_config_key(&self, namespace: &str, name: &str, key: &str) -> bool {
-        let _ = (namespace, name, key);
-        true
-    }
-    /// Whether a Secret that is there has this key.
-    fn has_secret_key(&self, namespace: &str, name: &str, key: &str) -> bool {
-        let _ = (namespace, name, key);
-        true
-    }
-    /// The ConfigMap as it was given, where somebody can look inside.
-    fn config_map(&self, namespace: &str, name: &str) -> Option<Value> {
-        let _ = (namespace, name);
-        None
-    }
-    /// The PodGroup of this name, as it was given.
-    fn pod_group(&self, namespace: &str, name: &str) -> Option<Value> {
-        let _ = (namespace, name);
-        None
-    }
-    /// Whether this path of the machine may be mounted where the run would be; else why not, and what to do.
-    fn host_path(&self, path: &str) -> Result<(), String> {
-        let _ = path;
-        Ok(())
-    }
-    /// The WorkflowTemplate or ClusterWorkflowTemplate of this name, as it was given.
-    fn template(&self, reach: Reach, namespace: &str, name: &str) -> Option<Value>;
-    fn template_names(&self, reach: Reach, namespace: &str) -> Vec<String>;
-}
-
 /// Judges one object.
-pub fn admit(object: &Value, others: &dyn Surroundings) -> Result<Admitted, Problems> {
+pub fn admit(object: &Value, others: &dyn Catalog) -> Result<Admitted, Problems> {
     examine(object, others)
         .map_err(|found| Problems(found.into_iter().filter(|problem| problem.severity == Severity::Error).collect()))
 }
 
 /// Judges one object, and tells of one that is not let in everything there is to tell, warnings too.
-pub fn examine(object: &Value, others: &dyn Surroundings) -> Result<Admitted, Problems> {
+pub fn examine(object: &Value, others: &dyn Catalog) -> Result<Admitted, Problems> {
     kind(object)?;
     let mended = with_version(object);
     let checked = shape::check(mended.as_ref().map_or(object, |(_, object)| object), &WORKFLOW);
@@ -172,7 +136,7 @@ fn look(
     manifest: &Value,
     broken: &[Path],
     standing: Standing,
-    others: &dyn Surroundings,
+    others: &dyn Catalog,
     report: &mut Report,
 ) -> Option<(Workflow, Stored)> {
     let gathered = refer::gather(manifest, others);
@@ -229,19 +193,25 @@ fn look(
     Some((workflow, stored))
 }
 
+/// The name of an object that others refer to; it must be a proper one. `noun` is what the object is called.
+fn own_name<'v>(object: &'v Value, noun: &str, report: &mut Report) -> &'v str {
+    let metadata = Path::root().join("metadata");
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    if !name::is_object_name(name) {
+        report.error(&At::base(&metadata).key("name"), code::NAME, || {
+            format!("a {noun} needs a name of lower-case letters, digits, '-' and '.', not '{}'", shape::short(name))
+        });
+    }
+    name
+}
+
 /// Judges a WorkflowTemplate or ClusterWorkflowTemplate by itself: its shape and its names. What depends on who uses it
 /// is found when a workflow does. The answer are problems and warnings.
 pub fn admit_template(object: &Value) -> (Vec<Problem>, Vec<Problem>) {
     let checked = shape::check(object, &WORKFLOW_TEMPLATE);
     let mut report = Report::new(checked.problems, Vec::new());
     version(&checked.value, &checked.broken, &mut report);
-    let metadata = Path::root().join("metadata");
-    let name = checked.value["metadata"]["name"].as_str().unwrap_or_default();
-    if !name::is_object_name(name) {
-        report.error(&At::base(&metadata).key("name"), code::NAME, || {
-            format!("a template needs a name of lower-case letters, digits, '-' and '.', not '{}'", shape::short(name))
-        });
-    }
+    own_name(&checked.value, "template", &mut report);
     let list = Path(vec!["spec".into(), "templates".into()]);
     let names = templates(&checked.value).iter().map(|template| template["name"].as_str().unwrap_or_default());
     name::list(&mut report, &At::base(&list), &|| "spec.templates".to_owned(), name::Rule::Field, names);
@@ -339,40 +309,11 @@ fn templates(manifest: &Value) -> &[Value] {
 
 /// An object of another kind has other fields; nothing more can be said about it here.
 fn kind(object: &Value) -> Result<(), Problems> {
-    if !object.is_object() {
-        let message = "expected a mapping with `apiVersion`, `kind`, `metadata` and `spec`";
-        return Err(Problem::error(shape::code::WRONG_TYPE, message).path(Path::root()).into());
-    }
-    let kind = object["kind"].as_str().unwrap_or_default();
-    let at = Path::root().join("kind");
-    if kind == "Workflow" {
+    let found = dialect_of(object)?.kind;
+    if *found == super::WORKFLOW {
         return Ok(());
     }
-    if Reach::of_kind(kind).is_some() {
-        let problem = Problem::error(code::KIND, format!("a {kind} does not run by itself")).path(at);
-        return Err(problem.help("run a Workflow that refers to it").into());
-    }
-    if kind == "CronWorkflow" {
-        let problem = Problem::error(code::KIND, "a CronWorkflow runs on its schedule, not by itself").path(at);
-        return Err(problem.help("give it to a server; `octoflow cron preview` shows when it would run").into());
-    }
-    if kind == "WorkflowEventBinding" {
-        let problem = Problem::error(code::KIND, "a WorkflowEventBinding waits for events, it does not run").path(at);
-        return Err(problem.help("give it to a server").into());
-    }
-    if OTHER_KINDS.contains(&kind) {
-        return Err(Problem::error(code::KIND, format!("kind {kind} is not supported yet")).path(at).into());
-    }
-    if kind.is_empty() {
-        return Err(Problem::error(code::KIND, "kind is required").path(at).help("write `kind: Workflow`").into());
-    }
-    let problem = Problem::error(code::KIND, format!("kind `{}` is not known here", shape::short(kind))).path(at);
-    let known = KINDS.each_ref().map(|kind| kind.name);
-    let problem = match nearest(kind, known) {
-        Some(near) => problem.help(format!("did you mean `{near}`?")),
-        None => problem.help(format!("known kinds: {}", known.join(", "))),
-    };
-    Err(problem.into())
+    Err(Problem::error(code::KIND, format!("a {} is no workflow", found.name)).path(Path::root().join("kind")).into())
 }
 
 /// A misspelt `apiVersion` whose value leaves no doubt is read as what it is meant to be: the object with it put right.

@@ -8,7 +8,7 @@ use octoflow_model::{
     task::Wanted,
 };
 
-use super::{data, http, instance::Instance, node::Leaf, resource, scope::Scope, turn::Turn};
+use super::{data, http, instance::Instance, node::Leaf, resource, scope::Scope, turn::Turn, view::View};
 use crate::expr::lang::Env;
 
 /// The template's work is a request, so it takes none of the machine's room.
@@ -20,6 +20,24 @@ pub(crate) fn is_request(template: &Template) -> bool {
 pub(super) type Verdict = (Phase, String, OutputValues);
 
 impl Turn<'_> {
+    /// What was asked for is answered, or will not be.
+    pub(super) fn answered(&mut self, at: NodeIx, leaf: Leaf, answer: &Answer) {
+        if leaf == Leaf::Stopping {
+            let message = self.run.state.node(at).message.as_deref().unwrap_or_default().to_owned();
+            return self.finish(at, Phase::Failed, message);
+        }
+        let (phase, message, outputs) = match self.instance(at) {
+            Ok(instance) => self.view().judged(at, &instance, answer),
+            Err(why) => (Phase::Error, why, OutputValues::default()),
+        };
+        if phase == Phase::Succeeded {
+            self.export(at, &outputs);
+        }
+        self.finish_with(at, phase, message, outputs, Vec::new());
+    }
+}
+
+impl View<'_> {
     /// What a node asks for; nothing when it runs a process.
     pub(super) fn request(&self, at: NodeIx, instance: &Instance) -> Result<Option<Request>, String> {
         let template = &instance.template;
@@ -51,22 +69,6 @@ impl Turn<'_> {
     /// Somebody refers to it, or may when the node is remembered.
     fn body_is_wanted(&self, at: NodeIx, template: &Template) -> bool {
         self.result_is_wanted(at, template) || template.memoize.is_some()
-    }
-
-    /// What was asked for is answered, or will not be.
-    pub(super) fn answered(&mut self, at: NodeIx, leaf: Leaf, answer: &Answer) {
-        if leaf == Leaf::Stopping {
-            let message = self.run.state.node(at).message.as_deref().unwrap_or_default().to_owned();
-            return self.finish(at, Phase::Failed, message);
-        }
-        let (phase, message, outputs) = match self.instance(at) {
-            Ok(instance) => self.judged(at, &instance, answer),
-            Err(why) => (Phase::Error, why, OutputValues::default()),
-        };
-        if phase == Phase::Succeeded {
-            self.export(at, &outputs);
-        }
-        self.finish_with(at, phase, message, outputs, Vec::new());
     }
 
     fn judged(&self, at: NodeIx, instance: &Instance, answer: &Answer) -> Verdict {

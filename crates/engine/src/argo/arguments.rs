@@ -11,11 +11,11 @@ use super::{
     program::Recipe,
     scope::Scope,
     substitute::{Missing, fill, fill_value, is_absent},
-    turn::Turn,
+    view::View,
 };
 use crate::engine::{Keyed, World};
 
-impl Turn<'_> {
+impl View<'_> {
     /// The inputs of a call of this template, seen from the caller's scope.
     pub(super) fn inputs(
         &self,

@@ -13,6 +13,7 @@ use super::{
     scope::Scope,
     substitute::{Missing, fill},
     turn::Turn,
+    view::View,
 };
 
 impl Turn<'_> {
@@ -25,12 +26,13 @@ impl Turn<'_> {
     }
 
     fn begin(&mut self) {
-        let begun = match (&self.run.program.flaw, self.unsupplied()) {
+        let begun = match (&self.run.program.flaw, self.view().unsupplied()) {
             (Some(flaw), _) => Err(flaw.clone()),
             (None, Some(message)) => {
                 return self.decide(RunFact::Ended { phase: RunPhase::Failed, message, at: self.now });
             }
             (None, None) => self
+                .view()
                 .global_parameters()
                 .map_err(|why| format!("failed to set global parameters: {why}"))
                 .and_then(|parameters| Ok((metadata::metadata(self.run, &parameters, self.now)?, parameters))),
@@ -45,8 +47,118 @@ impl Turn<'_> {
         }
     }
 
+    fn go_on(&mut self) {
+        if let Some(deadline) = self.view().run_deadline()
+            && deadline <= self.now
+            && !self.run.state.closing()
+            && !self.run.state.worked()
+        {
+            return self.decide(RunFact::DeadlinePassed { at: self.now });
+        }
+        let Some(root) = self.run.state.root else { return self.start_entry() };
+        if self.run.state.exit.is_none() {
+            self.fire_run(root);
+        }
+        if !self.run.state.worked() {
+            return;
+        }
+        match self.run.state.exit {
+            Some(exit) if self.run.state.node(exit).settled => self.end(root, Some(exit)),
+            Some(_) => {}
+            None => self.start_exit(root),
+        }
+    }
+
+    fn start_entry(&mut self) {
+        if self.run.state.closing() {
+            let message = self.view().closing_message();
+            return self.decide(RunFact::Ended { phase: RunPhase::Failed, message, at: self.now });
+        }
+        if self.run.state.held() {
+            return;
+        }
+        let spec = &self.run.program.clone().workflow.spec;
+        let entrypoint = spec.entrypoint.as_deref().unwrap_or_default();
+        let birth = self.view().run_birth(String::new(), Role::Entry);
+        let Some(recipe) = self.run.program.recipe(entrypoint).cloned() else {
+            let message = format!("error in entry template execution: template name '{entrypoint}' undefined");
+            return self.decide(RunFact::Ended { phase: RunPhase::Error, message, at: self.now });
+        };
+        let mut arguments = spec.arguments.clone();
+        for parameter in &mut arguments.parameters {
+            parameter.value = self.run.state.parameters.get(&parameter.name).map(|value| value.as_str().into());
+            parameter.value_from = None;
+        }
+        let inputs = self.view().inputs(&recipe, &arguments, &Scope::new(self.run, self.now).about(&birth.name));
+        match inputs {
+            Ok(inputs) => {
+                self.enter(birth, &recipe, inputs);
+            }
+            Err(why) => {
+                let message = format!("error in entry template execution: {why}");
+                self.decide(RunFact::Ended { phase: RunPhase::Error, message, at: self.now });
+            }
+        }
+    }
+
+    fn start_exit(&mut self, root: NodeIx) {
+        let spec = &self.run.program.clone().workflow.spec;
+        let plain = spec.on_exit.as_ref().map(|template| Hook { template: Some(template.clone()), ..Hook::default() });
+        let Some(mut hook) = spec.hooks.get(EXIT).cloned().or(plain) else { return self.end(root, None) };
+        if self.run.state.head.shutdown == Some(Shutdown::Terminate) {
+            return self.end(root, None);
+        }
+        if self.run.state.held() {
+            return;
+        }
+        // A handler without arguments of its own gets the workflow's.
+        for parameter in &spec.arguments.parameters {
+            if !hook.arguments.parameters.iter().any(|own| own.name == parameter.name) {
+                let value = self.run.state.parameters.get(&parameter.name).map(|value| value.as_str().into());
+                hook.arguments.parameters.push(Parameter { name: parameter.name.clone(), value, ..Default::default() });
+            }
+        }
+        let birth = self.view().run_birth(".onExit".to_owned(), Role::Exit);
+        let scope = Scope::new(self.run, self.now).about(&birth.name);
+        let made = match hook_holds(&hook, &scope) {
+            Ok(true) => self.view().hook_call(None, &hook, &scope),
+            Ok(false) => return self.end(root, None),
+            Err(why) => Err(why),
+        };
+        match made {
+            Ok((recipe, inputs)) => self.enter(birth, &recipe, inputs),
+            Err(why) => self.add_errored(birth, format!("error in exit template execution : {why}")),
+        };
+    }
+
+    /// The run takes its entrypoint's result; a failed exit handler spoils a success and nothing else.
+    fn end(&mut self, root: NodeIx, exit: Option<NodeIx>) {
+        let verdict = |at: NodeIx| {
+            let node = self.run.state.node(at);
+            let phase = match node.phase {
+                Phase::Succeeded | Phase::Skipped | Phase::Omitted => RunPhase::Succeeded,
+                Phase::Failed => RunPhase::Failed,
+                Phase::Error | Phase::Pending | Phase::Running => RunPhase::Error,
+            };
+            (phase, node.message.as_deref().unwrap_or_default().to_owned())
+        };
+        let (mut phase, mut message) = verdict(root);
+        if let (RunPhase::Succeeded, Some(exit)) = (phase, exit) {
+            let (exit_phase, exit_message) = verdict(exit);
+            if exit_phase != RunPhase::Succeeded {
+                (phase, message) = (exit_phase, exit_message);
+            }
+        }
+        if phase != RunPhase::Succeeded && self.run.state.head.shutdown.is_some() {
+            message = self.view().closing_message();
+        }
+        self.decide(RunFact::Ended { phase, message, at: self.now });
+    }
+}
+
+impl View<'_> {
     /// What is said of an argument that could never have a value. Admission refuses it; a manifest that was let in
-    /// without being asked for it fails as one that is wrong, not as one the house could not serve.
+    /// without being asked for it fails as one that is wrong, not as one the controller could not serve.
     fn unsupplied(&self) -> Option<String> {
         let parameters = &self.run.program.workflow.spec.arguments.parameters;
         let lacks = |one: &&Parameter| one.value.is_none() && one.value_from.is_none() && one.default.is_none();
@@ -76,122 +188,14 @@ impl Turn<'_> {
         Ok(parameters)
     }
 
-    fn go_on(&mut self) {
-        if let Some(deadline) = self.run_deadline()
-            && deadline <= self.now
-            && !self.run.state.closing()
-            && !self.run.state.worked()
-        {
-            return self.decide(RunFact::DeadlinePassed { at: self.now });
-        }
-        let Some(root) = self.run.state.root else { return self.start_entry() };
-        if self.run.state.exit.is_none() {
-            self.fire_run(root);
-        }
-        if !self.run.state.worked() {
-            return;
-        }
-        match self.run.state.exit {
-            Some(exit) if self.run.state.node(exit).settled => self.end(root, Some(exit)),
-            Some(_) => {}
-            None => self.start_exit(root),
-        }
-    }
-
     pub(super) fn run_deadline(&self) -> Option<Time> {
         let seconds = self.run.program.workflow.spec.active_deadline_seconds?;
         Some(self.run.state.began?.saturating_add(std::time::Duration::from_secs(u64::try_from(seconds).unwrap_or(0))))
     }
 
-    fn start_entry(&mut self) {
-        if self.run.state.closing() {
-            let message = self.closing_message();
-            return self.decide(RunFact::Ended { phase: RunPhase::Failed, message, at: self.now });
-        }
-        if self.run.state.held() {
-            return;
-        }
-        let spec = &self.run.program.clone().workflow.spec;
-        let entrypoint = spec.entrypoint.as_deref().unwrap_or_default();
-        let birth = self.run_birth(String::new(), Role::Entry);
-        let Some(recipe) = self.run.program.recipe(entrypoint).cloned() else {
-            let message = format!("error in entry template execution: template name '{entrypoint}' undefined");
-            return self.decide(RunFact::Ended { phase: RunPhase::Error, message, at: self.now });
-        };
-        let mut arguments = spec.arguments.clone();
-        for parameter in &mut arguments.parameters {
-            parameter.value = self.run.state.parameters.get(&parameter.name).map(|value| value.as_str().into());
-            parameter.value_from = None;
-        }
-        let inputs = self.inputs(&recipe, &arguments, &Scope::new(self.run, self.now).about(&birth.name));
-        match inputs {
-            Ok(inputs) => {
-                self.enter(birth, &recipe, inputs);
-            }
-            Err(why) => {
-                let message = format!("error in entry template execution: {why}");
-                self.decide(RunFact::Ended { phase: RunPhase::Error, message, at: self.now });
-            }
-        }
-    }
-
     pub(super) fn run_birth(&self, suffix: String, role: Role) -> Birth {
         let name = format!("{}{suffix}", self.run.state.head.name);
         Birth { name, role, parent: None, boundary: None, after: Vec::new(), followed: false, place: None }
-    }
-
-    fn start_exit(&mut self, root: NodeIx) {
-        let spec = &self.run.program.clone().workflow.spec;
-        let plain = spec.on_exit.as_ref().map(|template| Hook { template: Some(template.clone()), ..Hook::default() });
-        let Some(mut hook) = spec.hooks.get(EXIT).cloned().or(plain) else { return self.end(root, None) };
-        if self.run.state.head.shutdown == Some(Shutdown::Terminate) {
-            return self.end(root, None);
-        }
-        if self.run.state.held() {
-            return;
-        }
-        // A handler without arguments of its own gets the workflow's.
-        for parameter in &spec.arguments.parameters {
-            if !hook.arguments.parameters.iter().any(|own| own.name == parameter.name) {
-                let value = self.run.state.parameters.get(&parameter.name).map(|value| value.as_str().into());
-                hook.arguments.parameters.push(Parameter { name: parameter.name.clone(), value, ..Default::default() });
-            }
-        }
-        let birth = self.run_birth(".onExit".to_owned(), Role::Exit);
-        let scope = Scope::new(self.run, self.now).about(&birth.name);
-        let made = match hook_holds(&hook, &scope) {
-            Ok(true) => self.hook_call(None, &hook, &scope),
-            Ok(false) => return self.end(root, None),
-            Err(why) => Err(why),
-        };
-        match made {
-            Ok((recipe, inputs)) => self.enter(birth, &recipe, inputs),
-            Err(why) => self.born_wrong(birth, format!("error in exit template execution : {why}")),
-        };
-    }
-
-    /// The run takes its entrypoint's result; a failed exit handler spoils a success and nothing else.
-    fn end(&mut self, root: NodeIx, exit: Option<NodeIx>) {
-        let verdict = |at: NodeIx| {
-            let node = self.run.state.node(at);
-            let phase = match node.phase {
-                Phase::Succeeded | Phase::Skipped | Phase::Omitted => RunPhase::Succeeded,
-                Phase::Failed => RunPhase::Failed,
-                Phase::Error | Phase::Pending | Phase::Running => RunPhase::Error,
-            };
-            (phase, node.message.as_deref().unwrap_or_default().to_owned())
-        };
-        let (mut phase, mut message) = verdict(root);
-        if let (RunPhase::Succeeded, Some(exit)) = (phase, exit) {
-            let (exit_phase, exit_message) = verdict(exit);
-            if exit_phase != RunPhase::Succeeded {
-                (phase, message) = (exit_phase, exit_message);
-            }
-        }
-        if phase != RunPhase::Succeeded && self.run.state.head.shutdown.is_some() {
-            message = self.closing_message();
-        }
-        self.decide(RunFact::Ended { phase, message, at: self.now });
     }
 
     /// What is said of work that was never begun because the run is closing.

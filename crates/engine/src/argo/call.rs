@@ -17,6 +17,7 @@ use super::{
     scope::Scope,
     substitute::{Missing, fill, shortened},
     turn::Turn,
+    view::View,
 };
 
 /// How deep calls may nest before a recursion is taken for an endless one.
@@ -60,19 +61,19 @@ impl Turn<'_> {
         let instance = match self.instance(frame) {
             Ok(instance) => instance,
             Err(why) => {
-                self.born_wrong(birth, why);
+                self.add_errored(birth, why);
                 return Called::Made;
             }
         };
         let call = instance.call(place);
-        let recipe = match self.admit_call(frame, &instance, place, item, &birth.name) {
+        let recipe = match self.view().admit_call(frame, &instance, place, item, &birth.name) {
             Ok(recipe) => recipe,
             Err(Verdict::Skip(message)) => {
-                self.born_final(birth, Phase::Skipped, message);
+                self.add_final(birth, Phase::Skipped, message);
                 return Called::Made;
             }
             Err(Verdict::Wrong(message)) => {
-                self.born_wrong(birth, message);
+                self.add_errored(birth, message);
                 return Called::Made;
             }
         };
@@ -80,14 +81,142 @@ impl Turn<'_> {
             return Called::Blocked(gate);
         }
         let calling = Some(call.name.as_str());
-        let scope = Scope { item, calling, ..self.frame_scope(frame, &instance).about(&birth.name) };
-        match self.inputs(&recipe, &call.arguments, &scope) {
+        let scope = Scope { item, calling, ..self.view().frame_scope(frame, &instance).about(&birth.name) };
+        match self.view().inputs(&recipe, &call.arguments, &scope) {
             Ok(inputs) => self.enter(birth, &recipe, inputs),
-            Err(message) => self.born_wrong(birth, message),
+            Err(message) => self.add_errored(birth, message),
         };
         Called::Made
     }
 
+    /// What keeps a call of this template from being made now.
+    pub(super) fn gate(&mut self, boundary: Option<NodeIx>, template: &Template) -> Option<Gate> {
+        match boundary {
+            Some(boundary) if !self.run.state.held() && self.view().fails_fast(boundary) => {
+                Some(Gate::FailFast(boundary))
+            }
+            _ => self.room(boundary, template),
+        }
+    }
+
+    /// The same for an exit handler: failing fast does not keep it from running.
+    pub(super) fn room(&mut self, boundary: Option<NodeIx>, template: &Template) -> Option<Gate> {
+        if self.run.state.held() {
+            return Some(Gate::Suspended);
+        }
+        if let Some(boundary) = boundary
+            && !self.boundary_has_room(boundary)
+        {
+            return Some(Gate::Boundary(boundary));
+        }
+        let leaf = kind_of(template).is_some_and(NodeKind::tasked);
+        (leaf && !self.view().pods_have_room()).then_some(Gate::Run)
+    }
+
+    /// The boundary may have one more child at a time.
+    pub(super) fn boundary_has_room(&mut self, boundary: NodeIx) -> bool {
+        if self.run.recipe_of(boundary).template.parallelism.is_none()
+            || self.run.state.node(boundary).phase.fulfilled()
+        {
+            return true;
+        }
+        // The limit may come from a variable; a boundary that cannot be made ready says so when it is visited.
+        let Ok(instance) = self.instance(boundary) else { return true };
+        let limit = instance.template.parallelism.as_ref().and_then(|limit| limit.0.trim().parse::<u64>().ok());
+        let active = self.run.state.active_children.get(&boundary).copied().unwrap_or(0);
+        limit.is_none_or(|limit| limit == 0 || u64::from(active) < limit)
+    }
+
+    /// Waits until the gate may have opened.
+    pub(super) fn park(&mut self, at: NodeIx, gate: Gate) {
+        let todo = &mut self.run.todo;
+        let queue = match gate {
+            Gate::Run => &mut todo.parked,
+            Gate::Boundary(boundary) => todo.parked_in.entry(boundary).or_default(),
+            // Both look at everything again when they end.
+            Gate::FailFast(_) | Gate::Suspended => return,
+        };
+        if todo.parked_nodes.insert(at) {
+            queue.push_back(at);
+        }
+    }
+
+    /// The call becomes a node: one that wraps attempts when it is to be retried, else what its template is.
+    pub(super) fn enter(&mut self, birth: Birth, recipe: &Arc<Recipe>, inputs: InputValues) -> NodeIx {
+        let depth = birth.boundary.map_or(0, |boundary| self.run.state.node(boundary).depth + 1);
+        if depth >= MAX_DEPTH {
+            return self
+                .add_errored(birth, format!("Maximum recursion depth exceeded: calls may nest {MAX_DEPTH} deep"));
+        }
+        let full = room::full(self.run.state.nodes.len(), self.world.most_nodes);
+        let heavy = || room::refuse(self.run.state.weight, room::of_inputs(&inputs), self.world.most_bytes);
+        if let Some(why) = full.or_else(heavy) {
+            return self.add_errored(birth, why);
+        }
+        if self.run.was_done(&birth.name) {
+            return self.born_done(birth, recipe, inputs);
+        }
+        if !matches!(birth.role, Role::Attempt(_)) && self.run.program.retry(&recipe.template).is_some() {
+            let mut added = self.view().added(birth, NodeKind::Retry, Phase::Running, Some(recipe), inputs);
+            // What will only look at old attempts needs no locks.
+            if !self.run.resumes || !self.run.was_done(&format!("{}(0)", added.name)) {
+                bar(&mut added, recipe);
+            }
+            return self.born_asking(added, recipe);
+        }
+        let (kind, phase) = match kind_of(&recipe.template) {
+            Some(kind) if kind.tasked() => (kind, Phase::Pending),
+            Some(kind) => (kind, Phase::Running),
+            None => return self.add_errored(birth, format!("template '{}' has no type that can run here", recipe.key)),
+        };
+        let mut added = self.view().added(birth, kind, phase, Some(recipe), inputs);
+        let whole = matches!(kind, NodeKind::Steps | NodeKind::Dag);
+        if let (Role::Attempt(_), Some(retry), true) = (&added.role, added.parent, whole) {
+            // A task gets its time when it starts; these begin now.
+            added.wake = self.attempt_latest(retry);
+        }
+        bar(&mut added, recipe);
+        if kind == NodeKind::Suspend && !added.barred || kind.tasked() && recipe.template.timeout.is_some() {
+            match self.view().first_wake(&added.name, kind, &added.inputs, recipe) {
+                Ok(wake) => added.wake = wake,
+                Err(message) => {
+                    (added.kind, added.phase, added.message) = (NodeKind::Skipped, Phase::Error, message);
+                    added.barred = false;
+                }
+            }
+        }
+        self.born_asking(added, recipe)
+    }
+
+    /// A node that needs no locks asks its cache at once, so that it takes its room before the next one is called.
+    fn born_asking(&mut self, added: NodeAdded, recipe: &Recipe) -> NodeIx {
+        let asks = added.barred && recipe.template.synchronization.is_none();
+        let at = self.born(added);
+        if asks {
+            self.visit_barred(at);
+        }
+        at
+    }
+
+    pub(super) fn add_final(&mut self, birth: Birth, phase: Phase, message: String) -> NodeIx {
+        let mut added = self.view().added(birth, NodeKind::Skipped, phase, None, InputValues::default());
+        added.message = message;
+        self.born(added)
+    }
+
+    /// A node that errors before it could start.
+    pub(super) fn add_errored(&mut self, birth: Birth, message: String) -> NodeIx {
+        self.add_final(birth, Phase::Error, message)
+    }
+
+    pub(super) fn born(&mut self, added: NodeAdded) -> NodeIx {
+        let at = self.view().next_node();
+        self.decide(WorkflowFact::Added(Box::new(added)));
+        at
+    }
+}
+
+impl<'a> View<'a> {
     /// Its condition holds and its template is there.
     fn admit_call(
         &self,
@@ -147,7 +276,10 @@ impl Turn<'_> {
         }
     }
 
-    pub(super) fn frame_scope<'s>(&'s self, frame: NodeIx, instance: &'s Instance) -> Scope<'s> {
+    pub(super) fn frame_scope<'s>(self, frame: NodeIx, instance: &'s Instance) -> Scope<'s>
+    where
+        'a: 's,
+    {
         let inputs = self.run.state.node(frame).inputs.as_deref();
         Scope {
             inputs,
@@ -157,128 +289,10 @@ impl Turn<'_> {
         }
     }
 
-    /// What keeps a call of this template from being made now.
-    pub(super) fn gate(&mut self, boundary: Option<NodeIx>, template: &Template) -> Option<Gate> {
-        match boundary {
-            Some(boundary) if !self.run.state.held() && self.fails_fast(boundary) => Some(Gate::FailFast(boundary)),
-            _ => self.room(boundary, template),
-        }
-    }
-
-    /// The same for an exit handler: failing fast does not keep it from running.
-    pub(super) fn room(&mut self, boundary: Option<NodeIx>, template: &Template) -> Option<Gate> {
-        if self.run.state.held() {
-            return Some(Gate::Suspended);
-        }
-        if let Some(boundary) = boundary
-            && !self.boundary_has_room(boundary)
-        {
-            return Some(Gate::Boundary(boundary));
-        }
-        let leaf = kind_of(template).is_some_and(NodeKind::tasked);
-        (leaf && !self.pods_have_room()).then_some(Gate::Run)
-    }
-
-    /// The boundary may have one more child at a time.
-    pub(super) fn boundary_has_room(&mut self, boundary: NodeIx) -> bool {
-        if self.run.recipe_of(boundary).template.parallelism.is_none()
-            || self.run.state.node(boundary).phase.fulfilled()
-        {
-            return true;
-        }
-        // The limit may come from a variable; a boundary that cannot be made ready says so when it is visited.
-        let Ok(instance) = self.instance(boundary) else { return true };
-        let limit = instance.template.parallelism.as_ref().and_then(|limit| limit.0.trim().parse::<u64>().ok());
-        let active = self.run.state.active_children.get(&boundary).copied().unwrap_or(0);
-        limit.is_none_or(|limit| limit == 0 || u64::from(active) < limit)
-    }
-
     /// The boundary has a failed child and asked to start nothing more then.
     pub(super) fn fails_fast(&self, boundary: NodeIx) -> bool {
         self.run.state.failed_children.contains_key(&boundary)
             && self.run.recipe_of(boundary).template.fail_fast == Some(true)
-    }
-
-    /// Waits until the gate may have opened.
-    pub(super) fn park(&mut self, at: NodeIx, gate: Gate) {
-        let todo = &mut self.run.todo;
-        let queue = match gate {
-            Gate::Run => &mut todo.parked,
-            Gate::Boundary(boundary) => todo.parked_in.entry(boundary).or_default(),
-            // Both look at everything again when they end.
-            Gate::FailFast(_) | Gate::Suspended => return,
-        };
-        if todo.parked_nodes.insert(at) {
-            queue.push_back(at);
-        }
-    }
-
-    /// The call becomes a node: one that wraps attempts when it is to be retried, else what its template is.
-    pub(super) fn enter(&mut self, birth: Birth, recipe: &Arc<Recipe>, inputs: InputValues) -> NodeIx {
-        let depth = birth.boundary.map_or(0, |boundary| self.run.state.node(boundary).depth + 1);
-        if depth >= MAX_DEPTH {
-            return self
-                .born_wrong(birth, format!("Maximum recursion depth exceeded: calls may nest {MAX_DEPTH} deep"));
-        }
-        let full = room::full(self.run.state.nodes.len(), self.world.most_nodes);
-        let heavy = || room::refuse(self.run.state.weight, room::of_inputs(&inputs), self.world.most_bytes);
-        if let Some(why) = full.or_else(heavy) {
-            return self.born_wrong(birth, why);
-        }
-        if self.run.was_done(&birth.name) {
-            return self.born_done(birth, recipe, inputs);
-        }
-        if !matches!(birth.role, Role::Attempt(_)) && self.run.program.retry(&recipe.template).is_some() {
-            let mut added = self.added(birth, NodeKind::Retry, Phase::Running, Some(recipe), inputs);
-            // What will only look at old attempts needs no locks.
-            if !self.run.resumes || !self.run.was_done(&format!("{}(0)", added.name)) {
-                bar(&mut added, recipe);
-            }
-            return self.born_asking(added, recipe);
-        }
-        let (kind, phase) = match kind_of(&recipe.template) {
-            Some(kind) if kind.tasked() => (kind, Phase::Pending),
-            Some(kind) => (kind, Phase::Running),
-            None => return self.born_wrong(birth, format!("template '{}' has no type that can run here", recipe.key)),
-        };
-        let mut added = self.added(birth, kind, phase, Some(recipe), inputs);
-        let whole = matches!(kind, NodeKind::Steps | NodeKind::Dag);
-        if let (Role::Attempt(_), Some(retry), true) = (&added.role, added.parent, whole) {
-            // A task gets its time when it starts; these begin now.
-            added.wake = self.attempt_latest(retry);
-        }
-        bar(&mut added, recipe);
-        if kind == NodeKind::Suspend && !added.barred || kind.tasked() && recipe.template.timeout.is_some() {
-            match self.first_wake(&added.name, kind, &added.inputs, recipe) {
-                Ok(wake) => added.wake = wake,
-                Err(message) => {
-                    (added.kind, added.phase, added.message) = (NodeKind::Skipped, Phase::Error, message);
-                    added.barred = false;
-                }
-            }
-        }
-        self.born_asking(added, recipe)
-    }
-
-    /// A node that needs no locks asks its cache at once, so that it takes its room before the next one is called.
-    fn born_asking(&mut self, added: NodeAdded, recipe: &Recipe) -> NodeIx {
-        let asks = added.barred && recipe.template.synchronization.is_none();
-        let at = self.born(added);
-        if asks {
-            self.visit_barred(at);
-        }
-        at
-    }
-
-    pub(super) fn born_final(&mut self, birth: Birth, phase: Phase, message: String) -> NodeIx {
-        let mut added = self.added(birth, NodeKind::Skipped, phase, None, InputValues::default());
-        added.message = message;
-        self.born(added)
-    }
-
-    /// A node that errors before it could start.
-    pub(super) fn born_wrong(&mut self, birth: Birth, message: String) -> NodeIx {
-        self.born_final(birth, Phase::Error, message)
     }
 
     pub(super) fn added(
@@ -322,12 +336,6 @@ impl Turn<'_> {
             display: display.filter(|name| !name.contains("{{")).cloned(),
             reused: false,
         }
-    }
-
-    pub(super) fn born(&mut self, added: NodeAdded) -> NodeIx {
-        let at = self.next_node();
-        self.decide(WorkflowFact::Added(Box::new(added)));
-        at
     }
 }
 

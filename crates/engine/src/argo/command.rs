@@ -12,15 +12,19 @@ use super::{
     node::Leaf,
     selector::{Selector, input_named},
     turn::Turn,
+    view::View,
 };
-use crate::input::{Command, Refusal};
+use crate::{
+    input::{Command, Refusal},
+    mark,
+};
 
 impl Turn<'_> {
     pub fn command(&mut self, command: &Command) -> Result<(), Refusal> {
         let state = &self.run.state;
         if state.finished() {
             return Err(Refusal::Finished {
-                kind: DIALECT.noun,
+                kind: DIALECT.kind.noun,
                 name: state.head.name.to_string(),
                 verb: command.verb(),
             });
@@ -29,8 +33,8 @@ impl Turn<'_> {
             Command::Stop => self.shut_down(Shutdown::Stop),
             Command::Terminate => self.shut_down(Shutdown::Terminate),
             Command::StopNodes { selector, message } => {
-                for at in self.suspended_nodes(Some(selector))? {
-                    let message = self.told(at, message);
+                for at in self.view().suspended_nodes(Some(selector))? {
+                    let message = self.view().told(at, message);
                     self.finish(at, Phase::Failed, message);
                 }
             }
@@ -41,7 +45,7 @@ impl Turn<'_> {
                 }
             }
             Command::Resume { selector, supplied } => {
-                let chosen = self.suspended_nodes(selector.as_deref())?;
+                let chosen = self.view().suspended_nodes(selector.as_deref())?;
                 for at in &chosen {
                     self.supplied_outputs(*at, supplied).map_err(Refusal::Invalid)?;
                 }
@@ -52,7 +56,10 @@ impl Turn<'_> {
                     self.resume_node(at, supplied, String::new());
                 }
             }
-            Command::Mark { read, write } => self.mark(read, write)?,
+            Command::Mark { read, write } => {
+                let written = mark::written(self.run, read, write, self.now)?;
+                written.into_iter().for_each(|fact| self.decide(fact));
+            }
             Command::Evict { .. } | Command::Disband { .. } => {
                 let message = "the pods of a workflow do not go one by one; stop or terminate the workflow";
                 return Err(Refusal::Invalid(message.to_owned()));
@@ -77,7 +84,7 @@ impl Turn<'_> {
             let why = format!("a suspended node cannot be set to {phase}; choose Succeeded, Failed or Error");
             return Err(Refusal::Invalid(why));
         }
-        let chosen = self.suspended_nodes(Some(selector))?;
+        let chosen = self.view().suspended_nodes(Some(selector))?;
         for at in &chosen {
             match phase {
                 Some(Phase::Succeeded) => drop(self.supplied_outputs(*at, outputs).map_err(Refusal::Invalid)?),
@@ -85,11 +92,11 @@ impl Turn<'_> {
             }
         }
         for at in chosen {
-            let message = self.told(at, message);
+            let message = self.view().told(at, message);
             match phase {
                 Some(Phase::Succeeded) => self.resume_node(at, outputs, message),
                 Some(phase) => {
-                    let outputs = self.given_outputs(at, outputs);
+                    let outputs = self.view().given_outputs(at, outputs);
                     self.finish_with(at, phase, message, outputs, Vec::new());
                 }
                 None => {
@@ -101,15 +108,6 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// What a node says with a new message: the old one is not forgotten.
-    fn told(&self, at: NodeIx, message: &str) -> String {
-        match self.run.state.node(at).message.as_deref() {
-            Some(before) if !message.is_empty() => format!("{before}; {message}"),
-            Some(before) => before.to_owned(),
-            None => message.to_owned(),
-        }
-    }
-
     /// Ending harder is allowed, ending softer is not.
     fn shut_down(&mut self, how: Shutdown) {
         let now = self.run.state.head.shutdown;
@@ -118,6 +116,17 @@ impl Turn<'_> {
             let told: Vec<NodeIx> =
                 self.run.open_leaves().filter(|(_, leaf)| *leaf == Leaf::Stopping).map(|(at, _)| at).collect();
             told.into_iter().for_each(|at| self.resend_stop(at));
+        }
+    }
+}
+
+impl<'a> View<'a> {
+    /// What a node says with a new message: the old one is not forgotten.
+    fn told(&self, at: NodeIx, message: &str) -> String {
+        match self.run.state.node(at).message.as_deref() {
+            Some(before) if !message.is_empty() => format!("{before}; {message}"),
+            Some(before) => before.to_owned(),
+            None => message.to_owned(),
         }
     }
 
@@ -135,7 +144,7 @@ impl Turn<'_> {
         if chosen.is_empty() { Err(Refusal::NoSuchNode { selector: selector.to_owned() }) } else { Ok(chosen) }
     }
     /// A field of a node, as selectors name it.
-    fn field(&self, at: NodeIx, key: &str) -> Option<Cow<'_, str>> {
+    fn field(self, at: NodeIx, key: &str) -> Option<Cow<'a, str>> {
         let state = &self.run.state;
         let node = state.node(at);
         match key {

@@ -3,7 +3,7 @@
 
 use octoflow_model::{
     NodeIx, Order,
-    argo::{Phase, Role, WorkflowFact},
+    argo::{Phase, WorkflowFact},
 };
 
 use super::{
@@ -11,6 +11,7 @@ use super::{
     pod,
     run::Run,
     turn::Turn,
+    view::View,
 };
 
 /// Where a task of this machine is reached by others.
@@ -32,15 +33,6 @@ impl Turn<'_> {
         if self.run.is_daemon(at) {
             self.decide(WorkflowFact::Daemoned { node: at });
         }
-    }
-
-    /// How it is taken that a daemon ended by itself: it should not have.
-    pub(super) fn deserted(&self, at: NodeIx, phase: Phase, message: String) -> (Phase, String) {
-        if phase == Phase::Succeeded && self.run.is_daemon(at) {
-            let name = pod::main_name(&self.run.recipe_of(at).template);
-            return (Phase::Failed, format!("{name}: Completed (exit code 0): a daemon must not end by itself"));
-        }
-        (phase, message)
     }
 
     /// A steps or DAG node is about to end. True while one of its daemons is not over; they are told to end.
@@ -67,7 +59,7 @@ impl Turn<'_> {
 
     /// Ends the task of a daemon; the node succeeds with it.
     pub(super) fn let_go(&mut self, at: NodeIx, at_once: bool) {
-        let attempt = self.attempt_id(at);
+        let attempt = self.view().attempt_id(at);
         match self.run.state.node(at).leaf() {
             Some(Leaf::Barred | Leaf::Queued) => self.finish(at, Phase::Succeeded, ""),
             Some(Leaf::Launched | Leaf::Running) => {
@@ -79,34 +71,13 @@ impl Turn<'_> {
     }
 }
 
-impl Run {
-    /// Folds that a daemon stands: whoever waits for it goes on.
-    pub(super) fn stand(&mut self, at: NodeIx) {
-        self.count(at, -1);
-        self.state.nodes[at.at()].daemoned = true;
-        let node = self.state.node(at);
-        // Of a retried call the node above the attempts is the one others wait for, and they waited only once.
-        let site = match (&node.role, node.parent) {
-            (Role::Attempt(_), Some(retry)) if self.state.node(retry).daemoned => return,
-            (Role::Attempt(_), Some(retry)) => retry,
-            _ => at,
-        };
-        self.state.nodes[site.at()].daemoned = true;
-        if let Some(boundary) = self.state.node(site).boundary {
-            self.state.daemons.entry(boundary).or_default().push(site);
+impl View<'_> {
+    /// How it is taken that a daemon ended by itself: it should not have.
+    pub(super) fn deserted(&self, at: NodeIx, phase: Phase, message: String) -> (Phase, String) {
+        if phase == Phase::Succeeded && self.run.is_daemon(at) {
+            let name = pod::main_name(&self.run.recipe_of(at).template);
+            return (Phase::Failed, format!("{name}: Completed (exit code 0): a daemon must not end by itself"));
         }
-        self.tell_parent(site);
-    }
-
-    /// Folds that a daemon others waited for is over with all that hangs on it.
-    pub(super) fn lie_down(&mut self, site: NodeIx) {
-        let Some(boundary) = self.state.node(site).boundary else { return };
-        if let Some(daemons) = self.state.daemons.get_mut(&boundary) {
-            daemons.retain(|other| *other != site);
-            if daemons.is_empty() {
-                self.state.daemons.remove(&boundary);
-            }
-        }
-        self.todo.agenda.push_back(boundary);
+        (phase, message)
     }
 }

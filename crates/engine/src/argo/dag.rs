@@ -9,13 +9,14 @@ use octoflow_model::{
 
 use super::{
     call::{Birth, Called},
-    expand::Loop,
+    expand::{Loop, nth},
     ident::item_suffix,
     instance::Instance,
     node::{Body, Dag, Fan},
     program::Place,
     steps::FAIL_FAST,
     turn::Turn,
+    view::View,
 };
 use crate::expr::depends::Outcome;
 
@@ -27,11 +28,11 @@ impl Turn<'_> {
             Err(why) => return self.finish(at, Phase::Error, why),
         };
         let closing = self.run.state.closes(at);
-        let fails_fast = self.fails_fast(at);
+        let fails_fast = self.view().fails_fast(at);
         if !closing && !fails_fast {
             self.call_ready(at, &instance);
         }
-        let dag = self.dag(at);
+        let dag = self.view().dag(at);
         if dag.open > 0 {
             return;
         }
@@ -39,27 +40,20 @@ impl Turn<'_> {
             return;
         }
         if closing {
-            let outbound = self.targets_outbound(at, &instance);
+            let outbound = self.view().targets_outbound(at, &instance);
             self.finish_with(at, Phase::Failed, String::new(), Default::default(), outbound);
         } else if fails_fast {
-            let outbound = self.targets_outbound(at, &instance);
+            let outbound = self.view().targets_outbound(at, &instance);
             self.finish_with(at, Phase::Failed, FAIL_FAST.to_owned(), Default::default(), outbound);
         } else {
             self.assess_dag(at, &instance);
         }
     }
 
-    fn dag(&self, at: NodeIx) -> &Dag {
-        match &self.run.state.node(at).body {
-            Body::Dag(dag) => dag,
-            _ => unreachable!("an open DAG node has its tasks"),
-        }
-    }
-
     /// Calls every task whose waiting is over, until there is no more room.
     fn call_ready(&mut self, at: NodeIx, instance: &Arc<Instance>) {
         if !self.run.todo.ready.contains_key(&at) {
-            let dag = self.dag(at);
+            let dag = self.view().dag(at);
             let open = (0..dag.waits.len() as u32)
                 .filter(|task| dag.waits[*task as usize] == 0 && dag.nodes[*task as usize].is_none());
             let ready = open.collect();
@@ -70,7 +64,7 @@ impl Turn<'_> {
                 self.run.todo.ready.entry(at).or_default().push_front(task);
                 return self.pause(at);
             }
-            if !instance.aim().needed[task as usize] || self.dag(at).nodes[task as usize].is_some() {
+            if !instance.aim().needed[task as usize] || self.view().dag(at).nodes[task as usize].is_some() {
                 continue;
             }
             if let Called::Blocked(gate) = self.call_task(at, instance, task) {
@@ -87,7 +81,9 @@ impl Turn<'_> {
         let needs = &instance.recipe.graph().tasks[task as usize].needs;
         let mut after: Vec<NodeIx> = Vec::new();
         for needed in needs {
-            after.extend(self.dag(dag).nodes[*needed as usize].into_iter().flat_map(|node| self.outbound(node)));
+            after.extend(
+                self.view().dag(dag).nodes[*needed as usize].into_iter().flat_map(|node| self.view().outbound(node)),
+            );
         }
         if after.is_empty() {
             after.push(dag);
@@ -102,29 +98,96 @@ impl Turn<'_> {
             followed: false,
             place: Some(place),
         };
-        if !self.depends_holds(dag, instance, task) {
-            self.born_final(birth, Phase::Omitted, "omitted: depends condition not met".to_owned());
+        if !self.view().depends_holds(dag, instance, task) {
+            self.add_final(birth, Phase::Omitted, "omitted: depends condition not met".to_owned());
             return Called::Made;
         }
         match self.expand(dag, place) {
             Loop::None => {
-                birth.followed = self.call_is_followed(dag, place);
+                birth.followed = self.view().call_is_followed(dag, place);
                 self.call(dag, place, None, birth)
             }
             Loop::Skip(message) => {
-                self.born_final(birth, Phase::Skipped, message);
+                self.add_final(birth, Phase::Skipped, message);
                 Called::Made
             }
             Loop::Wrong(message) => {
-                self.born_wrong(birth, message);
+                self.add_errored(birth, message);
                 Called::Made
             }
             Loop::Items(items) => {
-                let added = self.added(birth, NodeKind::TaskGroup, Phase::Running, None, InputValues::default());
+                let added = self.view().added(birth, NodeKind::TaskGroup, Phase::Running, None, InputValues::default());
                 let group = self.born(added);
                 self.decide(WorkflowFact::Expanded { node: group, call: 0, items });
                 Called::Made
             }
+        }
+    }
+
+    /// Nothing in the DAG is open. It is over when every task it needs has had its turn: whether it fails must not
+    /// depend on which task happened to find room first.
+    fn assess_dag(&mut self, at: NodeIx, instance: &Instance) {
+        let dag = self.view().dag(at);
+        if dag.made < instance.aim().count || self.dismisses(at) {
+            return;
+        }
+        let dag = self.view().dag(at);
+        let fails_fast = instance.template.dag.as_ref().and_then(|dag| dag.fail_fast) != Some(false);
+        let verdict = self.view().dag_verdict(dag, instance, fails_fast);
+        let outbound = self.view().targets_outbound(at, instance);
+        match verdict {
+            Some(phase) => self.finish_with(at, phase, String::new(), Default::default(), outbound),
+            None => self.complete(at, outbound),
+        }
+    }
+
+    pub(super) fn visit_task_group(&mut self, at: NodeIx) {
+        let node = self.run.state.node(at);
+        let (Some(dag), Role::Task(task)) = (node.parent, &node.role) else {
+            unreachable!("a task group belongs to a DAG")
+        };
+        let place = Place::Task(*task);
+        let closing = self.run.state.closes(at);
+        let followed = self.view().call_is_followed(dag, place);
+        while !closing && !self.view().fails_fast(dag) {
+            let fan = self.view().items(at);
+            let index = fan.nodes.len();
+            let Some(item) = fan.items.as_ref().and_then(|items| nth(items, index)) else { break };
+            if self.is_spent() {
+                return self.pause(at);
+            }
+            let birth = Birth {
+                name: format!("{}{}", self.run.state.node(at).name, item_suffix(index, &item)),
+                role: Role::Item(index as u32),
+                parent: Some(at),
+                boundary: Some(dag),
+                after: vec![at],
+                followed,
+                place: Some(place),
+            };
+            if let Called::Blocked(gate) = self.call(dag, place, Some(&item), birth) {
+                self.park(at, gate);
+                break;
+            }
+        }
+        let fan = self.view().items(at);
+        if fan.open > 0 {
+            return;
+        }
+        let bad = fan.nodes.iter().rev().map(|item| self.run.state.node(*item).phase).find(|phase| phase.bad());
+        if fan.complete() {
+            self.finish(at, bad.unwrap_or(Phase::Succeeded), "");
+        } else if closing || self.view().fails_fast(dag) {
+            self.finish(at, bad.unwrap_or(Phase::Failed), "");
+        }
+    }
+}
+
+impl<'a> View<'a> {
+    fn dag(self, at: NodeIx) -> &'a Dag {
+        match &self.run.state.node(at).body {
+            Body::Dag(dag) => dag,
+            _ => unreachable!("an open DAG node has its tasks"),
         }
     }
 
@@ -176,23 +239,6 @@ impl Turn<'_> {
         }
     }
 
-    /// Nothing in the DAG is open. It is over when every task it needs has had its turn: whether it fails must not
-    /// depend on which task happened to find room first.
-    fn assess_dag(&mut self, at: NodeIx, instance: &Instance) {
-        let dag = self.dag(at);
-        if dag.made < instance.aim().count || self.dismisses(at) {
-            return;
-        }
-        let dag = self.dag(at);
-        let fails_fast = instance.template.dag.as_ref().and_then(|dag| dag.fail_fast) != Some(false);
-        let verdict = self.dag_verdict(dag, instance, fails_fast);
-        let outbound = self.targets_outbound(at, instance);
-        match verdict {
-            Some(phase) => self.finish_with(at, phase, String::new(), Default::default(), outbound),
-            None => self.complete(at, outbound),
-        }
-    }
-
     /// The phase of a target that is not forgiven: the first one when failing fast, else the last.
     /// What reaches a target is the phase of the last task that ran on some way to it.
     fn dag_verdict(&self, dag: &Dag, instance: &Instance, first: bool) -> Option<Phase> {
@@ -228,48 +274,7 @@ impl Turn<'_> {
         nodes.flat_map(|node| self.outbound(node)).collect()
     }
 
-    pub(super) fn visit_task_group(&mut self, at: NodeIx) {
-        let node = self.run.state.node(at);
-        let (Some(dag), Role::Task(task)) = (node.parent, &node.role) else {
-            unreachable!("a task group belongs to a DAG")
-        };
-        let place = Place::Task(*task);
-        let closing = self.run.state.closes(at);
-        let followed = self.call_is_followed(dag, place);
-        while !closing && !self.fails_fast(dag) {
-            let fan = self.items(at);
-            let index = fan.nodes.len();
-            let Some(item) = fan.items.as_ref().and_then(|items| items.get(index)).cloned() else { break };
-            if self.is_spent() {
-                return self.pause(at);
-            }
-            let birth = Birth {
-                name: format!("{}{}", self.run.state.node(at).name, item_suffix(index, &item)),
-                role: Role::Item(index as u32),
-                parent: Some(at),
-                boundary: Some(dag),
-                after: vec![at],
-                followed,
-                place: Some(place),
-            };
-            if let Called::Blocked(gate) = self.call(dag, place, Some(&item), birth) {
-                self.park(at, gate);
-                break;
-            }
-        }
-        let fan = self.items(at);
-        if fan.open > 0 {
-            return;
-        }
-        let bad = fan.nodes.iter().rev().map(|item| self.run.state.node(*item).phase).find(|phase| phase.bad());
-        if fan.complete() {
-            self.finish(at, bad.unwrap_or(Phase::Succeeded), "");
-        } else if closing || self.fails_fast(dag) {
-            self.finish(at, bad.unwrap_or(Phase::Failed), "");
-        }
-    }
-
-    fn items(&self, at: NodeIx) -> &Fan {
+    fn items(self, at: NodeIx) -> &'a Fan {
         match &self.run.state.node(at).body {
             Body::Fan(fan) => fan,
             _ => unreachable!("an open task group has its items"),

@@ -8,7 +8,7 @@ use octoflow_model::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{answer::Verdict, locate, standin, turn::Turn};
+use super::{answer::Verdict, locate, standin, view::View};
 use crate::expr::{
     self, Meter,
     lang::{Env, Occasion},
@@ -47,7 +47,7 @@ pub(crate) fn source(asked: &DataTemplate) -> Result<ArtifactLocation, String> {
     Err("artifactPaths must name a key in one of: s3, gcs, oss, azure, plugin".to_owned())
 }
 
-impl Turn<'_> {
+impl View<'_> {
     pub(super) fn listing_request(&self, template: &Template, asked: &DataTemplate) -> Result<ListingRequest, String> {
         let place = self.store_of(template, source(asked)?)?;
         let namespace = self.run.state.head.namespace.to_string();

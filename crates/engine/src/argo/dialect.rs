@@ -4,8 +4,8 @@ use std::{io, sync::Arc};
 
 use octoflow_manifest::Problems;
 use octoflow_model::{
-    AttemptId, Claim, Fact, Marks, NodeIx, Order, Report, RunId, Submission, Task, Time,
-    argo::{GcStrategy, garbage::Garbage},
+    AttemptId, Claim, Fact, NodeIx, Order, Report, RunId, Submission, Task, Time,
+    garbage::{Garbage, GcStrategy},
     submission::Stored,
     task::{Labels, Resources},
 };
@@ -13,17 +13,24 @@ use serde_json::Value;
 
 use super::{
     Run, Turn,
-    admit::{self, Surroundings},
-    ended, explain,
-    fields::API_VERSION,
-    garbage, lifetime, mark,
-    node::Leaf,
+    admit::{self, LONGEST_WORKFLOW_NAME},
+    display::ObjectView,
+    ended, explain, garbage,
+    kinds::{WORKFLOW, summary_cells},
+    lifetime,
+    node::{Body, Leaf},
+    outlook::outlook,
     program::Program,
-    record, status,
+    progress::Progress,
+    record, rerun, status, task,
+    todo::Todo,
 };
 use crate::{
-    admit::Admitted,
-    dialect::{Dialect, DialectProgram, DialectRun, DialectTurn, Program as AnyProgram, Stand},
+    admit::{Admitted, Catalog},
+    dialect::{
+        Dialect, DialectProgram, DialectRun, DialectTurn, NodeTable, PhaseStand, PhaseWord, Program as AnyProgram,
+        Stand, StatusFields,
+    },
     effect::Effects,
     engine::World,
     explain::Explanation,
@@ -37,15 +44,35 @@ use crate::{
 };
 
 pub static DIALECT: Dialect = Dialect {
-    kind: "Workflow",
-    api_version: API_VERSION,
-    noun: "workflow",
+    kind: &WORKFLOW,
+    phases: &[
+        PhaseWord::new("Pending", PhaseStand::Waiting),
+        PhaseWord::new("Running", PhaseStand::Running),
+        PhaseWord::new("Succeeded", PhaseStand::Good),
+        PhaseWord::new("Failed", PhaseStand::Bad),
+        PhaseWord::new("Error", PhaseStand::Bad),
+    ],
+    status: StatusFields { phase: "phase", message: "message", started: "startedAt", finished: "finishedAt" },
+    longest_name: LONGEST_WORKFLOW_NAME,
+    pod_label: "workflows.argoproj.io/workflow",
+    view: &ObjectView,
+    follow: &Progress,
+    reruns: &rerun::Retries,
+    keeps_pods: Some("stop or terminate that, or set podGC to have its pods removed"),
+    has_units: false,
+    whole_apart: true,
+    selects_by_object: false,
+    in_argo_api: true,
+    takes_arguments: true,
+    outlook: Ok(outlook),
+    node_table: NodeTable::Steps,
+    summary_cells: Some(summary_cells),
     examine,
     compile,
     explain_ended: ended::failures,
 };
 
-fn examine(object: &Value, others: &dyn Surroundings) -> Result<Admitted, Problems> {
+fn examine(object: &Value, others: &dyn Catalog) -> Result<Admitted, Problems> {
     let admitted = admit::examine(object, others)?;
     let warnings = admitted.warnings().to_vec();
     let (manifest, stored) = admitted.into_parts();
@@ -114,10 +141,6 @@ impl DialectRun for Run {
 
     fn is_owned(&self) -> bool {
         self.program.workflow.metadata.rest.contains_key("ownerReferences")
-    }
-
-    fn marks(&self) -> Marks {
-        mark::marks(self)
     }
 
     fn manifest(&self) -> Value {
@@ -197,35 +220,51 @@ impl DialectRun for Run {
     }
 
     fn settle_journal(&mut self) {
-        Self::settle_journal(self);
+        self.todo = Todo::default();
+        self.asleep = true;
     }
 
     fn reopen(&mut self) {
-        Self::reopen(self);
+        self.asleep = false;
+        self.todo.look_everywhere(&self.state);
+        self.todo.queued.clear();
+        self.todo.wants = self.waiters().map(|(node, _)| node).collect();
+        let wakes = self.state.nodes.iter().enumerate().filter(|(_, node)| !node.phase.fulfilled());
+        self.todo.wakes = wakes.filter_map(|(at, node)| Some((node.wake?, Some(NodeIx(at as u32))))).collect();
+        if let (Some(began), Some(seconds)) = (self.state.began, self.program.workflow.spec.active_deadline_seconds) {
+            let span = std::time::Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+            self.todo.wakes.push((began.saturating_add(span), None));
+        }
     }
 
     fn awaits(&self, at: Time, node: Option<NodeIx>) -> bool {
-        Self::awaits(self, at, node)
+        let state = &self.state;
+        match node {
+            Some(node) => !state.node(node).phase.fulfilled() && state.node(node).wake == Some(at),
+            None => !state.closing() && !state.worked(),
+        }
     }
 
     fn take_queued(&mut self) -> Vec<NodeIx> {
-        Self::take_queued(self)
+        std::mem::take(&mut self.todo.queued)
     }
 
     fn take_wakes(&mut self) -> Vec<(Time, Option<NodeIx>)> {
-        Self::take_wakes(self)
+        std::mem::take(&mut self.todo.wakes)
     }
 
     fn is_queued(&self, at: NodeIx) -> bool {
-        Self::is_queued(self, at)
+        let node = self.state.node(at);
+        node.body == Body::Leaf(Leaf::Queued) && !node.phase.fulfilled()
     }
 
     fn resources(&self, at: NodeIx) -> Resources {
-        Self::resources(self, at)
+        task::resources(&self.recipe_of(at).template)
     }
 
     fn priority(&self, at: NodeIx) -> i32 {
-        Self::priority(self, at)
+        let own = self.state.node(at).template.as_deref().and_then(|name| self.program.recipe(name)?.template.priority);
+        own.or(self.program.workflow.spec.priority).unwrap_or(0)
     }
 
     fn open_tasks(&self) -> Vec<(NodeIx, Stand)> {
@@ -302,7 +341,7 @@ impl DialectTurn for Turn<'_> {
     }
 
     fn attempt_id(&self, at: NodeIx) -> AttemptId {
-        Turn::attempt_id(self, at)
+        self.view().attempt_id(at)
     }
 
     fn describe(&mut self, at: NodeIx) -> Result<Task, String> {

@@ -1,6 +1,9 @@
 //! Loops: which items a call has, if any.
 
-use octoflow_model::{NodeIx, argo::Call};
+use octoflow_model::{
+    NodeIx,
+    argo::{Call, Items},
+};
 use serde_json::Value;
 
 use super::{
@@ -21,7 +24,7 @@ pub(super) enum Loop {
     None,
     /// The loop has nothing to do, and this is why.
     Skip(String),
-    Items(Vec<Value>),
+    Items(Items),
     Wrong(String),
 }
 
@@ -38,7 +41,7 @@ impl Turn<'_> {
         if let Some(why) = room::full(self.run.state.nodes.len(), self.world.most_nodes) {
             return Loop::Wrong(why);
         }
-        match items(call, &self.frame_scope(frame, &instance).about(&call.name)) {
+        match items(call, &self.view().frame_scope(frame, &instance).about(&call.name)) {
             Ok(items) if items.is_empty() => Loop::Skip("Skipped, empty params".to_owned()),
             Ok(items) if items.len() > MAX_ITEMS => {
                 Loop::Wrong(format!("the loop has {} items; at most {MAX_ITEMS} are allowed", items.len()))
@@ -48,26 +51,34 @@ impl Turn<'_> {
                 None => Loop::Items(items),
             },
             // A call that is not to run need not have a list.
-            Err(message) => self.skips_whole(frame, &instance, call).map_or(Loop::Wrong(message), Loop::Skip),
+            Err(message) => self.view().skips_whole(frame, &instance, call).map_or(Loop::Wrong(message), Loop::Skip),
         }
     }
 }
 
-fn items(call: &Call, scope: &Scope<'_>) -> Result<Vec<Value>, String> {
+/// The item at this place.
+pub(super) fn nth(items: &Items, index: usize) -> Option<Value> {
+    match items {
+        Items::List(items) => items.get(index).cloned(),
+        Items::Range(range) => sequence::nth(range, index),
+    }
+}
+
+fn items(call: &Call, scope: &Scope<'_>) -> Result<Items, String> {
     if let Some(items) = &call.with_items {
         let items = items.iter().enumerate();
         let filled = items.map(|(place, item)| fill_value(item, &scope.nth(place), Missing::Refuse));
-        return filled.collect::<Result<_, _>>().map_err(|error| error.to_string());
+        return filled.collect::<Result<_, _>>().map(Items::List).map_err(|error| error.to_string());
     }
     if let Some(text) = &call.with_param {
         let text = fill(&text.0, scope, Missing::Refuse).map_err(|error| error.to_string())?;
-        return serde_json::from_str::<Vec<Value>>(&text).map_err(|error| {
+        return serde_json::from_str::<Vec<Value>>(&text).map(Items::List).map_err(|error| {
             format!("withParam value could not be parsed as a JSON list: {}: {error}", shortened(&text))
         });
     }
     match &call.with_sequence {
-        Some(sequence) => sequence::items(sequence, scope),
-        None => Ok(Vec::new()),
+        Some(sequence) => sequence::range_of(sequence, scope).map(Items::Range),
+        None => Ok(Items::List(Vec::new())),
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use octoflow_model::{
     NodeIx, Shutdown, Time,
-    argo::{NodeKind, Phase},
+    argo::{Items, NodeKind, Phase},
 };
 
 use super::{
@@ -223,11 +223,11 @@ fn reason(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> Option<Reason
             let missing = group
                 .calls
                 .iter()
-                .map(|fan| fan.items.as_ref().map_or(1, Vec::len).saturating_sub(fan.nodes.len()))
+                .map(|fan| fan.items.as_ref().map_or(1, Items::len).saturating_sub(fan.nodes.len()))
                 .sum();
             waiting(run, at, group.open, missing)
         }
-        (Body::Fan(fan), _) => waiting(run, at, fan.open, fan.items.as_ref().map_or(0, Vec::len) - fan.nodes.len()),
+        (Body::Fan(fan), _) => waiting(run, at, fan.open, fan.items.as_ref().map_or(0, Items::len) - fan.nodes.len()),
         (Body::Dag(dag), _) => waiting(run, at, dag.open, dag.nodes.len() - dag.made as usize),
         (Body::Steps { .. }, _) => Reason::Children { open: 1, still_to_start: 0 },
         (Body::Plain, _) => return None,

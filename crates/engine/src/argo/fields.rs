@@ -27,9 +27,6 @@ use crate::shape::{ANY, Field, Shape, TEXT, TEXT_MAP};
 /// What an object of this dialect says in `apiVersion`.
 pub const API_VERSION: &str = "argoproj.io/v1alpha1";
 
-/// Kinds of the dialect that are known, so that they can be refused by name.
-pub const OTHER_KINDS: &[&str] = &["WorkflowTaskSet", "WorkflowTaskResult", "WorkflowArtifactGCTask"];
-
 const SERVER: &str = "the server sets it";
 
 pub static WORKFLOW: Shape = Shape::Object(&[

@@ -1,26 +1,53 @@
-//! The fold: how each fact changes the state. It never decides, fails or looks at the time.
-//! Beside the state it notes what should be looked at next, which is thrown away when an old journal is read.
+//! The fold: how each fact changes the state. It never decides, fails or looks at the time, and nobody else writes the
+//! state. Beside it the fold notes what changed for those who decide; it does not see their work list.
 
-use crate::head::Head;
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    ops::Deref,
+    sync::Arc,
+};
 
 use octoflow_model::{
     Fact, NodeIx, RunId, RunPhase,
-    argo::{NodeAdded, NodeFinished, NodeKind, Role, WorkflowFact},
+    argo::{NodeAdded, NodeFinished, NodeKind, Phase, Role, WorkflowFact},
     submission::Submission,
 };
 
 use super::{
     node::{Body, Dag, Fan, Group, Leaf, Node},
-    program::Program,
+    program::{Graph, Program, Recipe},
     room,
-    run::{Run, State, Todo},
+    run::{Run, State},
+    todo::{Note, Todo},
 };
+use crate::head::Head;
 
+mod daemon;
 mod life;
 mod lock;
 mod past;
 mod whole;
+
+/// The state of a run as everybody but the fold has it: to be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Folded(State);
+
+impl Deref for Folded {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.0
+    }
+}
+
+/// A state while a fact is folded into it.
+struct Fold<'a> {
+    state: &'a mut State,
+    notes: &'a mut Vec<Note>,
+    program: &'a Program,
+    /// The run comes after another one.
+    resumes: bool,
+}
 
 impl Run {
     /// A run begins with what was submitted; the program is its manifest's.
@@ -39,22 +66,23 @@ impl Run {
             parameters: BTreeMap::new(),
             exported: BTreeMap::new(),
             exported_artifacts: BTreeMap::new(),
-            expired: std::collections::HashSet::new(),
+            expired: HashSet::new(),
             lock: None,
             nodes: Vec::new(),
             root: None,
             exit: None,
-            daemons: std::collections::HashMap::new(),
-            fired: std::collections::HashMap::new(),
-            due: std::collections::HashMap::new(),
+            daemons: HashMap::new(),
+            fired: HashMap::new(),
+            due: HashMap::new(),
             active_pods: 0,
-            active_children: std::collections::HashMap::new(),
-            failed_children: std::collections::HashMap::new(),
+            active_children: HashMap::new(),
+            failed_children: HashMap::new(),
             logs: Vec::new(),
             progress: (0, 0),
             following: Vec::new(),
             unmetered: None,
             weight: 0,
+            before: submission.before.as_deref().cloned().unwrap_or_default(),
         };
         let manifest = crate::run::written(&submission.manifest);
         let todo = Todo { run: true, ..Todo::default() };
@@ -62,39 +90,46 @@ impl Run {
         let known = submission.known.clone();
         Self {
             id,
-            state,
+            state: Folded(state),
             program,
             stored,
             known,
-            before: submission.before.as_deref().cloned().unwrap_or_default(),
             resumes: submission.before.is_some(),
             manifest,
             todo,
+            notes: Vec::new(),
             asleep: false,
             meter: crate::expr::Meter::default(),
-            instances: std::collections::HashMap::new(),
+            instances: HashMap::new(),
         }
     }
 
     /// Folds one fact into the state.
     pub fn apply(&mut self, fact: &Fact) {
-        match fact {
-            Fact::Run(fact) => {
-                self.state.head.apply(fact);
-                self.follow_head(fact);
-            }
-            Fact::Workflow(fact) => self.apply_own(fact),
-            // The journal of a workflow never holds facts of other dialects.
-            Fact::TaskSet(_) => {}
+        let (notes, program) = (&mut self.notes, &*self.program);
+        let mut fold = Fold { state: &mut self.state.0, notes, program, resumes: self.resumes };
+        // The journal of a workflow never holds facts of other dialects.
+        if let Fact::Run(fact) = fact {
+            fold.state.head.apply(fact);
+            fold.follow_head(fact);
+        } else if let Fact::Workflow(fact) = fact {
+            fold.apply(fact);
         }
+        self.heed();
+    }
+}
+
+impl<'a> Fold<'a> {
+    fn note(&mut self, note: Note) {
+        self.notes.push(note);
     }
 
-    fn apply_own(&mut self, fact: &WorkflowFact) {
+    fn apply(&mut self, fact: &WorkflowFact) {
         match fact {
             WorkflowFact::Added(added) => self.add(added),
-            WorkflowFact::Wanted { .. } | WorkflowFact::Waiting { .. } | WorkflowFact::Locked { .. } => {
-                self.apply_to_lock(fact);
-            }
+            WorkflowFact::Wanted { node, locks } => self.want(*node, locks),
+            WorkflowFact::Waiting { node, lock, holders, message, .. } => self.wait(*node, lock, holders, message),
+            WorkflowFact::Locked { node, wake, .. } => self.unbar(*node, *wake),
             WorkflowFact::Expanded { node, call, items } => {
                 self.state.weight += room::of_items(items);
                 if let Some(fan) = self.fan_mut(*node, *call) {
@@ -103,10 +138,10 @@ impl Run {
             }
             WorkflowFact::Launched { node, deadline, .. } => {
                 let slot = &mut self.state.nodes[node.at()];
-                slot.body = Body::Leaf(Leaf::Launched);
+                slot.move_to(Leaf::Launched);
                 slot.wake = *deadline;
                 if let Some(deadline) = deadline {
-                    self.todo.wakes.push((*deadline, Some(*node)));
+                    self.note(Note::Wake(*deadline, Some(*node)));
                 }
             }
             WorkflowFact::Started { node, at } => self.start(*node, *at),
@@ -115,7 +150,7 @@ impl Run {
             }
             WorkflowFact::Stopping { node, message } => {
                 let slot = &mut self.state.nodes[node.at()];
-                slot.body = Body::Leaf(Leaf::Stopping);
+                slot.move_to(Leaf::Stopping);
                 slot.message = Some(message.as_str().into());
                 slot.wake = None;
             }
@@ -123,21 +158,25 @@ impl Run {
                 let slot = &mut self.state.nodes[node.at()];
                 slot.wake = Some(*until);
                 slot.message = Some(message.as_str().into());
-                self.todo.wakes.push((*until, Some(*node)));
+                self.note(Note::Wake(*until, Some(*node)));
             }
             WorkflowFact::Finished(finished) => self.finish(finished),
             WorkflowFact::Settled { node } => self.settle(*node),
-            WorkflowFact::Daemoned { .. }
-            | WorkflowFact::Dismissed { .. }
-            | WorkflowFact::Due { .. }
-            | WorkflowFact::Recalled { .. }
-            | WorkflowFact::Memoized { .. }
-            | WorkflowFact::Supplied { .. }
-            | WorkflowFact::Expired { .. } => self.apply_to_life(fact),
-            WorkflowFact::Began { .. }
-            | WorkflowFact::Exported { .. }
-            | WorkflowFact::Metered(_)
-            | WorkflowFact::Unmetered { .. } => self.apply_to_whole(fact),
+            WorkflowFact::Daemoned { node } => self.stand(*node),
+            WorkflowFact::Dismissed { node } => self.dismiss(*node),
+            WorkflowFact::Due { node, hook } => self.state.due.entry(*node).or_default().push(hook.clone()),
+            WorkflowFact::Recalled { node, cache, key, hit } => self.recall(*node, cache, key, *hit),
+            // The cache is not the run's.
+            WorkflowFact::Memoized { .. } => {}
+            WorkflowFact::Supplied { node, parameters, message } => self.supply(*node, parameters, message),
+            WorkflowFact::Expired { node, .. } => self.expire(*node),
+            WorkflowFact::Began { at, parameters, labels, annotations } => {
+                self.state.head.describe(labels, annotations);
+                self.begin(*at, parameters);
+            }
+            WorkflowFact::Exported { parameter, artifact } => self.export(parameter.as_ref(), artifact.as_ref()),
+            WorkflowFact::Metered(metered) => self.keep_gauge(metered),
+            WorkflowFact::Unmetered { message } => self.state.unmetered = Some(message.clone()),
         }
     }
 
@@ -191,7 +230,7 @@ impl Run {
         };
         let open = !added.phase.fulfilled();
         if let (true, Some(wake)) = (open, added.wake) {
-            self.todo.wakes.push((wake, Some(at)));
+            self.note(Note::Wake(wake, Some(at)));
         }
         self.state.nodes.push(node);
         if self.resumes {
@@ -201,7 +240,7 @@ impl Run {
         self.join_parent(at, added);
         if open {
             self.count(at, 1);
-            self.todo.agenda.push_back(at);
+            self.note(Note::Changed(at));
         } else {
             self.settle_unless_followed(at);
         }
@@ -210,7 +249,7 @@ impl Run {
             self.state.progress.0 += done;
             self.state.progress.1 += total;
             if open && added.kind.tasked() && !added.barred {
-                self.todo.queued.push(at);
+                self.note(Note::Queued(at));
             }
         }
     }
@@ -220,7 +259,7 @@ impl Run {
         match (&added.role, added.parent) {
             (Role::Entry, _) => {
                 self.state.root = Some(at);
-                self.todo.run = true;
+                self.note(Note::RunChanged);
             }
             (Role::RunHook(name), _) => self.fire(None, name, at),
             (Role::Hook(name), Some(parent)) => self.fire(Some(parent), name, at),
@@ -282,7 +321,7 @@ impl Run {
 
     fn finish(&mut self, finished: &NodeFinished) {
         let at = finished.node;
-        self.change_share(at, |node| node.phase = finished.phase);
+        self.change_share(at, |node| node.enter(finished.phase));
         self.state.weight += room::of_outputs(&finished.outputs);
         if finished.log_bytes > 0 {
             self.state.logs.push((at, finished.log_bytes));
@@ -312,7 +351,6 @@ impl Run {
         let node = &mut self.state.nodes[at.at()];
         node.barred = false;
         node.lock = None;
-        self.instances.remove(&at);
         self.look_at_watchers();
         self.settle_unless_followed(at);
     }
@@ -347,17 +385,13 @@ impl Run {
             Body::Plain | Body::Leaf(_) | Body::Retry { .. } => {}
         }
         self.state.failed_children.remove(&at);
-        self.todo.ready.remove(&at);
-        for parked in self.todo.parked_in.remove(&at).into_iter().flatten() {
-            // Whoever waited for room in here may have to wait for room elsewhere: its own exit handler, for one.
-            self.todo.parked_nodes.remove(&parked);
-        }
+        self.note(Note::Finished(at));
     }
 
     fn settle_unless_followed(&mut self, at: NodeIx) {
         let node = self.state.node(at);
         if node.followed && node.phase.completed() || node.hooked {
-            self.todo.agenda.push_back(at);
+            self.note(Note::Changed(at));
         } else {
             self.settle(at);
         }
@@ -372,7 +406,7 @@ impl Run {
         let stood = node.daemoned && !matches!(node.role, Role::Attempt(_));
         self.state.fired.remove(&Some(at));
         self.state.due.remove(&Some(at));
-        self.todo.watchers.remove(&at);
+        self.note(Note::Settled(at));
         if stood { self.lie_down(at) } else { self.tell_parent(at) }
     }
 
@@ -381,7 +415,7 @@ impl Run {
         let node = self.state.node(at);
         let (role, parent) = (node.role.clone(), node.parent);
         let Some(parent) = parent else {
-            self.todo.run = true;
+            self.note(Note::RunChanged);
             return;
         };
         match (role, &mut self.state.nodes[parent.at()].body) {
@@ -396,20 +430,17 @@ impl Run {
             (Role::Item(_), Body::Fan(fan)) => fan.open -= 1,
             _ => {}
         }
-        self.todo.agenda.push_back(parent);
+        self.note(Note::Changed(parent));
     }
 
     /// A settled task lets the tasks that wait for it come closer.
     fn release(&mut self, dag: NodeIx, task: u32) {
-        let recipe = self.recipe_of(dag).clone();
+        let recipe = self.recipe_of(dag);
         let Body::Dag(body) = &mut self.state.nodes[dag.at()].body else { return };
         for dependent in &recipe.graph().tasks[task as usize].dependents {
             body.waits[*dependent as usize] -= 1;
-            // Without a list the DAG's next visit makes a whole one; a list begun here would hide what waited before.
-            if body.waits[*dependent as usize] == 0
-                && let Some(ready) = self.todo.ready.get_mut(&dag)
-            {
-                ready.push_back(*dependent);
+            if body.waits[*dependent as usize] == 0 {
+                self.notes.push(Note::Ready { dag, task: *dependent });
             }
         }
     }
@@ -431,16 +462,14 @@ impl Run {
             if *active == 0 {
                 self.state.active_children.remove(&boundary);
             }
-            if change < 0 && self.todo.parked_in.contains_key(&boundary) {
-                self.todo.roomy.push_back(boundary);
+            if change < 0 {
+                self.note(Note::ChildOver(boundary));
             }
         }
     }
 
-    /// The template a node runs, as written.
-    pub(super) fn recipe_of(&self, at: NodeIx) -> &Arc<super::program::Recipe> {
-        let recipe = self.state.node(at).template.as_deref().and_then(|name| self.program.recipe(name));
-        recipe.expect("a node that runs names a template of its program")
+    fn recipe_of(&self, at: NodeIx) -> &'a Arc<Recipe> {
+        self.state.recipe_of(at, self.program)
     }
 
     fn fan_mut(&mut self, node: NodeIx, call: u32) -> Option<&mut Fan> {
@@ -450,26 +479,28 @@ impl Run {
             _ => None,
         }
     }
+}
 
-    /// Everything that is open gets a look: after a restart, and when a command changes the rules for all.
-    pub(super) fn look_everywhere(&mut self) {
-        self.todo.parked.clear();
-        self.todo.parked_in.clear();
-        self.todo.parked_nodes.clear();
-        self.todo.roomy.clear();
-        self.todo.ready.clear();
-        self.todo.agenda.clear();
-        self.todo.run_parked = false;
-        for (at, node) in self.state.nodes.iter().enumerate() {
-            if !node.settled {
-                self.todo.agenda.push_back(NodeIx(at as u32));
-            }
-        }
-        self.todo.run = true;
+impl Node {
+    fn enter(&mut self, phase: Phase) {
+        debug_assert!(self.phase.leads_to(phase), "a node that is {} never becomes {phase}", self.phase);
+        self.phase = phase;
+    }
+
+    fn move_to(&mut self, leaf: Leaf) {
+        debug_assert!(self.leaf().is_some_and(|now| now.leads_to(leaf)), "{:?} never becomes {leaf}", self.body);
+        self.body = Body::Leaf(leaf);
     }
 }
 
-fn new_dag(graph: &super::program::Graph) -> Dag {
+impl State {
+    fn enter(&mut self, phase: RunPhase) {
+        debug_assert!(self.phase.leads_to(phase), "a run that is {} never becomes {phase}", self.phase);
+        self.phase = phase;
+    }
+}
+
+fn new_dag(graph: &Graph) -> Dag {
     Dag {
         nodes: vec![None; graph.tasks.len()],
         waits: graph.tasks.iter().map(|task| task.needs.len() as u32).collect(),

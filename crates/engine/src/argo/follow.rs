@@ -13,6 +13,7 @@ use super::{
     scope::Scope,
     substitute::{Missing, fill},
     turn::Turn,
+    view::View,
 };
 use crate::expr::Value;
 
@@ -20,18 +21,6 @@ use crate::expr::Value;
 pub(super) type Made = (std::sync::Arc<super::program::Recipe>, octoflow_model::argo::InputValues);
 
 impl Turn<'_> {
-    /// A call has an exit handler.
-    pub(super) fn call_is_followed(&self, frame: NodeIx, place: Place) -> bool {
-        let template = &self.run.recipe_of(frame).template;
-        let call = match place {
-            Place::Step(group, step) => {
-                template.steps.as_ref().and_then(|groups| groups.get(group as usize)?.get(step as usize))
-            }
-            Place::Task(task) => template.dag.as_ref().and_then(|dag| dag.tasks.get(task as usize)),
-        };
-        call.is_some_and(|call| call.on_exit.is_some() || call.hooks.contains_key(EXIT))
-    }
-
     /// The node is final but something may follow.
     pub(super) fn follow(&mut self, at: NodeIx) {
         let state = &self.run.state;
@@ -72,7 +61,7 @@ impl Turn<'_> {
         let instance = match self.instance(frame) {
             Ok(instance) => instance,
             Err(why) => {
-                self.born_wrong(birth, why);
+                self.add_errored(birth, why);
                 return;
             }
         };
@@ -85,17 +74,17 @@ impl Turn<'_> {
         let scope = Scope {
             item: item.as_ref(),
             own: Some((&call.name, at)),
-            ..self.frame_scope(frame, &instance).about(&birth.name)
+            ..self.view().frame_scope(frame, &instance).about(&birth.name)
         };
         match hook_holds(&hook, &scope) {
             Ok(true) => {}
             Ok(false) => return self.decide(WorkflowFact::Settled { node: at }),
             Err(why) => {
-                self.born_wrong(birth, why);
+                self.add_errored(birth, why);
                 return;
             }
         }
-        match self.hook_call(instance.recipe.home(), &hook, &scope) {
+        match self.view().hook_call(instance.recipe.home(), &hook, &scope) {
             Ok((recipe, inputs)) => match self.room(birth.boundary, &recipe.template) {
                 Some(gate) => self.park(at, gate),
                 None => {
@@ -103,9 +92,23 @@ impl Turn<'_> {
                 }
             },
             Err(why) => {
-                self.born_wrong(birth, why);
+                self.add_errored(birth, why);
             }
         }
+    }
+}
+
+impl View<'_> {
+    /// A call has an exit handler.
+    pub(super) fn call_is_followed(&self, frame: NodeIx, place: Place) -> bool {
+        let template = &self.run.recipe_of(frame).template;
+        let call = match place {
+            Place::Step(group, step) => {
+                template.steps.as_ref().and_then(|groups| groups.get(group as usize)?.get(step as usize))
+            }
+            Place::Task(task) => template.dag.as_ref().and_then(|dag| dag.tasks.get(task as usize)),
+        };
+        call.is_some_and(|call| call.on_exit.is_some() || call.hooks.contains_key(EXIT))
     }
 
     pub(super) fn hook_call(&self, home: Option<&str>, hook: &Hook, scope: &Scope<'_>) -> Result<Made, String> {

@@ -2,7 +2,8 @@
 
 use octoflow_model::{
     NodeIx,
-    argo::{Artifact, ArtifactGc, ArtifactLocation, GcStrategy, NodeKind, garbage::Garbage},
+    argo::{Artifact, ArtifactGc, ArtifactLocation, NodeKind},
+    garbage::{Garbage, GcStrategy},
     location::Location,
     task::StoredArtifact,
 };

@@ -11,6 +11,7 @@ use super::{
     follow::hook_holds,
     scope::Scope,
     turn::Turn,
+    view::View,
 };
 use crate::expr::lang;
 
@@ -32,7 +33,7 @@ impl Turn<'_> {
         }
         let Some((frame, place, _)) = self.run.site_of(at) else { return };
         let call = self.run.recipe_of(frame).call(place);
-        let silent: Vec<String> = call.map(|call| self.silent(Some(at), call.hooks.keys())).unwrap_or_default();
+        let silent: Vec<String> = call.map(|call| self.view().silent(Some(at), call.hooks.keys())).unwrap_or_default();
         // A frame that cannot be made ready says so when it is looked at itself.
         let Ok(instance) = self.instance(frame) else { return };
         for name in silent {
@@ -52,14 +53,14 @@ impl Turn<'_> {
             let scope = Scope {
                 item: item.as_ref(),
                 own: Some((&call.name, at)),
-                ..self.frame_scope(frame, &instance).about(&birth.name)
+                ..self.view().frame_scope(frame, &instance).about(&birth.name)
             };
             let over = node.phase.fulfilled();
-            let due = self.is_due(Some(at), &name) || self.run.was_begun(&birth.name);
+            let due = self.view().is_due(Some(at), &name) || self.run.was_begun(&birth.name);
             if !due && let Err(why) = come(hook, &scope, over) {
                 match why {
                     Some(why) => {
-                        self.born_wrong(birth, why);
+                        self.add_errored(birth, why);
                     }
                     None if !over && looks_beyond(hook, &call.name) => {
                         self.run.todo.watchers.insert(at);
@@ -68,7 +69,7 @@ impl Turn<'_> {
                 }
                 continue;
             }
-            let made = self.hook_call(instance.recipe.home(), hook, &scope);
+            let made = self.view().hook_call(instance.recipe.home(), hook, &scope);
             if let Some(gate) = self.start_hook(birth, made) {
                 self.postpone(Some(at), name, due);
                 self.park(at, gate);
@@ -82,40 +83,24 @@ impl Turn<'_> {
             return;
         }
         let program = self.run.program.clone();
-        for name in self.silent(None, program.workflow.spec.hooks.keys()) {
+        for name in self.view().silent(None, program.workflow.spec.hooks.keys()) {
             let hook = &program.workflow.spec.hooks[&name];
-            let mut birth = self.run_birth(format!(".hooks.{name}"), Role::RunHook(name.clone()));
+            let mut birth = self.view().run_birth(format!(".hooks.{name}"), Role::RunHook(name.clone()));
             birth.after.push(root);
             let scope = Scope::new(self.run, self.now).about(&birth.name);
-            let due = self.is_due(None, &name);
+            let due = self.view().is_due(None, &name);
             if !due && let Err(why) = come(hook, &scope, self.run.state.node(root).settled) {
                 if let Some(why) = why {
-                    self.born_wrong(birth, why);
+                    self.add_errored(birth, why);
                 }
                 continue;
             }
-            let made = self.hook_call(None, hook, &scope);
+            let made = self.view().hook_call(None, hook, &scope);
             if let Some(gate) = self.start_hook(birth, made) {
                 self.postpone(None, name, due);
                 self.run.todo.run_parked |= gate == Gate::Run;
             }
         }
-    }
-
-    /// Those of the named hooks that have not fired. The exit handler has a moment of its own.
-    fn silent<'n>(&self, owner: Option<NodeIx>, names: impl Iterator<Item = &'n String>) -> Vec<String> {
-        let fired = self.run.state.fired.get(&owner).map(Vec::as_slice).unwrap_or_default();
-        let fired = |name: &str| {
-            fired.iter().any(|hook| match &self.run.state.node(*hook).role {
-                Role::Hook(fired) | Role::RunHook(fired) => fired == name,
-                _ => false,
-            })
-        };
-        names.filter(|name| *name != EXIT && !fired(name)).cloned().collect()
-    }
-
-    fn is_due(&self, owner: Option<NodeIx>, name: &str) -> bool {
-        self.run.state.due.get(&owner).is_some_and(|due| due.iter().any(|other| other == name))
     }
 
     /// Its moment may be gone when there is room, so it is remembered that it came.
@@ -136,10 +121,28 @@ impl Turn<'_> {
                 gate
             }
             Err(why) => {
-                self.born_wrong(birth, why);
+                self.add_errored(birth, why);
                 None
             }
         }
+    }
+}
+
+impl View<'_> {
+    /// Those of the named hooks that have not fired. The exit handler has a moment of its own.
+    fn silent<'n>(&self, owner: Option<NodeIx>, names: impl Iterator<Item = &'n String>) -> Vec<String> {
+        let fired = self.run.state.fired.get(&owner).map(Vec::as_slice).unwrap_or_default();
+        let fired = |name: &str| {
+            fired.iter().any(|hook| match &self.run.state.node(*hook).role {
+                Role::Hook(fired) | Role::RunHook(fired) => fired == name,
+                _ => false,
+            })
+        };
+        names.filter(|name| *name != EXIT && !fired(name)).cloned().collect()
+    }
+
+    fn is_due(&self, owner: Option<NodeIx>, name: &str) -> bool {
+        self.run.state.due.get(&owner).is_some_and(|due| due.iter().any(|other| other == name))
     }
 }
 

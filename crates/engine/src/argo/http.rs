@@ -8,17 +8,18 @@ use octoflow_model::{
         Phase,
         body::{HttpHeader, HttpTemplate},
     },
+    base64,
     request::{HttpRequest, HttpResponse},
     task::EnvValue,
 };
 use serde_json::{Map, Value, json};
 
-use super::turn::Turn;
+use super::view::View;
 use crate::pod::keyed;
 use crate::{
     engine::Keyed,
     expr::{
-        self, Meter, encode,
+        self, Meter,
         lang::{Env, Occasion},
     },
 };
@@ -26,7 +27,7 @@ use crate::{
 /// How long an exchange may take when its template does not say.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-impl Turn<'_> {
+impl View<'_> {
     pub(super) fn http_request(&self, asked: &HttpTemplate) -> Result<HttpRequest, String> {
         if let Some(why) = wrong_url(&asked.url) {
             return Err(why);
@@ -82,7 +83,7 @@ fn body(asked: &HttpTemplate) -> Result<Vec<u8>, String> {
         return Ok(text.0.clone().into_bytes());
     }
     match asked.body_from.as_ref().and_then(|from| from.bytes.as_deref()) {
-        Some(bytes) => encode::from_base64(bytes).map_err(|_| "http.bodyFrom.bytes is not base64".to_owned()),
+        Some(bytes) => base64::decode(bytes).map_err(|_| "http.bodyFrom.bytes is not base64".to_owned()),
         None => Ok(Vec::new()),
     }
 }

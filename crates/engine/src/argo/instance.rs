@@ -10,11 +10,13 @@ use octoflow_model::{
 use serde_json::Value;
 
 use super::{
+    expand::nth,
     program::{Calls, Place, Recipe},
     run::Run,
     scope::Scope,
     substitute::{Missing, fill_value},
     turn::Turn,
+    view::View,
 };
 
 #[derive(Debug)]
@@ -93,13 +95,15 @@ impl Turn<'_> {
         }
         while let Some(at) = chain.pop() {
             if !self.run.instances.contains_key(&at) {
-                let made = Arc::new(self.make_instance(at)?);
+                let made = Arc::new(self.view().make_instance(at)?);
                 self.run.instances.insert(at, made);
             }
         }
         Ok(self.run.instances[&at].clone())
     }
+}
 
+impl View<'_> {
     fn make_instance(&self, at: NodeIx) -> Result<Instance, String> {
         let recipe = self.run.recipe_of(at).clone();
         let inline = if recipe.inline() { Some(self.inline_raw(at)?) } else { None };
@@ -194,9 +198,9 @@ impl Run {
         let parent = &self.state.node(node.parent?).body;
         match (&node.role, parent) {
             (Role::Step { step, item: Some(item) }, Body::Group(group)) => {
-                group.calls.get(*step as usize)?.items.as_ref()?.get(*item as usize).cloned()
+                group.calls.get(*step as usize)?.items.as_ref().and_then(|items| nth(items, *item as usize))
             }
-            (Role::Item(item), Body::Fan(fan)) => fan.items.as_ref()?.get(*item as usize).cloned(),
+            (Role::Item(item), Body::Fan(fan)) => fan.items.as_ref().and_then(|items| nth(items, *item as usize)),
             _ => None,
         }
     }

@@ -6,14 +6,9 @@ use octoflow_model::{
     order::End,
 };
 
-use super::{duration, node::Leaf, pod, program::Recipe, turn::Turn};
+use super::{duration, node::Leaf, pod, program::Recipe, turn::Turn, view::View};
 
 impl Turn<'_> {
-    pub fn attempt_id(&self, at: NodeIx) -> AttemptId {
-        // Each retry is a node of its own here, so a node's task is tried once.
-        AttemptId { run: self.run.id, task: at, attempt: 0 }
-    }
-
     /// Ends what must end: the run is closing, or the task's own time is up.
     pub(super) fn visit_leaf(&mut self, at: NodeIx) {
         let node = self.run.state.node(at);
@@ -42,7 +37,7 @@ impl Turn<'_> {
     }
 
     fn end_leaf(&mut self, at: NodeIx, leaf: Leaf, message: String, at_once: bool) {
-        let attempt = self.attempt_id(at);
+        let attempt = self.view().attempt_id(at);
         match leaf {
             Leaf::Barred | Leaf::Queued => self.finish(at, Phase::Failed, message),
             Leaf::Launched | Leaf::Running => {
@@ -56,7 +51,7 @@ impl Turn<'_> {
 
     /// Tells a task that is being ended so once more: the first order may have been lost, or was too polite.
     pub(crate) fn resend_stop(&mut self, at: NodeIx) {
-        let attempt = self.attempt_id(at);
+        let attempt = self.view().attempt_id(at);
         let at_once = self.run.state.head.shutdown == Some(Shutdown::Terminate);
         self.effects.orders.push(if at_once { Order::Kill { attempt } } else { Order::Stop { attempt } });
     }
@@ -67,7 +62,7 @@ impl Turn<'_> {
             Ok((task, deadline)) => {
                 self.decide(WorkflowFact::Launched { node: at, at: self.now, deadline });
                 self.add_containers(at);
-                self.effects.orders.push(Order::Start { attempt: self.attempt_id(at), task: Box::new(task) });
+                self.effects.orders.push(Order::Start { attempt: self.view().attempt_id(at), task: Box::new(task) });
             }
             Err(message) => self.finish(at, Phase::Error, message),
         }
@@ -77,7 +72,7 @@ impl Turn<'_> {
     pub fn report(&mut self, report: Report) {
         let attempt = report.attempt();
         let at = attempt.task;
-        let owned = (at.at() < self.run.state.nodes.len() && attempt == self.attempt_id(at))
+        let owned = (at.at() < self.run.state.nodes.len() && attempt == self.view().attempt_id(at))
             .then(|| self.run.state.node(at).leaf().filter(|leaf| leaf.owned_by_runtime()))
             .flatten();
         let Some(leaf) = owned else {
@@ -138,7 +133,7 @@ impl Turn<'_> {
         {
             (phase, message) = (Phase::Error, missing);
         }
-        (phase, message) = self.deserted(at, phase, message);
+        (phase, message) = self.view().deserted(at, phase, message);
         if self.run.state.node(at).dismissed {
             (phase, message) = (Phase::Succeeded, String::new());
         } else if leaf == Leaf::Stopping {
@@ -155,6 +150,45 @@ impl Turn<'_> {
         }
         self.close_containers(at, &end.members, phase, &message);
         self.finish_logged(at, phase, message, outputs, Vec::new(), end.log_bytes);
+    }
+
+    /// When a task that starts now must be over: its own limits, and those of the retry around it.
+    pub(super) fn leaf_deadline(
+        &mut self,
+        at: NodeIx,
+        template: &octoflow_model::argo::Template,
+    ) -> Result<Option<Time>, String> {
+        let mut latest: Option<Time> = None;
+        for (field, text) in
+            [("activeDeadlineSeconds", &template.active_deadline_seconds), ("timeout", &template.timeout)]
+        {
+            let Some(text) = text else { continue };
+            let span = duration::parse(&text.0).ok_or_else(|| format!("{field} is not a duration: '{}'", text.0))?;
+            let until = self.now.saturating_add(span);
+            latest = Some(latest.map_or(until, |latest| latest.min(until)));
+        }
+        let node = self.run.state.node(at);
+        if let (Role::Attempt(_), Some(retry)) = (&node.role, node.parent) {
+            let strategy = self.run.program.retry(template).cloned().unwrap_or_default();
+            if let Some(until) = self.view().retry_latest(retry, &strategy) {
+                latest = Some(latest.map_or(until, |latest| latest.min(until)));
+            }
+        }
+        Ok(latest)
+    }
+
+    fn collected(&mut self, at: NodeIx, end: &End) -> (OutputValues, Option<String>) {
+        match self.instance(at) {
+            Ok(instance) => super::outputs::of_leaf(&instance.template, end),
+            Err(why) => (OutputValues::default(), Some(why)),
+        }
+    }
+}
+
+impl View<'_> {
+    pub(super) fn attempt_id(&self, at: NodeIx) -> AttemptId {
+        // Each retry is a node of its own here, so a node's task is tried once.
+        AttemptId { run: self.run.id, task: at, attempt: 0 }
     }
 
     /// The moment a new node must be looked at even if nothing happens: a suspension's end, a pending task's time-out.
@@ -177,37 +211,5 @@ impl Turn<'_> {
             .map_err(|error| error.to_string())?;
         let span = duration::parse(&text).ok_or_else(|| format!("'{text}' is not a duration"))?;
         Ok(Some(self.now.saturating_add(span)))
-    }
-
-    /// When a task that starts now must be over: its own limits, and those of the retry around it.
-    pub(super) fn leaf_deadline(
-        &mut self,
-        at: NodeIx,
-        template: &octoflow_model::argo::Template,
-    ) -> Result<Option<Time>, String> {
-        let mut latest: Option<Time> = None;
-        for (field, text) in
-            [("activeDeadlineSeconds", &template.active_deadline_seconds), ("timeout", &template.timeout)]
-        {
-            let Some(text) = text else { continue };
-            let span = duration::parse(&text.0).ok_or_else(|| format!("{field} is not a duration: '{}'", text.0))?;
-            let until = self.now.saturating_add(span);
-            latest = Some(latest.map_or(until, |latest| latest.min(until)));
-        }
-        let node = self.run.state.node(at);
-        if let (Role::Attempt(_), Some(retry)) = (&node.role, node.parent) {
-            let strategy = self.run.program.retry(template).cloned().unwrap_or_default();
-            if let Some(until) = self.retry_latest(retry, &strategy) {
-                latest = Some(latest.map_or(until, |latest| latest.min(until)));
-            }
-        }
-        Ok(latest)
-    }
-
-    fn collected(&mut self, at: NodeIx, end: &End) -> (OutputValues, Option<String>) {
-        match self.instance(at) {
-            Ok(instance) => super::outputs::of_leaf(&instance.template, end),
-            Err(why) => (OutputValues::default(), Some(why)),
-        }
     }
 }

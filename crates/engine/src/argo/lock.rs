@@ -12,6 +12,7 @@ use super::{
     scope::Scope,
     substitute::{Missing, fill},
     turn::Turn,
+    view::View,
 };
 use crate::locks::{Holder, Rank, Ready, Wait, Waiter};
 
@@ -60,36 +61,19 @@ impl Turn<'_> {
             Some(_) => {
                 // Stopping lets a run wait on; only terminating takes it out of the queue.
                 if self.run.state.head.shutdown == Some(Shutdown::Terminate) {
-                    let message = self.closing_message();
+                    let message = self.view().closing_message();
                     self.decide(RunFact::Ended { phase: RunPhase::Failed, message, at: self.now });
                 }
                 false
             }
             None => {
-                match self.own_claims(wanted, parameters) {
+                match self.view().own_claims(wanted, parameters) {
                     Ok(locks) => self.decide(WorkflowFact::Wanted { node: None, locks }),
                     Err(why) => self.refuse_locks(None, &why),
                 }
                 false
             }
         }
-    }
-
-    /// The run's own claims with its parameters put in, though it has not begun.
-    fn own_claims(
-        &mut self,
-        mut wanted: Synchronization,
-        parameters: &[(String, String)],
-    ) -> Result<Vec<Claim>, String> {
-        let known = parameters.iter().cloned().collect();
-        let before = std::mem::replace(&mut self.run.state.parameters, known);
-        let filled = each_text(&mut wanted, |text| {
-            let scope = Scope::new(self.run, self.now);
-            *text = fill(text, &scope, Missing::Refuse).map_err(|error| error.to_string())?.into_owned();
-            Ok(())
-        });
-        self.run.state.parameters = before;
-        filled.and_then(|()| claims(&wanted, &self.run.state.head.namespace))
     }
 
     /// All locks are held from here on. What it would make may be there already.
@@ -105,7 +89,7 @@ impl Turn<'_> {
             wake = slot.wake;
             if slot.kind == NodeKind::Suspend {
                 // A suspension lasts from when it may begin.
-                match self.first_wake(&slot.name, NodeKind::Suspend, &inputs, &recipe) {
+                match self.view().first_wake(&slot.name, NodeKind::Suspend, &inputs, &recipe) {
                     Ok(until) => wake = until,
                     Err(why) => return self.finish(at, Phase::Error, why),
                 }
@@ -128,6 +112,19 @@ impl Turn<'_> {
             Some(at) => self.finish(at, Phase::Error, message),
             None => self.decide(RunFact::Ended { phase: RunPhase::Error, message, at: self.now }),
         }
+    }
+}
+
+impl View<'_> {
+    /// The run's own claims with its parameters put in, though it has not begun.
+    fn own_claims(&self, mut wanted: Synchronization, parameters: &[(String, String)]) -> Result<Vec<Claim>, String> {
+        let known = parameters.iter().cloned().collect();
+        each_text(&mut wanted, |text| {
+            let scope = Scope { parameters: &known, ..Scope::new(self.run, self.now) };
+            *text = fill(text, &scope, Missing::Refuse).map_err(|error| error.to_string())?.into_owned();
+            Ok(())
+        })?;
+        claims(&wanted, &self.run.state.head.namespace)
     }
 }
 

@@ -17,6 +17,7 @@ use super::{
     substitute::{Missing, fill},
     turn::Turn,
     usage,
+    view::View,
 };
 use crate::meters::{Definition, LONGEST_LABEL, Live};
 
@@ -58,9 +59,9 @@ impl Turn<'_> {
             Fact::Workflow(WorkflowFact::Added(added)) if added.reused => None,
             Fact::Workflow(WorkflowFact::Finished(finished)) if self.run.state.node(finished.node).untouched() => None,
             Fact::Workflow(WorkflowFact::Added(added)) if added.phase.fulfilled() => {
-                Some(Occasion::Over(self.next_node()))
+                Some(Occasion::Over(self.view().next_node()))
             }
-            Fact::Workflow(WorkflowFact::Added(_)) => Some(Occasion::Birth(self.next_node())),
+            Fact::Workflow(WorkflowFact::Added(_)) => Some(Occasion::Birth(self.view().next_node())),
             Fact::Workflow(WorkflowFact::Finished(finished)) => Some(Occasion::Over(finished.node)),
             _ => None,
         }
@@ -121,8 +122,8 @@ impl Turn<'_> {
         } else {
             metrics
         };
-        let mut locals = self.locals(at);
-        locals.extend(self.node_locals(at, metrics));
+        let mut locals = self.view().locals(at);
+        locals.extend(self.view().node_locals(at, metrics));
         self.read(metrics, Some(at), pass, &locals);
     }
 
@@ -131,29 +132,8 @@ impl Turn<'_> {
         if let Some((boundary, _, _)) = self.run.site_of(at) {
             self.instance(boundary)?;
         }
-        let raw = self.inline_raw(at)?;
+        let raw = self.view().inline_raw(at)?;
         Metrics::deserialize(&raw["metrics"]).map_err(|error| format!("its metrics cannot be read: {error}"))
-    }
-
-    fn node_locals(&self, at: NodeIx, metrics: &Metrics) -> Vec<(&'static str, String)> {
-        let node = self.run.state.node(at);
-        let span = node.finished.unwrap_or(self.now).since(node.started);
-        let mut locals =
-            vec![("duration", format!("{:.6}", span.as_secs_f64())), ("status", node.phase.word().to_owned())];
-        if let Some(code) = node.outputs.as_ref().and_then(|outputs| outputs.exit_code.clone()) {
-            locals.push(("exitCode", code));
-        }
-        if node.kind == NodeKind::Retry {
-            let tries =
-                node.children.iter().filter(|child| matches!(self.run.state.node(**child).role, Role::Attempt(_)));
-            locals.push(("retries", tries.count().saturating_sub(1).to_string()));
-        }
-        if mentions(metrics, "resourcesDuration") {
-            let usage = usage::below(self.run, at);
-            locals.push(("resourcesDuration.cpu", usage.get("cpu").to_string()));
-            locals.push(("resourcesDuration.memory", usage.get("memory").to_string()));
-        }
-        locals
     }
 
     fn read(&mut self, metrics: &Metrics, node: Option<NodeIx>, pass: Pass, locals: &[(&'static str, String)]) {
@@ -261,6 +241,29 @@ impl Turn<'_> {
             Some(why) => Err(wrong(why)),
             None => Ok(Some(metered)),
         }
+    }
+}
+
+impl View<'_> {
+    fn node_locals(&self, at: NodeIx, metrics: &Metrics) -> Vec<(&'static str, String)> {
+        let node = self.run.state.node(at);
+        let span = node.finished.unwrap_or(self.now).since(node.started);
+        let mut locals =
+            vec![("duration", format!("{:.6}", span.as_secs_f64())), ("status", node.phase.word().to_owned())];
+        if let Some(code) = node.outputs.as_ref().and_then(|outputs| outputs.exit_code.clone()) {
+            locals.push(("exitCode", code));
+        }
+        if node.kind == NodeKind::Retry {
+            let tries =
+                node.children.iter().filter(|child| matches!(self.run.state.node(**child).role, Role::Attempt(_)));
+            locals.push(("retries", tries.count().saturating_sub(1).to_string()));
+        }
+        if mentions(metrics, "resourcesDuration") {
+            let usage = usage::below(self.run, at);
+            locals.push(("resourcesDuration.cpu", usage.get("cpu").to_string()));
+            locals.push(("resourcesDuration.memory", usage.get("memory").to_string()));
+        }
+        locals
     }
 }
 

@@ -3,9 +3,9 @@
 
 use octoflow_model::{
     AttemptId, Claim, NodeIx, Time,
-    argo::{InputValues, NodeKind, OutputValues, Phase, Role},
+    argo::{InputValues, Items, NodeKind, OutputValues, Phase, Role},
+    phases,
 };
-use serde_json::Value;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
@@ -115,19 +115,21 @@ pub enum Body {
     },
 }
 
-/// Where a task is on its way. Arrows: `Barred → Queued → Launched → Running`; any of them ends with the node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leaf {
-    /// Waits for its locks. Its owner is the table of locks.
-    Barred,
-    /// Waits for the scheduler. Its owner is the scheduler's queue.
-    Queued,
-    /// Given to a runtime, which has not said yet that it runs. Its owner is the runtime.
-    Launched,
-    /// The runtime says it runs.
-    Running,
-    /// Told to end; the end it reports will be taken as the one it was told.
-    Stopping,
+phases! {
+    /// Where a task is on its way. It ends with its node wherever it is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Leaf {
+        /// Waits for its locks. Its owner is the table of locks.
+        Barred = "Barred" -> [Queued],
+        /// Waits for the scheduler. Its owner is the scheduler's queue.
+        Queued = "Queued" -> [Launched],
+        /// Given to a runtime, which has not said yet that it runs. Its owner is the runtime.
+        Launched = "Launched" -> [Running, Stopping],
+        /// The runtime says it runs.
+        Running = "Running" -> [Stopping],
+        /// Told to end; the end it reports will be taken as the one it was told.
+        Stopping = "Stopping" -> [],
+    }
 }
 
 impl Leaf {
@@ -150,7 +152,7 @@ pub struct Group {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fan {
     /// `None` until the loop is expanded, or when there is none.
-    pub items: Option<Vec<Value>>,
+    pub items: Option<Items>,
     /// In order of their items.
     pub nodes: Vec<NodeIx>,
     /// Of these, how many are not settled.

@@ -16,6 +16,7 @@ use super::{
     substitute::{Missing, fill, is_absent},
     task::MAIN_LOGS,
     turn::Turn,
+    view::View,
 };
 use crate::expr::{
     Value,
@@ -77,7 +78,7 @@ fn source(from: &ValueFrom) -> Option<&str> {
 impl Turn<'_> {
     /// A steps or DAG node ended well: its outputs are made from its calls', then it is over.
     pub(super) fn complete(&mut self, at: NodeIx, outbound: Vec<NodeIx>) {
-        let made = self.instance(at).and_then(|instance| self.of_boundary(at, &instance));
+        let made = self.instance(at).and_then(|instance| self.view().of_boundary(at, &instance));
         match made {
             Ok(outputs) => {
                 self.export(at, &outputs);
@@ -87,6 +88,35 @@ impl Turn<'_> {
         }
     }
 
+    /// Outputs with a global name become the run's.
+    pub(super) fn export(&mut self, at: NodeIx, outputs: &OutputValues) {
+        let recipe = self.run.recipe_of(at).clone();
+        let declared = &recipe.template.outputs;
+        if declared.parameters.iter().all(|parameter| parameter.global_name.is_none())
+            && declared.artifacts.iter().all(|artifact| artifact.global_name.is_none())
+        {
+            return;
+        }
+        let Ok(instance) = self.instance(at) else { return };
+        for parameter in &instance.body.outputs.parameters {
+            let value = outputs.parameters.iter().find(|(name, _)| *name == parameter.name);
+            if let (Some(global), Some((_, value))) = (&parameter.global_name, value) {
+                let global = as_known(global, &self.view().frame_scope(at, &instance));
+                self.decide(WorkflowFact::Exported { parameter: Some((global, value.clone())), artifact: None });
+            }
+        }
+        for artifact in &instance.body.outputs.artifacts {
+            let value = outputs.artifacts.iter().find(|value| value.name == artifact.name);
+            if let (Some(global), Some(value)) = (&artifact.global_name, value) {
+                let name = as_known(global, &self.view().frame_scope(at, &instance));
+                let exported = OutputArtifactValue { name, ..value.clone() };
+                self.decide(WorkflowFact::Exported { parameter: None, artifact: Some(exported) });
+            }
+        }
+    }
+}
+
+impl View<'_> {
     fn of_boundary(&self, at: NodeIx, instance: &Instance) -> Result<OutputValues, String> {
         let scope = self.frame_scope(at, instance);
         let mut outputs = OutputValues::default();
@@ -105,33 +135,6 @@ impl Turn<'_> {
             }
         }
         Ok(outputs)
-    }
-
-    /// Outputs with a global name become the run's.
-    pub(super) fn export(&mut self, at: NodeIx, outputs: &OutputValues) {
-        let recipe = self.run.recipe_of(at).clone();
-        let declared = &recipe.template.outputs;
-        if declared.parameters.iter().all(|parameter| parameter.global_name.is_none())
-            && declared.artifacts.iter().all(|artifact| artifact.global_name.is_none())
-        {
-            return;
-        }
-        let Ok(instance) = self.instance(at) else { return };
-        for parameter in &instance.body.outputs.parameters {
-            let value = outputs.parameters.iter().find(|(name, _)| *name == parameter.name);
-            if let (Some(global), Some((_, value))) = (&parameter.global_name, value) {
-                let global = as_known(global, &self.frame_scope(at, &instance));
-                self.decide(WorkflowFact::Exported { parameter: Some((global, value.clone())), artifact: None });
-            }
-        }
-        for artifact in &instance.body.outputs.artifacts {
-            let value = outputs.artifacts.iter().find(|value| value.name == artifact.name);
-            if let (Some(global), Some(value)) = (&artifact.global_name, value) {
-                let name = as_known(global, &self.frame_scope(at, &instance));
-                let exported = OutputArtifactValue { name, ..value.clone() };
-                self.decide(WorkflowFact::Exported { parameter: None, artifact: Some(exported) });
-            }
-        }
     }
 
     /// The stored artifact an artifact with `from` or `fromExpression` means; `None` when its producer left none.

@@ -9,7 +9,8 @@ use octoflow_model::{
     pod::MemberEnd,
 };
 
-use super::turn::Turn;
+use super::{turn::Turn, view::View};
+use crate::graph::{self, Ties};
 
 /// What a container is called that does not say.
 pub(super) const MAIN: &str = "main";
@@ -67,7 +68,7 @@ impl Turn<'_> {
 
     /// A pod that is over has no open container: each ends as it was told, or with its pod.
     pub(super) fn close_containers(&mut self, at: NodeIx, ends: &[MemberEnd], phase: Phase, message: &str) {
-        let open = self.open_containers(at);
+        let open = self.view().open_containers(at);
         if open.is_empty() {
             return;
         }
@@ -92,7 +93,7 @@ impl Turn<'_> {
 
     /// A runtime tells of one container of a pod that runs.
     pub(super) fn container_stands(&mut self, at: NodeIx, member: &MemberEnd) {
-        let open = self.open_containers(at);
+        let open = self.view().open_containers(at);
         let Ok(instance) = self.instance(at) else { return };
         let Some(set) = &instance.template.container_set else { return };
         let named = |(_, index): &(NodeIx, usize)| {
@@ -122,7 +123,9 @@ impl Turn<'_> {
             })));
         }
     }
+}
 
+impl View<'_> {
     /// The containers of a pod that are not final, with their places in the set.
     fn open_containers(&self, pod: NodeIx) -> Vec<(NodeIx, usize)> {
         let state = &self.run.state;
@@ -189,7 +192,7 @@ fn judge(exit: &Exit, name: Option<&str>) -> (Phase, String) {
         }
         Exit::OutOfMemory => (Phase::Failed, format!("{of}OOMKilled (exit code 137)")),
         Exit::NotStarted(why) => (Phase::Failed, format!("{of}StartError (exit code 128): {why}")),
-        Exit::Surroundings(why) => (Phase::Error, why.clone()),
+        Exit::Environment(why) => (Phase::Error, why.clone()),
         Exit::Evicted(why) => (Phase::Failed, format!("{of}Evicted (exit code 137): {why}")),
     }
 }
@@ -218,27 +221,11 @@ fn end_of<'e>(ends: &'e [MemberEnd], name: &str) -> Option<&'e MemberEnd> {
 pub(super) fn order(containers: &[SetContainer]) -> Option<Vec<usize>> {
     let places: HashMap<&str, usize> =
         containers.iter().enumerate().map(|(at, container)| (name_of(container), at)).collect();
-    let mut waits: Vec<usize> = Vec::with_capacity(containers.len());
-    let mut dependents: Vec<Vec<usize>> = vec![Vec::new(); containers.len()];
-    for (at, container) in containers.iter().enumerate() {
-        for name in &container.dependencies {
-            dependents[*places.get(name.as_str())?].push(at);
-        }
-        waits.push(container.dependencies.len());
-    }
-    // The smallest place first, so that the order written is kept where nothing speaks against it.
-    let mut ready: std::collections::BTreeSet<usize> = (0..containers.len()).filter(|at| waits[*at] == 0).collect();
-    let mut order = Vec::with_capacity(containers.len());
-    while let Some(at) = ready.pop_first() {
-        order.push(at);
-        for dependent in &dependents[at] {
-            waits[*dependent] -= 1;
-            if waits[*dependent] == 0 {
-                ready.insert(*dependent);
-            }
-        }
-    }
-    (order.len() == containers.len()).then_some(order)
+    let needs = containers.iter().map(|container| {
+        container.dependencies.iter().map(|name| places.get(name.as_str()).copied()).collect::<Option<Vec<usize>>>()
+    });
+    let needs: Vec<Vec<usize>> = needs.collect::<Option<_>>()?;
+    graph::sort(needs.len(), Ties::Index, |at| needs[at].iter().copied()).complete()
 }
 
 #[cfg(test)]

@@ -14,7 +14,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{merge, meter, refer};
-use crate::expr::depends::{self, Depends};
+use crate::{
+    expr::depends::{self, Depends},
+    graph::{self, Ties},
+};
 
 #[derive(Debug)]
 pub struct Program {
@@ -248,7 +251,10 @@ impl Graph {
             }
             vertices[at].condition = condition;
         }
-        let order = order(&vertices).ok_or("invalid spec: the tasks of a DAG depend on each other in a circle")?;
+        let needs = |at: usize| vertices[at].needs.iter().map(|needed| *needed as usize);
+        let order = graph::sort(vertices.len(), Ties::Arrival, needs).complete();
+        let order = order.ok_or("invalid spec: the tasks of a DAG depend on each other in a circle")?;
+        let order = order.into_iter().map(|at| at as u32).collect();
         Ok(Self { index, tasks: vertices, order })
     }
 
@@ -268,23 +274,6 @@ impl Graph {
         }
         needed
     }
-}
-
-/// Each vertex after those it needs; `None` when they go in a circle.
-fn order(vertices: &[Vertex]) -> Option<Vec<u32>> {
-    let mut waits: Vec<usize> = vertices.iter().map(|vertex| vertex.needs.len()).collect();
-    let mut order: Vec<u32> = (0..vertices.len() as u32).filter(|at| waits[*at as usize] == 0).collect();
-    let mut next = 0;
-    while let Some(at) = order.get(next).copied() {
-        next += 1;
-        for dependent in &vertices[at as usize].dependents {
-            waits[*dependent as usize] -= 1;
-            if waits[*dependent as usize] == 0 {
-                order.push(*dependent);
-            }
-        }
-    }
-    (order.len() == vertices.len()).then_some(order)
 }
 
 fn without_calls(mut raw: Value) -> Value {

@@ -8,11 +8,11 @@ use octoflow_model::{argo::TemplateRef, meta::DEFAULT_NAMESPACE, submission::Sto
 use serde_json::Value;
 
 use super::{
-    admit::{Surroundings, admit_template, code},
+    admit::{Catalog, admit_template, code},
     fields::WORKFLOW_TEMPLATE,
     merge,
 };
-use crate::{expr::nearest, shape};
+use crate::{expr::nearest, kinds::Kind, shape};
 
 /// Who may refer to a template: the workflows of its namespace, or all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,9 +35,14 @@ impl Reach {
     }
 
     pub fn kind(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The row of its templates in the table of kinds.
+    pub fn row(self) -> &'static Kind {
         match self {
-            Self::Namespace => "WorkflowTemplate",
-            Self::Cluster => "ClusterWorkflowTemplate",
+            Self::Namespace => &super::WORKFLOW_TEMPLATE,
+            Self::Cluster => &super::CLUSTER_TEMPLATE,
         }
     }
 
@@ -101,7 +106,7 @@ pub(super) struct Gathered {
 }
 
 /// Everything the manifest refers to. The manifest has its shape.
-pub(super) fn gather(manifest: &Value, others: &dyn Surroundings) -> Gathered {
+pub(super) fn gather(manifest: &Value, others: &dyn Catalog) -> Gathered {
     let namespace = manifest["metadata"]["namespace"].as_str().filter(|name| !name.is_empty());
     let mut search = Search {
         others,
@@ -140,7 +145,7 @@ impl Held {
 }
 
 struct Search<'a> {
-    others: &'a dyn Surroundings,
+    others: &'a dyn Catalog,
     namespace: &'a str,
     held: BTreeMap<(Reach, String), Option<Held>>,
     /// What was said to be missing already, by place and name.

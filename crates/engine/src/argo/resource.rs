@@ -13,7 +13,7 @@ use octoflow_model::{
 };
 use serde_json::Value;
 
-use super::{answer::Verdict, turn::Turn};
+use super::{answer::Verdict, view::View};
 use crate::{
     expr::{Meter, jq, lang},
     jsonpath,
@@ -22,7 +22,7 @@ use crate::{
 pub(crate) const ACTIONS: [&str; 6] = ["get", "create", "apply", "delete", "replace", "patch"];
 pub(crate) const STRATEGIES: [&str; 3] = ["strategic", "merge", "json"];
 
-impl Turn<'_> {
+impl View<'_> {
     pub(super) fn object_request(
         &self,
         at: NodeIx,

@@ -13,13 +13,14 @@ use super::{
     node::Body,
     scope::Scope,
     turn::Turn,
+    view::View,
 };
 use crate::expr::Value;
 
 /// What comes after a failed attempt.
 #[derive(Debug, PartialEq)]
 enum Next {
-    Again,
+    AnotherAttempt,
     /// Another attempt, but not before then.
     Wait(Time, String),
     /// No more, and this is what the retry node says about it.
@@ -43,15 +44,15 @@ impl Turn<'_> {
         if node.wake.is_some_and(|wake| self.now < wake) && !self.run.state.closes(at) {
             return;
         }
-        if let Some((phase, message)) = self.gave_up_before(at, last, count) {
+        if let Some((phase, message)) = self.view().gave_up_before(at, last, count) {
             let outputs = self.run.state.node(last).outputs.as_deref().cloned().unwrap_or_default();
             return self.finish_with(at, phase, message, outputs, Vec::new());
         }
-        if self.attempted_before(at, count) {
+        if self.view().attempted_before(at, count) {
             return self.attempt(at, count);
         }
         match self.after_failure(at, last, count) {
-            Next::Again => self.attempt(at, count),
+            Next::AnotherAttempt => self.attempt(at, count),
             Next::Wait(until, message) => self.decide(WorkflowFact::Backoff { node: at, at: self.now, until, message }),
             Next::Stop(message) => {
                 let last = self.run.state.node(last);
@@ -64,13 +65,13 @@ impl Turn<'_> {
     fn attempt(&mut self, retry: NodeIx, number: u32) {
         let boundary = self.run.state.node(retry).boundary;
         if self.run.state.closes(retry) {
-            let message = self.closing_message();
+            let message = self.view().closing_message();
             return self.finish(retry, Phase::Failed, message);
         }
         let recipe = self.run.recipe_of(retry).clone();
         let handler = matches!(self.run.state.node(retry).role, Role::Hook(_));
         // What is only looked at again does not fail fast with the others.
-        let gate = if handler || self.attempted_before(retry, number) {
+        let gate = if handler || self.view().attempted_before(retry, number) {
             self.room(boundary, &recipe.template)
         } else {
             self.gate(boundary, &recipe.template)
@@ -96,7 +97,7 @@ impl Turn<'_> {
 
     /// Nothing more may start around it: it ends as its last attempt did.
     fn give_up(&mut self, retry: NodeIx) {
-        let Some(last) = self.last_attempt(retry) else {
+        let Some(last) = self.view().last_attempt(retry) else {
             return self.finish(retry, Phase::Failed, super::steps::FAIL_FAST);
         };
         let last = self.run.state.node(last);
@@ -109,7 +110,7 @@ impl Turn<'_> {
         if self.run.state.closes(at) {
             return Next::Stop(match self.run.state.head.shutdown {
                 Some(how) => format!("Stopped with strategy '{}'", how.word()),
-                None => format!("retry exceeded workflow deadline {}", self.run_deadline().unwrap_or(self.now)),
+                None => format!("retry exceeded workflow deadline {}", self.view().run_deadline().unwrap_or(self.now)),
             });
         }
         if let Some(why) = super::room::full(self.run.state.nodes.len(), self.world.most_nodes) {
@@ -119,16 +120,16 @@ impl Turn<'_> {
             Ok(strategy) => strategy,
             Err(why) => return Next::Stop(why),
         };
-        let wait = match self.backoff(&strategy, at, last, count) {
+        let wait = match self.view().backoff(&strategy, at, last, count) {
             Ok(wait) => wait,
             Err(message) => return Next::Stop(message),
         };
-        if let Some(stop) = self.refuses(&strategy, at, last, count) {
+        if let Some(stop) = self.view().refuses(&strategy, at, last, count) {
             return Next::Stop(stop);
         }
         match wait {
             Some((until, span)) if self.now < until => Next::Wait(until, format!("Backoff for {}", in_words(span))),
-            _ => Next::Again,
+            _ => Next::AnotherAttempt,
         }
     }
 
@@ -137,6 +138,14 @@ impl Turn<'_> {
         Ok(self.run.program.retry(&instance.template).cloned().unwrap_or_default())
     }
 
+    /// When an attempt that begins now must be over, as far as the retry around it is concerned.
+    pub(super) fn attempt_latest(&mut self, retry: NodeIx) -> Option<Time> {
+        let strategy = self.strategy(retry).ok()?;
+        self.view().retry_latest(retry, &strategy)
+    }
+}
+
+impl View<'_> {
     /// When the next attempt may begin; the message when that would be too late.
     fn backoff(
         &self,
@@ -162,12 +171,6 @@ impl Turn<'_> {
             return Err("Backoff would exceed max duration limit".to_owned());
         }
         Ok(Some((until, span)))
-    }
-
-    /// When an attempt that begins now must be over, as far as the retry around it is concerned.
-    pub(super) fn attempt_latest(&mut self, retry: NodeIx) -> Option<Time> {
-        let strategy = self.strategy(retry).ok()?;
-        self.retry_latest(retry, &strategy)
     }
 
     /// No attempt may run beyond this moment.

@@ -9,12 +9,17 @@ use octoflow_model::{
     before::Done,
 };
 
-use super::{call::Birth, program::Recipe, run::Run, turn::Turn};
+use super::{call::Birth, program::Recipe, run::Run, turn::Turn, view::View};
 
 impl Run {
+    /// The node's name without the run's.
+    pub(super) fn suffix_of(&self, at: NodeIx) -> &str {
+        self.state.suffix(&self.state.node(at).name)
+    }
+
     /// The result of a node that is not to be made again.
     pub(super) fn done_before(&self, name: &str) -> Option<&Done> {
-        self.before.results.get(self.suffix(name)).filter(|done| done.kind != NodeKind::Retry)
+        self.state.before.results.get(self.state.suffix(name)).filter(|done| done.kind != NodeKind::Retry)
     }
 
     pub(super) fn was_done(&self, name: &str) -> bool {
@@ -23,12 +28,12 @@ impl Run {
 
     /// Something of it was done before, if not all.
     pub(super) fn was_begun(&self, name: &str) -> bool {
-        self.resumes && self.before.touches(self.suffix(name))
+        self.resumes && self.state.before.touches(self.state.suffix(name))
     }
 
     /// Something in it was done before: what it gives is made from that.
     pub(super) fn was_made_before(&self, at: NodeIx) -> bool {
-        self.resumes && self.before.reaches_below(self.suffix_of(at))
+        self.resumes && self.state.before.reaches_below(self.suffix_of(at))
     }
 
     /// The attempt whose log belongs to a node.
@@ -42,7 +47,7 @@ impl Run {
 
     /// The runs whose place this one took, oldest first.
     pub fn took_place_of(&self) -> &[octoflow_model::RunId] {
-        &self.before.runs
+        &self.state.before.runs
     }
 }
 
@@ -52,7 +57,7 @@ impl Turn<'_> {
         let Some(done) = self.run.done_before(&birth.name).cloned() else {
             unreachable!("it was asked for a moment ago")
         };
-        let mut added = self.added(birth, done.kind, done.phase, Some(recipe), inputs);
+        let mut added = self.view().added(birth, done.kind, done.phase, Some(recipe), inputs);
         added.message = done.message;
         added.reused = true;
         let at = self.born(added);
@@ -64,7 +69,9 @@ impl Turn<'_> {
         self.run.instances.remove(&at);
         at
     }
+}
 
+impl View<'_> {
     /// When a node that ends now was over: earlier than now if nothing in it was done anew.
     pub(super) fn over_at(&self, at: NodeIx) -> Time {
         let past = self.run.state.node(at).past.as_ref().filter(|past| !past.fresh);
@@ -84,7 +91,7 @@ impl Turn<'_> {
         if !self.run.resumes || !self.run.state.node(last).untouched() || self.attempted_before(retry, number) {
             return None;
         }
-        let done = self.run.before.results.get(self.run.suffix(&node.name))?;
+        let done = self.run.state.before.results.get(self.run.state.suffix(&node.name))?;
         (done.kind == NodeKind::Retry).then(|| (done.phase, done.message.clone()))
     }
 }

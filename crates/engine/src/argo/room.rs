@@ -1,7 +1,7 @@
 //! How much of what users hand around a run may hold in memory. Values that grow, by doubling from step to step or by
 //! being copied into every item of a loop, end in an error of the node that would go too far, never of the machine.
 
-use octoflow_model::argo::{ArtifactValue, InputValues, OutputValues, Phase};
+use octoflow_model::argo::{ArtifactValue, InputValues, Items, OutputValues, Phase};
 use serde_json::Value;
 
 /// The largest text variables may be put into. It is what a task may leave in one output parameter.
@@ -39,8 +39,15 @@ pub(super) fn of_outputs(outputs: &OutputValues) -> u64 {
     (parameters + outputs.result.as_ref().map_or(0, String::len)) as u64
 }
 
+pub(super) fn of_items(items: &Items) -> u64 {
+    match items {
+        Items::List(items) => of_list(items),
+        Items::Range(range) => range.format.as_ref().map_or(0, String::len) as u64,
+    }
+}
+
 /// Items are kept as values; each takes more than its text.
-pub(super) fn of_items(items: &[Value]) -> u64 {
+fn of_list(items: &[Value]) -> u64 {
     items.iter().map(of_item).sum()
 }
 
@@ -48,7 +55,7 @@ fn of_item(item: &Value) -> u64 {
     let own = size_of::<Value>() as u64;
     own + match item {
         Value::String(text) => text.len() as u64,
-        Value::Array(items) => of_items(items),
+        Value::Array(items) => of_list(items),
         Value::Object(fields) => fields.iter().map(|(key, value)| key.len() as u64 + of_item(value)).sum(),
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }

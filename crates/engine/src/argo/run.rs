@@ -1,8 +1,8 @@
-//! One run: the state that facts fold into, and the work list that is thrown away on restart.
-//! `State` is only ever written by the fold.
+//! One run: the state that facts fold into, the work list that is thrown away on restart, and what both are about.
+//! Only the fold can write a `State` that belongs to a run: see [`Folded`].
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -12,14 +12,15 @@ use octoflow_model::{
     before::Before,
     meter::Metered,
     submission::{Known, Stored},
-    task::Resources,
 };
 
 use super::{
+    fold::Folded,
     instance::Instance,
-    node::{Body, Leaf, Lock, Node},
-    program::Program,
+    node::{Leaf, Lock, Node},
+    program::{Program, Recipe},
     refer,
+    todo::{Note, Todo},
 };
 use crate::{expr::Meter, head::Head};
 
@@ -63,11 +64,24 @@ pub struct State {
     pub unmetered: Option<String>,
     /// Bytes of names, items, inputs and outputs.
     pub weight: u64,
+    /// What it takes over from the run it comes after, as far as it has not been taken yet.
+    pub before: Before,
 }
 
 impl State {
     pub fn node(&self, at: NodeIx) -> &Node {
         &self.nodes[at.at()]
+    }
+
+    /// The template a node runs, as written.
+    pub(super) fn recipe_of<'p>(&self, at: NodeIx, program: &'p Program) -> &'p Arc<Recipe> {
+        let recipe = self.node(at).template.as_deref().and_then(|name| program.recipe(name));
+        recipe.expect("a node that runs names a template of its program")
+    }
+
+    /// A node's name without the run's.
+    pub(super) fn suffix<'n>(&self, name: &'n str) -> &'n str {
+        name.strip_prefix(&*self.head.name).unwrap_or(name)
     }
 
     pub fn finished(&self) -> bool {
@@ -95,8 +109,8 @@ impl State {
         if self.expired.is_empty() {
             return false;
         }
-        let around = std::iter::successors(Some(at), |at| self.node(*at).boundary);
-        around.into_iter().any(|at| self.expired.contains(&at))
+        let catalog = std::iter::successors(Some(at), |at| self.node(*at).boundary);
+        catalog.into_iter().any(|at| self.expired.contains(&at))
     }
 
     /// Hooks of a node, or of the run, are to be waited for.
@@ -141,19 +155,20 @@ impl State {
 
 pub struct Run {
     pub id: RunId,
-    pub state: State,
+    /// What the facts say, to be read.
+    pub state: Folded,
     pub program: Arc<Program>,
     /// What the manifest refers to, as it was when it was submitted.
     pub(super) stored: Stored,
     /// What was known about it where it was submitted.
     pub(crate) known: Known,
-    /// What it takes over from the run it comes after, as far as it has not been taken yet.
-    pub(super) before: Before,
     /// It comes after another run.
     pub(super) resumes: bool,
     /// The manifest as it was given, kept as text: a tree of values would be several times as large.
     pub(super) manifest: Box<str>,
     pub(super) todo: Todo,
+    /// What the last fold tells the work list; empty between facts.
+    pub(super) notes: Vec<Note>,
     /// Read from a journal, and not taken up yet.
     pub(super) asleep: bool,
     /// What its expressions have used since it is in memory.
@@ -162,61 +177,10 @@ pub struct Run {
     pub(super) instances: HashMap<NodeIx, Arc<Instance>>,
 }
 
-/// What to look at next. Not part of the state: after a restart everything open is looked at once.
-#[derive(Default)]
-pub struct Todo {
-    /// Nodes to visit.
-    pub agenda: VecDeque<NodeIx>,
-    /// DAG tasks whose waiting is over, by DAG.
-    pub ready: HashMap<NodeIx, VecDeque<u32>>,
-    /// Nodes that would start a pod but for the run's own limit.
-    pub parked: VecDeque<NodeIx>,
-    /// Nodes that would start a child but for their boundary's limit.
-    pub parked_in: HashMap<NodeIx, VecDeque<NodeIx>>,
-    /// Everything that is parked somewhere, so that nothing is parked twice.
-    pub parked_nodes: HashSet<NodeIx>,
-    /// Boundaries with parked nodes that have lost a child.
-    pub roomy: VecDeque<NodeIx>,
-    /// Pods that came into being and wait for the scheduler.
-    pub queued: Vec<NodeIx>,
-    /// Who wants locks and is not in their table yet: nodes, or the run itself.
-    pub wants: Vec<Option<NodeIx>>,
-    /// Wake-ups to be set: a node's, or the run's own.
-    pub wakes: Vec<(Time, Option<NodeIx>)>,
-    /// Nodes with hooks that look beyond the node itself.
-    pub watchers: BTreeSet<NodeIx>,
-    /// A hook of the run would start but for the run's own limit.
-    pub run_parked: bool,
-    /// The run's own next step (begin, exit handler, end) wants a look.
-    pub run: bool,
-    /// A loop was stopped in the middle; the node it unfolds is the first of the agenda.
-    pub paused: bool,
-}
-
 impl Run {
     /// The manifest as it was given.
     pub fn manifest(&self) -> serde_json::Value {
         serde_json::from_str(&self.manifest).expect("a manifest survives being written down")
-    }
-
-    /// Reading an old journal left notes about work that was done long ago.
-    pub(crate) fn settle_journal(&mut self) {
-        self.todo = Todo::default();
-        self.asleep = true;
-    }
-
-    /// Everything open is looked at once, and every wake-up is set again.
-    pub(crate) fn reopen(&mut self) {
-        self.asleep = false;
-        self.look_everywhere();
-        self.todo.queued.clear();
-        self.todo.wants = self.waiters().map(|(node, _)| node).collect();
-        let wakes = self.state.nodes.iter().enumerate().filter(|(_, node)| !node.phase.fulfilled());
-        self.todo.wakes = wakes.filter_map(|(at, node)| Some((node.wake?, Some(NodeIx(at as u32))))).collect();
-        if let (Some(began), Some(seconds)) = (self.state.began, self.program.workflow.spec.active_deadline_seconds) {
-            let span = std::time::Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-            self.todo.wakes.push((began.saturating_add(span), None));
-        }
     }
 
     /// A wake-up is due: the node, or the run itself, wants a look.
@@ -225,28 +189,6 @@ impl Run {
             Some(node) => self.todo.agenda.push_back(node),
             None => self.todo.run = true,
         }
-    }
-
-    /// A wake-up set earlier still has something to wake.
-    pub(crate) fn awaits(&self, at: Time, node: Option<NodeIx>) -> bool {
-        let state = &self.state;
-        match node {
-            Some(node) => !state.node(node).phase.fulfilled() && state.node(node).wake == Some(at),
-            None => !state.closing() && !state.worked(),
-        }
-    }
-
-    pub(crate) fn take_queued(&mut self) -> Vec<NodeIx> {
-        std::mem::take(&mut self.todo.queued)
-    }
-
-    pub(crate) fn take_wakes(&mut self) -> Vec<(Time, Option<NodeIx>)> {
-        std::mem::take(&mut self.todo.wakes)
-    }
-
-    pub(crate) fn is_queued(&self, at: NodeIx) -> bool {
-        let node = self.state.node(at);
-        node.body == Body::Leaf(Leaf::Queued) && !node.phase.fulfilled()
     }
 
     pub fn open_leaves(&self) -> impl Iterator<Item = (NodeIx, Leaf)> + '_ {
@@ -263,9 +205,9 @@ impl Run {
         }
     }
 
-    pub(crate) fn priority(&self, at: NodeIx) -> i32 {
-        let own = self.state.node(at).template.as_deref().and_then(|name| self.program.recipe(name)?.template.priority);
-        own.or(self.program.workflow.spec.priority).unwrap_or(0)
+    /// The template a node runs, as written.
+    pub(super) fn recipe_of(&self, at: NodeIx) -> &Arc<Recipe> {
+        self.state.recipe_of(at, &self.program)
     }
 
     /// The node's task is a request.
@@ -297,9 +239,5 @@ impl Run {
             }
             None => Some(earlier.run),
         }
-    }
-
-    pub(crate) fn resources(&self, at: NodeIx) -> Resources {
-        super::task::resources(&self.recipe_of(at).template)
     }
 }

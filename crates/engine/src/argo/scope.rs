@@ -1,6 +1,8 @@
 //! What a variable's name means at one place of a run. Values are looked up when asked for, never collected:
 //! a run with a hundred thousand nodes costs nothing to a step that refers to one of them.
 
+use std::collections::BTreeMap;
+
 use octoflow_model::{
     NodeIx, Time,
     argo::{InputValues, NodeKind, OutputValues, Phase, Role, Template},
@@ -24,6 +26,8 @@ pub(crate) use workflow::is_date_part;
 pub(crate) struct Scope<'a> {
     pub run: &'a Run,
     pub now: Time,
+    /// What `workflow.parameters` means: the run's own, or those it will begin with.
+    pub parameters: &'a BTreeMap<String, String>,
     /// The steps or DAG node whose calls can be referred to, with its template.
     pub frame: Option<(NodeIx, &'a Recipe)>,
     /// A call's name that means this node, whatever the frame says: inside an exit handler of a loop's item.
@@ -65,6 +69,7 @@ impl<'a> Scope<'a> {
         Self {
             run,
             now,
+            parameters: &run.state.parameters,
             frame: None,
             own: None,
             calling: None,
@@ -102,7 +107,13 @@ impl<'a> Scope<'a> {
 
     /// Only the run's own variables, at the same moment and with the same chances.
     pub(crate) fn bare(&self) -> Self {
-        Self { moment: self.moment, seed: self.seed, meter: self.meter, ..Self::new(self.run, self.now) }
+        Self {
+            parameters: self.parameters,
+            moment: self.moment,
+            seed: self.seed,
+            meter: self.meter,
+            ..Self::new(self.run, self.now)
+        }
     }
 
     pub(crate) fn in_frame(self, frame: NodeIx, recipe: &'a Recipe) -> Self {

@@ -1,6 +1,9 @@
 //! `withSequence`: numbers up or down, printed by a format.
 
-use octoflow_model::{argo::Sequence, scalar::IntOrText};
+use octoflow_model::{
+    argo::{NumberRange, Sequence},
+    scalar::IntOrText,
+};
 use serde_json::Value;
 
 use super::{
@@ -17,11 +20,16 @@ pub(super) fn numbered(
     format: Option<&str>,
 ) -> Result<Vec<Value>, String> {
     let number = |text: Option<String>| text.map(|text| text.trim().parse::<i64>().map_err(|_| text)).transpose();
-    let numbers = range(number(start)?.unwrap_or(0), number(count)?, number(end)?)?;
-    Ok(numbers.map(|number| Value::String(print(format, number))).collect())
+    let range = range(number(start)?.unwrap_or(0), number(count)?, number(end)?, format.map(str::to_owned))?;
+    Ok((0..range.count as usize).filter_map(|index| nth(&range, index)).collect())
 }
 
-pub(super) fn items(sequence: &Sequence, scope: &Scope<'_>) -> Result<Vec<Value>, String> {
+/// The item at this place of a range.
+pub(super) fn nth(range: &NumberRange, index: usize) -> Option<Value> {
+    range.get(index).map(|number| Value::String(print(range.format.as_deref(), number)))
+}
+
+pub(super) fn range_of(sequence: &Sequence, scope: &Scope<'_>) -> Result<NumberRange, String> {
     let number = |field: &str, text: &Option<IntOrText>| -> Result<Option<i64>, String> {
         let Some(text) = text else { return Ok(None) };
         let text = fill(&text.0, scope, Missing::Refuse).map_err(|error| error.to_string())?;
@@ -32,24 +40,21 @@ pub(super) fn items(sequence: &Sequence, scope: &Scope<'_>) -> Result<Vec<Value>
     let (count, end) = (number("count", &sequence.count)?, number("end", &sequence.end)?);
     let format = sequence.format.as_deref().map(|format| fill(format, scope, Missing::Refuse)).transpose();
     let format = format.map_err(|error| error.to_string())?;
-    let numbers = range(start, count, end)?;
-    if let Some(format) = format.as_deref() {
-        check_format(format)?;
-    }
-    Ok(numbers.map(|number| Value::String(print(format.as_deref(), number))).collect())
+    let range = range(start, count, end, format.map(Into::into))?;
+    range.format.as_deref().map_or(Ok(()), check_format)?;
+    Ok(range)
 }
 
-fn range(start: i64, count: Option<i64>, end: Option<i64>) -> Result<Box<dyn Iterator<Item = i64>>, String> {
+fn range(start: i64, count: Option<i64>, end: Option<i64>, format: Option<String>) -> Result<NumberRange, String> {
     let (length, down) = match (count, end) {
         (Some(count), None) => (i128::from(count.max(0)), false),
         (None, Some(end)) => ((i128::from(end) - i128::from(start)).abs() + 1, end < start),
         _ => return Err("withSequence needs either count or end".to_owned()),
     };
-    if length > MAX_ITEMS as i128 {
-        return Err(format!("withSequence has {length} items; at most {MAX_ITEMS} are allowed"));
+    match u32::try_from(length).ok().filter(|count| *count as usize <= MAX_ITEMS) {
+        Some(count) => Ok(NumberRange { start, count, down, format }),
+        None => Err(format!("withSequence has {length} items; at most {MAX_ITEMS} are allowed")),
     }
-    let step = if down { -1 } else { 1 };
-    Ok(Box::new((0..length as i64).map(move |at| start.saturating_add(step * at))))
 }
 
 /// Numbers have twenty digits at most; nobody pads them further than this, and every item pays for it.
@@ -127,7 +132,10 @@ mod tests {
 
     #[test]
     fn sequences_run_up_and_down() {
-        let list = |start, count, end| range(start, count, end).map(|numbers| numbers.collect::<Vec<_>>());
+        let list = |start, count, end| {
+            let numbers = range(start, count, end, None)?;
+            Ok::<_, String>((0..numbers.count as usize).filter_map(|at| numbers.get(at)).collect::<Vec<_>>())
+        };
         assert_eq!(list(0, Some(3), None), Ok(vec![0, 1, 2]));
         assert_eq!(list(101, Some(2), None), Ok(vec![101, 102]));
         assert_eq!(list(52, None, Some(50)), Ok(vec![52, 51, 50]));

@@ -8,12 +8,13 @@ use octoflow_model::{
 use serde_json::{Map, Value, json};
 
 use super::{
-    garbage, ident, mark,
+    garbage, ident,
     node::{Lock, Node},
     refer,
     run::{Run, State},
     usage::{self, Usage},
 };
+use crate::mark;
 
 /// The whole object: metadata completed, the spec as given, the status as it stands.
 pub fn object(run: &Run) -> Value {
@@ -23,7 +24,7 @@ pub fn object(run: &Run) -> Value {
 /// The same with only some of the nodes, by their ids and types.
 pub fn object_where(run: &Run, keep: &dyn Fn(&str, &str) -> bool) -> Value {
     let mut object = run.manifest();
-    mark::stand(run, &mut object);
+    stand(run, &mut object);
     object["status"] = status_where(run, keep);
     object
 }
@@ -31,7 +32,7 @@ pub fn object_where(run: &Run, keep: &dyn Fn(&str, &str) -> bool) -> Value {
 /// The same for whoever has the manifest at hand.
 pub fn object_of(run: &Run, manifest: Value) -> Value {
     let mut object = manifest;
-    mark::stand(run, &mut object);
+    stand(run, &mut object);
     object["status"] = status(run);
     object
 }
@@ -40,7 +41,7 @@ pub fn object_of(run: &Run, manifest: Value) -> Value {
 /// for one of ten.
 pub fn summary(run: &Run) -> Value {
     let mut object = run.manifest();
-    mark::stand(run, &mut object);
+    stand(run, &mut object);
     object["status"] = Value::Object(head(run, None));
     object
 }
@@ -49,7 +50,7 @@ pub fn summary(run: &Run) -> Value {
 pub fn write_object(run: &Run, to: &mut dyn std::io::Write) -> std::io::Result<()> {
     const HOLE: &str = "\"nodes\":{}";
     let mut object = run.manifest();
-    mark::stand(run, &mut object);
+    stand(run, &mut object);
     let (usages, whole) = usage::of_all(run);
     object["status"] = Value::Object(head(run, Some(&whole)));
     object["status"]["nodes"] = json!({});
@@ -70,31 +71,16 @@ pub fn write_object(run: &Run, to: &mut dyn std::io::Write) -> std::io::Result<(
     write!(to, "}}{after}{outer_after}")
 }
 
+fn stand(run: &Run, object: &mut Value) {
+    mark::stand(object, &run.state.head, &labels(run));
+}
+
 /// The labels a run carries: its own, and the two that tell how it stands.
 pub fn labels(run: &Run) -> octoflow_model::task::Labels {
     let mut labels = run.state.head.labels.clone();
     labels.insert("workflows.argoproj.io/phase".to_owned(), run.state.phase.word().to_owned());
     labels.insert("workflows.argoproj.io/completed".to_owned(), run.state.finished().to_string());
     labels
-}
-
-pub(super) fn completed(mut metadata: Map<String, Value>, state: &State) -> Value {
-    metadata.insert("name".to_owned(), json!(*state.head.name));
-    metadata.insert("namespace".to_owned(), json!(*state.head.namespace));
-    metadata.insert("uid".to_owned(), json!(*state.head.uid));
-    metadata.insert("creationTimestamp".to_owned(), json!(state.head.created.to_string()));
-    metadata.remove("annotations");
-    if !state.head.annotations.is_empty() {
-        metadata.insert("annotations".to_owned(), json!(state.head.annotations));
-    }
-    if let Some(ties) = &state.head.ties {
-        ties.write(&mut metadata);
-    }
-    metadata.insert("labels".to_owned(), json!(state.head.labels));
-    let labels = &mut metadata["labels"];
-    labels["workflows.argoproj.io/phase"] = json!(state.phase.word());
-    labels["workflows.argoproj.io/completed"] = json!(state.finished().to_string());
-    Value::Object(metadata)
 }
 
 pub fn status(run: &Run) -> Value {

@@ -7,11 +7,12 @@ use octoflow_model::{
 
 use super::{
     call::{Birth, Called},
-    expand::Loop,
+    expand::{Loop, nth},
     ident::item_suffix,
     node::{Body, Fan},
     program::Place,
     turn::Turn,
+    view::View,
 };
 
 pub(super) const FAIL_FAST: &str = "template has failed or errored children and failFast enabled";
@@ -30,12 +31,12 @@ impl Turn<'_> {
         }
         let group = self.run.state.node(last);
         if group.phase.bad() {
-            let message = if self.fails_fast(at) {
+            let message = if self.view().fails_fast(at) {
                 FAIL_FAST.to_owned()
             } else {
                 group.message.as_deref().unwrap_or_default().to_owned()
             };
-            let outbound = self.last_outbound(last);
+            let outbound = self.view().last_outbound(last);
             return self.finish_with(at, Phase::Failed, message, Default::default(), outbound);
         }
         self.next_group(at, next);
@@ -53,15 +54,15 @@ impl Turn<'_> {
         }
         let node = self.run.state.node(at);
         if index >= groups {
-            let outbound = last.map(|last| self.last_outbound(last)).unwrap_or_default();
+            let outbound = last.map(|last| self.view().last_outbound(last)).unwrap_or_default();
             return self.complete(at, outbound);
         }
         if self.run.state.closes(at) {
-            let message = self.closing_message();
+            let message = self.view().closing_message();
             return self.finish(at, Phase::Failed, message);
         }
         let after = match last {
-            Some(last) => self.last_outbound(last),
+            Some(last) => self.view().last_outbound(last),
             None => vec![at],
         };
         let name = format!("{}[{index}]", node.name);
@@ -74,16 +75,8 @@ impl Turn<'_> {
             followed: false,
             place: None,
         };
-        let added = self.added(birth, NodeKind::StepGroup, Phase::Running, None, InputValues::default());
+        let added = self.view().added(birth, NodeKind::StepGroup, Phase::Running, None, InputValues::default());
         self.born(added);
-    }
-
-    /// The ends of a group's drawing: those of its children, or the group itself when it has none.
-    fn last_outbound(&self, group: NodeIx) -> Vec<NodeIx> {
-        let Body::Group(body) = &self.run.state.node(group).body else { return vec![group] };
-        let ends: Vec<NodeIx> =
-            body.calls.iter().flat_map(|fan| &fan.nodes).flat_map(|child| self.outbound(*child)).collect();
-        if ends.is_empty() { vec![group] } else { ends }
     }
 
     pub(super) fn visit_group(&mut self, at: NodeIx) {
@@ -93,8 +86,8 @@ impl Turn<'_> {
         };
         let index = *index;
         let closing = self.run.state.closes(at);
-        if !closing && !self.fails_fast(steps) {
-            while let Some(step) = self.next_call(at) {
+        if !closing && !self.view().fails_fast(steps) {
+            while let Some(step) = self.view().next_call(at) {
                 if self.is_spent() {
                     return self.pause(at);
                 }
@@ -105,26 +98,19 @@ impl Turn<'_> {
         }
         let Body::Group(group) = &self.run.state.node(at).body else { return };
         let all_called = group.cursor as usize == group.calls.len();
-        let done_calling = all_called || closing || self.fails_fast(steps);
+        let done_calling = all_called || closing || self.view().fails_fast(steps);
         if group.open == 0 && done_calling {
             self.assess_group(at, steps, index);
-        }
-    }
-
-    fn next_call(&self, group: NodeIx) -> Option<u32> {
-        match &self.run.state.node(group).body {
-            Body::Group(body) if (body.cursor as usize) < body.calls.len() => Some(body.cursor),
-            _ => None,
         }
     }
 
     /// Makes the next node of a call; false when it has to wait.
     fn advance(&mut self, at: NodeIx, steps: NodeIx, group: u32, step: u32) -> bool {
         let place = Place::Step(group, step);
-        let fan = self.fan(at, step);
-        let (made, item) = (fan.nodes.len(), fan.items.as_ref().and_then(|items| items.get(fan.nodes.len()).cloned()));
+        let fan = self.view().fan(at, step);
+        let (made, item) = (fan.nodes.len(), fan.items.as_ref().and_then(|items| nth(items, fan.nodes.len())));
         let name = format!("{}.{}", self.run.state.node(at).name, self.run.recipe_of(steps).call_name(place));
-        let followed = self.call_is_followed(steps, place);
+        let followed = self.view().call_is_followed(steps, place);
         let mut birth = Birth {
             name,
             role: Role::Step { step, item: None },
@@ -138,11 +124,11 @@ impl Turn<'_> {
             match self.expand(steps, place) {
                 Loop::None => {}
                 Loop::Skip(message) => {
-                    self.born_final(birth, Phase::Skipped, message);
+                    self.add_final(birth, Phase::Skipped, message);
                     return true;
                 }
                 Loop::Wrong(message) => {
-                    self.born_wrong(birth, message);
+                    self.add_errored(birth, message);
                     return true;
                 }
                 Loop::Items(items) => {
@@ -160,13 +146,6 @@ impl Turn<'_> {
                 self.park(at, gate);
                 false
             }
-        }
-    }
-
-    fn fan(&self, group: NodeIx, step: u32) -> &Fan {
-        match &self.run.state.node(group).body {
-            Body::Group(body) => &body.calls[step as usize],
-            _ => unreachable!("an open step group has its calls"),
         }
     }
 
@@ -206,10 +185,34 @@ impl Turn<'_> {
         match verdict {
             Some((phase, message)) => self.finish(at, phase, message),
             None if unfinished => {
-                let message = self.closing_message();
+                let message = self.view().closing_message();
                 self.finish(at, Phase::Failed, message);
             }
             None => self.finish(at, Phase::Succeeded, ""),
+        }
+    }
+}
+
+impl<'a> View<'a> {
+    /// The ends of a group's drawing: those of its children, or the group itself when it has none.
+    fn last_outbound(&self, group: NodeIx) -> Vec<NodeIx> {
+        let Body::Group(body) = &self.run.state.node(group).body else { return vec![group] };
+        let ends: Vec<NodeIx> =
+            body.calls.iter().flat_map(|fan| &fan.nodes).flat_map(|child| self.outbound(*child)).collect();
+        if ends.is_empty() { vec![group] } else { ends }
+    }
+
+    fn next_call(&self, group: NodeIx) -> Option<u32> {
+        match &self.run.state.node(group).body {
+            Body::Group(body) if (body.cursor as usize) < body.calls.len() => Some(body.cursor),
+            _ => None,
+        }
+    }
+
+    fn fan(self, group: NodeIx, step: u32) -> &'a Fan {
+        match &self.run.state.node(group).body {
+            Body::Group(body) => &body.calls[step as usize],
+            _ => unreachable!("an open step group has its calls"),
         }
     }
 }

@@ -7,14 +7,14 @@ use octoflow_model::{
     argo::{OutputValues, Phase, template::Parameter},
 };
 
-use super::turn::Turn;
+use super::{turn::Turn, view::View};
 
 impl Turn<'_> {
     pub(super) fn visit_suspend(&mut self, at: NodeIx) {
         let node = self.run.state.node(at);
         if self.run.state.closes(at) {
             let message = match self.run.state.head.shutdown {
-                Some(_) => self.closing_message(),
+                Some(_) => self.view().closing_message(),
                 None => "Step exceeded its deadline".to_owned(),
             };
             self.finish(at, Phase::Failed, message);
@@ -42,7 +42,7 @@ impl Turn<'_> {
     ) -> Result<OutputValues, String> {
         self.expects(at, supplied)?;
         let template = self.instance(at)?.template.clone();
-        let given = self.given_outputs(at, supplied).parameters;
+        let given = self.view().given_outputs(at, supplied).parameters;
         let given = |name: &str| given.iter().find(|(own, _)| own == name).map(|(_, value)| value.clone());
         let mut outputs = OutputValues::default();
         for parameter in &template.outputs.parameters {
@@ -78,7 +78,9 @@ impl Turn<'_> {
             None => Ok(()),
         }
     }
+}
 
+impl View<'_> {
     /// The values somebody gave it, now or before.
     pub(super) fn given_outputs(&self, at: NodeIx, supplied: &BTreeMap<String, String>) -> OutputValues {
         let mut outputs = self.run.state.node(at).outputs.as_deref().cloned().unwrap_or_default();

@@ -8,8 +8,8 @@ use octoflow_model::{
     task::{self, Archive, ArtifactInput, ArtifactOutput, ArtifactSource, EnvValue, File, Resources, Wanted},
 };
 
-use super::{ident, instance::Instance, turn::Turn};
-use crate::pod::{Around, GRACE_S, MAIN, together};
+use super::{ident, instance::Instance, turn::Turn, view::View};
+use crate::pod::{GRACE_S, MAIN, PodContext, together};
 
 mod destination;
 mod patch;
@@ -33,8 +33,8 @@ impl Turn<'_> {
         let deadline = self.leaf_deadline(at, template)?;
         let node = self.run.state.node(at);
         let name = ident::pod_name(&self.run.state.head.name, &node.name, node.template.as_deref().unwrap_or_default());
-        if let Some(call) = self.request(at, &instance)? {
-            let wanted = self.wanted_of_request(at, template);
+        if let Some(call) = self.view().request(at, &instance)? {
+            let wanted = self.view().wanted_of_request(at, template);
             return Ok((Task { name, wanted, call: Some(Box::new(call)), ..Task::default() }, deadline));
         }
         let set = template.container_set.as_ref();
@@ -46,26 +46,26 @@ impl Turn<'_> {
             (None, None, Some(set)) => (pod::spokesman(set), None),
             (None, None, None) => return Err(format!("template '{}' runs no container", template.name)),
         };
-        self.check_patches(at, template)?;
+        self.view().check_patches(at, template)?;
         let mut files = Vec::new();
         let mut mounts = Vec::new();
         let mut main = task::Container::default();
         if let Some(container) = container {
-            self.mount_volumes(at, template, container, &mut files, &mut mounts)?;
-            main = self.main_container(at, container, &name)?;
+            self.view().mount_volumes(at, template, container, &mut files, &mut mounts)?;
+            main = self.view().main_container(at, container, &name)?;
         }
         if let Some(source) = source {
             files.push(File { path: SCRIPT_PATH.to_owned(), contents: source.as_bytes().to_vec(), mode: 0o755 });
             main.args.push(SCRIPT_PATH.to_owned());
         }
         let task = Task {
-            pod: self.pod(at, template, &main, &mounts, &name)?.map(Box::new),
+            pod: self.view().pod(at, template, &main, &mounts, &name)?.map(Box::new),
             main,
             files,
             mounts,
             progress: Some(PROGRESS_VARIABLE.to_owned()),
-            inputs: self.input_artifacts(at, template)?,
-            wanted: self.wanted(at, &instance)?,
+            inputs: self.view().input_artifacts(at, template)?,
+            wanted: self.view().wanted(at, &instance)?,
             resources: resources(template),
             grace: std::time::Duration::from_secs(template.termination_grace_period_seconds.unwrap_or(GRACE_S)),
             name,
@@ -74,7 +74,9 @@ impl Turn<'_> {
         };
         Ok((task, deadline))
     }
+}
 
+impl View<'_> {
     fn main_container(&self, at: NodeIx, container: &Container, pod: &str) -> Result<task::Container, String> {
         let run = &self.run;
         let field = |path: &str| match path {
@@ -91,7 +93,8 @@ impl Turn<'_> {
             ("ARGO_CONTAINER_NAME".to_owned(), EnvValue::Plain(name)),
             ("ARGO_NODE_ID".to_owned(), EnvValue::Plain(run.state.id_of(at))),
         ];
-        Around { world: self.world, namespace: &run.state.head.namespace, field: &field }.container(container, first)
+        PodContext { world: self.world, namespace: &run.state.head.namespace, field: &field }
+            .container(container, first)
     }
 
     fn input_artifacts(&self, at: NodeIx, template: &Template) -> Result<Vec<ArtifactInput>, String> {

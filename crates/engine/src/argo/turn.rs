@@ -8,7 +8,7 @@ use octoflow_model::{
     argo::{NodeFinished, NodeKind, OutputValues, Phase, WorkflowFact},
 };
 
-use super::{meter::Occasion, node::Body, run::Run};
+use super::{meter::Occasion, node::Body, run::Run, view::View};
 use crate::{
     effect::Effects,
     engine::World,
@@ -106,12 +106,12 @@ impl<'a> Turn<'a> {
                 }
             }
         }
-        if self.run.todo.run_parked && self.pods_have_room() {
+        if self.run.todo.run_parked && self.view().pods_have_room() {
             self.run.todo.run_parked = false;
             self.run.todo.run = true;
             return None;
         }
-        if self.pods_have_room()
+        if self.view().pods_have_room()
             && let Some(at) = self.run.todo.parked.pop_front()
         {
             self.run.todo.parked_nodes.remove(&at);
@@ -173,10 +173,12 @@ impl<'a> Turn<'a> {
         }
         self.run.apply(&fact);
         self.slice.decided(&fact);
-        match &fact {
-            Fact::Run(fact) => self.effects.note(fact),
-            Fact::Workflow(fact) => self.note(fact),
-            Fact::TaskSet(_) => unreachable!("a workflow decides nothing about a TaskSet"),
+        if let Fact::Run(fact) = &fact {
+            self.effects.note(fact);
+        } else if let Fact::Workflow(fact) = &fact {
+            self.note(fact);
+        } else {
+            unreachable!("a workflow decides nothing of other dialects: {fact:?}");
         }
         self.effects.facts.push(fact);
         if let Some(occasion) = occasion {
@@ -219,13 +221,15 @@ impl<'a> Turn<'a> {
             node: at,
             phase,
             message,
-            at: self.over_at(at),
+            at: self.view().over_at(at),
             outputs,
             outbound,
             log_bytes,
         })));
     }
+}
 
+impl View<'_> {
     pub(super) fn next_node(&self) -> NodeIx {
         NodeIx(self.run.state.nodes.len() as u32)
     }

@@ -69,15 +69,15 @@ impl fmt::Display for Skip {
 }
 
 /// When to look again, if nothing else happens.
-pub fn wake_at(timetable: &Timetable, around: &Circumstances<'_>) -> Option<Time> {
-    if timetable.suspended || around.stopped { None } else { timetable.next_after(around.now) }
+pub fn wake_at(timetable: &Timetable, catalog: &Circumstances<'_>) -> Option<Time> {
+    if timetable.suspended || catalog.stopped { None } else { timetable.next_after(catalog.now) }
 }
 
-pub fn decide(timetable: &Timetable, object: &Value, around: &Circumstances<'_>) -> Vec<Act> {
-    if around.stopped {
+pub fn decide(timetable: &Timetable, object: &Value, catalog: &Circumstances<'_>) -> Vec<Act> {
+    if catalog.stopped {
         return Vec::new();
     }
-    let scene = Scene::new(object, around);
+    let scene = Scene::new(object, catalog);
     let mut acts = Vec::new();
     match timetable.stop.as_deref().map(|stop| scene.stops(stop)) {
         Some(Ok(true)) => return vec![Act::Stop],
@@ -87,7 +87,7 @@ pub fn decide(timetable: &Timetable, object: &Value, around: &Circumstances<'_>)
     if timetable.suspended {
         return acts;
     }
-    let due = due(timetable, around);
+    let due = due(timetable, catalog);
     let Some(newest) = due.last().copied() else { return acts };
     let mut trouble = None;
     let wanted = timetable.when.as_deref().is_none_or(|when| {
@@ -97,13 +97,13 @@ pub fn decide(timetable: &Timetable, object: &Value, around: &Circumstances<'_>)
         })
     });
     acts.extend(trouble.map(Act::Trouble));
-    let mut busy = !around.active.is_empty();
+    let mut busy = !catalog.active.is_empty();
     for nominal in due {
         let act = match timetable.concurrency {
             _ if !wanted => Act::Skip { nominal, why: Skip::Unwanted },
             Concurrency::Forbid if busy => Act::Skip { nominal, why: Skip::Busy },
             Concurrency::Replace if nominal != newest => Act::Skip { nominal, why: Skip::Replaced },
-            Concurrency::Replace => Act::Start { nominal, replaces: around.active.to_vec() },
+            Concurrency::Replace => Act::Start { nominal, replaces: catalog.active.to_vec() },
             Concurrency::Allow | Concurrency::Forbid => Act::Start { nominal, replaces: Vec::new() },
         };
         busy |= matches!(act, Act::Start { .. });
@@ -113,10 +113,10 @@ pub fn decide(timetable: &Timetable, object: &Value, around: &Circumstances<'_>)
 }
 
 /// The times that want to be dealt with, oldest first.
-fn due(timetable: &Timetable, around: &Circumstances<'_>) -> BTreeSet<Time> {
-    let now = around.now;
+fn due(timetable: &Timetable, catalog: &Circumstances<'_>) -> BTreeSet<Time> {
+    let now = catalog.now;
     // A clock that went back has not seen what it once saw.
-    let looked = around.looked.filter(|looked| *looked <= now);
+    let looked = catalog.looked.filter(|looked| *looked <= now);
     let fresh = Time(now.0.saturating_sub(i64::try_from(ON_TIME.as_micros()).unwrap_or(i64::MAX)));
     let seen = looked.map_or(now, |looked| looked.max(fresh));
     let mut due = BTreeSet::new();
@@ -125,20 +125,20 @@ fn due(timetable: &Timetable, around: &Circumstances<'_>) -> BTreeSet<Time> {
         due.insert(next);
         at = next;
     }
-    due.extend(missed(timetable, around, looked, seen));
-    due.retain(|nominal| !around.ledger.has(*nominal));
+    due.extend(missed(timetable, catalog, looked, seen));
+    due.retain(|nominal| !catalog.ledger.has(*nominal));
     due
 }
 
 /// Times that passed while nobody looked and that are to be caught up.
-fn missed(timetable: &Timetable, around: &Circumstances<'_>, looked: Option<Time>, until: Time) -> Vec<Time> {
-    let known = around.ledger.newest(until);
+fn missed(timetable: &Timetable, catalog: &Circumstances<'_>, looked: Option<Time>, until: Time) -> Vec<Time> {
+    let known = catalog.ledger.newest(until);
     // Without a catch-up of its own, only what has run before is known to have missed anything.
     let since = match timetable.catch_up {
         Some(CatchUp::Skip) => return Vec::new(),
         Some(CatchUp::Latest | CatchUp::All(_)) => known.or(timetable.created),
         None if timetable.deadline.is_none() => return Vec::new(),
-        None => known.or(around.last.filter(|last| *last <= until)),
+        None => known.or(catalog.last.filter(|last| *last <= until)),
     };
     let Some(since) = since.map(|since| looked.map_or(since, |looked| since.max(looked))) else { return Vec::new() };
     let most = match timetable.catch_up {
@@ -148,7 +148,7 @@ fn missed(timetable: &Timetable, around: &Circumstances<'_>, looked: Option<Time
     let mut missed = Vec::new();
     let mut at = until;
     while let Some(nominal) = timetable.latest(at).filter(|nominal| *nominal > since && missed.len() < most) {
-        let late = around.now.since(nominal);
+        let late = catalog.now.since(nominal);
         if timetable.deadline.is_some_and(|deadline| late > deadline) {
             break;
         }

@@ -23,7 +23,7 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    pub(super) fn new(object: &Json, around: &Circumstances<'_>) -> Self {
+    pub(super) fn new(object: &Json, catalog: &Circumstances<'_>) -> Self {
         let metadata = &object["metadata"];
         let map = |field: &str| metadata[field].as_object().cloned().unwrap_or_default();
         let text = |field: &str| Value::from(metadata[field].as_str().unwrap_or_default());
@@ -31,21 +31,21 @@ impl Scene {
         let mut annotations = map("labels");
         annotations.extend(map("annotations"));
         let count = |count: u64| Value::from(i64::try_from(count).unwrap_or(i64::MAX));
-        let last = around.last.map_or(Value::Nil, |last| Value::Date(Moment::utc(last.timestamp())));
+        let last = catalog.last.map_or(Value::Nil, |last| Value::Date(Moment::utc(last.timestamp())));
         let namespace = metadata["namespace"].as_str().filter(|text| !text.is_empty()).unwrap_or("default");
         let cron = [
             ("name", text("name")),
             ("namespace", Value::from(namespace)),
             ("labels", Json::Object(map("labels")).into()),
             ("annotations", Json::Object(annotations).into()),
-            ("failed", count(around.failed)),
-            ("succeeded", count(around.succeeded)),
+            ("failed", count(catalog.failed)),
+            ("succeeded", count(catalog.succeeded)),
             ("lastScheduledTime", last),
         ];
         let cron = cron.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         let seed =
-            Seed::of(namespace).with(metadata["name"].as_str().unwrap_or_default()).with(&around.now.to_string());
-        Self { cron, now: around.now, seed, meter: Meter::default() }
+            Seed::of(namespace).with(metadata["name"].as_str().unwrap_or_default()).with(&catalog.now.to_string());
+        Self { cron, now: catalog.now, seed, meter: Meter::default() }
     }
 
     /// Whether it is over for good.

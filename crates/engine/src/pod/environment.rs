@@ -5,10 +5,10 @@ use octoflow_model::{
     task::EnvValue,
 };
 
-use super::Around;
+use super::PodContext;
 use crate::engine::{Keyed, World};
 
-impl Around<'_> {
+impl PodContext<'_> {
     /// The variables of a container after `first`; a later one of the same name takes the place of an earlier one.
     pub(super) fn environment(
         &self,

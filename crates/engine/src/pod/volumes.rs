@@ -5,13 +5,13 @@ use octoflow_model::{
     task::{File, Mount, MountSource},
 };
 
-use super::Around;
+use super::PodContext;
 use crate::engine::Keyed;
 
 /// Permission bits of a projected file when nothing else is said.
 const PROJECTED_MODE: u32 = 0o644;
 
-impl Around<'_> {
+impl PodContext<'_> {
     fn claim(&self, name: &str) -> MountSource {
         MountSource::Claim { namespace: self.namespace.to_owned(), name: name.to_owned() }
     }
@@ -55,7 +55,7 @@ impl Around<'_> {
 
 /// Makes a volume visible to a container as its mount says.
 pub(crate) fn mount_volume(
-    around: &Around<'_>,
+    context: &PodContext<'_>,
     volume: &Volume,
     mount: &VolumeMount,
     files: &mut Vec<File>,
@@ -64,18 +64,18 @@ pub(crate) fn mount_volume(
     if volume.empty_dir.is_some() {
         mounts.push(directory(mount, MountSource::Scratch { name: volume.name.clone() }));
     } else if let Some(claim) = &volume.persistent_volume_claim {
-        let mut made = directory(mount, around.claim(&claim.claim_name));
+        let mut made = directory(mount, context.claim(&claim.claim_name));
         made.read_only |= claim.read_only;
         mounts.push(made);
     } else if let Some(host) = &volume.host_path {
         mounts.push(directory(mount, MountSource::Host { path: host.path.clone() }));
     } else if let Some(map) = &volume.config_map {
         let mode = map.default_mode.unwrap_or(PROJECTED_MODE);
-        files.extend(around.projected(Keyed::ConfigMap, &map.name, &map.items, mode, map.optional, mount)?);
+        files.extend(context.projected(Keyed::ConfigMap, &map.name, &map.items, mode, map.optional, mount)?);
     } else if let Some(secret) = &volume.secret {
         let mode = secret.default_mode.unwrap_or(PROJECTED_MODE);
         let (name, items) = (&secret.secret_name, &secret.items);
-        files.extend(around.projected(Keyed::Secret, name, items, mode, secret.optional, mount)?);
+        files.extend(context.projected(Keyed::Secret, name, items, mode, secret.optional, mount)?);
     } else {
         return Err(format!("volume '{}' has a source that cannot be mounted here", volume.name));
     }

@@ -24,9 +24,8 @@ use super::{
 };
 use crate::{
     admit::Admitted,
-    argo::admit::Surroundings,
+    argo::admit::Catalog,
     code,
-    kinds::POD_GROUP_VERSION,
     report::{At, Report},
     shape,
 };
@@ -35,7 +34,7 @@ use crate::{
 pub const LONGEST_NAME: usize = 63;
 
 /// Judges one TaskSet, and tells of one that is not let in everything there is to tell, warnings too.
-pub fn examine(object: &Value, others: &dyn Surroundings) -> Result<Admitted, Problems> {
+pub fn examine(object: &Value, others: &dyn Catalog) -> Result<Admitted, Problems> {
     let checked = shape::check(object, &TASK_SET);
     let (mut manifest, broken) = (checked.value, checked.broken);
     let mut report = Report::new(checked.problems, checked.warnings);
@@ -44,7 +43,7 @@ pub fn examine(object: &Value, others: &dyn Surroundings) -> Result<Admitted, Pr
     report.verdict().map(|warnings| Admitted { manifest, stored: stored.unwrap_or_default(), warnings })
 }
 
-fn look(manifest: &Value, broken: &[Path], others: &dyn Surroundings, report: &mut Report) -> Option<Stored> {
+fn look(manifest: &Value, broken: &[Path], others: &dyn Catalog, report: &mut Report) -> Option<Stored> {
     let readable = role::complete(manifest, broken, report);
     let set = match TaskSet::deserialize(readable.as_ref().unwrap_or(manifest)) {
         Ok(set) => set,
@@ -143,6 +142,9 @@ fn name_of(report: &mut Report, at: &At<'_>, of: &str, name: &str) {
         });
     }
 }
+
+/// What a PodGroup says in `apiVersion`.
+const POD_GROUP_VERSION: &str = "scheduling.incubator.k8s.io/v1alpha1";
 
 /// Judges a PodGroup. The answer are problems and warnings.
 pub fn examine_group(object: &Value) -> (Vec<Problem>, Vec<Problem>) {

@@ -6,7 +6,10 @@ use octoflow_model::{
 };
 
 use super::{ident, turn::Turn};
-use crate::input::{Command, Refusal};
+use crate::{
+    input::{Command, Refusal},
+    mark,
+};
 
 impl Turn<'_> {
     pub fn command(&mut self, command: &Command) -> Result<(), Refusal> {
@@ -35,7 +38,10 @@ impl Turn<'_> {
                     self.decide(SetFact::Judged { at: self.now, succeeded: false, message, last: false });
                 }
             }
-            Command::Mark { read, write } => return self.mark(read, write),
+            Command::Mark { read, write } => {
+                let written = mark::written(self.run, read, write, self.now)?;
+                written.into_iter().for_each(|fact| self.decide(fact));
+            }
             Command::StopNodes { .. } | Command::Resume { .. } | Command::Set { .. } => {
                 let message = "a TaskSet has no nodes to choose from; this works on the whole of it only";
                 return Err(Refusal::Invalid(message.to_owned()));

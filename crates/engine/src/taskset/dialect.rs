@@ -3,16 +3,22 @@
 use std::{io, sync::Arc};
 
 use octoflow_model::{
-    AttemptId, Fact, Marks, NodeIx, Order, Report, RunId, Submission, Task, Time,
+    AttemptId, Fact, NodeIx, Order, Report, RunId, Submission, Task, Time,
     submission::Stored,
     task::Resources,
-    taskset::{API_VERSION, KIND},
+    taskset::{ReplicaPhase, Standing},
 };
 use serde_json::Value;
 
-use super::{Run, Turn, admit, ended, explain, mark, program::Program, record, status};
+use super::{
+    Run, Turn, admit, display::ObjectView, ended, explain, kinds::TASK_SET, program::Program, progress::Progress,
+    record, rerun, status, todo::Todo, unit,
+};
 use crate::{
-    dialect::{Dialect, DialectProgram, DialectRun, DialectTurn, Program as AnyProgram, Stand},
+    dialect::{
+        Dialect, DialectProgram, DialectRun, DialectTurn, NodeTable, PhaseStand, PhaseWord, Program as AnyProgram,
+        Stand, StatusFields,
+    },
     effect::Effects,
     engine::World,
     explain::Explanation,
@@ -25,9 +31,28 @@ use crate::{
 };
 
 pub static DIALECT: Dialect = Dialect {
-    kind: KIND,
-    api_version: API_VERSION,
-    noun: KIND,
+    kind: &TASK_SET,
+    phases: &[
+        PhaseWord::new(Standing::Waiting.word(), PhaseStand::Waiting),
+        PhaseWord::new(Standing::Running.word(), PhaseStand::Running),
+        PhaseWord::new(Standing::Failed.word(), PhaseStand::Bad),
+        PhaseWord::new(Standing::Succeeded.word(), PhaseStand::Good),
+    ],
+    status: StatusFields { phase: "state", message: "stateMessage", started: "startAt", finished: "finishAt" },
+    longest_name: admit::LONGEST_NAME,
+    pod_label: "TaskSet",
+    view: &ObjectView,
+    follow: &Progress,
+    reruns: &rerun::Retries,
+    keeps_pods: None,
+    has_units: true,
+    whole_apart: false,
+    selects_by_object: true,
+    in_argo_api: false,
+    takes_arguments: false,
+    outlook: Err("a plan is made of workflows; the roles of a TaskSet start together, but for those with dependsOn"),
+    node_table: NodeTable::Members,
+    summary_cells: None,
     examine: admit::examine,
     compile,
     explain_ended: ended::replicas,
@@ -92,10 +117,6 @@ impl DialectRun for Run {
         self.program.set.metadata.rest.contains_key("ownerReferences")
     }
 
-    fn marks(&self) -> Marks {
-        mark::marks(self)
-    }
-
     fn manifest(&self) -> Value {
         Self::manifest(self)
     }
@@ -137,6 +158,10 @@ impl DialectRun for Run {
         Self::took_place_of(self)
     }
 
+    fn unit(&self, attempt: u32) -> Option<Value> {
+        Some(unit::object(self, attempt))
+    }
+
     fn explain(&self, scheduler: Option<&Scheduler>, _: Option<&Locks>) -> Vec<Explanation> {
         let told = |one: explain::Explanation| Explanation {
             node: one.node,
@@ -156,35 +181,51 @@ impl DialectRun for Run {
     }
 
     fn settle_journal(&mut self) {
-        Self::settle_journal(self);
+        self.todo = Todo::default();
     }
 
     fn reopen(&mut self) {
-        Self::reopen(self);
+        let roles = 0..self.state.roles.len();
+        self.todo = Todo { roles: roles.clone().collect(), starting: roles.collect(), set: true, ..Todo::default() };
+        let (state, todo) = (&self.state, &mut self.todo);
+        for (at, replica) in state.replicas.iter().enumerate() {
+            if let Some(wake) = replica.wake {
+                todo.wakes.push((wake, Some(NodeIx(at as u32))));
+                todo.replicas.push_back(at as u32);
+            }
+        }
+        let own = [state.wake, self.deadline()];
+        self.todo.wakes.extend(own.into_iter().flatten().map(|at| (at, None)));
     }
 
     fn awaits(&self, at: Time, node: Option<NodeIx>) -> bool {
-        Self::awaits(self, at, node)
+        match node {
+            Some(node) => self.state.replicas[node.at()].wake == Some(at),
+            None => {
+                let deadline = self.deadline().filter(|_| !self.state.closing());
+                !self.state.over() && (self.state.wake == Some(at) || deadline == Some(at))
+            }
+        }
     }
 
     fn take_queued(&mut self) -> Vec<NodeIx> {
-        Self::take_queued(self)
+        std::mem::take(&mut self.todo.queued)
     }
 
     fn take_wakes(&mut self) -> Vec<(Time, Option<NodeIx>)> {
-        Self::take_wakes(self)
+        std::mem::take(&mut self.todo.wakes)
     }
 
     fn is_queued(&self, at: NodeIx) -> bool {
-        Self::is_queued(self, at)
+        self.state.replicas[at.at()].phase == ReplicaPhase::AttemptPreparing
     }
 
     fn resources(&self, at: NodeIx) -> Resources {
-        Self::resources(self, at)
+        self.program.roles[self.program.role_of(at.0)].resources
     }
 
     fn priority(&self, at: NodeIx) -> i32 {
-        Self::priority(self, at)
+        self.program.roles[self.program.role_of(at.0)].priority
     }
 
     fn open_tasks(&self) -> Vec<(NodeIx, Stand)> {

@@ -1,20 +1,43 @@
-//! The fold: how each fact changes the state of a TaskSet. It never decides, fails or looks at the time.
-//! Beside the state it notes what should be looked at next, which is thrown away when an old journal is read.
+//! The fold: how each fact changes the state of a TaskSet. It never decides, fails or looks at the time, and nobody else
+//! writes the state. Beside it the fold notes what changed for those who decide; it does not see their work list.
 
-use crate::head::Head;
-use std::sync::Arc;
+use std::{ops::Deref, sync::Arc};
 
 use octoflow_model::{
     Fact, NodeIx, RunFact, RunId, RunPhase, Time,
     submission::Submission,
-    taskset::{Closing, Parting, ReplicaPhase, RolePhase, SetFact, SetPhase, Standing},
+    taskset::{Closing, PodEnd, ReplicaPhase, RolePhase, SetFact, SetPhase, Standing},
 };
 
 use super::{
     peers,
     program::Program,
-    run::{Replica, Role, Run, State, Todo, Verdict},
+    run::{Replica, Role, Run, State, Verdict},
+    todo::{Note, Todo},
 };
+use crate::head::Head;
+
+mod legacy;
+
+/// The state of a TaskSet as everybody but the fold has it: to be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Folded(State);
+
+impl Deref for Folded {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.0
+    }
+}
+
+/// A state while a fact is folded into it.
+struct Fold<'a> {
+    id: RunId,
+    state: &'a mut State,
+    notes: &'a mut Vec<Note>,
+    program: &'a Program,
+}
 
 impl Run {
     /// A TaskSet begins with what was submitted; the program is its manifest's.
@@ -40,46 +63,60 @@ impl Run {
         refresh(&program, &mut state, submission.at);
         Self {
             id,
-            state,
+            state: Folded(state),
             hosts: peers::hosts(id, &submission.name, &program),
             peers: peers::lists(id, &program),
             manifest: crate::run::written(&submission.manifest),
             replaced: submission.before.as_ref().map(|before| before.runs.clone()).unwrap_or_default(),
             todo: Todo { set: true, ..Todo::default() },
+            notes: Vec::new(),
             program,
         }
     }
 
     /// Folds one fact into the state.
     pub fn apply(&mut self, fact: &Fact) {
-        match fact {
-            Fact::Run(fact) => {
-                self.state.head.apply(fact);
-                self.follow_head(fact);
-            }
-            Fact::TaskSet(fact) => self.apply_own(fact),
-            // The journal of a TaskSet never holds facts of other dialects.
-            Fact::Workflow(_) => {}
+        let (notes, program) = (&mut self.notes, &*self.program);
+        let mut fold = Fold { id: self.id, state: &mut self.state.0, notes, program };
+        // The journal of a TaskSet never holds facts of other dialects.
+        if let Fact::Run(fact) = fact {
+            fold.state.head.apply(fact);
+            fold.follow_head(fact);
+        } else if let Fact::TaskSet(fact) = fact {
+            fold.apply(fact);
+        }
+        self.heed();
+    }
+}
+
+impl Fold<'_> {
+    fn note(&mut self, note: Note) {
+        self.notes.push(note);
+    }
+
+    /// Every role is looked at, and whether its replicas may start.
+    fn look_at_roles(&mut self) {
+        for role in 0..self.state.roles.len() {
+            self.note(Note::RoleChanged(role));
+            self.note(Note::MayStart(role));
         }
     }
 
     /// Folds what the head's change means for the TaskSet.
     fn follow_head(&mut self, fact: &RunFact) {
-        let state = &mut self.state;
         match fact {
             RunFact::Submitted(_) | RunFact::Marked { .. } => {}
             RunFact::Suspended { at } => self.unqueue(*at),
             RunFact::Resumed { .. } => {
-                let roles = 0..state.roles.len();
-                self.todo.starting.extend(roles.clone());
-                self.todo.roles.extend(roles);
-                let delayed = state.replicas.iter().enumerate();
+                self.look_at_roles();
+                let delayed = self.state.replicas.iter().enumerate();
                 let delayed = delayed.filter(|(_, one)| one.phase == ReplicaPhase::AttemptRetryPending);
-                self.todo.replicas.extend(delayed.map(|(at, _)| at as u32));
-                self.todo.set = true;
+                self.notes.extend(delayed.map(|(at, _)| Note::ReplicaChanged(at as u32)));
+                self.note(Note::SetChanged);
             }
-            RunFact::ShuttingDown { .. } | RunFact::DeadlinePassed { .. } => self.todo.set = true,
+            RunFact::ShuttingDown { .. } | RunFact::DeadlinePassed { .. } => self.note(Note::SetChanged),
             RunFact::Ended { phase, message, at } => {
+                let state = &mut self.state;
                 state.standing = Standing::of(*phase == RunPhase::Succeeded);
                 state.standing_message.clone_from(message);
                 state.finished = Some(*at);
@@ -89,7 +126,7 @@ impl Run {
         }
     }
 
-    fn apply_own(&mut self, fact: &SetFact) {
+    fn apply(&mut self, fact: &SetFact) {
         match fact {
             SetFact::Began { attempt, at, unit } => self.begin(*attempt, *at, unit),
             SetFact::Queued { first, count, at } => {
@@ -97,7 +134,7 @@ impl Run {
                 self.state.roles[role].begun = true;
                 for replica in *first..*first + *count {
                     self.move_to(replica, ReplicaPhase::AttemptPreparing, *at);
-                    self.todo.queued.push(NodeIx(replica));
+                    self.note(Note::Queued(NodeIx(replica)));
                 }
             }
             SetFact::Launched { replica, at, deadline } => {
@@ -106,7 +143,7 @@ impl Run {
                 let slot = &mut self.state.replicas[*replica as usize];
                 slot.tries.push((attempt, slot.retried));
                 slot.wake = *deadline;
-                self.todo.wakes.extend(deadline.map(|at| (at, Some(NodeIx(*replica)))));
+                self.notes.extend(deadline.map(|at| Note::Wake(at, Some(NodeIx(*replica)))));
             }
             SetFact::Started { replica, at } => {
                 self.move_to(*replica, ReplicaPhase::AttemptRunning, *at);
@@ -126,7 +163,7 @@ impl Run {
                 let slot = &mut self.state.replicas[*replica as usize];
                 let (tries, retried) = (std::mem::take(&mut slot.tries), slot.retried + 1);
                 *slot = Replica { tries, retried, up: slot.up, transition: *at, ..Replica::default() };
-                self.todo.replicas.push_back(*replica);
+                self.note(Note::ReplicaChanged(*replica));
             }
             SetFact::Dropped { replica, at } => {
                 self.move_to(*replica, ReplicaPhase::Completed, *at);
@@ -138,35 +175,36 @@ impl Run {
             SetFact::RoleJudged { role, at, succeeded, message } => {
                 let slot = &mut self.state.roles[*role as usize];
                 slot.verdict = Some(Verdict { succeeded: *succeeded, message: message.clone(), last: false });
-                slot.phase = RolePhase::CleaningPending;
+                slot.enter(RolePhase::CleaningPending);
                 slot.phase_message.clone_from(message);
                 slot.transition = *at;
-                self.todo.roles.insert(*role as usize);
+                self.note(Note::RoleChanged(*role as usize));
             }
             SetFact::RoleOver { role, at } => {
                 let slot = &mut self.state.roles[*role as usize];
-                slot.phase = RolePhase::Completed;
+                slot.enter(RolePhase::Completed);
                 slot.phase_message = String::new();
                 slot.transition = *at;
                 if let Some(verdict) = &slot.verdict {
                     slot.standing = Standing::of(verdict.succeeded);
                     slot.standing_message.clone_from(&verdict.message);
                 }
-                self.todo.set = true;
+                self.note(Note::SetChanged);
                 self.release(*role as usize);
             }
             SetFact::Judged { at, succeeded, message, last } => {
                 self.state.verdict = Some(Verdict { succeeded: *succeeded, message: message.clone(), last: *last });
                 self.enter(SetPhase::AttemptDeletionRequested, message.clone(), *at);
-                self.todo.roles.extend(0..self.state.roles.len());
+                self.notes.extend((0..self.state.roles.len()).map(Note::RoleChanged));
             }
-            SetFact::Over { at, next, .. } => {
+            SetFact::Over { at, next, message, .. } => {
                 self.state.wake = *next;
                 match next {
                     Some(next) => {
                         self.state.standing = Standing::Waiting;
-                        self.enter(SetPhase::AttemptRetryPending, format!("the next attempt comes at {next}"), *at);
-                        self.todo.wakes.push((*next, None));
+                        let message = legacy::or(message, || legacy::next_attempt(*next));
+                        self.enter(SetPhase::AttemptRetryPending, message, *at);
+                        self.note(Note::Wake(*next, None));
                     }
                     None => self.enter(SetPhase::AttemptCompleted, String::new(), *at),
                 }
@@ -182,21 +220,19 @@ impl Run {
         state.wake = None;
         state.standing = Standing::Waiting;
         state.standing_message = String::new();
-        refresh(&self.program, state, at);
+        refresh(self.program, state, at);
         if state.began.is_none() {
             state.began = Some(at);
-            let deadline = self.deadline();
-            self.todo.wakes.extend(deadline.map(|at| (at, None)));
+            let deadline = state.deadline(self.program);
+            self.notes.extend(deadline.map(|at| Note::Wake(at, None)));
         }
         self.enter(SetPhase::AttemptPreparing, String::new(), at);
-        let roles = 0..self.state.roles.len();
-        self.todo.roles.extend(roles.clone());
-        self.todo.starting.extend(roles);
+        self.look_at_roles();
     }
 
-    fn part(&mut self, parting: &Parting) {
-        let Parting { replica, at, started, terminated, reason, outcome, again, log_bytes } = parting;
-        if let (Some(attempt), true) = (self.attempt_of(*replica), *log_bytes > 0) {
+    fn part(&mut self, parting: &PodEnd) {
+        let PodEnd { replica, at, started, terminated, reason, outcome, again, log_bytes, message } = parting;
+        if let (Some(attempt), true) = (self.state.attempt_of(self.id, *replica), *log_bytes > 0) {
             self.state.logs.push((attempt, *log_bytes));
         }
         if let Some(started) = started
@@ -213,8 +249,8 @@ impl Run {
         slot.finished = Some(*at);
         slot.outcome = *outcome;
         slot.wake = *again;
-        slot.phase_message = again.map(|again| format!("tried again at {again}")).unwrap_or_default();
-        self.todo.wakes.extend(again.map(|again| (again, Some(NodeIx(*replica)))));
+        slot.phase_message = again.map(|again| legacy::or(message, || legacy::tried_again(again))).unwrap_or_default();
+        self.notes.extend(again.map(|again| Note::Wake(again, Some(NodeIx(*replica)))));
         let role = self.program.role_of(*replica);
         match outcome {
             Some(true) => self.state.roles[role].succeeded += 1,
@@ -235,7 +271,7 @@ impl Run {
             state.up += 1;
         }
         if state.phase == RolePhase::Waiting {
-            state.phase = RolePhase::Running;
+            state.enter(RolePhase::Running);
             state.transition = at;
             state.standing = Standing::Running;
         }
@@ -251,29 +287,34 @@ impl Run {
 
     /// The roles that wait for this one are looked at.
     fn release(&mut self, role: usize) {
-        self.todo.starting.extend(&self.program.roles[role].before);
-        self.todo.roles.extend(&self.program.roles[role].before);
+        for after in &self.program.roles[role].before {
+            self.note(Note::MayStart(*after));
+            self.note(Note::RoleChanged(*after));
+        }
     }
 
     /// What waits for room gives up its place until somebody resumes the whole.
     fn unqueue(&mut self, at: Time) {
-        let queued: Vec<NodeIx> = self.queued().collect();
-        for replica in queued {
-            self.move_to(replica.0, ReplicaPhase::AttemptPending, at);
+        for replica in 0..self.state.replicas.len() {
+            if self.state.replicas[replica].phase == ReplicaPhase::AttemptPreparing {
+                self.move_to(replica as u32, ReplicaPhase::AttemptPending, at);
+            }
         }
     }
 
     fn enter(&mut self, phase: SetPhase, message: String, at: Time) {
+        debug_assert!(self.state.phase.leads_to(phase), "{} never becomes {phase}", self.state.phase);
         self.state.phase = phase;
         self.state.phase_message = message;
         self.state.transition = at;
-        self.todo.set = true;
+        self.note(Note::SetChanged);
     }
 
     fn move_to(&mut self, replica: u32, phase: ReplicaPhase, at: Time) {
         let role = self.program.role_of(replica);
         let slot = &mut self.state.replicas[replica as usize];
         let counts = &mut self.state.roles[role].counts;
+        debug_assert!(slot.phase.leads_to(phase), "{} never becomes {phase}", slot.phase);
         counts[slot.phase as usize] -= 1;
         counts[phase as usize] += 1;
         slot.phase = phase;
@@ -282,7 +323,14 @@ impl Run {
     }
 
     fn look_at_role_of(&mut self, replica: u32) {
-        self.todo.roles.insert(self.program.role_of(replica));
+        self.note(Note::RoleChanged(self.program.role_of(replica)));
+    }
+}
+
+impl Role {
+    fn enter(&mut self, phase: RolePhase) {
+        debug_assert!(self.phase.leads_to(phase), "{} never becomes {phase}", self.phase);
+        self.phase = phase;
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use octoflow_model::{
     AttemptId, NodeIx, Order, Report, Time,
     order::{End, Exit},
-    taskset::{Closing, Parting, ReplicaPhase, SetFact, Terminated},
+    taskset::{Closing, PodEnd, ReplicaPhase, SetFact, Terminated},
 };
 
 use super::{program::is_worth_another, turn::Turn};
@@ -114,7 +114,8 @@ impl Turn<'_> {
         let least = if state.phase.placed() { Duration::ZERO } else { UNBUILT_PAUSE };
         let again = again.then(|| self.now.saturating_add(Duration::from_secs(policy.delay).max(least)));
         let outcome = (!judged && again.is_none()).then_some(well);
-        let parting = Parting { replica, at: self.now, started, terminated, reason, outcome, again, log_bytes };
+        let message = again.map(|again| format!("tried again at {again}")).unwrap_or_default();
+        let parting = PodEnd { replica, at: self.now, started, terminated, reason, outcome, again, log_bytes, message };
         self.decide(SetFact::Ended(Box::new(parting)));
     }
 }
@@ -144,7 +145,7 @@ fn how(end: End) -> ((Option<Terminated>, Option<Time>), String) {
             let terminated = Terminated { exit_code: 137, message: why, signal: 9, reason: "Evicted".to_owned() };
             (Some(terminated), String::new())
         }
-        Exit::Surroundings(why) => (None, format!("CreateContainerError: {why}")),
+        Exit::Environment(why) => (None, format!("CreateContainerError: {why}")),
     };
     ((terminated, started), reason)
 }

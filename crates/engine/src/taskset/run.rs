@@ -1,18 +1,20 @@
-//! One TaskSet: the state that facts fold into, and the work list that is thrown away on restart.
-//! `State` is only ever written by the fold.
+//! One TaskSet: the state that facts fold into, the work list that is thrown away on restart, and what both are about.
+//! Only the fold can write a `State` that belongs to a run: see [`Folded`].
 
-use std::{
-    collections::{BTreeSet, VecDeque},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use octoflow_model::{
     AttemptId, NodeIx, RunId, Time,
-    task::{EnvValue, Resources},
+    task::EnvValue,
     taskset::{Closing, ReplicaPhase, RolePhase, SetPhase, Standing, Terminated},
 };
 
-use super::{ident, peers, program::Program};
+use super::{
+    fold::Folded,
+    ident, peers,
+    program::Program,
+    todo::{Note, Todo},
+};
 use crate::{dialect::Stand, head::Head, schedule::Gang};
 
 /// What the facts say. Two folds of the same facts are equal.
@@ -126,6 +128,18 @@ impl State {
         matches!(self.phase, AttemptPreparing | AttemptRunning | AttemptDeletionRequested)
     }
 
+    /// The last try of a replica; the run has this id.
+    pub(super) fn attempt_of(&self, run: RunId, replica: u32) -> Option<AttemptId> {
+        let tries = self.replicas[replica as usize].tries.len() as u32;
+        Some(AttemptId { run, task: NodeIx(replica), attempt: tries.checked_sub(1)? })
+    }
+
+    /// When its time is up, once it has begun.
+    pub(super) fn deadline(&self, program: &Program) -> Option<Time> {
+        let span = program.set.spec.active_deadline_seconds?;
+        Some(self.began?.saturating_add(std::time::Duration::from_secs(span)))
+    }
+
     /// How many replicas are final, of how many.
     pub fn progress(&self) -> (u64, u64) {
         let done: u32 = self.roles.iter().map(|role| role.count(ReplicaPhase::Completed)).sum();
@@ -135,7 +149,8 @@ impl State {
 
 pub struct Run {
     pub id: RunId,
-    pub state: State,
+    /// What the facts say, to be read.
+    pub state: Folded,
     pub program: Arc<Program>,
     /// The manifest as it was given, kept as text: a tree of values would be several times as large.
     pub(super) manifest: Box<str>,
@@ -146,18 +161,8 @@ pub struct Run {
     /// The same as variables.
     pub(super) peers: Arc<[(String, EnvValue)]>,
     pub(super) todo: Todo,
-}
-
-/// What to look at next. Not part of the state: after a restart everything open is looked at once.
-#[derive(Default)]
-pub(super) struct Todo {
-    pub(super) replicas: VecDeque<u32>,
-    pub(super) roles: BTreeSet<usize>,
-    /// Roles whose waiting replicas may be able to start.
-    pub(super) starting: BTreeSet<usize>,
-    pub(super) set: bool,
-    pub(super) queued: Vec<NodeIx>,
-    pub(super) wakes: Vec<(Time, Option<NodeIx>)>,
+    /// What the last fold tells the work list; empty between facts.
+    pub(super) notes: Vec<Note>,
 }
 
 impl Run {
@@ -170,26 +175,6 @@ impl Run {
         &self.replaced
     }
 
-    /// Reading an old journal left notes about work that was done long ago.
-    pub(crate) fn settle_journal(&mut self) {
-        self.todo = Todo::default();
-    }
-
-    /// Everything open is looked at once, and every wake-up is set again.
-    pub(crate) fn reopen(&mut self) {
-        let roles = 0..self.state.roles.len();
-        self.todo = Todo { roles: roles.clone().collect(), starting: roles.collect(), set: true, ..Todo::default() };
-        let (state, todo) = (&self.state, &mut self.todo);
-        for (at, replica) in state.replicas.iter().enumerate() {
-            if let Some(wake) = replica.wake {
-                todo.wakes.push((wake, Some(NodeIx(at as u32))));
-                todo.replicas.push_back(at as u32);
-            }
-        }
-        let own = [state.wake, self.deadline()];
-        self.todo.wakes.extend(own.into_iter().flatten().map(|at| (at, None)));
-    }
-
     pub(crate) fn wake(&mut self, node: Option<NodeIx>) {
         match node {
             Some(node) => self.todo.replicas.push_back(node.0),
@@ -197,43 +182,14 @@ impl Run {
         }
     }
 
-    /// A wake-up set earlier still has something to wake.
-    pub(crate) fn awaits(&self, at: Time, node: Option<NodeIx>) -> bool {
-        match node {
-            Some(node) => self.state.replicas[node.at()].wake == Some(at),
-            None => {
-                let deadline = self.deadline().filter(|_| !self.state.closing());
-                !self.state.over() && (self.state.wake == Some(at) || deadline == Some(at))
-            }
-        }
-    }
-
     pub(super) fn deadline(&self) -> Option<Time> {
-        let span = self.program.set.spec.active_deadline_seconds?;
-        Some(self.state.began?.saturating_add(std::time::Duration::from_secs(span)))
+        self.state.deadline(&self.program)
     }
 
     /// When a finished TaskSet is to be deleted; never when nobody says.
     pub fn expires(&self) -> Option<Time> {
         let span = self.program.set.spec.ttl_seconds_after_finished?;
         Some(self.state.finished?.saturating_add(std::time::Duration::from_secs(span)))
-    }
-
-    pub(crate) fn take_queued(&mut self) -> Vec<NodeIx> {
-        std::mem::take(&mut self.todo.queued)
-    }
-
-    pub(crate) fn take_wakes(&mut self) -> Vec<(Time, Option<NodeIx>)> {
-        std::mem::take(&mut self.todo.wakes)
-    }
-
-    pub(crate) fn is_queued(&self, at: NodeIx) -> bool {
-        self.state.replicas[at.at()].phase == ReplicaPhase::AttemptPreparing
-    }
-
-    /// Replicas that wait for room.
-    pub(super) fn queued(&self) -> impl Iterator<Item = NodeIx> + '_ {
-        self.in_phase(|phase| phase == ReplicaPhase::AttemptPreparing)
     }
 
     /// Replicas whose pods are with a runtime.
@@ -260,14 +216,6 @@ impl Run {
     fn in_phase(&self, test: impl Fn(ReplicaPhase) -> bool) -> impl Iterator<Item = NodeIx> {
         let all = self.state.replicas.iter().enumerate();
         all.filter(move |(_, replica)| test(replica.phase)).map(|(at, _)| NodeIx(at as u32))
-    }
-
-    pub(crate) fn resources(&self, at: NodeIx) -> Resources {
-        self.program.roles[self.program.role_of(at.0)].resources
-    }
-
-    pub(crate) fn priority(&self, at: NodeIx) -> i32 {
-        self.program.roles[self.program.role_of(at.0)].priority
     }
 
     /// The gang its pod must start with. One that is tried again joins those that run already.
@@ -298,8 +246,7 @@ impl Run {
 
     /// The last try of a replica.
     pub fn attempt_of(&self, replica: u32) -> Option<AttemptId> {
-        let tries = self.state.replicas[replica as usize].tries.len() as u32;
-        Some(AttemptId { run: self.id, task: NodeIx(replica), attempt: tries.checked_sub(1)? })
+        self.state.attempt_of(self.id, replica)
     }
 
     /// Every pod there ever was, by name, with the attempt whose log is its own.

@@ -8,9 +8,10 @@ use octoflow_model::{
 use serde_json::{Value, json};
 
 use super::{
-    ident, mark,
+    ident,
     run::{Replica, Run},
 };
+use crate::mark;
 
 /// The machine everything runs on, as seen from its pods.
 const HOST_ADDRESS: &str = "127.0.0.1";
@@ -23,7 +24,7 @@ pub fn object(run: &Run) -> Value {
 /// The same for whoever has the manifest at hand.
 pub fn object_of(run: &Run, manifest: Value) -> Value {
     let mut object = manifest;
-    mark::stand(run, &mut object);
+    mark::stand(&mut object, &run.state.head, &run.state.head.labels);
     object["status"] = status(run);
     object
 }

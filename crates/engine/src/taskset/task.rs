@@ -8,7 +8,7 @@ use octoflow_model::{
 };
 
 use super::{ident, peers, turn::Turn};
-use crate::pod::{Around, GRACE_S, mount_volume, together};
+use crate::pod::{GRACE_S, PodContext, mount_volume, together};
 
 /// Where a container may leave its last words when the manifest does not say.
 const MESSAGE_PATH: &str = "/dev/termination-log";
@@ -35,13 +35,13 @@ impl Turn<'_> {
             path => keyed_field(path, "metadata.labels", &metadata.labels)
                 .or_else(|| keyed_field(path, "metadata.annotations", &metadata.annotations)),
         };
-        let around = Around { world: self.world, namespace: &run.state.head.namespace, field: &field };
+        let context = PodContext { world: self.world, namespace: &run.state.head.namespace, field: &field };
         let first = self.variables(at.0, role, retried);
         let mut members = Vec::with_capacity(template.init_containers.len() + template.containers.len());
         let lists = [(Part::Init, &template.init_containers), (Part::Main, &template.containers)];
         for (part, list) in lists {
             for container in list {
-                members.push(member(&around, part, container, &template.volumes, first.clone())?);
+                members.push(member(&context, part, container, &template.volumes, first.clone())?);
             }
         }
         let main = template.containers.first().ok_or("its pod has no container")?;
@@ -87,7 +87,7 @@ impl Turn<'_> {
 }
 
 fn member(
-    around: &Around<'_>,
+    context: &PodContext<'_>,
     part: Part,
     container: &PodContainer,
     volumes: &[octoflow_model::podspec::Volume],
@@ -97,9 +97,9 @@ fn member(
     for mount in &container.container.volume_mounts {
         let volume = volumes.iter().find(|volume| volume.name == mount.name);
         let volume = volume.ok_or_else(|| format!("volumeMount '{}' names no volume", mount.name))?;
-        mount_volume(around, volume, mount, &mut files, &mut mounts)?;
+        mount_volume(context, volume, mount, &mut files, &mut mounts)?;
     }
-    Ok(Member { part, container: around.container(&container.container, first)?, files, mounts, after: Vec::new() })
+    Ok(Member { part, container: context.container(&container.container, first)?, files, mounts, after: Vec::new() })
 }
 
 /// Where the last words of a container come from: a file, and where nobody wants it otherwise the end of its log when it

@@ -48,10 +48,12 @@ impl<'a> Turn<'a> {
         let fact = fact.into();
         let before = self.run.state.phase;
         self.run.apply(&fact);
-        match &fact {
-            Fact::Run(fact) => self.effects.note(fact),
-            Fact::TaskSet(fact) => self.note(fact, before),
-            Fact::Workflow(_) => unreachable!("a TaskSet decides nothing about a workflow"),
+        if let Fact::Run(fact) = &fact {
+            self.effects.note(fact);
+        } else if let Fact::TaskSet(fact) = &fact {
+            self.note(fact, before);
+        } else {
+            unreachable!("a TaskSet decides nothing of other dialects: {fact:?}");
         }
         self.effects.facts.push(fact);
     }
@@ -86,7 +88,8 @@ impl<'a> Turn<'a> {
             SetPhase::AttemptDeletionRequested => {
                 if state.roles.iter().all(|role| role.phase == RolePhase::Completed) {
                     let (attempt, next) = (state.attempt, self.next_attempt());
-                    self.decide(SetFact::Over { attempt, at: self.now, next });
+                    let message = next.map(|next| format!("the next attempt comes at {next}")).unwrap_or_default();
+                    self.decide(SetFact::Over { attempt, at: self.now, next, message });
                 }
             }
             SetPhase::AttemptCompleted => {

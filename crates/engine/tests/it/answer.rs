@@ -7,7 +7,7 @@ pub(crate) enum Ending {
     Exit(i32),
     Signal(i32),
     NotStarted(String),
-    Surroundings(String),
+    Catalog(String),
     Lost(String),
     /// What it asked for is answered so.
     Answered(octoflow_model::request::Answer),
@@ -41,7 +41,7 @@ impl Answer {
 
     /// Its process is there for a while.
     pub(crate) fn runs(&self) -> bool {
-        !matches!(self.ending, Ending::NotStarted(_) | Ending::Surroundings(_))
+        !matches!(self.ending, Ending::NotStarted(_) | Ending::Catalog(_))
     }
 
     pub(crate) fn after(mut self, seconds: u64) -> Self {

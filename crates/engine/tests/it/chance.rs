@@ -8,6 +8,7 @@ use octoflow_model::{Task, Time};
 use crate::{
     answer::{Script, exit},
     check::check,
+    inputs,
     play::{DAWN, Play, ROOMY, RUN},
 };
 
@@ -41,8 +42,8 @@ fn a_task_that_is_built_again_after_a_restart_says_the_same() {
     // When a task runs is later than when its node came into being.
     play.tell_all();
     let mut engine = Engine::new(ROOMY);
-    engine.restore(RUN, play.facts.iter().cloned()).unwrap();
-    let (believed, _) = engine.take_up(RUN, Time(DAWN.0 + 60_000_000));
+    inputs::restore(&mut engine, RUN, play.facts.iter().cloned());
+    let (believed, _) = inputs::go_on(&mut engine, &[RUN], Time(DAWN.0 + 60_000_000));
     assert_eq!(believed.len(), 3);
     for (attempt, task) in believed {
         let name = &engine.run_of::<octoflow_engine::argo::Run>(RUN).unwrap().state.node(attempt.task).name;

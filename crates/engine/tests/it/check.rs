@@ -33,7 +33,7 @@ fn read_answer(answer: &Value) -> Answer {
     let ending = match (number("signal"), text("notStarted"), text("surroundings"), text("lost")) {
         (Some(signal), ..) => Ending::Signal(signal),
         (_, Some(why), ..) => Ending::NotStarted(why),
-        (_, _, Some(why), _) => Ending::Surroundings(why),
+        (_, _, Some(why), _) => Ending::Catalog(why),
         (.., Some(why)) => Ending::Lost(why),
         _ if answer["never"] == true => Ending::Never,
         _ => Ending::Exit(answer.as_i64().map(|code| code as i32).or(number("exit")).unwrap_or(0)),

@@ -12,6 +12,7 @@ use octoflow_model::{
 use serde_json::Value;
 
 use crate::{
+    inputs,
     play::{DAWN, ROOMY, RUN},
     text::manifest,
 };
@@ -63,12 +64,12 @@ fn deadlines_and_pauses_are_elapsed_time_whatever_the_date_is() {
     for skew in SKEWS {
         let mut engine = Engine::new(ROOMY);
         let mut journal = Vec::new();
-        kept(&mut journal, engine.handle(Input::Submit { run: RUN, submission: submission(skew) }, DAWN));
+        kept(&mut journal, inputs::submit(&mut engine, RUN, submission(skew), DAWN));
         assert_eq!(engine.wake_at(), Some(after(10)), "the pause");
         // A restart reads the same times back.
         let mut engine = Engine::new(ROOMY);
-        engine.restore(RUN, journal.clone()).unwrap();
-        let (_, outcome) = engine.take_up(RUN, after(5));
+        inputs::restore(&mut engine, RUN, journal.clone());
+        let (_, outcome) = inputs::go_on(&mut engine, &[RUN], after(5));
         kept(&mut journal, outcome);
         assert_eq!(engine.wake_at(), Some(after(10)), "the pause after a restart");
         let orders = kept(&mut journal, engine.handle(Input::Tick, after(10)));
@@ -123,7 +124,7 @@ fn runs_with_different_dates_wait_for_the_same_engine() {
         submission.name = format!("w{number}");
         let now = after(number as u64);
         submission.at = now.shifted(skew);
-        engine.handle(Input::Submit { run, submission }, now);
+        inputs::submit(&mut engine, run, submission, now);
     }
     for number in 0..4 {
         assert_eq!(engine.wake_at(), Some(after(10 + number)), "in the order they came");

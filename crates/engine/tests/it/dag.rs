@@ -10,7 +10,7 @@ fn c10_failing_fast_takes_the_first_failed_target_and_not_failing_fast_the_last(
 templates: [{{name: main, dag: {{failFast: {fail_fast}, tasks: [{{name: A, template: fail}}, {{name: B, template: ok}}]}}}}]"
         );
         let script =
-            Script::default().on("B", crate::answer::Answer::ends(crate::answer::Ending::Surroundings("disk".into())));
+            Script::default().on("B", crate::answer::Answer::ends(crate::answer::Ending::Catalog("disk".into())));
         assert_eq!(Play::with(&spec, script).finish().phase(), phase);
     }
 }

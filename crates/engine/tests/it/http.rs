@@ -12,6 +12,7 @@ use crate::{
     answer::{Script, answers, never, responds},
     check::check,
     done::Done,
+    inputs,
     play::Play,
     text::manifest,
 };
@@ -130,7 +131,7 @@ templates:
     let mut play = Play::with(spec, Script::default().on("w", responds(200, "")));
     let mut data = KeyedData::default();
     data.entries.insert("token".to_owned(), b"hush-hush".to_vec());
-    play.engine.put_keyed(Keyed::Secret, "default", "s", data);
+    play.input(inputs::object(Keyed::Secret, "s", data));
     play.command(Command::Resume { selector: None, supplied: Default::default() }).unwrap();
     let done = play.finish();
     assert_eq!(done.phase(), "Succeeded", "{}", done.node_message("w"));

@@ -1,13 +1,13 @@
 //! H: locks of workflows and of templates, alone and across runs.
 
-use octoflow_engine::{Command, argo::explain::Reason};
+use octoflow_engine::{Command, Engine, Input, argo::explain::Reason, engine::fold};
 use octoflow_model::RunId;
 use proptest::prelude::*;
 use serde_json::json;
 
 use crate::{
     answer::{Script, exit},
-    play::{Play, ROOMY},
+    play::{DAWN, Play, ROOMY},
     text::manifest,
     town::Town,
 };
@@ -190,7 +190,7 @@ fn a_mutex_may_be_of_another_namespace_and_of_the_database() {
 }
 
 #[test]
-fn a_database_semaphore_takes_its_limit_from_the_house() {
+fn a_database_semaphore_takes_its_limit_from_the_controller() {
     let mut town = Town::new();
     town.map("octoflow-semaphores", "k", "2");
     town.submit(1, &steps(3, "{semaphores: [{database: {key: k}}]}"));
@@ -273,8 +273,9 @@ fn locks_of_a_run_that_nobody_has_taken_up_are_respected() {
     let mut town = Town::new();
     town.submit(1, WHOLE);
     let journal = town.facts.remove(&RunId(1)).unwrap();
-    let mut engine = octoflow_engine::Engine::new(ROOMY);
-    engine.respect(RunId(1), journal).unwrap();
+    let mut engine = Engine::new(ROOMY);
+    let run = fold(RunId(1), journal).unwrap();
+    engine.handle(Input::ReserveLocks(Box::new(run)), DAWN);
     let locks: Vec<usize> = engine.locks().all().map(|(_, held, _)| held.len()).collect();
     assert_eq!(locks, [1]);
     assert!(engine.run_of::<octoflow_engine::argo::Run>(RunId(1)).is_none());

@@ -3,6 +3,7 @@
 mod answer;
 mod check;
 mod done;
+mod inputs;
 mod oracle;
 mod plan;
 mod play;
@@ -10,7 +11,6 @@ mod text;
 mod town;
 mod variables;
 
-mod again;
 mod chance;
 mod clock;
 mod closing;
@@ -31,6 +31,7 @@ mod properties;
 mod reasons;
 mod referred;
 mod requests;
+mod rerun;
 mod retry;
 mod room;
 mod runs;

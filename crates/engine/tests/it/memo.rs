@@ -7,6 +7,7 @@ use crate::{
     answer::{Script, exit, prints},
     check::check,
     done::Done,
+    inputs,
     play::{Play, ROOMY, RUN, refused},
     text::manifest,
 };
@@ -129,7 +130,7 @@ fn h11_a_cache_without_its_label_or_with_a_broken_entry_is_an_error() {
     let done = Play::keyed(object.clone(), "cache", labelled.clone()).finish();
     assert_eq!(done.node_phase("a"), "Error");
     assert!(done.node_message("a").contains("malformed cache entry 'key-1'"), "{}", done.node_message("a"));
-    // One that another house wrote is read.
+    // One that another controller wrote is read.
     let entry = br#"{"nodeID":"x","outputs":{"parameters":[{"name":"p","value":"old"}]},"creationTimestamp":"2020-01-01T00:00:00Z","lastHitTimestamp":"2020-01-01T00:00:00Z"}"#;
     labelled.entries.insert("key-1".to_owned(), entry.to_vec());
     let done = Play::keyed(object, "cache", labelled).finish();
@@ -240,7 +241,7 @@ fn a_cache_that_is_given_anew_keeps_what_runs_put_into_it() {
     }
     let mut given = KeyedData::default();
     given.labels.insert("workflows.argoproj.io/configmap-type".to_owned(), "Cache".to_owned());
-    play.engine.put_keyed(Keyed::ConfigMap, "default", "cache", given);
+    play.input(inputs::object(Keyed::ConfigMap, "cache", given));
     let kept = play.engine.keyed(Keyed::ConfigMap, "default", "cache").unwrap();
     assert!(kept.entries.contains_key("key-1"));
     assert!(play.engine.run_of::<octoflow_engine::argo::Run>(RUN).is_some());

@@ -2,11 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use octoflow_engine::{
-    Engine, Input,
-    engine::fold,
-    meters::{Meters, Series, SeriesLabels},
-};
+use octoflow_engine::{Engine, engine::fold, meters::Meters};
 use octoflow_model::{
     Fact, RunFact, RunId,
     argo::WorkflowFact,
@@ -351,7 +347,7 @@ templates:
     let mut play = Play::new("templates: [{name: main, suspend: {}}]");
     play.engine = Engine::new(ROOMY);
     play.facts.clear();
-    assert_eq!(play.input(Input::Submit { run: RunId(1), submission: Box::new(submission) }), None);
+    play.submit(submission);
     let done = play.finish();
     assert_eq!(done.phase(), "Succeeded");
     assert_eq!(done.status()["estimatedDuration"], 10);
@@ -362,12 +358,6 @@ templates:
     assert_eq!(done.said("b"), "box");
     let again = fold(RunId(1), done.facts.clone()).unwrap();
     assert_eq!(again.object(), done.object);
-}
-
-fn keep(engine: &mut Engine, kept: &mut BTreeMap<(String, SeriesLabels), Series>) {
-    for series in engine.meters_mut().take_touched() {
-        kept.insert((series.name.clone(), series.labels.clone()), series);
-    }
 }
 
 /// An engine that dies at any moment publishes what one that lives does: facts are kept with what they change.
@@ -392,17 +382,12 @@ templates:
         let script = Script::default().on("w.b(0)", exit(1)).on("w.b(1)", exit(1));
         let mut play = Play::with(spec, script);
         let mut steps = 0;
-        let mut kept: BTreeMap<(String, SeriesLabels), Series> = BTreeMap::new();
         while !play.over() {
             steps += 1;
-            keep(&mut play.engine, &mut kept);
             if steps % every == 0 {
+                let kept = play.series.clone();
                 play.restart(ROOMY, steps % 2 == 0);
-                let mut meters = Meters::default();
-                kept.values().for_each(|series| meters.restore(series.clone()).unwrap());
-                // Going on after the restart may have read some already.
-                let fresh = std::mem::replace(play.engine.meters_mut(), meters).take_touched();
-                assert!(fresh.is_empty(), "nothing is over only because the engine came back: {fresh:?}");
+                assert_eq!(play.series, kept, "nothing is over only because the engine came back");
             }
             if !play.over() {
                 play.step();

@@ -165,7 +165,7 @@ impl Plan {
             70..80 if self.endless => Ending::Never,
             80..85 if self.endless => Ending::Lost("the machine is gone".to_owned()),
             70..90 => Ending::Exit(1),
-            _ => Ending::Surroundings("bad luck".to_owned()),
+            _ => Ending::Catalog("bad luck".to_owned()),
         };
         Answer::ends(ending).after(dice.below(12) as u64)
     }

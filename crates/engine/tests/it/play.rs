@@ -7,14 +7,15 @@ use std::{
 };
 
 use octoflow_engine::{
-    Command, Engine, Input, Outcome, Refusal,
+    Command, Engine, Input, Outcome, Refusal, Setup,
     argo::{
-        admit::{Surroundings, admit},
+        admit::{Catalog, admit},
         explain::explain,
         node::Leaf,
         refer::Reach,
     },
     engine::{Keyed, fold},
+    meters::{Meters, Series, SeriesLabels},
     schedule::Capacity,
 };
 use octoflow_model::{
@@ -32,6 +33,7 @@ use serde_json::Value;
 use crate::{
     answer::{Answer, Ending, Script},
     done::Done,
+    inputs,
     text::manifest,
 };
 
@@ -44,6 +46,8 @@ pub(crate) struct Play {
     pub(crate) engine: Engine,
     pub(crate) now: Time,
     pub(crate) facts: Vec<Fact>,
+    /// What is kept of the custom metrics together with the facts.
+    pub(crate) series: BTreeMap<(String, SeriesLabels), Series>,
     pub(crate) orders: Vec<Order>,
     /// Node names in the order their tasks were started, with the time.
     pub(crate) starts: Vec<(Time, String)>,
@@ -87,7 +91,7 @@ pub(crate) struct Everything {
     templates: Vec<Value>,
 }
 
-impl Surroundings for Everything {
+impl Catalog for Everything {
     fn has_config_map(&self, _: &str, _: &str) -> bool {
         true
     }
@@ -142,7 +146,7 @@ impl Play {
     /// With one ConfigMap, labels and all.
     pub(crate) fn keyed(manifest: Value, map: &str, data: KeyedData) -> Self {
         let mut engine = Engine::new(ROOMY);
-        engine.put_keyed(Keyed::ConfigMap, "default", map, data);
+        engine.handle(inputs::object(Keyed::ConfigMap, map, data), DAWN);
         Self::begun(engine, manifest, Stored::default(), Script::default(), None)
     }
 
@@ -164,7 +168,7 @@ impl Play {
             data.entry(map).or_default().entries.insert((*key).to_owned(), value.as_bytes().to_vec());
         }
         for (map, data) in data {
-            engine.put_keyed(Keyed::ConfigMap, "default", map, data);
+            engine.handle(inputs::object(Keyed::ConfigMap, map, data), DAWN);
         }
         Self::begun(engine, manifest, stored, script, None)
     }
@@ -176,6 +180,7 @@ impl Play {
             engine,
             now,
             facts: Vec::new(),
+            series: BTreeMap::new(),
             orders: Vec::new(),
             starts: Vec::new(),
             crowd: 0,
@@ -192,9 +197,15 @@ impl Play {
         let (name, namespace, uid) = ("w".into(), "default".into(), "u-1".into());
         let known = Known::default();
         let submission = Submission { name, namespace, uid, at: DAWN, manifest, stored, known, parent: None, before };
-        let refused = play.input(Input::Submit { run: RUN, submission: Box::new(submission) });
-        assert_eq!(refused, None, "the submission is refused");
+        play.submit(submission);
         play
+    }
+
+    pub(crate) fn submit(&mut self, submission: Submission) {
+        let submission = Box::new(submission);
+        let refused = self.input(Input::Submit { run: RUN, submission, program: None });
+        assert_eq!(refused, None, "the submission is refused");
+        self.input(Input::Begin { run: RUN });
     }
 
     pub(crate) fn command(&mut self, command: Command) -> Result<(), Refusal> {
@@ -308,6 +319,8 @@ impl Play {
             assert_eq!(run, RUN);
             self.facts.extend(facts);
         }
+        let series = outcome.series.into_iter();
+        self.series.extend(series.map(|series| ((series.name.clone(), series.labels.clone()), series)));
         for order in outcome.orders {
             self.obey(order.clone());
             self.orders.push(order);
@@ -363,15 +376,17 @@ impl Play {
     /// The engine is gone; a new one reads the facts and goes on. What the runtime has, it still has. With `early` the
     /// engine died before its last orders to start went out: they are sent again.
     pub(crate) fn restart(&mut self, capacity: Capacity, early: bool) {
-        let mut engine = Engine::new(capacity);
+        let mut meters = Meters::default();
+        self.series.values().for_each(|series| meters.restore(series.clone()).expect("a series of ours is read back"));
+        let mut engine = Engine::new(Setup { meters, ..capacity.into() });
         for fact in &self.facts {
             // Whoever keeps the facts keeps the caches they fill.
             if let Fact::Workflow(WorkflowFact::Memoized { cache, .. }) = fact {
                 let data = self.engine.keyed(Keyed::ConfigMap, "default", cache).cloned().unwrap_or_default();
-                engine.put_keyed(Keyed::ConfigMap, "default", cache, data);
+                engine.handle(inputs::object(Keyed::ConfigMap, cache, data), self.now);
             }
         }
-        engine.restore(RUN, self.facts.iter().cloned()).expect("an own journal can be read");
+        inputs::restore(&mut engine, RUN, self.facts.iter().cloned());
         if engine.run_of::<octoflow_engine::argo::Run>(RUN).is_none() {
             return;
         }
@@ -379,7 +394,7 @@ impl Play {
         let unsent = if early { std::mem::take(&mut self.fresh) } else { Vec::new() };
         let mut unsent: BTreeMap<AttemptId, Flight> =
             unsent.into_iter().filter_map(|attempt| Some((attempt, self.flights.remove(&attempt)?))).collect();
-        let (believed, outcome) = self.engine.take_up(RUN, self.now);
+        let (believed, outcome) = inputs::go_on(&mut self.engine, &[RUN], self.now);
         let mut known = BTreeSet::new();
         for (attempt, task) in believed {
             known.insert(attempt);
@@ -485,7 +500,7 @@ impl Flight {
             Ending::Exit(code) => ended(Exit::Code(*code)),
             Ending::Signal(signal) => ended(Exit::Signal(*signal)),
             Ending::NotStarted(why) => ended(Exit::NotStarted(why.clone())),
-            Ending::Surroundings(why) => ended(Exit::Surroundings(why.clone())),
+            Ending::Catalog(why) => ended(Exit::Environment(why.clone())),
             Ending::Lost(why) => Report::Lost { attempt, at: now, why: why.clone() },
             Ending::Answered(answer) => answered(answer),
             Ending::Never => unreachable!("what never ends never lands"),

@@ -17,7 +17,7 @@ fn retried(strategy: &str, script: Script) -> Play {
 #[test]
 fn e18_the_longest_duration_counts_from_the_first_attempt() {
     let strategy = "{limit: 9, retryPolicy: Always, backoff: {duration: 1, maxDuration: '5'}}";
-    let lost = crate::answer::Answer::ends(crate::answer::Ending::Surroundings("disk".into()));
+    let lost = crate::answer::Answer::ends(crate::answer::Ending::Catalog("disk".into()));
     let done = retried(strategy, Script::default().on("w(0)", lost.after(4)).on("main", exit(1).after(9))).finish();
     // The second attempt may not run beyond the fifth second.
     assert_eq!(done.node_message("w(1)"), "Pod was active on the node longer than the specified deadline");

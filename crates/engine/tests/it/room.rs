@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use octoflow_engine::{Engine, Input, argo::status};
+use octoflow_engine::{Engine, Input, Setup, argo::status};
 use octoflow_model::submission::{Stored, Submission};
 use serde_json::Value;
 
 use crate::{
+    inputs,
     play::{DAWN, ROOMY, RUN},
     text::manifest,
 };
 
 /// The status of a run whose templates start no tasks, in an engine with small limits.
 fn status_of(spec: &str, nodes: usize, bytes: u64) -> Value {
-    let mut engine = Engine::new(ROOMY);
-    engine.limit_runs(nodes, bytes);
+    let mut engine = Engine::new(Setup { most_nodes: nodes, most_bytes: bytes, ..ROOMY.into() });
     let (name, namespace, uid) = ("w".into(), "default".into(), "u".into());
     let submission = Submission {
         name,
@@ -28,16 +28,15 @@ fn status_of(spec: &str, nodes: usize, bytes: u64) -> Value {
         parent: None,
     };
     let mut now = DAWN;
-    let mut input = Input::Submit { run: RUN, submission: Box::new(submission) };
+    let mut outcome = inputs::submit(&mut engine, RUN, Box::new(submission), now);
     for _ in 0..10_000 {
-        let outcome = engine.handle(input, now);
         assert!(outcome.orders.is_empty(), "nothing here needs a task: {:?}", outcome.orders);
         let run = engine.run_of::<octoflow_engine::argo::Run>(RUN).expect("the run is there until it is forgotten");
         if run.state.finished() {
             return status::status(run);
         }
         now = engine.wake_at().unwrap_or(now).max(now.saturating_add(Duration::from_secs(1)));
-        input = Input::Tick;
+        outcome = engine.handle(Input::Tick, now);
     }
     panic!("the run does not end");
 }

@@ -11,12 +11,13 @@ use octoflow_model::{
 };
 
 use crate::{
+    inputs,
     play::{DAWN, ROOMY},
     text::manifest,
 };
 
 fn submit(engine: &mut Engine, run: u64, spec: &str) -> Outcome {
-    engine.handle(Input::Submit { run: RunId(run), submission: submission(run, spec) }, DAWN)
+    inputs::submit(engine, RunId(run), submission(run, spec), DAWN)
 }
 
 fn submission(run: u64, spec: &str) -> Box<Submission> {
@@ -82,16 +83,18 @@ fn decided(outcome: Outcome) -> (Vec<Fact>, Vec<Order>) {
 }
 
 #[test]
-fn a_run_that_was_only_accepted_begins_later_as_it_would_have_at_once() {
+fn a_run_that_was_only_submitted_begins_later_as_it_would_have_at_once() {
     let (run, now) = (RunId(1), DAWN);
     let at_once = decided(submit(&mut Engine::new(ROOMY), 1, LOOP));
     assert!(!at_once.0.is_empty() && !at_once.1.is_empty());
-    let accept = || Input::Accept { run, submission: submission(1, LOOP), program: None };
+    let submit = || Input::Submit { run, submission: submission(1, LOOP), program: None };
 
     let mut engine = Engine::new(ROOMY);
-    let accepted = engine.handle(accept(), now);
-    let [octoflow_engine::Decided { facts: journal, .. }] = accepted.decided.as_slice() else { panic!("{accepted:?}") };
-    assert!(matches!(journal.as_slice(), [Fact::Run(RunFact::Submitted(_))]) && accepted.orders.is_empty());
+    let submitted = engine.handle(submit(), now);
+    let [octoflow_engine::Decided { facts: journal, .. }] = submitted.decided.as_slice() else {
+        panic!("{submitted:?}")
+    };
+    assert!(matches!(journal.as_slice(), [Fact::Run(RunFact::Submitted(_))]) && submitted.orders.is_empty());
     // Others go on meanwhile, and it waits.
     assert_eq!(decided(engine.handle(Input::Tick, now)), (vec![], vec![]));
     assert_eq!(decided(engine.handle(Input::Begin { run }, now)), at_once);
@@ -99,23 +102,27 @@ fn a_run_that_was_only_accepted_begins_later_as_it_would_have_at_once() {
 
     // A crash before it began.
     let mut engine = Engine::new(ROOMY);
-    engine.restore(run, journal.clone()).unwrap();
-    assert_eq!(decided(engine.take_up(run, now).1), at_once);
+    inputs::restore(&mut engine, run, journal.clone());
+    assert_eq!(decided(inputs::go_on(&mut engine, &[run], now).1), at_once);
 }
 
 #[test]
-fn a_command_finds_a_run_that_was_only_accepted_begun() {
+fn a_command_finds_a_run_that_was_only_submitted_begun() {
     let run = RunId(1);
-    let told = |first: Input| {
+    let told = |begins: bool| {
         let mut engine = Engine::new(ROOMY);
+        let first = Input::Submit { run, submission: submission(1, LOOP), program: None };
         let mut facts = decided(engine.handle(first, DAWN)).0;
+        if begins {
+            facts.extend(decided(engine.handle(Input::Begin { run }, DAWN)).0);
+        }
         facts.extend(decided(engine.handle(Input::Command { run, command: Command::Stop }, DAWN)).0);
         facts
     };
-    let at_once = told(Input::Submit { run, submission: submission(1, LOOP) });
+    let at_once = told(true);
     assert!(matches!(at_once.first(), Some(Fact::Workflow(WorkflowFact::Began { .. }))), "{at_once:?}");
     // The scheduler may have given room in between; what the run itself decides comes first, and in the same order.
-    let later = told(Input::Accept { run, submission: submission(1, LOOP), program: None });
+    let later = told(false);
     assert!(matches!(later.first(), Some(Fact::Workflow(WorkflowFact::Began { .. }))), "{later:?}");
     assert!(
         later.iter().all(|fact| !matches!(fact, Fact::Workflow(WorkflowFact::Launched { .. }))),
@@ -131,7 +138,7 @@ fn a_forgotten_run_leaves_nothing_behind() {
     assert!(engine.wake_at().is_some());
     end(&mut engine, attempt);
     assert_eq!(engine.wake_at(), None, "nothing is due when nothing is open");
-    engine.forget(RunId(1));
+    engine.handle(Input::Release { run: RunId(1) }, DAWN);
     assert_eq!((engine.scheduler().running(), engine.scheduler().waiting()), (0, 0));
     let late = end(&mut engine, attempt);
     assert_eq!(late.orders, [Order::Forget { attempt }], "the runtime may clean up");
@@ -149,6 +156,45 @@ fn stopping_one_run_gives_its_places_to_the_other() {
     assert_eq!(next.len(), 1);
     assert_eq!(next[0].run, RunId(2));
     assert!(engine.run_of::<octoflow_engine::argo::Run>(RunId(1)).is_some_and(|run| run.state.finished()));
+}
+
+#[test]
+fn ending_a_run_ends_those_that_belong_to_it_with_the_same_input() {
+    let mut engine = Engine::new(ROOMY);
+    submit(&mut engine, 1, LOOP);
+    // The second and the fourth belong to the one above them; the third was made by the first and belongs to nobody.
+    for (run, parent, owner) in [(2, 1, Some("1")), (3, 1, None), (4, 2, Some("2")), (5, 4, Some("other"))] {
+        let mut submission = submission(run, LOOP);
+        submission.parent = Some(RunId(parent));
+        if let Some(uid) = owner {
+            submission.manifest["metadata"]["ownerReferences"] = serde_json::json!([{"uid": uid}]);
+        }
+        inputs::submit(&mut engine, RunId(run), submission, DAWN);
+    }
+    let told = |outcome: &Outcome| -> Vec<u64> {
+        let ends = |fact: &Fact| matches!(fact, Fact::Run(RunFact::ShuttingDown { .. }));
+        outcome.decided.iter().filter(|decided| decided.facts.iter().any(ends)).map(|decided| decided.run.0).collect()
+    };
+    let stopped = engine.handle(Input::Command { run: RunId(1), command: Command::Stop }, DAWN);
+    assert_eq!((told(&stopped), stopped.refusal), (vec![1, 2, 4], None));
+    // Whoever ends it harder ends all of them harder; a restart knows them as well.
+    let mut restored = Engine::new(ROOMY);
+    for run in [1, 2, 4] {
+        let mut facts = vec![Fact::Run(RunFact::Submitted(submission(run, LOOP)))];
+        if let Fact::Run(RunFact::Submitted(submission)) = &mut facts[0]
+            && run > 1
+        {
+            submission.parent = Some(RunId(run / 2));
+            submission.manifest["metadata"]["ownerReferences"] = serde_json::json!([{"uid": (run / 2).to_string()}]);
+        }
+        inputs::restore(&mut restored, RunId(run), facts);
+    }
+    let ended = restored.handle(Input::Command { run: RunId(1), command: Command::Terminate }, DAWN);
+    assert_eq!(told(&ended), [1, 2, 4]);
+    // One that is over and kept elsewhere is nobody's child any more.
+    restored.handle(Input::Release { run: RunId(2) }, DAWN);
+    let ended = restored.handle(Input::Command { run: RunId(1), command: Command::Stop }, DAWN);
+    assert!(told(&ended).is_empty());
 }
 
 #[test]
@@ -186,17 +232,17 @@ fn after_a_restart_nobody_gets_the_place_of_a_task_that_still_runs() {
     let read_back = || {
         let mut engine = Engine::new(capacity);
         for (run, facts) in &journals {
-            engine.restore(*run, facts.iter().cloned()).unwrap();
+            inputs::restore(&mut engine, *run, facts.iter().cloned());
         }
         engine
     };
     let mut apart = read_back();
-    let outcomes = [1, 2].map(|run| apart.take_up(RunId(run), DAWN).1);
+    let outcomes = [1, 2].map(|run| inputs::go_on(&mut apart, &[RunId(run)], DAWN).1);
     assert_eq!(outcomes.each_ref().map(|outcome| starts(outcome).len()), [0, 0]);
     assert_eq!((apart.scheduler().running(), apart.scheduler().waiting()), (1, 2));
 
     let mut together = read_back();
-    let (believed, outcome) = together.take_up_all(&[RunId(1), RunId(2)], DAWN);
+    let (believed, outcome) = inputs::go_on(&mut together, &[RunId(1), RunId(2)], DAWN);
     assert_eq!(believed.iter().map(|(attempt, _)| *attempt).collect::<Vec<_>>(), [running]);
     assert_eq!(starts(&outcome), []);
     let next = starts(&end(&mut together, running));

@@ -10,7 +10,7 @@ use std::{
 };
 
 use octoflow_engine::{
-    kinds::{KINDS, Kind},
+    kinds::{Kind, loadable},
     shape::check,
 };
 use octoflow_manifest::{Limits, read};
@@ -26,7 +26,7 @@ struct Schema {
 
 impl Schema {
     fn of(kind: &Kind) -> Self {
-        let mut schema = Self { root: kind.schema(), patterns: Vec::new() };
+        let mut schema = Self { root: kind.schema().unwrap(), patterns: Vec::new() };
         let mut found = Vec::new();
         collect(&schema.root, &mut found);
         found.sort();
@@ -107,7 +107,7 @@ fn is(value: &Value, name: &str) -> bool {
 }
 
 fn kind(name: &str) -> &'static Kind {
-    KINDS.iter().find(|kind| kind.name == name).unwrap()
+    loadable().find(|kind| kind.name == name).unwrap()
 }
 
 /// Every object of a kind with a schema that the corpus holds, with its file.
@@ -128,7 +128,7 @@ fn corpus() -> Vec<(PathBuf, &'static Kind, Value)> {
                 let bytes = fs::read(&path).unwrap();
                 let documents = read("corpus", &bytes, &Limits::default()).unwrap_or_default();
                 found.extend(documents.into_iter().filter_map(|document| {
-                    let kind = KINDS.iter().find(|kind| document.value["kind"] == kind.name)?;
+                    let kind = loadable().find(|kind| document.value["kind"] == kind.name)?;
                     Some((path.clone(), kind, document.value))
                 }));
             }
@@ -172,17 +172,17 @@ fn changed(value: &Value) -> Vec<Value> {
 
 /// The schema wants the right kind and version, which the check leaves to admission.
 fn says_what_it_is(kind: &Kind, value: &Value) -> bool {
-    value["kind"] == kind.name && value["apiVersion"] == kind.api_version
+    value["kind"] == kind.name && value["apiVersion"] == kind.api_version()
 }
 
 #[test]
 fn schemas_accept_and_refuse_what_the_check_does() {
-    let schemas: Vec<(&str, Schema)> = KINDS.iter().map(|kind| (kind.name, Schema::of(kind))).collect();
+    let schemas: Vec<(&str, Schema)> = loadable().map(|kind| (kind.name, Schema::of(kind))).collect();
     let (mut accepted, mut refused) = (0, 0);
     for (file, kind, value) in corpus() {
         let schema = &schemas.iter().find(|(name, _)| *name == kind.name).unwrap().1;
         let agree = |value: &Value| {
-            let checked = check(value, kind.shape);
+            let checked = check(value, kind.shape.unwrap());
             let right = checked.problems.is_empty() && says_what_it_is(kind, value);
             assert_eq!(schema.accepts(value), right, "{}: {:?}\n{value:#}", file.display(), checked.problems);
             right
@@ -235,16 +235,16 @@ fn every_kind_of_value_is_described_as_it_is_checked() {
         ("templates: [{inputs: {artifacts: [{name: a, mode: 4096}]}}]", false),
     ];
     for (spec, right) in cases {
-        let value = json!({"apiVersion": workflow.api_version, "kind": "Workflow", "spec": yaml(spec)[0]});
-        assert_eq!(check(&value, workflow.shape).problems.is_empty(), right, "the check: {spec}");
+        let value = json!({"apiVersion": workflow.api_version(), "kind": "Workflow", "spec": yaml(spec)[0]});
+        assert_eq!(check(&value, workflow.shape.unwrap()).problems.is_empty(), right, "the check: {spec}");
         assert_eq!(schema.accepts(&value), right, "the schema: {spec}");
     }
-    assert!(!schema.accepts(&json!({"apiVersion": workflow.api_version, "spec": {}})), "the kind is required");
+    assert!(!schema.accepts(&json!({"apiVersion": workflow.api_version(), "spec": {}})), "the kind is required");
 }
 
 #[test]
 fn fields_are_described_and_marked() {
-    let schema = kind("Workflow").schema();
+    let schema = kind("Workflow").schema().unwrap();
     let spec = &schema["$defs"]["spec"]["properties"];
     assert_eq!(spec["entrypoint"]["description"], "The template the run begins with.");
     assert_eq!(

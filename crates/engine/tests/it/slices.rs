@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use octoflow_engine::{Command, Engine, Input, Outcome, engine::fold};
+use octoflow_engine::{Capacity, Command, Engine, Input, Outcome, Setup, engine::fold};
 use octoflow_model::{
     AttemptId, Fact, Order, Report, RunId, Time,
     order::{Collected, End, Exit},
@@ -15,6 +15,7 @@ use octoflow_model::{
 use proptest::prelude::*;
 
 use crate::{
+    inputs,
     play::{DAWN, ROOMY},
     text::manifest,
 };
@@ -57,8 +58,11 @@ struct Stage {
 
 impl Stage {
     fn new(slice: u64) -> Self {
-        let mut engine = Engine::new(ROOMY);
-        engine.slice_work(slice);
+        Self::of(slice, ROOMY)
+    }
+
+    fn of(slice: u64, capacity: Capacity) -> Self {
+        let engine = Engine::new(Setup { slice, ..capacity.into() });
         Self { engine, now: DAWN, journal: BTreeMap::new(), running: Vec::new(), most: 0 }
     }
 
@@ -76,7 +80,8 @@ impl Stage {
             parent: None,
             known: Default::default(),
         });
-        assert_eq!(self.input(Input::Submit { run, submission }), None);
+        let outcome = inputs::submit(&mut self.engine, run, submission, self.now);
+        assert_eq!(self.take(outcome), None);
     }
 
     fn input(&mut self, input: Input) -> Option<octoflow_engine::Refusal> {
@@ -128,10 +133,9 @@ impl Stage {
 
     /// Everything is forgotten but the journal.
     fn restart(&mut self, slice: u64) {
-        self.engine = Engine::new(ROOMY);
-        self.engine.slice_work(slice);
-        self.engine.restore(RUN, self.journal[&RUN].clone()).expect("a journal of ours folds");
-        let (believed, outcome) = self.engine.take_up_all(&[RUN], self.now);
+        self.engine = Engine::new(Setup { slice, ..ROOMY.into() });
+        inputs::restore(&mut self.engine, RUN, self.journal[&RUN].clone());
+        let (believed, outcome) = inputs::go_on(&mut self.engine, &[RUN], self.now);
         self.running = believed.into_iter().map(|(attempt, _)| attempt).collect();
         self.take(outcome);
     }
@@ -291,9 +295,7 @@ templates:
 
 #[test]
 fn a_task_that_ends_while_its_run_unfolds_gives_its_room_to_others() {
-    let mut stage = Stage::new(1_000);
-    stage.engine = Engine::new(octoflow_engine::engine::Limits { slots: 1, ..ROOMY });
-    stage.engine.slice_work(1_000);
+    let mut stage = Stage::of(1_000, Capacity { slots: 1, ..ROOMY });
     stage.submit(RUN, LATE_LOOP);
     stage.submit(OTHER, "templates: [{name: main, steps: [[{name: a, template: ok}]]}]");
     let own = stage.running.pop().unwrap();

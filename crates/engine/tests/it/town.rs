@@ -21,6 +21,7 @@ use octoflow_model::{
 use serde_json::Value;
 
 use crate::{
+    inputs,
     play::{DAWN, ROOMY},
     text::manifest,
 };
@@ -52,8 +53,7 @@ impl Town {
         let data = self.maps.entry(("default".to_owned(), map.to_owned())).or_default();
         data.entries.insert(key.to_owned(), value.as_bytes().to_vec());
         let data = data.clone();
-        self.engine_mut().put_keyed(Keyed::ConfigMap, "default", map, data);
-        self.input(Input::Tick);
+        self.input(inputs::object(Keyed::ConfigMap, map, data));
     }
 
     /// Runs are named `w` and their number.
@@ -73,8 +73,12 @@ impl Town {
             parent: None,
             known: Default::default(),
         };
-        let refused = self.input(Input::Submit { run: RunId(run), submission: Box::new(submission) });
-        assert_eq!(refused, None);
+        let (run, submission) = (RunId(run), Box::new(submission));
+        let now = self.now;
+        let submitted = self.engine_mut().handle(Input::Submit { run, submission, program: None }, now);
+        assert_eq!(self.take(submitted), None);
+        // Only now: a run that was submitted and has not begun begins when it is read back.
+        assert_eq!(self.input(Input::Begin { run }), None);
     }
 
     pub(crate) fn command(&mut self, run: u64, command: Command) {
@@ -168,17 +172,18 @@ impl Town {
     pub(crate) fn restart(&mut self) {
         let mut engine = Engine::new(ROOMY);
         for ((namespace, map), data) in &self.maps {
-            engine.put_keyed(Keyed::ConfigMap, namespace, map, data.clone());
+            assert_eq!(namespace, "default");
+            engine.handle(inputs::object(Keyed::ConfigMap, map, data.clone()), self.now);
         }
         let written = |fact: &Fact| -> Fact {
             serde_json::to_string(fact).and_then(|text| serde_json::from_str(&text)).expect("a fact can be written")
         };
         for (run, facts) in &self.facts {
-            engine.restore(*run, facts.iter().map(written)).expect("an own journal can be read");
+            inputs::restore(&mut engine, *run, facts.iter().map(written));
         }
         let runs: Vec<RunId> = self.facts.keys().copied().filter(|run| engine.run(*run).is_some()).collect();
         for run in runs {
-            let (_, outcome) = engine.take_up(run, self.now);
+            let (_, outcome) = inputs::go_on(&mut engine, &[run], self.now);
             assert!(outcome.decided.is_empty(), "going on decides {:?}", outcome.decided);
         }
         self.engine = Some(engine);

@@ -1,9 +1,8 @@
 //! What is decided about a workflow. Never changed once released: new facts may be added, new fields must have defaults.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::{ArtifactLocation, NodeKind, Phase};
+use super::{ArtifactLocation, Items, NodeKind, Phase};
 use crate::{
     fact::is_nothing,
     ids::NodeIx,
@@ -56,7 +55,7 @@ pub enum WorkflowFact {
         wake: Option<Time>,
     },
     /// A loop at this node (a step group or a task group) was expanded into items.
-    Expanded { node: NodeIx, call: u32, items: Vec<Value> },
+    Expanded { node: NodeIx, call: u32, items: Items },
     /// The scheduler gave the node's task to a runtime.
     Launched {
         node: NodeIx,

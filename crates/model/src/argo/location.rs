@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::podspec::KeyRef;
+use crate::{garbage::GcStrategy, podspec::KeyRef};
 
 /// At most one store. Those that are not spoken here are kept as written: their key may still be used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -181,28 +181,6 @@ pub struct GitLocation {
 pub struct ArtifactGc {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<GcStrategy>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum GcStrategy {
-    /// Not said: whoever is asked next decides.
-    #[default]
-    #[serde(rename = "")]
-    Unsaid,
-    OnWorkflowCompletion,
-    OnWorkflowDeletion,
-    Never,
-}
-
-impl GcStrategy {
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Unsaid => "",
-            Self::OnWorkflowCompletion => "OnWorkflowCompletion",
-            Self::OnWorkflowDeletion => "OnWorkflowDeletion",
-            Self::Never => "Never",
-        }
-    }
 }
 
 /// Which repository of which ConfigMap is the default.

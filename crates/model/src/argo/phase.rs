@@ -1,28 +1,29 @@
 //! The states a workflow and its nodes can be in, with their arrows.
-//! Transitions are the engine's; here is only what each state means.
-
-use std::fmt;
+//! Transitions are the engine's, which is checked against the arrows.
 
 use serde::{Deserialize, Serialize};
 
-/// A node's state. Arrows: `Pending → Running → {Succeeded, Failed, Error}`; a node may be born in any state,
-/// and may leave `Pending` straight for `Failed` or `Error`. `Skipped` and `Omitted` are only ever born.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Phase {
-    /// Exists, but its process is not known to run. → `Running`, `Failed`, `Error`, `Succeeded`.
-    Pending,
-    /// At work, or waiting for its children. → `Succeeded`, `Failed`, `Error`.
-    Running,
-    /// Ended well. Final.
-    Succeeded,
-    /// Its `when` was false or its loop was empty; counts as well for dependents. Final.
-    Skipped,
-    /// User code ended badly, a deadline passed, or someone stopped it. Final.
-    Failed,
-    /// The engine or its surroundings could not do it: a bad variable, a missing artifact, a lost process. Final.
-    Error,
-    /// Its `depends` can no longer become true. Final; dependents see it as not succeeded.
-    Omitted,
+use crate::phases;
+
+phases! {
+    /// A node's state. A node may be born in any of them; `Skipped` and `Omitted` are only ever born.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    pub enum Phase {
+        /// Exists, but its process is not known to run.
+        Pending = "Pending" -> [Running, Succeeded, Failed, Error],
+        /// At work, or waiting for its children.
+        Running = "Running" -> [Succeeded, Failed, Error],
+        /// Ended well. Final.
+        Succeeded = "Succeeded" -> [],
+        /// Its `when` was false or its loop was empty; counts as well for dependents. Final.
+        Skipped = "Skipped" -> [],
+        /// User code ended badly, a deadline passed, or someone stopped it. Final.
+        Failed = "Failed" -> [],
+        /// The engine or its surroundings could not do it: a bad variable, a missing artifact, a lost process. Final.
+        Error = "Error" -> [],
+        /// Its `depends` can no longer become true. Final; dependents see it as not succeeded.
+        Omitted = "Omitted" -> [],
+    }
 }
 
 impl Phase {
@@ -38,24 +39,6 @@ impl Phase {
 
     pub fn bad(self) -> bool {
         matches!(self, Self::Failed | Self::Error)
-    }
-
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Pending => "Pending",
-            Self::Running => "Running",
-            Self::Succeeded => "Succeeded",
-            Self::Skipped => "Skipped",
-            Self::Failed => "Failed",
-            Self::Error => "Error",
-            Self::Omitted => "Omitted",
-        }
-    }
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
     }
 }
 

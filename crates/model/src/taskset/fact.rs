@@ -30,7 +30,7 @@ pub enum SetFact {
         message: String,
     },
     /// Its pod is gone. What comes next was decided with it.
-    Ended(Box<Parting>),
+    Ended(Box<PodEnd>),
     /// The delay is over: it is tried again.
     Again { replica: u32, at: Time },
     /// It never came to a pod, or to another one, because its role is over.
@@ -53,6 +53,9 @@ pub enum SetFact {
         at: Time,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next: Option<Time>,
+        /// What people are told while they wait for it.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        message: String,
     },
 }
 
@@ -84,7 +87,7 @@ impl Closing {
 /// How a pod went, and what follows for its replica.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Parting {
+pub struct PodEnd {
     pub replica: u32,
     pub at: Time,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,6 +107,9 @@ pub struct Parting {
     /// How long the pod's log was; as in `NodeFinished`.
     #[serde(default, skip_serializing_if = "crate::fact::is_nothing")]
     pub log_bytes: u64,
+    /// What people are told while the replica waits to be tried again.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
 }
 
 /// How the main container of a pod ended.

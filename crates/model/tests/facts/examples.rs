@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use octoflow_model::{
     AttemptId, Claim, Fact, Limit, Marks, NodeIx, RunFact, RunId, RunPhase, Shutdown, Time,
     argo::{
-        ArtifactLocation, ArtifactValue, InputArtifactValue, InputValues, NodeAdded, NodeFinished, NodeKind,
-        OutputArtifactValue, OutputValues, Phase, Role, WorkflowFact, location::S3Location,
+        ArtifactLocation, ArtifactValue, InputArtifactValue, InputValues, Items, NodeAdded, NodeFinished, NodeKind,
+        NumberRange, OutputArtifactValue, OutputValues, Phase, Role, WorkflowFact, location::S3Location,
     },
     before::{Before, Done, Remembered},
     mark::Ties,
@@ -17,7 +17,7 @@ use octoflow_model::{
     task::{Archive, Labels, StoredArtifact},
     taskset::{
         SetFact,
-        fact::{Closing, Parting, Terminated},
+        fact::{Closing, PodEnd, Terminated},
     },
 };
 use serde_json::json;
@@ -183,7 +183,7 @@ fn of_nodes() -> Vec<Fact> {
             message: text("Waiting for it"),
         }),
         Fact::Workflow(WorkflowFact::Locked { node: Some(node), at: AT, wake: Some(LATER) }),
-        Fact::Workflow(WorkflowFact::Expanded { node, call: 1, items: vec![json!("x"), json!({"k": 1})] }),
+        Fact::Workflow(WorkflowFact::Expanded { node, call: 1, items: range() }),
         Fact::Workflow(WorkflowFact::Launched { node, at: AT, deadline: Some(LATER) }),
         Fact::Workflow(WorkflowFact::Started { node, at: AT }),
         Fact::Workflow(WorkflowFact::Progressed { node, done: 1, total: 2 }),
@@ -223,7 +223,7 @@ fn of_task_sets() -> Vec<SetFact> {
         SetFact::Launched { replica, at: AT, deadline: Some(LATER) },
         SetFact::Started { replica, at: AT },
         SetFact::Ending { replica, at: AT, why: Closing::Evicted, message: text("makes room") },
-        SetFact::Ended(Box::new(Parting {
+        SetFact::Ended(Box::new(PodEnd {
             replica,
             at: LATER,
             started: Some(AT),
@@ -232,13 +232,14 @@ fn of_task_sets() -> Vec<SetFact> {
             outcome: Some(false),
             again: Some(LATER),
             log_bytes: 99,
+            message: text("once more"),
         })),
         SetFact::Again { replica, at: AT },
         SetFact::Dropped { replica, at: AT },
         SetFact::RoleJudged { role: 1, at: AT, succeeded: true, message: text("2 succeeded") },
         SetFact::RoleOver { role: 1, at: AT },
         SetFact::Judged { at: AT, succeeded: false, message: text("worker failed"), last: true },
-        SetFact::Over { attempt: 1, at: AT, next: Some(LATER) },
+        SetFact::Over { attempt: 1, at: AT, next: Some(LATER), message: text("later") },
     ]
 }
 
@@ -335,4 +336,8 @@ fn outputs() -> OutputValues {
         exit_code: Some(text("0")),
         fetched: vec![(text("in"), Fetched { digest: text("git:00"), size: 7 })],
     }
+}
+
+fn range() -> Items {
+    Items::Range(NumberRange { start: 9, count: 4, down: true, format: Some(text("%02d")) })
 }

@@ -3,8 +3,11 @@
 use std::str::FromStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use octoflow_engine::{argo::fields::OTHER_KINDS, jsonpath::Template, kinds::KINDS};
-use octoflow_model::taskset;
+use octoflow_engine::{
+    dialect::PhaseStand,
+    jsonpath::Template,
+    kinds::{self, Kind},
+};
 
 /// How a result is printed.
 #[derive(Clone, Debug)]
@@ -74,7 +77,7 @@ pub(super) fn one_of<F: Formats>(text: &str) -> Result<Format, String> {
 
 /// A kind by its name in any case, also in the plural.
 pub(super) fn kind(text: &str) -> Result<&'static str, String> {
-    let known = || KINDS.iter().map(|kind| kind.name).chain(OTHER_KINDS.iter().copied());
+    let known = || kinds::loadable().map(|kind| kind.name).chain(kinds::refused());
     let is_meant = |name: &&'static str| {
         text.eq_ignore_ascii_case(name)
             || text.strip_suffix(['s', 'S']).is_some_and(|one| one.eq_ignore_ascii_case(name))
@@ -84,12 +87,10 @@ pub(super) fn kind(text: &str) -> Result<&'static str, String> {
 
 /// A kind that runs; shells complete it.
 pub(super) fn run_kinds() -> impl TypedValueParser<Value = &'static str> {
-    let kinds = [
-        PossibleValue::new("Workflow").aliases(["workflows", "wf"]),
-        PossibleValue::new(taskset::KIND).aliases(["tasksets", "ts"]),
-    ];
-    let meant = |word: String| if word.to_ascii_lowercase().starts_with('w') { "Workflow" } else { taskset::KIND };
-    PossibleValuesParser::new(kinds).map(meant)
+    let words = |kind: &'static Kind| PossibleValue::new(kind.name).aliases([kind.plural]).aliases(kind.short);
+    let meant =
+        |word: String| kinds::of_word(&word.to_ascii_lowercase()).expect("only words of the table are taken").key;
+    PossibleValuesParser::new(kinds::of_runs().map(words)).map(meant)
 }
 
 pub(super) fn key_value(text: &str) -> Result<(String, String), String> {
@@ -100,7 +101,17 @@ pub(super) fn key_value(text: &str) -> Result<(String, String), String> {
 }
 
 pub(super) fn phase(text: &str) -> Result<String, String> {
-    known_phase(text, &["Pending", "Waiting", "Running", "Succeeded", "Failed", "Error"])
+    let stands = [PhaseStand::Waiting, PhaseStand::Running, PhaseStand::Good, PhaseStand::Bad];
+    let mut known = Vec::new();
+    for stand in stands {
+        let phases = kinds::of_runs().filter_map(Kind::dialect).flat_map(|dialect| dialect.phases);
+        for phase in phases.filter(|phase| phase.stand == stand) {
+            if !known.contains(&phase.word) {
+                known.push(phase.word);
+            }
+        }
+    }
+    known_phase(text, &known)
 }
 
 pub(super) fn node_phase(text: &str) -> Result<String, String> {

@@ -55,7 +55,7 @@ fn exit(status: u16, with_causes: bool) -> Exit {
         422 => Exit::InvalidManifest,
         400 if with_causes => Exit::InvalidManifest,
         400 | 405 | 415 => Exit::Usage,
-        _ => Exit::House,
+        _ => Exit::Infrastructure,
     }
 }
 
@@ -63,27 +63,27 @@ fn exit(status: u16, with_causes: bool) -> Exit {
 pub(super) fn lost(error: &Error, endpoint: &Endpoint) -> Failure {
     let url = &endpoint.url;
     match error {
-        Error::Timeout(_) => Failure::new(Exit::House, format!("the server at {url} does not answer in time")),
+        Error::Timeout(_) => Failure::new(Exit::Infrastructure, format!("the server at {url} does not answer in time")),
         Error::Tls(_) | Error::Rustls(_) => {
-            Failure::new(Exit::House, format!("the server at {url} cannot be trusted: {error}"))
+            Failure::new(Exit::Infrastructure, format!("the server at {url} cannot be trusted: {error}"))
                 .help("give its certificate with --ca-file, or trust anyone with --insecure-skip-verify")
         }
         Error::BadUri(_) => {
             Failure::usage(format!("`{url}` is no address of a server")).help("write it like http://127.0.0.1:2746")
         }
         Error::Io(io) if io.to_string().contains("certificate") || io.to_string().contains("CaUsed") => {
-            Failure::new(Exit::House, format!("the server at {url} cannot be trusted: {io}"))
+            Failure::new(Exit::Infrastructure, format!("the server at {url} cannot be trusted: {io}"))
                 .help("give its certificate with --ca-file, or trust anyone with --insecure-skip-verify")
         }
         error if super::nobody(error) => {
-            let failure = Failure::new(Exit::House, format!("no server answers at {url}"));
+            let failure = Failure::new(Exit::Infrastructure, format!("no server answers at {url}"));
             if endpoint.assumed {
                 failure.help("start one with: octoflow server, or name one with --server; `octoflow run` needs none")
             } else {
                 failure.help("is it running, and is the address right?")
             }
         }
-        error => Failure::new(Exit::House, format!("the connection to {url} was lost: {error}")),
+        error => Failure::new(Exit::Infrastructure, format!("the connection to {url} was lost: {error}")),
     }
 }
 
@@ -105,7 +105,10 @@ mod tests {
         );
         assert_eq!(told(404, r#"{"code":5,"message":"not there"}"#), (Exit::NotFound, "not there".to_owned()));
         assert_eq!(told(409, r#"{"error":{"message":"taken","causes":[]}}"#), (Exit::Conflict, "taken".to_owned()));
-        assert_eq!(told(502, "<html>"), (Exit::House, "the server at http://x answers with status 502".to_owned()));
+        assert_eq!(
+            told(502, "<html>"),
+            (Exit::Infrastructure, "the server at http://x answers with status 502".to_owned())
+        );
         assert_eq!(told(400, r#"{"code":9,"message":"over"}"#), (Exit::Conflict, "over".to_owned()));
         assert_eq!(told(401, "{}").0, Exit::Denied);
         assert_eq!(told(400, r#"{"message":"m"}"#).0, Exit::Usage);

@@ -3,6 +3,7 @@
 mod preview;
 
 use anyhow::Result;
+use octoflow_engine::{argo::CRON_WORKFLOW, kinds::Kind};
 use serde_json::json;
 
 use super::{
@@ -15,7 +16,7 @@ use crate::{
     exit::{self, Exit},
 };
 
-const KIND: &str = "CronWorkflow";
+const KIND: &Kind = &CRON_WORKFLOW;
 
 pub(crate) fn cron(command: &CronCommand, context: &Context) -> Result<Exit> {
     match command {

@@ -18,8 +18,7 @@ use crate::{
         nodes::{self, Columns},
         tree,
     },
-    taskset::with_nodes,
-    workflow::{Node, Workflow, artifacts, named_values, plain},
+    workflow::{Node, Workflow, artifacts, named_values, plain, with_nodes},
 };
 
 pub(crate) fn describe(args: &Describe, context: &Context) -> Result<Exit> {
@@ -121,7 +120,7 @@ mod tests {
 
     #[test]
     fn every_node_is_shown_with_what_went_in_and_came_out() {
-        let object = json!({"metadata": {"name": "w", "namespace": "default"}, "spec": {}, "status": {"phase": "Failed", "nodes": {
+        let object = json!({"kind": "Workflow", "metadata": {"name": "w", "namespace": "default"}, "spec": {}, "status": {"phase": "Failed", "nodes": {
             "w": {"id": "w", "name": "w", "displayName": "w", "type": "Pod", "phase": "Failed", "templateName": "main",
                   "message": "main: Error (exit code 3)",
                   "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:02Z",

@@ -17,8 +17,7 @@ use crate::{
         table::{Cell, Table},
     },
     source::{Opened, Source},
-    taskset::with_nodes,
-    workflow::{Node, Workflow, named_values, plain},
+    workflow::{Node, Workflow, named_values, plain, with_nodes},
 };
 
 /// Texts longer than this are cut in the table; `-o json` has them whole.

@@ -16,8 +16,7 @@ use crate::{
     },
     pages,
     source::Waiting,
-    taskset::with_nodes,
-    workflow::{Node, Workflow},
+    workflow::{Node, Workflow, with_nodes},
 };
 
 pub(crate) fn explain(args: &Explain, context: &Context) -> Result<Exit> {
@@ -94,6 +93,7 @@ fn reasons(workflow: Workflow<'_>, waiting: &[Waiting], wanted: Option<&str>) ->
         .filter(|one| is_meant(&[&one.node]))
         .map(|one| Reason { node: one.node.clone(), phase: one.phase.clone(), why: one.why.clone() })
         .collect();
+    let told_all = workflow.dialect().is_some_and(|dialect| dialect.view.explains_all());
     let mut over: Vec<&Node<'_>> = nodes
         .iter()
         .filter(|node| {
@@ -101,8 +101,8 @@ fn reasons(workflow: Workflow<'_>, waiting: &[Waiting], wanted: Option<&str>) ->
                 && is_meant(&[node.display(), node.name(), node.id()])
         })
         .filter(|node| wanted.is_some() || went_astray(**node))
-        // Of a TaskSet that is under way everything has been told already.
-        .filter(|node| !workflow.is_task_set() || !waiting.iter().any(|one| one.node == node.display()))
+        // Of some runs that are under way everything has been told already.
+        .filter(|node| !told_all || !waiting.iter().any(|one| one.node == node.display()))
         .collect();
     over.sort_by_key(|node| (node.finished(), node.name()));
     found.extend(over.into_iter().map(|node| told(workflow, *node)));

@@ -14,8 +14,7 @@ use crate::{
         nodes::{self, Columns},
     },
     selector::Fields,
-    taskset::with_nodes,
-    workflow::Workflow,
+    workflow::{Workflow, with_nodes},
 };
 
 pub(crate) fn get(args: &Get, context: &Context) -> Result<Exit> {

@@ -4,7 +4,7 @@
 mod columns;
 
 use anyhow::Result;
-use octoflow_control::registry;
+use octoflow_engine::kinds::{self, Kind};
 use octoflow_manifest::{Problems, Severity};
 use serde_json::{Value, json};
 
@@ -14,13 +14,13 @@ use crate::{
     cli::{Format, KeptCommand, KeptDelete, KeptFiles, KeptList, KeptNames},
     client::{Address, Client, selector},
     exit::{self, Exit, Failure},
-    judge::{Around, judge},
+    judge::{FileCatalog, judge},
     load::{self, Loaded},
     output::json::objects,
     workflow::{list, text},
 };
 
-pub(crate) fn kept(command: &KeptCommand, kind: &str, context: &Context) -> Result<Exit> {
+pub(crate) fn kept(command: &KeptCommand, kind: &'static Kind, context: &Context) -> Result<Exit> {
     match command {
         KeptCommand::Create(args) => files(args, kind, Verb::Create, context),
         KeptCommand::Update(args) => files(args, kind, Verb::Update, context),
@@ -32,8 +32,7 @@ pub(crate) fn kept(command: &KeptCommand, kind: &str, context: &Context) -> Resu
 }
 
 /// Where the Kubernetes-style face keeps objects of a kind: all of them, those of a namespace, or one.
-pub(crate) fn address(kind: &str, namespace: Option<&str>, name: Option<&str>) -> Address {
-    let kind = registry::find(kind).unwrap_or_else(|| unreachable!("the table of kinds has no `{kind}`"));
+pub(crate) fn address(kind: &'static Kind, namespace: Option<&str>, name: Option<&str>) -> Address {
     let mut parts: Vec<&str> =
         if kind.group.is_empty() { vec!["api", kind.version] } else { vec!["apis", kind.group, kind.version] };
     if let Some(namespace) = namespace.filter(|_| kind.namespaced) {
@@ -60,7 +59,8 @@ pub(super) enum Verb {
 }
 
 fn send(client: &Client, object: &Value, verb: Verb, dry_run: bool) -> Result<Value> {
-    let (kind, name) = (text(object, "kind"), text(&object["metadata"], "name"));
+    let kind = kinds::of_manifest(object).map_err(|problem| Failure::new(Exit::InvalidManifest, problem.message))?;
+    let name = text(&object["metadata"], "name");
     let namespace = Some(adjust::namespace(object));
     let dry = |address: Address| if dry_run { address.with("dryRun", "All") } else { address };
     match verb {
@@ -69,25 +69,25 @@ fn send(client: &Client, object: &Value, verb: Verb, dry_run: bool) -> Result<Va
     }
 }
 
-pub(super) fn files(args: &KeptFiles, kind: &str, verb: Verb, context: &Context) -> Result<Exit> {
+pub(super) fn files(args: &KeptFiles, kind: &'static Kind, verb: Verb, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     let loaded = match load::load(&args.manifests)? {
         Ok(loaded) => loaded,
         Err(problems) => return Ok(refuse(&problems, context)),
     };
-    let (mut ours, others): (Vec<Loaded>, Vec<Loaded>) = loaded.into_iter().partition(|one| one.kind() == kind);
+    let (mut ours, others): (Vec<Loaded>, Vec<Loaded>) = loaded.into_iter().partition(|one| one.known() == Some(kind));
     for other in &others {
-        context.output.warn(&format!("{}: a {} is no {kind}, it is left alone", other.place(), other.kind()));
+        context.output.warn(&format!("{}: a {} is no {}, it is left alone", other.place(), other.kind(), kind.name));
     }
     if ours.is_empty() {
-        let text = format!("there is no {kind} in what was given");
+        let text = format!("there is no {} in what was given", kind.name);
         return Err(Failure::new(Exit::InvalidManifest, text).into());
     }
-    if registry::find(kind).is_some_and(|kind| kind.namespaced) {
+    if kind.namespaced {
         ours.iter_mut().for_each(|one| adjust::adjust_namespace(&mut one.value, args.namespace.namespace.as_deref()));
     }
-    let around = Around::new(ours.iter().map(|one| &one.value), Some(Box::new(OfServer(client.clone()))));
-    let problems = Problems(ours.iter().flat_map(|one| judge(one, &around).0).collect());
+    let catalog = FileCatalog::new(ours.iter().map(|one| &one.value), Some(Box::new(OfServer(client.clone()))));
+    let problems = Problems(ours.iter().flat_map(|one| judge(one, &catalog).0).collect());
     if problems.has_errors() {
         return Ok(refuse(&problems, context));
     }
@@ -103,7 +103,7 @@ pub(super) fn files(args: &KeptFiles, kind: &str, verb: Verb, context: &Context)
         let done = send(&client, &one.value, verb, false)?;
         if args.output.is_none() {
             let word = if verb == Verb::Create { "created" } else { "updated" };
-            context.output.line(&format!("{kind} '{}' {word}", text(&done["metadata"], "name")))?;
+            context.output.line(&format!("{} '{}' {word}", kind.name, text(&done["metadata"], "name")))?;
         }
         made.push(done);
     }
@@ -122,32 +122,32 @@ fn refuse(problems: &Problems, context: &Context) -> Exit {
     Exit::InvalidManifest
 }
 
-pub(super) fn get(args: &KeptNames, kind: &str, context: &Context) -> Result<Exit> {
+pub(super) fn get(args: &KeptNames, kind: &'static Kind, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     let one = |name: &String| find(&client, kind, args.namespace.or_default(), name);
     let found: Vec<Value> = args.names.iter().map(one).collect::<Result<_>>()?;
     match &args.output {
         Some(format) => context.output.data(&objects(format, &found, false).unwrap_or_default())?,
-        None => context.output.text(&columns::described(kind, &found))?,
+        None => context.output.text(&columns::described(kind.name, &found))?,
     }
     Ok(Exit::Succeeded)
 }
 
 /// The object, or a word about names that are near.
-pub(super) fn find(client: &Client, kind: &str, namespace: &str, name: &str) -> Result<Value> {
+pub(super) fn find(client: &Client, kind: &'static Kind, namespace: &str, name: &str) -> Result<Value> {
     if let Some(found) = client.find(&address(kind, Some(namespace), Some(name)))? {
         return Ok(found);
     }
     let all = client.get(&address(kind, Some(namespace), None)).unwrap_or_default();
     let known = list(&all["items"]).iter().map(|object| text(&object["metadata"], "name"));
-    let failure = Failure::not_found(format!("there is no {kind} `{name}`"));
+    let failure = Failure::not_found(format!("there is no {} `{name}`", kind.name));
     Err(match crate::names::suggestion(name, known) {
         Some(help) => failure.help(help).into(),
         None => failure.into(),
     })
 }
 
-pub(super) fn list_all(args: &KeptList, kind: &str, context: &Context) -> Result<Exit> {
+pub(super) fn list_all(args: &KeptList, kind: &'static Kind, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     let namespace = if args.all_namespaces { None } else { Some(args.namespace.or_default()) };
     let labels = args.selector.as_ref().map(|labels| selector(&labels.0));
@@ -157,9 +157,9 @@ pub(super) fn list_all(args: &KeptList, kind: &str, context: &Context) -> Result
         Some(format @ (Format::Json | Format::Yaml | Format::Name | Format::JsonPath(_))) => {
             context.output.data(&objects(format, &found, true).unwrap_or_default())?;
         }
-        _ if found.is_empty() => context.output.line(&format!("No {} found", columns::plural(kind)))?,
+        _ if found.is_empty() => context.output.line(&format!("No {} found", columns::plural(kind.name)))?,
         _ => {
-            let table = columns::table(kind, &found, args.all_namespaces, args.no_headers);
+            let table = columns::table(kind.name, &found, args.all_namespaces, args.no_headers);
             context.output.text(&table.render(context.output.paint()))?;
         }
     }
@@ -167,17 +167,16 @@ pub(super) fn list_all(args: &KeptList, kind: &str, context: &Context) -> Result
 }
 
 /// Items of a list come without what the list has said already.
-fn dressed(kind: &str, items: &[Value]) -> Vec<Value> {
-    let known = registry::find(kind).unwrap_or_else(|| unreachable!("the table of kinds has no `{kind}`"));
+fn dressed(kind: &Kind, items: &[Value]) -> Vec<Value> {
     let mut items = items.to_vec();
     for item in &mut items {
-        item["apiVersion"] = json!(known.api_version());
-        item["kind"] = json!(known.name);
+        item["apiVersion"] = json!(kind.api_version());
+        item["kind"] = json!(kind.name);
     }
     items
 }
 
-pub(super) fn delete(args: &KeptDelete, kind: &str, context: &Context) -> Result<Exit> {
+pub(super) fn delete(args: &KeptDelete, kind: &'static Kind, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     let namespace = args.namespace.or_default();
     let mut names = args.names.clone();
@@ -186,15 +185,15 @@ pub(super) fn delete(args: &KeptDelete, kind: &str, context: &Context) -> Result
         let answer = client.get(&address(kind, Some(namespace), None).with_some("labelSelector", labels))?;
         names = list(&answer["items"]).iter().map(|object| text(&object["metadata"], "name").to_owned()).collect();
         if names.is_empty() {
-            context.output.line(&format!("No {} found", columns::plural(kind)))?;
+            context.output.line(&format!("No {} found", columns::plural(kind.name)))?;
         }
     }
     let mut exit = Exit::Succeeded;
     for name in &names {
         match client.delete(&address(kind, Some(namespace), Some(name))) {
-            Ok(_) => context.output.line(&format!("{kind} '{name}' deleted"))?,
+            Ok(_) => context.output.line(&format!("{} '{name}' deleted", kind.name))?,
             Err(error) if exit::of(&error) == Exit::NotFound => {
-                context.output.error(&Failure::not_found(format!("there is no {kind} `{name}`")).into());
+                context.output.error(&Failure::not_found(format!("there is no {} `{name}`", kind.name)).into());
                 exit = exit.worse(Exit::NotFound);
             }
             Err(error) => return Err(error),

@@ -4,26 +4,19 @@
 use std::collections::HashSet;
 
 use anyhow::Result;
-use octoflow_engine::{
-    argo::{admit::unused, fields::OTHER_KINDS},
-    kinds::KINDS,
-};
+use octoflow_engine::{argo::admit::unused, kinds};
 use octoflow_manifest::{Problem, Problems, Severity};
-use octoflow_model::taskset;
 use serde_json::Value;
 
 use crate::{
     cli::{Lint, Telling},
     exit::{Exit, Failure},
-    judge::{Around, judge},
+    judge::{FileCatalog, judge},
     load::{self, Loaded},
     names::nearest,
     output::{Output, findings, json::pretty},
     workflow::text,
 };
-
-/// What every `apiVersion` of a dialect begins with.
-const GROUPS: [&str; 3] = ["argoproj.io/", taskset::GROUP, taskset::GROUP_ALIAS];
 
 pub(crate) fn lint(args: &Lint, output: &Output) -> Result<Exit> {
     let gathered = load::load_trees(&args.manifests)?;
@@ -40,8 +33,8 @@ pub(crate) fn lint(args: &Lint, output: &Output) -> Result<Exit> {
             .help("workflows and what stands beside them are looked for in files ending in .yaml, .yml or .json")
             .into());
     }
-    let around = Around::new(ours.iter().map(|one| &one.value), None);
-    problems.extend(wanted.iter().flat_map(|one| judge(one, &around)));
+    let catalog = FileCatalog::new(ours.iter().map(|one| &one.value), None);
+    problems.extend(wanted.iter().flat_map(|one| judge(one, &catalog)));
     without_echoes(&mut problems);
     if args.strict {
         problems.extend(wanted.iter().flat_map(|one| unused(&one.value).into_iter().map(|found| one.locate(found))));
@@ -93,8 +86,8 @@ fn is_ours(object: &Value) -> bool {
     if version.is_empty() && kind.is_empty() {
         return object.get("spec").is_some();
     }
-    let known = KINDS.iter().map(|kind| kind.name).chain(OTHER_KINDS.iter().copied());
-    GROUPS.iter().any(|group| version.starts_with(group)) || nearest(kind, known).is_some()
+    let known = kinds::loadable().map(|kind| kind.name).chain(kinds::refused());
+    kinds::of_runs().any(|kind| kind.is_of(kinds::group_of(version))) || nearest(kind, known).is_some()
 }
 
 fn place(problem: &Problem) -> (Option<&str>, Option<(usize, usize)>) {

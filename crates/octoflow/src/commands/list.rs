@@ -15,8 +15,7 @@ use crate::{
         json::objects,
         table::{Cell, Table},
     },
-    taskset::with_nodes,
-    workflow::{Workflow, plain},
+    workflow::{Workflow, plain, with_nodes},
 };
 
 pub(crate) fn list(args: &List, context: &Context) -> Result<Exit> {

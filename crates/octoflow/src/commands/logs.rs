@@ -10,6 +10,7 @@ use octoflow_control::{
     lines::{Line, Source as Lines},
     read::lines::{MAIN, Stream},
 };
+use octoflow_engine::view::{GROUP, PodNames};
 use octoflow_model::{AttemptId, Time};
 use octoflow_runtime::logs::Logs as Files;
 use octoflow_store::{Filter, RunRow};
@@ -25,8 +26,7 @@ use crate::{
         sanitize::{self, Policy, Sanitizer},
     },
     source::{LogQuery, Source},
-    taskset::{self, with_nodes},
-    workflow::{Node, Workflow},
+    workflow::{Node, Workflow, with_nodes},
 };
 
 /// The type of a node that is one container of a set.
@@ -124,8 +124,8 @@ pub(crate) fn print(source: &dyn Source, row: &RunRow, telling: &Telling, output
     let object = source.object(row)?;
     let workflow = Workflow::new(&object);
     let node = telling.node.as_deref();
-    if workflow.is_task_set() {
-        return replicas(source, row, workflow, telling, output);
+    if let Some(names) = pod_names(workflow) {
+        return by_pods(source, row, workflow, names, telling, output);
     }
     let mut labels = match Labels::of(workflow, node) {
         // A node may not exist yet; that is no mistake while the run goes on.
@@ -158,13 +158,31 @@ fn say(line: &Line, label: &Label, telling: &Telling, output: &Output) -> Result
     output.step_output(to, &bytes).context("cannot print")
 }
 
-/// What the replicas of a TaskSet wrote, those of earlier tries too.
-fn replicas(source: &dyn Source, row: &RunRow, set: Workflow<'_>, telling: &Telling, output: &Output) -> Result<()> {
-    let names = telling.node.iter().map(|wanted| taskset::pods_named(set, wanted)).collect::<Result<Vec<_>>>()?;
-    let container = telling.query.container.as_deref().map(|name| taskset::container(set, name));
+/// How its pods are named, where logs are told by them.
+fn pod_names(workflow: Workflow<'_>) -> Option<&'static dyn PodNames> {
+    workflow.dialect()?.view.pod_names()
+}
+
+/// What the pods of a run wrote, those of earlier tries too.
+fn by_pods(
+    source: &dyn Source,
+    row: &RunRow,
+    run: Workflow<'_>,
+    pods: &dyn PodNames,
+    telling: &Telling,
+    output: &Output,
+) -> Result<()> {
+    let named = |wanted: &String| {
+        pods.named(run.object(), wanted).map_err(|unknown| {
+            let help = names::suggestion(wanted, unknown.known.iter().map(String::as_str)).unwrap_or(unknown.help);
+            Failure::not_found(unknown.message).help(help)
+        })
+    };
+    let names = telling.node.iter().map(named).collect::<Result<Vec<_>, _>>()?;
+    let container = telling.query.container.as_deref().map(|name| pods.container(run.object(), name));
     let query = LogQuery { names, container: container.clone(), ..telling.query.clone() };
     let heard = source.lines(row, &query, &mut |pod, _, line| {
-        say(line, &Label::replica(telling.owned(&taskset::label(pod))), telling, output)
+        say(line, &Label::replica(telling.owned(&pods.label(pod))), telling, output)
     })?;
     match container.as_deref().filter(|name| *name != MAIN && !heard.contains(*name)) {
         Some(name) => Err(no_container(name, &heard)),
@@ -210,7 +228,7 @@ fn raw(args: &Logs, context: &Context, source: &dyn Source, row: &RunRow) -> Res
     let workflow = Workflow::new(&object);
     let node = match args.node.as_deref() {
         // A pod of an earlier try is nobody's node any more.
-        Some(name) if workflow.is_task_set() && taskset::is_pod_of(workflow, name) => name,
+        Some(name) if pod_names(workflow).is_some_and(|pods| pods.is_pod_of(workflow.object(), name)) => name,
         wanted => {
             let picked = pick(workflow, wanted)?;
             let [node] = picked.as_slice() else {
@@ -269,8 +287,8 @@ fn pick<'a>(workflow: Workflow<'a>, wanted: Option<&str>) -> Result<Vec<Node<'a>
     let below = |node: &Node<'_>, above: &Node<'_>| {
         // A container's output is in the log of its pod.
         above.kind() == CONTAINER && above.boundary() == node.id()
-            // A replica's name says nothing of its role's.
-            || above.kind() == taskset::ROLE && node.boundary() == above.id()
+            // A member's name says nothing of its group's.
+            || above.kind() == GROUP && node.boundary() == above.id()
             || node
                 .name()
                 .strip_prefix(above.name())
@@ -389,7 +407,7 @@ mod tests {
 
     #[test]
     fn a_node_is_found_by_any_of_its_names_and_stands_for_all_below_it() {
-        let object = json!({"metadata": {"name": "w"}, "status": {"nodes": {
+        let object = json!({"kind": "Workflow", "metadata": {"name": "w"}, "status": {"nodes": {
             "w": {"id": "w", "name": "w", "type": "Steps"},
             "w-1": {"id": "w-1", "name": "w[0].outer", "displayName": "outer", "type": "DAG"},
             "w-2": {"id": "w-2", "name": "w[0].outer.in", "displayName": "in", "type": "Pod", "templateName": "t"},

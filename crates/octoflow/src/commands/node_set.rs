@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use octoflow_model::taskset;
 use serde_json::json;
 
 use super::Context;
 use crate::{
     cli::NodeSet,
     exit::{Exit, Failure},
-    source::{without_nulls, workflow},
+    source::{in_argo_api, kind_of, without_nulls, workflow},
 };
 
 pub(crate) fn node_set(args: &NodeSet, context: &Context) -> Result<Exit> {
@@ -21,8 +20,8 @@ pub(crate) fn node_set(args: &NodeSet, context: &Context) -> Result<Exit> {
     }
     let client = context.client()?;
     let row = context.source_of_server()?.find(args.namespace.or_default(), &args.name)?;
-    if row.kind == taskset::KIND {
-        return Err(Failure::usage("a TaskSet has no nodes that wait for somebody").into());
+    if !in_argo_api(&row) {
+        return Err(Failure::usage(format!("a {} has no nodes that wait for somebody", kind_of(&row).noun)).into());
     }
     let values: BTreeMap<&String, &String> = args.output_parameters.iter().map(|(name, value)| (name, value)).collect();
     let values = (!values.is_empty()).then(|| serde_json::to_string(&values)).transpose()?;

@@ -4,7 +4,10 @@
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use anyhow::Result;
-use octoflow_engine::argo::outlook::{Bounds, longest, outlook};
+use octoflow_engine::{
+    argo::outlook::{Bounds, longest},
+    dialect,
+};
 use serde_json::Value;
 
 use super::{
@@ -30,11 +33,8 @@ pub(crate) fn plan(args: &Plan, context: &Context) -> Result<Exit> {
     let bounds = Bounds { items: args.lines.max(1), of_a_loop: args.rounds.max(1) };
     let mut objects = Vec::new();
     for ready in prepared.workflows {
-        if Workflow::new(&ready.manifest).is_task_set() {
-            let text =
-                "a plan is made of workflows; the roles of a TaskSet start together, but for those with dependsOn";
-            return Err(Failure::usage(text).help("check it with: octoflow lint FILE").into());
-        }
+        let known = dialect::of(&ready.manifest).map_err(|why| Failure::new(Exit::InvalidManifest, why))?;
+        let outlook = known.outlook.map_err(|why| Failure::usage(why).help("check it with: octoflow lint FILE"))?;
         let found = outlook(&ready.manifest, &ready.stored, bounds)
             .map_err(|why| Failure::new(Exit::InvalidManifest, format!("cannot plan it: {why}")))?;
         let sum = longest(&found, &|template| took.get(template).copied());

@@ -1,17 +1,20 @@
 //! `octoflow resubmit NAME…`: the same manifest once more as a new run, on a server.
 
 use anyhow::Result;
-use octoflow_engine::taskset::again;
-use octoflow_model::taskset;
+use octoflow_engine::{
+    dialect::PhaseStand,
+    rerun::{ResubmitOptions, RunContext},
+};
 use octoflow_store::RunRow;
 use serde_json::{Value, json};
 
-use super::{Context, observe::handed_over, steer};
+use super::{Context, kept::address, observe::handed_over, steer};
 use crate::{
     cli::Resubmit,
     exit::{Exit, Failure},
     names,
-    source::{task_set, workflow},
+    output::clock,
+    source::{kind_of, phases, workflow},
 };
 
 pub(crate) fn resubmit(args: &Resubmit, context: &Context) -> Result<Exit> {
@@ -20,13 +23,16 @@ pub(crate) fn resubmit(args: &Resubmit, context: &Context) -> Result<Exit> {
     let parameters: Vec<String> = args.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let mut made: Vec<Value> = Vec::new();
     let act = |row: &RunRow| -> Result<()> {
-        if row.kind == taskset::KIND {
-            if args.memoized || !parameters.is_empty() {
-                let text = "a TaskSet has no parameters, and no results to take over";
-                return Err(Failure::usage(text).into());
-            }
-            let manifest = again::resubmitted(&source.object(row)?);
-            made.push(client.create(&task_set(&row.namespace, None), &manifest, &names::key()?)?);
+        let kind = kind_of(row);
+        let Some(dialect) = kind.dialect() else {
+            let text = format!("run `{}` is of a kind that this version does not know", row.name);
+            return Err(Failure::conflict(text).into());
+        };
+        if !dialect.in_argo_api {
+            let options = ResubmitOptions { memoized: args.memoized, parameters: args.parameters.clone() };
+            let fresh = dialect.reruns.resubmit(&source.object(row)?, &RunContext::default(), &options, clock::now());
+            let fresh = fresh.map_err(|refusal| Failure::usage(refusal.to_string()))?;
+            made.push(client.create(&address(kind, Some(&row.namespace), None), &fresh.manifest, &names::key()?)?);
             return Ok(());
         }
         let body = json!({
@@ -37,7 +43,7 @@ pub(crate) fn resubmit(args: &Resubmit, context: &Context) -> Result<Exit> {
     };
     let exit = match &args.target.selector {
         Some(labels) => {
-            let over = ["Succeeded", "Failed", "Error"].map(str::to_owned).to_vec();
+            let over = phases(PhaseStand::is_final);
             let namespace = args.target.namespace.or_default();
             steer::selected(namespace, labels.0.clone(), over, &*source, context, act)?
         }

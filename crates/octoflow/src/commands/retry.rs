@@ -1,7 +1,7 @@
 //! `octoflow retry NAME…`: does what failed again, on a server. With `--dry-run` it only says what that would be, and why.
 
 use anyhow::Result;
-use octoflow_model::taskset;
+use octoflow_engine::dialect::PhaseStand;
 use octoflow_store::RunRow;
 use serde_json::{Value, json};
 
@@ -14,6 +14,7 @@ use crate::{
         json::objects,
         table::{Cell, Table},
     },
+    source::{kind_of, phases, stand_of, told_kind},
     workflow::{Workflow, list, text},
 };
 
@@ -22,15 +23,15 @@ pub(crate) fn retry(args: &Retry, context: &Context) -> Result<Exit> {
     let source = context.source_of_server()?;
     let mut done = Vec::new();
     let act = |row: &RunRow| -> Result<()> {
-        if row.kind == taskset::KIND && args.dry_run {
-            return said_of_set(row, args, context);
+        if let Some(what) = whole(row).filter(|_| args.dry_run) {
+            return said_of_whole(row, what, args, context);
         }
         done.push((row.clone(), ask(&client, row, args)?));
         Ok(())
     };
     let exit = match &args.target.selector {
         Some(labels) => {
-            let failed = ["Failed", "Error"].map(str::to_owned).to_vec();
+            let failed = phases(|stand| stand == PhaseStand::Bad);
             let namespace = args.target.namespace.or_default();
             steer::selected(namespace, labels.0.clone(), failed, &*source, context, act)?
         }
@@ -49,19 +50,22 @@ pub(crate) fn retry(args: &Retry, context: &Context) -> Result<Exit> {
     Ok(exit.worse(handed_over(&made, "is being retried", &args.after, args.output.as_ref(), context)?))
 }
 
-/// What a retry of a TaskSet would do needs no plan.
-fn said_of_set(row: &RunRow, args: &Retry, context: &Context) -> Result<()> {
+/// What a retry of the run does, where it does the whole again.
+fn whole(row: &RunRow) -> Option<&'static str> {
+    kind_of(row).dialect()?.reruns.whole()
+}
+
+/// What a retry of a whole would do needs no plan.
+fn said_of_whole(row: &RunRow, what: &str, args: &Retry, context: &Context) -> Result<()> {
+    let noun = kind_of(row).noun;
     if args.output.is_some() {
-        return Err(Failure::usage("a TaskSet is retried as a whole; there is no plan of it to print").into());
+        return Err(Failure::usage(format!("a {noun} is retried as a whole; there is no plan of it to print")).into());
     }
-    if row.phase != "Failed" {
-        return Err(Failure::conflict(format!(
-            "TaskSet `{}` is {}, so there is nothing to retry",
-            row.name, row.phase
-        ))
-        .into());
+    if stand_of(row) != Some(PhaseStand::Bad) {
+        let text = format!("{noun} `{}` is {}, so there is nothing to retry", row.name, row.phase);
+        return Err(Failure::conflict(text).into());
     }
-    Ok(context.output.line(&format!("TaskSet {}: all of it would run again under the same name", row.name))?)
+    Ok(context.output.line(&format!("{noun} {}: {what}", row.name))?)
 }
 
 /// The plan of a dry run, or the run that goes on.
@@ -73,9 +77,9 @@ fn ask(client: &Client, row: &RunRow, args: &Retry) -> Result<Value> {
         "dryRun": args.dry_run,
     });
     let place = Address::of(&["api", "octoflow", "v1", "runs", &row.namespace, &row.name, "retry"])
-        .with_some("kind", (row.kind == taskset::KIND).then_some(taskset::KIND));
+        .with_some("kind", told_kind(row));
     client.post(&place, &body).map_err(|error| {
-        if row.kind == taskset::KIND || row.phase != "Succeeded" || exit::of(&error) != Exit::Conflict {
+        if whole(row).is_some() || stand_of(row) != Some(PhaseStand::Good) || exit::of(&error) != Exit::Conflict {
             return error;
         }
         let text = format!("run `{}` succeeded, so nothing of it has to be done again", row.name);
@@ -92,7 +96,12 @@ fn tell(row: &RunRow, plan: &Value, object: &Value, args: &Retry, context: &Cont
     let again = in_order(list(&plan["rerun"]), Workflow::new(object));
     let kept = list(&plan["reuse"]).len();
     let words = if kept == 1 { "1 result stays".to_owned() } else { format!("{kept} results stay") };
-    context.output.line(&format!("workflow {}: {} to run again, {words}", row.name, counted(again.len())))?;
+    context.output.line(&format!(
+        "{} {}: {} to run again, {words}",
+        kind_of(row).noun,
+        row.name,
+        counted(again.len())
+    ))?;
     if again.is_empty() {
         return Ok(());
     }

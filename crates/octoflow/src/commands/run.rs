@@ -1,7 +1,7 @@
 //! `octoflow run FILE…`: manifests to their end on this machine. Progress goes to standard error, the result to
 //! standard output. Prepare, submit, watch, report: one file each.
 
-mod house;
+mod controller;
 mod interrupt;
 pub(super) mod prepare;
 mod progress;
@@ -18,7 +18,7 @@ use crate::{
     cli::{Run, Runtime},
     exit::{Exit, Failure},
 };
-use house::House;
+use controller::LocalController;
 use prepare::Prepared;
 use watch::{Ending, Watched};
 
@@ -36,39 +36,40 @@ pub(crate) fn run(args: &Run, context: &Context) -> Result<Exit> {
         let workflows = prepared.into_iter().flat_map(|prepared| prepared.workflows);
         return report::would_run(args, workflows.map(|ready| ready.manifest).collect(), context);
     }
-    let house = House::open(args, context)?;
-    let outcome = go(args, prepared, &house, context);
+    let controller = LocalController::open(args, context)?;
+    let outcome = go(args, prepared, &controller, context);
     // Whatever happened, what is durable stays and the directory is released.
-    match (outcome, house.close()) {
+    match (outcome, controller.close()) {
         (Ok(exit), Ok(())) => Ok(exit),
         (Err(error), _) | (Ok(_), Err(error)) => Err(error),
     }
 }
 
-fn go(args: &Run, prepared: Option<Prepared>, house: &House, context: &Context) -> Result<Exit> {
+fn go(args: &Run, prepared: Option<Prepared>, controller: &LocalController, context: &Context) -> Result<Exit> {
     let runs = match (&args.resume, prepared) {
-        (Some(name), _) => vec![submit::take_up(name, args, house, context)?],
-        (None, Some(prepared)) => submit::submit(prepared, house)?,
+        (Some(name), _) => vec![submit::take_up(name, args, controller, context)?],
+        (None, Some(prepared)) => submit::submit(prepared, controller)?,
         (None, None) => unreachable!("without --resume there are manifests"),
     };
-    let watched = watch::watch(args, runs, house, context)?;
-    conclude(args, &watched, house, context)
+    let watched = watch::watch(args, runs, controller, context)?;
+    conclude(args, &watched, controller, context)
 }
 
-fn conclude(args: &Run, watched: &Watched, house: &House, context: &Context) -> Result<Exit> {
+fn conclude(args: &Run, watched: &Watched, controller: &LocalController, context: &Context) -> Result<Exit> {
     if watched.ending == Ending::LeftRunning {
         for run in watched.runs.iter().filter(|run| run.followed.ended.is_none()) {
             context.output.talk(&format!(
                 "{1} {0} is left as it is; take it up again with: octoflow run --resume {0}",
-                run.name, run.followed.noun
+                run.name,
+                run.followed.noun()
             ));
         }
         return Ok(Exit::Interrupted);
     }
     // Whoever does not ask for the whole object does not pay for it: a run of a million nodes takes gigabytes.
-    let read = |run: RunId| if args.output.is_some() { house.object(run) } else { house.brief(run) };
+    let read = |run: RunId| if args.output.is_some() { controller.object(run) } else { controller.brief(run) };
     let objects: Vec<_> = watched.runs.iter().map(|run| read(run.id)).collect::<Result<_>>()?;
-    report::report(args, watched, &objects, house, context)?;
+    report::report(args, watched, &objects, controller, context)?;
     let workload = report::exit(&objects);
     Ok(match watched.ending {
         Ending::Natural => workload,

@@ -1,7 +1,7 @@
 //! `octoflow schema [KIND]`: closed JSON Schemas for editors, made from the table that admission checks against.
 
 use anyhow::Result;
-use octoflow_engine::{kinds::KINDS, shape};
+use octoflow_engine::{kinds::loadable, shape};
 
 use crate::{
     cli::Schema,
@@ -13,13 +13,14 @@ use crate::{
 pub(crate) fn schema(args: &Schema, output: &Output) -> Result<Exit> {
     match &args.kind {
         None => {
-            let names = KINDS.iter().map(|kind| kind.name).chain([KIND]);
+            let names = loadable().map(|kind| kind.name).chain([KIND]);
             output.data(&names.map(|name| format!("{name}\n")).collect::<String>())?;
         }
         Some(wanted) if wanted.eq_ignore_ascii_case(KIND) => output.data(&pretty(&shape::schema(KIND, &SUITE, &[])))?,
         Some(wanted) => {
-            let kind = KINDS.iter().find(|kind| kind.name.eq_ignore_ascii_case(wanted));
-            output.data(&pretty(&kind.expect("the command line takes only known kinds").schema()))?;
+            let kind = loadable().find(|kind| kind.name.eq_ignore_ascii_case(wanted));
+            let schema = kind.and_then(|kind| kind.schema());
+            output.data(&pretty(&schema.expect("the command line takes only kinds with a schema")))?;
         }
     }
     Ok(Exit::Succeeded)

@@ -1,4 +1,4 @@
-//! `octoflow server`: keeps the house open and answers requests until it is told to stop.
+//! `octoflow server`: keeps the controller open and answers requests until it is told to stop.
 
 use anyhow::Result;
 use octoflow_control::Place;
@@ -17,8 +17,8 @@ pub(crate) fn server(args: &Server, context: &Context) -> Result<Exit> {
     system::limit_malloc_arenas();
     let lines =
         start_log(args.log_format.into(), &args.log_filter).map_err(|error| Failure::usage(error.to_string()))?;
-    let mut house = node::config(args.isolation, args.parallelism, config::server_egress()?, context)?;
-    if let Place::Processes(processes) = &mut house.place {
+    let mut controller = node::config(args.isolation, args.parallelism, config::server_egress()?, context)?;
+    if let Place::Processes(processes) = &mut controller.place {
         processes.host_paths = config::host_paths(&args.allow_host_path)?;
     }
     let config = Config {
@@ -32,7 +32,7 @@ pub(crate) fn server(args: &Server, context: &Context) -> Result<Exit> {
         public_names: args.public_name.clone(),
         retention: config::retention()?,
         log_thread: Some(lines.thread()),
-        ..Config::new(args.listen, house)
+        ..Config::new(args.listen, controller)
     };
     let served = serve(config, |started| {
         started.notices.iter().for_each(|notice| context.output.talk(notice));
@@ -43,7 +43,7 @@ pub(crate) fn server(args: &Server, context: &Context) -> Result<Exit> {
     });
     match served {
         Ok(()) => Ok(Exit::Succeeded),
-        Err(Error::House(octoflow_control::Error::Store(error))) => Err(local::explained(error)),
+        Err(Error::Controller(octoflow_control::Error::Store(error))) => Err(local::explained(error)),
         Err(error @ Error::Unsafe { .. }) => Err(Failure::usage(error.to_string()).into()),
         Err(error) => Err(error.into()),
     }

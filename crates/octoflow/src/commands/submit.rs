@@ -2,6 +2,7 @@
 //! has, so that problems are told with their place in the file; the server judges again.
 
 use anyhow::Result;
+use octoflow_engine::kinds::{self, Kind};
 use serde_json::{Value, json};
 
 use super::{
@@ -15,11 +16,11 @@ use crate::{
     cli::{Format, Submit},
     client::{Address, Client},
     exit::{Exit, Failure},
-    judge::Shelf,
+    judge::ObjectSource,
     load, names,
     output::json::objects,
-    source::{task_set, without_nulls},
-    workflow::{Workflow, list, text},
+    source::without_nulls,
+    workflow::{list, text},
 };
 
 pub(crate) fn submit(args: &Submit, context: &Context) -> Result<Exit> {
@@ -48,8 +49,8 @@ fn from_files(args: &Submit, client: &Client, context: &Context) -> Result<Optio
         labels: args.labels.clone(),
         ..args.wished.wishes(args.namespace.namespace.as_deref())
     };
-    let shelf = Box::new(OfServer(client.clone()));
-    let prepared = prepare_with(&places, wishes, args.wished.parameter_file.as_deref(), Some(shelf), true, context)?;
+    let objects = Box::new(OfServer(client.clone()));
+    let prepared = prepare_with(&places, wishes, args.wished.parameter_file.as_deref(), Some(objects), true, context)?;
     let Some(prepared) = prepared else { return Ok(None) };
     let workflows = prepared.workflows.into_iter().map(|ready| ready.manifest);
     if args.dry_run {
@@ -62,10 +63,9 @@ fn from_files(args: &Submit, client: &Client, context: &Context) -> Result<Optio
     }
     let send = |workflow: Value| {
         let namespace = adjust::namespace(&workflow);
-        let mut address = match Workflow::new(&workflow).is_task_set() {
-            true => task_set(namespace, None),
-            false => address("Workflow", Some(namespace), None),
-        };
+        let kind =
+            kinds::of_manifest(&workflow).map_err(|problem| Failure::new(Exit::InvalidManifest, problem.message))?;
+        let mut address = address(kind, Some(namespace), None);
         if args.server_dry_run {
             address = address.with("dryRun", "All");
         }
@@ -106,18 +106,18 @@ fn made_from(from: &str, args: &Submit, client: &Client) -> Result<Value> {
 /// What the server keeps, for judging manifests that refer to it.
 pub(crate) struct OfServer(pub Client);
 
-impl Shelf for OfServer {
-    fn object(&self, kind: &str, namespace: &str, name: &str) -> Option<Value> {
+impl ObjectSource for OfServer {
+    fn object(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Value> {
         self.0.find(&address(kind, Some(namespace), Some(name))).ok()?
     }
 
-    fn names(&self, kind: &str, namespace: &str) -> Vec<String> {
+    fn names(&self, kind: &'static Kind, namespace: &str) -> Vec<String> {
         let found = self.0.get(&address(kind, Some(namespace), None)).unwrap_or_default();
         list(&found["items"]).iter().map(|object| text(&object["metadata"], "name").to_owned()).collect()
     }
 
     /// Whoever may not look is believed: the server itself will say so if it is not there.
-    fn has(&self, kind: &str, namespace: &str, name: &str) -> bool {
+    fn has(&self, kind: &'static Kind, namespace: &str, name: &str) -> bool {
         !matches!(self.0.find(&address(kind, Some(namespace), Some(name))), Ok(None))
     }
 }

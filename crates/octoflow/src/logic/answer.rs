@@ -66,11 +66,11 @@ pub(crate) struct Given<'a> {
 
 /// Texts of artifacts by digest.
 #[derive(Debug, Default)]
-pub(crate) struct Shelf {
+pub(crate) struct ArtifactTexts {
     texts: BTreeMap<String, String>,
 }
 
-impl Shelf {
+impl ArtifactTexts {
     pub(crate) fn text(&self, digest: &str) -> Option<&str> {
         self.texts.get(digest).map(String::as_str)
     }
@@ -183,7 +183,7 @@ impl Answer {
 
     /// Whether the main process begins to run.
     pub(crate) fn runs(&self) -> bool {
-        !matches!(self.ending, Ending::Exit(Exit::NotStarted(_) | Exit::Surroundings(_)) | Ending::Lost(_))
+        !matches!(self.ending, Ending::Exit(Exit::NotStarted(_) | Exit::Environment(_)) | Ending::Lost(_))
     }
 
     /// What a runtime would say at the end; `told` when it was made to end otherwise than it was meant to.
@@ -194,7 +194,7 @@ impl Answer {
         started: Option<Time>,
         told: Option<Exit>,
         task: &Task,
-        shelf: &mut Shelf,
+        artifact_texts: &mut ArtifactTexts,
     ) -> Report {
         if let Some(answer) = self.reply(task, told.is_some()) {
             return Report::Answered { attempt, at, answer: Box::new(answer) };
@@ -208,12 +208,12 @@ impl Answer {
             (None, Ending::Never) => unreachable!("what never ends is only over when it is told to"),
         };
         let members = crew.zip(started).map(|(crew, started)| crew.ends(started, at)).unwrap_or_default();
-        let end = End { members, ..self.end(exit, started, task, shelf) };
+        let end = End { members, ..self.end(exit, started, task, artifact_texts) };
         Report::Ended { attempt, at, end: Box::new(end) }
     }
 
     /// What is found when the task is over. One that ends well leaves everything it promised, empty unless it is said.
-    fn end(&self, exit: Exit, started: Option<Time>, task: &Task, shelf: &mut Shelf) -> End {
+    fn end(&self, exit: Exit, started: Option<Time>, task: &Task, artifact_texts: &mut ArtifactTexts) -> End {
         let well = exit == Exit::Code(0);
         let text = |named: &BTreeMap<String, String>, name: &String| {
             let said = named.get(name).cloned().or_else(|| well.then(String::new));
@@ -226,7 +226,7 @@ impl Answer {
         });
         let artifacts = wanted.artifacts.iter().map(|wanted| {
             let found = text(&self.artifacts, &wanted.name).map(|text| StoredArtifact {
-                digest: shelf.keep(&text),
+                digest: artifact_texts.keep(&text),
                 size: text.len() as u64,
                 archive: wanted.archive,
                 key: wanted.key.clone(),
@@ -273,7 +273,7 @@ pub(super) fn exit_of(spot: &Spot<'_>) -> Option<Exit> {
         .map(Exit::Code)
         .or_else(|| number("signal").map(Exit::Signal))
         .or_else(|| spot.text_of("notStarted").map(Exit::NotStarted))
-        .or_else(|| spot.text_of("broken").map(Exit::Surroundings))
+        .or_else(|| spot.text_of("broken").map(Exit::Environment))
 }
 
 /// Puts what `{{…}}` refers to in its place.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use octoflow_control::keyed::KeyedObject;
-use octoflow_engine::{Command, Engine, Input, Outcome, engine::fold, schedule::Capacity};
+use octoflow_engine::{Command, Engine, Input, Outcome, Setup, engine::fold, meters::Meters, schedule::Capacity};
 use octoflow_model::{
     AttemptId, Fact, Report, RunId, Task, Time,
     argo::WorkflowFact,
@@ -19,7 +19,7 @@ use octoflow_model::{
 };
 
 use super::{
-    answer::{Answer, Shelf},
+    answer::{Answer, ArtifactTexts},
     guard,
     sheet::Spot,
     snapshot::Snapshot,
@@ -81,7 +81,7 @@ pub(crate) struct Played<'a> {
     pub crowd: usize,
     /// When nodes begin and end, in the order of what was decided.
     pub lives: HashMap<(usize, usize), Life>,
-    pub shelf: Shelf,
+    pub artifact_texts: ArtifactTexts,
     /// As Prometheus reads them.
     pub metrics: String,
     /// What was said to each deed, by its place in the list: refusals.
@@ -160,13 +160,13 @@ impl<'a> Stage<'a> {
             crowds: vec![0; count],
             crowd: 0,
             lives: HashMap::new(),
-            shelf: Shelf::default(),
+            artifact_texts: ArtifactTexts::default(),
             metrics: String::new(),
             refusals: vec![None; scene.deeds.len()],
             faults: Vec::new(),
         };
         Self {
-            engine: engine(&scene),
+            engine: engine(&scene, Meters::default()),
             now: scene.start,
             acts: submits.chain(deeds).chain(looks).collect(),
             queue: BTreeMap::new(),
@@ -256,8 +256,9 @@ impl<'a> Stage<'a> {
                     before: None,
                     parent: None,
                 };
-                let refused = self.input(Input::Submit { run: id(index), submission: Box::new(submission) });
-                if let Some(why) = refused {
+                let (run, submission) = (id(index), Box::new(submission));
+                let refused = self.input(Input::Submit { run, submission, program: None });
+                if let Some(why) = refused.or_else(|| self.input(Input::Begin { run })) {
                     self.played.faults.push((None, format!("the engine refuses the run: {why}")));
                 }
             }
@@ -274,9 +275,9 @@ impl<'a> Stage<'a> {
         match &deed.what {
             What::Restart => self.restart(),
             What::Put(object) => {
-                self.engine.put_keyed(object.kind, &object.namespace, &object.name, object.data.clone());
+                let input = put(object);
                 self.put.push(index);
-                self.input(Input::Tick);
+                self.input(input);
             }
             What::Command(command) => {
                 let command = command.clone();
@@ -365,11 +366,18 @@ impl<'a> Stage<'a> {
     }
 }
 
-fn engine(scene: &Scene<'_>) -> Engine {
+/// An object as the engine is told of it.
+fn put(object: &KeyedObject) -> Input {
+    let KeyedObject { kind, namespace, name, data } = object.clone();
+    Input::Object { kind, namespace, name, data: Some(data) }
+}
+
+fn engine(scene: &Scene<'_>, meters: Meters) -> Engine {
     let slots = scene.slots.unwrap_or(usize::MAX);
-    let mut engine = Engine::new(Capacity { slots, cpu_milli: u64::MAX, memory_bytes: u64::MAX });
+    let capacity = Capacity { slots, cpu_milli: u64::MAX, memory_bytes: u64::MAX };
+    let mut engine = Engine::new(Setup { meters, ..capacity.into() });
     for object in &scene.keyed {
-        engine.put_keyed(object.kind, &object.namespace, &object.name, object.data.clone());
+        engine.handle(put(object), scene.start);
     }
     engine
 }

@@ -206,7 +206,7 @@ impl Check<'_, '_> {
             return Some(data.to_owned());
         }
         let digest = artifact["local"]["digest"].as_str()?;
-        self.played.shelf.text(digest).map(str::to_owned)
+        self.played.artifact_texts.text(digest).map(str::to_owned)
     }
 
     fn absent(&mut self, spot: &Spot<'_>) {

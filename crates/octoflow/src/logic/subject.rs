@@ -3,9 +3,12 @@
 
 use anyhow::Result;
 use octoflow_control::keyed::{self, KeyedObject};
-use octoflow_engine::argo::{
-    admit::{admit_template, examine},
-    refer::Reach,
+use octoflow_engine::{
+    argo::admit::examine,
+    kinds::{
+        Kind,
+        core::{CONFIG_MAP, SECRET},
+    },
 };
 use octoflow_manifest::{Path, Problem, Severity};
 use octoflow_model::submission::Stored;
@@ -18,7 +21,7 @@ use super::{
 };
 use crate::{
     adjust::{self, Wishes},
-    judge::{self, Around},
+    judge::{self, FileCatalog},
     load::{self, Loaded},
     span,
     workflow::text,
@@ -61,19 +64,20 @@ pub(crate) fn subject(case: &Case<'_>) -> Result<Subject> {
     let mut subject = Subject { unchecked, ..Subject::default() };
     let loaded = gather(case, &mut subject)?;
     let (others, workflows): (Vec<Loaded>, Vec<Loaded>) =
-        loaded.into_iter().partition(|one| judge::is_beside(one.kind()));
+        loaded.into_iter().partition(|one| one.known().is_some_and(Kind::is_beside));
     let mut objects = Vec::new();
     for one in &others {
-        let (mut wrong, warnings) = match Reach::of_kind(one.kind()) {
-            Some(_) => admit_template(&one.value),
-            None => judge::check_beside(one),
+        let kind = one.known().expect("only known kinds stand beside workflows");
+        let (mut wrong, warnings) = match kind.is_template {
+            true => kind.check(&one.value),
+            false => judge::check_beside(kind, one),
         };
         // A template that nobody uses may be as wrong as it likes; whoever uses it hears of it.
-        if Reach::of_kind(one.kind()).is_some() && !workflows.is_empty() {
+        if kind.is_template && !workflows.is_empty() {
             wrong.iter_mut().for_each(|problem| problem.severity = Severity::Warning);
         }
         wrong.into_iter().chain(warnings).for_each(|problem| subject.tell(one, problem));
-        if matches!(one.kind(), "ConfigMap" | "Secret") {
+        if *kind == CONFIG_MAP || *kind == SECRET {
             match keyed::parse(&one.value) {
                 Ok(object) => subject.keyed.push(object),
                 Err(error) if subject.wrong.is_empty() => {
@@ -84,9 +88,9 @@ pub(crate) fn subject(case: &Case<'_>) -> Result<Subject> {
         }
         objects.push(&one.value);
     }
-    let around = Around::new(objects, None);
+    let catalog = FileCatalog::new(objects, None);
     for wish in wishes(case, &workflows) {
-        subject.enter(wish, &around);
+        subject.enter(wish, &catalog);
     }
     if subject.entries.is_empty() && subject.wrong.is_empty() && workflows.is_empty() {
         let problem = case.own.problem(super::suite::SENSELESS, "there is no Workflow in what is under test");
@@ -177,13 +181,13 @@ fn completed(mut workflow: Value) -> Value {
 }
 
 impl Subject {
-    fn enter(&mut self, wish: Wish<'_>, around: &Around<'_>) {
+    fn enter(&mut self, wish: Wish<'_>, catalog: &FileCatalog<'_>) {
         let mut one = wish.workflow.clone();
         for warning in adjust::adjust(&mut one.value, &wish.wishes) {
             self.tell(&one, Problem::warning("", warning));
         }
         let nameless = judge::nameless(&one.value).filter(|_| one.kind() == "Workflow");
-        match examine(&one.value, around) {
+        match examine(&one.value, catalog) {
             Ok(admitted) => {
                 admitted.warnings().iter().for_each(|warning| self.tell(&one, warning.clone()));
                 self.submit(admitted.manifest().clone(), admitted.stored().clone(), wish.at);

@@ -1,16 +1,11 @@
 //! Times and spans in words people read: `3m ago`, `1 minute 13 seconds`, `12:00:01`.
 //! The present is always handed in; the time zone is the machine's.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use jiff::{Timestamp, tz::TimeZone};
 use octoflow_model::Time;
-
-/// The wall clock, read at the edge and handed on from there.
-pub(crate) fn now() -> Time {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Time(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
-}
+pub(crate) use octoflow_runtime::clock::now;
 
 /// `2026-01-01T00:00:00Z` as wire formats carry it; nothing for an absent or null time.
 pub(crate) fn parse(text: &str) -> Option<Time> {

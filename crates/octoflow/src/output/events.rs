@@ -2,13 +2,13 @@
 //! `12:00:01 ✔ step-a succeeded (0.3s)`.
 
 use jiff::tz::TimeZone;
+use octoflow_engine::follow::{Event, Followed, Seen};
 use octoflow_model::{Shutdown, Time, argo::Phase};
 
 use super::{
     clock,
     colour::{Colour, Paint, icon, one_line},
 };
-use crate::follow::{Event, Followed, Seen};
 
 /// The line for an event. With several runs each line begins with its run's name.
 pub(crate) fn line(run: &Followed, at: Time, event: &Event, several: bool, zone: &TimeZone, paint: Paint) -> String {
@@ -22,7 +22,7 @@ pub(crate) fn line(run: &Followed, at: Time, event: &Event, several: bool, zone:
 
 fn describe(run: &Followed, at: Time, event: &Event) -> (&'static str, bool, String) {
     let workflow = &run.name;
-    let noun = run.noun;
+    let noun = run.noun();
     match event {
         Event::Began => ("Running", false, format!("{noun} {workflow} started")),
         Event::Attempt(number) => ("Running", false, format!("{noun} {workflow} begins attempt {number}")),
@@ -108,10 +108,10 @@ mod tests {
     use octoflow_model::{Fact, NodeIx, RunFact, RunPhase, argo::WorkflowFact};
 
     use super::*;
-    use crate::follow::tests::{finished, two_steps};
+    use crate::output::followed::{finished, two_steps, workflow};
 
     fn told(facts: &[Fact], several: bool) -> Vec<String> {
-        let mut run = Followed::new("w");
+        let mut run = workflow("w");
         facts
             .iter()
             .filter_map(|fact| {

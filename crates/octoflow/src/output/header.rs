@@ -17,20 +17,13 @@ pub(crate) fn render(workflow: Workflow<'_>, now: Time, zone: &TimeZone, paint: 
     let mut text = String::new();
     row(&mut text, "Name:", workflow.name());
     row(&mut text, "Namespace:", workflow.namespace());
-    if workflow.is_task_set() {
-        row(&mut text, "Kind:", workflow.noun());
-    } else {
-        let account = workflow.spec()["serviceAccountName"].as_str();
-        let account = account.unwrap_or("unset (will run with the default ServiceAccount)");
-        row(&mut text, "ServiceAccount:", &one_line(account));
-    }
+    let heading = workflow.heading();
+    heading.before.iter().for_each(|(name, value)| row(&mut text, name, &one_line(value)));
     row(&mut text, "Status:", &paint.paint(&workflow.phase_in_words(), phase_colour(workflow.phase())));
     if !workflow.message().is_empty() {
         row(&mut text, "Message:", &one_line(&workflow.readable(workflow.message())));
     }
-    if workflow.is_task_set() {
-        attempts(&mut text, workflow);
-    }
+    heading.after.iter().for_each(|(name, value)| row(&mut text, name, &one_line(value)));
     conditions(&mut text, workflow, paint);
     times(&mut text, workflow, now, zone);
     let progress = workflow.status()["progress"].as_str().unwrap_or_default();
@@ -45,20 +38,6 @@ pub(crate) fn render(workflow: Workflow<'_>, now: Time, zone: &TimeZone, paint: 
     named(&mut text, "Output Parameters:", &workflow.output_parameters());
     named(&mut text, "Output Artifacts:", &workflow.output_artifacts());
     text
-}
-
-/// How far the TaskSet is in its own words, and which attempt that is.
-fn attempts(text: &mut String, set: Workflow<'_>) {
-    let status = set.status();
-    let phase = status["phase"].as_str().unwrap_or_default();
-    let message = status["phaseMessage"].as_str().filter(|message| !message.is_empty());
-    let shown = message.map_or_else(|| phase.to_owned(), |message| format!("{phase} ({})", one_line(message)));
-    row(text, "Phase:", &shown);
-    let policy = &set.spec()["retryPolicy"];
-    if policy["retry"] == true {
-        let (done, most) = (&status["totalRetriedCount"], policy["maxRetryCount"].as_u64().unwrap_or_default());
-        row(text, "Retried:", &format!("{done} of at most {most} times"));
-    }
 }
 
 fn conditions(text: &mut String, workflow: Workflow<'_>, paint: Paint) {
@@ -126,6 +105,7 @@ mod tests {
     #[test]
     fn a_finished_run_is_introduced_by_its_block() {
         let object = json!({
+            "kind": "Workflow",
             "metadata": {"name": "steps-z2zdn", "namespace": "default", "creationTimestamp": "2026-01-01T12:00:00Z"},
             "spec": {"arguments": {"parameters": [{"name": "message", "value": "two\nlines"}, {"name": "none"}]}},
             "status": {"phase": "Failed", "message": "child 'x' failed", "startedAt": "2026-01-01T12:00:00Z",

@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use octoflow_engine::follow::{Followed, Seen};
 use octoflow_model::{Time, argo::NodeKind};
 
 use super::{
@@ -16,7 +17,6 @@ use super::{
     table::{Cell, Table},
     tree::{self, Shape},
 };
-use crate::follow::{Followed, Seen};
 
 /// More often than this nobody can read.
 const PACE: Duration = Duration::from_millis(100);
@@ -255,11 +255,11 @@ mod tests {
     };
 
     use super::*;
-    use crate::follow::tests::{added, finished, two_steps};
+    use crate::output::followed::{added, finished, two_steps, workflow};
 
     #[test]
     fn the_picture_has_a_title_and_the_tree() {
-        let mut run = Followed::new("w");
+        let mut run = workflow("w");
         for fact in two_steps() {
             run.take(&fact);
         }
@@ -269,7 +269,7 @@ mod tests {
     }
 
     fn wide_run(tasks: u32) -> Followed {
-        let mut run = Followed::new("w");
+        let mut run = workflow("w");
         run.take(&added("w", NodeKind::Dag, Role::Entry, None, None, Phase::Running));
         for task in 0..tasks {
             run.take(&added(

@@ -4,6 +4,7 @@
 use std::{collections::HashMap, io::IsTerminal};
 
 use jiff::tz::TimeZone;
+use octoflow_engine::view::GROUP;
 use octoflow_model::Time;
 use serde_json::Value;
 
@@ -14,10 +15,7 @@ use super::{
     live::Live,
     nodes::{self, Columns},
 };
-use crate::{
-    taskset::{ROLE, with_nodes},
-    workflow::{Node, Workflow},
-};
+use crate::workflow::{Node, Workflow, with_nodes};
 
 pub(crate) struct News {
     output: Output,
@@ -75,9 +73,9 @@ impl News {
             let at = node.finished().or(node.started()).unwrap_or(now);
             let words = match (node.phase(), node.waits_for_resume()) {
                 ("Pending" | "Waiting", _) => continue,
-                ("Running", _) if node.kind() == ROLE => continue,
+                ("Running", _) if node.kind() == GROUP => continue,
                 ("Stopped", _) => format!("{} was ended with its role", node.display()),
-                (phase, _) if node.kind() == ROLE => {
+                (phase, _) if node.kind() == GROUP => {
                     format!("role {} {}{}", node.display(), verb(phase), reason(node.message()))
                 }
                 (_, true) => format!(
@@ -123,7 +121,7 @@ impl News {
 
 /// Groups and graphs end with their last step, which is told itself.
 fn is_told(node: Node<'_>) -> bool {
-    matches!(node.kind(), "Pod" | "HTTP" | "Suspend" | "Skipped" | "Plugin" | ROLE)
+    matches!(node.kind(), "Pod" | "HTTP" | "Suspend" | "Skipped" | "Plugin" | GROUP)
 }
 
 fn picture(workflow: Workflow<'_>, now: Time, output: &Output) -> Vec<String> {
@@ -149,7 +147,7 @@ mod tests {
     use super::*;
 
     fn object(phase: &str, node: &str) -> Value {
-        json!({"metadata": {"name": "w"}, "status": {"phase": phase, "startedAt": "2026-01-01T00:00:00Z",
+        json!({"kind": "Workflow", "metadata": {"name": "w"}, "status": {"phase": phase, "startedAt": "2026-01-01T00:00:00Z",
             "finishedAt": if phase == "Running" { Value::Null } else { json!("2026-01-01T00:00:05Z") },
             "nodes": {
                 "w": {"id": "w", "name": "w", "type": "Steps", "phase": phase, "startedAt": "2026-01-01T00:00:00Z"},

@@ -1,6 +1,7 @@
 //! The table of a run's nodes behind their tree: what `get` shows below the header.
 //! Which columns there are is decided here, who stands where in `tree`.
 
+use octoflow_engine::dialect::NodeTable;
 use octoflow_model::Time;
 
 use super::{
@@ -19,12 +20,12 @@ pub(crate) enum Columns {
 }
 
 impl Columns {
-    fn titles(self, of_task_set: bool) -> &'static [&'static str] {
+    fn titles(self, table: NodeTable) -> &'static [&'static str] {
         match self {
-            Self::Wide if of_task_set => {
+            Self::Wide if table == NodeTable::Members => {
                 &["NAME", "STATE", "RETRIES", "EXIT", "PODNAME", "ADDRESS", "DURATION", "PHASE", "MESSAGE"]
             }
-            _ if of_task_set => &["NAME", "STATE", "RETRIES", "EXIT", "PODNAME", "DURATION", "MESSAGE"],
+            _ if table == NodeTable::Members => &["NAME", "STATE", "RETRIES", "EXIT", "PODNAME", "DURATION", "MESSAGE"],
             Self::Usual => &["STEP", "TEMPLATE", "PODNAME", "DURATION", "MESSAGE"],
             Self::Short => &["STEP", "TEMPLATE", "PODNAME", "DURATION", "MESSAGE", "NODENAME"],
             Self::Wide => {
@@ -48,10 +49,12 @@ pub(crate) fn render<'a>(
         return String::new();
     }
     let (shapes, roots) = tree::shapes(&nodes, workflow.name(), wanted);
-    let mut table = Table::new(columns.titles(workflow.is_task_set())).without_header(!titles);
+    let mut table = Table::new(columns.titles(workflow.node_table())).without_header(!titles);
     for line in tree::draw(&shapes, &roots) {
         match line.node {
-            Some(at) if workflow.is_task_set() => table.push(member(nodes[at], line.prefix, columns, now)),
+            Some(at) if workflow.node_table() == NodeTable::Members => {
+                table.push(member(nodes[at], line.prefix, columns, now))
+            }
             Some(at) => table.push(row(workflow, nodes[at], line.prefix, columns, now)),
             None => table.push(Vec::new()),
         }
@@ -95,7 +98,7 @@ fn row(workflow: Workflow<'_>, node: Node<'_>, prefix: String, columns: Columns,
     cells
 }
 
-/// The whole of a TaskSet, a role or a replica.
+/// The whole, a group of members, or a member.
 fn member(node: Node<'_>, prefix: String, columns: Columns, now: Time) -> Vec<Cell> {
     let field = |name: &str| node.field(name).unwrap_or_default();
     let took = node.started().map(|started| clock::short(node.finished().unwrap_or(now).since(started)));
@@ -125,7 +128,7 @@ mod tests {
     use super::*;
 
     fn object() -> Value {
-        json!({"metadata": {"name": "w"}, "status": {"nodes": {
+        json!({"kind": "Workflow", "metadata": {"name": "w"}, "status": {"nodes": {
             "w": {"id": "w", "name": "w", "displayName": "w", "type": "Steps", "phase": "Running", "templateName": "main",
                   "startedAt": "2026-01-01T00:00:00Z", "children": ["w-1"]},
             "w-1": {"id": "w-1", "name": "w[0]", "displayName": "[0]", "type": "StepGroup", "phase": "Running",

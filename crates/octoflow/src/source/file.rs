@@ -10,12 +10,13 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use octoflow_control::read::lines::{Frame, Line, MAIN, Sieve, is_wanted_pod};
-use octoflow_model::{RunId, taskset};
+use octoflow_control::read::lines::{Frame, Line, MAIN, Sieve};
+use octoflow_engine::kinds;
+use octoflow_model::RunId;
 use octoflow_store::{Filter, RunRow};
 use serde_json::Value;
 
-use super::{LATEST, LogQuery, Source, Waiting, server::line_of};
+use super::{LATEST, LogQuery, Source, Waiting, kind_of, server::line_of};
 use crate::{
     commands::EXPORT_FORMAT,
     exit::Failure,
@@ -44,7 +45,7 @@ impl Opened {
         let object = lines.next().ok_or_else(|| wrong("it ends too soon"))??;
         let object = object.get("object").cloned().ok_or_else(|| wrong("it holds no run"))?;
         let workflow = Workflow::new(&object);
-        let kind = if workflow.is_task_set() { taskset::KIND } else { "Workflow" };
+        let kind = kinds::of_manifest(&object).map_err(|problem| wrong(&problem.message))?.key;
         let created = workflow.created().unwrap_or_else(clock::now);
         let mut row =
             RunRow::new(RunId(0), text(head, "namespace"), kind, text(head, "name"), text(head, "uid"), created);
@@ -114,8 +115,9 @@ impl Source for Opened {
             let value = value?;
             let Some(event) = value.get("line") else { continue };
             let line = line_of(event);
-            // Of a workflow whoever asks sorts out the nodes, which are all in the object.
-            let meant = self.row.kind != taskset::KIND || is_wanted_pod(text(event, "node"), &query.names);
+            // Where nothing can be told by the id alone, whoever asks sorts out the nodes, which are all in the object.
+            let view = kind_of(&self.row).dialect().map(|dialect| dialect.view);
+            let meant = view.is_none_or(|view| view.is_meant(text(event, "node"), &query.names));
             if meant && sieve.wants(&line) {
                 hear(text(event, "node"), event["number"].as_u64().unwrap_or_default(), &line)?;
             }

@@ -10,13 +10,15 @@ use std::{
 
 use anyhow::Result;
 use octoflow_control::read::lines::{Frame, Line, Stream};
-use octoflow_model::{RunId, Time, taskset};
+use octoflow_engine::kinds;
+use octoflow_model::{RunId, Time};
 use octoflow_store::{Filter, RunRow};
 use serde_json::{Value, json};
 
-use super::{LogQuery, RUN_KINDS, Source, Waiting, still_open};
+use super::{LogQuery, Source, Waiting, in_argo_api, kind_of, still_open};
 use crate::{
     client::{Address, Client, Next, selector},
+    commands::address,
     exit::{self, Exit, Failure},
     output::Output,
     remote::Request,
@@ -63,7 +65,10 @@ impl Server {
 
     /// The run as users see it, wherever the server keeps objects of its kind.
     fn place(row: &RunRow) -> Address {
-        if row.kind == taskset::KIND { task_set(&row.namespace, Some(&row.name)) } else { workflow(row, &[]) }
+        match in_argo_api(row) {
+            true => workflow(row, &[]),
+            false => address(kind_of(row), Some(&row.namespace), Some(&row.name)),
+        }
     }
 
     /// What is under way is ended before it is deleted, which takes a moment.
@@ -105,7 +110,7 @@ impl Server {
                     again = true;
                     while let Next::Event(event) = events.next() {
                         if let Some(message) = event.get("error").map(|error| text(error, "message")) {
-                            return Err(Failure::new(Exit::House, message).into());
+                            return Err(Failure::new(Exit::Infrastructure, message).into());
                         }
                         if take(event)?.is_break() {
                             return Ok(());
@@ -114,7 +119,7 @@ impl Server {
                     self.output.detail("the stream broke off; it is taken up again");
                 }
                 // A server that is being restarted comes back; the first time it must be there.
-                Err(error) if self.was_there.get() && exit::of(&error) == Exit::House => {
+                Err(error) if self.was_there.get() && exit::of(&error) == Exit::Infrastructure => {
                     let since = *gone_since.get_or_insert_with(Instant::now);
                     if since.elapsed() > RETURN {
                         return Err(error);
@@ -156,14 +161,14 @@ impl Server {
         }
     }
 
-    /// What is to become of a TaskSet is written into its specification.
-    fn steer_set(&self, row: &RunRow, request: &Request) -> Result<()> {
+    /// What is to become of a run that Argo's API does not speak of is written into its specification.
+    fn steer_object(&self, row: &RunRow, request: &Request) -> Result<()> {
         let (field, value) = match request {
             Request::Stop { selector: Some(_), .. } | Request::Resume { selector: Some(_), .. } => {
-                return Err(Failure::usage("a TaskSet has no nodes to choose from").into());
+                return Err(Failure::usage(format!("a {} has no nodes to choose from", kind_of(row).noun)).into());
             }
             Request::Resume { supplied, .. } if !supplied.is_empty() => {
-                return Err(Failure::usage("a TaskSet waits for no values").into());
+                return Err(Failure::usage(format!("a {} waits for no values", kind_of(row).noun)).into());
             }
             Request::Stop { .. } => ("shutdown", json!("Stop")),
             Request::Terminate => ("shutdown", json!("Terminate")),
@@ -187,7 +192,7 @@ impl Source for Server {
             return self.list_kind(filter, limit);
         }
         let (mut all, mut more) = (Vec::new(), false);
-        for kind in RUN_KINDS {
+        for kind in kinds::of_runs().map(|kind| kind.key) {
             let (rows, left) = self.list_kind(&Filter { kind: Some(kind.to_owned()), ..filter.clone() }, limit)?;
             all.extend(rows.into_iter().filter(|row| row.kind == kind));
             more |= left;
@@ -199,7 +204,7 @@ impl Source for Server {
     }
 
     fn look_up(&self, namespace: &str, kind: Option<&str>, name: &str) -> Result<Option<RunRow>> {
-        let kinds = kind.map_or(RUN_KINDS.to_vec(), |kind| vec![kind]);
+        let kinds = kind.map_or_else(|| kinds::of_runs().map(|kind| kind.key).collect(), |kind| vec![kind]);
         let mut found: Option<RunRow> = None;
         for kind in kinds {
             let address = Address::of(&["api", "octoflow", "v1", "runs", namespace, name]).with("kind", kind);
@@ -289,8 +294,8 @@ impl Source for Server {
 
     fn steer(&self, row: &RunRow, request: &Request) -> Result<()> {
         still_open(row, request)?;
-        if row.kind == taskset::KIND {
-            return self.steer_set(row, request);
+        if !in_argo_api(row) {
+            return self.steer_object(row, request);
         }
         let (verb, body) = match request {
             Request::Stop { selector, message } => ("stop", json!({"nodeFieldSelector": selector, "message": message})),
@@ -316,7 +321,7 @@ impl Source for Server {
 
     fn delete(&self, rows: &[RunRow], gone: &mut dyn FnMut(&RunRow) -> Result<()>) -> Result<()> {
         for row in rows {
-            let address = Self::place(row).with_some("force", (row.kind != taskset::KIND).then_some(true));
+            let address = Self::place(row).with_some("force", in_argo_api(row).then_some(true));
             match self.client.delete(&address) {
                 // It belonged to another of them and is gone with it, or somebody else was faster.
                 Err(error) if exit::of(&error) != Exit::NotFound => return Err(error),
@@ -335,9 +340,9 @@ impl Source for Server {
         until: Option<Instant>,
         see: &mut dyn FnMut(&Value) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        let address = |_| {
-            if row.kind == taskset::KIND {
-                return task_set(&row.namespace, None)
+        let place = |_| {
+            if !in_argo_api(row) {
+                return address(kind_of(row), Some(&row.namespace), None)
                     .with("watch", true)
                     .with("fieldSelector", format!("metadata.name={}", row.name));
             }
@@ -345,8 +350,8 @@ impl Source for Server {
                 .with("listOptions.fieldSelector", format!("metadata.name={}", row.name))
                 .with("listOptions.resourceVersion", 0)
         };
-        let form = if row.kind == taskset::KIND { JSON_LINES } else { EVENTS };
-        self.stream(form, address, until, |event| {
+        let form = if in_argo_api(row) { EVENTS } else { JSON_LINES };
+        self.stream(form, place, until, |event| {
             let result = event.get("result").unwrap_or(&event);
             let object = &result["object"];
             if text(&object["metadata"], "uid") != row.uid {
@@ -362,17 +367,9 @@ impl Source for Server {
     }
 }
 
-/// Where the Kubernetes-style face keeps TaskSets: those of a namespace, or one.
-pub(crate) fn task_set(namespace: &str, name: Option<&str>) -> Address {
-    let (group, version) = taskset::API_VERSION.split_once('/').expect("a version follows its group");
-    let mut parts = vec!["apis", group, version, "namespaces", namespace, "tasksets"];
-    parts.extend(name);
-    Address::of(&parts)
-}
-
 /// The kind where it must be said: a server of before knows only workflows.
-fn told_kind(row: &RunRow) -> Option<&str> {
-    (row.kind == taskset::KIND).then_some(taskset::KIND)
+pub(crate) fn told_kind(row: &RunRow) -> Option<&str> {
+    (!in_argo_api(row)).then_some(&row.kind)
 }
 
 /// Where Argo's face keeps a workflow.

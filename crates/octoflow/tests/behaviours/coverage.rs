@@ -14,11 +14,11 @@ use crate::{files, home, scenario::Scenario};
 const SECTIONS: [(char, u32); 10] =
     [('A', 15), ('B', 12), ('C', 28), ('D', 5), ('E', 18), ('F', 15), ('G', 15), ('H', 11), ('I', 17), ('J', 30)];
 
-/// Behaviours that need a clock of the test's own, several runs, or a house that lives on: shown by tests of a crate,
+/// Behaviours that need a clock of the test's own, several runs, or a controller that lives on: shown by tests of a crate,
 /// which carry the number in their names, as in `fn j05_…`.
 const TESTED: [(&[&str], &str); 4] = [
     (&["J5", "J6", "J7", "J8", "J9", "J10"], "crates/control/tests/it/cron.rs"),
-    (&["J11", "J12", "J13", "J14"], "crates/engine/tests/it/again.rs"),
+    (&["J11", "J12", "J13", "J14"], "crates/engine/tests/it/rerun.rs"),
     (&["J20"], "crates/control/tests/it/expire.rs"),
     (&["J21"], "crates/control/tests/it/events.rs"),
 ];

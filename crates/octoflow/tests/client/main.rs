@@ -6,13 +6,13 @@
 #[path = "../wire/wire.rs"]
 mod wire;
 
-mod again;
 mod carrying;
 mod kept;
 mod looking;
 mod neighbours;
 mod place;
 mod reaching;
+mod rerun;
 mod steering;
 mod streams;
 mod submitting;

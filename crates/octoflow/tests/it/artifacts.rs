@@ -314,7 +314,7 @@ fn a_repository_in_a_bucket_is_used_and_its_secrets_stay_secret() {
     let Some(server) = s3() else { return };
     let stage = Stage::new();
     let port = server.port;
-    let around = format!(
+    let catalog = format!(
         "apiVersion: v1\nkind: Secret\nmetadata: {{name: cred}}\nstringData: {{access: ACCESS, secret: {SECRET}}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: artifact-repositories\n  annotations: {{workflows.argoproj.io/default-artifact-repository: here}}\ndata:\n  here: |\n    archiveLogs: true\n    s3:\n      bucket: bucket\n      endpoint: 127.0.0.1:{port}\n      insecure: true\n      keyFormat: \"runs/{{{{workflow.name}}}}/{{{{pod.name}}}}\"\n      accessKeySecret: {{name: cred, key: access}}\n      secretKeySecret: {{name: cred, key: secret}}\n---\n"
     );
     let main =
@@ -326,7 +326,7 @@ fn a_repository_in_a_bucket_is_used_and_its_secrets_stay_secret() {
         "cat /tmp/in/a",
         "    inputs:\n      artifacts: [{name: in, path: /tmp/in, s3: {key: \"by/key/\"}}]\n",
     );
-    let text = around
+    let text = catalog
         + &workflow("bucket", "  artifactGC: {strategy: OnWorkflowDeletion}\n", &(main.to_owned() + &make + &take));
     stage.good(&["run", &stage.file("w.yaml", text)]);
     assert!(stage.good(&["logs", "bucket"]).out.contains("take: in a bucket"));

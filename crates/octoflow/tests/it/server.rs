@@ -68,11 +68,11 @@ spec:
     let mut server = serve(&stage, &["--allow-host-path", open.to_str().unwrap()]);
     stage.good(&["submit", "--wait", &manifest("fine", open.to_str().unwrap())]);
     let data = stage.data_dir();
-    let around = data.parent().unwrap().to_str().unwrap();
+    let catalog = data.parent().unwrap().to_str().unwrap();
     for (name, path, advice) in [
         ("etc", "/etc", "--allow-host-path"),
         ("all", "/", "--data-dir"),
-        ("around", around, "--data-dir"),
+        ("around", catalog, "--data-dir"),
         ("data", data.to_str().unwrap(), "data directory"),
     ] {
         let said = stage.octoflow(&["submit", &manifest(name, path)]);
@@ -92,7 +92,7 @@ spec:
     assert!(said.code != 0 && said.to_string().contains("data directory"), "nor by a person: {said}");
     stage.good(&["run", &manifest("mine", "/etc")]);
     // A person may mount what lies around the data directory; that is hidden in it.
-    let text = fs::read_to_string(manifest("home", around)).unwrap();
+    let text = fs::read_to_string(manifest("home", catalog)).unwrap();
     let name = data.file_name().unwrap().to_str().unwrap();
     let text = text.replace("[ls, /host]", &format!("[sh, -c, 'ls -A /host/{name}; ls -d /host/open']"));
     let said = stage.good(&["run", "--log", &stage.file("hidden.yaml", text)]);

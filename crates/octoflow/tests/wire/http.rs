@@ -105,7 +105,7 @@ pub(crate) fn begin(
         head.push_str(&format!("{name}: {value}\r\n"));
     }
     stream.write_all(format!("{head}\r\n").as_bytes())?;
-    // Whoever is refused for its head may find the door closed before its body is through.
+    // Whoever is refused for its head may find the connection closed before its body is through.
     let _ = stream.write_all(body);
     let mut from = BufReader::new(stream);
     let first = line(&mut from)?;

@@ -92,7 +92,7 @@ impl Store {
             let touched = entry.metadata().and_then(|about| about.modified()).ok();
             let age = touched.and_then(|at| at.elapsed().ok()).unwrap_or_default();
             if age > LONG_DEAD && fs::remove_file(entry.path()).is_err() {
-                // It may be a directory; what cannot be removed at all is tried again by the next house.
+                // It may be a directory; what cannot be removed at all is tried again by the next controller.
                 let _ = crate::process::view::remove_dir(&entry.path());
             }
         }

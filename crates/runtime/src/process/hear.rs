@@ -11,7 +11,7 @@ use octoflow_model::{
 
 use super::{
     collect,
-    house::{House, SHORTAGE_PAUSE, ended_at_once, guarded, lock, named, standing},
+    dispatcher::{Dispatcher, SHORTAGE_PAUSE, ended_at_once, guarded, lock, named, standing},
     sys,
     view::View,
     wire::{Ending, FromSpawner, MemberEnding, ToSpawner},
@@ -33,7 +33,7 @@ struct Over {
     since: Instant,
 }
 
-impl House {
+impl Dispatcher {
     /// A panic over one message costs the attempt it is about, not the connection.
     pub(super) fn hear_safely(
         self: &Arc<Self>,
@@ -117,8 +117,8 @@ impl House {
 
     /// Its descriptor was dropped because this process has none left. The spawner says the same again, after a pause.
     fn ask_again(self: &Arc<Self>, attempt: AttemptId, generation: u64) {
-        let house = Arc::clone(self);
-        self.later.after(SHORTAGE_PAUSE, move || house.outbox.post_to(generation, &ToSpawner::Again(attempt)));
+        let dispatcher = Arc::clone(self);
+        self.later.after(SHORTAGE_PAUSE, move || dispatcher.outbox.post_to(generation, &ToSpawner::Again(attempt)));
     }
 
     /// The report of an end, unless something must be collected first; then the pool reports.
@@ -141,61 +141,61 @@ impl House {
     }
 
     fn collect(self: &Arc<Self>, mut over: Over) {
-        let house = Arc::clone(self);
+        let dispatcher = Arc::clone(self);
         let pool = if collect::goes_away(&over.task) { &self.transfers } else { &self.pool };
         pool.run(move || {
             let view = over.root.take().map(View::new);
             let (attempt, task) = (over.attempt, &over.task);
             let collected = guarded(|| {
                 #[cfg(test)]
-                super::house::tests::fault(attempt);
-                collect::collect(&house.logs, &house.carrier, attempt, task, view.as_ref())
+                super::dispatcher::tests::fault(attempt);
+                collect::collect(&dispatcher.logs, &dispatcher.carrier, attempt, task, view.as_ref())
             });
             over.root = view.map(View::into_root);
             if collected.as_ref().is_ok_and(met_shortage) && over.since.elapsed() < SHORTAGE_PATIENCE {
-                let again = Arc::clone(&house);
-                house.later.after(SHORTAGE_PAUSE, move || again.collect(over));
+                let again = Arc::clone(&dispatcher);
+                dispatcher.later.after(SHORTAGE_PAUSE, move || again.collect(over));
                 return;
             }
             let collected = collected.map(classed);
             // Its file system may go as soon as the end is told.
             over.root = None;
-            (house.sink)(vec![over.report(collected)]);
+            (dispatcher.sink)(vec![over.report(collected)]);
         });
     }
 
     fn stage(self: &Arc<Self>, attempt: AttemptId, root: Option<OwnedFd>, generation: u64) {
         let Some(task) = self.task_of(attempt) else { return };
-        let house = Arc::clone(self);
+        let dispatcher = Arc::clone(self);
         let pool = if collect::comes_from_away(&task) { &self.transfers } else { &self.pool };
         pool.run(move || {
             let view = root.map(View::new);
             let staged = guarded(|| {
                 #[cfg(test)]
-                super::house::tests::fault(attempt);
-                let alive = || lock(&house.flights).contains_key(&attempt);
+                super::dispatcher::tests::fault(attempt);
+                let alive = || lock(&dispatcher.flights).contains_key(&attempt);
                 let view = view.as_ref().ok_or("its file system could not be opened")?;
-                collect::stage(&house.carrier, &task, view, &alive)
+                collect::stage(&dispatcher.carrier, &task, view, &alive)
             });
             let staged = staged.unwrap_or_else(|why| Err(format!("a bug of octoflow: placing inputs failed: {why}")));
             match staged {
                 Ok(fetched) => {
                     if !fetched.is_empty() {
-                        lock(&house.fetched).insert(attempt, fetched);
+                        lock(&dispatcher.fetched).insert(attempt, fetched);
                     }
-                    house.outbox.post_to(generation, &ToSpawner::Go(attempt));
+                    dispatcher.outbox.post_to(generation, &ToSpawner::Go(attempt));
                 }
                 Err(why) if Shortage::of_files(&why).is_some() => {
-                    let again = Arc::clone(&house);
+                    let again = Arc::clone(&dispatcher);
                     let root = view.map(View::into_root);
-                    house.later.after(SHORTAGE_PAUSE, move || again.stage(attempt, root, generation));
+                    dispatcher.later.after(SHORTAGE_PAUSE, move || again.stage(attempt, root, generation));
                 }
                 // Its spawner died meanwhile, and the next one was asked to start it anew.
-                Err(_) if house.outbox.generation() != generation => {}
+                Err(_) if dispatcher.outbox.generation() != generation => {}
                 Err(why) => {
-                    house.outbox.post_to(generation, &ToSpawner::Abandon(attempt));
-                    if lock(&house.flights).remove(&attempt).is_some() {
-                        (house.sink)(vec![ended_at_once(attempt, Exit::Surroundings(why), Vec::new())]);
+                    dispatcher.outbox.post_to(generation, &ToSpawner::Abandon(attempt));
+                    if lock(&dispatcher.flights).remove(&attempt).is_some() {
+                        (dispatcher.sink)(vec![ended_at_once(attempt, Exit::Environment(why), Vec::new())]);
                     }
                 }
             }
@@ -212,7 +212,7 @@ impl Over {
             Ok(collected) => (Exit::from(exit), collected),
             Err(why) => {
                 let why = format!("a bug of octoflow: its outputs could not be collected: {why}");
-                (Exit::Surroundings(why), Collected::default())
+                (Exit::Environment(why), Collected::default())
             }
         };
         let collected = Collected { message, fetched, ..collected };

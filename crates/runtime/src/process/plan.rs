@@ -23,7 +23,7 @@ use super::{
     wire::{Bind, Bytes, HostMounts, Laid, Launch, ROOM, Words},
 };
 
-/// What planning needs to know about the house.
+/// What planning needs to know about the controller.
 pub(crate) struct Ground {
     pub(crate) data: PathBuf,
     pub(crate) base: Base,
@@ -86,8 +86,8 @@ pub(crate) fn plan(
         launch.grace_ms = millis(task.grace);
     }
     let mut occupied = Vec::new();
-    for file in pod::files(task).map_err(Exit::Surroundings)?.into_iter().chain(raw_inputs(task)) {
-        let path = Inside::new(&file.path, working_dir(task)).map_err(Exit::Surroundings)?;
+    for file in pod::files(task).map_err(Exit::Environment)?.into_iter().chain(raw_inputs(task)) {
+        let path = Inside::new(&file.path, working_dir(task)).map_err(Exit::Environment)?;
         let mut laid =
             Laid { path: path.path().to_string_lossy().into_owned(), mode: file.mode, contents: Bytes(file.contents) };
         if !isolated && !move_aside(&mut launch, &mut laid, &file.path) {
@@ -97,7 +97,7 @@ pub(crate) fn plan(
     }
     let mut stage = false;
     for input in &task.inputs {
-        let path = Inside::new(&input.path, working_dir(task)).map_err(Exit::Surroundings)?;
+        let path = Inside::new(&input.path, working_dir(task)).map_err(Exit::Environment)?;
         if is_stored(&input.source, input.archive) {
             stage = true;
             if !isolated {
@@ -105,7 +105,7 @@ pub(crate) fn plan(
             }
         }
     }
-    let mounts = pod::mounts(task).map_err(Exit::Surroundings)?;
+    let mounts = pod::mounts(task).map_err(Exit::Environment)?;
     launch.host = host_mounts(&mounts, ground)?;
     if isolated {
         launch.visible.clone_from(&ground.visible);
@@ -153,12 +153,12 @@ fn words(task: &Task, isolated: bool) -> Result<Option<Words>, Exit> {
     // Without isolation the path is one of the machine itself, which every other task may write to as well: whose words
     // they are could not be told, so the end of the output must do.
     let path = wanted.path.as_deref().filter(|_| isolated);
-    let path = path.map(|path| Inside::new(path, working_dir(task))).transpose().map_err(Exit::Surroundings)?;
+    let path = path.map(|path| Inside::new(path, working_dir(task))).transpose().map_err(Exit::Environment)?;
     let path = path.map(|path| path.path().to_string_lossy().into_owned());
     Ok(Some(Words { path, tail: wanted.tail }))
 }
 
-/// What the house adds to the environment of every container.
+/// What the controller adds to the environment of every container.
 fn own_env(progress: Option<(&str, &str)>, hosts: Option<&str>, isolated: bool) -> Vec<(String, String)> {
     let mut own = Vec::new();
     if !isolated {
@@ -264,7 +264,7 @@ fn host_mounts(mounts: &[Mount], ground: &Ground) -> Result<Option<Box<HostMount
     let mut points = Vec::new();
     for mount in mounts {
         if let MountSource::Host { path } = &mount.source {
-            let refused = |error: hostpath::Refused| Exit::Surroundings(error.to_string());
+            let refused = |error: hostpath::Refused| Exit::Environment(error.to_string());
             ground.host_paths.check(Path::new(path), &ground.data).map_err(refused)?;
             points.push(mount_path(mount)?);
         }
@@ -279,7 +279,7 @@ fn host_mounts(mounts: &[Mount], ground: &Ground) -> Result<Option<Box<HostMount
 }
 
 fn mount_path(mount: &Mount) -> Result<String, Exit> {
-    let path = Inside::new(&mount.path, "/").map_err(Exit::Surroundings)?;
+    let path = Inside::new(&mount.path, "/").map_err(Exit::Environment)?;
     Ok(path.path().to_string_lossy().into_owned())
 }
 
@@ -290,7 +290,7 @@ fn bind(mount: &Mount, isolated: bool, ground: &Ground) -> Result<Option<Bind>, 
         return match &mount.source {
             MountSource::Host { path: source } if *source == path && mount.sub_path.is_none() => Ok(None),
             MountSource::Host { .. } | MountSource::Scratch { .. } | MountSource::Claim { .. } => {
-                Err(Exit::Surroundings(format!(
+                Err(Exit::Environment(format!(
                     "the volume at `{path}` cannot be mounted without isolation; run with isolation or use the docker \
                      runtime"
                 )))
@@ -304,7 +304,7 @@ fn bind(mount: &Mount, isolated: bool, ground: &Ground) -> Result<Option<Bind>, 
             (Some(dir.to_string_lossy().into_owned()), String::new(), true)
         }
         MountSource::Host { path } => {
-            let path = Inside::new(path, "/").map_err(Exit::Surroundings)?;
+            let path = Inside::new(path, "/").map_err(Exit::Environment)?;
             (Some(path.path().to_string_lossy().into_owned()), String::new(), false)
         }
     };
@@ -385,7 +385,7 @@ mod tests {
         });
         let planned = plan(attempt(), &task, None, true, &ground()).unwrap();
         assert_eq!(planned.launch.mounts[0].source.as_deref(), Some("/data/claims/%2e.%2fx/%2e."));
-        assert!(matches!(refused(&task, false), Exit::Surroundings(_)));
+        assert!(matches!(refused(&task, false), Exit::Environment(_)));
     }
 
     fn refused(task: &Task, isolated: bool) -> Exit {
@@ -396,7 +396,7 @@ mod tests {
     fn dot_dot_is_refused_everywhere() {
         let mut task = script();
         task.files[0].path = "/tmp/../etc/passwd".to_owned();
-        assert!(matches!(refused(&task, true), Exit::Surroundings(_)));
+        assert!(matches!(refused(&task, true), Exit::Environment(_)));
         let mut task = script();
         task.main.working_dir = Some("/a/../..".to_owned());
         assert!(matches!(refused(&task, true), Exit::NotStarted(_)));

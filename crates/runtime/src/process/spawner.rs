@@ -126,7 +126,7 @@ fn live(data: &Path) -> io::Result<()> {
         let processes = processes.map_err(|error| shared = Some(format!("making a PID namespace: {error}"))).ok();
         maker = Some(Maker::new(data, &instance, !privileged, processes)?);
     }
-    let door = open_door(&dir)?;
+    let listener = open_listener(&dir)?;
     let hands = Hands::new(data, maker, &instance)?;
     if hello.isolate && obstacle.is_none() {
         obstacle = hands.probe().err();
@@ -154,7 +154,7 @@ fn live(data: &Path) -> io::Result<()> {
         isolated,
         hands,
         signals,
-        door,
+        listener,
         peer,
         ledger,
         past,
@@ -227,13 +227,13 @@ fn enter_user_namespace() -> io::Result<()> {
 }
 
 /// Where later engines find us. Bound by way of the open directory, because a socket's path may have 107 bytes at most.
-fn open_door(dir: &Path) -> io::Result<UnixListener> {
+fn open_listener(dir: &Path) -> io::Result<UnixListener> {
     match fs::remove_file(dir.join("sock")) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let handle = File::open(dir)?;
-    let door = UnixListener::bind(format!("/proc/self/fd/{}/sock", handle.as_raw_fd()))?;
-    door.set_nonblocking(true)?;
-    Ok(door)
+    let listener = UnixListener::bind(format!("/proc/self/fd/{}/sock", handle.as_raw_fd()))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
 }

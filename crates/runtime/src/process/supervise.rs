@@ -22,7 +22,7 @@ use octoflow_model::ids::AttemptId;
 
 use super::{
     Error,
-    house::{Ending, House, lock},
+    dispatcher::{Dispatcher, Ending, lock},
     link::{Connected, GONE_WITHIN, connect},
     sys,
     wire::{ToSpawner, next_frame},
@@ -35,26 +35,26 @@ use crate::{
 /// The thread that hears the spawner. Answers nothing when it panicked, else the spawner's process when it is our child.
 pub(crate) type Listener = JoinHandle<Option<Option<Child>>>;
 
-impl House {
+impl Dispatcher {
     /// Hears the spawner until the end; answers with the spawner's process when it is our child.
     /// The channel closes when it does.
     pub(crate) fn listen(self: &Arc<Self>, connected: Connected) -> io::Result<(Listener, Receiver<()>)> {
-        let house = Arc::clone(self);
+        let dispatcher = Arc::clone(self);
         let (listening, over) = mpsc::channel();
         let Connected { socket, child, pid, .. } = connected;
         self.monitor.up(pid);
         self.outbox.post(&[ToSpawner::KeepFree(self.ground.space_floor)]);
         let thread = self.owner.spawn("spawner", move || {
             let _listening = listening;
-            house.listen_for_ever(socket, child)
+            dispatcher.listen_for_ever(socket, child)
         })?;
         Ok((thread, over))
     }
 
     /// How to ask for what keeps tasks from running.
     pub(crate) fn health(self: &Arc<Self>) -> Health {
-        let house = Arc::downgrade(self);
-        Arc::new(move || house.upgrade().map_or_else(Vec::new, |house| house.conditions()))
+        let dispatcher = Arc::downgrade(self);
+        Arc::new(move || dispatcher.upgrade().map_or_else(Vec::new, |dispatcher| dispatcher.conditions()))
     }
 
     fn conditions(&self) -> Vec<Condition> {

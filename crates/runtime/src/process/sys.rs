@@ -15,10 +15,10 @@ use std::{
     },
     path::PathBuf,
     ptr,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
-use octoflow_model::time::Time;
+pub(crate) use crate::clock::now;
 
 pub(crate) use self::socket::{has_hung_up, peer_pid, receive_with, send_with, wait_for_room};
 
@@ -35,11 +35,6 @@ fn owned(answer: c_long) -> io::Result<OwnedFd> {
     let fd = RawFd::try_from(checked_long(answer)?).expect("a file descriptor fits its type");
     // SAFETY: the kernel just made this descriptor for us; nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-pub(crate) fn now() -> Time {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    Time(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
 /// How long ago the machine booted, the time it slept included. Nobody can set this clock.

@@ -311,7 +311,7 @@ pub(crate) enum Ended {
     Signal(i32),
     OutOfMemory,
     NotStarted(String),
-    Surroundings(String),
+    Environment(String),
     /// Ended by the spawner because of the disk; says why.
     Evicted(String),
 }
@@ -323,7 +323,7 @@ impl From<Ended> for Exit {
             Ended::Signal(signal) => Self::Signal(signal),
             Ended::OutOfMemory => Self::OutOfMemory,
             Ended::NotStarted(why) => Self::NotStarted(why),
-            Ended::Surroundings(why) => Self::Surroundings(why),
+            Ended::Environment(why) => Self::Environment(why),
             Ended::Evicted(why) => Self::Evicted(why),
         }
     }
@@ -336,7 +336,7 @@ impl From<Exit> for Ended {
             Exit::Signal(signal) => Self::Signal(signal),
             Exit::OutOfMemory => Self::OutOfMemory,
             Exit::NotStarted(why) => Self::NotStarted(why),
-            Exit::Surroundings(why) => Self::Surroundings(why),
+            Exit::Environment(why) => Self::Environment(why),
             Exit::Evicted(why) => Self::Evicted(why),
         }
     }
@@ -485,7 +485,7 @@ impl Wire for Ended {
                 out.push(3);
                 why.put(out);
             }
-            Self::Surroundings(why) => {
+            Self::Environment(why) => {
                 out.push(4);
                 why.put(out);
             }
@@ -501,7 +501,7 @@ impl Wire for Ended {
             1 => Self::Code(Wire::get(from)?),
             2 => Self::Signal(Wire::get(from)?),
             3 => Self::NotStarted(Wire::get(from)?),
-            4 => Self::Surroundings(Wire::get(from)?),
+            4 => Self::Environment(Wire::get(from)?),
             5 => Self::Evicted(Wire::get(from)?),
             6 => Self::OutOfMemory,
             _ => return Err(Garbled),

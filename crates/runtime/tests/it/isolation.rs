@@ -234,7 +234,7 @@ pub(crate) fn a_path_of_the_machine_is_mounted_only_where_it_is_allowed() {
     assert_eq!((end.exit, rig.stdout(attempt)), (Exit::Code(0), "found".to_owned()));
     std::os::unix::fs::symlink(shut.path(), open.path().join("out")).unwrap();
     std::os::unix::fs::symlink(rig.data(), open.path().join("data")).unwrap();
-    let refused = |end: End| matches!(end.exit, Exit::Surroundings(why) if why.contains("hostPath"));
+    let refused = |end: End| matches!(end.exit, Exit::Environment(why) if why.contains("hostPath"));
     for path in [shut.path(), &open.path().join("out"), &open.path().join("data"), &rig.data(), Path::new("/")] {
         assert!(refused(rig.run(look(path)).1), "{}", path.display());
     }
@@ -296,7 +296,7 @@ pub(crate) fn a_claim_keeps_what_was_written() {
     assert_eq!(fs::read_to_string(rig.data().join("claims/default/data/f")).unwrap(), "kept\n");
     let mut evil = mount("/part", claim("data"));
     evil.sub_path = Some("../../..".to_owned());
-    assert!(matches!(rig.run(with_mounts("true", vec![evil])).1.exit, Exit::Surroundings(_)));
+    assert!(matches!(rig.run(with_mounts("true", vec![evil])).1.exit, Exit::Environment(_)));
 }
 
 pub(crate) fn a_read_only_mount_refuses_writes() {
@@ -312,7 +312,7 @@ pub(crate) fn a_read_only_mount_refuses_writes() {
     assert_eq!((end.exit, rig.stdout(attempt)), (Exit::Code(0), "hostrefused\n".to_owned()));
     assert_eq!(fs::read_to_string(own.path().join("y")).unwrap(), "written\n");
     let (_, end) = rig.run(with_mounts("true", vec![mount("/x", host("/no/such/dir".to_owned()))]));
-    assert!(matches!(end.exit, Exit::Surroundings(why) if why.contains("/no/such/dir")));
+    assert!(matches!(end.exit, Exit::Environment(why) if why.contains("/no/such/dir")));
 }
 
 pub(crate) fn memory_files_are_private() {
@@ -340,7 +340,7 @@ pub(crate) fn without_isolation_the_working_directory_is_private() {
         assert_eq!((rig.end(attempt).exit, rig.stdout(attempt)), (Exit::Signal(15), String::new()), "they never meet");
     }
     let (_, end) = rig.run(with_mounts("true", vec![mount("/vol", claim("data"))]));
-    assert!(matches!(end.exit, Exit::Surroundings(why) if why.contains("without isolation")));
+    assert!(matches!(end.exit, Exit::Environment(why) if why.contains("without isolation")));
 }
 
 pub(crate) fn an_input_never_overwrites_a_file_of_the_machine() {
@@ -357,7 +357,7 @@ pub(crate) fn an_input_never_overwrites_a_file_of_the_machine() {
         Task { inputs: vec![input], ..sh(&format!("cat '{}'", free.display())) }
     };
     let (_, end) = rig.run(with_input(&taken));
-    assert!(matches!(end.exit, Exit::Surroundings(why) if why.contains("exists on this machine")));
+    assert!(matches!(end.exit, Exit::Environment(why) if why.contains("exists on this machine")));
     assert_eq!(fs::read_to_string(&taken).unwrap(), "mine");
     let (attempt, _) = rig.run(with_input(&free));
     assert_eq!(rig.stdout(attempt), "input");

@@ -152,7 +152,7 @@ pub(crate) fn artifacts_make_the_round_trip() {
     // A link is kept as a link: what it points to on this machine does not travel.
     let link = saved(&mut rig, "mkdir /tmp/o; echo x > /tmp/o/x; ln -s /etc/passwd /tmp/o/l", "/tmp/o", TGZ);
     let (exit, _) = read(&mut rig, "true", input("/in", &link));
-    assert!(matches!(exit, Exit::Surroundings(why) if why.contains("leads out")));
+    assert!(matches!(exit, Exit::Environment(why) if why.contains("leads out")));
 }
 
 pub(crate) fn a_directory_without_archive_comes_back_as_a_tree() {
@@ -193,7 +193,7 @@ pub(crate) fn a_missing_input_is_the_surroundings_fault() {
     let digest = format!("sha256:{}", "0".repeat(64));
     let absent = StoredArtifact { digest, archive: TGZ, ..StoredArtifact::default() };
     let (exit, _) = read(&mut rig, "true", input("/tmp/in", &absent));
-    assert!(matches!(exit, Exit::Surroundings(why) if why.contains("not in the store") && why.contains("`in`")));
+    assert!(matches!(exit, Exit::Environment(why) if why.contains("not in the store") && why.contains("`in`")));
     assert_eq!(rig.sh("true").0, Exit::Code(0));
 }
 
@@ -244,7 +244,7 @@ pub(crate) fn evil_archives_are_refused() {
         let (digest, size) = store.keep(&mut &bytes[..]).unwrap();
         let artifact = StoredArtifact { digest, size, archive: TGZ, ..StoredArtifact::default() };
         let (exit, _) = read(&mut rig, "true", input("/in", &artifact));
-        assert!(matches!(&exit, Exit::Surroundings(why) if why.contains("archive")), "{name}: {exit:?}");
+        assert!(matches!(&exit, Exit::Environment(why) if why.contains("archive")), "{name}: {exit:?}");
     }
     let broken = tarball(|builder| entry(builder, "x", tar::EntryType::Regular, ""))[..600].to_vec();
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -253,7 +253,7 @@ pub(crate) fn evil_archives_are_refused() {
     let (digest, size) = store.keep(&mut &cut[..cut.len() - 9]).unwrap();
     let artifact = StoredArtifact { digest, size, archive: TGZ, ..StoredArtifact::default() };
     let (exit, _) = read(&mut rig, "test -f /in", input("/in", &artifact));
-    assert!(matches!(exit, Exit::Surroundings(_) | Exit::Code(0)), "{exit:?}");
+    assert!(matches!(exit, Exit::Environment(_) | Exit::Code(0)), "{exit:?}");
     assert_eq!(fs::read_dir(out).unwrap().count(), 0);
     assert!(!Path::new("/up").exists() && !Path::new("/absolute").exists());
 }
@@ -272,5 +272,5 @@ pub(crate) fn part_of_an_artifact_can_be_wanted() {
     };
     assert_eq!(read(&mut rig, "cat /in/b/f; stat -c %a /in/b/f", part("a")), (Exit::Code(0), "x\n700\n".to_owned()));
     assert_eq!(read(&mut rig, "cat /in", part("g")).1, "y\n");
-    assert!(matches!(read(&mut rig, "true", part("none")).0, Exit::Surroundings(why) if why.contains("`none`")));
+    assert!(matches!(read(&mut rig, "true", part("none")).0, Exit::Environment(why) if why.contains("`none`")));
 }

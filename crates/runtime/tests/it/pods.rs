@@ -351,7 +351,7 @@ pub(crate) fn scratch_volumes_are_shared_between_containers() {
     let (attempt, end) = rig.run(task.clone());
     assert_eq!((end.exit, said(&rig, attempt, None)), (Exit::Code(0), "hi\n".to_owned()));
     let (_, end) = Rig::plain().run(task);
-    assert!(matches!(end.exit, Exit::Surroundings(why) if why.contains("without isolation")));
+    assert!(matches!(end.exit, Exit::Environment(why) if why.contains("without isolation")));
 }
 
 pub(crate) fn two_volumes_at_one_path_are_refused() {
@@ -361,7 +361,7 @@ pub(crate) fn two_volumes_at_one_path_are_refused() {
     let mut task = pod(vec![main("true"), other]);
     task.mounts = vec![scratch("/work", "mine")];
     let (_, end) = rig.run(task);
-    assert!(matches!(end.exit, Exit::Surroundings(why) if why.contains("`/work`") && why.contains("different")));
+    assert!(matches!(end.exit, Exit::Environment(why) if why.contains("`/work`") && why.contains("different")));
 }
 
 pub(crate) fn every_container_has_its_own_surroundings() {

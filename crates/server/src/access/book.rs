@@ -50,8 +50,8 @@ const LONGEST_NOTE: usize = 1024;
 /// With what the admin comes in at this start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Opening {
-    /// With the password of the house.
-    House,
+    /// With the password of the controller.
+    Controller,
     /// With what a file says, and with nothing else.
     File(Hash),
 }
@@ -111,7 +111,7 @@ impl Book {
         }
         let admin = match opening {
             Opening::File(hash) => Admin::File(*hash),
-            Opening::House => match registry.password(ADMIN)? {
+            Opening::Controller => match registry.password(ADMIN)? {
                 Some(password) => Admin::Chosen(Arc::new(password), None),
                 None => Admin::Default(None),
             },

@@ -37,7 +37,7 @@ pub(super) const OPTIONS: &[Parameter] = &[
 pub(super) async fn log(call: Call) -> Result<Answer, Fault> {
     let mut query = asked(&call.query)?;
     query.namespace = namespace(&call)?.unwrap_or_default();
-    query.workflow = Some(call.param("name").to_owned());
+    query.run = Some((super::kind("Workflow"), call.param("name").to_owned()));
     if let Some(pod) = call.maybe("pod") {
         query.pod = Some(pod.to_owned());
     }

@@ -11,8 +11,8 @@ pub(crate) const REFUSED: &str = "FailedPrecondition";
 /// For commands to runs.
 pub(crate) fn refused(fault: registry::Fault) -> Fault {
     match fault {
-        registry::Fault::House(Error::Refused(why)) => no(&why),
-        registry::Fault::House(Error::Again(why)) => no(&why),
+        registry::Fault::Controller(Error::Refused(why)) => no(&why),
+        registry::Fault::Controller(Error::Again(why)) => no(&why),
         other => other.into(),
     }
 }

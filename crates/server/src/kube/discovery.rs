@@ -1,9 +1,9 @@
 //! What there is: groups, versions and kinds with their verbs, in the old form of many answers and the new form of two.
 
-use octoflow_control::registry::{KINDS, Kind};
+use octoflow_control::registry::{Kind, kinds};
 use serde_json::{Value, json};
 
-use super::{accept, has_status, root, verbs};
+use super::{accept, verbs};
 use crate::{
     answer::{self, Answer},
     call::Call,
@@ -24,46 +24,59 @@ pub(super) fn routes(table: &mut Table) {
     for path in ["/apis", "/apis/"] {
         table.get(path, Need::Token, all).about("All groups with their versions").gives(named("APIGroupList"));
     }
-    for (name, version) in groups() {
+    for Group { name, version, .. } in groups() {
         if !name.is_empty() {
             table
                 .get(format!("/apis/{name}"), Need::Token, move |_| async move { Ok(answer::json(&group(name))) })
                 .about("The versions of a group")
                 .gives(named("APIGroup"));
         }
-        let path = KINDS.iter().find(|kind| kind.group == name && kind.version == version).map(root);
-        let path = path.expect("groups are those of the kinds");
+        let path = if name.is_empty() { format!("/api/{version}") } else { format!("/apis/{name}/{version}") };
         table
             .get(path, Need::Token, move |_| async move { Ok(answer::json(&resources(name, version))) })
             .about("The kinds of a group")
             .gives(named("APIResourceList"));
     }
-    // Whoever asks at the other name of a group finds the same there, though no list leads to it.
-    for kind in KINDS.iter() {
-        let Some(alias) = kind.alias else { continue };
-        let (path, version) = (format!("/apis/{alias}"), kind.version);
-        table
-            .get(&path, Need::Token, move |_| async move { Ok(answer::json(&self::named(alias, &[version]))) })
-            .about("The versions of a group")
-            .gives(named("APIGroup"));
-        let path = format!("{path}/{version}");
-        table
-            .get(
-                path,
-                Need::Token,
-                move |_| async move { Ok(answer::json(&listed(alias, version, [kind].into_iter()))) },
-            )
-            .about("The kinds of a group")
-            .gives(named("APIResourceList"));
-    }
 }
 
-/// Each group with its version.
-pub(super) fn groups() -> Vec<(&'static str, &'static str)> {
-    let mut groups: Vec<_> = KINDS.iter().map(|kind| (kind.group, kind.version)).collect();
+/// A group in one of its versions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Group {
+    name: &'static str,
+    version: &'static str,
+    /// It is only another name of other groups. Whoever asks there finds their kinds, though no list leads to it.
+    is_alias: bool,
+}
+
+/// Each group and each alias once, with its version.
+fn groups() -> Vec<Group> {
+    groups_of(kinds::all())
+}
+
+fn groups_of(kinds: impl Iterator<Item = &'static Kind> + Clone) -> Vec<Group> {
+    let real = |kind: &'static Kind| Group { name: kind.group, version: kind.version, is_alias: false };
+    let mut groups: Vec<Group> = kinds.clone().map(real).collect();
+    let owned = groups.clone();
+    for kind in kinds {
+        let fresh =
+            |name: &&&'static str| !owned.iter().any(|group| (group.name, group.version) == (**name, kind.version));
+        groups.extend(
+            kind.aliases.iter().filter(fresh).map(|name| Group { is_alias: true, ..Group { name, ..real(kind) } }),
+        );
+    }
     groups.sort_unstable();
     groups.dedup();
     groups
+}
+
+/// The groups that are told of.
+fn told_groups() -> impl Iterator<Item = Group> {
+    groups().into_iter().filter(|group| !group.is_alias)
+}
+
+/// The same as names with their versions.
+pub(super) fn told() -> Vec<(&'static str, &'static str)> {
+    told_groups().map(|group| (group.name, group.version)).collect()
 }
 
 async fn core(call: Call) -> Result<Answer, Fault> {
@@ -79,13 +92,12 @@ async fn all(call: Call) -> Result<Answer, Fault> {
     if let Some(answer) = aggregated(&call, false) {
         return Ok(answer);
     }
-    let named: Vec<Value> = groups().iter().filter(|(name, _)| !name.is_empty()).map(|(name, _)| group(name)).collect();
+    let named: Vec<Value> = told_groups().filter(|told| !told.name.is_empty()).map(|told| group(told.name)).collect();
     Ok(answer::json(&json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": named})))
 }
 
 fn group(name: &str) -> Value {
-    let versions: Vec<&str> =
-        groups().iter().filter(|(group, _)| *group == name).map(|(_, version)| *version).collect();
+    let versions: Vec<&str> = groups().iter().filter(|group| group.name == name).map(|group| group.version).collect();
     named(name, &versions)
 }
 
@@ -99,19 +111,18 @@ fn named(name: &str, versions: &[&str]) -> Value {
     })
 }
 
+/// The kinds that are found in a group: its own, then those it is another name for.
 fn of(group: &str, version: &str) -> impl Iterator<Item = &'static Kind> {
-    KINDS.iter().filter(move |kind| kind.group == group && kind.version == version)
+    found_in(kinds::all(), group, version)
 }
 
-/// Words that stand for several kinds.
-fn categories(kind: &Kind) -> &'static [&'static str] {
-    match kind.name {
-        "Workflow" | "CronWorkflow" => &["all", "argo"],
-        "TaskSet" => &["all"],
-        "WorkflowTemplate" | "ClusterWorkflowTemplate" | "WorkflowEventBinding" => &["argo"],
-        "Pod" => &["all"],
-        _ => &[],
-    }
+fn found_in(
+    kinds: impl Iterator<Item = &'static Kind> + Clone,
+    group: &str,
+    version: &str,
+) -> impl Iterator<Item = &'static Kind> {
+    let here = kinds.filter(move |kind| kind.version == version);
+    here.clone().filter(move |kind| kind.group == group).chain(here.filter(move |kind| kind.aliases.contains(&group)))
 }
 
 /// A part of an object with a path of its own.
@@ -128,7 +139,7 @@ fn parts(kind: &Kind) -> Vec<Part> {
         parts.push(Part { name: "eviction", other: Some(("policy", "v1", "Eviction")), verbs: &["create"] });
         parts.push(Part { name: "log", other: None, verbs: &["get"] });
     }
-    if has_status(kind) {
+    if kind.has_status {
         parts.push(Part { name: "status", other: None, verbs: &["get"] });
     }
     parts
@@ -143,7 +154,7 @@ fn listed(group: &str, version: &str, kinds: impl Iterator<Item = &'static Kind>
     for kind in kinds {
         resources.push(json!({
             "name": kind.plural, "singularName": kind.singular, "namespaced": kind.namespaced, "kind": kind.name,
-            "verbs": verbs(kind), "shortNames": kind.short, "categories": categories(kind),
+            "verbs": verbs(kind), "shortNames": kind.short, "categories": kind.categories,
         }));
         for part in parts(kind) {
             let mut row = json!({
@@ -176,11 +187,9 @@ fn aggregated(call: &Call, core: bool) -> Option<Answer> {
         }
     });
     let (version, media_type) = version.flatten()?;
-    let groups = groups();
-    let items: Vec<Value> = groups
-        .iter()
-        .filter(|(name, _)| name.is_empty() == core)
-        .map(|(name, version)| {
+    let items: Vec<Value> = told_groups()
+        .filter(|group| group.name.is_empty() == core)
+        .map(|Group { name, version, .. }| {
             let resources: Vec<Value> = of(name, version).map(aggregated_kind).collect();
             json!({
                 "metadata": {"name": name, "creationTimestamp": null},
@@ -212,6 +221,37 @@ fn aggregated_kind(kind: &'static Kind) -> Value {
         "resource": kind.plural, "responseKind": response,
         "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": kind.singular, "verbs": verbs(kind), "shortNames": kind.short,
-        "categories": categories(kind), "subresources": parts,
+        "categories": kind.categories, "subresources": parts,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static BORROWER: Kind =
+        Kind { aliases: &["argoproj.io", "shared.example"], ..Kind::new("a.example", "v1alpha1", "A") };
+    static OTHER: Kind = Kind { aliases: &["shared.example"], ..Kind::new("b.example", "v1alpha1", "B") };
+
+    #[test]
+    fn kinds_share_an_alias_which_may_be_a_group_of_its_own() {
+        let workflow = kinds::find("argoproj.io", "Workflow").unwrap();
+        let table = || [workflow, &BORROWER, &OTHER].into_iter();
+        let groups: Vec<(&str, bool)> = groups_of(table()).iter().map(|group| (group.name, group.is_alias)).collect();
+        let wanted = [("a.example", false), ("argoproj.io", false), ("b.example", false), ("shared.example", true)];
+        assert_eq!(groups, wanted, "each is a path once");
+        let found = |group| found_in(table(), group, "v1alpha1").map(|kind| kind.name).collect::<Vec<_>>();
+        assert_eq!(found("argoproj.io"), ["Workflow", "A"]);
+        assert_eq!(found("shared.example"), ["A", "B"]);
+        assert_eq!(found("b.example"), ["B"]);
+    }
+
+    #[test]
+    fn an_alias_leads_to_its_kind_and_no_list_leads_to_the_alias() {
+        let set = kinds::find("octopus.openi.pcl.cn", "TaskSet").unwrap();
+        let alias = set.aliases[0];
+        assert!(groups().iter().any(|group| group.name == alias && group.is_alias));
+        assert!(told_groups().all(|group| group.name != alias));
+        assert_eq!(of(alias, set.version).collect::<Vec<_>>(), [set]);
+    }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     accept::Form,
-    table::{self, Include},
+    table::{self, Include, SummaryCells},
 };
 use crate::{
     answer::{self, Answer},
@@ -46,8 +46,15 @@ pub(super) fn list(form: Form, include: Include, kind: &Kind, metadata: Value, i
 }
 
 /// A table of runs, which needs no more than their rows.
-pub(super) fn rows(version: &str, include: Include, kind: &Kind, metadata: Value, rows: &[RunRow]) -> Value {
-    let rows = rows.iter().map(|row| table::run(row, include, version)).collect();
+pub(super) fn rows(
+    cells: SummaryCells,
+    version: &str,
+    include: Include,
+    kind: &Kind,
+    metadata: Value,
+    rows: &[RunRow],
+) -> Value {
+    let rows = rows.iter().map(|row| table::run(cells, row, include, version)).collect();
     table::table(version, Some(table::heads(kind)), metadata, rows)
 }
 

@@ -1,14 +1,14 @@
 //! Reading objects: one by its name, or lists of them in pages.
 
 use axum::http::{HeaderValue, StatusCode, header};
-use octoflow_control::registry::{Fault as Trouble, Filter, Keeping, Kind};
+use octoflow_control::registry::{Fault as Trouble, Filter, Kind};
 use octoflow_model::Revision;
 use serde_json::{Value, json};
 
 use super::{
     accept::{self, Form},
     form, options,
-    table::{self, Include},
+    table::Include,
     target::Target,
     watch,
     whole::Runs,
@@ -47,8 +47,14 @@ pub(super) async fn collection(call: Call, kind: &'static Kind) -> Result<Answer
         None => None,
     };
     let wanted = Wanted::of(&call, begun.is_some())?;
-    let by_rows = matches!(form, Form::Table(_)) && include != Include::Object && table::is_row(kind);
-    if kind.keeping == Keeping::Run && !by_rows {
+    // A table tells no more of a run than its row in the index knows, unless the whole is to stand beside it.
+    let by_rows = match form {
+        Form::Table(version) if include != Include::Object => {
+            kind.dialect().and_then(|dialect| dialect.summary_cells).map(|cells| (cells, version))
+        }
+        _ => None,
+    };
+    if kind.runs() && by_rows.is_none() {
         let begun_with = move |revision, next| metadata(begun.unwrap_or(revision), next);
         let first = call.work(move |registry| {
             wanted.check(registry.revision()?)?;
@@ -61,14 +67,13 @@ pub(super) async fn collection(call: Call, kind: &'static Kind) -> Result<Answer
     }
     let body = call.work(move |registry| {
         wanted.check(registry.revision()?)?;
-        let value = match (kind.keeping, form) {
-            // A table tells no more of a run than its row knows, unless the whole is to stand beside it.
-            (Keeping::Run, Form::Table(version)) if include != Include::Object && table::is_row(kind) => {
+        let value = match by_rows {
+            Some((cells, version)) => {
                 let rows = registry.list_runs(kind, &options, &Filter::default())?;
                 let metadata = metadata(begun.unwrap_or(rows.revision), rows.next);
-                form::rows(version, include, kind, metadata, &rows.items)
+                form::rows(cells, version, include, kind, metadata, &rows.items)
             }
-            _ => {
+            None => {
                 let listing = registry.list(kind, &options)?;
                 let metadata = metadata(begun.unwrap_or(listing.revision), listing.next);
                 form::list(form, include, kind, metadata, listing.items)

@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, sync::OnceLock};
 
 use axum::http::StatusCode;
-use octoflow_control::registry::{KINDS, Kind, schema_name, schemas};
+use octoflow_control::registry::{Kind, kinds, schema_name, schemas};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{accept, discovery::groups, proto, root, verbs};
+use super::{accept, discovery::told, proto, root, verbs};
 use crate::{
     answer::{self, Answer},
     call::Call,
@@ -27,7 +27,7 @@ pub(super) fn routes(table: &mut Table) {
         .about("The kinds in OpenAPI version 2, for kubectl")
         .gives(object().or(V2_PROTO, None));
     table.get("/openapi/v3", Need::Token, index).about("Where the documents of the groups are").gives(object());
-    for (group, version) in groups() {
+    for (group, version) in told() {
         let path = format!("/openapi/v3/{}", place(group, version));
         table
             .get(path, Need::Token, move |call| third(call, group, version))
@@ -59,7 +59,7 @@ async fn second(call: Call) -> Result<Answer, Fault> {
 
 async fn index(_: Call) -> Result<Answer, Fault> {
     let mut paths = Map::new();
-    for (group, version) in groups() {
+    for (group, version) in told() {
         let place = place(group, version);
         let hash = Sha256::digest(v3(group, version));
         let hash: String = hash.iter().take(16).map(|byte| format!("{byte:02X}")).collect();
@@ -78,7 +78,7 @@ async fn third(call: Call, group: &'static str, version: &'static str) -> Result
 
 fn v3(group: &'static str, version: &'static str) -> &'static [u8] {
     static ALL: OnceLock<BTreeMap<(&str, &str), Vec<u8>>> = OnceLock::new();
-    let all = ALL.get_or_init(|| groups().into_iter().map(|of| (of, document(of.0, of.1))).collect());
+    let all = ALL.get_or_init(|| told().into_iter().map(|of| (of, document(of.0, of.1))).collect());
     all.get(&(group, version)).map_or(&[], Vec::as_slice)
 }
 
@@ -94,7 +94,7 @@ fn document(group: &str, version: &str) -> Vec<u8> {
 
 fn v2() -> Value {
     let mut definitions = Map::new();
-    for (group, _) in groups() {
+    for (group, _) in told() {
         definitions.extend(schemas(group).into_iter().map(|(name, schema)| (name, older(schema))));
     }
     json!({"swagger": "2.0", "info": info(), "paths": paths(), "definitions": definitions})
@@ -135,7 +135,7 @@ fn older(schema: Value) -> Value {
 /// What tools look up before they send an option: which verbs of a kind take it.
 fn paths() -> Map<String, Value> {
     let mut paths = Map::new();
-    for kind in &KINDS {
+    for kind in kinds::all() {
         let collection = if kind.namespaced {
             format!("{}/namespaces/{{namespace}}/{}", root(kind), kind.plural)
         } else {
@@ -214,7 +214,7 @@ mod tests {
         let document = v2();
         let text = document.to_string();
         assert!(!text.contains("oneOf") && !text.contains("allOf") && !text.contains("#/components"), "{text}");
-        for kind in &KINDS {
+        for kind in kinds::all() {
             let schema = &document["definitions"][&schema_name(kind)];
             assert_eq!(schema["x-kubernetes-group-version-kind"][0]["kind"], kind.name);
         }

@@ -47,10 +47,10 @@ impl Runs {
         metadata: impl FnOnce(octoflow_model::Revision, Option<String>) -> Value,
     ) -> Result<Self, Trouble> {
         let rows = registry.list_rows(kind, options)?;
-        let around = form::list(form, include, kind, metadata(rows.revision, rows.next), Vec::new()).to_string();
+        let catalog = form::list(form, include, kind, metadata(rows.revision, rows.next), Vec::new()).to_string();
         let items = if matches!(form, Form::Table(_)) { "\"rows\":[" } else { "\"items\":[" };
-        let at = around.find(items).expect("every list has its items") + items.len();
-        let (head, tail) = around.split_at(at);
+        let at = catalog.find(items).expect("every list has its items") + items.len();
+        let (head, tail) = catalog.split_at(at);
         Ok(Self {
             registry: registry.clone(),
             kind,

@@ -1,7 +1,7 @@
 //! Objects as protobuf, for the few kinds that kubectl itself writes so: `kubectl create configmap`, `secret`, `namespace`.
 //! It turns their bytes into the JSON that everything else here reads, and refuses what it does not know.
 
-use octoflow_control::keyed;
+use octoflow_model::base64;
 use serde_json::{Map, Value, json};
 
 /// What stands at the number of a field.
@@ -121,7 +121,7 @@ fn message(bytes: &[u8], fields: &[Field]) -> Result<Value, String> {
             // What is empty was not said.
             (Shape::Text, Part::Bytes([])) => {}
             (Shape::Text, Part::Bytes(bytes)) => drop(object.insert((*name).to_owned(), text(bytes)?)),
-            (Shape::Bytes, Part::Bytes(bytes)) => drop(object.insert((*name).to_owned(), json!(keyed::encode(bytes)))),
+            (Shape::Bytes, Part::Bytes(bytes)) => drop(object.insert((*name).to_owned(), json!(base64::encode(bytes)))),
             (Shape::Number, Part::Number(0)) => {}
             (Shape::Number, Part::Number(number)) => drop(object.insert((*name).to_owned(), json!(number))),
             (Shape::Bool, Part::Number(number)) => drop(object.insert((*name).to_owned(), json!(number != 0))),
@@ -138,7 +138,7 @@ fn message(bytes: &[u8], fields: &[Field]) -> Result<Value, String> {
             }
             (Shape::BytesMap, Part::Bytes(bytes)) => {
                 let (key, value) = entry(bytes)?;
-                object.entry(*name).or_insert_with(|| json!({}))[key] = json!(keyed::encode(value));
+                object.entry(*name).or_insert_with(|| json!({}))[key] = json!(base64::encode(value));
             }
             _ => return Err(format!("`{name}` of the protobuf body has the wrong type")),
         }

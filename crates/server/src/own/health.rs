@@ -33,7 +33,7 @@ async fn health(call: Call) -> Result<Answer, Fault> {
     let (gauges, revision, space) = call
         .work(|registry| {
             registry.probe()?;
-            let space = crate::space::of(registry.house().store().data_dir());
+            let space = crate::space::of(registry.controller().store().data_dir());
             Ok::<_, octoflow_control::registry::Fault>((registry.gauges()?, registry.revision()?, space))
         })
         .await?;

@@ -29,7 +29,7 @@ async fn metrics(call: Call) -> Result<Answer, Fault> {
                 gauges: registry.gauges()?,
                 phases: registry.runs_by_phase()?,
                 revision: registry.revision()?,
-                custom: registry.house().metrics()?,
+                custom: registry.controller().metrics()?,
             };
             Ok::<_, Reason>(expose::text(&app, &seen))
         })

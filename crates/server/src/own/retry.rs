@@ -1,7 +1,7 @@
 //! Retries as our own client asks for them: every choice the engine has, and a plan that is only told.
 
 use axum::http::Method;
-use octoflow_control::{Again, AgainOptions};
+use octoflow_control::{RerunOptions, RerunPlan};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ async fn retry(mut call: Call) -> Result<Answer, Fault> {
             .ok_or_else(|| Fault::bad_request(format!("parameters: `{pair}` is not name=value")))?;
         Ok((name.to_owned(), value.to_owned()))
     });
-    let options = AgainOptions {
+    let options = RerunOptions {
         restart_successful: wanted.restart_successful,
         selector: wanted.node_field_selector,
         nodes: wanted.nodes,
@@ -70,16 +70,16 @@ async fn retry(mut call: Call) -> Result<Answer, Fault> {
         .work(move |registry| -> Result<Value, Fault> {
             let refused = |error: octoflow_control::Error| crate::argo::refused(error.into());
             if wanted.dry_run {
-                return Ok(told(&registry.house().again_plan(found.run, &options).map_err(refused)?));
+                return Ok(told(&registry.controller().again_plan(found.run, &options).map_err(refused)?));
             }
-            let run = registry.house().retry(found.run, &options).map_err(refused)?;
+            let run = registry.controller().retry(found.run, &options).map_err(refused)?;
             Ok(registry.run_by_number(run)?)
         })
         .await?;
     Ok(answer::json(&answer))
 }
 
-fn told(plan: &Again) -> Value {
+fn told(plan: &RerunPlan) -> Value {
     let rerun: Vec<Value> = plan
         .rerun
         .iter()

@@ -1,8 +1,6 @@
 //! Runs as our own client asks for them: narrow rows for lists, and why a run stands where it stands.
 
-use octoflow_control::registry::{
-    Filter, Keeping, Kind, LabelSelector, ListOptions, MAX_PAGE, Named, RunRow, Selection, of_word,
-};
+use octoflow_control::registry::{Filter, Kind, LabelSelector, ListOptions, MAX_PAGE, Named, RunRow, Selection, kinds};
 use octoflow_model::Time;
 use serde_json::{Value, json};
 
@@ -95,7 +93,7 @@ async fn row(call: Call) -> Result<Answer, Fault> {
 
 async fn explain(call: Call) -> Result<Answer, Fault> {
     let found = named(&call).await?;
-    let reasons = call.work(move |registry| registry.house().explain(found.run)).await?;
+    let reasons = call.work(move |registry| registry.controller().explain(found.run)).await?;
     let items: Vec<Value> = reasons
         .iter()
         .map(|one| {
@@ -112,10 +110,16 @@ pub(super) async fn named(call: &Call) -> Result<Named, Fault> {
 }
 
 fn kind(call: &Call) -> Result<&'static Kind, Fault> {
-    let word = call.query.get("kind").unwrap_or("Workflow");
-    of_word(word)
-        .filter(|kind| kind.keeping == Keeping::Run)
-        .ok_or_else(|| Fault::bad_request(format!("`{word}` is no kind of run; known are Workflow and TaskSet")))
+    let Some(word) = call.query.get("kind") else { return Ok(unsaid()) };
+    kinds::of_key(word).or_else(|| kinds::of_word(word)).filter(|kind| kind.runs()).ok_or_else(|| {
+        let known: Vec<&str> = kinds::of_runs().map(|kind| kind.name).collect();
+        Fault::bad_request(format!("`{word}` is no kind of run; known are {}", known.join(" and ")))
+    })
+}
+
+/// What a run is when nobody says: the first kind of the table, which it has been since there was only one.
+fn unsaid() -> &'static Kind {
+    kinds::of_runs().next().expect("something runs")
 }
 
 pub(super) fn number<T: std::str::FromStr>(query: &Query, name: &str) -> Result<Option<T>, Fault> {

@@ -66,7 +66,7 @@ async fn a_handler_that_panics_is_answered_in_the_words_of_its_face_and_the_serv
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_takes_too_long_is_given_up() {
     let limits = Limits { request_within: Duration::from_millis(50), ..Limits::default() };
-    let stage = Stage::with(limits, Opening::House);
+    let stage = Stage::with(limits, Opening::Controller);
     let slow = route(Face::Kube, Need::Token, |_| pending());
     let heard = Heard::of(pass(&stage, &slow, post("admin")).await).await;
     assert_eq!((heard.status, heard.json()["reason"].as_str()), (504, Some("Timeout")));
@@ -99,7 +99,7 @@ async fn bodies_headers_and_paths_have_a_longest() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_stops_coming_is_given_up() {
     let limits = Limits { stalled_after: Duration::from_millis(50), ..Limits::default() };
-    let stage = Stage::with(limits, Opening::House);
+    let stage = Stage::with(limits, Opening::Controller);
     let reads = route(Face::Own, Need::Token, |mut call: Call| async move {
         Ok(answer::text(call.bytes().await?.len().to_string()))
     });
@@ -111,7 +111,7 @@ async fn a_body_that_stops_coming_is_given_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_so_many_watches_are_open_at_once_for_one_and_for_all() {
     let limits = Limits { streams: 3, streams_per_token: 2, ..Limits::default() };
-    let stage = Stage::with(limits, Opening::House);
+    let stage = Stage::with(limits, Opening::Controller);
     let body = json!({"forwho": "ann", "privileges": ["read_job"]});
     let made = stage.ask(Method::POST, "/api/octoflow/v1/tokens", "admin", &body).await.json();
     let ann = made["token"].as_str().unwrap();
@@ -226,7 +226,7 @@ async fn metrics_tell_what_goes_on() {
 async fn ten_thousand_watchers_are_possible_when_allowed_and_others_are_not_affected() {
     const MANY: usize = 10_000;
     let limits = Limits { streams: MANY, streams_per_token: MANY, ..Limits::default() };
-    let stage = Stage::with(limits, Opening::House);
+    let stage = Stage::with(limits, Opening::Controller);
     let path = "/api/v1/namespaces/default/configmaps?watch=true";
     let mut open = Vec::with_capacity(MANY);
     for _ in 0..MANY {

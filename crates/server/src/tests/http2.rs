@@ -7,7 +7,7 @@ use h2::{Reason, RecvStream, client::SendRequest};
 use serde_json::json;
 use tokio::{net::TcpStream, time::timeout};
 
-use super::{door::open, stage::Stage};
+use super::{endpoint::open, stage::Stage};
 use crate::{Limits, access::Opening};
 
 /// Long enough for a machine that is busy with other things.
@@ -43,7 +43,7 @@ async fn read(body: &mut RecvStream) -> Result<Vec<u8>, h2::Error> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_nobody_reads_is_closed_and_the_others_go_on() {
     let limits = Limits { stalled_after: Duration::from_millis(200), ..Limits::default() };
-    let stage = Stage::with(limits, Opening::House);
+    let stage = Stage::with(limits, Opening::Controller);
     for name in ["a", "b", "c"] {
         let map = json!({"metadata": {"name": name}, "data": {"k": "v".repeat(1000)}});
         let made = stage.ask(Method::POST, "/api/v1/namespaces/default/configmaps", "admin", &map).await;

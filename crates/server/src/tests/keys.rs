@@ -4,7 +4,7 @@ use axum::{
     extract::Request,
     http::{Method, StatusCode},
 };
-use octoflow_control::registry::{WriteOptions, find};
+use octoflow_control::registry::{WriteOptions, kinds};
 use serde_json::{Value, json};
 
 use super::stage::{Heard, Stage, request};
@@ -22,7 +22,7 @@ fn creation() -> Route {
     table.add(Method::POST, "/made", Need::WriteJob, |mut call: Call| async move {
         let body = call.json().await?;
         let options = WriteOptions { claim: call.claim()?, ..WriteOptions::default() };
-        let kind = find("Workflow").unwrap();
+        let kind = kinds::of_key("Workflow").unwrap();
         let made = call.create(kind, "default".to_owned(), body, options).await?;
         Ok::<_, Fault>(answer::with_status(StatusCode::CREATED, &made))
     });
@@ -60,7 +60,7 @@ async fn the_same_key_and_body_is_the_same_run_and_another_body_is_a_conflict() 
     assert_ne!(uid(&next), uid(&first));
     assert_eq!(send(&stage, keyed(&"k".repeat(300), "admin", &workflow("a-"))).await.status, 400);
 
-    let stage = Stage::again(stage.close(), Default::default(), crate::access::Opening::House);
+    let stage = Stage::again(stage.close(), Default::default(), crate::access::Opening::Controller);
     let later = send(&stage, keyed("k1", "admin", &workflow("a-"))).await;
     assert_eq!(uid(&later), uid(&first), "also after a restart");
     let body = json!({"forwho": "ann", "privileges": ["write_job"]});

@@ -13,7 +13,7 @@ use super::stage::{Heard, Stage, request};
 use crate::{
     access::first,
     connect_local,
-    listen::{self, Door},
+    listen::{self, Endpoint},
     local::{LocalSocket, LocalUser},
 };
 
@@ -94,9 +94,10 @@ async fn the_socket_serves_its_owner_and_goes_with_its_server() {
     let local = LocalSocket::bind(stage.dir.path()).unwrap();
     let path = local.path().to_owned();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let door = Door { listener, local: Some(local), tls: None, router: stage.router.clone(), app: stage.app.clone() };
+    let endpoint =
+        Endpoint { listener, local: Some(local), tls: None, router: stage.router.clone(), app: stage.app.clone() };
     let closing = stage.app.closing.clone();
-    let task = tokio::spawn(listen::accept(door, closing.clone()));
+    let task = tokio::spawn(listen::accept(endpoint, closing.clone()));
     let asked = path.clone();
     let text = tokio::task::spawn_blocking(move || {
         let mut stream = connect_local(&asked).unwrap();

@@ -86,7 +86,7 @@ async fn a_broken_disk_is_503() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_one_of_its_threads_it_is_neither_alive_nor_ready() {
     let stage = Stage::new();
-    stage.app.registry.house().store().commit(Batch::new(), |_| panic!("a fault put there by the test"));
+    stage.app.registry.controller().store().commit(Batch::new(), |_| panic!("a fault put there by the test"));
     let until = Instant::now() + Duration::from_secs(30);
     while stage.get("/livez", "admin").await.status == 200 {
         assert!(Instant::now() < until, "nobody notices");

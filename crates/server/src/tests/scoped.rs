@@ -239,7 +239,7 @@ async fn nobody_gives_a_token_for_more_namespaces_than_their_own_and_it_outlives
     assert_eq!(stage.ask(Method::PUT, &format!("{TOKENS}/ann"), &narrower, &widened).await.status, 404);
     assert_eq!(stage.ask(Method::DELETE, &format!("{TOKENS}/ann"), &narrower, &json!({})).await.status, 404);
     assert_eq!(stage.get(TOKENS, &narrower).await.json()["items"].as_array().unwrap().len(), 1);
-    let stage = Stage::again(stage.close(), Limits::default(), Opening::House);
+    let stage = Stage::again(stage.close(), Limits::default(), Opening::Controller);
     assert_eq!(stage.get(WHOAMI, &ann).await.json()["namespaces"], json!(["team-a", "team-c"]));
     assert_eq!(stage.get("/api/v1/workflows/team-b", &ann).await.status, 403);
     assert_eq!(stage.get("/api/v1/workflows/team-c", &ann).await.status, 200);

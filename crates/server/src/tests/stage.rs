@@ -1,4 +1,4 @@
-//! What the tests share: a house in which every task succeeds at once, and requests to it without a network.
+//! What the tests share: a controller in which every task succeeds at once, and requests to it without a network.
 
 use std::{
     net::IpAddr,
@@ -18,7 +18,7 @@ use axum::{
 use http_body_util::BodyExt;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
-use octoflow_control::{Capacity, Config, House, Place, registry::Registry};
+use octoflow_control::{Capacity, Config, Controller, Place, registry::Registry};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -42,8 +42,8 @@ pub(super) struct Stage {
     pub router: Router,
 }
 
-/// What opening a house gives: itself, and notices.
-type Opened = Result<(House, Vec<String>), octoflow_control::Error>;
+/// What opening a controller gives: itself, and notices.
+type Opened = Result<(Controller, Vec<String>), octoflow_control::Error>;
 
 /// By which name the server is asked.
 pub(super) const HOST: &str = "127.0.0.1:2746";
@@ -68,14 +68,14 @@ impl Heard {
     }
 }
 
-pub(super) fn house(dir: &TempDir) -> Config {
+pub(super) fn controller(dir: &TempDir) -> Config {
     let capacity = Capacity { slots: 4, cpu_milli: 4000, memory_bytes: 1 << 30 };
     Config { data_dir: dir.path().to_owned(), capacity, place: Place::Nowhere, secrets_key: None }
 }
 
 impl Stage {
     pub(super) fn new() -> Self {
-        Self::with(Limits::default(), Opening::House)
+        Self::with(Limits::default(), Opening::Controller)
     }
 
     pub(super) fn with(limits: Limits, opening: Opening) -> Self {
@@ -84,12 +84,13 @@ impl Stage {
 
     /// As a server that is started in this directory. The tests are the admin with the password everybody knows.
     pub(super) fn again(dir: TempDir, limits: Limits, opening: Opening) -> Self {
-        Self::started(dir, House::open, limits, opening, DefaultPassword::Everybody)
+        Self::started(dir, Controller::open, limits, opening, DefaultPassword::Everybody)
     }
 
     /// As an ordinary server on loopback: a first token, and the default password for its owner only.
     pub(super) fn ordinary(dir: TempDir) -> Self {
-        let stage = Self::started(dir, House::open, Limits::default(), Opening::House, DefaultPassword::Owner);
+        let stage =
+            Self::started(dir, Controller::open, Limits::default(), Opening::Controller, DefaultPassword::Owner);
         stage.app.access.book.prepare_first_token(stage.dir.path()).unwrap();
         stage
     }
@@ -97,7 +98,7 @@ impl Stage {
     /// As a server that has not taken up yet what was left unfinished.
     pub(super) fn starting(dir: TempDir) -> Self {
         let everybody = DefaultPassword::Everybody;
-        Self::started(dir, House::open_to_take_up, Limits::default(), Opening::House, everybody)
+        Self::started(dir, Controller::open_to_take_up, Limits::default(), Opening::Controller, everybody)
     }
 
     fn started(
@@ -107,8 +108,8 @@ impl Stage {
         opening: Opening,
         default: DefaultPassword,
     ) -> Self {
-        let (house, _) = open(house(&dir)).unwrap();
-        let registry = Registry::new(house).unwrap();
+        let (controller, _) = open(controller(&dir)).unwrap();
+        let registry = Registry::new(controller).unwrap();
         let app = App::new(Inner {
             registry: registry.clone(),
             access: Access::open(registry.clone(), &opening, default).unwrap(),
@@ -119,7 +120,7 @@ impl Stage {
             started: Instant::now(),
             streams: Streams::new(limits.streams, limits.streams_per_token),
             meter: Meter::new("test".to_owned()),
-            audit: Audit::open(dir.path(), registry.house().supervisor()).unwrap(),
+            audit: Audit::open(dir.path(), registry.controller().supervisor()).unwrap(),
             metrics_open: false,
             ready: Mutex::new(None),
         });

@@ -49,7 +49,7 @@ async fn pl_03_and_04_a_token_may_do_what_it_was_made_for_and_is_shown_once() {
         let found = bytes.windows(token.len()).any(|window| window == token.as_bytes());
         assert!(!found, "the token stands in {}", entry.path().display());
     }
-    let stage = Stage::again(dir, Limits::default(), Opening::House);
+    let stage = Stage::again(dir, Limits::default(), Opening::Controller);
     assert_eq!(stage.get(WHOAMI, token).await.status, 200, "it outlives a restart");
 }
 
@@ -63,7 +63,7 @@ async fn pl_05_a_new_admin_password_counts_at_once_and_after_a_restart() {
     assert_eq!(stage.ask(Method::PUT, &path, "admin", &json!({"token": "x1-chosen"})).await.status, 200);
     assert_eq!(stage.get(WHOAMI, "admin").await.status, 401);
     assert_eq!(stage.get(TOKENS, "x1-chosen").await.status, 200);
-    let stage = Stage::again(stage.close(), Limits::default(), Opening::House);
+    let stage = Stage::again(stage.close(), Limits::default(), Opening::Controller);
     assert!(!stage.app.access.book.has_default());
     assert_eq!(stage.get(WHOAMI, "admin").await.status, 401);
     for _ in 0..2 {
@@ -86,15 +86,15 @@ async fn pl_06_a_deleted_token_is_refused_on_the_very_next_request() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_gives_or_takes_more_than_they_have() {
     let stage = Stage::new();
-    let clerk = made(&stage, "admin", "clerk", &["write_token", "read_job"]).await.json();
-    let clerk = clerk["token"].as_str().unwrap();
-    assert_eq!(made(&stage, clerk, "friend", &["read_job"]).await.status, 201);
-    assert_eq!(made(&stage, clerk, "friend2", &["write_job"]).await.status, 403);
-    assert_eq!(made(&stage, clerk, "friend3", &["admin"]).await.status, 403);
+    let limited = made(&stage, "admin", "limited", &["write_token", "read_job"]).await.json();
+    let limited = limited["token"].as_str().unwrap();
+    assert_eq!(made(&stage, limited, "friend", &["read_job"]).await.status, 201);
+    assert_eq!(made(&stage, limited, "friend2", &["write_job"]).await.status, 403);
+    assert_eq!(made(&stage, limited, "friend3", &["admin"]).await.status, 403);
     made(&stage, "admin", "boss", &["write_job"]).await;
-    assert_eq!(stage.ask(Method::DELETE, &format!("{TOKENS}/boss"), clerk, &json!({})).await.status, 403);
+    assert_eq!(stage.ask(Method::DELETE, &format!("{TOKENS}/boss"), limited, &json!({})).await.status, 403);
     let wider = json!({"privileges": ["write_job"]});
-    assert_eq!(stage.ask(Method::PUT, &format!("{TOKENS}/friend"), clerk, &wider).await.status, 403);
+    assert_eq!(stage.ask(Method::PUT, &format!("{TOKENS}/friend"), limited, &wider).await.status, 403);
     assert_eq!(stage.ask(Method::PUT, &format!("{TOKENS}/friend"), "admin", &wider).await.status, 200);
     let six = made(&stage, "admin", "deputy", &["admin"]).await.json();
     let audit = stage.get("/api/octoflow/v1/audit", six["token"].as_str().unwrap()).await;
@@ -176,7 +176,7 @@ async fn guessing_does_not_lock_the_right_password_out() {
         stage.ask(Method::PUT, "/api/octoflow/v1/tokens/admin", "admin", &json!({"token": "the-right-one"})).await;
     assert_eq!(chosen.status, 200, "{}", chosen.text);
     // After a start nobody has shown it yet, so it has to be checked as every guess is.
-    let stage = Stage::again(stage.close(), Limits::default(), Opening::House);
+    let stage = Stage::again(stage.close(), Limits::default(), Opening::Controller);
     let (neighbour, other) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([192, 0, 2, 9]));
     let ask = |peer: IpAddr, token: &str| stage.send(request_from(peer, Method::GET, WHOAMI, Some(token), None));
     for _ in 0..20 {
@@ -197,7 +197,7 @@ async fn guessing_does_not_lock_the_right_password_out() {
     assert_eq!(ask(neighbour, "the-right-one").await.status, 200);
     guesses.iter().for_each(tokio::task::JoinHandle::abort);
     // Whoever was wrong often from the same address comes in as well.
-    let stage = Stage::again(stage.close(), Limits::default(), Opening::House);
+    let stage = Stage::again(stage.close(), Limits::default(), Opening::Controller);
     let ask = |peer: IpAddr, token: &str| stage.send(request_from(peer, Method::GET, WHOAMI, Some(token), None));
     for number in 0..12 {
         assert_eq!(ask(neighbour, &format!("wrong-{number}")).await.status, 401);

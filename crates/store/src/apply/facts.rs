@@ -50,6 +50,11 @@ impl<'a> Facts<'a> {
         Ok(())
     }
 
+    /// Forgets the facts that wait, of a run whose other facts are deleted later.
+    pub(super) fn forget(&mut self, run: RunId) {
+        self.waiting.remove(&run);
+    }
+
     /// Forgets the run's facts, those that wait as well as those on disk.
     pub(super) fn drop_run(&mut self, conn: &Connection, run: RunId) -> Result<(), Error> {
         self.waiting.remove(&run);

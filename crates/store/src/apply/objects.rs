@@ -71,7 +71,7 @@ pub(super) fn expect(conn: &Connection, key: Key<'_>, revision: Option<Revision>
 pub(super) fn touched(conn: &Connection, master: Option<&SecretsKey>, change: &Change) -> Result<Option<What>, Error> {
     Ok(match change {
         Change::PutObject { kind, namespace, name, .. } => {
-            let new = find(conn, (kind, namespace, name))?.is_none();
+            let new = !exists(conn, (kind, namespace, name))?;
             Some(What::Put { kind: kind.clone(), namespace: namespace.clone(), name: name.clone(), new })
         }
         Change::DeleteObject { kind, namespace, name } => {
@@ -98,6 +98,7 @@ pub(super) fn touched(conn: &Connection, master: Option<&SecretsKey>, change: &C
                 .doing("read a run")?;
             raw.map(RawRun::decode).transpose()?.map(|row| What::DeletedRun(Arc::new(row)))
         }
+        Change::StageRecord { .. } => None,
         Change::Expect { .. } | Change::ExpectRun { .. } | Change::Tie { .. } => None,
         Change::Tick(_) | Change::DropTicks { .. } | Change::Expire { .. } => None,
         Change::Claim { .. }
@@ -106,6 +107,13 @@ pub(super) fn touched(conn: &Connection, master: Option<&SecretsKey>, change: &C
         | Change::PutPassword(_)
         | Change::Mark { .. } => None,
     })
+}
+
+/// Reads nothing of its body, which may be large.
+fn exists(conn: &Connection, key: Key<'_>) -> Result<bool, Error> {
+    conn.prepare_cached("SELECT 1 FROM objects WHERE kind = ?1 AND namespace = ?2 AND name = ?3")
+        .and_then(|mut find| find.exists(key))
+        .doing("look at an object")
 }
 
 fn find(conn: &Connection, key: Key<'_>) -> Result<Option<Object>, Error> {

@@ -6,8 +6,10 @@ use std::{collections::BTreeMap, fmt::Write};
 use octoflow_model::{Revision, RunId, Time};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params_from_iter, types::Value};
 
+use super::records::{self, Garbage};
 use crate::{
-    Archive, Error, RunRow, RunUpdate,
+    Archive, Error, RecordId, RunRow, RunUpdate,
+    archive::Content,
     error::Doing,
     row::{RUN_COLUMNS, decode_labels, encode_labels, signed, unsigned},
 };
@@ -90,17 +92,24 @@ impl Runs<'_> {
 
     pub(super) fn archive(&self, run: RunId, archive: &Archive) -> Result<(), Error> {
         self.conn
-            .prepare_cached("INSERT INTO archive (run, size, body) VALUES (?1, ?2, ?3)")
-            .and_then(|mut insert| insert.execute((signed(run.0), signed(archive.size as u64), &archive.packed)))
-            .map(drop)
-            .doing("archive a run")
+            .prepare_cached("INSERT INTO archive (run, size, body, record) VALUES (?1, ?2, ?3, ?4)")
+            .and_then(|mut insert| insert.execute(columns(run, archive)))
+            .doing("archive a run")?;
+        archive.staged().map_or(Ok(()), |record| records::publish(self.conn, record, run))
     }
 
     pub(super) fn rewrite(&self, run: RunId, archive: &Archive) -> Result<(), Error> {
-        self.conn
-            .prepare_cached("UPDATE archive SET size = ?2, body = ?3 WHERE run = ?1")
-            .and_then(|mut update| update.execute((signed(run.0), signed(archive.size as u64), &archive.packed)))
+        self.drop_record(run)?;
+        let rewritten = self
+            .conn
+            .prepare_cached("UPDATE archive SET size = ?2, body = ?3, record = ?4 WHERE run = ?1")
+            .and_then(|mut update| update.execute(columns(run, archive)))
             .doing("rewrite the record of a run")?;
+        match archive.staged() {
+            Some(record) if rewritten == 0 => records::discard(self.conn, record)?,
+            Some(record) => records::publish(self.conn, record, run)?,
+            None => {}
+        }
         // Whoever looks at the run sees another one now.
         self.conn
             .prepare_cached("UPDATE runs SET revision = ?2 WHERE run = ?1")
@@ -112,6 +121,8 @@ impl Runs<'_> {
     pub(super) fn delete(&self, run: RunId) -> Result<(), Error> {
         let (created, labels) = self.labels(run)?;
         self.unlabel(run, created, &labels)?;
+        records::discard_of(self.conn, run)?;
+        self.drop_record(run)?;
         for sql in ["DELETE FROM runs WHERE run = ?1", "DELETE FROM archive WHERE run = ?1"] {
             self.conn
                 .prepare_cached(sql)
@@ -119,6 +130,19 @@ impl Runs<'_> {
                 .doing("delete a run")?;
         }
         Ok(())
+    }
+
+    /// The parts of the run's record are to be deleted, if it has any.
+    fn drop_record(&self, run: RunId) -> Result<(), Error> {
+        let record: Option<Option<i64>> = self
+            .conn
+            .prepare_cached("SELECT record FROM archive WHERE run = ?1")
+            .and_then(|mut find| find.query_row([signed(run.0)], |row| row.get(0)).optional())
+            .doing("find the record of a run")?;
+        match record.flatten() {
+            Some(record) => records::list(self.conn, Garbage::Record(RecordId(unsigned(record)))),
+            None => Ok(()),
+        }
     }
 
     /// The runs that one run started belong to another.
@@ -198,4 +222,13 @@ impl Runs<'_> {
             _ => Error::RunExists { run: row.run },
         })
     }
+}
+
+/// The columns of a row of the archive, without a copy of the record.
+fn columns(run: RunId, archive: &Archive) -> (i64, i64, &[u8], Option<i64>) {
+    let (body, record) = match &archive.content {
+        Content::Here(packed) => (packed.as_slice(), None),
+        Content::Staged(record) => (&[][..], Some(signed(record.0))),
+    };
+    (signed(run.0), signed(archive.size as u64), body, record)
 }

@@ -9,7 +9,7 @@ fn big_append(first: u64) -> Change {
 #[test]
 fn a_full_disk_fails_the_commit_and_everything_after_it_until_it_is_opened_again() {
     let dir = tempfile::tempdir().unwrap();
-    let store = open_with(dir.path(), 60);
+    let store = open_with(dir.path(), 66);
     let failures = Arc::new(std::sync::Mutex::new(Vec::new()));
     let (ear, heard) = (failures.clone(), Arc::new(std::sync::Mutex::new(Vec::new())));
     store.on_failure(Arc::new(move |error| ear.lock().unwrap().push(error)));
@@ -73,7 +73,7 @@ fn a_store_that_has_not_failed_can_be_opened_again_and_keeps_everything() {
 #[test]
 fn all_batches_of_a_failed_group_are_told_and_none_is_kept() {
     let dir = tempfile::tempdir().unwrap();
-    let store = open_with(dir.path(), 60);
+    let store = open_with(dir.path(), 66);
     store.commit_wait(new_run(1, "one").into()).unwrap();
     let mut batches = vec![Batch::from(put("fits", "x"))];
     batches.extend((0..10).map(|first| Batch::from(big_append(first))));

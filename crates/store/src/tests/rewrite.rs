@@ -110,7 +110,7 @@ fn a_store_that_is_open_tries_again_and_forgets_what_it_told() {
     let disk = install();
     let dir = old_directory(false);
     let mut conn = connect::writer(dir.path()).unwrap();
-    let mut checkpointer = Checkpointer::watch(&mut conn).unwrap();
+    let mut checkpointer = Checkpointer::watch(&mut conn, dir.path()).unwrap();
     let left = Left::default();
     disk.fail_all(Some(Fault::Full));
     let mut rewriter = Rewriter::start(&conn, &mut checkpointer, dir.path(), left.clone()).unwrap();
@@ -126,7 +126,7 @@ fn a_store_that_is_open_tries_again_and_forgets_what_it_told() {
 fn a_reader_of_an_old_state_delays_the_end_and_it_is_not_noted_before() {
     let dir = old_directory(false);
     let mut conn = connect::writer(dir.path()).unwrap();
-    let mut checkpointer = Checkpointer::watch(&mut conn).unwrap();
+    let mut checkpointer = Checkpointer::watch(&mut conn, dir.path()).unwrap();
     let left = Left::default();
     let reader = Reader::open(dir.path()).unwrap();
     let mut rewriter = reader
@@ -138,7 +138,7 @@ fn a_reader_of_an_old_state_delays_the_end_and_it_is_not_noted_before() {
         })
         .unwrap();
     assert!(reader.may_hold_plaintext().unwrap(), "the log was not emptied yet");
-    checkpointer.move_now(&conn);
+    checkpointer.quiet(&conn);
     rewriter.log_moved(&conn, &checkpointer);
     assert_eq!(left.lock().unwrap().clone(), None);
     assert!(!reader.may_hold_plaintext().unwrap() && !holds_canary(dir.path()));

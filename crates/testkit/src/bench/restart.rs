@@ -9,12 +9,12 @@ use std::{
 };
 
 use octoflow_control::{
-    Config, House, Place,
-    registry::{Registry, WriteOptions, find},
+    Config, Controller, Place,
+    registry::{Registry, WriteOptions, kinds},
 };
 
 use super::{
-    house::ROOM,
+    controller::ROOM,
     measure::{Outcome, Tools},
     role::Role,
     row::{Goal, Line, median, seconds},
@@ -27,11 +27,15 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 /// So many runs that wait for somebody, left behind in this directory.
 pub(super) fn leave(count: u32, dir: &Path) -> Outcome<()> {
-    let (house, _) =
-        House::open(Config { data_dir: dir.to_owned(), capacity: ROOM, place: Place::Nowhere, secrets_key: None })?;
-    let registry = Registry::new(house)?;
+    let (controller, _) = Controller::open(Config {
+        data_dir: dir.to_owned(),
+        capacity: ROOM,
+        place: Place::Nowhere,
+        secrets_key: None,
+    })?;
+    let registry = Registry::new(controller)?;
     registry.take_up_all()?;
-    let kind = find("Workflow").ok_or("there are no workflows")?;
+    let kind = kinds::of_key("Workflow").ok_or("there are no workflows")?;
     let left = std::sync::atomic::AtomicU32::new(count);
     let order = std::sync::atomic::Ordering::Relaxed;
     std::thread::scope(|scope| {

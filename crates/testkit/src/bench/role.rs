@@ -1,4 +1,4 @@
-//! The roles this program can play in a process of its own: yardsticks, houses, and the one that measures others.
+//! The roles this program can play in a process of its own: yardsticks, controllers, and the one that measures others.
 
 use std::{
     path::{Path, PathBuf},
@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    hello, house,
+    controller, hello,
     measure::{Outcome, watch},
     restart, spawn, submits,
 };
@@ -20,11 +20,11 @@ pub(super) enum Role {
     Spawn { count: u32, in_flight: u32 },
     /// One after the other: a spawn, then a small write that is on disk before the next. Says how long it took.
     Hops { count: u32, dir: PathBuf },
-    /// A house whose tasks run nowhere, with so many groups of so many steps.
+    /// A controller whose tasks run nowhere, with so many groups of so many steps.
     Null { groups: u32, steps: u32, dir: PathBuf },
-    /// A house with a chain of so many processes. Says how long it took from submission to end.
+    /// A controller with a chain of so many processes. Says how long it took from submission to end.
     Chain { count: u32, isolated: bool, dir: PathBuf, octoflow: PathBuf },
-    /// A house with so many processes, so many at a time: the replicas of a TaskSet, or the steps of a workflow.
+    /// A controller with so many processes, so many at a time: the replicas of a TaskSet, or the steps of a workflow.
     Crowd { a_task_set: bool, count: u32, in_flight: u32, dir: PathBuf, octoflow: PathBuf },
     /// So many submissions to a registry whose tasks run nowhere. Says how long it took.
     Submits { count: u32, threads: u32, dir: PathBuf },
@@ -106,10 +106,10 @@ pub fn play(words: &[String]) -> Result<String, Box<dyn std::error::Error + Send
     match role {
         Role::Spawn { count, in_flight } => spawn::crowd(count, in_flight).map(|()| String::new()),
         Role::Hops { count, dir } => spawn::hops(count, &dir).map(told),
-        Role::Null { groups, steps, dir } => house::null(groups, steps, &dir).map(|()| String::new()),
-        Role::Chain { count, isolated, dir, octoflow } => house::chain(count, isolated, &dir, &octoflow).map(told),
+        Role::Null { groups, steps, dir } => controller::null(groups, steps, &dir).map(|()| String::new()),
+        Role::Chain { count, isolated, dir, octoflow } => controller::chain(count, isolated, &dir, &octoflow).map(told),
         Role::Crowd { a_task_set, count, in_flight, dir, octoflow } => {
-            house::crowd(a_task_set, count, in_flight, &dir, &octoflow).map(|()| String::new())
+            controller::crowd(a_task_set, count, in_flight, &dir, &octoflow).map(|()| String::new())
         }
         Role::Submits { count, threads, dir } => submits::submits(count, threads, &dir).map(told),
         Role::Records { count, dir } => submits::records(count, &dir).map(told),

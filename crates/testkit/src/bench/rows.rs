@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{
-    flood,
+    beside, flood,
     measure::{Outcome, Taken, Tools},
     oneshot, replicas, restart,
     role::{Role, heard},
@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Rows by the names they can be asked for.
-pub const NAMES: [&str; 13] = [
+pub const NAMES: [&str; 14] = [
     "proc-10k",
     "taskset",
     "null-100k",
@@ -28,6 +28,7 @@ pub const NAMES: [&str; 13] = [
     "logs",
     "watchers",
     "restart",
+    "beside",
 ];
 
 /// How large the rows are.
@@ -69,6 +70,7 @@ pub fn run(name: &str, size: Size, tools: &Tools) -> Result<Vec<Line>, Box<dyn s
         "logs" => flood::logs(size, tools),
         "watchers" => flood::watchers(size, tools),
         "restart" => restart::restart(size, tools),
+        "beside" => beside::beside(size, tools),
         _ => Err(format!("there is no row `{name}`; choose from: {}", NAMES.join(", ")).into()),
     }
 }
@@ -118,7 +120,7 @@ fn processes(isolated: bool, in_flight: u32, size: Size, tools: &Tools) -> Outco
     ])
 }
 
-/// The house alone: everything but processes.
+/// The controller alone: everything but processes.
 fn null(size: Size, tools: &Tools) -> Outcome<Vec<Line>> {
     let (groups, steps) = (size.of(100, 5), size.of(1000, 200));
     let tasks = f64::from(groups * steps);

@@ -90,3 +90,30 @@ pub(super) fn shell(script: &str) -> Value {
     workflow["spec"]["templates"][0]["container"]["command"] = json!(["sh", "-c", script]);
     workflow
 }
+
+/// One loop over so many items, none of which is done.
+pub(super) fn loop_of_skipped(items: u32) -> Value {
+    let step = json!({
+        "name": "item",
+        "template": "work",
+        "when": "{{item}} == x",
+        "withSequence": {"count": items.to_string()},
+    });
+    workflow("large", json!({"name": "main", "steps": [[step]]}))
+}
+
+/// One loop over so many items, all of which wait for somebody.
+pub(super) fn loop_of_suspended(items: u32) -> Value {
+    let step = json!({"name": "item", "template": "wait", "withSequence": {"count": items.to_string()}});
+    let mut large = workflow("large", json!({"name": "main", "steps": [[step]]}));
+    large["spec"]["templates"][1] = json!({"name": "wait", "suspend": {}});
+    large
+}
+
+/// A workflow under a name that is drawn, without anything to do.
+pub(super) fn nothing() -> Value {
+    let mut nothing = three_steps();
+    nothing["spec"]["templates"][0] =
+        json!({"name": "main", "steps": [[{"name": "one", "template": "work", "when": "1 == 2"}]]});
+    nothing
+}

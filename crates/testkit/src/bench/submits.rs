@@ -7,13 +7,13 @@ use std::{
 };
 
 use octoflow_control::{
-    Config, House, Place,
-    registry::{Registry, WriteOptions, find},
+    Config, Controller, Place,
+    registry::{Registry, WriteOptions, kinds},
 };
 use octoflow_store::{Batch, Change, Store};
 
 use super::{
-    house::ROOM,
+    controller::ROOM,
     measure::{Outcome, Tools},
     role::{Role, heard},
     row::{Line, median, seconds},
@@ -26,11 +26,15 @@ const GROUP: u32 = 100;
 
 /// So many submissions from so many threads, each acknowledged when it is on disk. Tasks run nowhere.
 pub(super) fn submits(count: u32, threads: u32, dir: &Path) -> Outcome<Duration> {
-    let (house, _) =
-        House::open(Config { data_dir: dir.to_owned(), capacity: ROOM, place: Place::Nowhere, secrets_key: None })?;
-    let registry = Registry::new(house)?;
+    let (controller, _) = Controller::open(Config {
+        data_dir: dir.to_owned(),
+        capacity: ROOM,
+        place: Place::Nowhere,
+        secrets_key: None,
+    })?;
+    let registry = Registry::new(controller)?;
     registry.take_up_all()?;
-    let kind = find("Workflow").ok_or("there are no workflows")?;
+    let kind = kinds::of_key("Workflow").ok_or("there are no workflows")?;
     let manifest = shape::three_steps();
     let left = AtomicU32::new(count);
     let take = || left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
@@ -75,7 +79,7 @@ pub(super) fn records(count: u32, dir: &Path) -> Outcome<Duration> {
     Ok(took)
 }
 
-/// The row `submit`: what the house itself lets through.
+/// The row `submit`: what the controller itself lets through.
 pub(super) fn submit(size: Size, tools: &Tools) -> Outcome<Vec<Line>> {
     let count = size.of(5000, 500);
     let (mut ratios, mut ours, mut yards, mut cpu) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -100,7 +104,7 @@ pub(super) fn submit(size: Size, tools: &Tools) -> Outcome<Vec<Line>> {
             yardstick: rate(yards),
             value: median(ratios),
             unit: "",
-            // What must be reached is measured over HTTP, by `swarm`; this row shows the share of the house in it.
+            // What must be reached is measured over HTTP, by `swarm`; this row shows the share of the controller in it.
             goal: None,
         },
         Line {

@@ -4,7 +4,7 @@
 use std::{collections::VecDeque, time::Duration};
 
 use octoflow_engine::{
-    Command, Engine, Input, Run,
+    Command, Engine, Input, Run, Setup,
     argo::{self, status},
     engine::fold,
     schedule::{Capacity, Scheduler},
@@ -35,8 +35,8 @@ pub(super) fn run(manifest: &Value, stored: Stored) -> Result<Vec<String>, Strin
     if size(manifest) > MOST_NODES as u64 {
         return Ok(Vec::new());
     }
-    let mut engine = Engine::new(Capacity { slots: 50, cpu_milli: 1_000_000, memory_bytes: u64::MAX });
-    engine.limit_runs(MOST_NODES, MOST_BYTES);
+    let capacity = Capacity { slots: 50, cpu_milli: 1_000_000, memory_bytes: u64::MAX };
+    let mut engine = Engine::new(Setup { most_nodes: MOST_NODES, most_bytes: MOST_BYTES, ..capacity.into() });
     let (name, namespace, uid) = ("w".to_owned(), "default".to_owned(), "u".to_owned());
     let submission = Submission {
         name,
@@ -53,7 +53,7 @@ pub(super) fn run(manifest: &Value, stored: Stored) -> Result<Vec<String>, Strin
     let mut facts: Vec<Fact> = Vec::new();
     let mut said = Vec::new();
     let mut running: VecDeque<(AttemptId, Box<Task>)> = VecDeque::new();
-    let mut next = Some(Input::Submit { run: RUN, submission: Box::new(submission) });
+    let mut next = Some(Input::Submit { run: RUN, submission: Box::new(submission), program: None });
     for count in 0..MOST_INPUTS {
         let Some(input) = next.take() else { break };
         let outcome = engine.handle(input, now);
@@ -74,6 +74,10 @@ pub(super) fn run(manifest: &Value, stored: Stored) -> Result<Vec<String>, Strin
             }
         }
         let Some(run) = engine.run(RUN) else { break };
+        if count == 0 {
+            next = Some(Input::Begin { run: RUN });
+            continue;
+        }
         if run.finished() || run.size() > MOST_NODES {
             break;
         }

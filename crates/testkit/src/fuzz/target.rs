@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, panic};
 
 use octoflow_engine::{
     argo::{
-        admit::{Surroundings, examine, examine_template, unused},
+        admit::{Catalog, examine, examine_template, unused},
         refer::Reach,
     },
     expr::{
@@ -271,7 +271,7 @@ fn judge(object: &Value) -> Result<Option<(Value, octoflow_model::submission::St
 
 struct Nothing;
 
-impl Surroundings for Nothing {
+impl Catalog for Nothing {
     fn has_config_map(&self, _: &str, _: &str) -> bool {
         false
     }

@@ -16,11 +16,11 @@ pub(super) enum Event {
     Task(AttemptId, Moment),
     /// A report reaches the engine.
     Report(Report),
-    /// The house lets a run begin that it has only accepted so far.
+    /// The controller lets a run begin that it has only accepted so far.
     Begin(RunId),
     /// The oldest cut on its way reaches the disk.
     Durable,
-    /// The house comes back after a crash.
+    /// The controller comes back after a crash.
     Up,
     /// The runtime loses everything it runs.
     Collapse,
@@ -58,8 +58,8 @@ impl Calendar {
         (first.key().0 <= until).then(|| (first.key().0, first.remove()))
     }
 
-    /// A crash of the house takes with it what was in its inbox, what it had put off, and what was on its way to the disk.
-    pub(super) fn forget_house(&mut self) {
+    /// A crash of the controller takes with it what was in its inbox, what it had put off, and what was on its way to the disk.
+    pub(super) fn forget_controller(&mut self) {
         self.events.retain(|_, event| !matches!(event, Event::Report(_) | Event::Begin(_) | Event::Durable));
     }
 }

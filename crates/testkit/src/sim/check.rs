@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use octoflow_engine::{
-    Decided, Engine, Limits, Run as AnyRun,
+    Capacity, Decided, Engine, Input, Run as AnyRun,
     argo::{
         Run, State,
         node::{Leaf, Node},
@@ -115,7 +115,7 @@ fn template_of(run: &Run, at: NodeIx) -> Option<&Template> {
 
 /// G2 and G5: everything open has somebody who will bring it on, and the books agree with what is there.
 pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(), Broken> {
-    let engine = &life.pump.engine;
+    let engine = &life.driver.engine;
     let orders = || life.flight.iter().flat_map(|pending| &pending.orders);
     let starting: BTreeSet<AttemptId> =
         orders().filter(|order| matches!(order, Order::Start { .. })).map(Order::attempt).collect();
@@ -136,7 +136,7 @@ pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(),
             continue;
         }
         let run = run.of::<Run>().expect("the simulator knows two dialects");
-        let desk = Desk { run, now, wake_at, busy: busy(&run.state) };
+        let examined = Examined { run, now, wake_at, busy: busy(&run.state) };
         for (at, node) in run.state.nodes.iter().enumerate().filter(|(_, node)| !node.settled) {
             let at = NodeIx(at as u32);
             match node.leaf().filter(|_| !node.phase.fulfilled()) {
@@ -155,9 +155,9 @@ pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(),
                         );
                     }
                 }
-                None => desk.moves(at, node)?,
+                None => examined.moves(at, node)?,
             }
-            desk.wakes(node)?;
+            examined.wakes(node)?;
         }
     }
     exclusive(life)?;
@@ -168,7 +168,7 @@ pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(),
 fn exclusive(life: &Life) -> Result<(), Broken> {
     let mut held: BTreeMap<&str, String> = BTreeMap::new();
     for id in life.shadows.keys() {
-        let Some(run) = life.pump.engine.run_of::<Run>(*id) else { continue };
+        let Some(run) = life.driver.engine.run_of::<Run>(*id) else { continue };
         let nodes = run.state.nodes.iter().filter_map(|node| Some((&*node.name, node.lock.as_deref()?)));
         let own = run.state.lock.as_deref().map(|lock| (&*run.state.head.name, lock));
         for (name, lock) in own.into_iter().chain(nodes).filter(|(_, lock)| lock.held) {
@@ -184,7 +184,7 @@ fn exclusive(life: &Life) -> Result<(), Broken> {
 
 /// G5: slots equal live tasks, and room is never left unused while somebody waits for it.
 fn books(life: &mut Life, queued: usize, held: usize) -> Result<(), Broken> {
-    let scheduler = life.pump.engine.scheduler();
+    let scheduler = life.driver.engine.scheduler();
     let running = scheduler.running();
     if running != held {
         return broken(Guarantee::Limits, format!("{running} slots are taken by {held} live tasks"));
@@ -240,8 +240,8 @@ fn once(run: &Run, added: &NodeAdded) -> Result<(), Broken> {
     Ok(())
 }
 
-/// One run on the examiner's desk.
-struct Desk<'r> {
+/// One run that is examined.
+struct Examined<'r> {
     run: &'r Run,
     now: Time,
     wake_at: Option<Time>,
@@ -263,7 +263,7 @@ fn busy(state: &State) -> Vec<bool> {
     busy
 }
 
-impl Desk<'_> {
+impl Examined<'_> {
     /// A node that is no task has open children, or a reason to wait.
     fn moves(&self, at: NodeIx, node: &Node) -> Result<(), Broken> {
         let fine = self.busy[at.at()]
@@ -315,17 +315,19 @@ impl Desk<'_> {
 pub(super) fn twice(life: &Life, now: Time) -> Result<(), Broken> {
     // What was only accepted has something to decide.
     for (id, shadow) in life.shadows.iter().filter(|(id, _)| !life.fresh.contains(id)) {
-        let Some(live) = life.pump.engine.run(*id) else { continue };
-        let mut engine = Engine::new(Limits { slots: 0, cpu_milli: 0, memory_bytes: 0 });
-        engine.restore(*id, shadow.facts.iter().cloned()).or_else(|why| broken(Guarantee::Fold, why))?;
+        let Some(live) = life.driver.engine.run(*id) else { continue };
+        let mut engine = Engine::new(Capacity { slots: 0, cpu_milli: 0, memory_bytes: 0 });
+        let folded = octoflow_engine::engine::fold(*id, shadow.facts.iter().cloned());
+        let folded = folded.or_else(|why| broken(Guarantee::Fold, why))?;
+        engine.handle(Input::Restore(Box::new(folded)), now);
         if let Some(folded) = engine.run(*id) {
             same(live, folded)?;
         }
         // In the middle of a loop, or of timers that are due together, there is more to decide.
-        if life.pump.engine.is_unsettled(*id) || life.pump.engine.wake_at().is_some_and(|at| at <= now) {
+        if life.driver.engine.is_unsettled(*id) || life.driver.engine.wake_at().is_some_and(|at| at <= now) {
             continue;
         }
-        let (_, outcome) = engine.take_up(*id, now);
+        let outcome = engine.handle(Input::Continue { runs: vec![*id] }, now);
         if let Some(Decided { facts, .. }) = outcome.decided.first().filter(|_| !live.of::<Run>().is_some_and(held_up))
         {
             return broken(

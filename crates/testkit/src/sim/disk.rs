@@ -1,5 +1,5 @@
 //! The disk: journals of runs as the lines that were kept, and the last word on runs that are over.
-//! Only what is here survives a crash of the house.
+//! Only what is here survives a crash of the controller.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +20,7 @@ use super::{
     life::Ack,
 };
 
-/// The two places around a commit where the house can crash.
+/// The two places around a commit where the controller can crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
     /// What was decided is lost.
@@ -104,6 +104,9 @@ struct Journal {
 impl Disk {
     /// Keeps what a cut holds. What people could already see as final must stay as it was.
     pub(super) fn append(&mut self, pending: &Pending) -> Result<(), Broken> {
+        let open = self.open_runs();
+        let ended: Vec<RunId> =
+            pending.lines.iter().filter(|(_, _, facts)| shuts_down(facts)).map(|line| line.0).collect();
         for (run, first, facts) in &pending.lines {
             if let Some(Fact::Run(RunFact::Submitted(submission))) =
                 facts.first().filter(|_| !self.journals.contains_key(run))
@@ -121,6 +124,17 @@ impl Disk {
         for (run, tree) in &pending.ended {
             if let Some(journal) = self.journals.get_mut(run) {
                 journal.tree = Some(tree.clone());
+            }
+        }
+        ended.into_iter().try_for_each(|owner| self.check_family(owner, &open))
+    }
+
+    /// A run was told to end. So were those among the runs open before that belong to it, by the same commit.
+    fn check_family(&self, owner: RunId, open: &[RunId]) -> Result<(), Broken> {
+        for run in open {
+            let Some(seen) = self.seen(*run).filter(|seen| seen.parent() == Some(owner)) else { continue };
+            if seen.head().shutdown.is_none() && !seen.finished() {
+                return broken(Guarantee::Together, format!("run {owner} is told to end, and run {run} of it is not"));
             }
         }
         Ok(())
@@ -153,6 +167,11 @@ impl Disk {
     pub(super) fn trees(&self) -> BTreeMap<RunId, Value> {
         self.journals.iter().filter_map(|(run, journal)| Some((*run, journal.tree.clone()?))).collect()
     }
+}
+
+/// Somebody's command to end the run is among these facts.
+fn shuts_down(facts: &[Fact]) -> bool {
+    facts.iter().any(|fact| matches!(fact, Fact::Run(RunFact::ShuttingDown { .. })))
 }
 
 impl Journal {

@@ -1,4 +1,4 @@
-//! The driver: lets events happen to the house as they come, crashes it where the plan says, and checks after every step.
+//! The driver: lets events happen to the controller as they come, crashes it where the plan says, and checks after every step.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use super::{
     world::{Crashes, Deed, Flavour, World, resume},
 };
 
-mod again;
+mod rerun;
 
 /// A story longer than this goes in circles.
 const MOST_STEPS: u64 = 20_000;
@@ -56,11 +56,11 @@ struct Sim<'w> {
     /// Its own stream: how often a second look is taken does not change the story.
     looks: Draw,
     /// Its own stream too: which runs begin only some time after they were accepted.
-    door: Draw,
+    submit_draw: Draw,
     calendar: Calendar,
     runtime: Runtime,
     disk: Disk,
-    /// None while the house is down.
+    /// None while the controller is down.
     life: Option<Life>,
     now: Time,
     up_at: Time,
@@ -96,7 +96,7 @@ impl<'w> Sim<'w> {
             crashes,
             draw,
             looks: Draw::new(world.seed, "looks"),
-            door: Draw::new(world.seed, "door"),
+            submit_draw: Draw::new(world.seed, "door"),
             calendar,
             runtime: Runtime::new(world.seed),
             disk: Disk::default(),
@@ -121,7 +121,7 @@ impl<'w> Sim<'w> {
                 continue;
             };
             self.now = self.now.max(due);
-            // Now and then the house is slow and finds several things in its inbox.
+            // Now and then the controller is slow and finds several things in its inbox.
             let until =
                 if self.draw.chance(20) { self.now.saturating_add(ticks(self.draw.below(20))) } else { self.now };
             while let Some((at, event)) = self.calendar.pop_until(until) {
@@ -156,7 +156,7 @@ impl<'w> Sim<'w> {
                 }
             }
             Event::Begin(run) => {
-                self.tell(|| format!("house    lets run {run} begin"));
+                self.tell(|| format!("control  lets run {run} begin"));
                 if let Some(life) = &mut self.life {
                     let _ = life.take(Input::Begin { run }, self.now);
                 }
@@ -178,24 +178,31 @@ impl<'w> Sim<'w> {
             self.calendar.put(self.up_at.saturating_add(ticks(1)), Event::Act(at));
             return Ok(());
         };
+        let mut begins = false;
         let input = match &act.deed {
             // After a crash a person asks again; the name may be taken by then, by what was asked before.
             Deed::Submit(_) if self.disk.knows(act.run) || life.shadows.contains_key(&act.run) => {
                 self.asks[at] = Ask::Acknowledged;
                 return Ok(());
             }
-            Deed::Submit(submission) if self.door.chance(40) => {
-                let later = self.now.saturating_add(ticks(self.door.below(60)));
+            Deed::Submit(submission) if self.submit_draw.chance(40) => {
+                let later = self.now.saturating_add(ticks(self.submit_draw.below(60)));
                 self.calendar.put(later, Event::Begin(act.run));
-                // Half of those who hand it in have made it ready themselves, as the house does; the other half not.
+                // Half of those who hand it in have made it ready themselves, as the controller does; the other half not.
                 let ready = act.run.0.is_multiple_of(2);
                 let program = ready.then(|| Program::compile(&submission.manifest, &submission.stored).ok());
-                Input::Accept { run: act.run, submission: submission.clone(), program: program.flatten() }
+                Input::Submit { run: act.run, submission: submission.clone(), program: program.flatten() }
             }
-            Deed::Submit(submission) => Input::Submit { run: act.run, submission: submission.clone() },
+            Deed::Submit(submission) => {
+                begins = true;
+                Input::Submit { run: act.run, submission: submission.clone(), program: None }
+            }
             Deed::Command(command) => Input::Command { run: act.run, command: command.clone() },
         };
-        let answer = life.take(input, self.now);
+        let mut answer = life.take(input, self.now);
+        if begins && answer.is_ok() {
+            answer = life.take(Input::Begin { run: act.run }, self.now);
+        }
         self.asks[at] = if answer.is_ok() { Ask::Asked } else { Ask::Refused };
         if answer.is_ok() {
             life.answer(at);
@@ -212,7 +219,7 @@ impl<'w> Sim<'w> {
         }
     }
 
-    /// The end of a turn of the house: perhaps a cut goes to the disk.
+    /// The end of a turn of the controller: perhaps a cut goes to the disk.
     fn turn(&mut self) -> Result<(), Broken> {
         let Some(life) = &mut self.life else { return Ok(()) };
         let mut second_looks = 4;
@@ -227,7 +234,7 @@ impl<'w> Sim<'w> {
         let look_again = self.looks.chance(second_looks);
         let Some(life) = &mut self.life else { return Ok(()) };
         // What is decided in slices is looked at when the last one is.
-        if life.pump.holds() || life.pump.engine.has_more() {
+        if life.driver.holds() || life.driver.engine.has_more() {
             return Ok(());
         }
         check::owned(life, &self.runtime, self.now)?;
@@ -291,7 +298,7 @@ impl<'w> Sim<'w> {
         self.tell(|| format!("CRASH    at commit {commit}, {point:?} it is durable"));
         self.crashed += 1;
         self.life = None;
-        self.calendar.forget_house();
+        self.calendar.forget_controller();
         self.up_at = self.now.saturating_add(ticks(self.draw.below(300)));
         if self.world.flavour == Flavour::Wild && self.draw.chance(15) {
             let amnesia = self.draw.chance(50);
@@ -316,17 +323,21 @@ impl<'w> Sim<'w> {
     }
 
     fn up(&mut self) -> Result<(), Broken> {
-        self.tell(|| "UP       the house reads its journal".to_owned());
+        self.tell(|| "UP       the controller reads its journal".to_owned());
         self.durable_at = self.now;
         self.acknowledged()?;
         let mut life = Life::new(self.world);
         for (name, data) in self.disk.caches() {
-            life.pump.engine.put_keyed(Keyed::ConfigMap, "default", name, data.clone());
+            let (kind, namespace, name) = (Keyed::ConfigMap, "default".to_owned(), name.clone());
+            let input = Input::Object { kind, namespace, name, data: Some(data.clone()) };
+            life.driver.engine.handle(input, self.now);
         }
         // A lock is not free because its holder has not been read yet.
         for run in self.disk.open_runs() {
-            let read = life.pump.engine.respect(run, self.disk.facts(run));
-            read.or_else(|why| broken(Guarantee::Acknowledged, format!("run {run} cannot be read: {why}")))?;
+            let read = octoflow_engine::engine::fold(run, self.disk.facts(run));
+            let read =
+                read.or_else(|why| broken(Guarantee::Acknowledged, format!("run {run} cannot be read: {why}")))?;
+            life.driver.engine.handle(Input::ReserveLocks(Box::new(read)), self.now);
         }
         for run in self.disk.open_runs() {
             let believed = life.take_up(run, self.disk.facts(run), self.now)?;
@@ -337,7 +348,7 @@ impl<'w> Sim<'w> {
             self.runtime.adopt(run, believed, self.now, &mut self.calendar)?;
         }
         self.runtime.recover();
-        life.excess = life.pump.engine.scheduler().running().saturating_sub(self.world.capacity.slots);
+        life.excess = life.driver.engine.scheduler().running().saturating_sub(self.world.capacity.slots);
         self.life = Some(life);
         Ok(())
     }
@@ -385,11 +396,11 @@ impl<'w> Sim<'w> {
             return Ok(!self.retry()?);
         }
         let Some(life) = &mut self.life else {
-            return broken(Guarantee::Owned, "the house is down and nobody brings it up");
+            return broken(Guarantee::Owned, "the controller is down and nobody brings it up");
         };
         let mut resumed = Vec::new();
         for id in open {
-            if let Some(command) = life.pump.engine.run(id).and_then(resumption) {
+            if let Some(command) = life.driver.engine.run(id).and_then(resumption) {
                 let answer = life.take(Input::Command { run: id, command }, self.now);
                 answer.or_else(|why| {
                     broken(Guarantee::Owned, format!("run {id} waits to be resumed, which is refused: {why}"))
@@ -408,7 +419,7 @@ impl<'w> Sim<'w> {
     fn stalled(&self) -> String {
         let mut reasons = Vec::new();
         for id in self.disk.open_runs() {
-            let engine = self.life.as_ref().map(|life| &life.pump.engine);
+            let engine = self.life.as_ref().map(|life| &life.driver.engine);
             let Some(run) = engine.and_then(|engine| engine.run(id)) else { continue };
             let told = run.explain(engine.map(Engine::scheduler), None);
             reasons.extend(told.iter().map(|one| format!("{}: {}", one.node, one.reason)));

@@ -1,4 +1,4 @@
-//! How hard a seed is attacked: a few stories of its world, or one for every place where the house can crash.
+//! How hard a seed is attacked: a few stories of its world, or one for every place where the controller can crash.
 
 use super::{
     disk::Point,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::world::Crashes;
 
-/// What the house promises, by the names the design gives.
+/// What the controller promises, by the names the design gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guarantee {
     /// G1: what was acknowledged is never lost.
@@ -19,6 +19,8 @@ pub enum Guarantee {
     Limits,
     /// G7: the fold of the journal is the live state.
     Fold,
+    /// Whoever ends a run ends those that belong to it, and no crash comes between.
+    Together,
     /// Looking again decides nothing again.
     Twice,
     /// With the same answers of the tasks the same tree comes out, crashes or not.
@@ -38,6 +40,7 @@ impl fmt::Display for Guarantee {
             Self::Fenced => "G4: an attempt starts at most once and never after its end",
             Self::Limits => "G5: slots equal live tasks and limits are never exceeded",
             Self::Fold => "G7: the fold of the journal is the live state",
+            Self::Together => "those that belong to a run end with it",
             Self::Twice => "looking twice decides nothing twice",
             Self::SameTree => "the same answers give the same tree",
             Self::NothingLeft => "nothing is left running",

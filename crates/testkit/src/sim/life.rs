@@ -1,13 +1,13 @@
-//! One life of the house: the pump and everything that is only in memory. A crash ends it.
-//! It does what the house's own thread does, one step at a time.
+//! One life of the controller: the event loop and everything that is only in memory. A crash ends it.
+//! It does what the controller's own thread does, one step at a time.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     time::Duration,
 };
 
-use octoflow_control::Pump;
-use octoflow_engine::{Engine, Input, Refusal, Run, engine::Keyed};
+use octoflow_control::Driver;
+use octoflow_engine::{Engine, Input, Refusal, Run, Setup, engine::Keyed};
 use octoflow_model::{AttemptId, Fact, RunFact, RunId, Task, Time};
 
 use super::{
@@ -35,7 +35,7 @@ pub(super) struct Ack {
 }
 
 pub(super) struct Life {
-    pub pump: Pump,
+    pub driver: Driver,
     /// Cuts on their way to the disk, oldest first.
     pub flight: VecDeque<Pending>,
     /// By open run: what its facts fold into, in flight or kept.
@@ -57,13 +57,11 @@ pub(super) struct Shadow {
 
 impl Life {
     pub(super) fn new(world: &World) -> Self {
-        let mut engine = Engine::new(world.capacity);
         // In some worlds decisions come in slices so small that hardly anything fits into one.
-        if world.seed.is_multiple_of(SLICED) {
-            engine.slice_work(SLICE);
-        }
+        let slice = if world.seed.is_multiple_of(SLICED) { SLICE } else { u64::MAX };
+        let engine = Engine::new(Setup { slice, ..world.capacity.into() });
         Self {
-            pump: Pump::new(engine),
+            driver: Driver::new(engine),
             flight: VecDeque::new(),
             shadows: BTreeMap::new(),
             waiting: Vec::new(),
@@ -76,16 +74,22 @@ impl Life {
 
     pub(super) fn take(&mut self, input: Input, now: Time) -> Result<(), Refusal> {
         match &input {
-            Input::Accept { run, .. } => {
+            Input::Submit { run, .. } => {
                 self.fresh.insert(*run);
             }
             // A command lets it begin.
             Input::Begin { run } | Input::Command { run, .. } => {
                 self.fresh.remove(run);
             }
-            Input::Submit { .. } | Input::Report(_) | Input::Tick => {}
+            Input::Report(_)
+            | Input::Tick
+            | Input::Object { .. }
+            | Input::Restore(_)
+            | Input::ReserveLocks(_)
+            | Input::Continue { .. }
+            | Input::Release { .. } => {}
         }
-        self.pump.take(input, now, |_| false)
+        self.driver.take(input, now, |_| false)
     }
 
     /// Somebody waits for an answer.
@@ -103,7 +107,7 @@ impl Life {
         let unreadable = |why| broken(Guarantee::Acknowledged, format!("run {run} cannot be taken up: {why}"));
         let shadow = octoflow_engine::engine::fold(run, facts.iter().cloned()).or_else(unreadable)?;
         let believed = self
-            .pump
+            .driver
             .take_up(run, facts.clone(), now, |_| false)
             .or_else(|why| broken(Guarantee::Acknowledged, format!("run {run} cannot be taken up: {why}")))?;
         self.shadows.insert(run, Shadow { run: shadow, facts });
@@ -114,29 +118,29 @@ impl Life {
     /// When something must happen though nobody calls.
     pub(super) fn next_at(&self) -> Option<Time> {
         let linger = self.held_since.map(|since| since.saturating_add(LINGER));
-        self.pump.engine.wake_at().into_iter().chain(linger).min()
+        self.driver.engine.wake_at().into_iter().chain(linger).min()
     }
 
-    /// The end of a turn of the house's loop: what was due is looked at, and what was decided may be cut off.
+    /// The end of a turn of the controller's loop: what was due is looked at, and what was decided may be cut off.
     pub(super) fn turn(&mut self, now: Time) -> Result<Option<&Pending>, Broken> {
-        if self.pump.engine.wake_at().is_some_and(|at| at <= now) {
+        if self.driver.engine.wake_at().is_some_and(|at| at <= now) {
             let _ = self.take(Input::Tick, now);
         }
         let lingered = self.held_since.is_some_and(|since| now.since(since) >= LINGER);
-        let wanted = self.pump.urgent() || !self.waiting.is_empty() || self.must_commit;
-        let cut = wanted || self.pump.holds() && lingered;
+        let wanted = self.driver.urgent() || !self.waiting.is_empty() || self.must_commit;
+        let cut = wanted || self.driver.holds() && lingered;
         if cut {
             self.cut()?;
         }
-        self.held_since = if self.pump.holds() { self.held_since.or(Some(now)) } else { None };
+        self.held_since = if self.driver.holds() { self.held_since.or(Some(now)) } else { None };
         Ok(if cut { self.flight.back() } else { None })
     }
 
     fn cut(&mut self) -> Result<(), Broken> {
         self.must_commit = false;
-        let cut = self.pump.cut();
+        let cut = self.driver.cut();
         let ended: Vec<RunId> = cut.ended.iter().copied().collect();
-        let engine = &self.pump.engine;
+        let engine = &self.driver.engine;
         let filled = cut.caches.iter().filter_map(|(namespace, name)| {
             Some((name.clone(), engine.keyed(Keyed::ConfigMap, namespace, name)?.clone()))
         });
@@ -147,7 +151,7 @@ impl Life {
             self.follow(*run, *first, facts)?;
         }
         for run in ended {
-            let Some(live) = self.pump.engine.run(run) else {
+            let Some(live) = self.driver.engine.run(run) else {
                 return broken(
                     Guarantee::Fold,
                     format!("run {run} left the engine before its last facts were cut off"),
@@ -156,7 +160,7 @@ impl Life {
             let tree = tree::tree(live).or_else(|why| broken(Guarantee::Fold, why))?;
             pending.ended.push((run, tree));
             self.shadows.remove(&run);
-            self.pump.forget(run);
+            self.driver.forget(run);
         }
         self.flight.push_back(pending);
         Ok(())
@@ -179,7 +183,7 @@ impl Life {
             check::grown(&shadow.run, fact)?;
             shadow.facts.push(fact.clone());
         }
-        match self.pump.engine.run(run) {
+        match self.driver.engine.run(run) {
             Some(live) => check::same(live, &shadow.run),
             None => broken(Guarantee::Fold, format!("run {run} left the engine before its last facts were cut off")),
         }

@@ -1,4 +1,4 @@
-//! A runtime as the port describes it, made of nothing but the calendar. It outlives crashes of the house.
+//! A runtime as the port describes it, made of nothing but the calendar. It outlives crashes of the controller.
 //! How a task ends and what it leaves is a function of the seed and the task's name; when, is drawn.
 
 pub(crate) mod answer;
@@ -23,7 +23,7 @@ pub(super) struct Runtime {
     attempts: BTreeMap<AttemptId, Attempt>,
     /// Every attempt whose process was ever started.
     started: BTreeSet<AttemptId>,
-    /// Attempts whose end is durable with the house.
+    /// Attempts whose end is durable with the controller.
     forgotten: BTreeSet<AttemptId>,
     /// Attempts that were here when everything was lost.
     gone: BTreeSet<AttemptId>,
@@ -130,7 +130,7 @@ impl Runtime {
             Moment::Killed => end.exit = Exit::Signal(9),
             Moment::Begin | Moment::End => {}
         }
-        let ran = !matches!(end.exit, Exit::NotStarted(_) | Exit::Surroundings(_));
+        let ran = !matches!(end.exit, Exit::NotStarted(_) | Exit::Environment(_));
         let started = since.filter(|_| ran);
         let members = answer::members(&attempt.task, &end.exit, started, now);
         let end = End { started, members, ..end };
@@ -155,7 +155,7 @@ impl Runtime {
         let quick = self.draw.chance(15);
         // One whose end will say that it never ran is not heard of before: hooks would tell the two apart.
         let exit = answer::end(self.seed, &attempt.task).exit;
-        let runs = !matches!(exit, Exit::NotStarted(_) | Exit::Surroundings(_));
+        let runs = !matches!(exit, Exit::NotStarted(_) | Exit::Environment(_));
         if endless || !quick && runs {
             self.report(Report::Started { attempt: id, at: now }, now, calendar);
         }
@@ -194,7 +194,7 @@ impl Runtime {
         calendar.put(at, Event::Report(report));
     }
 
-    /// The house is back and tells what it believes to be alive of a run.
+    /// The controller is back and tells what it believes to be alive of a run.
     pub(super) fn adopt(
         &mut self,
         run: RunId,
@@ -235,14 +235,14 @@ impl Runtime {
     }
 
     /// Everything that ran is gone. What had ended before is still known unless memory is lost as well.
-    pub(super) fn collapse(&mut self, amnesia: bool, house_is_up: bool, now: Time, calendar: &mut Calendar) {
+    pub(super) fn collapse(&mut self, amnesia: bool, controller_is_up: bool, now: Time, calendar: &mut Calendar) {
         let lives = |attempt: &Attempt| amnesia || !matches!(attempt.state, State::Ended { .. });
         let dead: Vec<AttemptId> =
             self.attempts.iter().filter(|(_, attempt)| lives(attempt)).map(|(id, _)| *id).collect();
         for id in dead {
             self.attempts.remove(&id);
             self.gone.insert(id);
-            if house_is_up {
+            if controller_is_up {
                 self.report(lost(id, now), now, calendar);
             }
         }
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ended_while_the_house_was_down_is_told_when_it_is_back() {
+    fn what_ended_while_the_controller_was_down_is_told_when_it_is_back() {
         let (mut runtime, mut calendar) = (Runtime::new(1), Calendar::default());
         runtime.send(&start(1), DAWN, &mut calendar).unwrap();
         reports(&mut runtime, &mut calendar);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_house_does_not_know_is_ended() {
+    fn whatever_the_controller_does_not_know_is_ended() {
         let (mut runtime, mut calendar) = (Runtime::new(1), Calendar::default());
         runtime.send(&start(1), DAWN, &mut calendar).unwrap();
         runtime.adopt(RunId(1), Vec::new(), DAWN, &mut calendar).unwrap();

@@ -12,7 +12,7 @@ pub(super) fn tree(run: &Run) -> Result<Value, String> {
     workflow(run.of().expect("the simulator knows two dialects"))
 }
 
-/// The final tree, from the record the house would archive.
+/// The final tree, from the record the controller would archive.
 fn workflow(run: &argo::Run) -> Result<Value, String> {
     let mut bytes = Vec::new();
     run.write_record(&mut bytes).map_err(|error| error.to_string())?;

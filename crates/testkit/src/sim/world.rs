@@ -6,13 +6,13 @@ use octoflow_control::Capacity;
 use octoflow_engine::{
     Command,
     admit::admit,
-    argo::{admit::Surroundings, refer::Reach},
+    argo::{admit::Catalog, refer::Reach},
 };
 use octoflow_model::{
     RunId, Time,
     submission::{Known, Stored, Submission},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     calendar::{DAWN, ticks},
@@ -27,16 +27,19 @@ use super::{
 /// workflows alone, and stay as they are: some of them broke something once.
 pub const MIXED: u64 = 1_000_000_000;
 
+/// Worlds of seeds from here on are mixed too, and every run but the first was made by one before it and belongs to it.
+pub const FAMILIES: u64 = 2_000_000_000;
+
 /// What can be expected of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flavour {
-    /// What becomes of its runs depends only on how tasks end: however often the house crashes, the tree is the same.
+    /// What becomes of its runs depends only on how tasks end: however often the controller crashes, the tree is the same.
     Calm,
     /// Deadlines, commands, a runtime that loses tasks: only the guarantees can be checked.
     Wild,
 }
 
-/// When the house crashes.
+/// When the controller crashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crashes {
     Never,
@@ -175,6 +178,9 @@ impl World {
                 acts.push(Act { at, run: RunId(run), deed: Deed::Command(command(&mut draw, wild)) });
             }
         }
+        if seed >= FAMILIES {
+            tie(seed, &mut acts);
+        }
         Ok(Self { seed, flavour, capacity, acts })
     }
 
@@ -185,6 +191,26 @@ impl World {
             Deed::Command(_) => None,
         })
     }
+}
+
+/// Makes families of runs: each but the first belongs to one before it. Somebody ends one of them.
+fn tie(seed: u64, acts: &mut Vec<Act>) {
+    let mut draw = Draw::new(seed, "family");
+    let mut runs = 0;
+    for act in acts.iter_mut() {
+        let Deed::Submit(submission) = &mut act.deed else { continue };
+        runs = act.run.0;
+        if act.run.0 > 1 {
+            let owner = draw.between(1, act.run.0 - 1);
+            submission.parent = Some(RunId(owner));
+            submission.manifest["metadata"]["ownerReferences"] = json!([{
+                "apiVersion": "v1", "kind": "Any", "name": "any", "uid": format!("uid-{owner}"), "controller": true,
+            }]);
+        }
+    }
+    let at = DAWN.saturating_add(ticks(draw.below(1500)));
+    let command = if draw.chance(50) { Command::Stop } else { Command::Terminate };
+    acts.push(Act { at, run: RunId(draw.between(1, runs)), deed: Deed::Command(command) });
 }
 
 /// How far the wall clock is ahead of the engine's time when a run is submitted. It is set now and then, and nothing that
@@ -211,7 +237,7 @@ pub(super) fn resume() -> Command {
 
 pub(super) fn admitted(object: &Value) -> Result<Value, Broken> {
     struct Nothing;
-    impl Surroundings for Nothing {
+    impl Catalog for Nothing {
         fn has_config_map(&self, _: &str, _: &str) -> bool {
             false
         }

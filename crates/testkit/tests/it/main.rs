@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use octoflow_testkit::sim::{Crashes, Effort, Flavour, MIXED, Report, Watch, World, explore, run};
+use octoflow_testkit::sim::{Crashes, Effort, FAMILIES, Flavour, MIXED, Report, Watch, World, explore, run};
 
 /// Seeds that once broke a guarantee, with what it was.
 const BROKE_ONCE: &[(u64, &str)] = &[
@@ -70,7 +70,7 @@ fn worlds_keep_the_guarantees_with_and_without_crashes() {
 }
 
 #[test]
-fn worlds_keep_the_guarantees_when_the_house_crashes_around_every_commit() {
+fn worlds_keep_the_guarantees_when_the_controller_crashes_around_every_commit() {
     let report = attack(&(10_000..10_020).collect::<Vec<_>>(), Effort::Everywhere);
     assert!(report.crashes > 500, "{report:?}");
 }
@@ -82,9 +82,21 @@ fn task_sets_beside_workflows_keep_the_guarantees_with_and_without_crashes() {
 }
 
 #[test]
-fn task_sets_keep_the_guarantees_when_the_house_crashes_around_every_commit() {
+fn task_sets_keep_the_guarantees_when_the_controller_crashes_around_every_commit() {
     let report = attack(&(MIXED + 10_000..MIXED + 10_004).collect::<Vec<_>>(), Effort::Everywhere);
     assert!(report.crashes > 100, "{report:?}");
+}
+
+#[test]
+fn runs_that_belong_to_others_end_with_them_whatever_crashes() {
+    let report = attack(&(FAMILIES..FAMILIES + 200).collect::<Vec<_>>(), Effort::Light);
+    assert!(report.commits > 10 * report.stories && report.crashes > 100, "{report:?}");
+}
+
+#[test]
+fn families_of_runs_keep_the_guarantees_when_the_controller_crashes_around_every_commit() {
+    let report = attack(&(FAMILIES + 10_000..FAMILIES + 10_003).collect::<Vec<_>>(), Effort::Everywhere);
+    assert!(report.crashes > 50, "{report:?}");
 }
 
 #[test]

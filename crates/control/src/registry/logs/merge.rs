@@ -134,7 +134,7 @@ impl LogReader {
     }
 }
 
-/// What the house itself notes in a log is told whichever container is meant.
+/// What the controller itself notes in a log is told whichever container is meant.
 fn wants(scope: &Scope, sieve: &Sieve, pods: &[Written], line: &Line) -> bool {
     let pod = &pods[line.source];
     let container = line.container.as_deref().unwrap_or(&pod.main);
@@ -142,7 +142,7 @@ fn wants(scope: &Scope, sieve: &Sieve, pods: &[Written], line: &Line) -> bool {
     (line.stream == Stream::Note || wanted.is_none_or(|wanted| wanted == container)) && sieve.passes(line)
 }
 
-/// A log that cannot be read is the house's trouble.
+/// A log that cannot be read is the controller's trouble.
 pub(super) fn damage(error: Damage) -> Fault {
-    Fault::House(crate::Error::Log(error))
+    Fault::Controller(crate::Error::Log(error))
 }

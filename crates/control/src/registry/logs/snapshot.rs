@@ -103,8 +103,8 @@ impl Snapshot {
             Err(Fault::NotFound { .. }) => return Ok(gone),
             object => object?,
         };
-        let attempts = registry.desk().attempts(run)?;
-        let sizes = Arc::new(registry.desk().log_sizes(run)?);
+        let attempts = registry.handle().attempts(run)?;
+        let sizes = Arc::new(registry.handle().log_sizes(run)?);
         Ok(Self { revision, row: Some(row), object, attempts, sizes })
     }
 

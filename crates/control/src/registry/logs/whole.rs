@@ -110,7 +110,7 @@ impl Registry {
     }
 
     fn log_files(&self) -> Logs {
-        Logs::new(self.desk().store.data_dir())
+        Logs::new(self.handle().store.data_dir())
     }
 }
 

@@ -9,12 +9,12 @@ use crate::known;
 
 impl Registry {
     pub(super) fn node(&self) -> Value {
-        let capacity = self.house().capacity();
+        let capacity = self.controller().capacity();
         let host = known::host().unwrap_or_else(|| "localhost".to_owned());
         let name = dns(&host);
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let memory = memory_kib().map(|kib| format!("{kib}Ki"));
-        let began = self.house().opened().to_string();
+        let began = self.controller().opened().to_string();
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let machine = fs::read_to_string("/etc/machine-id").unwrap_or_default();
         let arch = match consts::ARCH {

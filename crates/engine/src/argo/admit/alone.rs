@@ -1,14 +1,10 @@
 //! A WorkflowTemplate judged by itself, as `lint` sees it: everything that does not depend on who uses it.
 //! Arguments without values, and variables its users may bring, are believed.
 
-use octoflow_manifest::{Path, Problem, Severity};
+use octoflow_manifest::{Problem, Severity};
 use serde_json::{Value, json};
 
-use super::{
-    Standing, Surroundings, code, look, name,
-    report::{At, Report},
-    version,
-};
+use super::{Catalog, Standing, code, look, own_name, report::Report, version};
 use crate::{
     argo::{
         fields::{API_VERSION, WORKFLOW_TEMPLATE},
@@ -18,17 +14,11 @@ use crate::{
 };
 
 /// Judges a WorkflowTemplate or ClusterWorkflowTemplate with everything in it. The answer are problems and warnings.
-pub fn examine_template(object: &Value, others: &dyn Surroundings) -> (Vec<Problem>, Vec<Problem>) {
+pub fn examine_template(object: &Value, others: &dyn Catalog) -> (Vec<Problem>, Vec<Problem>) {
     let checked = shape::check(object, &WORKFLOW_TEMPLATE);
     let mut report = Report::new(checked.problems, checked.warnings);
     version(&checked.value, &checked.broken, &mut report);
-    let metadata = Path::root().join("metadata");
-    let own = checked.value["metadata"]["name"].as_str().unwrap_or_default();
-    if !name::is_object_name(own) {
-        report.error(&At::base(&metadata).key("name"), code::NAME, || {
-            format!("a template needs a name of lower-case letters, digits, '-' and '.', not '{}'", shape::short(own))
-        });
-    }
+    let own = own_name(&checked.value, "template", &mut report);
     // Its specification is that of a workflow, and so are its places.
     let mut manifest = json!({"apiVersion": API_VERSION, "kind": "Workflow", "metadata": {"name": own}});
     if let Some(namespace) = checked.value["metadata"].get("namespace") {

@@ -1,7 +1,7 @@
 //! Which of the tasks a task refers to must have ended before it begins.
 //! Answers many questions in one walk over the graph, so that a large graph full of references stays cheap.
 
-use super::cycle;
+use crate::graph;
 
 /// A task and one it refers to.
 type Pair = (usize, usize);
@@ -20,7 +20,7 @@ pub(super) fn strangers(needs: &[Vec<usize>], mut pairs: Vec<Pair>) -> Vec<Pair>
     pairs.sort_unstable_by_key(|(task, referred)| (*referred, *task));
     pairs.dedup();
     pairs.retain(|(task, referred)| needs[*task].binary_search(referred).is_err());
-    let Some(order) = (!pairs.is_empty()).then(|| cycle::order(needs)).flatten() else {
+    let Some(order) = (!pairs.is_empty()).then(|| graph::order(needs)).flatten() else {
         return Vec::new();
     };
     let line = Line::of(needs);

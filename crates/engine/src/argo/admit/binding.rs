@@ -5,7 +5,7 @@ use octoflow_model::meta::DEFAULT_NAMESPACE;
 use serde_json::Value;
 
 use super::{
-    Surroundings, code, name,
+    Catalog, code, name, own_name,
     report::{At, Report},
     version,
 };
@@ -19,17 +19,11 @@ use crate::{
 const ROOTS: [&str; 5] = ["payload", "metadata", "discriminator", "namespace", "sprig"];
 
 /// Judges a WorkflowEventBinding. The answer are problems and warnings.
-pub fn examine_binding(object: &Value, others: &dyn Surroundings) -> (Vec<Problem>, Vec<Problem>) {
+pub fn examine_binding(object: &Value, others: &dyn Catalog) -> (Vec<Problem>, Vec<Problem>) {
     let checked = shape::check(object, &EVENT_BINDING);
     let mut report = Report::new(checked.problems, checked.warnings);
     version(&checked.value, &checked.broken, &mut report);
-    let metadata = Path::root().join("metadata");
-    let own = checked.value["metadata"]["name"].as_str().unwrap_or_default();
-    if !name::is_object_name(own) {
-        report.error(&At::base(&metadata).key("name"), code::NAME, || {
-            format!("a binding needs a name of lower-case letters, digits, '-' and '.', not '{}'", shape::short(own))
-        });
-    }
+    own_name(&checked.value, "binding", &mut report);
     let place = Path::root().join("spec");
     let at = At::base(&place);
     let spec = &checked.value["spec"];
@@ -50,7 +44,7 @@ pub fn examine_binding(object: &Value, others: &dyn Surroundings) -> (Vec<Proble
     found.into_iter().partition(|problem| problem.severity == Severity::Error)
 }
 
-fn submit(spec: &Value, object: &Value, others: &dyn Surroundings, at: &At<'_>, report: &mut Report) {
+fn submit(spec: &Value, object: &Value, others: &dyn Catalog, at: &At<'_>, report: &mut Report) {
     let submit = &spec["submit"];
     let reference = &submit["workflowTemplateRef"];
     let reach = Reach::of(reference["clusterScope"] == true);

@@ -4,7 +4,7 @@ use octoflow_manifest::{Path, Problem, Segment, Severity};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Standing, Surroundings, code, look, name,
+    Catalog, Standing, code, look, name, own_name,
     report::{At, Report},
     tag::{self, Tag},
     version,
@@ -17,11 +17,11 @@ use crate::{
 use octoflow_model::Time;
 
 /// Judges a CronWorkflow with everything in it. The answer are problems and warnings.
-pub fn examine_cron(object: &Value, others: &dyn Surroundings) -> (Vec<Problem>, Vec<Problem>) {
+pub fn examine_cron(object: &Value, others: &dyn Catalog) -> (Vec<Problem>, Vec<Problem>) {
     let checked = shape::check(object, &CRON_WORKFLOW);
     let mut report = Report::new(checked.problems, checked.warnings);
     version(&checked.value, &checked.broken, &mut report);
-    own_name(&checked.value, &mut report);
+    checked_name(&checked.value, &mut report);
     let place = Path::root().join("spec");
     let at = At::base(&place);
     let spec = &checked.value["spec"];
@@ -46,19 +46,11 @@ pub fn examine_cron(object: &Value, others: &dyn Surroundings) -> (Vec<Problem>,
     found.into_iter().partition(|problem| problem.severity == Severity::Error)
 }
 
-fn own_name(object: &Value, report: &mut Report) {
-    let metadata = Path::root().join("metadata");
-    let at = At::base(&metadata);
-    let own = object["metadata"]["name"].as_str().unwrap_or_default();
-    if !name::is_object_name(own) {
-        report.error(&at.key("name"), code::NAME, || {
-            format!(
-                "a CronWorkflow needs a name of lower-case letters, digits, '-' and '.', not '{}'",
-                shape::short(own)
-            )
-        });
-    } else if own.len() > LONGEST_NAME {
-        report.error(&at.key("name"), code::NAME, || {
+fn checked_name(object: &Value, report: &mut Report) {
+    let own = own_name(object, "CronWorkflow", report);
+    if name::is_object_name(own) && own.len() > LONGEST_NAME {
+        let metadata = Path::root().join("metadata");
+        report.error(&At::base(&metadata).key("name"), code::NAME, || {
             format!(
                 "the name '{}' has {} characters, and must not have more than {LONGEST_NAME}: runs add a time to it",
                 shape::short(own),
@@ -123,7 +115,7 @@ fn conditions(spec: &Value, at: &At<'_>, report: &mut Report) {
 }
 
 /// What is wrong with the Workflow it makes, told at its place in the CronWorkflow.
-fn within(object: &Value, broken: &[Path], others: &dyn Surroundings) -> Vec<Problem> {
+fn within(object: &Value, broken: &[Path], others: &dyn Catalog) -> Vec<Problem> {
     let own = object["metadata"]["name"].as_str().filter(|own| own.len() <= LONGEST_NAME && name::is_object_name(own));
     let mut metadata = Map::new();
     metadata.insert("name".to_owned(), json!(child_name(own.unwrap_or("cron"), Time::from_secs(1_700_000_000))));

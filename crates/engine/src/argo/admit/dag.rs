@@ -7,7 +7,7 @@ use octoflow_model::argo::Call;
 
 use super::{
     book::{Entry, Kind},
-    code, cycle, name,
+    code, name,
     report::{At, Report},
 };
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
         Error,
         depends::{self, Depends, Outcome},
     },
+    graph,
     shape::short,
 };
 
@@ -90,11 +91,11 @@ pub(super) fn check(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, graph: 
             }
         }
     }
-    if let Some(found) = cycle::find(&graph.needs) {
+    if let Some(found) = graph::find_cycle(&graph.needs) {
         let names: Vec<&str> = found.iter().map(|task| dag.tasks[*task].name.as_str()).collect();
         report.error_with(&list.index(found[0]), code::CYCLE, || {
             (
-                format!("templates.{label}.tasks dependency cycle detected: {}", cycle::shown(&names)),
+                format!("templates.{label}.tasks dependency cycle detected: {}", graph::show_cycle(&names)),
                 Some("each of these waits for the next; remove one of the dependencies".to_owned()),
             )
         });

@@ -6,9 +6,10 @@ use octoflow_model::{argo::Call, scalar::IntOrText};
 use super::{
     Subject,
     book::{Callee, Entry, Kind, Spot},
-    code, cycle,
+    code,
     report::{At, Report},
 };
+use crate::graph;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
     let entries = &subject.book.entries;
@@ -33,10 +34,10 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
             called
         })
         .collect();
-    if let Some(circle) = cycle::find(&certain) {
+    if let Some(circle) = graph::find_cycle(&certain) {
         let names: Vec<&str> = circle.iter().map(|index| entries[*index].label.as_str()).collect();
         report.error(&At::base(&entries[circle[0]].path), code::ENDLESS, || {
-            format!("these templates always call each other and could never end: {}", cycle::shown(&names))
+            format!("these templates always call each other and could never end: {}", graph::show_cycle(&names))
         });
     }
 }

@@ -10,10 +10,10 @@ use super::{
     code, name,
     report::{At, Report},
 };
-use crate::{argo::sequence::check_format, shape::short};
-
-/// Every item becomes a node with a name, a state and its outputs; a million of them fill a small machine's memory.
-pub const MOST_ITEMS: u64 = 1_000_000;
+use crate::{
+    argo::{expand::MAX_ITEMS, sequence::check_format},
+    shape::short,
+};
 
 pub(super) fn check(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, call: &Call) {
     let kinds = [call.with_items.is_some(), call.with_param.is_some(), call.with_sequence.is_some()];
@@ -70,10 +70,10 @@ fn numbers(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, sequence: 
         (None, Some(end), Some(start)) => end.abs_diff(start).saturating_add(1),
         _ => return,
     };
-    if items > MOST_ITEMS {
+    if items > MAX_ITEMS as u64 {
         report.error_with(at, code::LOOP_TOO_LARGE, || {
             (
-                format!("{} withSequence makes {items} items, the limit is {MOST_ITEMS}", of()),
+                format!("{} withSequence makes {items} items, the limit is {MAX_ITEMS}", of()),
                 Some("let each task handle a range of numbers, or split the workflow".to_owned()),
             )
         });

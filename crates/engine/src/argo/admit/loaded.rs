@@ -11,7 +11,7 @@ use octoflow_model::{
 };
 
 use super::{
-    Subject, Surroundings, code, name,
+    Catalog, Subject, code, name,
     report::{At, Report},
 };
 use crate::{argo::lock::DATABASE_LIMITS, shape};
@@ -19,7 +19,7 @@ use crate::{argo::lock::DATABASE_LIMITS, shape};
 /// The fields of a pod that every task has a value for.
 const TASK_FIELDS: &[&str] = &["metadata.name", "metadata.namespace", "metadata.uid"];
 
-pub(super) fn check(subject: &Subject<'_>, others: &dyn Surroundings, report: &mut Report) {
+pub(super) fn check(subject: &Subject<'_>, others: &dyn Catalog, report: &mut Report) {
     let workflow = subject.workflow;
     let namespace = workflow.metadata.namespace.as_deref().filter(|name| !name.is_empty()).unwrap_or(DEFAULT_NAMESPACE);
     let mut look = Look { others, namespace, report, fields: TASK_FIELDS, told: HashSet::new() };
@@ -56,7 +56,7 @@ pub(super) fn check(subject: &Subject<'_>, others: &dyn Surroundings, report: &m
 
 /// Looks for what is referred to and not there.
 pub(crate) struct Look<'a> {
-    pub(crate) others: &'a dyn Surroundings,
+    pub(crate) others: &'a dyn Catalog,
     pub(crate) namespace: &'a str,
     pub(crate) report: &'a mut Report,
     /// The fields of a pod that have a value.

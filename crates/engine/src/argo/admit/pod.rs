@@ -11,7 +11,7 @@ use octoflow_model::{
 use super::{
     Subject,
     book::{Entry, Kind},
-    code, cycle, name,
+    code, name,
     report::{At, Report},
     template, volume,
 };
@@ -20,6 +20,7 @@ use crate::{
         pod::{MAIN, name_of},
         task,
     },
+    graph,
     shape::{self, short},
 };
 
@@ -179,11 +180,14 @@ fn dependencies(report: &mut Report, list: &At<'_>, entry: &Entry<'_>, set: &Con
             }
         }
     }
-    if let Some(circle) = cycle::find(&needs) {
+    if let Some(circle) = graph::find_cycle(&needs) {
         let shown: Vec<&str> = circle.iter().map(|at| names[*at]).collect();
         let item = list.index(circle[0]);
         report.error(&item.key("dependencies"), code::CYCLE, || {
-            format!("templates.{label}.containerSet.containers dependency cycle detected: {}", cycle::shown(&shown))
+            format!(
+                "templates.{label}.containerSet.containers dependency cycle detected: {}",
+                graph::show_cycle(&shown)
+            )
         });
     }
 }

@@ -1,9 +1,12 @@
 //! Templates that ask for something: that the question makes sense before anybody asks it.
 
 use octoflow_manifest::{Limits, read};
-use octoflow_model::argo::{
-    body::{DataTemplate, HttpTemplate, ResourceTemplate},
-    template::ValueFrom,
+use octoflow_model::{
+    argo::{
+        body::{DataTemplate, HttpTemplate, ResourceTemplate},
+        template::ValueFrom,
+    },
+    base64,
 };
 
 use super::{
@@ -17,7 +20,7 @@ use crate::{
         data, http,
         resource::{self, ACTIONS, STRATEGIES},
     },
-    expr::{encode, jq, lang, nearest},
+    expr::{jq, lang, nearest},
     shape::short,
 };
 
@@ -61,7 +64,7 @@ fn check_http(report: &mut Report, at: &At<'_>, label: &str, asked: &HttpTemplat
         report.error(&at.key("bodyFrom"), code::REQUEST, || format!("{of} has both body and bodyFrom. Choose one."));
     }
     if let Some(bytes) = bytes.filter(|bytes| !name::has_variables(bytes))
-        && encode::from_base64(bytes).is_err()
+        && base64::decode(bytes).is_err()
     {
         report.error(&at.key("bodyFrom"), code::REQUEST, || format!("{of}.bodyFrom.bytes is not base64"));
     }

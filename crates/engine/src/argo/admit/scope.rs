@@ -63,7 +63,7 @@ pub(super) struct Scope<'a> {
     pub(super) globals: &'a Globals<'a>,
     /// The template; none for what belongs to the whole workflow.
     pub(super) entry: Option<&'a Entry<'a>>,
-    /// Around an inline template: what its call knows.
+    /// Outside of an inline template: what its call knows.
     pub(super) outer: Option<&'a Scope<'a>>,
     pub(super) view: View<'a>,
     pub(super) item: &'a Item<'a>,

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::{
-    Subject, Surroundings, code, name,
+    Catalog, Subject, code, name,
     report::{At, Report},
 };
 use crate::{
@@ -21,7 +21,7 @@ use octoflow_model::{
     meta::DEFAULT_NAMESPACE,
 };
 
-pub(super) fn check(subject: &Subject<'_>, others: &dyn Surroundings, report: &mut Report) {
+pub(super) fn check(subject: &Subject<'_>, others: &dyn Catalog, report: &mut Report) {
     let workflow = subject.workflow;
     let namespace = workflow.metadata.namespace.as_deref().filter(|name| !name.is_empty()).unwrap_or(DEFAULT_NAMESPACE);
     let mut look = Look { others, namespace, report, told: HashSet::new() };
@@ -46,7 +46,7 @@ pub(super) fn check(subject: &Subject<'_>, others: &dyn Surroundings, report: &m
 }
 
 struct Look<'a> {
-    others: &'a dyn Surroundings,
+    others: &'a dyn Catalog,
     namespace: &'a str,
     report: &'a mut Report,
     /// The stores that were told of already.
@@ -130,12 +130,12 @@ mod tests {
     use crate::argo::{admit::admit, refer::Reach};
 
     #[derive(Default)]
-    struct House {
+    struct Objects {
         secrets: Vec<&'static str>,
         map: Option<Value>,
     }
 
-    impl Surroundings for House {
+    impl Catalog for Objects {
         fn has_config_map(&self, _: &str, name: &str) -> bool {
             self.map.as_ref().is_some_and(|map| map["metadata"]["name"] == name)
         }
@@ -164,12 +164,12 @@ mod tests {
             "accessKeySecret": {"name": "cred", "key": "a"}, "secretKeySecret": {"name": "cred", "key": "s"}})
     }
 
-    fn warned(house: &House, spec: Value) -> Vec<(String, String)> {
+    fn warned(controller: &Objects, spec: Value) -> Vec<(String, String)> {
         let mut object = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": "w"},
             "spec": {"entrypoint": "main", "templates": [{"name": "main",
                 "container": {"image": "i", "command": ["c"]}}]}});
         object["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
-        let admitted = admit(&object, house).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let admitted = admit(&object, controller).unwrap_or_else(|problems| panic!("{problems:?}"));
         let told = admitted.warnings().iter().filter(|problem| problem.code == code::STAND_IN);
         told.map(|one| (one.path.as_ref().unwrap().to_string(), one.message.clone())).collect()
     }
@@ -180,7 +180,7 @@ mod tests {
             {"name": "c", "path": "/c", "s3": bucket("two")}]);
         let spec = json!({"templates": [{"name": "main", "container": {"image": "i", "command": ["c"]},
             "archiveLocation": {"plugin": {"name": "mine", "key": "x"}}, "outputs": {"artifacts": outputs}}]});
-        let told = warned(&House::default(), spec.clone());
+        let told = warned(&Objects::default(), spec.clone());
         assert_eq!(told.len(), 3, "{told:?}");
         assert_eq!(told[0].0, "spec.templates[0].outputs.artifacts[0].s3");
         assert!(
@@ -189,7 +189,7 @@ mod tests {
         );
         assert!(told[0].1.contains("load the Secret to use the bucket itself"), "{told:?}");
         assert!(told[1].1.contains("s3://minio:9000/two") && told[2].1.contains("plugin 'mine'"), "{told:?}");
-        let told = warned(&House { secrets: vec!["cred"], map: None }, spec);
+        let told = warned(&Objects { secrets: vec!["cred"], map: None }, spec);
         assert_eq!(told.len(), 1, "only the plugin: {told:?}");
     }
 
@@ -199,16 +199,16 @@ mod tests {
             Some(json!({"metadata": {"name": "artifact-repositories",
             "annotations": {DEFAULT_MARK: "usual"}}, "data": data}))
         };
-        let house = |data: Value| House { secrets: Vec::new(), map: map(data) };
+        let controller = |data: Value| Objects { secrets: Vec::new(), map: map(data) };
         let refer = |reference: Value| json!({"artifactRepositoryRef": reference});
-        let none = House::default();
+        let none = Objects::default();
         assert!(warned(&none, json!({})).is_empty());
         assert!(warned(&none, refer(json!({"configMap": "artifact-repositories"}))).is_empty());
         assert!(warned(&none, refer(json!({"key": "x"})))[0].1.contains("'artifact-repositories' is not here"));
         assert!(warned(&none, refer(json!({"configMap": "mine"})))[0].1.contains("'mine' is not here"));
         let s3 = json!({"s3": bucket("b")}).to_string();
-        assert!(warned(&house(json!({"x": s3})), refer(json!({"key": "y"})))[0].1.contains("has no key 'y'"));
-        assert!(warned(&house(json!({"x": s3})), refer(json!({"key": "x"})))[0].1.contains("Secret 'cred'"));
-        assert!(warned(&house(json!({"usual": "plugin: {name: p}"})), json!({}))[0].1.contains("plugin 'p'"));
+        assert!(warned(&controller(json!({"x": s3})), refer(json!({"key": "y"})))[0].1.contains("has no key 'y'"));
+        assert!(warned(&controller(json!({"x": s3})), refer(json!({"key": "x"})))[0].1.contains("Secret 'cred'"));
+        assert!(warned(&controller(json!({"usual": "plugin: {name: p}"})), json!({}))[0].1.contains("plugin 'p'"));
     }
 }

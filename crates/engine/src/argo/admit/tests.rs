@@ -12,17 +12,17 @@ mod table;
 use octoflow_manifest::{Limits, Problem, Problems, read};
 use serde_json::Value;
 
-use super::{Admitted, Surroundings, admit};
+use super::{Admitted, Catalog, admit};
 use crate::argo::refer::Reach;
 
 /// Has nothing but what is listed.
 #[derive(Default)]
-struct Shelf {
+struct Objects {
     config_maps: &'static [&'static str],
     templates: Vec<Value>,
 }
 
-impl Surroundings for Shelf {
+impl Catalog for Objects {
     fn has_config_map(&self, namespace: &str, name: &str) -> bool {
         namespace == "default" && self.config_maps.contains(&name)
     }
@@ -59,7 +59,7 @@ fn parsed(text: &str) -> Value {
 }
 
 fn judged(text: &str) -> Result<Admitted, Problems> {
-    admit(&parsed(text), &Shelf::default())
+    admit(&parsed(text), &Objects::default())
 }
 
 /// A workflow with these templates, given with two spaces before each line.

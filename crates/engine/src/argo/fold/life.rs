@@ -3,60 +3,56 @@
 
 use octoflow_model::{
     NodeIx, Time,
-    argo::{NodeKind, Phase, WorkflowFact},
+    argo::{NodeKind, Phase},
 };
 
+use super::Fold;
 use crate::argo::{
     node::{Body, Leaf, Memo},
-    run::Run,
+    todo::Note,
 };
 
-impl Run {
-    pub(super) fn apply_to_life(&mut self, fact: &WorkflowFact) {
-        match fact {
-            WorkflowFact::Daemoned { node } => self.stand(*node),
-            WorkflowFact::Dismissed { node } => {
-                let slot = &mut self.state.nodes[node.at()];
-                slot.body = Body::Leaf(Leaf::Stopping);
-                slot.dismissed = true;
-                slot.wake = None;
-            }
-            WorkflowFact::Due { node, hook } => self.state.due.entry(*node).or_default().push(hook.clone()),
-            WorkflowFact::Recalled { node, cache, key, hit } => self.recall(*node, cache, key, *hit),
-            WorkflowFact::Supplied { node, parameters, message } => {
-                let slot = &mut self.state.nodes[node.at()];
-                if !message.is_empty() {
-                    slot.message = Some(message.as_str().into());
-                }
-                let outputs = slot.outputs.get_or_insert_default();
-                outputs.parameters.retain(|(name, _)| !parameters.iter().any(|(given, _)| given == name));
-                outputs.parameters.extend(parameters.iter().cloned());
-                if outputs.is_empty() {
-                    slot.outputs = None;
-                }
-            }
-            // The cache is not the run's.
-            WorkflowFact::Memoized { .. } => {}
-            WorkflowFact::Expired { node, .. } => {
-                self.state.expired.insert(*node);
-                self.state.nodes[node.at()].wake = None;
-                self.look_everywhere();
-            }
-            _ => unreachable!("the fold hands on only these"),
+impl Fold<'_> {
+    /// A daemon is told to end.
+    pub(super) fn dismiss(&mut self, node: NodeIx) {
+        let slot = &mut self.state.nodes[node.at()];
+        slot.move_to(Leaf::Stopping);
+        slot.dismissed = true;
+        slot.wake = None;
+    }
+
+    /// Somebody gave a suspended node values or a message.
+    pub(super) fn supply(&mut self, node: NodeIx, parameters: &[(String, String)], message: &str) {
+        let slot = &mut self.state.nodes[node.at()];
+        if !message.is_empty() {
+            slot.message = Some(message.into());
         }
+        let outputs = slot.outputs.get_or_insert_default();
+        outputs.parameters.retain(|(name, _)| !parameters.iter().any(|(given, _)| given == name));
+        outputs.parameters.extend(parameters.iter().cloned());
+        if outputs.is_empty() {
+            slot.outputs = None;
+        }
+    }
+
+    /// The time of an attempt is up, and of everything in it.
+    pub(super) fn expire(&mut self, node: NodeIx) {
+        self.state.expired.insert(node);
+        self.state.nodes[node.at()].wake = None;
+        self.note(Note::RulesChanged);
     }
 
     /// The runtime says that a task runs.
     pub(super) fn start(&mut self, node: NodeIx, at: Time) {
         let slot = &mut self.state.nodes[node.at()];
-        slot.phase = Phase::Running;
+        slot.enter(Phase::Running);
         slot.started = at;
         slot.ran = true;
         if slot.body == Body::Leaf(Leaf::Launched) {
-            slot.body = Body::Leaf(Leaf::Running);
+            slot.move_to(Leaf::Running);
         }
         if slot.hooked {
-            self.todo.agenda.push_back(node);
+            self.note(Note::Changed(node));
         }
         self.look_at_watchers();
     }
@@ -73,11 +69,13 @@ impl Run {
 
     /// Something changed that a hook may look at though it is not its own node.
     pub(super) fn look_at_watchers(&mut self) {
-        self.todo.agenda.extend(&self.todo.watchers);
-        self.todo.run |= crate::argo::hook::run_watches(&self.program.workflow.spec);
+        self.note(Note::Watched);
+        if crate::argo::hook::run_watches(&self.program.workflow.spec) {
+            self.note(Note::RunChanged);
+        }
     }
 
-    fn recall(&mut self, at: NodeIx, cache: &str, key: &str, hit: bool) {
+    pub(super) fn recall(&mut self, at: NodeIx, cache: &str, key: &str, hit: bool) {
         let kind = if hit { crate::argo::call::kind_of(&self.recipe_of(at).template) } else { None };
         let node = &mut self.state.nodes[at.at()];
         node.memo = Some(Box::new(Memo { cache: cache.to_owned(), key: key.to_owned(), hit }));

@@ -6,13 +6,13 @@ use octoflow_model::{
     argo::{NodeKind, Phase, Role},
 };
 
+use super::Fold;
 use crate::argo::{
     node::{Memo, Past},
     room,
-    run::Run,
 };
 
-impl Run {
+impl Fold<'_> {
     /// A node of a run that comes after another one was added.
     pub(super) fn compare_with_before(&mut self, at: NodeIx, reused: bool) {
         let node = self.state.node(at);
@@ -26,8 +26,8 @@ impl Run {
     }
 
     fn take_over(&mut self, at: NodeIx) {
-        let suffix = self.suffix_of(at).to_owned();
-        let Some(done) = self.before.results.remove(&suffix) else {
+        let suffix = self.state.suffix(&self.state.node(at).name).to_owned();
+        let Some(done) = self.state.before.results.remove(&suffix) else {
             unreachable!("a node is only taken for done when the run was submitted with its result")
         };
         self.state.weight += room::of_outputs(&done.outputs);
@@ -74,14 +74,5 @@ impl Run {
             }
             above = node.parent;
         }
-    }
-
-    /// The node's name without the run's.
-    pub(in crate::argo) fn suffix_of(&self, at: NodeIx) -> &str {
-        self.suffix(&self.state.node(at).name)
-    }
-
-    pub(in crate::argo) fn suffix<'n>(&self, name: &'n str) -> &'n str {
-        name.strip_prefix(&*self.state.head.name).unwrap_or(name)
     }
 }

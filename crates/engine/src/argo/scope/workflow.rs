@@ -35,7 +35,7 @@ impl Scope<'_> {
             ("failures", "") => Some(Value::String(self.failures()).to_string()),
             ("scheduledTime", "") => self.metadata("annotations").get("workflows.argoproj.io/scheduled-time").cloned(),
             ("parameters", "" | "json") => Some(self.parameters_json()),
-            ("parameters", name) => state.parameters.get(name).cloned(),
+            ("parameters", name) => self.parameters.get(name).cloned(),
             ("labels" | "annotations", "" | "json") => Some(json!(self.metadata(field)).to_string()),
             ("labels" | "annotations", name) => self.metadata(field).get(name).cloned(),
             ("creationTimestamp", _) => self.created(name),
@@ -64,7 +64,7 @@ impl Scope<'_> {
 
     fn parameters_json(&self) -> String {
         let list: Vec<Value> =
-            self.run.state.parameters.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+            self.parameters.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
         Value::Array(list).to_string()
     }
 
@@ -123,7 +123,7 @@ impl Scope<'_> {
         }
         map.insert("failures".to_owned(), self.failures().into());
         let mut parameters: Map<String, Value> =
-            self.run.state.parameters.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
+            self.parameters.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
         parameters.entry("json").or_insert_with(|| self.parameters_json().into());
         map.insert("parameters".to_owned(), Value::Object(parameters));
         for field in ["labels", "annotations"] {

@@ -13,12 +13,12 @@ use crate::{
         locate::{self, DEFAULT_MARK, KEY_FORMAT, REPOSITORIES, Repository},
         scope::Scope,
         substitute::{Missing, fill},
-        turn::Turn,
+        view::View,
     },
     engine::Keyed,
 };
 
-impl Turn<'_> {
+impl View<'_> {
     /// Where an input is fetched from.
     pub(in crate::argo) fn input_location(
         &self,

@@ -6,10 +6,10 @@ use octoflow_model::{NodeIx, argo::Template};
 use crate::argo::{
     scope::Scope,
     substitute::{Missing, fill},
-    turn::Turn,
+    view::View,
 };
 
-impl Turn<'_> {
+impl View<'_> {
     /// The patches of the workflow and of the template can be read once their variables are put in.
     pub(super) fn check_patches(&self, at: NodeIx, template: &Template) -> Result<(), String> {
         if let Some(patch) = &self.run.program.workflow.spec.pod_spec_patch {

@@ -13,10 +13,10 @@ use octoflow_model::{
 use crate::argo::{
     duration,
     pod::{MAIN, name_of, order},
-    turn::Turn,
+    view::View,
 };
 
-impl Turn<'_> {
+impl View<'_> {
     /// All containers of a task whose main one is given, in the order they are judged; nothing when there is no other.
     pub(super) fn pod(
         &self,

@@ -11,12 +11,12 @@ use crate::{
     argo::{
         scope::Scope,
         substitute::{Missing, fill_value},
-        turn::Turn,
+        view::View,
     },
-    pod::{Around, directory, mount_volume},
+    pod::{PodContext, directory, mount_volume},
 };
 
-impl Turn<'_> {
+impl View<'_> {
     pub(super) fn mount_volumes(
         &self,
         at: NodeIx,
@@ -30,7 +30,7 @@ impl Turn<'_> {
         }
         let shared = self.shared_volumes(at)?;
         let field = |_: &str| None;
-        let around = Around { world: self.world, namespace: &self.run.state.head.namespace, field: &field };
+        let context = PodContext { world: self.world, namespace: &self.run.state.head.namespace, field: &field };
         for mount in &container.volume_mounts {
             if self.run.program.workflow.claims(&mount.name) {
                 let (namespace, name) =
@@ -40,7 +40,7 @@ impl Turn<'_> {
             }
             let volume = template.volumes.iter().chain(&shared).find(|volume| volume.name == mount.name);
             let volume = volume.ok_or_else(|| format!("volumeMount '{}' names no volume", mount.name))?;
-            mount_volume(&around, volume, mount, files, mounts)?;
+            mount_volume(&context, volume, mount, files, mounts)?;
         }
         Ok(())
     }

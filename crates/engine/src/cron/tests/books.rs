@@ -48,7 +48,7 @@ impl Driver {
 
     pub(super) fn look(&mut self, now: Time) -> Vec<Act> {
         let timetable = Timetable::read(&self.object).unwrap();
-        let around = Circumstances {
+        let catalog = Circumstances {
             now,
             looked: self.looked,
             ledger: &self.books,
@@ -58,7 +58,7 @@ impl Driver {
             last: self.last,
             stopped: self.stopped,
         };
-        let acts = decide(&timetable, &self.object, &around);
+        let acts = decide(&timetable, &self.object, &catalog);
         self.looked = Some(now);
         for act in &acts {
             match act {

@@ -134,7 +134,7 @@ fn who_is_suspended_or_stopped_does_nothing_and_needs_no_waking() {
     cron.stopped = true;
     assert_eq!(cron.at("2026-05-01T11:00:00Z"), []);
     let timetable = Timetable::read(&cron.object).unwrap();
-    let around = crate::cron::Circumstances {
+    let catalog = crate::cron::Circumstances {
         now: Time::parse("2026-05-01T11:30:00Z").unwrap(),
         looked: None,
         ledger: &cron.books,
@@ -144,8 +144,8 @@ fn who_is_suspended_or_stopped_does_nothing_and_needs_no_waking() {
         last: None,
         stopped: false,
     };
-    assert_eq!(wake_at(&timetable, &around), Time::parse("2026-05-01T12:00:00Z"));
-    assert_eq!(wake_at(&timetable, &crate::cron::Circumstances { stopped: true, ..around }), None);
+    assert_eq!(wake_at(&timetable, &catalog), Time::parse("2026-05-01T12:00:00Z"));
+    assert_eq!(wake_at(&timetable, &crate::cron::Circumstances { stopped: true, ..catalog }), None);
 }
 
 #[test]

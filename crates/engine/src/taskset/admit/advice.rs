@@ -4,7 +4,7 @@ use octoflow_manifest::{Problem, Severity};
 use serde_json::{Value, json};
 
 use super::examine;
-use crate::argo::{admit::Surroundings, refer::Reach};
+use crate::argo::{admit::Catalog, refer::Reach};
 
 /// The warnings of a TaskSet, as if everything it refers to were there.
 pub fn advice(object: &Value) -> Vec<Problem> {
@@ -16,7 +16,7 @@ pub fn advice(object: &Value) -> Vec<Problem> {
 
 struct Everything;
 
-impl Surroundings for Everything {
+impl Catalog for Everything {
     fn has_config_map(&self, _: &str, _: &str) -> bool {
         true
     }

@@ -6,8 +6,9 @@ use octoflow_model::taskset::{GANG_ANNOTATION, TaskSet};
 
 use super::super::program::gang_name;
 use crate::{
-    argo::admit::Surroundings,
+    argo::admit::Catalog,
     code,
+    graph::{self, Ties},
     report::{At, Report},
     shape,
 };
@@ -18,7 +19,7 @@ pub(super) fn check(
     at: &At<'_>,
     set: &TaskSet,
     namespace: &str,
-    others: &dyn Surroundings,
+    others: &dyn Catalog,
 ) -> BTreeMap<String, u32> {
     let mut groups = BTreeMap::new();
     let mut told: Vec<&str> = Vec::new();
@@ -97,26 +98,14 @@ fn circle(report: &mut Report, at: &At<'_>, set: &TaskSet, groups: &BTreeMap<Str
             first.unwrap_or(index)
         })
         .collect();
-    let mut waits = vec![0_usize; roles.len()];
-    let mut before: Vec<Vec<usize>> = vec![Vec::new(); roles.len()];
+    let mut needs: Vec<Vec<usize>> = vec![Vec::new(); roles.len()];
     for (index, role) in roles.iter().enumerate() {
         let ups = role.depends_on.iter().filter_map(|dependency| {
             roles.iter().position(|other| other.name == dependency.role()).map(|up| place[up])
         });
-        for up in ups.filter(|up| *up != place[index]) {
-            waits[place[index]] += 1;
-            before[up].push(place[index]);
-        }
+        needs[place[index]].extend(ups.filter(|up| *up != place[index]));
     }
-    let mut free: Vec<usize> = (0..roles.len()).filter(|index| waits[*index] == 0).collect();
-    while let Some(up) = free.pop() {
-        for down in &before[up] {
-            waits[*down] -= 1;
-            if waits[*down] == 0 {
-                free.push(*down);
-            }
-        }
-    }
+    let waits = graph::sort(needs.len(), Ties::Arrival, |index| needs[index].iter().copied()).open;
     let stuck = (0..roles.len()).find(|index| waits[*index] > 0 && whole(*index).is_some());
     if let Some(index) = stuck {
         let role_at = at.index(index);

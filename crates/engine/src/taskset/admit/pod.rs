@@ -9,7 +9,7 @@ use octoflow_model::{
 use serde_json::Value;
 
 use crate::{
-    argo::admit::{Surroundings, loaded::Look},
+    argo::admit::{Catalog, loaded::Look},
     code,
     expr::nearest,
     pod::check::{absolute, volumes},
@@ -34,7 +34,7 @@ pub(super) fn check(
     set: &TaskSet,
     manifest: &Value,
     namespace: &str,
-    others: &dyn Surroundings,
+    others: &dyn Catalog,
 ) {
     for (index, role) in set.spec.roles.iter().enumerate() {
         let place = at.index(index);

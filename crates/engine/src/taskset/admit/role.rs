@@ -10,6 +10,7 @@ use super::name_of;
 use crate::{
     code,
     expr::nearest,
+    graph::{self, Ties},
     report::{At, Report},
     shape,
 };
@@ -162,23 +163,8 @@ fn dependencies(report: &mut Report, at: &At<'_>, set: &TaskSet, index: usize) {
 fn circle(report: &mut Report, at: &At<'_>, set: &TaskSet) {
     let roles = &set.spec.roles;
     let place = |name: &str| roles.iter().position(|role| role.name == name);
-    let mut waits: Vec<usize> = vec![0; roles.len()];
-    let mut before: Vec<Vec<usize>> = vec![Vec::new(); roles.len()];
-    for (index, role) in roles.iter().enumerate() {
-        for up in role.depends_on.iter().filter_map(|dependency| place(dependency.role())) {
-            waits[index] += 1;
-            before[up].push(index);
-        }
-    }
-    let mut free: Vec<usize> = (0..roles.len()).filter(|index| waits[*index] == 0).collect();
-    while let Some(up) = free.pop() {
-        for down in &before[up] {
-            waits[*down] -= 1;
-            if waits[*down] == 0 {
-                free.push(*down);
-            }
-        }
-    }
+    let needs = |index: usize| roles[index].depends_on.iter().filter_map(|dependency| place(dependency.role()));
+    let waits = graph::sort(roles.len(), Ties::Arrival, needs).open;
     if let Some(first) = waits.iter().position(|open| *open > 0) {
         let names: Vec<&str> =
             roles.iter().zip(&waits).filter(|(_, open)| **open > 0).map(|(role, _)| role.name.as_str()).collect();

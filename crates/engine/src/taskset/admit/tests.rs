@@ -7,9 +7,9 @@ use super::*;
 use crate::argo::refer::Reach;
 
 /// The PodGroups that are there, with their `minMember`.
-struct Shelf(&'static [(&'static str, u64)]);
+struct Objects(&'static [(&'static str, u64)]);
 
-impl Surroundings for Shelf {
+impl Catalog for Objects {
     fn has_config_map(&self, _: &str, name: &str) -> bool {
         name == "there"
     }
@@ -61,14 +61,14 @@ fn told(problems: impl IntoIterator<Item = Problem>) -> Vec<String> {
 
 /// The errors, each as `code place: message`.
 fn refused(object: &Value) -> Vec<String> {
-    match examine(object, &Shelf(&[])) {
+    match examine(object, &Objects(&[])) {
         Ok(_) => panic!("it was let in: {object:#}"),
         Err(problems) => told(problems.0.into_iter().filter(|problem| problem.severity == Severity::Error)),
     }
 }
 
-fn warned(object: &Value, shelf: &Shelf) -> Vec<String> {
-    let admitted = examine(object, shelf).unwrap_or_else(|problems| panic!("{}", problems.render(false)));
+fn warned(object: &Value, objects: &Objects) -> Vec<String> {
+    let admitted = examine(object, objects).unwrap_or_else(|problems| panic!("{}", problems.render(false)));
     told(admitted.warnings)
 }
 
@@ -80,7 +80,7 @@ fn alike(found: &[String], wanted: &[&str]) {
 
 /// What a problem suggests.
 fn help(object: &Value) -> Vec<String> {
-    let Err(problems) = examine(object, &Shelf(&[])) else { panic!("it was let in") };
+    let Err(problems) = examine(object, &Objects(&[])) else { panic!("it was let in") };
     problems.0.into_iter().filter_map(|problem| problem.help).collect()
 }
 
@@ -107,14 +107,14 @@ fn ts03_policies_that_make_no_sense_name_their_field() {
     }
     alike(&refused(&policy("{maxFailed: -2, minSucceeded: 1}")), &["OF1041 spec.roles[0].completionPolicy.maxFailed"]);
     alike(&refused(&policy("{}")), &[&at("minSucceeded"), &at("maxFailed")]);
-    assert!(warned(&policy("{maxFailed: -1, minSucceeded: -1}"), &Shelf(&[])).is_empty());
+    assert!(warned(&policy("{maxFailed: -1, minSucceeded: -1}"), &Objects(&[])).is_empty());
 }
 
 #[test]
 fn ts04_no_tolerance_is_read_as_one_with_a_warning() {
     let object = roles("[{name: a, completionPolicy: {maxFailed: 0, minSucceeded: 1}}]");
     alike(
-        &warned(&object, &Shelf(&[])),
+        &warned(&object, &Objects(&[])),
         &["OF1080 spec.roles[0].completionPolicy.maxFailed: role 'a': maxFailed 0 is read as 1"],
     );
 }
@@ -136,7 +136,7 @@ fn ts31_names_are_lower_case_letters_and_digits() {
         let mut role = roles("[{name: a}]");
         role["spec"]["roles"][0]["name"] = json!(name);
         if fits {
-            assert!(warned(&object, &Shelf(&[])).is_empty() && warned(&role, &Shelf(&[])).is_empty());
+            assert!(warned(&object, &Objects(&[])).is_empty() && warned(&role, &Objects(&[])).is_empty());
         } else {
             alike(&refused(&object), &["OF1014 metadata.name: "]);
             alike(&refused(&role), &["OF1014 spec.roles[0].name: "]);
@@ -211,22 +211,22 @@ fn members_of_a_gang_do_not_wait_for_each_other() {
         roles(&format!("[{{name: a, {GANG}}}, {{name: x, dependsOn: [a]}}, {{name: b, dependsOn: [x], {GANG}}}]"));
     alike(&refused(&object), &["OF1081 spec.roles[0].template: gang 'g' can never be complete"]);
     // A gang that starts with some of its members can wait so.
-    alike(&warned(&object, &Shelf(&[("g", 1)])), &[]);
+    alike(&warned(&object, &Objects(&[("g", 1)])), &[]);
     let other = GANG.replace(": g}", ": h}");
     let object = roles(&format!(
         "[{{name: a, {GANG}, dependsOn: [c]}}, {{name: b, {GANG}}}, {{name: c, {other}}}, {{name: d, {other}, dependsOn: [b]}}]"
     ));
     alike(&refused(&object), &["OF1081 spec.roles[0].template: gang 'g' can never be complete"]);
     let object = roles(&format!("[{{name: a, {GANG}, dependsOn: [x]}}, {{name: b, {GANG}}}, {{name: x}}]"));
-    alike(&warned(&object, &Shelf(&[("g", 2)])), &[]);
+    alike(&warned(&object, &Objects(&[("g", 2)])), &[]);
 }
 
 #[test]
 fn a_gang_that_wants_more_than_there_are_here_is_warned_of() {
     let object = roles(&format!("[{{name: a, {GANG}}}]"));
-    alike(&warned(&object, &Shelf(&[("g", 3)])), &["OF1081 spec.roles[0].template.metadata.annotations"]);
-    alike(&warned(&object, &Shelf(&[])), &["OF1040 spec.roles[0].template.metadata.annotations"]);
-    let admitted = examine(&object, &Shelf(&[("g", 3)])).unwrap();
+    alike(&warned(&object, &Objects(&[("g", 3)])), &["OF1081 spec.roles[0].template.metadata.annotations"]);
+    alike(&warned(&object, &Objects(&[])), &["OF1040 spec.roles[0].template.metadata.annotations"]);
+    let admitted = examine(&object, &Objects(&[("g", 3)])).unwrap();
     assert_eq!(admitted.stored.groups["g"], 3);
 }
 
@@ -238,7 +238,7 @@ fn a_policy_that_can_fail_to_decide_is_warned_of() {
         let object = roles(&format!(
             "[{{name: a, replicas: 3, completionPolicy: {{maxFailed: {most}, minSucceeded: {least}}}}}]"
         ));
-        let found = warned(&object, &Shelf(&[]));
+        let found = warned(&object, &Objects(&[]));
         assert_eq!(found.iter().any(|one| one.contains("decide neither way")), warns, "{most} {least}: {found:?}");
     }
 }
@@ -247,7 +247,7 @@ fn a_policy_that_can_fail_to_decide_is_warned_of() {
 fn exit_codes_are_codes_and_belong_to_replicas() {
     let codes =
         |codes: &str| roles(&format!("[{{name: a, retryPolicy: {{retry: true, retryableExitCodes: {codes}}}}}]"));
-    assert!(warned(&codes("[1, '2-255', '7']"), &Shelf(&[])).is_empty());
+    assert!(warned(&codes("[1, '2-255', '7']"), &Objects(&[])).is_empty());
     for wrong in ["[-1]", "[256]", "['9-1']", "['x']", "['0-256']", "[3000000000]"] {
         let found = refused(&codes(wrong));
         assert_eq!(found.len(), 1, "{wrong}: {found:?}");
@@ -262,7 +262,7 @@ fn exit_codes_are_codes_and_belong_to_replicas() {
 fn the_name_of_the_definition_is_read_as_the_group() {
     let mut object = roles("[{name: a}]");
     object["apiVersion"] = json!("tasksets.octopus.openi.pcl.cn/v1alpha1");
-    let admitted = examine(&object, &Shelf(&[])).unwrap();
+    let admitted = examine(&object, &Objects(&[])).unwrap();
     assert_eq!(admitted.manifest["apiVersion"], API_VERSION);
     object["apiVersion"] = json!("octopus.openi.pcl.cn/v1");
     alike(&refused(&object), &["OF1012 apiVersion: "]);
@@ -297,12 +297,12 @@ fn pods_have_containers_with_something_to_run_and_volumes_they_name() {
         &[&format!("OF1038 {at}.containers[0].terminationMessagePath: ")],
     );
     alike(
-        &warned(&pod("{restartPolicy: OnFailure, containers: [{name: m, image: i}]}"), &Shelf(&[])),
+        &warned(&pod("{restartPolicy: OnFailure, containers: [{name: m, image: i}]}"), &Objects(&[])),
         &[&format!("OF1013 {at}.restartPolicy: ")],
     );
     let env =
         "{containers: [{name: m, image: i, env: [{name: X, valueFrom: {configMapKeyRef: {name: gone, key: k}}}]}]}";
-    alike(&warned(&pod(env), &Shelf(&[])), &["OF1040 "]);
+    alike(&warned(&pod(env), &Objects(&[])), &["OF1040 "]);
 }
 
 #[test]
@@ -376,13 +376,13 @@ spec:
 fn the_examples_of_the_contract_are_let_in() {
     let example =
         |metadata: &str, most: &str| parsed(&SEED.replace("METADATA", metadata).replace("MOST", most)).remove(0);
-    let first = warned(&example("metadata: {}", "2"), &Shelf(&[]));
+    let first = warned(&example("metadata: {}", "2"), &Objects(&[]));
     assert!(first.iter().all(|one| one.contains("nvidia")), "{first:#?}");
     let gang = "metadata: {annotations: {scheduling.k8s.io/group-name: pg-1}}";
-    let second = warned(&example(gang, "3"), &Shelf(&[]));
+    let second = warned(&example(gang, "3"), &Objects(&[]));
     assert!(second.iter().any(|one| one.contains("2 failed replicas decide neither way")), "{second:#?}");
     assert!(second.iter().any(|one| one.starts_with("OF1040") && one.contains("PodGroup 'pg-1' is not loaded")));
-    let loaded = warned(&example(gang, "3"), &Shelf(&[("pg-1", 4)]));
+    let loaded = warned(&example(gang, "3"), &Objects(&[("pg-1", 4)]));
     assert!(!loaded.iter().any(|one| one.contains("PodGroup")), "{loaded:#?}");
 }
 

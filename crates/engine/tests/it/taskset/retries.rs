@@ -178,7 +178,7 @@ fn ts23_a_pod_that_is_deleted_evicted_or_lost_counts_as_failed_and_says_why() {
 #[test]
 fn a_pod_that_could_not_be_started_has_failed() {
     let mut stage = Stage::new("roles: [{name: a, retryPolicy: {retry: true, delay: 1, maxRetryCount: 1}}]");
-    stage.end("t-a-0-0-0", Exit::Surroundings("no such volume".into()), None);
+    stage.end("t-a-0-0-0", Exit::Environment("no such volume".into()), None);
     assert_eq!(stage.replica("a", 0)["podReason"], "CreateContainerError: no such volume");
     assert!(stage.replica("a", 0)["terminatedInfo"].is_null());
     stage.tick(1);

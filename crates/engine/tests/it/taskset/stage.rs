@@ -10,7 +10,7 @@ use std::{
 
 use octoflow_engine::{
     Command, Engine, Input, Outcome, Refusal,
-    argo::{admit::Surroundings, refer::Reach},
+    argo::{admit::Catalog, refer::Reach},
     schedule::Capacity,
     taskset::{Run, State, admit::examine, status},
 };
@@ -23,6 +23,7 @@ use octoflow_model::{
 use serde_json::{Value, json};
 
 use crate::{
+    inputs,
     play::{DAWN, ROOMY, RUN},
     text::yaml,
 };
@@ -77,7 +78,7 @@ pub(crate) enum Told {
 #[derive(Default)]
 pub(crate) struct Groups(pub(crate) Vec<(&'static str, u32)>);
 
-impl Surroundings for Groups {
+impl Catalog for Groups {
     fn has_config_map(&self, _: &str, _: &str) -> bool {
         true
     }
@@ -170,8 +171,11 @@ impl Stage {
             manifest,
             stored,
         };
-        let refused = self.input(Input::Submit { run: RunId(run), submission: Box::new(submission) });
-        assert_eq!(refused, None, "the submission is refused");
+        let (run, submission) = (RunId(run), Box::new(submission));
+        let submitted = self.engine.handle(Input::Submit { run, submission, program: None }, self.now);
+        // Not checked yet: a run that was submitted and has not begun begins when it is read back.
+        assert_eq!(self.take(submitted), None, "the submission is refused");
+        self.input(Input::Begin { run });
     }
 
     pub(crate) fn command(&mut self, command: Command) -> Result<(), Refusal> {
@@ -382,10 +386,10 @@ impl Stage {
     pub(crate) fn taken_up(&self, capacity: Capacity) -> (Engine, Vec<(AttemptId, Box<Task>)>, Outcome) {
         let mut engine = Engine::new(capacity);
         for (run, facts) in &self.facts {
-            engine.restore(*run, facts.iter().cloned()).expect("an own journal can be read");
+            inputs::restore(&mut engine, *run, facts.iter().cloned());
         }
         let open: Vec<RunId> = self.facts.keys().copied().filter(|run| engine.run(*run).is_some()).collect();
-        let (believed, outcome) = engine.take_up_all(&open, self.now);
+        let (believed, outcome) = inputs::go_on(&mut engine, &open, self.now);
         (engine, believed, outcome)
     }
 

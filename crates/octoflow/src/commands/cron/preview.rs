@@ -9,6 +9,7 @@ use octoflow_model::Time;
 use octoflow_store::Reader;
 use serde_json::{Value, json};
 
+use super::KIND;
 use crate::{
     cli::Preview,
     commands::{Context, kept::find},
@@ -18,14 +19,12 @@ use crate::{
     output::{clock, colour::Paint, table::Table},
 };
 
-const KIND: &str = "CronWorkflow";
-
 pub(crate) fn preview(args: &Preview, context: &Context) -> Result<Exit> {
     let from = args.from.unwrap_or_else(clock::now);
     let path = PathBuf::from(&args.what);
     let objects = if args.what == "-" || path.exists() {
         match load::load(&[path])? {
-            Ok(loaded) => loaded.into_iter().filter(|one| one.kind() == KIND).map(|one| one.value).collect(),
+            Ok(loaded) => loaded.into_iter().filter(|one| one.known() == Some(KIND)).map(|one| one.value).collect(),
             Err(problems) => {
                 context.output.talk(problems.render(context.output.talk_paint().is_on()).trim_end());
                 return Ok(Exit::InvalidManifest);
@@ -35,7 +34,7 @@ pub(crate) fn preview(args: &Preview, context: &Context) -> Result<Exit> {
         vec![kept(args, context)?]
     };
     if objects.is_empty() {
-        return Err(Failure::new(Exit::InvalidManifest, format!("there is no {KIND} in `{}`", args.what)).into());
+        return Err(Failure::new(Exit::InvalidManifest, format!("there is no {} in `{}`", KIND.name, args.what)).into());
     }
     let mut exit = Exit::Succeeded;
     for (at, object) in objects.iter().enumerate() {
@@ -62,12 +61,12 @@ fn kept(args: &Preview, context: &Context) -> Result<Value> {
         return find(&client, KIND, namespace, &args.what);
     }
     let found = match Reader::open(&context.data_dir) {
-        Ok(reader) => reader.object(KIND, namespace, &args.what).map_err(explained)?,
+        Ok(reader) => reader.object(KIND.key, namespace, &args.what).map_err(explained)?,
         Err(octoflow_store::Error::Missing { .. }) => None,
         Err(error) => return Err(explained(error)),
     };
     let Some(object) = found else {
-        let text = format!("there is no file and no {KIND} `{}` in namespace `{namespace}`", args.what);
+        let text = format!("there is no file and no {} `{}` in namespace `{namespace}`", KIND.name, args.what);
         return Err(Failure::not_found(text).into());
     };
     Ok(serde_json::from_slice(&object.body)?)

@@ -9,10 +9,10 @@ use std::{
 use anyhow::Result;
 use octoflow_engine::{
     admit::admit,
-    argo::{admit::admit_template, refer::Reach},
+    kinds::{self, Kind},
 };
 use octoflow_manifest::{Problem, Problems, Severity};
-use octoflow_model::{submission::Stored, taskset};
+use octoflow_model::submission::Stored;
 use octoflow_store::Reader;
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ use crate::{
     adjust::{self, Wishes},
     cli::Run,
     exit::Failure,
-    judge::{self, Around, Shelf},
+    judge::{self, FileCatalog, ObjectSource},
     load::{self, Loaded},
 };
 
@@ -53,17 +53,17 @@ pub(crate) fn prepare(args: &Run, context: &Context) -> Result<Option<Prepared>>
 }
 
 /// What earlier runs left in the data directory. One that cannot be read is told when it is opened.
-pub(crate) fn kept_here(context: &Context) -> Option<Box<dyn Shelf>> {
-    Reader::open(&context.data_dir).ok().map(|reader| Box::new(reader) as Box<dyn Shelf>)
+pub(crate) fn kept_here(context: &Context) -> Option<Box<dyn ObjectSource>> {
+    Reader::open(&context.data_dir).ok().map(|reader| Box::new(reader) as Box<dyn ObjectSource>)
 }
 
-/// The same for whoever does not run it here; what is not in the files is looked for on the shelf. A server also `keeps`
+/// The same for whoever does not run it here; what is not in the files is looked for in the source. A server also `keeps`
 /// what makes workflows.
 pub(crate) fn prepare_with(
     places: &[PathBuf],
     mut wishes: Wishes,
     parameter_file: Option<&FilePath>,
-    shelf: Option<Box<dyn Shelf>>,
+    source: Option<Box<dyn ObjectSource>>,
     keeps: bool,
     context: &Context,
 ) -> Result<Option<Prepared>> {
@@ -80,19 +80,21 @@ pub(crate) fn prepare_with(
     }
 
     let (kept, loaded): (Vec<Loaded>, Vec<Loaded>) =
-        loaded.into_iter().partition(|one| keeps && judge::is_kept(one.kind()));
+        loaded.into_iter().partition(|one| keeps && one.known().is_some_and(|kind| kind.starts_runs));
     let (beside, workflows): (Vec<Loaded>, Vec<Loaded>) =
-        loaded.into_iter().partition(|one| judge::is_beside(one.kind()));
+        loaded.into_iter().partition(|one| one.known().is_some_and(Kind::is_beside));
     if workflows.is_empty() {
-        let templates = beside.iter().filter(|one| Reach::of_kind(one.kind()).is_some());
-        let wrong = templates.flat_map(|one| admit_template(&one.value).0.into_iter().map(|found| one.locate(found)));
+        let templates = beside.iter().filter_map(|one| Some((one.known().filter(|kind| kind.is_template)?, one)));
+        let wrong =
+            templates.flat_map(|(kind, one)| kind.check(&one.value).0.into_iter().map(|found| one.locate(found)));
         let wrong: Vec<Problem> = wrong.collect();
         if !wrong.is_empty() {
             return tell_all(&Problems(wrong), context);
         }
+        let runs: Vec<&str> = kinds::of_runs().map(|kind| kind.name).collect();
         return Err(Failure::new(
             crate::exit::Exit::InvalidManifest,
-            "there is no Workflow and no TaskSet in what was given",
+            format!("there is no {} in what was given", runs.join(" and no ")),
         )
         .into());
     }
@@ -100,13 +102,15 @@ pub(crate) fn prepare_with(
         let text = format!("--name can name one run, and there are {}", workflows.len());
         return Err(Failure::usage(text).help("use --generate-name, or run them one by one").into());
     }
-    let only_sets = workflows.iter().all(|one| one.kind() == taskset::KIND);
-    if only_sets && (!wishes.parameters.is_empty() || wishes.entrypoint.is_some()) {
-        // Beside workflows they are meant for those.
-        let text = "a TaskSet has neither parameters nor an entrypoint, and nothing else is given";
+    let without = |one: &Loaded| Some(one.known()?.dialect()?).filter(|dialect| !dialect.takes_arguments);
+    let none_takes_them = workflows.iter().all(|one| without(one).is_some());
+    if none_takes_them && (!wishes.parameters.is_empty() || wishes.entrypoint.is_some()) {
+        // Beside runs that take them they are meant for those.
+        let noun = workflows.first().and_then(without).map_or(kinds::UNKNOWN.noun, |dialect| dialect.kind.noun);
+        let text = format!("a {noun} has neither parameters nor an entrypoint, and nothing else is given");
         return Err(Failure::usage(text).help("write values into the `env` of its containers").into());
     }
-    admit_all(beside, kept, workflows, &wishes, shelf, context)
+    admit_all(beside, kept, workflows, &wishes, source, context)
 }
 
 fn admit_all(
@@ -114,7 +118,7 @@ fn admit_all(
     kept: Vec<Loaded>,
     workflows: Vec<Loaded>,
     wishes: &Wishes,
-    shelf: Option<Box<dyn Shelf>>,
+    source: Option<Box<dyn ObjectSource>>,
     context: &Context,
 ) -> Result<Option<Prepared>> {
     let mut told = Told::new(context);
@@ -122,12 +126,13 @@ fn admit_all(
     let mut objects = Vec::new();
     let mut unusable = Vec::new();
     for mut one in beside {
-        if Reach::of_kind(one.kind()) != Some(Reach::Cluster) {
+        let kind = one.known().expect("only known kinds stand beside what runs");
+        if kind.namespaced {
             adjust::adjust_namespace(&mut one.value, wishes.namespace.as_deref());
         }
-        if Reach::of_kind(one.kind()).is_some() {
+        if kind.is_template {
             // A template that nobody uses may be as wrong as it likes; whoever uses it hears of it.
-            let (wrong, warnings) = admit_template(&one.value);
+            let (wrong, warnings) = kind.check(&one.value);
             let list = if wrong.is_empty() { &mut objects } else { &mut unusable };
             list.push(one.value.clone());
             for mut problem in wrong.into_iter().chain(warnings) {
@@ -136,16 +141,16 @@ fn admit_all(
             }
             continue;
         }
-        let found = judge::check_beside(&one);
+        let found = judge::check_beside(kind, &one);
         problems.extend(found.0.into_iter().map(|problem| one.locate(problem)));
         found.1.into_iter().for_each(|warning| told.warning(&one.locate(warning)));
         objects.push(one.value);
     }
-    let surroundings = Around::new(objects.iter().chain(&unusable), shelf);
+    let catalog = FileCatalog::new(objects.iter().chain(&unusable), source);
     let mut makers = Vec::new();
     for mut one in kept {
         adjust::adjust_namespace(&mut one.value, wishes.namespace.as_deref());
-        problems.extend(judge::judge(&one, &surroundings));
+        problems.extend(judge::judge(&one, &catalog));
         makers.push(one.value);
     }
     let mut ready = Vec::new();
@@ -153,7 +158,7 @@ fn admit_all(
         for warning in adjust::adjust(&mut one.value, wishes) {
             told.plain(&format!("{}: {warning}", one.place()));
         }
-        match admit(&one.value, &surroundings) {
+        match admit(&one.value, &catalog) {
             Ok(admitted) => {
                 for warning in admitted.warnings {
                     told.warning(&one.locate(warning));

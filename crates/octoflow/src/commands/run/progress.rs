@@ -6,11 +6,11 @@ use std::{
 };
 
 use jiff::tz::TimeZone;
+use octoflow_engine::follow::{Event, Followed};
 use octoflow_model::Time;
 
 use crate::{
     cli::Run,
-    follow::{Event, Followed},
     output::{Output, clock, events, live::Live},
 };
 

@@ -8,7 +8,7 @@ use octoflow_runtime::logs::Logs;
 use serde_json::Value;
 
 use super::{
-    Context, House,
+    Context, LocalController,
     watch::{Seen, Watched},
 };
 use crate::{
@@ -22,8 +22,7 @@ use crate::{
         nodes::{self, Columns},
         sanitize::Policy,
     },
-    taskset::with_nodes,
-    workflow::{Node, Workflow, by_id},
+    workflow::{Node, Workflow, by_id, with_nodes},
 };
 
 /// The last lines of a failed step that are shown.
@@ -39,10 +38,16 @@ pub(crate) fn would_run(args: &Run, workflows: Vec<Value>, context: &Context) ->
     Ok(Exit::Succeeded)
 }
 
-pub(crate) fn report(args: &Run, watched: &Watched, finals: &[Value], house: &House, context: &Context) -> Result<()> {
+pub(crate) fn report(
+    args: &Run,
+    watched: &Watched,
+    finals: &[Value],
+    controller: &LocalController,
+    context: &Context,
+) -> Result<()> {
     for (run, object) in watched.runs.iter().zip(finals) {
         if exit(std::slice::from_ref(object)) != Exit::Succeeded {
-            let attempts = house.attempts(run.id)?.into_iter().collect();
+            let attempts = controller.attempts(run.id)?.into_iter().collect();
             failures(Workflow::new(&with_nodes(object)), &attempts, context);
         }
     }

@@ -1,9 +1,9 @@
-//! Handing workflows and TaskSets to the house: new ones under their names, an interrupted one as it was left.
+//! Handing workflows and TaskSets to the controller: new ones under their names, an interrupted one as it was left.
 
 use anyhow::Result;
 use octoflow_model::RunId;
 
-use super::{Context, House, house::Facts, prepare::Prepared};
+use super::{Context, LocalController, controller::Facts, prepare::Prepared};
 use crate::{
     adjust,
     cli::Run,
@@ -27,10 +27,10 @@ pub(crate) struct Submitted {
     pub resumed: bool,
 }
 
-pub(crate) fn submit(prepared: Prepared, house: &House) -> Result<Vec<Submitted>> {
+pub(crate) fn submit(prepared: Prepared, controller: &LocalController) -> Result<Vec<Submitted>> {
     // Claims are made where they are first used.
     for object in prepared.objects.into_iter().filter(|object| text(object, "kind") != "PersistentVolumeClaim") {
-        house.put_object(object)?;
+        controller.put_object(object)?;
     }
     let mut runs = Vec::new();
     for ready in prepared.workflows {
@@ -39,7 +39,7 @@ pub(crate) fn submit(prepared: Prepared, house: &House) -> Result<Vec<Submitted>
         let mut last = String::new();
         for _ in 0..if drawn { DRAWS } else { 1 } {
             last = adjust::name(&ready.manifest)?.expect("what has no name at all was not admitted");
-            if let Some((id, facts)) = house.submit(&last, &ready)? {
+            if let Some((id, facts)) = controller.submit(&last, &ready)? {
                 let (namespace, name) = (ready.namespace.clone(), last.clone());
                 let kind = text(&ready.manifest, "kind").to_owned();
                 submitted = Some(Submitted { id, namespace, kind, name, facts, resumed: false });
@@ -58,13 +58,13 @@ fn taken(namespace: &str, name: &str) -> Failure {
 }
 
 /// Goes on with a run whose process was interrupted.
-pub(crate) fn take_up(name: &str, args: &Run, house: &House, context: &Context) -> Result<Submitted> {
+pub(crate) fn take_up(name: &str, args: &Run, controller: &LocalController, context: &Context) -> Result<Submitted> {
     let row = Here::open(context.data_dir.clone(), None, context.output)?.find(args.namespace.or_default(), name)?;
     if row.archived {
         let text = format!("run `{}` is over ({}), there is nothing to take up", row.name, row.phase);
         return Err(Failure::conflict(text).help(format!("look at it with: octoflow get {}", row.name)).into());
     }
-    let facts = house.take_up(row.run)?;
+    let facts = controller.take_up(row.run)?;
     let (namespace, kind, name) = (row.namespace, row.kind, row.name);
     Ok(Submitted { id: row.run, namespace, kind, name, facts, resumed: true })
 }

@@ -7,14 +7,14 @@ use std::{
 
 use anyhow::Result;
 use octoflow_control::lines::{Line, Source};
-use octoflow_model::{AttemptId, Fact, NodeIx, RunId, argo::WorkflowFact, taskset::SetFact};
+use octoflow_engine::follow::{Followed, TaskLife};
+use octoflow_model::{AttemptId, Fact, NodeIx, RunId};
 use octoflow_runtime::logs::Logs;
 
 use super::Context;
 use crate::{
     cli::Run,
     commands::logs::{Label, Look, rendered},
-    follow::Followed,
     output::{Output, To},
 };
 
@@ -28,7 +28,7 @@ pub(crate) struct Tail {
     to: To,
     look: Look,
     open: HashMap<(RunId, NodeIx), (Label, Source)>,
-    /// How many pods each replica of a TaskSet has had.
+    /// How many attempts at each task there were.
     tries: HashMap<(RunId, NodeIx), u32>,
     next: Instant,
 }
@@ -49,32 +49,21 @@ impl Tail {
     }
 
     pub(crate) fn fact(&mut self, id: RunId, run: &Followed, fact: &Fact) -> Result<()> {
-        match fact {
-            Fact::Workflow(WorkflowFact::Launched { node, .. }) => {
-                // Retries are nodes of their own, so a node has one attempt.
-                let attempt = AttemptId { run: id, task: *node, attempt: 0 };
-                let source = Source::open(0, &self.files, attempt);
-                self.open.insert((id, *node), (Label::step(run.label(*node)), source));
-            }
-            Fact::TaskSet(SetFact::Launched { replica, .. }) => {
-                let node = NodeIx(*replica);
-                let tries = self.tries.entry((id, node)).or_default();
-                let source = Source::open(0, &self.files, AttemptId { run: id, task: node, attempt: *tries });
+        match run.life(fact) {
+            Some(TaskLife::Launched { task, attempt, label }) => {
+                let tries = self.tries.entry((id, task)).or_default();
+                let attempt = AttemptId { run: id, task, attempt: attempt.unwrap_or(*tries) };
                 *tries += 1;
-                let label = Label::replica(run.label(run.replica_node(*replica)));
-                self.open.insert((id, node), (label, source));
+                let by_pods = run.dialect.is_some_and(|dialect| dialect.view.pod_names().is_some());
+                let label = if by_pods { Label::replica(label) } else { Label::step(label) };
+                self.open.insert((id, task), (label, Source::open(0, &self.files, attempt)));
             }
-            Fact::TaskSet(SetFact::Ended(end)) => {
-                if let Some((label, source)) = self.open.remove(&(id, NodeIx(end.replica))) {
+            Some(TaskLife::Ended { task }) => {
+                if let Some((label, source)) = self.open.remove(&(id, task)) {
                     self.print(&label, &source.finish()?)?;
                 }
             }
-            Fact::Workflow(WorkflowFact::Finished(end)) => {
-                if let Some((label, source)) = self.open.remove(&(id, end.node)) {
-                    self.print(&label, &source.finish()?)?;
-                }
-            }
-            _ => {}
+            None => {}
         }
         Ok(())
     }

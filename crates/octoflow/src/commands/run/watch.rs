@@ -9,11 +9,12 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use octoflow_control::ConditionKind;
 use octoflow_engine::Command;
+use octoflow_engine::follow::Followed;
 use octoflow_model::{Fact, RunId, Time};
 
 use super::{
-    Context, House,
-    house::{Facts, is_outage},
+    Context, LocalController,
+    controller::{Facts, is_outage},
     interrupt::{Interrupts, Step},
     progress::Progress,
     submit::Submitted,
@@ -21,7 +22,6 @@ use super::{
 };
 use crate::{
     cli::Run,
-    follow::Followed,
     output::clock,
     remote::{Listener, Message, Request},
     system::{self, Signal},
@@ -66,18 +66,23 @@ enum Happening {
     Broken(String),
 }
 
-pub(crate) fn watch(args: &Run, runs: Vec<Submitted>, house: &House, context: &Context) -> Result<Watched> {
+pub(crate) fn watch(
+    args: &Run,
+    runs: Vec<Submitted>,
+    controller: &LocalController,
+    context: &Context,
+) -> Result<Watched> {
     let (tell, told) = mpsc::channel();
     let broken = tell.clone();
-    house.on_failure(move |why| drop(broken.send(Happening::Broken(why))));
-    listen_to_signals(house, tell.clone())?;
-    let listener = listen_to_others(house, context, tell.clone());
+    controller.on_failure(move |why| drop(broken.send(Happening::Broken(why))));
+    listen_to_signals(controller, tell.clone())?;
+    let listener = listen_to_others(controller, context, tell.clone());
     let now = clock::now();
     let mut seen = Vec::new();
     for (at, run) in runs.into_iter().enumerate() {
         let news_from = if run.resumed { now } else { Time(i64::MIN) };
         let followed = Followed::new(&run.name);
-        forward(house, at, run.facts, tell.clone())?;
+        forward(controller, at, run.facts, tell.clone())?;
         let Submitted { id, namespace, kind, name, .. } = run;
         seen.push(Seen { id, namespace, kind, name, followed, news_from });
     }
@@ -85,7 +90,7 @@ pub(crate) fn watch(args: &Run, runs: Vec<Submitted>, house: &House, context: &C
     let tail = Tail::new(args, context);
     let deadline = args.timeout.map(|span| Instant::now() + span);
     let mut watch = Watch {
-        house,
+        controller,
         open: seen.len(),
         runs: seen,
         progress,
@@ -120,7 +125,7 @@ pub(crate) fn watch(args: &Run, runs: Vec<Submitted>, house: &House, context: &C
 }
 
 struct Watch<'a> {
-    house: &'a House,
+    controller: &'a LocalController,
     runs: Vec<Seen>,
     /// How many are not over.
     open: usize,
@@ -153,14 +158,14 @@ const WORTH_TELLING: Duration = Duration::from_secs(2);
 
 impl Hindrances {
     /// What is new, and when to look again.
-    fn look(&mut self, house: &House) -> (Vec<String>, Instant) {
+    fn look(&mut self, controller: &LocalController) -> (Vec<String>, Instant) {
         let now = Instant::now();
         let at = *self.look_at.get_or_insert(now + LOOK_EVERY);
         if at > now {
             return (Vec::new(), at);
         }
         self.look_at = Some(now + LOOK_EVERY);
-        let conditions = house.conditions();
+        let conditions = controller.conditions();
         self.told.retain(|kind| conditions.iter().any(|condition| condition.kind == *kind));
         let mut news = Vec::new();
         for condition in conditions {
@@ -199,10 +204,10 @@ impl Watch<'_> {
         if let Some(tail) = &mut self.tail {
             next = next.min(tail.tick()?);
         }
-        let (news, look_at) = self.hindrances.look(self.house);
+        let (news, look_at) = self.hindrances.look(self.controller);
         news.iter().for_each(|words| self.progress.talk(words));
         next = next.min(look_at);
-        match (self.house.outage(), self.paused) {
+        match (self.controller.outage(), self.paused) {
             (Some(why), false) => {
                 self.paused = true;
                 self.progress.talk(&format!("paused: {why}"));
@@ -285,10 +290,10 @@ impl Watch<'_> {
 
     /// Waits for what a run made and left behind.
     fn outlived_by(&mut self, run: RunId, name: &str) -> Result<()> {
-        for (child, title) in self.house.open_children(run)? {
+        for (child, title) in self.controller.open_children(run)? {
             self.progress.talk(&format!("waiting for workflow {title}, which {name} made"));
-            let (facts, tell) = (self.house.watch(child), self.tell.clone());
-            self.house.spawn("child", move || {
+            let (facts, tell) = (self.controller.watch(child), self.tell.clone());
+            self.controller.spawn("child", move || {
                 facts.iter().for_each(drop);
                 let _ = tell.send(Happening::ChildOver(child));
             })?;
@@ -302,7 +307,7 @@ impl Watch<'_> {
     fn command_all(&mut self, command: &Command) -> Result<()> {
         let runs = self.runs.iter().filter(|run| run.followed.ended.is_none()).map(|run| run.id);
         for run in runs.chain(self.children.iter().copied()) {
-            match self.house.command(run, command.clone()) {
+            match self.controller.command(run, command.clone()) {
                 // It is told again; whoever does not want to wait interrupts once more.
                 Err(error) if is_outage(&error) => {
                     self.pending = Some(command.clone());
@@ -323,7 +328,7 @@ impl Watch<'_> {
         };
         let ours = self.runs.iter().find(meant);
         // A run that ours made is ours too.
-        let made = || self.house.open_run(&message.namespace, message.kind.as_deref(), &message.run);
+        let made = || self.controller.open_run(&message.namespace, message.kind.as_deref(), &message.run);
         let Some(run) = ours.map(|run| run.id).or_else(made) else {
             return Err(format!("the process that holds the data directory is not running `{}`", message.run));
         };
@@ -338,13 +343,13 @@ impl Watch<'_> {
                 Command::Resume { selector: selector.clone(), supplied: supplied.clone() }
             }
         };
-        self.house.command(run, command).map_err(|error| format!("{error:#}"))
+        self.controller.command(run, command).map_err(|error| format!("{error:#}"))
     }
 }
 
-fn listen_to_signals(house: &House, tell: Sender<Happening>) -> Result<()> {
+fn listen_to_signals(controller: &LocalController, tell: Sender<Happening>) -> Result<()> {
     let signals = system::signals().context("cannot listen to signals")?;
-    house.spawn("signals", move || {
+    controller.spawn("signals", move || {
         for signal in signals {
             if tell.send(Happening::Signal(signal)).is_err() {
                 return;
@@ -354,8 +359,8 @@ fn listen_to_signals(house: &House, tell: Sender<Happening>) -> Result<()> {
 }
 
 /// Without the socket everything works but the commands of other processes, so that is worth a warning only.
-fn listen_to_others(house: &House, context: &Context, tell: Sender<Happening>) -> Option<Listener> {
-    let started = Listener::start(&context.data_dir, house.supervisor(), move |message| {
+fn listen_to_others(controller: &LocalController, context: &Context, tell: Sender<Happening>) -> Option<Listener> {
+    let started = Listener::start(&context.data_dir, controller.supervisor(), move |message| {
         let (reply, answer) = mpsc::channel();
         let ended = || "the run has just ended".to_owned();
         tell.send(Happening::Asked(message, reply)).map_err(|_| ended())?;
@@ -370,8 +375,8 @@ fn listen_to_others(house: &House, context: &Context, tell: Sender<Happening>) -
     }
 }
 
-fn forward(house: &House, at: usize, facts: Facts, tell: Sender<Happening>) -> Result<()> {
-    house.spawn("watch", move || {
+fn forward(controller: &LocalController, at: usize, facts: Facts, tell: Sender<Happening>) -> Result<()> {
+    controller.spawn("watch", move || {
         for batch in facts {
             if tell.send(Happening::Facts(at, batch)).is_err() {
                 return;

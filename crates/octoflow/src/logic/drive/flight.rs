@@ -23,7 +23,7 @@ impl<'a> Stage<'a> {
         let Some(flight) = self.flights.remove(&attempt) else { return };
         self.active[index(attempt.run)] -= 1;
         let Flight { answer, task, started, told, .. } = flight;
-        let report = answer.report(attempt, self.now, started, told, &task, &mut self.played.shelf);
+        let report = answer.report(attempt, self.now, started, told, &task, &mut self.played.artifact_texts);
         self.input(Input::Report(report));
     }
 
@@ -128,7 +128,7 @@ impl<'a> Stage<'a> {
             let text = if let ArtifactValue::Raw(data) = &artifact.source {
                 data
             } else if let ArtifactValue::Stored { artifact, .. } = &artifact.source {
-                self.played.shelf.text(&artifact.digest)?
+                self.played.artifact_texts.text(&artifact.digest)?
             } else {
                 return None;
             };

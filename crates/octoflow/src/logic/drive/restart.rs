@@ -1,25 +1,31 @@
 //! The engine dies and another goes on: what the journal tells is all that is left of it.
 
-use octoflow_engine::{Engine, engine::Keyed};
+use octoflow_engine::{
+    Engine, Input,
+    engine::{Keyed, fold},
+};
 use octoflow_model::{Fact, argo::WorkflowFact};
 
-use super::{Stage, What, engine, id};
+use super::{Stage, What, engine, id, put};
 
 impl Stage<'_> {
     pub(super) fn restart(&mut self) {
-        let mut before = std::mem::replace(&mut self.engine, engine(&self.scene));
         // Metrics are kept beside the runs.
-        *self.engine.meters_mut() = std::mem::take(before.meters_mut());
+        let meters = self.engine.meters().clone();
+        let before = std::mem::replace(&mut self.engine, engine(&self.scene, meters));
         for index in &self.put {
             if let What::Put(object) = &self.scene.deeds[*index].what {
-                self.engine.put_keyed(object.kind, &object.namespace, &object.name, object.data.clone());
+                self.engine.handle(put(object), self.now);
             }
         }
         self.keep_caches(&before);
         let begun: Vec<usize> = (0..self.facts.len()).filter(|run| !self.facts[*run].is_empty()).collect();
         for run in &begun {
-            if let Err(why) = self.engine.restore(id(*run), self.facts[*run].iter().cloned()) {
-                self.played.faults.push((None, format!("the journal cannot be read after a restart: {why}")));
+            match fold(id(*run), self.facts[*run].iter().cloned()) {
+                Ok(folded) => drop(self.engine.handle(Input::Restore(Box::new(folded)), self.now)),
+                Err(why) => {
+                    self.played.faults.push((None, format!("the journal cannot be read after a restart: {why}")));
+                }
             }
             if let (Some(old), Some(new)) = (
                 before.run_of::<octoflow_engine::argo::Run>(id(*run)),
@@ -29,8 +35,8 @@ impl Stage<'_> {
             }
         }
         for run in begun {
-            let (believed, outcome) = self.engine.take_up(id(run), self.now);
-            for (attempt, task) in believed {
+            let mut outcome = self.engine.handle(Input::Continue { runs: vec![id(run)] }, self.now);
+            for (attempt, task) in std::mem::take(&mut outcome.believed) {
                 if !self.flights.contains_key(&attempt) {
                     self.fly(attempt, task);
                 }
@@ -46,7 +52,9 @@ impl Stage<'_> {
             for fact in facts {
                 let Fact::Workflow(WorkflowFact::Memoized { cache, .. }) = fact else { continue };
                 if let Some(kept) = before.keyed(Keyed::ConfigMap, namespace, cache) {
-                    self.engine.put_keyed(Keyed::ConfigMap, namespace, cache, kept.clone());
+                    let (kind, namespace, name) = (Keyed::ConfigMap, namespace.clone(), cache.clone());
+                    let input = Input::Object { kind, namespace, name, data: Some(kept.clone()) };
+                    self.engine.handle(input, self.now);
                 }
             }
         }

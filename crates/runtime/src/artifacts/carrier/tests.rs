@@ -25,12 +25,12 @@ mod server;
 
 const ALIVE: Alive<'static> = &|| true;
 
-struct House {
+struct Site {
     dir: tempfile::TempDir,
     carrier: Carrier,
 }
 
-impl House {
+impl Site {
     fn new() -> Self {
         Self::under(Policy::local())
     }
@@ -113,15 +113,15 @@ fn web(url: String) -> Location {
 
 #[test]
 fn a_key_of_the_own_store_is_one_artifact_or_a_directory_of_them() {
-    let house = House::new();
-    house.save("reports/a.txt", b"1");
-    house.save("reports/more/b.txt", b"2");
-    let fetched = house.fetch(&local("reports/a.txt")).unwrap();
-    assert_eq!((house.read("in"), fetched.size), ("1".to_owned(), 1));
-    fs::remove_file(house.dir.path().join("root/in")).unwrap();
-    house.fetch(&local("reports")).unwrap();
-    assert_eq!((house.read("in/a.txt"), house.read("in/more/b.txt")), ("1".to_owned(), "2".to_owned()));
-    assert!(matches!(house.carrier.fetch(&local("nothing"), ALIVE), Err(Error::Absent(_))));
-    assert_eq!(house.carrier.list(&local("reports/")).unwrap(), ["reports/a.txt", "reports/more/b.txt"]);
-    assert_eq!(house.leftovers(), 0);
+    let site = Site::new();
+    site.save("reports/a.txt", b"1");
+    site.save("reports/more/b.txt", b"2");
+    let fetched = site.fetch(&local("reports/a.txt")).unwrap();
+    assert_eq!((site.read("in"), fetched.size), ("1".to_owned(), 1));
+    fs::remove_file(site.dir.path().join("root/in")).unwrap();
+    site.fetch(&local("reports")).unwrap();
+    assert_eq!((site.read("in/a.txt"), site.read("in/more/b.txt")), ("1".to_owned(), "2".to_owned()));
+    assert!(matches!(site.carrier.fetch(&local("nothing"), ALIVE), Err(Error::Absent(_))));
+    assert_eq!(site.carrier.list(&local("reports/")).unwrap(), ["reports/a.txt", "reports/more/b.txt"]);
+    assert_eq!(site.leftovers(), 0);
 }

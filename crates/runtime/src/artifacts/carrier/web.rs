@@ -2,7 +2,7 @@
 
 use std::{fs::File, io::Read};
 
-use octoflow_model::{location::Web, order::Fetched};
+use octoflow_model::{base64, location::Web, order::Fetched};
 use ureq::{
     AsSendBody, Body, Error, SendBody,
     http::{Method, Request, Response, Uri, header, header::HeaderValue, request},
@@ -62,7 +62,7 @@ fn dressed(method: Method, web: &Web) -> Result<request::Builder, Trouble> {
     }
     if let Some((user, password)) = &web.user {
         let pair = format!("{}:{}", user.reveal(), password.reveal());
-        request = request.header(header::AUTHORIZATION, format!("Basic {}", base64(pair.as_bytes())));
+        request = request.header(header::AUTHORIZATION, format!("Basic {}", base64::encode(pair.as_bytes())));
     }
     Ok(request)
 }
@@ -95,28 +95,4 @@ pub(super) fn excerpt(answer: &mut Response<Body>, most: u64) -> String {
     // What cannot be read any more adds nothing to the message.
     let _ = answer.body_mut().as_reader().take(most).read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let bits = chunk.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
-        for place in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * place) & 63) as usize];
-            text.push(if place <= chunk.len() { char::from(letter) } else { '=' });
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_and_passwords_are_encoded_as_the_header_wants_them() {
-        assert_eq!(base64(b"Aladdin:open sesame"), "QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
-        assert_eq!((base64(b""), base64(b"a"), base64(b"abc")), (String::new(), "YQ==".into(), "YWJj".into()));
-    }
 }

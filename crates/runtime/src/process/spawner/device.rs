@@ -34,7 +34,7 @@ const NODES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 const MODE: u32 = 0o666;
 
 /// The file for last words in a slot.
-pub(crate) struct Desk {
+pub(crate) struct TerminationFile {
     path: PathBuf,
     file: File,
     owner: (u32, u32),
@@ -48,7 +48,7 @@ pub(crate) fn wanted(launch: &Launch) -> Option<&Path> {
     (!MOUNTED.iter().any(|name| first == *name)).then(|| Path::new(path.as_str()))
 }
 
-impl Desk {
+impl TerminationFile {
     /// Makes the whole `/dev` of the slot in the current directory, but for what the slot mounts itself.
     pub(crate) fn furnish(path: &Path, machine: &OwnedFd) -> io::Result<Self> {
         let below = path.strip_prefix("/dev").map_err(io::Error::other)?;

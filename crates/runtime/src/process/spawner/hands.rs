@@ -298,7 +298,7 @@ impl Hands {
                         return Done::Restored { key, place: None };
                     }
                     let why = "a bug of octoflow: starting it failed; the spawner's log says how".to_owned();
-                    Done::NotStarted { key, why: Ended::Surroundings(why), place: None }
+                    Done::NotStarted { key, why: Ended::Environment(why), place: None }
                 }),
                 Err(error) => refuse(job, &format!("a spawning thread could not be set up: {error}")),
             };
@@ -426,7 +426,7 @@ impl Hands {
             Some(place) => place,
             None => self.place_for(launch).map_err(|why| {
                 lock(&self.spell).leave(Instant::now());
-                (Ended::Surroundings(why), None)
+                (Ended::Environment(why), None)
             })?,
         };
         place.name_in(launch);
@@ -500,7 +500,7 @@ impl Hands {
 }
 
 fn refuse(job: Job, why: &str) -> Done {
-    let failed = |key, place| Done::NotStarted { key, why: Ended::Surroundings(why.to_owned()), place };
+    let failed = |key, place| Done::NotStarted { key, why: Ended::Environment(why.to_owned()), place };
     match job {
         Job::Start { key, place, .. } => failed(key, place),
         Job::Prepare { key, place, .. } => failed(key, place),

@@ -49,7 +49,7 @@ pub(crate) fn leave_room(null: &File, room: u64) -> Result<(), Ended> {
 
 /// Holds a descriptor, when so many are left beside it.
 fn reserve(null: &File, room: u64) -> Result<OwnedFd, Ended> {
-    let none = |error: io::Error| Ended::Surroundings(format!("no descriptors are left for it: {error}"));
+    let none = |error: io::Error| Ended::Environment(format!("no descriptors are left for it: {error}"));
     let reserve = null.as_fd().try_clone_to_owned().map_err(none)?;
     if u64::from(reserve.as_raw_fd().unsigned_abs()) + room >= sys::descriptor_limit() {
         return Err(none(io::Error::from_raw_os_error(libc::EMFILE)));
@@ -78,14 +78,14 @@ pub(crate) fn furnish(launch: &Launch, slot: Option<&mut Slot>, maker: Option<&M
         }
         _ if launch.files.is_empty() => return Ok(()),
         _ => {
-            host = View::host().map_err(|error| Ended::Surroundings(format!("the root cannot be opened: {error}")))?;
+            host = View::host().map_err(|error| Ended::Environment(format!("the root cannot be opened: {error}")))?;
             &host
         }
     };
     for file in &launch.files {
-        let path = Inside::new(&file.path, "/").map_err(Ended::Surroundings)?;
+        let path = Inside::new(&file.path, "/").map_err(Ended::Environment)?;
         view.lay(path.path(), &file.contents.0, file.mode)
-            .map_err(|error| Ended::Surroundings(format!("the file `{}` could not be placed: {error}", file.path)))?;
+            .map_err(|error| Ended::Environment(format!("the file `{}` could not be placed: {error}", file.path)))?;
     }
     Ok(())
 }
@@ -125,7 +125,7 @@ pub(crate) fn bind(mount: &Bind, slot: &mut Slot, maker: &Maker) -> Result<(), E
 /// The same for a path that a manifest named: what was opened is judged, so that no link leads elsewhere.
 fn bind_judged(mount: &Bind, rule: Option<&HostPaths>, slot: &mut Slot, maker: &Maker) -> Result<(), Ended> {
     let failed = |what: &str, error: &io::Error| {
-        Ended::Surroundings(format!("the volume at `{}` could not be mounted: {what}: {error}", mount.path))
+        Ended::Environment(format!("the volume at `{}` could not be mounted: {what}: {error}", mount.path))
     };
     let scratch = slot.dir().join("scratch").join(&mount.scratch);
     let source = mount.source.as_deref().map_or(scratch.as_path(), Path::new);
@@ -139,7 +139,7 @@ fn bind_judged(mount: &Bind, rule: Option<&HostPaths>, slot: &mut Slot, maker: &
         .map_err(|error| failed(&format!("opening `{}`", source.display()), &error))?
         .into();
     if let Some(sub_path) = &mount.sub_path {
-        let below = Inside::new(sub_path, "/").map_err(Ended::Surroundings)?;
+        let below = Inside::new(sub_path, "/").map_err(Ended::Environment)?;
         let root = View::new(handle);
         let existing = sys::open_inside(root.as_fd(), &cstring(&below.path().to_string_lossy())?, libc::O_PATH, 0);
         handle = existing
@@ -148,7 +148,7 @@ fn bind_judged(mount: &Bind, rule: Option<&HostPaths>, slot: &mut Slot, maker: &
     }
     let file = File::from(handle.try_clone().map_err(|error| failed("looking at it", &error))?);
     let hidden = match rule {
-        Some(rule) => rule.check_opened(&file, maker.data()).map_err(Ended::Surroundings)?,
+        Some(rule) => rule.check_opened(&file, maker.data()).map_err(Ended::Environment)?,
         None => None,
     };
     let directory = file.metadata().map_err(|error| failed("looking at it", &error))?.is_dir();
@@ -156,7 +156,7 @@ fn bind_judged(mount: &Bind, rule: Option<&HostPaths>, slot: &mut Slot, maker: &
     if mount.read_only {
         ns::make_read_only(copy.as_fd(), true).map_err(|error| failed("making it read-only", &error))?;
     }
-    let path = Inside::new(&mount.path, "/").map_err(Ended::Surroundings)?;
+    let path = Inside::new(&mount.path, "/").map_err(Ended::Environment)?;
     let point =
         slot.view().mount_point(path.path(), directory).map_err(|error| failed("making the mount point", &error))?;
     slot.attach(&copy, &point, maker).map_err(|error| failed("mounting it", &error))?;
@@ -177,11 +177,11 @@ pub(crate) fn start(
     stack: &mut Stack,
 ) -> Result<Born, Ended> {
     let slot = inside.map(|(slot, _)| slot);
-    let no_streams = |error: io::Error| Ended::Surroundings(format!("no pipes for its output: {error}"));
+    let no_streams = |error: io::Error| Ended::Environment(format!("no pipes for its output: {error}"));
     let (stdin, stdout, stderr);
     let plan = launch.crew.as_deref().map(plan_of).transpose()?;
     let (our_stdout, our_stderr) = if launch.tty {
-        let (ours, theirs) = sys::terminal().map_err(|error| Ended::Surroundings(format!("no terminal: {error}")))?;
+        let (ours, theirs) = sys::terminal().map_err(|error| Ended::Environment(format!("no terminal: {error}")))?;
         (stdin, stdout, stderr) = (theirs.try_clone(), theirs.try_clone(), theirs);
         (ours, None)
     } else {
@@ -237,14 +237,13 @@ fn plan_of(crew: &Crew) -> Result<OwnedFd, Ended> {
         file.rewind()?;
         Ok(file.into())
     };
-    write()
-        .map_err(|error| Ended::Surroundings(format!("the plan of its containers could not be handed over: {error}")))
+    write().map_err(|error| Ended::Environment(format!("the plan of its containers could not be handed over: {error}")))
 }
 
 /// A container's working directory is made when it is missing, and so is ours where that touches nobody else.
 fn make_working_dir(launch: &Launch, slot: Option<&Slot>) -> Result<(), Ended> {
     let failed = |error: io::Error| {
-        Ended::Surroundings(format!("the working directory `{}` could not be made: {error}", launch.dir))
+        Ended::Environment(format!("the working directory `{}` could not be made: {error}", launch.dir))
     };
     let dir = Inside::new(&launch.dir, "/").map_err(Ended::NotStarted)?;
     match slot {
@@ -256,7 +255,7 @@ fn make_working_dir(launch: &Launch, slot: Option<&Slot>) -> Result<(), Ended> {
 /// The shortage that kept a task from being started.
 pub(crate) fn shortage(why: &Ended) -> Option<Shortage> {
     match why {
-        Ended::Surroundings(why) => Shortage::in_text(why),
+        Ended::Environment(why) => Shortage::in_text(why),
         // Of programs that cannot be executed the kernel says the same of machines that are short of memory and of
         // programs that are too large for them; only the former two pass for certain.
         Ended::NotStarted(why) => {
@@ -269,7 +268,7 @@ pub(crate) fn shortage(why: &Ended) -> Option<Shortage> {
 fn explain(failure: &Failure, launch: &Launch) -> Ended {
     let called = &launch.called;
     match failure {
-        Failure::Clone(error) => Ended::Surroundings(format!("no process could be made: {error}")),
+        Failure::Clone(error) => Ended::Environment(format!("no process could be made: {error}")),
         Failure::Child(Step::Exec, error) => match error.raw_os_error() {
             Some(libc::ENOENT | libc::ENOTDIR) if !called.contains('/') => {
                 Ended::NotStarted(format!("exec: \"{called}\": executable file not found in $PATH"))
@@ -293,7 +292,7 @@ fn explain(failure: &Failure, launch: &Launch) -> Ended {
                 Step::Memory => "its limit of memory could not be set",
                 Step::Directory | Step::Exec => "it could not be started",
             };
-            Ended::Surroundings(format!("{what}: {error}"))
+            Ended::Environment(format!("{what}: {error}"))
         }
     }
 }

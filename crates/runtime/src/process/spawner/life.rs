@@ -293,7 +293,7 @@ impl Spawner {
                 (Some(exit), _) => exit,
                 (None, How::Signalled(_)) => exit,
                 (None, How::Exited(_)) => {
-                    Ended::Surroundings("nobody could look after its containers; its log says why".to_owned())
+                    Ended::Environment("nobody could look after its containers; its log says why".to_owned())
                 }
             };
             of_main = watch.end_of_main();

@@ -37,7 +37,7 @@ impl Limits {
                 }
                 Err(error) => {
                     self.lift(limits);
-                    return Err(Ended::Surroundings(format!("no control group for its limit of memory: {error}")));
+                    return Err(Ended::Environment(format!("no control group for its limit of memory: {error}")));
                 }
             }
         }

@@ -17,7 +17,7 @@ use std::{
 };
 
 use super::{
-    device::Desk,
+    device::TerminationFile,
     layers::{self, Layers, Ways},
     mounts::{self, Form, Other},
     pidns::{Namespace, Namespaces},
@@ -158,7 +158,7 @@ impl Maker {
         let ways = self.show_folders(visible, &mut layers)?;
         let make = self.processes.as_ref().filter(|_| anew);
         let mut processes = make.map(Namespaces::make).transpose().map_err(at("making a PID namespace"))?;
-        let desk = self.furnish_kernel_views(processes.as_mut(), words)?;
+        let termination_file = self.furnish_kernel_views(processes.as_mut(), words)?;
         if staged {
             let flags = libc::MS_NOSUID | libc::MS_NODEV;
             ns::mount(c"octoflow", c"root/argo", Some(c"tmpfs"), flags, c"mode=0755").map_err(at("making /argo"))?;
@@ -188,7 +188,7 @@ impl Maker {
                 .map(|dir| File::open(dir).map_err(at("opening a directory in memory")))
                 .collect::<Result<_, _>>()?,
             seeded,
-            desk,
+            termination_file,
             hosts: None,
             layers,
             ways,
@@ -297,7 +297,7 @@ impl Maker {
         &self,
         processes: Option<&mut Namespace>,
         words: Option<&Path>,
-    ) -> Result<Option<Desk>, Error> {
+    ) -> Result<Option<TerminationFile>, Error> {
         let bind = |path: &str, read_only: bool| {
             self.bind(OsStr::new(path), &CString::new(format!("root{path}")).expect("a constant"), read_only)
         };
@@ -309,8 +309,10 @@ impl Maker {
             }
         }
         bind("/sys", true).map_err(at("showing /sys"))?;
-        let desk = match words {
-            Some(path) => Some(Desk::furnish(path, &self.home_root).map_err(at("making a file for last words"))?),
+        let termination_file = match words {
+            Some(path) => {
+                Some(TerminationFile::furnish(path, &self.home_root).map_err(at("making a file for last words"))?)
+            }
             None => {
                 // Device nodes on a read-only mount still do their work; only new names are refused.
                 bind("/dev", true).map_err(at("showing /dev"))?;
@@ -322,7 +324,7 @@ impl Maker {
         }
         let flags = libc::MS_NOSUID | libc::MS_NODEV;
         ns::mount(c"octoflow", c"root/dev/shm", Some(c"tmpfs"), flags, c"mode=1777").map_err(at("private /dev/shm"))?;
-        Ok(desk)
+        Ok(termination_file)
     }
 
     /// The data directory holds everybody's logs, Secrets and tokens; a task has no business there. Below `/tmp` it is
@@ -356,7 +358,7 @@ pub(crate) struct Slot {
     /// The names in the private layer that were there before any task.
     seeded: BTreeSet<CString>,
     /// A file for last words below `/dev`.
-    desk: Option<Desk>,
+    termination_file: Option<TerminationFile>,
     /// The hosts file that is mounted.
     hosts: Option<Bind>,
     /// Folders that are shown although what is around them is hidden.
@@ -402,7 +404,7 @@ impl Slot {
 
     /// The file for last words below `/dev` it was made with.
     pub(crate) fn words(&self) -> Option<&Path> {
-        self.desk.as_ref().map(Desk::path)
+        self.termination_file.as_ref().map(TerminationFile::path)
     }
 
     pub(crate) fn visible(&self) -> &[String] {
@@ -463,7 +465,7 @@ impl Slot {
             && facts(&self.upper, self.strict)? == self.upper_about
             && self.seeded.iter().filter(|name| !self.strict || is_tmp(name)).all(|name| self.is_empty_below(name))
             && self.memory.iter().all(|open| dir::is_empty(open.as_fd()).unwrap_or(false))
-            && self.desk.as_ref().is_none_or(Desk::is_clean)
+            && self.termination_file.as_ref().is_none_or(TerminationFile::is_clean)
             && self.layers.are_untouched(&self.upper)?)
     }
 
@@ -488,7 +490,7 @@ impl Slot {
     }
 
     fn scrub(&self) -> io::Result<()> {
-        self.desk.as_ref().map(Desk::wash).transpose()?;
+        self.termination_file.as_ref().map(TerminationFile::wash).transpose()?;
         for dir in &self.memory {
             view::clear(File::open(by_handle(dir))?.into())?;
         }

@@ -40,7 +40,7 @@ use crate::{
 
 const SIGNALS: u64 = 0;
 const BELL: u64 = 1;
-const DOOR: u64 = 2;
+const LISTENER: u64 = 2;
 const PEER: u64 = 3;
 /// A PID namespace in which something was left is gone.
 pub(crate) const ENDING: u64 = 4;
@@ -68,7 +68,7 @@ pub(crate) struct Spawner {
     pub(super) hands: Arc<Hands>,
     pub(super) epoll: Epoll,
     pub(super) signals: OwnedFd,
-    pub(super) door: UnixListener,
+    pub(super) listener: UnixListener,
     pub(super) peer: Option<Peer>,
     pub(super) table: Table,
     /// Main processes by pid, which is also the id of their session and group.
@@ -106,7 +106,7 @@ impl Spawner {
         let epoll = Epoll::new()?;
         epoll.add(&parts.signals, SIGNALS)?;
         epoll.add(&parts.hands.bell, BELL)?;
-        epoll.add(&parts.door, DOOR)?;
+        epoll.add(&parts.listener, LISTENER)?;
         epoll.add(&parts.peer, PEER)?;
         let mut spawner = Self {
             dir: parts.data.join("spawner"),
@@ -118,7 +118,7 @@ impl Spawner {
             hands: parts.hands,
             epoll,
             signals: parts.signals,
-            door: parts.door,
+            listener: parts.listener,
             peer: Some(parts.peer),
             table: Table::default(),
             pids: HashMap::new(),
@@ -172,12 +172,12 @@ impl Spawner {
             let due = [self.look_at, self.look_at_lock, self.waiting.due(), self.disk.due()];
             let next = timer.into_iter().chain(due.into_iter().flatten()).min();
             let timeout = next.map(|due| due.saturating_duration_since(Instant::now()));
-            let (mut signal, mut bell, mut door, mut peer, mut ending) = (false, false, false, false, false);
+            let (mut signal, mut bell, mut listener, mut peer, mut ending) = (false, false, false, false, false);
             for event in self.epoll.wait(&mut events, timeout)? {
                 match event.u64 {
                     SIGNALS => signal = true,
                     BELL => bell = true,
-                    DOOR => door = true,
+                    LISTENER => listener = true,
                     PEER => peer = true,
                     ENDING => ending = true,
                     token => {
@@ -200,8 +200,8 @@ impl Spawner {
             self.ring_timers();
             self.look_at_progress();
             self.look_at_lock();
-            if door {
-                self.open_door();
+            if listener {
+                self.open_listener();
             }
             if peer {
                 self.hear_peer();
@@ -310,8 +310,8 @@ impl Spawner {
         }
     }
 
-    fn open_door(&mut self) {
-        while let Ok((socket, _)) = self.door.accept() {
+    fn open_listener(&mut self) {
+        while let Ok((socket, _)) = self.listener.accept() {
             let Ok(mut visitor) = Peer::new(socket) else { continue };
             // An engine that hung up may have left orders; they count.
             while self.peer.as_ref().is_some_and(Peer::is_gone) {
@@ -320,7 +320,7 @@ impl Spawner {
             if self.peer.is_some() {
                 let why = "another engine is connected to this data directory".to_owned();
                 visitor.say(&FromSpawner::Refused(Refused { version: VERSION, why }), None);
-                // It fits into a fresh socket's buffer; if not, the visitor sees a closed door, which is as clear.
+                // It fits into a fresh socket's buffer; if not, the peer sees a closed connection, which is as clear.
                 let _ = visitor.flush();
             } else if self.epoll.add(&visitor, PEER).is_ok() {
                 self.peer = Some(visitor);
@@ -522,7 +522,7 @@ pub(crate) struct Parts {
     pub(crate) isolated: bool,
     pub(crate) hands: Arc<Hands>,
     pub(crate) signals: OwnedFd,
-    pub(crate) door: UnixListener,
+    pub(crate) listener: UnixListener,
     pub(crate) peer: Peer,
     pub(crate) ledger: Ledger,
     pub(crate) past: Past,

@@ -82,7 +82,7 @@ impl Spawner {
     /// A start that met a shortage is tried again later.
     pub(super) fn delay(&mut self, job: Job, shortage: Shortage, why: &Ended) {
         let why = match why {
-            Ended::NotStarted(why) | Ended::Surroundings(why) => why.as_str(),
+            Ended::NotStarted(why) | Ended::Environment(why) => why.as_str(),
             Ended::Code(_) | Ended::Signal(_) | Ended::OutOfMemory | Ended::Evicted(_) => "",
         };
         self.waiting.hinder(ConditionKind::StartsDelayed, format!("{}. Tasks wait: {why}", shortage.advice()));

@@ -18,7 +18,7 @@ pub(super) fn end(seed: u64, task: &Task) -> End {
         match draw.below(12) {
             0 => Exit::Signal(9),
             1 => Exit::NotStarted("executable file not found in $PATH".to_owned()),
-            2 | 3 => Exit::Surroundings("an input could not be placed".to_owned()),
+            2 | 3 => Exit::Environment("an input could not be placed".to_owned()),
             _ => Exit::Code(i32::try_from(draw.between(1, 5)).unwrap_or(1)),
         }
     };
@@ -44,7 +44,7 @@ pub(super) fn end(seed: u64, task: &Task) -> End {
 
 /// How each container of a task that ended so has ended; nothing for a task that never came so far.
 pub(crate) fn members(task: &Task, exit: &Exit, started: Option<Time>, now: Time) -> Vec<MemberEnd> {
-    if matches!(exit, Exit::Surroundings(_)) {
+    if matches!(exit, Exit::Environment(_)) {
         return Vec::new();
     }
     let members = task.pod.iter().flat_map(|pod| &pod.members);

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use octoflow_manifest::{Limits, read};
 use serde_json::Value;
 
-use super::Shelf;
+use super::Objects;
 use crate::{
     argo::{
         admit::{admit, admit_template, code},
@@ -59,10 +59,10 @@ fn problems(row: &Row) -> Vec<(&'static str, String, String)> {
     let others = row.before.iter().flat_map(|text| read(&row.file, text.as_bytes(), &Limits::default()).ok()).flatten();
     let is_template = |object: &Value| object["kind"].as_str().is_some_and(|kind| Reach::of_kind(kind).is_some());
     let all = documents.iter().map(|document| document.value.clone()).chain(others.map(|document| document.value));
-    let shelf = Shelf { templates: all.filter(is_template).collect(), ..Shelf::default() };
+    let objects = Objects { templates: all.filter(is_template).collect(), ..Objects::default() };
     let judged = documents.iter().map(|document| match is_template(&document.value) {
         true => admit_template(&document.value).0,
-        false => admit(&document.value, &shelf).err().map(|problems| problems.0).unwrap_or_default(),
+        false => admit(&document.value, &objects).err().map(|problems| problems.0).unwrap_or_default(),
     });
     let told = judged.flatten();
     told.map(|found| (found.code, found.path.map(|path| path.to_string()).unwrap_or_default(), found.message)).collect()

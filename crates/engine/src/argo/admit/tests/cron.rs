@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Shelf, pairs, parsed};
+use super::{Objects, pairs, parsed};
 use crate::argo::admit::{examine_binding, examine_cron};
 
 const CRON: &str = "
@@ -48,25 +48,27 @@ fn changed(text: &str, pointer: &str, value: Value) -> Value {
 #[test]
 fn what_makes_sense_is_let_in() {
     let told = |object: &Value| {
-        let (problems, warnings) = examine_cron(object, &Shelf::default());
+        let (problems, warnings) = examine_cron(object, &Objects::default());
         [pairs(&problems), pairs(&warnings)].concat()
     };
     assert_eq!(told(&parsed(CRON)), []);
     let older = changed(CRON, "/spec/schedule", json!("* * * * *"));
     assert_eq!(told(&older), []);
-    let (problems, warnings) = examine_binding(&parsed(BINDING), &Shelf::default());
+    let (problems, warnings) = examine_binding(&parsed(BINDING), &Objects::default());
     assert_eq!(pairs(&problems), []);
     assert_eq!(pairs(&warnings), [("OF1040".to_owned(), "spec.submit.workflowTemplateRef.name".to_owned())]);
-    let shelf =
-        Shelf { templates: vec![json!({"kind": "WorkflowTemplate", "metadata": {"name": "t"}})], ..Shelf::default() };
-    assert_eq!(pairs(&examine_binding(&parsed(BINDING), &shelf).1), []);
+    let objects = Objects {
+        templates: vec![json!({"kind": "WorkflowTemplate", "metadata": {"name": "t"}})],
+        ..Objects::default()
+    };
+    assert_eq!(pairs(&examine_binding(&parsed(BINDING), &objects).1), []);
 }
 
 #[test]
 fn a_condition_of_braces_is_judged_in_one_pass() {
     let began = std::time::Instant::now();
     for text in ["{{=".repeat(200_000), "{{='".repeat(200_000) + "}}"] {
-        examine_cron(&changed(CRON, "/spec/when", json!(text)), &Shelf::default());
+        examine_cron(&changed(CRON, "/spec/when", json!(text)), &Objects::default());
     }
     assert!(began.elapsed() < std::time::Duration::from_secs(60), "it took {:?}", began.elapsed());
 }
@@ -111,7 +113,7 @@ fn a_wrong_cron_workflow_is_told_where() {
         ),
         ("/apiVersion", json!("v1"), "OF1012", "apiVersion"),
     ] {
-        let (problems, _) = examine_cron(&changed(CRON, pointer, value.clone()), &Shelf::default());
+        let (problems, _) = examine_cron(&changed(CRON, pointer, value.clone()), &Objects::default());
         assert_eq!(pairs(&problems), [(code.to_owned(), path.to_owned())], "{pointer} {value}");
     }
 }
@@ -132,7 +134,7 @@ fn a_wrong_binding_is_told_where() {
             "spec.submit.arguments.parameters[0].value",
         ),
     ] {
-        let (problems, _) = examine_binding(&changed(BINDING, pointer, value.clone()), &Shelf::default());
+        let (problems, _) = examine_binding(&changed(BINDING, pointer, value.clone()), &Objects::default());
         assert_eq!(pairs(&problems), [(code.to_owned(), path.to_owned())], "{pointer} {value}");
     }
 }
@@ -142,5 +144,5 @@ fn everything_wrong_is_told_at_once() {
     let mut object = changed(CRON, "/spec/schedules", json!(["nonsense"]));
     object["spec"]["workflowSpec"]["entrypoint"] = json!("other");
     object["metadata"]["name"] = json!("-");
-    assert_eq!(examine_cron(&object, &Shelf::default()).0.len(), 3);
+    assert_eq!(examine_cron(&object, &Objects::default()).0.len(), 3);
 }

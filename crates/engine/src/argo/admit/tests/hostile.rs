@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Shelf, with_templates, wrongs};
+use super::{Objects, with_templates, wrongs};
 use crate::argo::admit::admit;
 
 const MANY: usize = 100_000;
@@ -18,7 +18,7 @@ fn with_tasks(tasks: Vec<Value>) -> Value {
 }
 
 fn codes(object: &Value) -> Vec<&'static str> {
-    admit(object, &Shelf::default())
+    admit(object, &Objects::default())
         .err()
         .map(|problems| problems.iter().map(|problem| problem.code).collect())
         .unwrap_or_default()
@@ -38,7 +38,7 @@ fn a_circle_of_a_hundred_thousand_tasks_is_one_short_problem() {
     let tasks = (0..MANY).map(
         |at| json!({"name": format!("t{at}"), "template": "leaf", "dependencies": [format!("t{}", (at + 1) % MANY)]}),
     );
-    let problems = admit(&with_tasks(tasks.collect()), &Shelf::default()).unwrap_err();
+    let problems = admit(&with_tasks(tasks.collect()), &Objects::default()).unwrap_err();
     assert_eq!(problems.len(), 1);
     assert_eq!(problems.0[0].code, "OF1027");
     assert!(problems.0[0].message.contains("t0->t1->t2"), "{}", problems.0[0].message);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Shelf, pairs, parsed, with_templates};
+use super::{Objects, pairs, parsed, with_templates};
 use crate::argo::admit::admit;
 
 fn workflow(metrics: Value) -> Value {
@@ -35,7 +35,7 @@ type Told = Vec<(String, String)>;
 
 /// What is wrong, or what is warned of.
 fn told(object: &Value) -> (Told, Told) {
-    match admit(object, &Shelf::default()) {
+    match admit(object, &Objects::default()) {
         Ok(admitted) => (Vec::new(), pairs(admitted.warnings())),
         Err(problems) => (pairs(&problems), Vec::new()),
     }

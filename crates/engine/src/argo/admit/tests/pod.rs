@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Shelf, pairs, parsed, with_templates};
+use super::{Objects, pairs, parsed, with_templates};
 use crate::argo::admit::admit;
 
 /// What is wrong with a workflow whose one template has these fields.
@@ -13,7 +13,7 @@ fn wrong(template: &Value) -> Vec<(String, String)> {
     let main = object["spec"]["templates"][0].as_object_mut().expect("a template is an object");
     main.remove("suspend");
     main.extend(fields.clone());
-    match admit(&object, &Shelf::default()) {
+    match admit(&object, &Objects::default()) {
         Ok(_) => Vec::new(),
         Err(problems) => pairs(&problems),
     }
@@ -157,7 +157,7 @@ fn a_patch_without_variables_must_be_readable() {
 #[test]
 fn helpers_beside_no_container_are_warned_of() {
     let text = "\n  - {name: main, suspend: {}, sidecars: [{name: one, image: i}]}\n";
-    let admitted = admit(&parsed(&with_templates(text)), &Shelf::default()).unwrap();
+    let admitted = admit(&parsed(&with_templates(text)), &Objects::default()).unwrap();
     assert_eq!(admitted.warnings().len(), 1, "{:?}", admitted.warnings());
     assert!(admitted.warnings()[0].message.contains("sidecars has no effect"));
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Shelf, pairs, parsed};
+use super::{Objects, pairs, parsed};
 use crate::argo::admit::{Admitted, admit, admit_template};
 use octoflow_manifest::Problems;
 
@@ -20,7 +20,7 @@ fn calling(reference: Value) -> Value {
 }
 
 fn judged(manifest: &Value, templates: Vec<Value>) -> Result<Admitted, Problems> {
-    admit(manifest, &Shelf { templates, ..Shelf::default() })
+    admit(manifest, &Objects { templates, ..Objects::default() })
 }
 
 fn wrongs(manifest: &Value, templates: Vec<Value>) -> Vec<(String, String)> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Shelf, judged, pairs, parsed, with_templates, wrongs};
+use super::{Objects, judged, pairs, parsed, with_templates, wrongs};
 use crate::argo::admit::admit;
 
 /// A sound workflow; each case changes one thing about it.
@@ -56,7 +56,7 @@ fn check(cases: &[Case]) {
     for (pointer, value, expected) in cases {
         let mut object = sound();
         set(&mut object, pointer, value.clone());
-        let found = match admit(&object, &Shelf::default()) {
+        let found = match admit(&object, &Objects::default()) {
             Ok(_) => Vec::new(),
             Err(problems) => pairs(&problems),
         };
@@ -74,7 +74,7 @@ fn at(base: &str, rest: &str) -> &'static str {
 
 #[test]
 fn the_sound_one_is_admitted_without_a_word() {
-    let admitted = admit(&sound(), &Shelf::default()).unwrap();
+    let admitted = admit(&sound(), &Objects::default()).unwrap();
     assert!(admitted.warnings().is_empty(), "{:?}", admitted.warnings());
     assert_eq!(admitted.workflow().spec.templates.len(), 4);
 }
@@ -349,7 +349,7 @@ fn arguments_and_loops() {
     set(&mut both, at(STEP, "/withItems"), json!([1]));
     set(&mut both, at(STEP, "/withParam"), json!("[1]"));
     assert_eq!(
-        pairs(&admit(&both, &Shelf::default()).unwrap_err()),
+        pairs(&admit(&both, &Objects::default()).unwrap_err()),
         [("OF1022".to_owned(), "spec.templates[0].steps[0][0]".to_owned())]
     );
 }
@@ -467,7 +467,7 @@ fn graphs() {
 fn a_missing_dependency_is_told_in_the_words_users_know() {
     let mut object = sound();
     set(&mut object, at(TASK, "/arguments/parameters/0/value"), json!("{{tasks.b.outputs.result}}"));
-    let problems = admit(&object, &Shelf::default()).unwrap_err();
+    let problems = admit(&object, &Objects::default()).unwrap_err();
     assert_eq!(problems.0[0].message, "templates.graph.tasks.a missing dependency 'b' for parameter 'text'");
 }
 
@@ -508,7 +508,7 @@ fn ignored_fields_are_warned_of_once_and_missing_config_maps_are_no_errors() {
     let text = with_templates(
         "  - name: main\n    nodeSelector: {a: b}\n    container: {image: busybox, imagePullPolicy: Never, envFrom: [{configMapRef: {name: here}}, {configMapRef: {name: gone}}, {secretRef: {name: gone, optional: true}}]}\n  - name: other\n    nodeSelector: {a: b}\n    container: {image: busybox, env: [{name: a, valueFrom: {configMapKeyRef: {name: gone, key: k}}}, {name: b, valueFrom: {fieldRef: {fieldPath: status.podIP}}}]}\n",
     );
-    let admitted = admit(&parsed(&text), &Shelf { config_maps: &["here"], ..Shelf::default() }).unwrap();
+    let admitted = admit(&parsed(&text), &Objects { config_maps: &["here"], ..Objects::default() }).unwrap();
     let mut found = pairs(admitted.warnings());
     found.sort_unstable();
     let expected = [

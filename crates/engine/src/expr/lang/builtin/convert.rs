@@ -1,10 +1,12 @@
 //! Functions from one kind of value to another.
 
+use octoflow_model::base64;
+
 use super::Function;
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::jsonpath;
 use crate::expr::lang::work::{Fault, Made, Work};
-use crate::expr::{Value, encode, json, number};
+use crate::expr::{Value, json, number};
 
 pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
     Function::new("int", 1, 1, |a, _| integer(a)),
@@ -30,11 +32,11 @@ pub(in crate::expr::lang) const FUNCTIONS: &[Function] = &[
     Function::new("fromJSON", 1, 1, |a, work| from_json(a, a.text(0)?, work)),
     Function::new("toBase64", 1, 1, |a, work| {
         work.claim(a.text(0)?.len())?;
-        Ok(Value::from(encode::base64(a.text(0)?.as_bytes())))
+        Ok(Value::from(base64::encode(a.text(0)?.as_bytes())))
     }),
     Function::new("fromBase64", 1, 1, |a, work| {
         work.claim(a.text(0)?.len().saturating_mul(8))?;
-        decoded(a, encode::from_base64(a.text(0)?), "base64")
+        decoded(a, base64::decode(a.text(0)?), "base64")
     }),
     Function::new("jsonpath", 2, 2, |a, work| {
         let document = from_json(a, a.text(0)?, work)?;

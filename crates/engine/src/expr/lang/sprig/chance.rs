@@ -1,8 +1,9 @@
 //! `sprig.*` functions that draw: identities, letters, numbers. What they draw follows from the occasion, see
 //! [`crate::expr::chance`]; nothing here asks the machine.
 
+use octoflow_model::base64;
+
 use crate::expr::Value;
-use crate::expr::encode;
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::builtin::Function;
 use crate::expr::lang::work::{Fault, Made, Work};
@@ -24,7 +25,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
     Function::new("randBytes", 1, 1, |a, work| {
         let bytes = drawn(a, work, |work, a| Ok(work.draws(a.name)?.next() as u8))?;
-        Ok(Value::from(encode::base64(&bytes)))
+        Ok(Value::from(base64::encode(&bytes)))
     }),
     Function::new("randInt", 2, 2, |a, work| {
         let (least, end) = (coerce::int(a.any(0)), coerce::int(a.any(1)));

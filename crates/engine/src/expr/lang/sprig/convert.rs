@@ -1,10 +1,12 @@
 //! `sprig.*` conversions, defaults, encodings and sums.
 
+use octoflow_model::base64;
+
 use super::coerce;
 use crate::expr::lang::argument::Arguments;
 use crate::expr::lang::builtin::{Function, MANY, decoded, from_json, to_json};
 use crate::expr::lang::work::{Made, Work};
-use crate::expr::{Value, digest, encode, json};
+use crate::expr::{Value, base32, digest, json};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("atoi", 1, 1, |a, _| Ok(Value::Int(a.text(0)?.parse().unwrap_or(0)))),
@@ -33,15 +35,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::new("toJson", 1, 1, |a, work| to_json(a, json::Style::COMPACT, work)),
     Function::new("toPrettyJson", 1, 1, |a, work| to_json(a, json::Style::PRETTY, work)),
     Function::new("toRawJson", 1, 1, |a, work| to_json(a, json::Style::RAW, work)),
-    Function::new("b64enc", 1, 1, |a, work| encoded(a, work, encode::base64)),
-    Function::new("b32enc", 1, 1, |a, work| encoded(a, work, encode::base32)),
+    Function::new("b64enc", 1, 1, |a, work| encoded(a, work, base64::encode)),
+    Function::new("b32enc", 1, 1, |a, work| encoded(a, work, base32::encode)),
     Function::new("b64dec", 1, 1, |a, work| {
         work.claim(a.text(0)?.len().saturating_mul(8))?;
-        decoded(a, encode::from_base64(a.text(0)?), "base64")
+        decoded(a, base64::decode(a.text(0)?), "base64")
     }),
     Function::new("b32dec", 1, 1, |a, work| {
         work.claim(a.text(0)?.len().saturating_mul(8))?;
-        decoded(a, encode::from_base32(a.text(0)?), "base32")
+        decoded(a, base32::decode(a.text(0)?), "base32")
     }),
     Function::new("sha1sum", 1, 1, |a, work| encoded(a, work, digest::sha1)),
     Function::new("sha256sum", 1, 1, |a, work| encoded(a, work, digest::sha256)),

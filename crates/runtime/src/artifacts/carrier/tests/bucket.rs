@@ -86,49 +86,49 @@ fn to(bucket: Bucket) -> Location {
 #[test]
 fn an_object_is_sent_fetched_listed_and_deleted() {
     let Some(server) = S3::start() else { return };
-    let house = House::new();
-    let artifact = house.save("k", b"in a bucket");
+    let site = Site::new();
+    let artifact = site.save("k", b"in a bucket");
     // Keys may hold what addresses must not.
     for key in ["plain", "dir/with space+plus&ä?.txt"] {
         let location = to(server.at(key));
-        house.carrier.send(&location, &artifact, ALIVE).unwrap();
-        let other = House::new();
+        site.carrier.send(&location, &artifact, ALIVE).unwrap();
+        let other = Site::new();
         let fetched = other.fetch(&location).unwrap();
         assert_eq!((other.read("in"), &fetched.digest), ("in a bucket".to_owned(), &artifact.digest), "{key}");
     }
-    assert_eq!(house.carrier.list(&to(server.at("dir/"))).unwrap(), ["dir/with space+plus&ä?.txt"]);
-    house.carrier.delete(Some(&to(server.at("plain"))), "ns", &artifact).unwrap();
-    assert!(matches!(house.carrier.fetch(&to(server.at("plain")), ALIVE), Err(Error::Absent(_))));
-    assert!(house.carrier.store.open(&artifact).is_err());
-    house.carrier.delete(Some(&to(server.at("plain"))), "ns", &artifact).unwrap();
+    assert_eq!(site.carrier.list(&to(server.at("dir/"))).unwrap(), ["dir/with space+plus&ä?.txt"]);
+    site.carrier.delete(Some(&to(server.at("plain"))), "ns", &artifact).unwrap();
+    assert!(matches!(site.carrier.fetch(&to(server.at("plain")), ALIVE), Err(Error::Absent(_))));
+    assert!(site.carrier.store.open(&artifact).is_err());
+    site.carrier.delete(Some(&to(server.at("plain"))), "ns", &artifact).unwrap();
 }
 
 #[test]
 fn a_directory_is_many_objects_and_comes_back_as_one() {
     let Some(server) = S3::start() else { return };
-    let house = House::new();
-    let tree = house.save_tree("t", &[("a.txt", "1"), ("sub/b.txt", "2")]);
-    house.carrier.send(&to(server.at("tree")), &tree, ALIVE).unwrap();
-    assert_eq!(house.carrier.list(&to(server.at("tree"))).unwrap(), ["tree/a.txt", "tree/sub/b.txt"]);
+    let site = Site::new();
+    let tree = site.save_tree("t", &[("a.txt", "1"), ("sub/b.txt", "2")]);
+    site.carrier.send(&to(server.at("tree")), &tree, ALIVE).unwrap();
+    assert_eq!(site.carrier.list(&to(server.at("tree"))).unwrap(), ["tree/a.txt", "tree/sub/b.txt"]);
     // This server keeps objects as files, so only the name with a slash means a directory to it.
-    let other = House::new();
+    let other = Site::new();
     other.fetch(&to(server.at("tree/"))).unwrap();
     assert_eq!((other.read("in/a.txt"), other.read("in/sub/b.txt")), ("1".to_owned(), "2".to_owned()));
-    house.carrier.delete(Some(&to(server.at("tree"))), "ns", &tree).unwrap();
-    assert_eq!(house.carrier.list(&to(server.at("tree"))).unwrap(), [""; 0]);
+    site.carrier.delete(Some(&to(server.at("tree"))), "ns", &tree).unwrap();
+    assert_eq!(site.carrier.list(&to(server.at("tree"))).unwrap(), [""; 0]);
 }
 
 #[test]
 fn a_large_object_is_sent_in_pieces() {
     let Some(server) = S3::start() else { return };
-    let house = House::new();
+    let site = Site::new();
     let location = server.at("large");
     let bytes: Vec<u8> = (0..6u32 << 20).map(|number| (number % 251) as u8).collect();
-    let artifact = house.save("k", &bytes);
-    let client = s3::Client::new(&house.carrier, &location).unwrap();
-    let file = house.carrier.store.open(&artifact).unwrap();
+    let artifact = site.save("k", &bytes);
+    let client = s3::Client::new(&site.carrier, &location).unwrap();
+    let file = site.carrier.store.open(&artifact).unwrap();
     client.send_in_pieces_of(5 << 20, "large", &file, 0..artifact.size, ALIVE).unwrap();
-    let fetched = House::new().fetch(&to(server.at("large"))).unwrap();
+    let fetched = Site::new().fetch(&to(server.at("large"))).unwrap();
     assert_eq!(fetched.digest, artifact.digest);
 }
 
@@ -138,28 +138,28 @@ fn more_objects_than_a_page_holds_are_listed() {
     for number in 0..1005 {
         fs::write(server._dir.path().join(format!("bucket/many-{number:04}")), "").unwrap();
     }
-    let house = House::new();
-    let keys = house.carrier.list(&to(server.at("many-"))).unwrap();
+    let site = Site::new();
+    let keys = site.carrier.list(&to(server.at("many-"))).unwrap();
     assert_eq!((keys.len(), keys[1004].as_str()), (1005, "many-1004"));
 }
 
 #[test]
 fn wrong_keys_and_buckets_are_told_plainly_and_secrets_never() {
     let Some(server) = S3::start() else { return };
-    let house = House::new();
-    let artifact = house.save("k", b"x");
+    let site = Site::new();
+    let artifact = site.save("k", b"x");
     let mut wrong = server.at("k");
     wrong.keys.as_mut().unwrap().secret = EnvValue::Secret("WRONG-SECRET".to_owned());
     for error in [
-        house.fetch(&to(wrong.clone())).unwrap_err(),
-        house.carrier.send(&to(wrong), &artifact, ALIVE).unwrap_err().to_string(),
+        site.fetch(&to(wrong.clone())).unwrap_err(),
+        site.carrier.send(&to(wrong), &artifact, ALIVE).unwrap_err().to_string(),
     ] {
         assert!(error.contains("SignatureDoesNotMatch") && error.contains("bucket `bucket`"), "{error}");
         assert!(!error.contains("WRONG-SECRET"), "{error}");
     }
     let nowhere = Bucket { bucket: "nowhere".to_owned(), ..server.at("k") };
-    let error = house.fetch(&to(nowhere)).unwrap_err();
+    let error = site.fetch(&to(nowhere)).unwrap_err();
     assert!(error.contains("nowhere"), "{error}");
-    let error = House::under(Policy::strict()).fetch(&to(server.at("k"))).unwrap_err();
+    let error = Site::under(Policy::strict()).fetch(&to(server.at("k"))).unwrap_err();
     assert!(error.contains("not allowed"), "{error}");
 }

@@ -70,29 +70,29 @@ fn a_repository_is_checked_out_at_any_revision() {
         ),
     ];
     for (what, location, expected) in cases {
-        let house = House::new();
-        let fetched = house.fetch(&location).unwrap_or_else(|error| panic!("{what}: {error}"));
-        assert_eq!(house.read("in/a.txt"), expected, "{what}");
+        let site = Site::new();
+        let fetched = site.fetch(&location).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(site.read("in/a.txt"), expected, "{what}");
         assert!(fetched.digest.starts_with("git:") && fetched.digest.len() == 44, "{}", fetched.digest);
-        assert_eq!(house.leftovers(), 0);
+        assert_eq!(site.leftovers(), 0);
     }
-    let house = House::new();
-    house.fetch(&origin.at(|git| git.revision = text("side"))).unwrap();
-    assert_eq!(house.read("in/side.txt"), "side");
-    assert!(house.dir.path().join("root/in/.git").is_dir());
+    let site = Site::new();
+    site.fetch(&origin.at(|git| git.revision = text("side"))).unwrap();
+    assert_eq!(site.read("in/side.txt"), "side");
+    assert!(site.dir.path().join("root/in/.git").is_dir());
 }
 
 #[test]
 fn extra_references_are_fetched() {
     let origin = Origin::new();
     origin.git(&["update-ref", "refs/meta/config", "side"]);
-    let house = House::new();
+    let site = Site::new();
     let location = origin.at(|git| {
         git.fetch = vec!["refs/meta/*:refs/remotes/origin/meta/*".to_owned()];
         git.revision = text("meta/config");
     });
-    house.fetch(&location).unwrap();
-    assert_eq!(house.read("in/side.txt"), "side");
+    site.fetch(&location).unwrap();
+    assert_eq!(site.read("in/side.txt"), "side");
 }
 
 #[test]
@@ -101,12 +101,12 @@ fn submodules_come_along_unless_they_are_switched_off() {
     let origin = Origin::new();
     origin.git(&["submodule", "--quiet", "add", &inner.url(), "deps/inner"]);
     origin.git(&["commit", "--quiet", "-m", "with a submodule"]);
-    let house = House::new();
-    house.fetch(&origin.at(|_| {})).unwrap();
-    assert_eq!(house.read("in/deps/inner/a.txt"), "second");
-    let house = House::new();
-    house.fetch(&origin.at(|git| git.submodules = false)).unwrap();
-    assert!(!house.dir.path().join("root/in/deps/inner/a.txt").exists());
+    let site = Site::new();
+    site.fetch(&origin.at(|_| {})).unwrap();
+    assert_eq!(site.read("in/deps/inner/a.txt"), "second");
+    let site = Site::new();
+    site.fetch(&origin.at(|git| git.submodules = false)).unwrap();
+    assert!(!site.dir.path().join("root/in/deps/inner/a.txt").exists());
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_submodule_is_checked_like_the_repository_itself() {
     origin.git(&["add", ".gitmodules"]);
     origin.git(&["update-index", "--add", "--cacheinfo", &format!("160000,{head},x")]);
     origin.git(&["commit", "--quiet", "-m", "a trap"]);
-    let error = House::new().fetch(&origin.at(|_| {})).unwrap_err();
+    let error = Site::new().fetch(&origin.at(|_| {})).unwrap_err();
     assert!(error.contains("metadata"), "{error}");
 }
 
@@ -133,18 +133,18 @@ fn hooks_and_links_of_a_repository_do_no_harm() {
     fs::create_dir_all(hook.parent().unwrap()).unwrap();
     fs::write(&hook, format!("#!/bin/sh\ntouch {}\n", witness.display())).unwrap();
     fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
-    House::new().fetch(&origin.at(|_| {})).unwrap();
+    Site::new().fetch(&origin.at(|_| {})).unwrap();
     assert!(!witness.exists());
     std::os::unix::fs::symlink("/etc", origin.dir.path().join("etc")).unwrap();
     origin.git(&["add", "."]);
     origin.git(&["commit", "--quiet", "-m", "a link out"]);
-    let error = House::new().fetch(&origin.at(|_| {})).unwrap_err();
+    let error = Site::new().fetch(&origin.at(|_| {})).unwrap_err();
     assert!(error.contains("leads out"), "{error}");
 }
 
 #[test]
 fn what_git_says_reaches_the_user_without_secrets() {
-    let house = House::new();
+    let site = Site::new();
     let wrong = Repository {
         repo: "http://me:s3cret@127.0.0.1:1/x.git".to_owned(),
         password: Some(EnvValue::Secret("t0ken".to_owned())),
@@ -152,15 +152,15 @@ fn what_git_says_reaches_the_user_without_secrets() {
     };
     // Nobody listens there, so it is tried again until nobody wants it any more.
     let dead: Alive<'_> = &|| false;
-    let error = house.carrier.fetch(&Location::Git(Box::new(wrong)), dead).unwrap_err().to_string();
+    let error = site.carrier.fetch(&Location::Git(Box::new(wrong)), dead).unwrap_err().to_string();
     assert!(!error.contains("s3cret") && !error.contains("t0ken"), "{error}");
     let origin = Origin::new();
-    let error = house.fetch(&origin.at(|git| git.revision = text("nowhere"))).unwrap_err();
+    let error = site.fetch(&origin.at(|git| git.revision = text("nowhere"))).unwrap_err();
     assert!(error.contains("git fetch failed") && error.contains("nowhere"), "{error}");
     for odd in ["--upload-pack=id", "", "a\nb"] {
-        assert!(house.fetch(&origin.at(|git| git.revision = text(odd))).is_err(), "{odd:?}");
+        assert!(site.fetch(&origin.at(|git| git.revision = text(odd))).is_err(), "{odd:?}");
     }
-    assert!(House::under(Policy::strict()).fetch(&origin.at(|_| {})).unwrap_err().contains("own files"));
+    assert!(Site::under(Policy::strict()).fetch(&origin.at(|_| {})).unwrap_err().contains("own files"));
 }
 
 #[test]
@@ -180,9 +180,9 @@ fn a_repository_is_fetched_over_http_with_a_password() {
         password: Some(EnvValue::Secret("pw".to_owned())),
         ..Repository::default()
     }));
-    let house = House::new();
-    house.fetch(&location).unwrap();
-    assert_eq!(house.read("in/a.txt"), "second");
+    let site = Site::new();
+    site.fetch(&location).unwrap();
+    assert_eq!(site.read("in/a.txt"), "second");
 }
 
 fn bare_copy(from: &Path) -> tempfile::TempDir {

@@ -78,19 +78,19 @@ fn status(code: u16, body: &str) -> Vec<u8> {
 #[test]
 fn a_file_is_fetched_with_its_headers_and_digest() {
     let server = serve(|_, _| ok(b"hello"));
-    let house = House::new();
+    let site = Site::new();
     let location = Location::Http(Box::new(Web {
         url: server.url("/x?y=1"),
         headers: vec![("X-Token".to_owned(), EnvValue::Secret("t0k".to_owned()))],
         user: Some((EnvValue::Secret("me".to_owned()), EnvValue::Secret("pw".to_owned()))),
     }));
-    let fetched = house.fetch(&location).unwrap();
-    assert_eq!(house.read("in"), "hello");
+    let fetched = site.fetch(&location).unwrap();
+    assert_eq!(site.read("in"), "hello");
     assert_eq!(fetched.digest, "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824");
     let asked = &server.asked()[0];
     assert!(asked.line.starts_with("GET /x?y=1 "), "{}", asked.line);
     assert_eq!((asked.header("x-token"), asked.header("authorization")), (Some("t0k"), Some("Basic bWU6cHc=")));
-    assert_eq!(house.leftovers(), 0, "what was fetched is not kept");
+    assert_eq!(site.leftovers(), 0, "what was fetched is not kept");
 }
 
 #[test]
@@ -107,25 +107,25 @@ fn a_tarball_from_elsewhere_is_unpacked_under_the_same_rules() {
     bad.resize(1024 + 1024, 0);
     let (good_answer, bad_answer) = (ok(&good), ok(&bad));
     let server = serve(move |number, _| if number == 0 { good_answer.clone() } else { bad_answer.clone() });
-    let house = House::new();
-    house.fetch(&web(server.url("/x.tar"))).unwrap();
-    assert_eq!(house.read("in/a"), "1");
-    let error = House::new().fetch(&web(server.url("/x.tar"))).unwrap_err();
+    let site = Site::new();
+    site.fetch(&web(server.url("/x.tar"))).unwrap();
+    assert_eq!(site.read("in/a"), "1");
+    let error = Site::new().fetch(&web(server.url("/x.tar"))).unwrap_err();
     assert!(error.contains("leads out"), "{error}");
 }
 
 #[test]
 fn passing_trouble_is_tried_again_and_lasting_trouble_is_not() {
     let server = serve(|number, _| if number < 2 { status(503, "busy") } else { ok(b"late") });
-    let house = House::new();
-    house.fetch(&web(server.url("/"))).unwrap();
-    assert_eq!((house.read("in"), server.asked().len()), ("late".to_owned(), 3));
+    let site = Site::new();
+    site.fetch(&web(server.url("/"))).unwrap();
+    assert_eq!((site.read("in"), server.asked().len()), ("late".to_owned(), 3));
     let server = serve(|_, _| status(403, "go away"));
-    let error = house.fetch(&web(server.url("/"))).unwrap_err();
+    let error = site.fetch(&web(server.url("/"))).unwrap_err();
     assert!(error.contains("answered 403: go away"), "{error}");
     assert_eq!(server.asked().len(), 1);
     let server = serve(|_, _| status(404, ""));
-    assert!(matches!(house.carrier.fetch(&web(server.url("/")), ALIVE), Err(Error::Absent(_))));
+    assert!(matches!(site.carrier.fetch(&web(server.url("/")), ALIVE), Err(Error::Absent(_))));
 }
 
 #[test]
@@ -137,19 +137,19 @@ fn half_an_answer_is_not_taken_for_a_whole_one() {
         }
         answer
     });
-    let house = House::new();
-    house.fetch(&web(server.url("/"))).unwrap();
-    assert_eq!((house.read("in"), server.asked().len()), ("complete".to_owned(), 2));
+    let site = Site::new();
+    site.fetch(&web(server.url("/"))).unwrap();
+    assert_eq!((site.read("in"), server.asked().len()), ("complete".to_owned(), 2));
 }
 
 #[test]
 fn forbidden_addresses_are_refused_and_not_tried_again() {
     let server = serve(|_, _| ok(b""));
-    let error = House::under(Policy::strict()).fetch(&web(server.url("/"))).unwrap_err();
+    let error = Site::under(Policy::strict()).fetch(&web(server.url("/"))).unwrap_err();
     assert!(error.contains("not allowed") && error.contains("OCTOFLOW_EGRESS"), "{error}");
     assert!(server.asked().is_empty());
     for url in ["ftp://example.com/x", "file:///etc/passwd", "nonsense"] {
-        assert!(House::new().fetch(&web(url.to_owned())).is_err(), "{url}");
+        assert!(Site::new().fetch(&web(url.to_owned())).is_err(), "{url}");
     }
 }
 
@@ -169,9 +169,9 @@ fn headers_of_the_user_are_not_sent_on_to_another_host() {
         headers: headers.map(|(name, value)| (name.to_owned(), secret(value))).to_vec(),
         user: Some((secret("me"), secret("pw"))),
     }));
-    let house = House::new();
-    house.fetch(&location).unwrap();
-    assert_eq!(house.read("in"), "elsewhere");
+    let site = Site::new();
+    site.fetch(&location).unwrap();
+    assert_eq!(site.read("in"), "elsewhere");
     let asked = server.asked();
     assert_eq!(asked.len(), 2, "the first redirect stays with the host");
     for request in &asked {
@@ -187,23 +187,23 @@ fn headers_of_the_user_are_not_sent_on_to_another_host() {
 #[test]
 fn a_loop_of_redirects_ends() {
     let server = serve(|_, _| redirect("/"));
-    assert!(House::new().fetch(&web(server.url("/"))).is_err());
+    assert!(Site::new().fetch(&web(server.url("/"))).is_err());
 }
 
 #[test]
 fn an_artifact_is_put_with_its_length() {
     let server = serve(|number, _| if number == 0 { status(500, "") } else { status(201, "") });
-    let house = House::new();
-    let artifact = house.save("k", b"outgoing");
-    house.carrier.send(&web(server.url("/up")), &artifact, ALIVE).unwrap();
+    let site = Site::new();
+    let artifact = site.save("k", b"outgoing");
+    site.carrier.send(&web(server.url("/up")), &artifact, ALIVE).unwrap();
     let asked = server.asked();
     assert_eq!(asked.len(), 2);
     for request in asked {
         assert!(request.line.starts_with("PUT /up "));
         assert_eq!((request.header("content-length"), &request.body[..]), (Some("8"), &b"outgoing"[..]));
     }
-    let tree = house.save_tree("tree", &[("a", "1")]);
-    let error = house.carrier.send(&web(server.url("/up")), &tree, ALIVE).unwrap_err();
+    let tree = site.save_tree("tree", &[("a", "1")]);
+    let error = site.carrier.send(&web(server.url("/up")), &tree, ALIVE).unwrap_err();
     assert!(error.to_string().contains("directory"), "{error}");
 }
 
@@ -211,7 +211,7 @@ fn an_artifact_is_put_with_its_length() {
 fn nobody_waits_for_what_nobody_wants() {
     let server = serve(|_, _| status(503, ""));
     let dead: Alive<'_> = &|| false;
-    assert!(House::new().carrier.fetch(&web(server.url("/")), dead).is_err());
+    assert!(Site::new().carrier.fetch(&web(server.url("/")), dead).is_err());
     assert_eq!(server.asked().len(), 1);
 }
 
@@ -237,9 +237,9 @@ fn a_key_without_an_object_is_looked_up_as_a_directory() {
         insecure: true,
         ..Bucket::default()
     };
-    let house = House::new();
-    house.fetch(&Location::S3(Box::new(bucket.clone()))).unwrap();
-    assert_eq!((house.read("in/a+b.txt"), house.read("in/sub/c.txt")), ("1".to_owned(), "2".to_owned()));
+    let site = Site::new();
+    site.fetch(&Location::S3(Box::new(bucket.clone()))).unwrap();
+    assert_eq!((site.read("in/a+b.txt"), site.read("in/sub/c.txt")), ("1".to_owned(), "2".to_owned()));
     let climbing = serve(|_, asked| match asked.line.split(' ').nth(1).unwrap_or_default() {
         path if path.starts_with("/bucket/?") => ok(concat!(
             "<?xml version=\"1.0\"?><ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">",
@@ -250,6 +250,6 @@ fn a_key_without_an_object_is_looked_up_as_a_directory() {
         _ => ok(b"x"),
     });
     let bucket = Bucket { endpoint: format!("127.0.0.1:{}", climbing.port), ..bucket };
-    let error = House::new().fetch(&Location::S3(Box::new(bucket))).unwrap_err();
+    let error = Site::new().fetch(&Location::S3(Box::new(bucket))).unwrap_err();
     assert!(error.contains(".."), "{error}");
 }

@@ -1,0 +1,400 @@
+//! The controller: the event loop on a thread of its own, between the store and a runtime. Its handle can be used from anywhere.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex,
+        mpsc::{self, Receiver, Sender},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use octoflow_engine::{Command, Engine, engine::World};
+use octoflow_model::{Fact, RunId, Time, submission::Stored};
+use octoflow_runtime::{
+    artifacts::Carrier,
+    calls::Calls,
+    egress::Policy,
+    null::NullRuntime,
+    port::{Condition, Runtime, Sink},
+    process::{self, hostpath::HostPaths},
+    route::Router,
+    threads::ThreadOwner,
+};
+use octoflow_store::{Batch, Pulse, Reader, RunRow, SecretsKey, Store};
+use serde_json::Value;
+
+use crate::{
+    Capacity, Claim, Driver, Error, Explanation, Supervisor, cache, clock,
+    keyed::{self, KeyedObject},
+    new_uid,
+    objects::{Machine, Objects, StoreCatalog},
+    read, record,
+    sweep::{self, Mission, Sweeper},
+};
+
+mod archiver;
+mod backpressure;
+mod batch;
+mod claims;
+mod counts;
+mod dispatch;
+mod event_loop;
+mod handle;
+mod message;
+mod recover;
+mod rerun;
+mod row;
+mod start;
+pub(crate) mod unit;
+mod wait;
+mod watcher;
+
+use archiver::Archiver;
+pub(crate) use archiver::Packed;
+use backpressure::InFlight;
+use dispatch::Dispatcher;
+pub(crate) use event_loop::DRAWN_HERE;
+use event_loop::{EventLoop, Keeper};
+pub use handle::owned;
+pub(crate) use handle::{Handle, owned_namespace, unless_outage};
+pub(crate) use message::{Detail, Entered, Message, Reply, Shown, Terms};
+use recover::Recovery;
+pub(crate) use start::Restored;
+pub use start::StartProgress;
+pub(crate) use watcher::{Audience, Bell, Watcher};
+
+pub struct Config {
+    pub data_dir: PathBuf,
+    pub capacity: Capacity,
+    pub place: Place,
+    /// Encrypts what Secrets are encrypted with.
+    pub secrets_key: Option<SecretsKey>,
+}
+
+/// Where tasks run.
+pub enum Place {
+    /// As processes of this machine.
+    Processes(Box<process::Config>),
+    /// Nowhere: everything succeeds at once. For measuring the controller itself.
+    Nowhere,
+}
+
+/// What someone wants run. The manifest must have been admitted.
+pub struct Submit {
+    pub namespace: String,
+    pub name: String,
+    pub manifest: Value,
+    /// What the manifest refers to, as admission found it.
+    pub stored: Stored,
+    /// Makes asking twice make one run.
+    pub claim: Option<Claim>,
+}
+
+/// A handle to the running controller.
+pub struct Controller {
+    handle: Handle,
+    thread: Mutex<Option<JoinHandle<Result<(), Error>>>>,
+    dispatcher: Dispatcher,
+    sweeper: Arc<Mutex<Sweeper>>,
+    progress: Arc<StartProgress>,
+    supervisor: Supervisor,
+    /// Of the event loop.
+    pulse: Pulse,
+    capacity: Capacity,
+    opened: Time,
+    data_dir: PathBuf,
+}
+
+pub(crate) type Watchers = Arc<Mutex<HashMap<RunId, Audience>>>;
+
+impl Controller {
+    /// Opens the data directory for writing and starts the engine. Nothing runs until it is submitted or taken up.
+    /// The texts are notices for people, e.g. about what the machine cannot do.
+    pub fn open(config: Config) -> Result<(Self, Vec<String>), Error> {
+        Self::start(config, StartProgress::default())
+    }
+
+    /// The same for whoever takes up every unfinished run before anything else: their journals are read then, once.
+    /// Until that is done, what the runtime reports waits.
+    pub fn open_to_take_up(config: Config) -> Result<(Self, Vec<String>), Error> {
+        Self::start(config, StartProgress::pending())
+    }
+
+    fn start(config: Config, progress: StartProgress) -> Result<(Self, Vec<String>), Error> {
+        let store = Store::open_keyed(&config.data_dir, config.secrets_key.clone())?;
+        let plaintext = store.plaintext_left();
+        let clock_trouble = clock::go_on(&config.data_dir).err();
+        let reader = store.reader()?;
+        let capacity = config.capacity;
+        let (mut engine, mut unread) = start::engine(&reader, capacity)?;
+        if let Some(owner) = octoflow_store::foreign_owner(&config.data_dir) {
+            let dir = config.data_dir.display();
+            unread.push(format!(
+                "the data directory {dir} belongs to uid {owner}, who can read and change everything in it"
+            ));
+        }
+        // Nobody may take a lock from an open run because that has not been taken up here.
+        let respected = if progress.is_pending() { Vec::new() } else { reader.unfinished()? };
+        for row in respected {
+            unread.extend(reserve_locks(&mut engine, &reader, &row)?);
+        }
+        let progress = Arc::new(progress);
+        let next_run = reader.next_run_id()?.0;
+        let (messages, inbox) = mpsc::channel();
+        let sink = || -> Sink {
+            let reports = messages.clone();
+            Box::new(move |batch| {
+                // The controller is closing when nobody listens; the runtime keeps what it knows for the next one.
+                let _ = reports.send(Message::Reports(batch));
+            })
+        };
+        let (policy, host_paths) = match &config.place {
+            Place::Processes(config) => (config.egress.clone(), config.host_paths.clone()),
+            Place::Nowhere => (Policy::strict(), HostPaths::Any),
+        };
+        let (supervisor, pulse) = (Supervisor::default(), Pulse::default());
+        let mut sweeper = Sweeper::new(store.clone(), config.data_dir.clone(), policy.clone(), supervisor.clone());
+        for doomed in sweep::leftovers(&config.data_dir, &reader)? {
+            sweeper.send(doomed.mission(engine.world()));
+        }
+        let sweeper = Arc::new(Mutex::new(sweeper));
+        let (runtime, mut notices): (Box<dyn Runtime>, Vec<String>) = match config.place {
+            Place::Processes(mut config) => {
+                let owner = supervisor.clone();
+                config.thread_owner = ThreadOwner::new(move |thread, why| owner.failed(thread, why));
+                let (runtime, notices) = process::open(*config, sink())?;
+                (Box::new(runtime), notices.into_iter().map(|notice| notice.0).collect())
+            }
+            Place::Nowhere => (Box::new(NullRuntime::new(sink())), Vec::new()),
+        };
+        let (errands, to_do) = mpsc::channel();
+        let machine = Machine { data_dir: config.data_dir.as_path().into(), host_paths: host_paths.into() };
+        let handle = Handle::new(messages.clone(), store.clone(), next_run, errands.clone(), machine);
+        let objects =
+            Objects::start(handle.clone(), &config.data_dir, policy.clone(), sink(), errands, to_do, &supervisor)
+                .map_err(Error::Thread)?;
+        let calls = Calls::new(&policy, sink());
+        let runtime: Box<dyn Runtime> = Box::new(Router::new(runtime, Box::new(calls), Box::new(objects)));
+        let dispatcher = Dispatcher::start(runtime, messages.clone())?;
+        let data_dir = config.data_dir.clone();
+        let keeper = Keeper { data_dir: config.data_dir, sweeper: sweeper.clone() };
+        let failed = messages.clone();
+        store.on_failure(Arc::new(move |error| {
+            // An event loop that is gone decides nothing.
+            let _ = failed.send(Message::Failed(error));
+        }));
+        let recovery = Recovery::new(capacity, pulse.clone());
+        let archiver = Archiver::new(supervisor.clone(), messages.clone(), store.clone());
+        let in_flight = handle.in_flight.clone();
+        let driver = Driver::new(engine);
+        let event_loop =
+            EventLoop::new(driver, store, dispatcher.queue(), inbox, messages, in_flight, keeper, archiver, recovery);
+        let event_loop = event_loop.following(progress.clone());
+        let thread = supervisor.spawn("event-loop", move || event_loop.work()).map_err(Error::Thread)?;
+        let (thread, opened) = (Mutex::new(Some(thread)), clock::now());
+        let controller =
+            Self { handle, thread, dispatcher, sweeper, progress, supervisor, pulse, data_dir, capacity, opened };
+        notices.extend(unread);
+        notices.extend(plaintext.map(|left| left.to_string()));
+        notices.extend(clock_trouble.map(|why| {
+            format!(
+                "the file `clock` cannot be used, so after a restart of the machine only its wall clock counts: {why}"
+            )
+        }));
+        Ok((controller, notices))
+    }
+
+    /// Keeps a ConfigMap, a Secret, a WorkflowTemplate or a ClusterWorkflowTemplate; later runs can refer to it.
+    pub fn put_object(&self, mut object: Value) -> Result<(), Error> {
+        if object["kind"] == "ConfigMap" {
+            cache::keep_entries(&self.handle.store, &mut object)?;
+        }
+        self.handle.put_object(&object, new_uid()?)
+    }
+
+    /// Accepts a run. When this returns it is on disk and will not be lost.
+    pub fn submit(&self, submit: Submit) -> Result<RunId, Error> {
+        self.enter(submit, None)
+    }
+
+    /// The same, and every fact of the run from the first on.
+    pub fn submit_watched(&self, submit: Submit) -> Result<(RunId, Receiver<Vec<Fact>>), Error> {
+        let (watcher, facts) = mpsc::channel();
+        Ok((self.enter(submit, Some(watcher))?, facts))
+    }
+
+    fn enter(&self, submit: Submit, watcher: Option<Sender<Vec<Fact>>>) -> Result<RunId, Error> {
+        self.handle.enter(submit, new_uid()?, None, watcher)
+    }
+
+    /// An interrupted run goes on where it was, and so do the runs it made. Every fact of it is told, those of the past
+    /// first.
+    pub fn take_up(&self, run: RunId) -> Result<Receiver<Vec<Fact>>, Error> {
+        // Those it made first: what waits for them asks how they are.
+        for child in self.handle.open_descendants(run)?.into_iter().rev() {
+            drop(self.handle.take_up(child)?);
+        }
+        self.handle.take_up(run)
+    }
+
+    /// Every unfinished run goes on; all of them are read before the first may start anything, so that nobody takes a
+    /// lock or a slot that somebody else holds. What cannot be read is left as it is and told.
+    pub(crate) fn take_up_all(&self) -> Result<Vec<String>, Error> {
+        loop {
+            let taken = start::restore_all(&self.handle.store, &self.progress).and_then(|found| {
+                let start::Found { runs, unreadable, notices } = found;
+                self.handle.ask(|reply| Message::TakeUpAll { runs, unreadable, reply })?;
+                Ok(notices)
+            });
+            match taken {
+                // Storage is out of order; the event loop repairs that.
+                Err(error) if error.is_outage() => std::thread::sleep(start::AFTER_OUTAGE),
+                taken => return taken,
+            }
+        }
+    }
+
+    /// How far taking up is.
+    pub fn start_progress(&self) -> &StartProgress {
+        &self.progress
+    }
+
+    /// Runs that are not over and were made by this one.
+    pub fn open_children(&self, run: RunId) -> Result<Vec<(RunId, String)>, Error> {
+        self.handle.open_children(run)
+    }
+
+    /// Tells a run to do something. When this returns it is decided and on disk. Ending a run ends those it owns.
+    pub fn command(&self, run: RunId, command: Command) -> Result<(), Error> {
+        self.handle.command(run, command)
+    }
+
+    /// The facts of a run from now on, each batch after it is durable. Closed after the last.
+    pub fn watch(&self, run: RunId) -> Receiver<Vec<Fact>> {
+        let (watcher, facts) = mpsc::channel();
+        // A controller that is gone sends nothing, and the receiver sees it closed.
+        let _ = self.handle.messages.send(Message::Watch { run, watcher: Watcher::Facts(watcher) });
+        facts
+    }
+
+    /// The run as people see it, open or finished.
+    pub fn object(&self, run: RunId) -> Result<Value, Error> {
+        self.handle.object(run)
+    }
+
+    pub fn explain(&self, run: RunId) -> Result<Vec<Explanation>, Error> {
+        match unless_outage(self.handle.ask(|reply| Message::Explain { run, reply }))? {
+            Some(explanations) => Ok(explanations),
+            None => read::explain(&self.handle.store.reader()?, run),
+        }
+    }
+
+    /// Every custom metric as the text that Prometheus reads, with the gauges that follow the runs under way here.
+    pub fn metrics(&self) -> Result<String, Error> {
+        self.handle.ask(|reply| Message::Metrics { reply })
+    }
+
+    /// Fetches artifacts, within the rules of this controller about where to connect to.
+    pub(crate) fn carrier(&self) -> Carrier {
+        self.sweeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner).carrier()
+    }
+
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// What runs may use of this machine.
+    pub fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    /// Since when it is open.
+    pub fn opened(&self) -> Time {
+        self.opened
+    }
+
+    pub(crate) fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// Deletes artifacts beside everything else.
+    pub(crate) fn sweep(&self, mission: Mission) {
+        self.sweeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner).send(mission);
+    }
+
+    /// What a run made here may refer to.
+    pub(crate) fn catalog(&self) -> Result<StoreCatalog, Error> {
+        self.handle.catalog()
+    }
+
+    /// What keeps tasks from being run right now; they wait meanwhile. Nothing means that all is well. Never waits.
+    pub fn runtime_conditions(&self) -> Vec<Condition> {
+        self.dispatcher.conditions()
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.handle.store
+    }
+
+    /// Hears of threads that end unasked.
+    pub fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
+    }
+
+    /// What keeps it from making progress: a thread that is gone, or one that has been busy with one thing for longer
+    /// than `longest`. Never waits.
+    pub fn stalled(&self, longest: Duration) -> Option<String> {
+        if let Some(failure) = self.supervisor.failure() {
+            return Some(failure.to_string());
+        }
+        let threads = [("event loop", self.pulse.busy_for()), ("store's writer", self.handle.store.busy_for())];
+        threads.into_iter().find_map(|(thread, busy)| {
+            let busy = busy.filter(|busy| *busy > longest)?;
+            Some(format!("the {thread} has been busy with one thing for {} s", busy.as_secs()))
+        })
+    }
+
+    /// Everything decided is on disk when this returns. Running tasks stay with the runtime and can be taken up again.
+    pub fn close(&self) -> Result<(), Error> {
+        self.progress.cancel();
+        self.supervisor.close();
+        let _ = self.handle.messages.send(Message::Close);
+        let worker = self.thread.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        let worked = worker.map_or(Ok(()), |worker| worker.join().unwrap_or(Err(Error::Gone)));
+        // What followed the last decisions, such as letting go of ended tasks, is done once this is through.
+        let settled = self.handle.store.commit_wait(Batch::new());
+        self.sweeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner).finish();
+        self.dispatcher.close();
+        self.handle.store.clone().close()?;
+        settled?;
+        worked
+    }
+}
+
+/// Keeps the locks of an open run that nobody has taken up here. Of one that cannot be read, as far as it can be; says so.
+fn reserve_locks(engine: &mut Engine, reader: &Reader, row: &RunRow) -> Result<Option<String>, Error> {
+    let journal = read::journal(reader, row.run)?;
+    let respected = record::reserve_locks(engine, row.run, journal.facts);
+    Ok(journal.damage.or_else(|| respected.err()).map(|why| start::unreadable(row, &why)))
+}
+
+/// What runs can refer to, as the store has it.
+pub(crate) fn world(reader: &Reader) -> Result<World, Error> {
+    let mut world = World::default();
+    each_keyed(reader, |parsed| world.put(parsed.kind, &parsed.namespace, &parsed.name, parsed.data))?;
+    Ok(world)
+}
+
+fn each_keyed(reader: &Reader, mut take: impl FnMut(KeyedObject)) -> Result<(), Error> {
+    for kind in ["ConfigMap", "Secret"] {
+        for object in reader.objects(kind, None)? {
+            let body: Value = serde_json::from_slice(&object.body)
+                .map_err(|error| Error::Object { what: format!("{kind} `{}`", object.name), why: error.to_string() })?;
+            take(keyed::parse(&body)?);
+        }
+    }
+    Ok(())
+}

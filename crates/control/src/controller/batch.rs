@@ -1,0 +1,91 @@
+//! What the store is asked to keep for a piece of decisions: rows, facts and records of runs, caches, control units.
+//! It decides nothing and writes nothing but what is to be deleted.
+
+use octoflow_engine::engine::Keyed;
+use octoflow_model::garbage::GcStrategy;
+use octoflow_store::{Batch, Change};
+
+use super::{
+    archiver::is_large,
+    event_loop::EventLoop,
+    row::{new_row, packed, tie, update},
+    unit,
+};
+use crate::{
+    Cut, Error, cache,
+    sweep::{Doomed, Mission},
+};
+
+impl EventLoop {
+    /// What runs that end now want deleted is written down before their end is, so that a crash forgets none of it.
+    pub(super) fn doom(&self, cut: &Cut) -> Vec<Mission> {
+        let mut missions = Vec::new();
+        let ended = cut.ended.iter().filter_map(|run| self.driver.engine.run(*run));
+        // Of large runs the archiver does this.
+        for run in ended.filter(|run| !is_large(run)) {
+            let items = run.garbage(Some(GcStrategy::OnWorkflowCompletion));
+            if items.is_empty() {
+                continue;
+            }
+            let doomed = Doomed::new(run.id(), run.namespace(), GcStrategy::OnWorkflowCompletion, items);
+            // Not written down it is still done now; only a crash in between would leave the bytes behind.
+            let _ = doomed.write(&self.keeper.data_dir);
+            missions.push(doomed.mission(self.driver.engine.world()));
+        }
+        missions
+    }
+
+    pub(super) fn batch(&mut self, cut: &Cut) -> Result<Batch, Error> {
+        let mut batch = Batch::new();
+        for (namespace, name) in &cut.caches {
+            let data = self.driver.engine.keyed(Keyed::ConfigMap, namespace, name);
+            if let Some(data) = data {
+                batch.push(cache::put(&self.store, namespace, name, data)?);
+            }
+        }
+        for ((run, attempt), there) in &cut.units {
+            if let Some(run) = self.driver.engine.run(*run) {
+                batch.extend(unit::change(run, *attempt, *there));
+            }
+        }
+        for (id, record) in &cut.records {
+            let run = self.driver.engine.run(*id).expect("a run stays in the engine until its last facts are cut off");
+            if cut.submitted.contains(id) {
+                let row = Box::new(new_row(run));
+                batch.push(match self.replaces.get(id) {
+                    Some(old) => Change::ReplaceRun { old: *old, row },
+                    None => Change::NewRun(row),
+                });
+                if run.is_owned() {
+                    batch.push(tie(run));
+                }
+                batch.extend(self.beside.remove(id).into_iter().flatten());
+            }
+            let ended = cut.ended.contains(id);
+            if ended && !is_large(run) {
+                if cut.marked.contains(id) {
+                    batch.push(tie(run));
+                }
+                batch.push(Change::Finish { run: *id, archive: packed(run), row: update(run) });
+                if let due @ Some(_) = run.expires() {
+                    batch.push(Change::Expire { run: *id, due });
+                }
+                continue;
+            }
+            batch.push(Change::AppendFacts {
+                run: *id,
+                first: record.first,
+                count: record.count,
+                lines: record.lines.clone(),
+            });
+            if cut.marked.contains(id) {
+                batch.push(tie(run));
+            }
+            // A new row says already how the run stands. The record of one that is over and large follows.
+            if ended || cut.changed.contains(id) && !cut.submitted.contains(id) {
+                batch.push(Change::UpdateRun { run: *id, row: update(run) });
+            }
+        }
+        Ok(batch)
+    }
+}

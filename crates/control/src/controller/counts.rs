@@ -1,0 +1,61 @@
+//! How much goes on, counted while the event loop works: runs by the phase they enter, and what is in hand right now.
+//! It is told to whoever asks, and said in the log.
+
+use std::collections::BTreeSet;
+
+use octoflow_model::{AttemptId, Report, RunId};
+
+use super::event_loop::EventLoop;
+use crate::{
+    Cut,
+    gauge::{Entering, Gauges},
+};
+
+impl EventLoop {
+    pub(super) fn gauges(&self) -> Gauges {
+        let engine = &self.driver.engine;
+        let scheduler = engine.scheduler();
+        let locks = engine.locks().all();
+        let (locks_held, lock_waiters) = locks
+            .fold((0, 0), |(held, waiting), (_, holders, waiters)| (held + holders.len(), waiting + waiters.len()));
+        Gauges {
+            runs_open: self.driver.open(),
+            slots: scheduler.capacity().slots,
+            slots_used: scheduler.running(),
+            tasks_waiting: scheduler.waiting(),
+            locks_held,
+            lock_waiters,
+            entered: self.entered.iter().map(|(key, count)| (key.clone(), *count)).collect(),
+            turns: self.turns.below(),
+            turns_seconds: self.turns.sum(),
+        }
+    }
+
+    /// Notes which runs enter a phase now, and says so.
+    pub(super) fn count(&mut self, cut: &Cut) {
+        let entering: BTreeSet<RunId> = cut.submitted.iter().chain(&cut.changed).chain(&cut.ended).copied().collect();
+        for run in entering.into_iter().filter_map(|run| self.driver.engine.run(run)) {
+            let (kind, phase) = (run.kind().name, run.phase());
+            let (namespace, name) = (run.namespace().to_owned(), run.name().to_owned());
+            tracing::info!(run = run.id().0, uid = run.uid(), namespace, name, phase, kind, "run");
+            *self.entered.entry(Entering { kind, namespace, phase }).or_default() += 1;
+        }
+    }
+}
+
+/// A line for those who follow single tasks.
+pub(super) fn say(report: &Report) {
+    let AttemptId { run, task, attempt } = report.attempt();
+    tracing::debug!(run = run.0, node = task.0, attempt, what = word(report), "report");
+}
+
+fn word(report: &Report) -> &'static str {
+    match report {
+        Report::Started { .. } => "started",
+        Report::Ended { .. } => "ended",
+        Report::Answered { .. } => "answered",
+        Report::Lost { .. } => "lost",
+        Report::Container { .. } => "container",
+        Report::Progress { .. } => "progress",
+    }
+}

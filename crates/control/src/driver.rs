@@ -1,0 +1,184 @@
+//! The heart of the event loop, without threads: inputs go into the engine, and what must be kept is cut off in pieces.
+//! Whoever drives it keeps a piece before doing what the piece asks for; the simulator and the controller both do.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use octoflow_engine::{
+    Change, Decided, Engine, Input, Refusal, Run,
+    meters::{Series, SeriesLabels},
+};
+use octoflow_model::{AttemptId, Fact, Order, RunFact, RunId, Task, Time};
+use serde_json::Value;
+
+use crate::record::{self, Record};
+
+/// For inputs by which nothing is decided.
+pub(crate) const ANY_TIME: Time = Time(0);
+
+pub struct Driver {
+    pub engine: Engine,
+    /// By open run: the number of its next fact.
+    next: BTreeMap<RunId, u64>,
+    held: Cut,
+    held_bytes: usize,
+}
+
+/// Decisions that become durable together, and what follows once they are.
+#[derive(Debug, Default)]
+pub struct Cut {
+    pub records: BTreeMap<RunId, Record>,
+    /// The facts themselves, of runs somebody watches.
+    pub watched: Vec<(RunId, Vec<Fact>)>,
+    pub orders: Vec<Order>,
+    /// Runs whose first fact is in this cut.
+    pub submitted: BTreeSet<RunId>,
+    /// Runs whose phase changes with this cut.
+    pub changed: BTreeSet<RunId>,
+    /// Runs on which something else is written with this cut.
+    pub marked: BTreeSet<RunId>,
+    /// Runs whose last fact is in this cut.
+    pub ended: BTreeSet<RunId>,
+    /// Caches that were filled, by namespace and name. The engine has what is in them.
+    pub caches: BTreeSet<(String, String)>,
+    /// Control units of TaskSets by run and attempt: whether they are there from now on.
+    pub units: BTreeMap<(RunId, u32), bool>,
+    /// The manifests of runs whose first fact is in this cut, for whoever wants to see them, unless they are watched.
+    pub manifests: BTreeMap<RunId, Value>,
+    /// Series of custom metrics that have changed, as they are now.
+    pub series: BTreeMap<(String, SeriesLabels), Series>,
+    /// Somebody waits for this.
+    pub urgent: bool,
+}
+
+impl Cut {
+    /// Notes what others must hear of a run once this is durable.
+    fn note(&mut self, run: RunId, change: Change, engine: &Engine) {
+        let Change { submitted, phase, steered: _, marked, ended, caches, units, urgent } = change;
+        let sets = [
+            (submitted, &mut self.submitted),
+            (phase, &mut self.changed),
+            (marked, &mut self.marked),
+            (ended, &mut self.ended),
+        ];
+        for (_, set) in sets.into_iter().filter(|(holds, _)| *holds) {
+            set.insert(run);
+        }
+        if let Some(run) = engine.run(run) {
+            self.caches.extend(caches.into_iter().map(|cache| (run.namespace().to_owned(), cache)));
+        }
+        self.units.extend(units.into_iter().map(|(attempt, there)| ((run, attempt), there)));
+        self.urgent |= urgent;
+    }
+}
+
+impl Driver {
+    pub fn new(engine: Engine) -> Self {
+        Self { engine, next: BTreeMap::new(), held: Cut::default(), held_bytes: 0 }
+    }
+
+    /// One input through the entry point.
+    pub fn take(&mut self, input: Input, now: Time, watched: impl Fn(RunId) -> bool) -> Result<(), Refusal> {
+        let outcome = self.engine.handle(input, now);
+        self.hold(outcome, watched)
+    }
+
+    /// A run read back from the journal goes on. The caller tells the runtime what is believed to be with it.
+    pub fn take_up(
+        &mut self,
+        run: RunId,
+        facts: Vec<Fact>,
+        now: Time,
+        watched: impl Fn(RunId) -> bool,
+    ) -> Result<Vec<(AttemptId, Box<Task>)>, String> {
+        let count = facts.len() as u64;
+        self.restore(record::fold(run, facts)?, count);
+        Ok(self.go_on(vec![run], now, watched))
+    }
+
+    /// Takes back a run that was folded from its journal of so many facts; it does nothing yet.
+    pub fn restore(&mut self, run: Run, facts: u64) {
+        self.next.insert(run.id(), facts);
+        self.engine.handle(Input::Restore(Box::new(run)), ANY_TIME);
+    }
+
+    /// Restored runs go on, all of them before the first is given room.
+    pub fn go_on(
+        &mut self,
+        runs: Vec<RunId>,
+        now: Time,
+        watched: impl Fn(RunId) -> bool,
+    ) -> Vec<(AttemptId, Box<Task>)> {
+        let mut outcome = self.engine.handle(Input::Continue { runs }, now);
+        let believed = std::mem::take(&mut outcome.believed);
+        let refused = self.hold(outcome, watched);
+        debug_assert!(refused.is_ok(), "going on is never refused");
+        believed
+    }
+
+    fn hold(&mut self, outcome: octoflow_engine::Outcome, watched: impl Fn(RunId) -> bool) -> Result<(), Refusal> {
+        self.held.urgent |= !outcome.orders.is_empty();
+        for Decided { run, facts, change } in outcome.decided {
+            let next = self.next.entry(run).or_insert(0);
+            let record = self.held.records.entry(run).or_insert_with(|| Record::starting_at(*next));
+            let before = record.lines.len();
+            facts.iter().for_each(|fact| record.push(fact));
+            self.held_bytes += record.lines.len() - before;
+            self.held.note(run, change, &self.engine);
+            *next += facts.len() as u64;
+            if watched(run) {
+                self.held.watched.push((run, facts));
+            } else if let Some(Fact::Run(RunFact::Submitted(submission))) = facts.into_iter().next() {
+                self.held.manifests.insert(run, submission.manifest);
+            }
+        }
+        self.held.orders.extend(outcome.orders);
+        let series = outcome.series.into_iter();
+        self.held.series.extend(series.map(|series| ((series.name.clone(), series.labels.clone()), series)));
+        match outcome.refusal {
+            Some(refusal) => Err(refusal),
+            None => Ok(()),
+        }
+    }
+
+    /// How many facts of a run were decided so far.
+    pub fn decided(&self, run: RunId) -> u64 {
+        self.next.get(&run).copied().unwrap_or_default()
+    }
+
+    /// How many runs are under way.
+    pub fn open(&self) -> usize {
+        self.next.len()
+    }
+
+    /// Somebody waits for what has been decided to be kept.
+    pub fn urgent(&self) -> bool {
+        self.held.urgent
+    }
+
+    /// Something has been decided that is not kept yet.
+    pub fn holds(&self) -> bool {
+        !self.held.records.is_empty()
+    }
+
+    /// How many bytes of facts have been decided and are not kept yet.
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
+    /// Takes everything decided since the last cut.
+    pub fn cut(&mut self) -> Cut {
+        self.held_bytes = 0;
+        std::mem::take(&mut self.held)
+    }
+
+    /// The run's last facts are cut off; the engine need not remember it.
+    pub fn forget(&mut self, run: RunId) {
+        drop(self.release(run));
+    }
+
+    /// The same for whoever still wants to look at it.
+    pub fn release(&mut self, run: RunId) -> Option<Box<Run>> {
+        self.next.remove(&run);
+        self.engine.handle(Input::Release { run }, ANY_TIME).released
+    }
+}

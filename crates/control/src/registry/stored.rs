@@ -1,0 +1,130 @@
+//! Objects that are kept as they were given: read with their identity, checked before they are stored.
+
+use octoflow_engine::Problems;
+use octoflow_model::{Revision, base64};
+use octoflow_store::{Batch, Change, Object};
+use serde_json::{Value, json};
+
+use super::{Cause, Fault, Kind, Registry, meta};
+use crate::{Error, controller::owned_namespace, keyed};
+
+/// A stored object with what the store knows of it.
+pub(super) struct Kept {
+    pub object: Value,
+    pub uid: String,
+    pub revision: Revision,
+}
+
+impl Registry {
+    pub(super) fn stored_object(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Kept>, Fault> {
+        let found = self.read(|reader| Ok(reader.object(kind.key, namespace, name)?))?;
+        found.map(|object| dress(kind, &object)).transpose()
+    }
+
+    /// Stores an object that was checked, unless it is not what it was at the expected revision.
+    pub(super) fn shelve(
+        &self,
+        kind: &'static Kind,
+        object: &Value,
+        uid: &str,
+        expected: Option<Revision>,
+    ) -> Result<Value, Fault> {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let namespace = owned_namespace(kind.namespaced, object);
+        let (kind_name, namespace, name) = (kind.key.to_owned(), namespace.to_owned(), name.to_owned());
+        let expect =
+            Change::Expect { kind: kind_name, namespace: namespace.clone(), name: name.clone(), revision: expected };
+        match self.handle().put_object_with(object, uid.to_owned(), Batch::from(expect)) {
+            // Not looked up again: it may be gone in the next moment, and was stored all the same.
+            Ok(revision) => Ok(dressed(kind, object.clone(), &namespace, uid, revision)),
+            Err(Error::Store(octoflow_store::Error::Stale { .. })) if expected.is_none() => {
+                Err(Fault::Exists { kind, name })
+            }
+            Err(Error::Store(octoflow_store::Error::Stale { .. })) => Err(Fault::stale(kind, &name)),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// The object with the identity the store gave it.
+pub(super) fn dress(kind: &Kind, kept: &Object) -> Result<Kept, Fault> {
+    let object: Value = serde_json::from_slice(&kept.body).map_err(|error| {
+        Fault::Controller(Error::Object { what: format!("{} `{}`", kind.name, kept.name), why: error.to_string() })
+    })?;
+    let object = dressed(kind, object, &kept.namespace, &kept.uid, kept.revision);
+    Ok(Kept { object, uid: kept.uid.clone(), revision: kept.revision })
+}
+
+fn dressed(kind: &Kind, mut object: Value, namespace: &str, uid: &str, revision: Revision) -> Value {
+    object["apiVersion"] = json!(kind.api_version());
+    object["kind"] = json!(kind.name);
+    object["metadata"]["uid"] = json!(uid);
+    object["metadata"]["resourceVersion"] = json!(revision.to_string());
+    if kind.namespaced {
+        object["metadata"]["namespace"] = json!(namespace);
+    }
+    object
+}
+
+/// What people may write in more than one way is kept in one: a secret's texts are its data.
+pub(crate) fn prepare(kind: &Kind, object: &mut Value) {
+    if kind.name != "Secret" {
+        return;
+    }
+    if let Some(Value::Object(texts)) = object.as_object_mut().and_then(|fields| fields.remove("stringData")) {
+        if !object["data"].is_object() {
+            object["data"] = json!({});
+        }
+        for (key, text) in texts {
+            object["data"][key] = match text.as_str() {
+                Some(text) => json!(base64::encode(text.as_bytes())),
+                None => text,
+            };
+        }
+    }
+    if object["type"].as_str().is_none_or(str::is_empty) {
+        object["type"] = json!("Opaque");
+    }
+}
+
+/// What may not become of what is there.
+pub(super) fn check_change(kind: &'static Kind, before: &Value, after: &Value) -> Result<(), Fault> {
+    let mut causes = Vec::new();
+    if matches!(kind.name, "ConfigMap" | "Secret") && before["immutable"] == true {
+        for field in ["data", "binaryData", "immutable"] {
+            let empty = |value: &Value| value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
+            if before[field] != after[field] && !(empty(&before[field]) && empty(&after[field])) {
+                causes.push(Cause::invalid(field, "field is immutable when `immutable` is set"));
+            }
+        }
+    }
+    if kind.name == "Secret" && before["type"] != after["type"] {
+        causes.push(Cause::invalid("type", "field is immutable"));
+    }
+    if causes.is_empty() {
+        return Ok(());
+    }
+    let name = before["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    Err(Fault::Invalid { kind, name, causes })
+}
+
+/// Everything that is wrong with an object of a kind that is kept.
+pub(crate) fn check(kind: &'static Kind, object: &Value) -> Result<(), Fault> {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let mut causes = Vec::new();
+    if object["kind"] != kind.name {
+        causes.push(Cause::invalid("kind", format!("must be {}", kind.name)));
+    }
+    if object["apiVersion"] != kind.api_version().as_str() {
+        causes.push(Cause::invalid("apiVersion", format!("must be {}", kind.api_version())));
+    }
+    causes.extend(meta::wrong(kind, object));
+    causes.extend(Problems(kind.check(object).0).iter().map(Cause::of));
+    if causes.is_empty()
+        && matches!(kind.name, "ConfigMap" | "Secret")
+        && let Err(Error::Object { why, .. }) = keyed::parse(object)
+    {
+        causes.push(Cause::invalid("data", why));
+    }
+    if causes.is_empty() { Ok(()) } else { Err(Fault::Invalid { kind, name: name.to_owned(), causes }) }
+}

@@ -1,0 +1,227 @@
+//! Pods: the tasks of a run as somebody sees them who knows Kubernetes. Read from the run's object, never kept. Those that
+//! `podGC` has removed are not seen; what they wrote stays with the run.
+
+use std::collections::BTreeMap;
+
+use octoflow_model::Time;
+use serde_json::{Map, Value, json};
+
+use super::podded::{self, Podded};
+use crate::{
+    argo::{
+        DIALECT,
+        lifetime::{pod_goes, pod_is_kept},
+    },
+    view::{MAIN, Pods, owner, uid},
+};
+
+/// The pods of a run that are there at this time, by their names.
+pub(super) fn all(run: &Value, now: Time) -> Pods {
+    let mut containers: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for node in run["status"]["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values()) {
+        if node["type"] == "Container" {
+            containers.entry(node["boundaryID"].as_str().unwrap_or_default()).or_default().push(node);
+        }
+    }
+    let mut pods = Pods::default();
+    for pod in podded::of(run) {
+        let labels: BTreeMap<String, String> = labels(run, pod, template(run, pod))
+            .into_iter()
+            .filter_map(|(key, value)| Some((key, value.as_str()?.to_owned())))
+            .collect();
+        if !pod_is_kept(run, pod.node, &labels, now) {
+            continue;
+        }
+        let goes = pod_goes(run, pod.node, &labels);
+        pods.until = pods.until.into_iter().chain(goes).min();
+        let set = containers.get(pod.text("id")).map_or(&[][..], Vec::as_slice);
+        pods.items.push((pod.name(), render(run, pod, set)));
+    }
+    pods
+}
+
+/// Only its name and labels, for whoever selects by them.
+pub(super) fn labelled(run: &Value, pod: Podded<'_>) -> Value {
+    json!({"metadata": {"name": pod.name(), "labels": labels(run, pod, template(run, pod))}})
+}
+
+fn render(run: &Value, pod: Podded<'_>, set: &[&Value]) -> Value {
+    let metadata = &run["metadata"];
+    let template = template(run, pod);
+    let name = pod.name();
+    let mut annotations: Map<String, Value> =
+        template["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
+    annotations.insert("workflows.argoproj.io/node-id".to_owned(), json!(pod.text("id")));
+    annotations.insert("workflows.argoproj.io/node-name".to_owned(), json!(pod.text("name")));
+    annotations.insert("kubectl.kubernetes.io/default-container".to_owned(), json!(MAIN));
+    let parts: Vec<Part<'_>> = match set {
+        [] => vec![Part { name: MAIN, given: own(template), node: pod.node }],
+        set => {
+            let listed = template["containerSet"]["containers"].as_array().map_or(&[][..], Vec::as_slice);
+            set.iter()
+                .map(|node| {
+                    let name = node["displayName"].as_str().unwrap_or_default();
+                    let given = listed.iter().find(|one| one["name"] == name).unwrap_or(&Value::Null);
+                    Part { name, given, node }
+                })
+                .collect()
+        }
+    };
+    if !parts.iter().any(|part| part.name == MAIN) {
+        let first = parts.first().map_or(MAIN, |part| part.name);
+        annotations.insert("kubectl.kubernetes.io/default-container".to_owned(), json!(first));
+    }
+    let sidecars = template["sidecars"].as_array().map_or(&[][..], Vec::as_slice);
+    let spec = |name: &str, given: &Value| {
+        let mut container = json!({"name": name});
+        for field in ["image", "command", "args", "workingDir", "resources", "imagePullPolicy"] {
+            if !given[field].is_null() {
+                container[field] = filled(&given[field], pod.node);
+            }
+        }
+        container
+    };
+    let mut containers: Vec<Value> = parts.iter().map(|part| spec(part.name, part.given)).collect();
+    containers.extend(sidecars.iter().map(|one| spec(one["name"].as_str().unwrap_or_default(), one)));
+    let statuses: Vec<Value> = parts.iter().map(Part::status).collect();
+    let mut status = json!({
+        "phase": phase(pod.text("phase")),
+        "startTime": pod.node["startedAt"],
+        "conditions": conditions(pod),
+        "containerStatuses": statuses,
+        "qosClass": "BestEffort",
+    });
+    for (field, from) in [("message", "message"), ("podIP", "podIP")] {
+        if !pod.text(from).is_empty() {
+            status[field] = pod.node[from].clone();
+        }
+    }
+    if !pod.text("podIP").is_empty() {
+        status["podIPs"] = json!([{"ip": pod.node["podIP"]}]);
+    }
+    let mut spec = json!({"containers": containers, "restartPolicy": "Never"});
+    if !pod.text("hostNodeName").is_empty() {
+        spec["nodeName"] = pod.node["hostNodeName"].clone();
+    }
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": metadata["namespace"],
+            "uid": uid(&[metadata["uid"].as_str().unwrap_or_default(), pod.text("id"), "pod"]),
+            "resourceVersion": metadata["resourceVersion"],
+            "creationTimestamp": pod.node["startedAt"],
+            "labels": labels(run, pod, template),
+            "annotations": annotations,
+            "ownerReferences": [owner(run)],
+        },
+        "spec": spec,
+        "status": status,
+    })
+}
+
+/// One container: what it was to be, and the node that tells how it is.
+struct Part<'a> {
+    name: &'a str,
+    given: &'a Value,
+    node: &'a Value,
+}
+
+impl Part<'_> {
+    fn status(&self) -> Value {
+        let text = |field: &str| self.node[field].as_str().unwrap_or_default();
+        let phase = text("phase");
+        let code = self.node["outputs"]["exitCode"].as_str().and_then(|code| code.parse::<i64>().ok());
+        let state = match phase {
+            "Pending" | "" => json!({"waiting": {"reason": "ContainerCreating", "message": text("message")}}),
+            "Running" => json!({"running": {"startedAt": self.node["startedAt"]}}),
+            phase => {
+                let good = matches!(phase, "Succeeded" | "Skipped" | "Omitted");
+                let code = code.unwrap_or(i64::from(!good));
+                let reason = match code {
+                    0 => "Completed",
+                    137 if text("message").contains("OOMKilled") => "OOMKilled",
+                    _ => "Error",
+                };
+                json!({"terminated": {
+                    "exitCode": code, "reason": reason,
+                    "message": text("message"), "startedAt": self.node["startedAt"], "finishedAt": self.node["finishedAt"],
+                }})
+            }
+        };
+        json!({
+            "name": self.name, "image": self.given["image"].as_str().unwrap_or_default(), "imageID": "",
+            "ready": phase == "Running", "started": phase == "Running", "restartCount": 0, "state": state,
+        })
+    }
+}
+
+fn labels(run: &Value, pod: Podded<'_>, template: &Value) -> Map<String, Value> {
+    let mut labels: Map<String, Value> = template["metadata"]["labels"].as_object().cloned().unwrap_or_default();
+    labels.insert(DIALECT.pod_label.to_owned(), run["metadata"]["name"].clone());
+    labels.insert("workflows.argoproj.io/completed".to_owned(), json!(pod.over().to_string()));
+    labels
+}
+
+/// The template a pod was made of, wherever the run has it from.
+fn template<'a>(run: &'a Value, pod: Podded<'_>) -> &'a Value {
+    let name = pod.template();
+    let named = |list: &'a Value| list.as_array().into_iter().flatten().find(|template| template["name"] == name);
+    if pod.node["templateRef"].is_null()
+        && let Some(own) = named(&run["spec"]["templates"])
+            .or_else(|| named(&run["status"]["storedWorkflowTemplateSpec"]["templates"]))
+    {
+        return own;
+    }
+    let stored = run["status"]["storedTemplates"].as_object();
+    let ends = |key: &str| key.rsplit_once('/').is_some_and(|(_, last)| last == name);
+    let of = pod.node["templateRef"]["name"].as_str();
+    let mut found = stored.into_iter().flatten().filter(|(key, _)| ends(key));
+    let found = found.find(|(key, _)| of.is_none_or(|of| key.split('/').nth(1) == Some(of)));
+    found.map_or(&Value::Null, |(_, template)| template)
+}
+
+/// What a template runs in its own container.
+fn own(template: &Value) -> &Value {
+    ["container", "script"].iter().map(|field| &template[*field]).find(|part| !part.is_null()).unwrap_or(&Value::Null)
+}
+
+/// With the node's own inputs in place of the variables that name them; others stay as they were written.
+fn filled(value: &Value, node: &Value) -> Value {
+    match value {
+        Value::String(text) if text.contains("{{") => {
+            let inputs = node["inputs"]["parameters"].as_array().into_iter().flatten();
+            let mut text = text.clone();
+            for input in inputs {
+                let (name, value) =
+                    (input["name"].as_str().unwrap_or_default(), input["value"].as_str().unwrap_or_default());
+                text = text.replace(&format!("{{{{inputs.parameters.{name}}}}}"), value);
+            }
+            Value::String(text)
+        }
+        Value::Array(items) => items.iter().map(|item| filled(item, node)).collect(),
+        Value::Object(fields) => fields.iter().map(|(key, item)| (key.clone(), filled(item, node))).collect(),
+        other => other.clone(),
+    }
+}
+
+fn phase(of_node: &str) -> &'static str {
+    match of_node {
+        "Running" => "Running",
+        "Succeeded" | "Skipped" | "Omitted" => "Succeeded",
+        "Failed" | "Error" => "Failed",
+        _ => "Pending",
+    }
+}
+
+fn conditions(pod: Podded<'_>) -> Value {
+    let said = |holds: bool| if holds { "True" } else { "False" };
+    let running = pod.text("phase") == "Running";
+    let began = pod.text("phase") != "Pending";
+    json!([
+        {"type": "PodScheduled", "status": said(began)},
+        {"type": "Initialized", "status": said(began)},
+        {"type": "ContainersReady", "status": said(running)},
+        {"type": "Ready", "status": said(running)},
+    ])
+}

@@ -1,0 +1,264 @@
+//! Which nodes of an old run are to run again. Everything that succeeded stays, unless somebody chose it, it comes after
+//! something that runs again, or what it made is gone.
+
+use std::{borrow::Cow, collections::BTreeSet};
+
+use super::{Refusal, Rerun, RerunOptions, RunContext, Why, graph::Graph};
+use crate::argo::selector::{Selector, input_named};
+
+/// The artifact that holds what a task wrote; nobody takes it as an input.
+const LOG_ARTIFACT: &str = "main-logs";
+
+pub(super) struct Choice {
+    /// By node: why it runs again. Nodes that others belong to have one only when somebody chose them.
+    why: Vec<Option<Why>>,
+    /// By node: its result stays.
+    keep: Vec<bool>,
+}
+
+impl Choice {
+    pub(super) fn make(graph: &Graph<'_>, context: &RunContext, options: &RerunOptions) -> Result<Self, Refusal> {
+        let mut choice = Self { why: vec![None; graph.nodes.len()], keep: vec![false; graph.nodes.len()] };
+        choice.take_chosen(graph, options)?;
+        let forgiven = Forgiven::of(graph);
+        choice.take_bad(graph, context, &forgiven, options.failed);
+        choice.join_attempts(graph);
+        let mut disturbed = choice.disturbed(graph, &forgiven);
+        choice.take_daemons(graph, options, &mut disturbed);
+        choice.take_handlers(graph, &disturbed);
+        choice.take_omitted(graph, &disturbed);
+        choice.keep_the_rest(graph, &forgiven);
+        Ok(choice)
+    }
+
+    pub(super) fn keeps(&self, at: usize) -> bool {
+        self.keep[at]
+    }
+
+    pub(super) fn reruns(&self, at: usize) -> bool {
+        self.why[at].is_some()
+    }
+
+    /// What runs again, in the order it ran: tasks, not what they belong to; a retried one once.
+    pub(super) fn told(&self, graph: &Graph<'_>) -> Vec<Rerun> {
+        let mut told = Vec::new();
+        let mut seen = BTreeSet::new();
+        for (at, why) in self.why.iter().enumerate() {
+            let Some(why) = why else { continue };
+            let node = &graph.nodes[at];
+            if !graph.is_leaf(at) && node.kind != "Skipped" {
+                continue;
+            }
+            let told_as = graph.retry_of(at).unwrap_or(at);
+            if seen.insert(told_as) {
+                let node = &graph.nodes[told_as];
+                let display = node.value["displayName"].as_str().unwrap_or(node.name);
+                told.push(Rerun { node: node.name.to_owned(), display: display.to_owned(), why: why.clone() });
+            }
+        }
+        told
+    }
+
+    fn take(&mut self, at: usize, why: Why) {
+        self.why[at].get_or_insert(why);
+    }
+
+    fn take_after(&mut self, graph: &Graph<'_>, from: &[usize]) {
+        for (at, source) in graph.after(from) {
+            self.take(at, Why::After(graph.nodes[source].name.to_owned()));
+        }
+    }
+
+    fn take_chosen(&mut self, graph: &Graph<'_>, options: &RerunOptions) -> Result<(), Refusal> {
+        let mut chosen: Vec<(usize, bool)> = Vec::new();
+        if let (true, Some(text)) = (options.restart_successful, &options.selector) {
+            let selector = Selector::parse(text).ok_or_else(|| Refusal::Selector { text: text.clone() })?;
+            let all = 0..graph.nodes.len();
+            let matching = all.filter(|at| selector.holds(|key| field(graph, *at, key)));
+            chosen.extend(matching.map(|at| (at, true)));
+            if chosen.is_empty() {
+                return Err(Refusal::NoMatch { selector: text.clone() });
+            }
+        }
+        for (names, onwards) in [(&options.nodes, false), (&options.from, true)] {
+            for name in names {
+                let found = named(graph, name);
+                if found.is_empty() {
+                    return Err(Refusal::NoNode { node: name.clone() });
+                }
+                chosen.extend(found.into_iter().map(|at| (at, onwards)));
+            }
+        }
+        let mut from = Vec::new();
+        for (at, onwards) in chosen {
+            let whole = graph.with_below(graph.retry_of(at).unwrap_or(at));
+            whole.iter().for_each(|at| self.take(*at, Why::Chosen));
+            if onwards {
+                from.extend(whole);
+            }
+        }
+        self.take_after(graph, &from);
+        Ok(())
+    }
+
+    /// What ended badly and did harm by that, and what comes after it.
+    fn take_bad(&mut self, graph: &Graph<'_>, context: &RunContext, forgiven: &Forgiven, all: bool) {
+        let mut from = Vec::new();
+        for (at, node) in graph.nodes.iter().enumerate() {
+            let leaf = graph.is_leaf(at) || node.kind == "Skipped";
+            if !leaf || graph.in_hook(at) {
+                continue;
+            }
+            let tried_again = || graph.retry_of(at).is_some_and(|retry| graph.nodes[retry].phase == "Succeeded");
+            if node.bad() && (!forgiven.is(graph, at) || all && !tried_again()) {
+                self.take(at, Why::Ended { phase: node.phase.to_owned(), message: node.message().to_owned() });
+                from.push(at);
+            } else if !node.over() {
+                self.take(at, Why::Unfinished);
+            } else if let Some(artifact) = gone(node.value, context.doomed.contains(node.id)) {
+                self.take(at, Why::Gone { artifact });
+            }
+        }
+        self.take_after(graph, &from);
+    }
+
+    /// The attempts of a call are all from before, or all new.
+    fn join_attempts(&mut self, graph: &Graph<'_>) {
+        for (retry, node) in graph.nodes.iter().enumerate() {
+            if node.kind != "Retry" {
+                continue;
+            }
+            let tries: Vec<usize> = graph.attempts_of(retry).filter(|at| graph.is_leaf(*at)).collect();
+            if let Some(why) = tries.iter().find_map(|at| self.why[*at].clone()) {
+                tries.into_iter().for_each(|at| self.take(at, why.clone()));
+            }
+        }
+    }
+
+    /// Whatever may end in another way than it did.
+    fn disturbed(&self, graph: &Graph<'_>, forgiven: &Forgiven) -> Vec<bool> {
+        let mut disturbed = vec![false; graph.nodes.len()];
+        for (at, node) in graph.nodes.iter().enumerate() {
+            let runs = self.reruns(at) && !graph.in_hook(at);
+            if runs || !graph.in_hook(at) && (node.bad() && !forgiven.is(graph, at) || !node.over()) {
+                disturbed[at] = true;
+                graph.above(at).for_each(|up| disturbed[up] = true);
+            }
+        }
+        disturbed
+    }
+
+    /// A daemon is not there any more. It is missed where something beside it runs again.
+    fn take_daemons(&mut self, graph: &Graph<'_>, options: &RerunOptions, disturbed: &mut [bool]) {
+        for (at, node) in graph.nodes.iter().enumerate() {
+            if !node.daemon || !graph.is_leaf(at) {
+                continue;
+            }
+            let boundary = graph.boundary_of(at);
+            let calm =
+                boundary.is_some_and(|boundary| !disturbed[boundary] && graph.nodes[boundary].phase == "Succeeded");
+            if !calm || !options.parameters.is_empty() {
+                self.take(at, Why::Daemon);
+                disturbed[at] = true;
+                graph.above(at).for_each(|up| disturbed[up] = true);
+            }
+        }
+        self.join_attempts(graph);
+    }
+
+    /// Handlers and hooks go with what they belong to; those of the run always run again.
+    fn take_handlers(&mut self, graph: &Graph<'_>, disturbed: &[bool]) {
+        for (at, node) in graph.nodes.iter().enumerate() {
+            if !node.hooked {
+                continue;
+            }
+            let owner = node.name.strip_suffix(".onExit").or_else(|| Some(node.name.rsplit_once(".hooks.")?.0));
+            let owner = owner.filter(|owner| *owner != graph.run).and_then(|owner| graph.find(owner));
+            if owner.is_none_or(|owner| disturbed[owner]) {
+                graph.with_below(at).into_iter().for_each(|at| self.take(at, Why::Handler));
+            }
+        }
+        self.join_attempts(graph);
+    }
+
+    fn take_omitted(&mut self, graph: &Graph<'_>, disturbed: &[bool]) {
+        for (at, node) in graph.nodes.iter().enumerate() {
+            if node.phase == "Omitted" && graph.above(at).any(|up| disturbed[up]) {
+                self.why[at] = Some(Why::Omitted);
+            }
+        }
+    }
+
+    fn keep_the_rest(&mut self, graph: &Graph<'_>, forgiven: &Forgiven) {
+        for (at, node) in graph.nodes.iter().enumerate() {
+            self.keep[at] = node.over()
+                && self.why[at].is_none()
+                && match node.kind {
+                    // Only one that gave up and was forgiven says something its attempts do not say.
+                    "Retry" if !node.recalled() => {
+                        let calm = graph.with_below(at).into_iter().all(|at| self.why[at].is_none());
+                        node.bad() && calm && (graph.in_hook(at) || forgiven.is(graph, at))
+                    }
+                    _ => graph.is_leaf(at),
+                };
+        }
+    }
+}
+
+/// Failures that did no harm.
+struct Forgiven {
+    /// By node: something came after it in spite of how it ended, and nothing was left out for it.
+    passed: Vec<bool>,
+}
+
+impl Forgiven {
+    fn of(graph: &Graph<'_>) -> Self {
+        let mut passed = vec![false; graph.nodes.len()];
+        let mut missed = vec![false; graph.nodes.len()];
+        for (at, node) in graph.nodes.iter().enumerate() {
+            for next in node.children.iter().copied().filter(|next| !graph.in_hook(*next)) {
+                let marks = if graph.nodes[next].phase == "Omitted" { &mut missed } else { &mut passed };
+                let left = std::iter::once(at).chain(graph.above(at)).filter(|up| !graph.is_below(next, *up));
+                left.for_each(|up| marks[up] = true);
+            }
+        }
+        passed.iter_mut().zip(missed).for_each(|(passed, missed)| *passed &= !missed);
+        Self { passed }
+    }
+
+    fn is(&self, graph: &Graph<'_>, at: usize) -> bool {
+        self.passed[at] || graph.above(at).any(|up| self.passed[up] || graph.nodes[up].phase == "Succeeded")
+    }
+}
+
+/// An artifact a node made that is not there any more.
+fn gone(node: &serde_json::Value, doomed: bool) -> Option<String> {
+    let artifacts = node["outputs"]["artifacts"].as_array()?;
+    let lost =
+        |artifact: &&serde_json::Value| artifact["name"] != LOG_ARTIFACT && (doomed || artifact["deleted"] == true);
+    Some(artifacts.iter().find(lost)?["name"].as_str().unwrap_or_default().to_owned())
+}
+
+fn named(graph: &Graph<'_>, name: &str) -> Vec<usize> {
+    let is = |at: &usize| {
+        let node = &graph.nodes[*at];
+        node.name == name || node.id == name || node.value["displayName"] == name
+    };
+    (0..graph.nodes.len()).filter(is).collect()
+}
+
+/// A field of a node, as selectors name it.
+fn field<'g>(graph: &Graph<'g>, at: usize, key: &str) -> Option<Cow<'g, str>> {
+    let value = graph.nodes[at].value;
+    let found = match key {
+        "id" | "name" | "displayName" | "templateName" | "phase" => &value[key],
+        "templateRef.name" => &value["templateRef"]["name"],
+        "templateRef.template" => &value["templateRef"]["template"],
+        key => {
+            let name = input_named(key)?;
+            let parameters = value["inputs"]["parameters"].as_array()?;
+            &parameters.iter().find(|parameter| parameter["name"] == name)?["value"]
+        }
+    };
+    Some(found.as_str()?.into())
+}

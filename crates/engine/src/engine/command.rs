@@ -1,0 +1,77 @@
+//! Commands to runs. A command that ends a run ends the open runs that belong to it with the same input, so that one commit
+//! keeps all their facts: whatever crashes afterwards, none of them is forgotten.
+
+use std::collections::BTreeSet;
+
+use octoflow_model::{RunId, Time};
+
+use super::Engine;
+use crate::{
+    input::{Command, Outcome, Refusal},
+    run::Run,
+};
+
+/// Which open runs were made by which: the maker first.
+#[derive(Debug, Default)]
+pub(super) struct Descent(BTreeSet<(RunId, RunId)>);
+
+impl Descent {
+    pub(super) fn insert(&mut self, run: &Run) {
+        self.0.extend(run.parent().map(|parent| (parent, run.id())));
+    }
+
+    pub(super) fn remove(&mut self, run: &Run) {
+        if let Some(parent) = run.parent() {
+            self.0.remove(&(parent, run.id()));
+        }
+    }
+
+    fn children(&self, parent: RunId) -> impl Iterator<Item = RunId> + '_ {
+        self.0.range((parent, RunId(u64::MIN))..=(parent, RunId(u64::MAX))).map(|(_, child)| *child)
+    }
+}
+
+impl Engine {
+    pub(super) fn command(&mut self, id: RunId, command: &Command, now: Time, outcome: &mut Outcome) {
+        if !self.runs.contains_key(&id) {
+            outcome.refusal = Some(Refusal::UnknownRun(id));
+            return;
+        }
+        let answer = self.tell(id, command, now, outcome);
+        if answer.is_ok() && matches!(command, Command::Stop | Command::Terminate) {
+            self.end_owned(id, command, now, outcome);
+        }
+        outcome.refusal = answer.err();
+    }
+
+    fn tell(&mut self, id: RunId, command: &Command, now: Time, outcome: &mut Outcome) -> Result<(), Refusal> {
+        // What was only accepted begins first, so that a command finds no state that it did not find before.
+        self.turn(id, now, outcome, |_| ());
+        let mut answer = Ok(());
+        self.turn(id, now, outcome, |turn| answer = turn.command(command));
+        answer
+    }
+
+    /// Tells the runs that belong to this one, and those that belong to them, to end as well. What one input may decide
+    /// bounds only what follows from that: each run is told.
+    fn end_owned(&mut self, id: RunId, command: &Command, now: Time, outcome: &mut Outcome) {
+        let mut owners = vec![id];
+        while let Some(owner) = owners.pop() {
+            for child in self.owned_by(owner) {
+                // One that is over already refuses, and what it made may still run.
+                let _ = self.tell(child, command, now, outcome);
+                owners.push(child);
+            }
+        }
+    }
+
+    /// The runs that this one made and that name it as an owner.
+    fn owned_by(&self, id: RunId) -> Vec<RunId> {
+        let Some(uid) = self.runs.get(&id).map(|run| run.uid().to_owned()) else { return Vec::new() };
+        let is_owned = |child: &RunId| {
+            let ties = self.runs.get(child).map(|run| run.marks().ties).unwrap_or_default();
+            ties.owners.iter().any(|owner| owner["uid"] == uid.as_str())
+        };
+        self.descent.children(id).filter(is_owned).collect()
+    }
+}

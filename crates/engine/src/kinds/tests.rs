@@ -1,0 +1,76 @@
+//! The table has one row for everything it can be asked for, and refuses what other groups call the same.
+
+use std::collections::HashSet;
+
+use octoflow_model::Time;
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn no_two_kinds_can_be_mistaken_for_each_other() {
+    let (mut names, mut plurals, mut keys) = (HashSet::new(), HashSet::new(), HashSet::new());
+    for kind in all() {
+        assert!(keys.insert(kind.key), "two kinds are kept as {}", kind.key);
+        for group in kind.aliases.iter().chain([&kind.group]) {
+            assert!(names.insert((group, kind.name)), "two kinds {} in {group}", kind.name);
+            assert!(plurals.insert((group, kind.plural)), "two paths {} in {group}", kind.plural);
+        }
+    }
+}
+
+#[test]
+fn every_row_is_whole() {
+    for kind in all() {
+        assert!(!kind.plural.is_empty() && !kind.singular.is_empty() && !kind.schema_prefix.is_empty(), "{kind:?}");
+        assert_eq!(kind.plural, kind.plural.to_lowercase(), "{kind:?}");
+        let cells = (kind.cells)(&json!({"metadata": {"name": "a"}}), Time(0));
+        assert_eq!(cells.len(), kind.columns.len(), "{kind:?}");
+        if let Some(dialect) = kind.dialect() {
+            assert_eq!(dialect.kind, kind);
+            assert!(kind.shape.is_some(), "{kind:?}");
+        }
+    }
+}
+
+#[test]
+fn kinds_are_found_by_group_and_name() {
+    assert_eq!(find("argoproj.io", "Workflow"), Some(&argo::WORKFLOW));
+    assert_eq!(find("batch", "Workflow"), None);
+    assert_eq!(find("", "ConfigMap"), Some(&core::CONFIG_MAP));
+    assert_eq!(find("scheduling.volcano.sh", "PodGroup"), None);
+    assert_eq!(of_plural("tasksets.octopus.openi.pcl.cn", "tasksets"), Some(&taskset::TASK_SET));
+    assert_eq!(of_word("ts"), Some(&taskset::TASK_SET));
+    assert_eq!(of_word("workflows.argoproj.io"), Some(&argo::WORKFLOW));
+    assert_eq!(of_word("workflows.example.com"), None);
+    assert!(argo::WORKFLOW.speaks("argoproj.io/v1alpha1") && !argo::WORKFLOW.speaks("argoproj.io/v1"));
+    assert!(core::POD.speaks("v1") && !core::POD.speaks("metrics.k8s.io/v1"));
+}
+
+#[test]
+fn what_other_groups_call_the_same_is_refused_by_name() {
+    let refused = |version: &str, kind: &str| {
+        let problem = of_manifest(&json!({"apiVersion": version, "kind": kind})).unwrap_err();
+        (problem.path.unwrap().to_string(), problem.message, problem.help.unwrap_or_default())
+    };
+    let (at, message, help) = refused("batch/v1", "Job");
+    assert_eq!((at.as_str(), message.as_str()), ("kind", "kind `Job` of group `batch` is not known here"));
+    assert!(help.contains("Workflow"), "{help}");
+    let (at, message, help) = refused("scheduling.volcano.sh/v1beta1", "PodGroup");
+    assert_eq!(at, "apiVersion");
+    assert_eq!(message, "apiVersion `scheduling.volcano.sh/v1beta1` is not known for kind PodGroup");
+    assert_eq!(help, "write `apiVersion: scheduling.incubator.k8s.io/v1alpha1`");
+    let (at, _, help) = refused("example.com/v1", "Workflow");
+    assert_eq!((at.as_str(), help.as_str()), ("apiVersion", "write `apiVersion: argoproj.io/v1alpha1`"));
+    assert_eq!(refused("argoproj.io/v1alpha1", "WorkflowTaskSet").1, "kind WorkflowTaskSet is not supported yet");
+}
+
+#[test]
+fn only_what_runs_has_a_dialect() {
+    let of = |version: &str, kind: &str| dialect_of(&json!({"apiVersion": version, "kind": kind}));
+    assert_eq!(of("argoproj.io/v1alpha1", "Workflow").unwrap().kind, &argo::WORKFLOW);
+    assert_eq!(of("", "TaskSet").unwrap().kind, &taskset::TASK_SET);
+    assert!(of("argoproj.io/v1alpha1", "CronWorkflow").unwrap_err().message.contains("on its schedule"));
+    assert!(of("v1", "ConfigMap").unwrap_err().message.contains("does not run"));
+    assert!(of("", "").unwrap_err().message.contains("kind is required"));
+}

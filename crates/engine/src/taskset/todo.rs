@@ -1,0 +1,60 @@
+//! The work list of a TaskSet: what a turn looks at next. It is not part of the state: it is thrown away on restart, and then
+//! everything open is looked at once. The fold never sees it. It leaves notes, which are entered here in their order.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use octoflow_model::{NodeIx, Time};
+
+use super::run::Run;
+
+/// What the fold of a fact tells the turn to look at. A note says what changed, never what is to be done about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Note {
+    ReplicaChanged(u32),
+    RoleChanged(usize),
+    /// Waiting replicas of a role may be able to start.
+    MayStart(usize),
+    SetChanged,
+    /// A replica waits for the scheduler.
+    Queued(NodeIx),
+    /// A replica, or the TaskSet, must be looked at then.
+    Wake(Time, Option<NodeIx>),
+}
+
+/// What to look at next.
+#[derive(Default)]
+pub(super) struct Todo {
+    pub(super) replicas: VecDeque<u32>,
+    pub(super) roles: BTreeSet<usize>,
+    /// Roles whose waiting replicas may be able to start.
+    pub(super) starting: BTreeSet<usize>,
+    pub(super) set: bool,
+    pub(super) queued: Vec<NodeIx>,
+    pub(super) wakes: Vec<(Time, Option<NodeIx>)>,
+}
+
+impl Run {
+    /// Enters the notes of a fold.
+    pub(super) fn heed(&mut self) {
+        for note in self.notes.drain(..) {
+            self.todo.enter(note);
+        }
+    }
+}
+
+impl Todo {
+    fn enter(&mut self, note: Note) {
+        match note {
+            Note::ReplicaChanged(replica) => self.replicas.push_back(replica),
+            Note::RoleChanged(role) => {
+                self.roles.insert(role);
+            }
+            Note::MayStart(role) => {
+                self.starting.insert(role);
+            }
+            Note::SetChanged => self.set = true,
+            Note::Queued(replica) => self.queued.push(replica),
+            Note::Wake(at, replica) => self.wakes.push((at, replica)),
+        }
+    }
+}

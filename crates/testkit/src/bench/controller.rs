@@ -1,0 +1,79 @@
+//! Controllers inside this program: one whose tasks run nowhere, and one that runs a chain of processes.
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use octoflow_control::{Capacity, Config, Controller, Place, Submit};
+use octoflow_model::{Fact, RunFact, RunPhase, submission::Stored};
+use octoflow_runtime::process::{self, Isolation};
+use serde_json::Value;
+
+use super::{measure::Outcome, shape};
+
+/// Room for everything: what is measured is never the limit.
+pub(super) const ROOM: Capacity = Capacity { slots: 1 << 20, cpu_milli: 1 << 40, memory_bytes: 1 << 60 };
+
+pub(super) fn null(groups: u32, steps: u32, dir: &Path) -> Outcome<()> {
+    let (controller, _) = Controller::open(Config {
+        data_dir: dir.to_owned(),
+        capacity: ROOM,
+        place: Place::Nowhere,
+        secrets_key: None,
+    })?;
+    to_the_end(&controller, "layers", shape::layers(groups, steps))?;
+    controller.close()?;
+    Ok(())
+}
+
+pub(super) fn chain(count: u32, isolated: bool, dir: &Path, octoflow: &Path) -> Outcome<Duration> {
+    let mut config = process::Config::new(dir, octoflow);
+    config.isolation = if isolated { Isolation::Overlay } else { Isolation::None };
+    let place = Place::Processes(Box::new(config));
+    let (controller, _) =
+        Controller::open(Config { data_dir: dir.to_owned(), capacity: ROOM, place, secrets_key: None })?;
+    // The first process of a fresh spawner pays for its preparations; the chain should not.
+    to_the_end(&controller, "warm", shape::chain(1))?;
+    let began = Instant::now();
+    to_the_end(&controller, "chain", shape::chain(count))?;
+    let took = began.elapsed();
+    controller.close()?;
+    Ok(took)
+}
+
+/// The same processes as replicas of a TaskSet or as steps of a workflow.
+pub(super) fn crowd(a_task_set: bool, count: u32, in_flight: u32, dir: &Path, octoflow: &Path) -> Outcome<()> {
+    let mut config = process::Config::new(dir, octoflow);
+    config.isolation = Isolation::None;
+    let capacity = Capacity { slots: in_flight as usize, ..ROOM };
+    let place = Place::Processes(Box::new(config));
+    let (controller, _) = Controller::open(Config { data_dir: dir.to_owned(), capacity, place, secrets_key: None })?;
+    let manifest = if a_task_set { shape::replicas(count) } else { shape::layers(1, count) };
+    to_the_end(&controller, "crowd", manifest)?;
+    controller.close()?;
+    Ok(())
+}
+
+/// Submits a run and waits until it has succeeded.
+fn to_the_end(controller: &Controller, name: &str, manifest: Value) -> Outcome<()> {
+    let run = controller.submit(Submit {
+        namespace: String::new(),
+        name: name.to_owned(),
+        manifest,
+        stored: Stored::default(),
+        claim: None,
+    })?;
+    let watch = controller.watch(run);
+    let last = watch.into_iter().flatten().filter(|fact| matches!(fact, Fact::Run(RunFact::Ended { .. }))).last();
+    let phase = match last {
+        Some(Fact::Run(RunFact::Ended { phase, .. })) => phase.word().to_owned(),
+        // It was over before the watch began.
+        _ => {
+            let status = &controller.object(run)?["status"];
+            // A TaskSet says it as its state.
+            status["state"].as_str().or(status["phase"].as_str()).unwrap_or_default().to_owned()
+        }
+    };
+    if phase == RunPhase::Succeeded.word() { Ok(()) } else { Err(format!("the run `{name}` ended {phase}").into()) }
+}

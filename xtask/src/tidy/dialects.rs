@@ -1,0 +1,195 @@
+//! Dialects are named in their own folders, in their rows and in tests. Everybody else asks the row of a kind, or the run's
+//! trait: whoever asks which dialect it is forgets the next one. The list of exceptions has a reason for each, and may only
+//! become shorter: an exception that is not needed any more is a problem too.
+
+use super::Problem;
+use super::source::{File, has_word};
+
+const WHY: &str = "a question to the row of a kind (engine::kinds) or to the run's trait is answered by every dialect";
+
+/// Module paths, types and kinds that belong to one dialect.
+const NAMES: &[&str] = &[
+    "argo::",
+    "taskset::",
+    "WorkflowFact",
+    "SetFact",
+    "Fact::Workflow",
+    "Fact::TaskSet",
+    "\"Workflow\"",
+    "\"WorkflowTemplate\"",
+    "\"ClusterWorkflowTemplate\"",
+    "\"CronWorkflow\"",
+    "\"WorkflowEventBinding\"",
+    "\"TaskSet\"",
+    "\"PodGroup\"",
+];
+
+/// The folders of the dialects, and where their rows and facts are gathered.
+const HOMES: &[&str] = &[
+    "crates/engine/src/argo",
+    "crates/engine/src/taskset",
+    "crates/engine/src/kinds",
+    "crates/engine/src/dialect.rs",
+    "crates/engine/src/lib.rs",
+    "crates/model/src/argo",
+    "crates/model/src/taskset",
+    "crates/model/src/fact",
+    "crates/model/src/lib.rs",
+    // Argo's API is one dialect's by definition.
+    "crates/server/src/argo",
+    // It plays, checks and measures each dialect, and is not shipped.
+    "crates/testkit/",
+    "xtask/",
+];
+
+/// A reason that files below these places name a dialect all the same.
+struct Exception {
+    why: &'static str,
+    places: &'static [&'static str],
+}
+
+const EXCEPTIONS: &[Exception] = &[
+    Exception {
+        why: "the controllers of schedules, events and memoization caches are Argo's own",
+        places: &[
+            "crates/control/src/cache.rs",
+            "crates/control/src/cron",
+            "crates/control/src/events.rs",
+            "crates/engine/src/cron",
+            "crates/octoflow/src/commands.rs",
+            "crates/octoflow/src/commands/cron.rs",
+            "crates/octoflow/src/commands/kept/columns.rs",
+        ],
+    },
+    Exception {
+        why: "resource templates, which are Argo's, act on objects, and their words are read here",
+        places: &["crates/control/src/objects", "crates/control/src/registry.rs"],
+    },
+    Exception {
+        why: "artifacts, their garbage and estimates by earlier runs are only known of workflows so far",
+        places: &[
+            "crates/control/src/expire/retention.rs",
+            "crates/control/src/known.rs",
+            "crates/control/src/registry/artifact.rs",
+            "crates/control/src/sweep.rs",
+        ],
+    },
+    Exception {
+        why: "the command that makes room is a TaskSet's word for now",
+        places: &["crates/control/src/registry/remove.rs", "crates/engine/src/input.rs"],
+    },
+    Exception {
+        why: "a bell that rings for the whole alone knows a workflow's beginning by its fact",
+        places: &["crates/control/src/controller/watcher.rs"],
+    },
+    Exception {
+        why: "words that every dialect may use, such as phases of nodes and the plan of a rerun, still live in Argo's folder",
+        places: &[
+            "crates/engine/src/admit.rs",
+            "crates/engine/src/effect.rs",
+            "crates/engine/src/engine.rs",
+            "crates/engine/src/follow.rs",
+            "crates/engine/src/rerun.rs",
+            "crates/engine/src/slice.rs",
+            "crates/model/src/before.rs",
+            "crates/octoflow/src/commands/plan.rs",
+            "crates/octoflow/src/output/events.rs",
+            "crates/octoflow/src/output/live.rs",
+            "crates/octoflow/src/output/outlook.rs",
+        ],
+    },
+    Exception {
+        why: "what manifests refer to has one method for each kind of a dialect, and unused parts are only looked for in workflows",
+        places: &["crates/octoflow/src/commands/lint.rs", "crates/octoflow/src/judge.rs"],
+    },
+    Exception {
+        why: "tests of logic are written about workflows, in their words",
+        places: &["crates/octoflow/src/logic"],
+    },
+    Exception {
+        why: "the server's other parts lead to Argo's API, and metrics have Argo's names",
+        places: &[
+            "crates/server/src/answer.rs",
+            "crates/server/src/area.rs",
+            "crates/server/src/expose.rs",
+            "crates/server/src/gate.rs",
+            "crates/server/src/own/retry.rs",
+            "crates/server/src/route.rs",
+        ],
+    },
+];
+
+pub(super) fn check(files: &[File]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut needed = vec![];
+    for file in files.iter().filter(|file| file.is_rust() && !HOMES.iter().any(|home| file.is_under(home))) {
+        let found: Vec<(usize, &str)> = named(file).collect();
+        if found.is_empty() {
+            continue;
+        }
+        let places: Vec<&str> = places().filter(|place| file.is_under(place)).collect();
+        if places.is_empty() {
+            let told = |(line, name): (usize, &str)| {
+                Problem::new(&file.path, line, format!("`{}` names a dialect", name.trim_matches('"')), WHY)
+            };
+            problems.extend(found.into_iter().map(told));
+        }
+        needed.extend(places);
+    }
+    for exception in EXCEPTIONS {
+        let there = |place: &&str| files.iter().any(|file| file.is_under(place));
+        for place in exception.places.iter().copied().filter(there).filter(|place| !needed.contains(place)) {
+            let what = format!("{place} names no dialect any more; it was excepted because {}", exception.why);
+            let why = "take it off the list, so that the list only becomes shorter";
+            problems.push(Problem::new("xtask/src/tidy/dialects.rs", 0, what, why));
+        }
+    }
+    problems
+}
+
+fn places() -> impl Iterator<Item = &'static str> {
+    EXCEPTIONS.iter().flat_map(|exception| exception.places).copied()
+}
+
+/// The lines of production code that name a dialect.
+fn named(file: &File) -> impl Iterator<Item = (usize, &str)> {
+    file.production().into_iter().filter_map(|(number, line)| {
+        let name = NAMES.iter().find(|name| has_word(line, name))?;
+        Some((number, *name))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(path: &str, text: &str) -> usize {
+        check(&[File::new(path, text)]).iter().filter(|problem| problem.path == path).count()
+    }
+
+    #[test]
+    fn every_name_of_a_dialect_is_found_outside_its_folders() {
+        for name in NAMES {
+            let text = format!("fn a() {{\n    b({name}Run);\n    c({name});\n}}\n");
+            assert!(count("crates/control/src/some.rs", &text) > 0, "{name}");
+            assert_eq!(count("crates/engine/src/argo/some.rs", &text), 0, "{name}");
+            assert_eq!(count("crates/control/tests/it/some.rs", &text), 0, "{name}");
+        }
+        assert_eq!(count("crates/control/src/some.rs", "use octoflow_engine::{\n    argo::again,\n};\n"), 1);
+    }
+
+    #[test]
+    fn every_exception_says_why() {
+        for exception in EXCEPTIONS {
+            assert!(exception.why.len() > 20 && !exception.places.is_empty(), "{:?}", exception.places);
+        }
+    }
+
+    #[test]
+    fn an_exception_that_is_not_needed_is_told() {
+        let place = EXCEPTIONS[0].places[0];
+        let file = File::new(&format!("{}/x.rs", place.trim_end_matches(".rs").trim_end_matches('/')), "fn a() {}\n");
+        let file = if place.ends_with(".rs") { File::new(place, "fn a() {}\n") } else { file };
+        assert!(check(&[file]).iter().any(|problem| problem.what.contains("any more")));
+    }
+}

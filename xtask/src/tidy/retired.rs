@@ -1,0 +1,67 @@
+//! Retired words: names that a word of the trade has replaced. `docs/glossary.md` has the words in use. The retired ones are
+//! put together from pieces so that this file does not match itself.
+
+use super::Problem;
+use super::source::{File, has_word};
+
+struct Retired {
+    word: &'static str,
+    instead: &'static str,
+}
+
+const RETIRED: &[Retired] = &[
+    Retired { word: concat!("Hou", "se"), instead: "Controller" },
+    Retired { word: concat!("hou", "se"), instead: "controller" },
+    Retired { word: concat!("Do", "or"), instead: "Backpressure, Endpoint or entry point" },
+    Retired { word: concat!("Gue", "st"), instead: "Permit" },
+    Retired { word: concat!("Glan", "ces"), instead: "RenderedCache" },
+    Retired { word: concat!("She", "lf"), instead: "ReaderPool, ObjectSource or Collection" },
+    Retired { word: concat!("she", "lf"), instead: "pool, source or collection" },
+    Retired { word: concat!("Cle", "rk"), instead: "ResourceWorker" },
+    Retired { word: concat!("cle", "rk"), instead: "resource worker" },
+    Retired { word: concat!("Stew", "ard"), instead: "MaintenanceThread" },
+    Retired { word: concat!("stew", "ard"), instead: "maintenance" },
+    Retired { word: concat!("De", "sk"), instead: "Handle" },
+    Retired { word: concat!("de", "sk"), instead: "handle" },
+    Retired { word: concat!("Pu", "mp"), instead: "Driver" },
+    Retired { word: concat!("pu", "mp"), instead: "driver or event loop" },
+    Retired { word: concat!("Bra", "ke"), instead: "RateLimiter" },
+    Retired { word: concat!("Surround", "ings"), instead: "Catalog" },
+    Retired { word: concat!("Aga", "inOptions"), instead: "RerunOptions" },
+    Retired { word: concat!("born", "_wrong"), instead: "add_errored" },
+];
+
+const WHY: &str = "one concept, one word, and the one that the trade uses; `docs/glossary.md` has them";
+
+pub(super) fn check(files: &[File]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for file in files.iter().filter(|file| file.is_rust()) {
+        for (index, line) in file.text.lines().enumerate() {
+            for retired in RETIRED.iter().filter(|retired| has_word(line, retired.word)) {
+                let what = format!("`{}` is retired; say {}", retired.word, retired.instead);
+                problems.push(Problem::new(&file.path, index + 1, what, WHY));
+            }
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_retired_word_is_found_in_code_and_in_comments() {
+        for retired in RETIRED {
+            for text in [format!("// A {} it is.\n", retired.word), format!("let x: {};\n", retired.word)] {
+                assert_eq!(check(&[File::new("crates/a/src/b.rs", &text)]).len(), 1, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn words_that_only_contain_one_are_fine() {
+        let text = "// Warehouse, greenhouse, desktop, pumpkin, handled.\n";
+        assert!(check(&[File::new("crates/a/src/b.rs", text)]).is_empty());
+    }
+}
