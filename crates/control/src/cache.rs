@@ -3,14 +3,14 @@
 
 use octoflow_engine::{argo::memo::CACHE_LABEL, engine::Keyed};
 use octoflow_model::meta::KeyedData;
-use octoflow_store::{Change, Store};
+use octoflow_store::{Change, Reader, Store};
 use serde_json::{Map, Value, json};
 
 use crate::{Error, keyed, new_uid};
 
 /// The change that makes a cache on disk what it is in the engine. Whatever else its object says stays.
-pub(crate) fn put(store: &Store, namespace: &str, name: &str, data: &KeyedData) -> Result<Change, Error> {
-    let stored = store.reader()?.object(KIND, namespace, name)?;
+pub(crate) fn put(reader: &Reader, namespace: &str, name: &str, data: &KeyedData) -> Result<Change, Error> {
+    let stored = reader.object(KIND, namespace, name)?;
     let (uid, known) = match stored {
         Some(object) => (object.uid, serde_json::from_slice(&object.body).unwrap_or(Value::Null)),
         None => (new_uid()?, Value::Null),

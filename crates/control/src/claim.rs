@@ -5,7 +5,7 @@ use std::time::Duration;
 use octoflow_model::{RunId, Time};
 use octoflow_store::Reader;
 
-use crate::{Error, clock};
+use crate::Error;
 
 /// After this long a key may be used for something else.
 pub const KEPT: Duration = Duration::from_secs(24 * 3600);
@@ -22,8 +22,8 @@ pub struct Claim {
 
 impl Claim {
     /// What was made for this key before, or nothing. It is an error when that was something else.
-    pub(crate) fn made(&self, reader: &Reader) -> Result<Option<RunId>, Error> {
-        match reader.claim(&self.scope, &self.key, clock::steady())? {
+    pub(crate) fn made(&self, reader: &Reader, now: Time) -> Result<Option<RunId>, Error> {
+        match reader.claim(&self.scope, &self.key, now)? {
             Some(found) => self.answer(&found.print, found.run).map(Some),
             None => Ok(None),
         }

@@ -1,7 +1,6 @@
 //! The controller: the event loop on a thread of its own, between the store and a runtime. Its handle can be used from anywhere.
 
 use std::{
-    collections::HashMap,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
@@ -11,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use octoflow_engine::{Command, Engine, engine::World};
+use octoflow_engine::{Command, engine::World};
 use octoflow_model::{Fact, RunId, Time, submission::Stored};
 use octoflow_runtime::{
     artifacts::Carrier,
@@ -23,48 +22,34 @@ use octoflow_runtime::{
     route::Router,
     threads::ThreadOwner,
 };
-use octoflow_store::{Batch, Pulse, Reader, RunRow, SecretsKey, Store};
+use octoflow_store::{Batch, Pulse, Reader, SecretsKey, Store};
 use serde_json::Value;
 
 use crate::{
-    Capacity, Claim, Driver, Error, Explanation, Supervisor, cache, clock,
-    keyed::{self, KeyedObject},
+    Capacity, Claim, Error, Explanation, Supervisor, cache, clock,
+    event_loop::{
+        EventLoop, Limits, Message, Ports, StartProgress, Watcher,
+        port::SystemClock,
+        restore::{self, each_keyed},
+    },
     new_uid,
     objects::{Machine, Objects, StoreCatalog},
-    read, record,
+    read,
     sweep::{self, Mission, Sweeper},
 };
 
 mod archiver;
-mod backpressure;
-mod batch;
-mod claims;
-mod counts;
 mod dispatch;
-mod event_loop;
 mod handle;
-mod message;
-mod recover;
 mod rerun;
-mod row;
 mod start;
-pub(crate) mod unit;
-mod wait;
-mod watcher;
+mod worker;
 
 use archiver::Archiver;
-pub(crate) use archiver::Packed;
-use backpressure::InFlight;
 use dispatch::Dispatcher;
-pub(crate) use event_loop::DRAWN_HERE;
-use event_loop::{EventLoop, Keeper};
 pub use handle::owned;
 pub(crate) use handle::{Handle, owned_namespace, unless_outage};
-pub(crate) use message::{Detail, Entered, Message, Reply, Shown, Terms};
-use recover::Recovery;
-pub(crate) use start::Restored;
-pub use start::StartProgress;
-pub(crate) use watcher::{Audience, Bell, Watcher};
+use worker::{Outgoing, Worker};
 
 pub struct Config {
     pub data_dir: PathBuf,
@@ -108,8 +93,6 @@ pub struct Controller {
     data_dir: PathBuf,
 }
 
-pub(crate) type Watchers = Arc<Mutex<HashMap<RunId, Audience>>>;
-
 impl Controller {
     /// Opens the data directory for writing and starts the engine. Nothing runs until it is submitted or taken up.
     /// The texts are notices for people, e.g. about what the machine cannot do.
@@ -129,7 +112,8 @@ impl Controller {
         let clock_trouble = clock::go_on(&config.data_dir).err();
         let reader = store.reader()?;
         let capacity = config.capacity;
-        let (mut engine, mut unread) = start::engine(&reader, capacity)?;
+        let limits = Limits::from(capacity);
+        let (mut engine, mut unread) = restore::engine(&reader, &limits, clock::steady())?;
         if let Some(owner) = octoflow_store::foreign_owner(&config.data_dir) {
             let dir = config.data_dir.display();
             unread.push(format!(
@@ -139,7 +123,7 @@ impl Controller {
         // Nobody may take a lock from an open run because that has not been taken up here.
         let respected = if progress.is_pending() { Vec::new() } else { reader.unfinished()? };
         for row in respected {
-            unread.extend(reserve_locks(&mut engine, &reader, &row)?);
+            unread.extend(restore::reserve_locks(&mut engine, &reader, &row)?);
         }
         let progress = Arc::new(progress);
         let next_run = reader.next_run_id()?.0;
@@ -180,20 +164,28 @@ impl Controller {
         let runtime: Box<dyn Runtime> = Box::new(Router::new(runtime, Box::new(calls), Box::new(objects)));
         let dispatcher = Dispatcher::start(runtime, messages.clone())?;
         let data_dir = config.data_dir.clone();
-        let keeper = Keeper { data_dir: config.data_dir, sweeper: sweeper.clone() };
         let failed = messages.clone();
         store.on_failure(Arc::new(move |error| {
             // An event loop that is gone decides nothing.
             let _ = failed.send(Message::Failed(error));
         }));
-        let recovery = Recovery::new(capacity, pulse.clone());
-        let archiver = Archiver::new(supervisor.clone(), messages.clone(), store.clone());
-        let in_flight = handle.in_flight.clone();
-        let driver = Driver::new(engine);
-        let event_loop =
-            EventLoop::new(driver, store, dispatcher.queue(), inbox, messages, in_flight, keeper, archiver, recovery);
-        let event_loop = event_loop.following(progress.clone());
-        let thread = supervisor.spawn("event-loop", move || event_loop.work()).map_err(Error::Thread)?;
+        let runtime = dispatcher.queue();
+        let ports = Ports {
+            storage: Box::new(store.clone()),
+            clock: Box::new(SystemClock),
+            outlet: Arc::new(Outgoing { runtime: runtime.clone(), sweeper: sweeper.clone() }),
+            inbox: messages.clone(),
+        };
+        let worker = Worker {
+            event_loop: EventLoop::new(engine, limits, ports, handle.in_flight.clone(), progress.clone()),
+            inbox,
+            runtime,
+            archiver: Archiver::new(supervisor.clone(), messages, store.clone()),
+            store,
+            data_dir: data_dir.clone(),
+            pulse: pulse.clone(),
+        };
+        let thread = supervisor.spawn("event-loop", move || worker.run()).map_err(Error::Thread)?;
         let (thread, opened) = (Mutex::new(Some(thread)), clock::now());
         let controller =
             Self { handle, thread, dispatcher, sweeper, progress, supervisor, pulse, data_dir, capacity, opened };
@@ -374,27 +366,9 @@ impl Controller {
     }
 }
 
-/// Keeps the locks of an open run that nobody has taken up here. Of one that cannot be read, as far as it can be; says so.
-fn reserve_locks(engine: &mut Engine, reader: &Reader, row: &RunRow) -> Result<Option<String>, Error> {
-    let journal = read::journal(reader, row.run)?;
-    let respected = record::reserve_locks(engine, row.run, journal.facts);
-    Ok(journal.damage.or_else(|| respected.err()).map(|why| start::unreadable(row, &why)))
-}
-
 /// What runs can refer to, as the store has it.
 pub(crate) fn world(reader: &Reader) -> Result<World, Error> {
     let mut world = World::default();
     each_keyed(reader, |parsed| world.put(parsed.kind, &parsed.namespace, &parsed.name, parsed.data))?;
     Ok(world)
-}
-
-fn each_keyed(reader: &Reader, mut take: impl FnMut(KeyedObject)) -> Result<(), Error> {
-    for kind in ["ConfigMap", "Secret"] {
-        for object in reader.objects(kind, None)? {
-            let body: Value = serde_json::from_slice(&object.body)
-                .map_err(|error| Error::Object { what: format!("{kind} `{}`", object.name), why: error.to_string() })?;
-            take(keyed::parse(&body)?);
-        }
-    }
-    Ok(())
 }

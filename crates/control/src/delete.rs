@@ -13,7 +13,8 @@ use octoflow_store::{Batch, Change, Filter, Page, Reader, RunRow, Store};
 
 use crate::{
     Controller, Error,
-    controller::{Message, owned, world},
+    controller::{owned, world},
+    event_loop::Message,
     read,
     sweep::{Doomed, doom_with_run},
 };

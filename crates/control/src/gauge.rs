@@ -10,7 +10,7 @@ pub use octoflow_store::{Histogram, Stats};
 
 use crate::{
     Error, clock,
-    controller::Message,
+    event_loop::Message,
     registry::{Fault, Kind, Registry, kinds},
 };
 

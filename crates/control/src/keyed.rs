@@ -1,11 +1,11 @@
 //! ConfigMaps and Secrets as people write them, made into named values.
 
-use octoflow_engine::engine::Keyed;
+use octoflow_engine::{engine::Keyed, kinds};
 use octoflow_model::{
     base64,
     meta::{DEFAULT_NAMESPACE, KeyedData},
 };
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::Error;
 
@@ -64,10 +64,32 @@ pub fn parse(object: &Value) -> Result<KeyedObject, Error> {
     Ok(KeyedObject { kind, namespace, name, data })
 }
 
+/// The name of the kind, on the wire and in the store.
+pub(crate) fn kind_name(keyed: Keyed) -> &'static str {
+    match keyed {
+        Keyed::ConfigMap => kinds::core::CONFIG_MAP.key,
+        Keyed::Secret => kinds::core::SECRET.key,
+    }
+}
+
+/// The object with these values, as somebody would have written it.
+pub(crate) fn object(keyed: &KeyedObject) -> Value {
+    let KeyedObject { kind, namespace, name, data } = keyed;
+    let (mut texts, mut binary) = (Map::new(), Map::new());
+    for (key, bytes) in &data.entries {
+        match (kind, str::from_utf8(bytes)) {
+            (Keyed::Secret, _) => texts.insert(key.clone(), base64::encode(bytes).into()),
+            (Keyed::ConfigMap, Ok(text)) => texts.insert(key.clone(), text.into()),
+            (Keyed::ConfigMap, Err(_)) => binary.insert(key.clone(), base64::encode(bytes).into()),
+        };
+    }
+    let (labels, annotations) = (&data.labels, &data.annotations);
+    let metadata = json!({"name": name, "namespace": namespace, "labels": labels, "annotations": annotations});
+    json!({"apiVersion": "v1", "kind": kind_name(*kind), "metadata": metadata, "data": texts, "binaryData": binary})
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -77,6 +99,17 @@ mod tests {
         assert_eq!(parsed.data.entries["a"], b"plain");
         assert_eq!(parsed.data.entries["b"], b"hello");
         assert_eq!(parsed.namespace, "default");
+    }
+
+    #[test]
+    fn an_object_made_of_values_has_the_same_values() {
+        for kind in ["ConfigMap", "Secret"] {
+            let metadata = json!({"name": "o", "labels": {"a": "b"}, "annotations": {"c": "d"}});
+            let written = json!({"kind": kind, "metadata": metadata, "binaryData": {"raw": "/w=="}, "stringData": {"text": "hi"}});
+            let parsed = parse(&written).unwrap();
+            let again = parse(&object(&parsed)).unwrap();
+            assert_eq!(format!("{parsed:?}"), format!("{again:?}"));
+        }
     }
 
     #[test]

@@ -9,8 +9,8 @@ mod clock;
 mod controller;
 pub mod cron;
 mod delete;
-mod driver;
 mod error;
+mod event_loop;
 pub mod events;
 pub mod expire;
 pub mod gauge;
@@ -30,10 +30,14 @@ mod sweep;
 
 pub use claim::{Claim, KEPT};
 pub use clock::now;
-pub use controller::{Config, Controller, Place, StartProgress, Submit, owned};
+pub use controller::{Config, Controller, Place, Submit, owned};
 pub use delete::{Forgotten, Removed, family, forget};
-pub use driver::{Cut, Driver};
 pub use error::Error;
+pub use event_loop::{
+    Limits,
+    restore::StartProgress,
+    virtual_loop::{Acceptance, Adoption, Ticket, VirtualDisk, VirtualLoop, Written},
+};
 pub use meters::metrics;
 pub use octoflow_engine::Explanation;
 pub use octoflow_engine::{
@@ -43,6 +47,5 @@ pub use octoflow_engine::{
 };
 pub use octoflow_runtime::port::{Condition, ConditionKind};
 pub use random::{name_suffix, new_uid};
-pub use record::Record;
 pub use supervisor::{Supervisor, ThreadFailure};
 pub use sweep::{doom_with_run, sweep_deleted};

@@ -11,7 +11,7 @@ use octoflow_engine::{Engine, Input, Run, engine};
 use octoflow_model::{Fact, RunId};
 use serde_json::Value;
 
-use crate::{driver::ANY_TIME, supervisor::said};
+use crate::{event_loop::driver::ANY_TIME, supervisor::said};
 
 /// What to do about a run that a newer version has written.
 const NEWER: &str =
@@ -19,18 +19,18 @@ const NEWER: &str =
 
 /// Facts of one run as bytes for the journal, with their numbers.
 #[derive(Clone, Debug, Default)]
-pub struct Record {
+pub(crate) struct Record {
     pub first: u64,
     pub count: u32,
     pub lines: Vec<u8>,
 }
 
 impl Record {
-    pub fn starting_at(first: u64) -> Self {
+    pub(crate) fn starting_at(first: u64) -> Self {
         Self { first, ..Self::default() }
     }
 
-    pub fn push(&mut self, fact: &Fact) {
+    pub(crate) fn push(&mut self, fact: &Fact) {
         serde_json::to_writer(&mut self.lines, fact).expect("a fact has only keys that are text");
         self.lines.write_all(b"\n").expect("writing to memory does not fail");
         self.count += 1;

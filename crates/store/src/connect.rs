@@ -33,7 +33,7 @@ const LOG_KEPT_BYTES: u64 = 64 << 20;
 const LOG_READY_BYTES: usize = 1 << 20;
 
 /// More than the writer or one page of the reader ever uses, so that nothing is parsed twice.
-const STATEMENTS: usize = 64;
+pub(crate) const STATEMENTS: usize = 64;
 
 pub(crate) fn database(data_dir: &Path) -> PathBuf {
     data_dir.join(schema::FILE)

@@ -39,10 +39,15 @@ impl Lent {
 
 impl ReaderPool {
     pub(crate) fn lend(&self, data_dir: &Path) -> Result<Lent, Error> {
+        self.lend_or(|| connect::reader(data_dir))
+    }
+
+    /// Lends an idle connection, or one that is opened now.
+    pub(crate) fn lend_or(&self, open: impl FnOnce() -> Result<Connection, Error>) -> Result<Lent, Error> {
         let idle = self.lock().idle.pop();
         let conn = match idle {
             Some(conn) => conn,
-            None => connect::reader(data_dir)?,
+            None => open()?,
         };
         Ok(Lent { conn: Some(conn), pool: Some(self.clone()) })
     }

@@ -184,7 +184,12 @@ impl Store {
 
     /// A reader of what is committed, one that is idle if there is one.
     pub fn reader(&self) -> Result<Reader, Error> {
-        Ok(Reader::on(self.inner.readers.lend(&self.inner.data_dir)?, self.inner.key.clone()))
+        let lent = self.inner.readers.lend(&self.inner.data_dir).inspect_err(|_| {
+            // A database that was deleted may be noticed here first. With every batch the writer checks its files, and ends
+            // the store if they are gone; otherwise a server that is only read from would never learn of it.
+            self.commit(Batch::new(), |_| {});
+        })?;
+        Ok(Reader::on(lent, self.inner.key.clone()))
     }
 
     /// What has been written so far.

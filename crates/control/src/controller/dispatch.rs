@@ -15,8 +15,7 @@ use std::{
 use octoflow_model::{AttemptId, Order, Report, RunId, Task};
 use octoflow_runtime::port::{Condition, Health, Runtime};
 
-use super::Message;
-use crate::{Error, clock};
+use crate::{Error, clock, event_loop::Message};
 
 enum Work {
     Orders(Vec<Order>),

@@ -15,9 +15,11 @@ use octoflow_store::{Batch, Change, Filter, Page, RunRow, Store};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::{Bell, Detail, Entered, InFlight, Message, Reply, Shown, Submit, Terms, Watcher, unit};
+use super::Submit;
 use crate::{
-    Claim, Error, clock, keyed, known,
+    Claim, Error, clock,
+    event_loop::{Bell, Detail, Entered, InFlight, Message, Reply, Shown, Terms, Watcher, unit},
+    keyed, known,
     objects::{Errand, Key, Machine, StoreCatalog},
     park, read,
 };

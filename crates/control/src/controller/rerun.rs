@@ -76,7 +76,7 @@ impl Controller {
     /// The same, but asking twice with one key makes one run.
     pub fn resubmit_once(&self, run: RunId, options: &ResubmitOptions, claim: Option<&Claim>) -> Result<RunId, Error> {
         if let Some(claim) = claim
-            && let Some(made) = claim.made(&self.handle.store.reader()?)?
+            && let Some(made) = claim.made(&self.handle.store.reader()?, clock::steady())?
         {
             return Ok(made);
         }

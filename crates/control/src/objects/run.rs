@@ -13,7 +13,8 @@ use super::{
 };
 use crate::{
     Error,
-    controller::{Message, Submit},
+    controller::Submit,
+    event_loop::Message,
     forget,
     registry::{
         run::of_row,

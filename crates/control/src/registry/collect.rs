@@ -17,7 +17,7 @@ use super::{
     namespace::dwellers,
     remove::{FOREGROUND, Found, ORPHAN},
 };
-use crate::{Error, controller::unit};
+use crate::{Error, event_loop::unit};
 
 /// The pause after something that failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);

@@ -10,7 +10,7 @@ use super::{
     DeleteOptions, Deleted, Fault, Keeping, Kind, ListOptions, Propagation, Registry, kinds, meta, run::of_row,
     size::Wish, steer, stored::Kept,
 };
-use crate::{Error, clock, controller::Message, delete, objects::Key, read};
+use crate::{Error, clock, delete, event_loop::Message, objects::Key, read};
 
 /// Dependents go first.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::{Fault, Registry, run::of_row};
 use crate::{
     Error,
-    controller::{DRAWN_HERE, Shown, unless_outage},
+    controller::unless_outage,
+    event_loop::{LARGE_RUN, Shown},
     read,
 };
 
@@ -95,7 +96,7 @@ impl Registry {
         }
         self.read(|reader| {
             let nodes = reader.archive_size(row.run).map_err(Error::from)?.unwrap_or(0) / BYTES_A_NODE;
-            if nodes > DRAWN_HERE as u64 {
+            if nodes > LARGE_RUN as u64 {
                 return Ok(Size::Large(nodes));
             }
             Ok(Size::Small(read::object(reader, row.run)?))

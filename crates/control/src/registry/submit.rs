@@ -5,11 +5,7 @@ use octoflow_model::RunId;
 use serde_json::{Value, json};
 
 use super::{Cause, Fault, Kind, Registry, WriteOptions, judge::Ruling, meta};
-use crate::{
-    Claim, Error,
-    controller::{Entered, Submit},
-    name_suffix, new_uid, park,
-};
+use crate::{Claim, Error, clock, controller::Submit, event_loop::Entered, name_suffix, new_uid, park};
 
 /// How often a drawn name that is taken is drawn again.
 const DRAWS: usize = 8;
@@ -100,7 +96,7 @@ impl Registry {
     }
 
     fn claimed(&self, claim: Option<&Claim>) -> Result<Option<RunId>, Fault> {
-        claim.map_or(Ok(None), |claim| self.read(|reader| Ok(claim.made(reader)?)))
+        claim.map_or(Ok(None), |claim| self.read(|reader| Ok(claim.made(reader, clock::steady())?)))
     }
 
     /// The run that was made when the same was asked for before.

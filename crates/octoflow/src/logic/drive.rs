@@ -9,8 +9,10 @@ use std::{
     time::Duration,
 };
 
-use octoflow_control::keyed::KeyedObject;
-use octoflow_engine::{Command, Engine, Input, Outcome, Setup, engine::fold, meters::Meters, schedule::Capacity};
+use octoflow_control::{
+    Acceptance, Adoption, Capacity, Error, Limits, Ticket, VirtualDisk, VirtualLoop, keyed::KeyedObject,
+};
+use octoflow_engine::{Command, engine::fold};
 use octoflow_model::{
     AttemptId, Fact, Report, RunId, Task, Time,
     argo::WorkflowFact,
@@ -96,10 +98,10 @@ pub(crate) struct Life {
     pub ends: Option<u64>,
 }
 
-pub(crate) fn drive(scene: Scene<'_>) -> Played<'_> {
-    let mut stage = Stage::new(scene);
-    stage.play();
-    stage.played()
+pub(crate) fn drive(scene: Scene<'_>) -> Result<Played<'_>, Error> {
+    let mut stage = Stage::new(scene)?;
+    stage.play()?;
+    Ok(stage.played())
 }
 
 /// What the clock waits for beside the engine.
@@ -128,7 +130,8 @@ struct Flight {
 }
 
 struct Stage<'a> {
-    engine: Engine,
+    event_loop: VirtualLoop,
+    disk: VirtualDisk,
     now: Time,
     scene: Scene<'a>,
     acts: BTreeMap<(Duration, u8, usize), Act>,
@@ -140,13 +143,11 @@ struct Stage<'a> {
     active: Vec<usize>,
     turn: u64,
     events: usize,
-    /// Deeds that have changed what workflows may refer to.
-    put: Vec<usize>,
     played: Played<'a>,
 }
 
 impl<'a> Stage<'a> {
-    fn new(scene: Scene<'a>) -> Self {
+    fn new(scene: Scene<'a>) -> Result<Self, Error> {
         let submits = scene.entries.iter().enumerate().map(|(index, entry)| ((entry.at, 0, index), Act::Submit(index)));
         let deeds = scene.deeds.iter().enumerate().map(|(index, deed)| ((deed.at, 1, index), Act::Deed(index)));
         let looks = scene.moments.iter().enumerate().map(|(index, at)| ((*at, 2, index), Act::Look));
@@ -165,8 +166,14 @@ impl<'a> Stage<'a> {
             refusals: vec![None; scene.deeds.len()],
             faults: Vec::new(),
         };
-        Self {
-            engine: engine(&scene, Meters::default()),
+        let disk = VirtualDisk::new()?;
+        let mut event_loop = VirtualLoop::open(disk.clone(), limits(&scene), scene.start)?.0;
+        for object in &scene.keyed {
+            event_loop.put_object(object)?;
+        }
+        Ok(Self {
+            event_loop,
+            disk,
             now: scene.start,
             acts: submits.chain(deeds).chain(looks).collect(),
             queue: BTreeMap::new(),
@@ -176,72 +183,74 @@ impl<'a> Stage<'a> {
             active: vec![0; count],
             turn: 0,
             events: 0,
-            put: Vec::new(),
             played,
             scene,
-        }
+        })
     }
 
-    fn play(&mut self) {
+    fn play(&mut self) -> Result<(), Error> {
+        self.settle()?;
         loop {
             self.events += 1;
             if self.events > MOST_EVENTS {
                 let text =
                     format!("it is not over after {MOST_EVENTS} events; say `until:` to look at it before its end");
                 self.played.faults.push((None, text));
-                return;
+                return Ok(());
             }
             let act = self.acts.first_key_value().map(|(key, act)| (*key, *act));
             let act_at = act.map(|((at, _, _), _)| self.scene.start.saturating_add(at));
             let event_at = if self.over() { None } else { self.next_event() };
-            let Some(next) = act_at.into_iter().chain(event_at).min() else { return };
+            let Some(next) = act_at.into_iter().chain(event_at).min() else { return Ok(()) };
             if self.scene.until.is_some_and(|until| next > self.scene.start.saturating_add(until)) {
-                return;
+                return Ok(());
             }
             self.now = self.now.max(next);
             match act {
                 // What is due at the same moment comes first.
                 Some((key, act)) if event_at.is_none_or(|at| at > next) => {
                     self.acts.remove(&key);
-                    self.act(act, key.0);
+                    self.act(act, key.0)?;
                 }
-                _ => self.event(),
+                _ => self.event()?,
             }
         }
     }
 
     fn over(&self) -> bool {
+        let engine = self.event_loop.engine();
         (0..self.scene.entries.len())
-            .all(|run| self.engine.run_of::<octoflow_engine::argo::Run>(id(run)).is_none_or(|run| run.state.finished()))
+            .all(|run| engine.run_of::<octoflow_engine::argo::Run>(id(run)).is_none_or(|run| run.state.finished()))
     }
 
     fn next_event(&self) -> Option<Time> {
-        self.queue.first_key_value().map(|((at, _), _)| *at).into_iter().chain(self.engine.wake_at()).min()
+        self.queue.first_key_value().map(|((at, _), _)| *at).into_iter().chain(self.event_loop.engine().wake_at()).min()
     }
 
-    fn event(&mut self) {
+    fn event(&mut self) -> Result<(), Error> {
         let due = self.queue.first_key_value().is_some_and(|((at, _), _)| *at <= self.now);
         let Some((_, event)) = due.then(|| self.queue.pop_first()).flatten() else {
-            self.input(Input::Tick);
-            return;
+            // A timer of the engine.
+            return self.settle();
         };
         match event {
             Event::Runs(attempt) => {
                 if let Some(flight) = self.flights.get_mut(&attempt) {
                     (flight.started, flight.runs_at) = (Some(self.now), None);
-                    self.input(Input::Report(Report::Started { attempt, at: self.now }));
+                    self.event_loop.report(Report::Started { attempt, at: self.now });
                 }
             }
             Event::Lands(attempt) => self.land(attempt),
             Event::Tells(report) => {
                 if self.flights.contains_key(&report.attempt()) {
-                    self.input(Input::Report(report));
+                    self.event_loop.report(report);
                 }
             }
         }
+        self.settle()
     }
 
-    fn act(&mut self, act: Act, at: Duration) {
+    fn act(&mut self, act: Act, at: Duration) -> Result<(), Error> {
         match act {
             Act::Submit(index) => {
                 let entry = &self.scene.entries[index];
@@ -256,28 +265,27 @@ impl<'a> Stage<'a> {
                     before: None,
                     parent: None,
                 };
-                let (run, submission) = (id(index), Box::new(submission));
-                let refused = self.input(Input::Submit { run, submission, program: None });
-                if let Some(why) = refused.or_else(|| self.input(Input::Begin { run })) {
+                let ticket = self.event_loop.submit(id(index), Box::new(submission), None, Acceptance::default());
+                if let Some(why) = self.answer_to(ticket)? {
                     self.played.faults.push((None, format!("the engine refuses the run: {why}")));
                 }
             }
-            Act::Deed(index) => self.deed(index),
+            Act::Deed(index) => self.deed(index)?,
             Act::Look => {
                 let seen = (0..self.scene.entries.len()).map(|run| self.look(run)).collect();
                 self.played.moments.push((at, seen));
             }
         }
+        Ok(())
     }
 
-    fn deed(&mut self, index: usize) {
+    fn deed(&mut self, index: usize) -> Result<(), Error> {
         let deed = &self.scene.deeds[index];
         match &deed.what {
-            What::Restart => self.restart(),
+            What::Restart => self.restart()?,
             What::Put(object) => {
-                let input = put(object);
-                self.put.push(index);
-                self.input(input);
+                self.event_loop.put_object(object)?;
+                self.settle()?;
             }
             What::Command(command) => {
                 let command = command.clone();
@@ -285,44 +293,60 @@ impl<'a> Stage<'a> {
                 let runs: Vec<usize> =
                     (0..self.played.names.len()).filter(|run| meant(&self.played.names[*run])).collect();
                 for run in runs {
-                    if let Some(refused) = self.input(Input::Command { run: id(run), command: command.clone() }) {
+                    let ticket = self.event_loop.command(id(run), command.clone());
+                    if let Some(refused) = self.answer_to(ticket)? {
                         self.played.refusals[index] = Some(refused);
                     }
                 }
             }
         }
+        Ok(())
     }
 
     fn look(&self, run: usize) -> Option<Snapshot> {
-        if let Some(run) = self.engine.run_of::<octoflow_engine::argo::Run>(id(run)) {
-            return Some(Snapshot::take(run, &self.engine));
+        let engine = self.event_loop.engine();
+        if let Some(run) = engine.run_of::<octoflow_engine::argo::Run>(id(run)) {
+            return Some(Snapshot::take(run, engine));
         }
-        // Over before a restart: only its journal is left.
+        // Over: only its journal is left.
         let run = fold(id(run), self.facts[run].iter().cloned()).ok()?;
-        Some(Snapshot::take(run.of::<octoflow_engine::argo::Run>()?, &self.engine))
+        Some(Snapshot::take(run.of::<octoflow_engine::argo::Run>()?, engine))
     }
 
     /// Why it was refused, if it was.
-    fn input(&mut self, input: Input) -> Option<String> {
-        let outcome = self.engine.handle(input, self.now);
-        let refusal = self.take(outcome);
-        if guard::ON {
-            let due = self.engine.handle(Input::Tick, self.now);
-            self.take(due);
-            guard::is_settled(&mut self.engine, self.now);
-            (0..self.facts.len()).for_each(|run| guard::is_told(&self.engine, id(run), &self.facts[run]));
-        }
-        refusal
+    fn answer_to(&mut self, mut ticket: Ticket) -> Result<Option<String>, Error> {
+        self.settle()?;
+        Ok(ticket.poll().and_then(Result::err).map(|why| why.to_string()))
     }
 
-    fn take(&mut self, outcome: Outcome) -> Option<String> {
-        for octoflow_engine::Decided { run, facts, .. } in outcome.decided {
-            let run = index(run);
-            facts.iter().for_each(|fact| self.note(run, fact));
-            self.facts[run].extend(facts);
+    /// Lets the event loop take steps until nothing is left to do at this moment. Every commit is durable at once.
+    fn settle(&mut self) -> Result<(), Error> {
+        // Nothing is held back for a later commit: what people look at is what was decided.
+        self.event_loop.flush();
+        while self.event_loop.next_step().is_some_and(|at| at <= self.now) {
+            self.event_loop.step(self.now)?;
+            while let Some(written) = self.event_loop.write() {
+                for (run, facts) in written.facts() {
+                    let run = index(*run);
+                    facts.iter().for_each(|fact| self.note(run, fact));
+                    self.facts[run].extend(facts.iter().cloned());
+                }
+                self.event_loop.settle(written);
+            }
+            self.event_loop.take_orders().into_iter().for_each(|order| self.obey(order));
+            for Adoption { believed, .. } in self.event_loop.take_adoptions() {
+                for (attempt, task) in believed {
+                    if !self.flights.contains_key(&attempt) {
+                        self.fly(attempt, task);
+                    }
+                }
+            }
         }
-        outcome.orders.into_iter().for_each(|order| self.obey(order));
-        outcome.refusal.map(|refusal| refusal.to_string())
+        if guard::ON {
+            let engine = self.event_loop.engine();
+            (0..self.facts.len()).for_each(|run| guard::is_told(engine, id(run), &self.facts[run]));
+        }
+        Ok(())
     }
 
     /// Remembers in which order nodes began and ended.
@@ -350,7 +374,8 @@ impl<'a> Stage<'a> {
     }
 
     fn played(mut self) -> Played<'a> {
-        self.played.metrics = self.engine.meters().render(&self.engine.live_meters(self.now));
+        let engine = self.event_loop.engine();
+        self.played.metrics = engine.meters().render(&engine.live_meters(self.now));
         for run in 0..self.scene.entries.len() {
             match self.look(run) {
                 Some(seen) => self.played.last.push(seen),
@@ -366,20 +391,9 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// An object as the engine is told of it.
-fn put(object: &KeyedObject) -> Input {
-    let KeyedObject { kind, namespace, name, data } = object.clone();
-    Input::Object { kind, namespace, name, data: Some(data) }
-}
-
-fn engine(scene: &Scene<'_>, meters: Meters) -> Engine {
+fn limits(scene: &Scene<'_>) -> Limits {
     let slots = scene.slots.unwrap_or(usize::MAX);
-    let capacity = Capacity { slots, cpu_milli: u64::MAX, memory_bytes: u64::MAX };
-    let mut engine = Engine::new(Setup { meters, ..capacity.into() });
-    for object in &scene.keyed {
-        engine.handle(put(object), scene.start);
-    }
-    engine
+    Limits::from(Capacity { slots, cpu_milli: u64::MAX, memory_bytes: u64::MAX })
 }
 
 fn id(run: usize) -> RunId {

@@ -1,8 +1,8 @@
 //! What must hold of the engine whatever it is told. Cases are played under this guard in builds with debug assertions,
 //! so that every test of logic is a test of the journal too; people's tests do not pay for it.
 
-use octoflow_engine::{Engine, Input, Outcome, engine::fold};
-use octoflow_model::{Fact, RunId, Time};
+use octoflow_engine::{Engine, engine::fold};
+use octoflow_model::{Fact, RunId};
 
 /// Folding all facts after every input takes the square of their number, so long runs are looked at less often, and the
 /// longest only at their end.
@@ -11,12 +11,6 @@ const SELDOM: usize = 50;
 const MANY: usize = 2000;
 
 pub(super) const ON: bool = cfg!(debug_assertions);
-
-/// Nothing is left to decide once everything is decided.
-pub(super) fn is_settled(engine: &mut Engine, now: Time) {
-    let Outcome { decided, orders, .. } = engine.handle(Input::Tick, now);
-    assert!(decided.is_empty() && orders.is_empty(), "deciding twice decided something twice: {decided:?} {orders:?}");
-}
 
 /// The state of a run is what its facts tell, and facts survive being written down.
 pub(super) fn is_told(engine: &Engine, run: RunId, facts: &[Fact]) {

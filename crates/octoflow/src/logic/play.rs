@@ -53,7 +53,7 @@ pub(crate) fn play(case: &Case<'_>) -> Result<Verdict> {
     };
     let answers: Vec<(Spot<'_>, Option<Spot<'_>>)> =
         scene.deeds.iter().map(|deed| (deed.spot.clone(), deed.spot.get("refused"))).collect();
-    let played = drive(scene);
+    let played = drive(scene)?;
     for (spot, text) in &played.faults {
         match spot {
             Some(spot) => verdict.miss(spot, "stubs", "a value that can be put in", text.clone()),

@@ -3,11 +3,12 @@
 
 use std::{collections::VecDeque, time::Duration};
 
+use octoflow_control::{Acceptance, Capacity, Error, Limits, VirtualDisk, VirtualLoop};
 use octoflow_engine::{
-    Command, Engine, Input, Run, Setup,
+    Command, Run,
     argo::{self, status},
     engine::fold,
-    schedule::{Capacity, Scheduler},
+    schedule::Scheduler,
     taskset::{self, explain::explain, status as set_status},
 };
 use octoflow_model::{
@@ -35,8 +36,7 @@ pub(super) fn run(manifest: &Value, stored: Stored) -> Result<Vec<String>, Strin
     if size(manifest) > MOST_NODES as u64 {
         return Ok(Vec::new());
     }
-    let capacity = Capacity { slots: 50, cpu_milli: 1_000_000, memory_bytes: u64::MAX };
-    let mut engine = Engine::new(Setup { most_nodes: MOST_NODES, most_bytes: MOST_BYTES, ..capacity.into() });
+    let mut machine = Machine::new().map_err(|error| error.to_string())?;
     let (name, namespace, uid) = ("w".to_owned(), "default".to_owned(), "u".to_owned());
     let submission = Submission {
         name,
@@ -49,62 +49,91 @@ pub(super) fn run(manifest: &Value, stored: Stored) -> Result<Vec<String>, Strin
         before: None,
         parent: None,
     };
-    let mut now = DAWN;
-    let mut facts: Vec<Fact> = Vec::new();
-    let mut said = Vec::new();
-    let mut running: VecDeque<(AttemptId, Box<Task>)> = VecDeque::new();
-    let mut next = Some(Input::Submit { run: RUN, submission: Box::new(submission), program: None });
-    for count in 0..MOST_INPUTS {
-        let Some(input) = next.take() else { break };
-        let outcome = engine.handle(input, now);
-        for octoflow_engine::Decided { run, facts: list, .. } in outcome.decided {
-            if run != RUN {
-                return Err(format!("a fact of {run}"));
-            }
-            facts.extend(list);
-        }
-        for order in outcome.orders {
-            match order {
-                Order::Start { attempt, task } => {
-                    said.push(task.main.args.last().cloned().unwrap_or_default());
-                    running.push_back((attempt, task));
-                }
-                // It ends by itself soon enough.
-                Order::Stop { .. } | Order::Kill { .. } | Order::Forget { .. } => {}
-            }
-        }
-        let Some(run) = engine.run(RUN) else { break };
-        if count == 0 {
-            next = Some(Input::Begin { run: RUN });
-            continue;
-        }
-        if run.finished() || run.size() > MOST_NODES {
+    let mut ticket = machine.event_loop.submit(RUN, Box::new(submission), None, Acceptance::default());
+    machine.settle()?;
+    match ticket.poll() {
+        Some(Ok(())) => {}
+        // Its manifest was let in and is refused by whoever compiles it: that is its own matter.
+        Some(Err(Error::Refused(_))) => return Ok(Vec::new()),
+        answer => return Err(format!("its submission is answered with {answer:?}")),
+    }
+    for count in 1..MOST_INPUTS {
+        let Some(run) = machine.event_loop.engine().run(RUN) else { break };
+        if run.size() > MOST_NODES {
             break;
         }
-        now = now.saturating_add(Duration::from_secs(1));
-        next = Some(match (running.pop_front(), engine.wake_at()) {
-            (Some((attempt, task)), _) => ended(attempt, &task, now, count),
-            (None, Some(at)) => {
-                now = now.max(at);
-                Input::Tick
-            }
+        machine.now = machine.now.saturating_add(Duration::from_secs(1));
+        match (machine.running.pop_front(), machine.event_loop.engine().wake_at()) {
+            (Some((attempt, task)), _) => machine.event_loop.report(ended(attempt, &task, machine.now, count)),
+            (None, Some(at)) => machine.now = machine.now.max(at),
             // Somebody must say something; whoever waits for more waits for ever.
             (None, None) if count + 1 < MOST_INPUTS => {
                 let command = if count.is_multiple_of(2) { resume() } else { Command::Stop };
-                Input::Command { run: RUN, command }
+                drop(machine.event_loop.command(RUN, command));
             }
             (None, None) => break,
-        });
+        }
+        machine.settle()?;
     }
-    let folded = fold(RUN, facts).map_err(|why| format!("its own journal cannot be read: {why}"))?;
+    let folded = fold(RUN, machine.facts).map_err(|why| format!("its own journal cannot be read: {why}"))?;
+    let engine = machine.event_loop.engine();
     let same = match engine.run(RUN) {
         Some(live) => is_same(live, &folded, engine.scheduler())?,
-        None => true,
+        None => folded.finished(),
     };
     if !same {
         return Err("the fold of the facts is not the live state".to_owned());
     }
-    Ok(said)
+    Ok(machine.said)
+}
+
+/// The event loop with a disk that is fast and a runtime that starts at once.
+struct Machine {
+    event_loop: VirtualLoop,
+    now: Time,
+    facts: Vec<Fact>,
+    running: VecDeque<(AttemptId, Box<Task>)>,
+    said: Vec<String>,
+}
+
+impl Machine {
+    fn new() -> Result<Self, Error> {
+        let capacity = Capacity { slots: 50, cpu_milli: 1_000_000, memory_bytes: u64::MAX };
+        let limits = Limits { max_nodes: MOST_NODES, max_bytes: MOST_BYTES, ..capacity.into() };
+        let (event_loop, _) = VirtualLoop::open(VirtualDisk::new()?, limits, DAWN)?;
+        Ok(Self { event_loop, now: DAWN, facts: Vec::new(), running: VecDeque::new(), said: Vec::new() })
+    }
+
+    /// Lets the event loop take steps until nothing is left to do at this moment.
+    fn settle(&mut self) -> Result<(), String> {
+        self.event_loop.flush();
+        while self.event_loop.next_step().is_some_and(|at| at <= self.now) {
+            self.event_loop.step(self.now).map_err(|error| format!("the event loop ends: {error}"))?;
+            while let Some(written) = self.event_loop.write() {
+                if let Some(refusal) = written.refused() {
+                    return Err(format!("the store refuses a commit: {refusal}"));
+                }
+                for (run, facts) in written.facts() {
+                    if *run != RUN {
+                        return Err(format!("a fact of {run}"));
+                    }
+                    self.facts.extend(facts.iter().cloned());
+                }
+                self.event_loop.settle(written);
+            }
+            for order in self.event_loop.take_orders() {
+                match order {
+                    Order::Start { attempt, task } => {
+                        self.said.push(task.main.args.last().cloned().unwrap_or_default());
+                        self.running.push_back((attempt, task));
+                    }
+                    // It ends by itself soon enough.
+                    Order::Stop { .. } | Order::Kill { .. } | Order::Forget { .. } => {}
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 fn resume() -> Command {
@@ -112,7 +141,7 @@ fn resume() -> Command {
 }
 
 /// Most tasks end well, some do not, and what was wanted is mostly there.
-fn ended(attempt: AttemptId, task: &Task, at: Time, count: usize) -> Input {
+fn ended(attempt: AttemptId, task: &Task, at: Time, count: usize) -> Report {
     let said = task.main.args.last().cloned().unwrap_or_default();
     let exit = match count % 11 {
         7 => Exit::Code(1),
@@ -143,7 +172,7 @@ fn ended(attempt: AttemptId, task: &Task, at: Time, count: usize) -> Input {
     };
     let members = answer::members(task, &exit, Some(at), at);
     let end = End { exit, started: Some(at), collected, log_truncated: false, log_bytes: 0, members };
-    Input::Report(Report::Ended { attempt, at, end: Box::new(end) })
+    Report::Ended { attempt, at, end: Box::new(end) }
 }
 
 /// About how many nodes the largest of its sequences would make.

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use octoflow_model::{AttemptId, Report, RunId, Time};
+use octoflow_model::{AttemptId, Report, Time};
 
 /// The first moment of every world.
 pub(super) const DAWN: Time = Time(1_700_000_000_000_000);
@@ -16,10 +16,14 @@ pub(super) enum Event {
     Task(AttemptId, Moment),
     /// A report reaches the engine.
     Report(Report),
-    /// The controller lets a run begin that it has only accepted so far.
-    Begin(RunId),
-    /// The oldest cut on its way reaches the disk.
+    /// So many submissions of others are under way from now on.
+    Burst(usize),
+    /// The oldest commit on its way reaches the disk.
     Durable,
+    /// The disk cannot be written.
+    Outage,
+    /// The store is opened again.
+    Reopen,
     /// The controller comes back after a crash.
     Up,
     /// The runtime loses everything it runs.
@@ -58,9 +62,14 @@ impl Calendar {
         (first.key().0 <= until).then(|| (first.key().0, first.remove()))
     }
 
-    /// A crash of the controller takes with it what was in its inbox, what it had put off, and what was on its way to the disk.
+    /// A crash of the controller takes with it what was in its inbox, and what was on its way to the disk.
     pub(super) fn forget_controller(&mut self) {
-        self.events.retain(|_, event| !matches!(event, Event::Report(_) | Event::Begin(_) | Event::Durable));
+        self.events.retain(|_, event| !matches!(event, Event::Report(_) | Event::Durable | Event::Reopen));
+    }
+
+    /// A failed write takes with it what was on its way to the disk.
+    pub(super) fn forget_commits(&mut self) {
+        self.events.retain(|_, event| !matches!(event, Event::Durable));
     }
 }
 

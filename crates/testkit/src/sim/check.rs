@@ -115,8 +115,8 @@ fn template_of(run: &Run, at: NodeIx) -> Option<&Template> {
 
 /// G2 and G5: everything open has somebody who will bring it on, and the books agree with what is there.
 pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(), Broken> {
-    let engine = &life.driver.engine;
-    let orders = || life.flight.iter().flat_map(|pending| &pending.orders);
+    let engine = life.engine();
+    let orders = || life.event_loop.pending_orders();
     let starting: BTreeSet<AttemptId> =
         orders().filter(|order| matches!(order, Order::Start { .. })).map(Order::attempt).collect();
     let ending: BTreeSet<AttemptId> =
@@ -168,7 +168,7 @@ pub(super) fn owned(life: &mut Life, runtime: &Runtime, now: Time) -> Result<(),
 fn exclusive(life: &Life) -> Result<(), Broken> {
     let mut held: BTreeMap<&str, String> = BTreeMap::new();
     for id in life.shadows.keys() {
-        let Some(run) = life.driver.engine.run_of::<Run>(*id) else { continue };
+        let Some(run) = life.engine().run_of::<Run>(*id) else { continue };
         let nodes = run.state.nodes.iter().filter_map(|node| Some((&*node.name, node.lock.as_deref()?)));
         let own = run.state.lock.as_deref().map(|lock| (&*run.state.head.name, lock));
         for (name, lock) in own.into_iter().chain(nodes).filter(|(_, lock)| lock.held) {
@@ -184,7 +184,7 @@ fn exclusive(life: &Life) -> Result<(), Broken> {
 
 /// G5: slots equal live tasks, and room is never left unused while somebody waits for it.
 fn books(life: &mut Life, queued: usize, held: usize) -> Result<(), Broken> {
-    let scheduler = life.driver.engine.scheduler();
+    let scheduler = life.event_loop.engine().scheduler();
     let running = scheduler.running();
     if running != held {
         return broken(Guarantee::Limits, format!("{running} slots are taken by {held} live tasks"));
@@ -314,8 +314,8 @@ impl Examined<'_> {
 /// there only the states are compared.
 pub(super) fn twice(life: &Life, now: Time) -> Result<(), Broken> {
     // What was only accepted has something to decide.
-    for (id, shadow) in life.shadows.iter().filter(|(id, _)| !life.fresh.contains(id)) {
-        let Some(live) = life.driver.engine.run(*id) else { continue };
+    for (id, shadow) in life.shadows.iter().filter(|(id, _)| !life.event_loop.is_accepted(**id)) {
+        let Some(live) = life.engine().run(*id) else { continue };
         let mut engine = Engine::new(Capacity { slots: 0, cpu_milli: 0, memory_bytes: 0 });
         let folded = octoflow_engine::engine::fold(*id, shadow.facts.iter().cloned());
         let folded = folded.or_else(|why| broken(Guarantee::Fold, why))?;
@@ -324,7 +324,7 @@ pub(super) fn twice(life: &Life, now: Time) -> Result<(), Broken> {
             same(live, folded)?;
         }
         // In the middle of a loop, or of timers that are due together, there is more to decide.
-        if life.driver.engine.is_unsettled(*id) || life.driver.engine.wake_at().is_some_and(|at| at <= now) {
+        if life.engine().is_unsettled(*id) || life.engine().wake_at().is_some_and(|at| at <= now) {
             continue;
         }
         let outcome = engine.handle(Input::Continue { runs: vec![*id] }, now);

@@ -1,23 +1,22 @@
-//! The disk: journals of runs as the lines that were kept, and the last word on runs that are over.
-//! Only what is here survives a crash of the controller.
+//! What must be on the disk: every fact of every commit that became durable. The store's own content is compared with it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
 };
 
-use octoflow_control::Cut;
 use octoflow_engine::{
     Run,
     argo::{self, node::Node},
     taskset,
 };
-use octoflow_model::{Fact, Order, RunFact, RunId, argo::WorkflowFact, meta::KeyedData};
+use octoflow_model::{Fact, RunFact, RunId, argo::WorkflowFact};
+use octoflow_store::Reader;
 use serde_json::Value;
 
 use super::{
     failure::{Broken, Guarantee, broken},
-    life::Ack,
+    tree,
 };
 
 /// The two places around a commit where the controller can crash.
@@ -38,44 +37,6 @@ impl fmt::Display for Point {
     }
 }
 
-/// A cut on its way to the disk, and what follows once it is there.
-pub(super) struct Pending {
-    pub lines: Vec<(RunId, u64, Vec<Fact>)>,
-    pub orders: Vec<Order>,
-    pub acks: Vec<Ack>,
-    /// The final trees of runs that end with it.
-    pub ended: Vec<(RunId, Value)>,
-    /// Caches that were filled, as they are now.
-    pub caches: Vec<(String, KeyedData)>,
-}
-
-impl Pending {
-    /// Reads a cut's records as the disk would give them back.
-    pub(super) fn new(cut: Cut, acks: Vec<Ack>, ended: Vec<(RunId, Value)>) -> Result<Self, Broken> {
-        let mut lines = Vec::new();
-        for (run, record) in &cut.records {
-            let facts = parsed(&record.lines).or_else(|why| broken(Guarantee::Fold, format!("run {run}: {why}")))?;
-            if facts.len() != record.count as usize {
-                return broken(
-                    Guarantee::Fold,
-                    format!("run {run}: a record of {} facts says {}", facts.len(), record.count),
-                );
-            }
-            lines.push((*run, record.first, facts));
-        }
-        Ok(Self { lines, orders: cut.orders, acks, ended, caches: Vec::new() })
-    }
-}
-
-fn parsed(lines: &[u8]) -> Result<Vec<Fact>, String> {
-    let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    lines
-        .map(|line| {
-            serde_json::from_slice(line).map_err(|error| format!("{error} in {}", String::from_utf8_lossy(line)))
-        })
-        .collect()
-}
-
 /// Something of a run that can end. Roles and replicas begin anew with every attempt of their TaskSet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
@@ -88,8 +49,6 @@ pub(super) enum Part {
 #[derive(Default)]
 pub(super) struct Disk {
     journals: BTreeMap<RunId, Journal>,
-    /// Caches of memoized outputs by name.
-    caches: BTreeMap<String, KeyedData>,
 }
 
 struct Journal {
@@ -98,16 +57,16 @@ struct Journal {
     seen: Run,
     /// What people could see as final, and how it ended.
     terminal: BTreeMap<Part, &'static str>,
+    /// Once its final record is in the store.
     tree: Option<Value>,
 }
 
 impl Disk {
-    /// Keeps what a cut holds. What people could already see as final must stay as it was.
-    pub(super) fn append(&mut self, pending: &Pending) -> Result<(), Broken> {
+    /// Follows a commit that is durable now. What people could already see as final must stay as it was.
+    pub(super) fn append(&mut self, commit: &[(RunId, Vec<Fact>)]) -> Result<(), Broken> {
         let open = self.open_runs();
-        let ended: Vec<RunId> =
-            pending.lines.iter().filter(|(_, _, facts)| shuts_down(facts)).map(|line| line.0).collect();
-        for (run, first, facts) in &pending.lines {
+        let ended: Vec<RunId> = commit.iter().filter(|(_, facts)| shuts_down(facts)).map(|(run, _)| *run).collect();
+        for (run, facts) in commit {
             if let Some(Fact::Run(RunFact::Submitted(submission))) =
                 facts.first().filter(|_| !self.journals.contains_key(run))
             {
@@ -118,15 +77,35 @@ impl Disk {
             let Some(journal) = self.journals.get_mut(run) else {
                 return broken(Guarantee::Fold, format!("the journal of run {run} does not begin with its submission"));
             };
-            journal.append(*run, *first, facts)?;
-        }
-        self.caches.extend(pending.caches.iter().cloned());
-        for (run, tree) in &pending.ended {
-            if let Some(journal) = self.journals.get_mut(run) {
-                journal.tree = Some(tree.clone());
-            }
+            journal.append(*run, facts)?;
         }
         ended.into_iter().try_for_each(|owner| self.check_family(owner, &open))
+    }
+
+    /// Looks for the final records of runs that are over. Each must be what the facts alone tell.
+    pub(super) fn find_records(&mut self, reader: &Reader) -> Result<(), Broken> {
+        let over = |journal: &Journal| journal.tree.is_none() && journal.seen.finished();
+        for (run, journal) in self.journals.iter_mut().filter(|(_, journal)| over(journal)) {
+            let Some(kept) = reader.archive(*run).or_else(|error| unreadable(*run, &error))? else { continue };
+            let mut drawn = Vec::new();
+            journal.seen.write_record(&mut drawn).or_else(|error| unreadable(*run, &error))?;
+            if kept != drawn {
+                return broken(Guarantee::Fold, format!("the record of run {run} is not what its facts tell"));
+            }
+            journal.tree = Some(tree::tree(&journal.seen).or_else(|why| broken(Guarantee::Fold, why))?);
+        }
+        Ok(())
+    }
+
+    /// The journals in the store must hold every fact of every durable commit, and no other.
+    pub(super) fn compare_journals(&self, reader: &Reader) -> Result<(), Broken> {
+        for (run, journal) in self.journals.iter().filter(|(_, journal)| journal.tree.is_none()) {
+            let facts = octoflow_control::read::facts(reader, *run).or_else(|error| unreadable(*run, &error))?;
+            if facts != journal.facts {
+                return broken(Guarantee::Fold, format!("the journal of run {run} does not hold what was decided"));
+            }
+        }
+        Ok(())
     }
 
     /// A run was told to end. So were those among the runs open before that belong to it, by the same commit.
@@ -138,10 +117,6 @@ impl Disk {
             }
         }
         Ok(())
-    }
-
-    pub(super) fn caches(&self) -> impl Iterator<Item = (&String, &KeyedData)> {
-        self.caches.iter()
     }
 
     pub(super) fn knows(&self, run: RunId) -> bool {
@@ -169,17 +144,17 @@ impl Disk {
     }
 }
 
+fn unreadable<T>(run: RunId, error: &dyn fmt::Display) -> Result<T, Broken> {
+    broken(Guarantee::Acknowledged, format!("run {run} cannot be read: {error}"))
+}
+
 /// Somebody's command to end the run is among these facts.
 fn shuts_down(facts: &[Fact]) -> bool {
     facts.iter().any(|fact| matches!(fact, Fact::Run(RunFact::ShuttingDown { .. })))
 }
 
 impl Journal {
-    fn append(&mut self, run: RunId, first: u64, facts: &[Fact]) -> Result<(), Broken> {
-        if first != self.facts.len() as u64 {
-            let next = self.facts.len();
-            return broken(Guarantee::Fold, format!("run {run}: facts from {first} were cut where {next} comes next"));
-        }
+    fn append(&mut self, run: RunId, facts: &[Fact]) -> Result<(), Broken> {
         if self.seen.finished() {
             return broken(Guarantee::Terminal, format!("run {run} is over, and yet more is decided: {:?}", facts[0]));
         }

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use octoflow_engine::{Command, Engine, Input, Program, Run, argo, engine::Keyed, taskset};
+use octoflow_control::{Acceptance, Adoption, Claim, Error, VirtualDisk};
+use octoflow_engine::{Command, Engine, Program, Run, argo, taskset};
 use octoflow_model::{Fact, NodeIx, Order, RunFact, RunId, Shutdown, Time, argo::NodeKind, taskset::ReplicaPhase};
+use octoflow_store::Error as StoreError;
 use serde_json::Value;
 
 use super::{
     calendar::{Calendar, DAWN, Event, ticks},
     check,
-    disk::{Disk, Pending, Point},
+    disk::{Disk, Point},
     draw::Draw,
     failure::{Broken, Failure, Guarantee, broken},
     life::Life,
@@ -40,11 +42,12 @@ pub fn run(world: &World, crashes: Crashes, tell: bool) -> Result<Ending, Box<Fa
     if tell {
         story.extend(world.manifests().map(|manifest| format!("{manifest:#}")));
     }
-    let mut sim = Sim::new(world, crashes, tell.then_some(&mut story));
-    let outcome = sim.play();
-    let (trees, commits, crashed) = (sim.disk.trees(), sim.commits, sim.crashed);
-    match outcome {
-        Ok(()) => Ok(Ending { trees, commits, crashes: crashed, story }),
+    let played = Sim::new(world, crashes, tell.then_some(&mut story)).and_then(|mut sim| {
+        sim.play()?;
+        Ok((sim.disk.trees(), sim.commits, sim.crashed))
+    });
+    match played {
+        Ok((trees, commits, crashes)) => Ok(Ending { trees, commits, crashes, story }),
         Err((guarantee, what)) => Err(Box::new(Failure { seed: world.seed, crashes, guarantee, what, story })),
     }
 }
@@ -55,11 +58,14 @@ struct Sim<'w> {
     draw: Draw,
     /// Its own stream: how often a second look is taken does not change the story.
     looks: Draw,
-    /// Its own stream too: which runs begin only some time after they were accepted.
-    submit_draw: Draw,
+    /// Its own stream too: bursts of other submissions, idempotency keys, and disks that cannot be written.
+    weather: Draw,
     calendar: Calendar,
     runtime: Runtime,
+    /// What must be on the disk.
     disk: Disk,
+    /// What is there.
+    virtual_disk: VirtualDisk,
     /// None while the controller is down.
     life: Option<Life>,
     now: Time,
@@ -75,32 +81,50 @@ struct Sim<'w> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ask {
     Planned,
-    Asked,
+    /// Asked before and not answered: it may have been done.
+    PlannedAgain,
+    Asked {
+        again: bool,
+    },
     /// The person was told that it is done.
     Acknowledged,
     Refused,
 }
 
 impl<'w> Sim<'w> {
-    fn new(world: &'w World, crashes: Crashes, story: Option<&'w mut Vec<String>>) -> Self {
+    fn new(world: &'w World, crashes: Crashes, story: Option<&'w mut Vec<String>>) -> Result<Self, Broken> {
         let mut draw = Draw::new(world.seed, "drive");
+        let mut weather = Draw::new(world.seed, "weather");
         let mut calendar = Calendar::default();
         for (at, act) in world.acts.iter().enumerate() {
             calendar.put(act.at, Event::Act(at));
         }
-        if world.flavour == Flavour::Wild && draw.chance(10) {
+        let wild = world.flavour == Flavour::Wild;
+        if wild && draw.chance(10) {
             calendar.put(DAWN.saturating_add(ticks(draw.below(1500))), Event::Collapse);
         }
-        Self {
+        if wild && weather.chance(15) {
+            calendar.put(DAWN.saturating_add(ticks(weather.below(600))), Event::Outage);
+        }
+        while weather.chance(40) {
+            let at = DAWN.saturating_add(ticks(weather.below(300)));
+            calendar.put(at, Event::Burst(weather.between(4, 9) as usize));
+            calendar.put(at.saturating_add(ticks(weather.below(60))), Event::Burst(0));
+        }
+        let virtual_disk = VirtualDisk::new().or_else(no_disk)?;
+        let disk = Disk::default();
+        let life = Some(Life::start(world, virtual_disk.clone(), &disk, DAWN)?);
+        Ok(Self {
             world,
             crashes,
             draw,
             looks: Draw::new(world.seed, "looks"),
-            submit_draw: Draw::new(world.seed, "door"),
+            weather,
             calendar,
             runtime: Runtime::new(world.seed),
-            disk: Disk::default(),
-            life: Some(Life::new(world)),
+            disk,
+            virtual_disk,
+            life,
             now: DAWN,
             up_at: DAWN,
             durable_at: DAWN,
@@ -108,12 +132,13 @@ impl<'w> Sim<'w> {
             crashed: 0,
             asks: vec![Ask::Planned; world.acts.len()],
             story,
-        }
+        })
     }
 
     fn play(&mut self) -> Result<(), Broken> {
         for _ in 0..MOST_STEPS {
-            let due = self.calendar.next_at().into_iter().chain(self.life.as_ref().and_then(Life::next_at)).min();
+            let step = self.life.as_mut().and_then(|life| life.event_loop.next_step());
+            let due = self.calendar.next_at().into_iter().chain(step).min();
             let Some(due) = due else {
                 if self.rest()? {
                     return self.last_look();
@@ -128,7 +153,7 @@ impl<'w> Sim<'w> {
                 self.now = self.now.max(at);
                 self.happen(event)?;
             }
-            self.turn()?;
+            self.step()?;
         }
         broken(Guarantee::Owned, format!("nothing has come to an end after {MOST_STEPS} steps"))
     }
@@ -142,7 +167,7 @@ impl<'w> Sim<'w> {
 
     fn happen(&mut self, event: Event) -> Result<(), Broken> {
         match event {
-            Event::Act(at) => self.act(at)?,
+            Event::Act(at) => self.act(at),
             Event::Task(attempt, moment) => {
                 self.tell(|| format!("task     {attempt} {moment:?}"));
                 self.runtime.live(attempt, moment, self.now, &mut self.calendar);
@@ -152,16 +177,18 @@ impl<'w> Sim<'w> {
                     self.tell(|| format!("report   {report:?}"));
                 }
                 if let Some(life) = &mut self.life {
-                    let _ = life.take(Input::Report(report), self.now);
+                    life.event_loop.report(report);
                 }
             }
-            Event::Begin(run) => {
-                self.tell(|| format!("control  lets run {run} begin"));
+            Event::Burst(count) => {
+                self.tell(|| format!("others   have {count} submissions under way"));
                 if let Some(life) = &mut self.life {
-                    let _ = life.take(Input::Begin { run }, self.now);
+                    life.event_loop.set_burst(count);
                 }
             }
             Event::Durable => self.durable()?,
+            Event::Outage => self.outage()?,
+            Event::Reopen => self.reopen()?,
             Event::Up => self.up()?,
             Event::Collapse => {
                 self.tell(|| "the runtime loses everything it runs".to_owned());
@@ -171,70 +198,95 @@ impl<'w> Sim<'w> {
         Ok(())
     }
 
-    fn act(&mut self, at: usize) -> Result<(), Broken> {
+    fn act(&mut self, at: usize) {
         let world = self.world;
         let act = &world.acts[at];
         let Some(life) = &mut self.life else {
             self.calendar.put(self.up_at.saturating_add(ticks(1)), Event::Act(at));
-            return Ok(());
+            return;
         };
-        let mut begins = false;
-        let input = match &act.deed {
-            // After a crash a person asks again; the name may be taken by then, by what was asked before.
-            Deed::Submit(_) if self.disk.knows(act.run) || life.shadows.contains_key(&act.run) => {
-                self.asks[at] = Ask::Acknowledged;
-                return Ok(());
-            }
-            Deed::Submit(submission) if self.submit_draw.chance(40) => {
-                let later = self.now.saturating_add(ticks(self.submit_draw.below(60)));
-                self.calendar.put(later, Event::Begin(act.run));
-                // Half of those who hand it in have made it ready themselves, as the controller does; the other half not.
+        let ticket = match &act.deed {
+            Deed::Submit(submission) => {
+                // Half of those who submit have compiled the manifest themselves, as the controller does; the other half
+                // not.
                 let ready = act.run.0.is_multiple_of(2);
                 let program = ready.then(|| Program::compile(&submission.manifest, &submission.stored).ok());
-                Input::Submit { run: act.run, submission: submission.clone(), program: program.flatten() }
+                let claim = Draw::new(world.seed ^ act.run.0, "claim").chance(50).then(|| claim(act.run));
+                let acceptance = Acceptance { claim, replaces: None };
+                life.event_loop.submit(act.run, submission.clone(), program.flatten(), acceptance)
             }
-            Deed::Submit(submission) => {
-                begins = true;
-                Input::Submit { run: act.run, submission: submission.clone(), program: None }
-            }
-            Deed::Command(command) => Input::Command { run: act.run, command: command.clone() },
+            Deed::Command(command) => life.event_loop.command(act.run, command.clone()),
         };
-        let mut answer = life.take(input, self.now);
-        if begins && answer.is_ok() {
-            answer = life.take(Input::Begin { run: act.run }, self.now);
-        }
-        self.asks[at] = if answer.is_ok() { Ask::Asked } else { Ask::Refused };
-        if answer.is_ok() {
-            life.answer(at);
-        }
+        life.tickets.push((at, ticket));
+        self.asks[at] = Ask::Asked { again: self.asks[at] == Ask::PlannedAgain };
         self.tell(|| match &act.deed {
-            Deed::Submit(submission) => format!("person   submits {} as run {}: {answer:?}", submission.name, act.run),
-            Deed::Command(command) => format!("person   tells run {} to {command:?}: {answer:?}", act.run),
+            Deed::Submit(submission) => format!("person   submits {} as run {}", submission.name, act.run),
+            Deed::Command(command) => format!("person   tells run {} to {command:?}", act.run),
         });
-        match (&act.deed, answer) {
-            (Deed::Submit(_), Err(refusal)) => {
-                broken(Guarantee::Acknowledged, format!("an admitted manifest was refused: {refusal}"))
-            }
-            _ => Ok(()),
-        }
     }
 
-    /// The end of a turn of the controller: perhaps a cut goes to the disk.
-    fn turn(&mut self) -> Result<(), Broken> {
+    /// People read the answers that have come.
+    fn read_answers(&mut self) -> Result<(), Broken> {
         let Some(life) = &mut self.life else { return Ok(()) };
-        let mut second_looks = 4;
-        if let Some(pending) = life.turn(self.now)? {
-            second_looks = 15;
-            let lines = if self.story.is_some() { told(pending) } else { Vec::new() };
+        let mut answers = Vec::new();
+        life.tickets.retain_mut(|(at, ticket)| match ticket.poll() {
+            Some(answer) => {
+                answers.push((*at, answer));
+                false
+            }
+            None => true,
+        });
+        for (at, answer) in answers {
+            self.tell(|| format!("answer   to act {at}: {answer:?}"));
+            let again = self.asks[at] == Ask::Asked { again: true };
+            let submits = matches!(self.world.acts[at].deed, Deed::Submit(_));
+            self.asks[at] = match answer {
+                Ok(()) => Ask::Acknowledged,
+                // What was asked for before was done.
+                Err(Error::Made { .. } | Error::NameTaken { .. }) if submits && again => Ask::Acknowledged,
+                Err(error) if error.is_outage() => {
+                    let patience = ticks(self.weather.below(50) + 1);
+                    self.calendar.put(self.now.saturating_add(patience), Event::Act(at));
+                    Ask::PlannedAgain
+                }
+                Err(error) if submits => {
+                    return broken(Guarantee::Acknowledged, format!("an admitted manifest was refused: {error}"));
+                }
+                Err(Error::Refused(_)) => Ask::Refused,
+                Err(error) => return broken(Guarantee::Owned, format!("a command came to nothing: {error}")),
+            };
+        }
+        Ok(())
+    }
+
+    /// The event loop takes a step: perhaps something goes to the disk.
+    fn step(&mut self) -> Result<(), Broken> {
+        let Some(life) = &mut self.life else { return Ok(()) };
+        let commits = life.step(self.now)?;
+        let adoptions = life.event_loop.take_adoptions();
+        let second_looks = if commits.is_empty() { 4 } else { 15 };
+        for commit in &commits {
             let latency = if self.draw.chance(70) { ticks(1) } else { ticks(self.draw.below(10)) };
             self.durable_at = self.durable_at.max(self.now.saturating_add(latency));
             self.calendar.put(self.durable_at, Event::Durable);
+            let lines = if self.story.is_some() { told(commit) } else { Vec::new() };
             lines.into_iter().for_each(|line| self.tell(|| line));
+        }
+        for Adoption { believed, leave } in adoptions {
+            self.tell(|| {
+                let ids: Vec<String> = believed.iter().map(|(id, _)| id.to_string()).collect();
+                format!("adopt    believed to be alive: {}", ids.join(" "))
+            });
+            self.runtime.adopt(believed, &leave, self.now, &mut self.calendar)?;
+        }
+        if self.life.as_ref().is_some_and(|life| life.event_loop.wants_reopen()) {
+            let later = self.now.saturating_add(ticks(self.weather.below(4)));
+            self.calendar.put(later, Event::Reopen);
         }
         let look_again = self.looks.chance(second_looks);
         let Some(life) = &mut self.life else { return Ok(()) };
         // What is decided in slices is looked at when the last one is.
-        if life.driver.holds() || life.driver.engine.has_more() {
+        if life.event_loop.is_out() || life.event_loop.holds() || life.engine().has_more() {
             return Ok(());
         }
         check::owned(life, &self.runtime, self.now)?;
@@ -242,26 +294,68 @@ impl<'w> Sim<'w> {
     }
 
     fn durable(&mut self) -> Result<(), Broken> {
-        let Some(pending) = self.life.as_mut().and_then(|life| life.flight.pop_front()) else { return Ok(()) };
+        if self.life.is_none() {
+            return Ok(());
+        }
         let commit = self.commits;
-        self.commits += 1;
         let crash = self.crash_at(commit);
         if crash == Some(Point::Before) {
+            self.commits += 1;
             return self.crash(commit, Point::Before);
         }
-        self.disk.append(&pending)?;
+        let Some(life) = &mut self.life else { return Ok(()) };
+        let Some(written) = life.event_loop.write() else { return Ok(()) };
+        self.commits += 1;
+        if let Some(why) = written.refused() {
+            return broken(Guarantee::Acknowledged, format!("the store refuses commit {commit}: {why}"));
+        }
+        self.disk.append(written.facts())?;
+        self.disk.find_records(&self.virtual_disk.reader().or_else(no_disk)?)?;
         self.tell(|| format!("disk     commit {commit} is durable"));
         if crash == Some(Point::After) {
             // The crash may come while orders are being sent: some of them arrive.
-            let sent = if self.draw.chance(50) { 0 } else { self.draw.below(pending.orders.len() as u64 + 1) as usize };
-            self.send(&pending.orders[..sent])?;
+            let orders = written.orders();
+            let sent = if self.draw.chance(50) { 0 } else { self.draw.below(orders.len() as u64 + 1) as usize };
+            self.send(&orders[..sent])?;
             return self.crash(commit, Point::After);
         }
-        self.send(&pending.orders)?;
-        for ack in &pending.acks {
-            self.asks[ack.act] = Ask::Acknowledged;
+        let Some(life) = &mut self.life else { return Ok(()) };
+        life.event_loop.settle(written);
+        let orders = life.event_loop.take_orders();
+        self.send(&orders)?;
+        self.read_answers()
+    }
+
+    /// The disk cannot be written. What was on its way there is lost, but for the oldest commit now and then: then the
+    /// disk has it, and nobody knows.
+    fn outage(&mut self) -> Result<(), Broken> {
+        let Some(life) = &mut self.life else { return Ok(()) };
+        if life.event_loop.is_out() {
+            return Ok(());
         }
-        Ok(())
+        let kept = if self.weather.chance(30) { life.event_loop.write() } else { None };
+        if let Some(kept) = &kept {
+            self.disk.append(kept.facts())?;
+            self.disk.find_records(&self.virtual_disk.reader().or_else(no_disk)?)?;
+        }
+        let half_kept = kept.is_some();
+        self.tell(|| format!("OUTAGE   the disk cannot be written; it has the oldest commit: {half_kept}"));
+        let Some(life) = &mut self.life else { return Ok(()) };
+        life.event_loop.fail(kept, &full());
+        life.shadows_of(&self.disk)?;
+        self.calendar.forget_commits();
+        self.durable_at = self.now;
+        self.read_answers()
+    }
+
+    fn reopen(&mut self) -> Result<(), Broken> {
+        let failure = self.weather.chance(60).then(full);
+        self.tell(|| format!("disk     is opened again: {}", failure.is_none()));
+        let Some(life) = &mut self.life else { return Ok(()) };
+        if life.event_loop.wants_reopen() {
+            life.event_loop.reopen(failure);
+        }
+        self.read_answers()
     }
 
     fn send(&mut self, orders: &[Order]) -> Result<(), Broken> {
@@ -313,8 +407,8 @@ impl<'w> Sim<'w> {
                 Deed::Submit(_) => true,
                 Deed::Command(_) => self.draw.chance(50),
             };
-            if self.asks[at] == Ask::Asked && asks_again {
-                self.asks[at] = Ask::Planned;
+            if matches!(self.asks[at], Ask::Asked { .. }) && asks_again {
+                self.asks[at] = Ask::PlannedAgain;
                 let patience = ticks(self.draw.below(100) + 1);
                 self.calendar.put(self.up_at.saturating_add(patience), Event::Act(at));
             }
@@ -326,30 +420,12 @@ impl<'w> Sim<'w> {
         self.tell(|| "UP       the controller reads its journal".to_owned());
         self.durable_at = self.now;
         self.acknowledged()?;
-        let mut life = Life::new(self.world);
-        for (name, data) in self.disk.caches() {
-            let (kind, namespace, name) = (Keyed::ConfigMap, "default".to_owned(), name.clone());
-            let input = Input::Object { kind, namespace, name, data: Some(data.clone()) };
-            life.driver.engine.handle(input, self.now);
+        self.disk.compare_journals(&self.virtual_disk.reader().or_else(no_disk)?)?;
+        self.life = Some(Life::start(self.world, self.virtual_disk.clone(), &self.disk, self.now)?);
+        self.step()?;
+        if let Some(life) = &mut self.life {
+            life.excess = life.engine().scheduler().running().saturating_sub(self.world.capacity.slots);
         }
-        // A lock is not free because its holder has not been read yet.
-        for run in self.disk.open_runs() {
-            let read = octoflow_engine::engine::fold(run, self.disk.facts(run));
-            let read =
-                read.or_else(|why| broken(Guarantee::Acknowledged, format!("run {run} cannot be read: {why}")))?;
-            life.driver.engine.handle(Input::ReserveLocks(Box::new(read)), self.now);
-        }
-        for run in self.disk.open_runs() {
-            let believed = life.take_up(run, self.disk.facts(run), self.now)?;
-            self.tell(|| {
-                let ids: Vec<String> = believed.iter().map(|(id, _)| id.to_string()).collect();
-                format!("UP       run {run} believes to be alive: {}", ids.join(" "))
-            });
-            self.runtime.adopt(run, believed, self.now, &mut self.calendar)?;
-        }
-        self.runtime.recover();
-        life.excess = life.driver.engine.scheduler().running().saturating_sub(self.world.capacity.slots);
-        self.life = Some(life);
         Ok(())
     }
 
@@ -400,26 +476,25 @@ impl<'w> Sim<'w> {
         };
         let mut resumed = Vec::new();
         for id in open {
-            if let Some(command) = life.driver.engine.run(id).and_then(resumption) {
-                let answer = life.take(Input::Command { run: id, command }, self.now);
-                answer.or_else(|why| {
-                    broken(Guarantee::Owned, format!("run {id} waits to be resumed, which is refused: {why}"))
-                })?;
-                resumed.push(id);
+            if let Some(command) = life.engine().run(id).and_then(resumption) {
+                let ticket = life.event_loop.command(id, command);
+                resumed.push((id, ticket));
             }
         }
         if resumed.is_empty() {
             return broken(Guarantee::Owned, self.stalled());
         }
-        self.tell(|| format!("person   resumes {resumed:?}, which wait for nothing else"));
-        self.turn()?;
+        let ids: Vec<RunId> = resumed.iter().map(|(id, _)| *id).collect();
+        self.tell(|| format!("person   resumes {ids:?}, which wait for nothing else"));
+        self.step()?;
+        // A refusal is told with the next commit; a run that is refused would be asked here again and again.
         Ok(false)
     }
 
     fn stalled(&self) -> String {
         let mut reasons = Vec::new();
         for id in self.disk.open_runs() {
-            let engine = self.life.as_ref().map(|life| &life.driver.engine);
+            let engine = self.life.as_ref().map(Life::engine);
             let Some(run) = engine.and_then(|engine| engine.run(id)) else { continue };
             let told = run.explain(engine.map(Engine::scheduler), None);
             reasons.extend(told.iter().map(|one| format!("{}: {}", one.node, one.reason)));
@@ -429,7 +504,9 @@ impl<'w> Sim<'w> {
 
     fn last_look(&mut self) -> Result<(), Broken> {
         self.acknowledged()?;
-        if let Some((act, _)) = self.world.acts.iter().zip(&self.asks).find(|(_, ask)| **ask == Ask::Planned) {
+        if let Some((act, _)) =
+            self.world.acts.iter().zip(&self.asks).find(|(_, ask)| matches!(ask, Ask::Planned | Ask::PlannedAgain))
+        {
             return broken(Guarantee::Acknowledged, format!("what was planned for run {} never happened", act.run));
         }
         let alive = self.runtime.alive();
@@ -471,12 +548,25 @@ fn over(run: &Run, task: NodeIx) -> Option<bool> {
     run.state.nodes.get(task.at()).map(|node| node.phase.fulfilled())
 }
 
-fn told(pending: &Pending) -> Vec<String> {
-    let facts = pending.lines.iter().flat_map(|(run, _, facts)| facts.iter().map(move |fact| (run, fact)));
+fn told(commit: &[(RunId, Vec<Fact>)]) -> Vec<String> {
+    let facts = commit.iter().flat_map(|(run, facts)| facts.iter().map(move |fact| (run, fact)));
     facts
         .filter(|(_, fact)| !matches!(fact, Fact::Run(RunFact::Submitted(_))))
         .map(|(run, fact)| format!("fact     run {run}: {fact:?}"))
         .collect()
+}
+
+/// The idempotency key of whoever submits a run.
+fn claim(run: RunId) -> Claim {
+    Claim { scope: "people".to_owned(), key: run.to_string(), print: run.0.to_le_bytes().to_vec() }
+}
+
+fn full() -> StoreError {
+    StoreError::Unwritable { data_dir: "disk".into(), cause: "no space left".to_owned(), full: true }
+}
+
+fn no_disk<T>(error: Error) -> Result<T, Broken> {
+    broken(Guarantee::Acknowledged, format!("the simulated disk cannot be used: {error}"))
 }
 
 fn brief(order: &Order) -> String {

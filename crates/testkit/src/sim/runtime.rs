@@ -194,11 +194,11 @@ impl Runtime {
         calendar.put(at, Event::Report(report));
     }
 
-    /// The controller is back and tells what it believes to be alive of a run.
+    /// The controller is back and tells what it believes to be alive. Runs that it leaves alone go on.
     pub(super) fn adopt(
         &mut self,
-        run: RunId,
         believed: Vec<(AttemptId, Box<Task>)>,
+        leave: &[RunId],
         now: Time,
         calendar: &mut Calendar,
     ) -> Result<(), Broken> {
@@ -230,7 +230,9 @@ impl Runtime {
                 None => self.start(id, task, now, calendar)?,
             }
         }
-        self.attempts.retain(|id, _| id.run != run || known.contains(id));
+        self.attempts.retain(|id, _| leave.contains(&id.run) || known.contains(id));
+        // After all believed attempts were told, memory begins anew.
+        self.amnesia = false;
         Ok(())
     }
 
@@ -247,11 +249,6 @@ impl Runtime {
             }
         }
         self.amnesia |= amnesia;
-    }
-
-    /// After all believed attempts were told, memory begins anew.
-    pub(super) fn recover(&mut self) {
-        self.amnesia = false;
     }
 
     /// It is here, or will be told lost: somebody answers for it.
@@ -325,7 +322,7 @@ mod tests {
         runtime.send(&start(1), DAWN, &mut calendar).unwrap();
         reports(&mut runtime, &mut calendar);
         let believed = vec![(attempt(1), Box::default()), (attempt(2), Box::default())];
-        runtime.adopt(RunId(1), believed, DAWN, &mut calendar).unwrap();
+        runtime.adopt(believed, &[], DAWN, &mut calendar).unwrap();
         let heard = reports(&mut runtime, &mut calendar);
         let ended = |task| {
             heard.iter().any(|report| matches!(report, Report::Ended { .. }) && report.attempt() == attempt(task))
@@ -339,7 +336,7 @@ mod tests {
         let (mut runtime, mut calendar) = (Runtime::new(1), Calendar::default());
         runtime.send(&start(1), DAWN, &mut calendar).unwrap();
         runtime.collapse(false, false, DAWN, &mut calendar);
-        runtime.adopt(RunId(1), vec![(attempt(1), Box::default())], DAWN, &mut calendar).unwrap();
+        runtime.adopt(vec![(attempt(1), Box::default())], &[], DAWN, &mut calendar).unwrap();
         let heard = reports(&mut runtime, &mut calendar);
         assert!(!heard.is_empty() && heard.iter().all(|report| matches!(report, Report::Lost { .. })), "{heard:?}");
     }
@@ -348,7 +345,7 @@ mod tests {
     fn whatever_the_controller_does_not_know_is_ended() {
         let (mut runtime, mut calendar) = (Runtime::new(1), Calendar::default());
         runtime.send(&start(1), DAWN, &mut calendar).unwrap();
-        runtime.adopt(RunId(1), Vec::new(), DAWN, &mut calendar).unwrap();
+        runtime.adopt(Vec::new(), &[], DAWN, &mut calendar).unwrap();
         assert_eq!(runtime.alive(), []);
     }
 }

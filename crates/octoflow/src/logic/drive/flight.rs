@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use octoflow_engine::{Input, argo::refer};
+use octoflow_engine::argo::refer;
 use octoflow_model::{
     AttemptId, Order, Report, Task, Time,
     argo::{ArtifactValue, Role},
@@ -24,7 +24,7 @@ impl<'a> Stage<'a> {
         self.active[index(attempt.run)] -= 1;
         let Flight { answer, task, started, told, .. } = flight;
         let report = answer.report(attempt, self.now, started, told, &task, &mut self.played.artifact_texts);
-        self.input(Input::Report(report));
+        self.event_loop.report(report);
     }
 
     pub(super) fn obey(&mut self, order: Order) {
@@ -99,13 +99,14 @@ impl<'a> Stage<'a> {
     }
 
     fn node_name(&self, attempt: AttemptId) -> String {
-        let run = self.engine.run_of::<octoflow_engine::argo::Run>(attempt.run);
+        let run = self.event_loop.engine().run_of::<octoflow_engine::argo::Run>(attempt.run);
         run.map_or_else(String::new, |run| run.state.node(attempt.task).name.to_string())
     }
 
     fn answer(&mut self, attempt: AttemptId, task: &Task) -> Result<Answer, Fault<'a>> {
         let run = self
-            .engine
+            .event_loop
+            .engine()
             .run_of::<octoflow_engine::argo::Run>(attempt.run)
             .expect("a task that starts belongs to an open run");
         let state = &run.state;

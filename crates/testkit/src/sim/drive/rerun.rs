@@ -1,11 +1,9 @@
 //! Once everything is over, people retry what failed. What was done must not be done again, whenever the controller crashes.
 
-use octoflow_engine::{
-    Input,
-    argo::{
-        rerun::{RerunOptions, RunContext, Why, plan, renewed},
-        status,
-    },
+use octoflow_control::Acceptance;
+use octoflow_engine::argo::{
+    rerun::{RerunOptions, RunContext, Why, plan, renewed},
+    status,
 };
 use octoflow_model::{AttemptId, NodeIx, RunId, RunPhase, before::Before, submission::Submission};
 
@@ -70,10 +68,9 @@ impl Sim<'_> {
         let Some(life) = &mut self.life else {
             return broken(Guarantee::Owned, "the controller is down and nobody brings it up");
         };
-        life.take(Input::Submit { run, submission: Box::new(submission), program: None }, self.now)
-            .and_then(|()| life.take(Input::Begin { run }, self.now))
-            .or_else(|why| broken(Guarantee::Acknowledged, format!("the retry of run {old} is refused: {why}")))?;
-        self.turn()?;
+        let acceptance = Acceptance { claim: None, replaces: Some(old) };
+        drop(life.event_loop.submit(run, Box::new(submission), None, acceptance));
+        self.step()?;
         Ok(true)
     }
 

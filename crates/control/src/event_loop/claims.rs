@@ -7,9 +7,11 @@ use std::{
 };
 
 use octoflow_model::RunId;
-use octoflow_store::{Batch, Change, Store};
+use octoflow_model::Time;
+use octoflow_store::{Batch, Change};
 
-use crate::{Claim, Error, clock};
+use super::port::Storage;
+use crate::{Claim, Error};
 
 #[derive(Default)]
 pub(super) struct Claims {
@@ -29,12 +31,12 @@ pub(super) struct Claimed {
 
 impl Claims {
     /// The run that was made for this key.
-    pub(super) fn made(&self, claim: &Claim, store: &Store) -> Result<Option<RunId>, Error> {
+    pub(super) fn made(&self, claim: &Claim, storage: &dyn Storage, now: Time) -> Result<Option<RunId>, Error> {
         // In this order: what is settled between the two questions is found by the second.
         let held = lock(&self.held).get(&(claim.scope.clone(), claim.key.clone())).cloned();
         match held {
             Some((print, run)) => claim.answer(&print, run).map(Some),
-            None => claim.made(&store.reader()?),
+            None => claim.made(&storage.reader()?, now),
         }
     }
 
@@ -44,10 +46,9 @@ impl Claims {
     }
 
     /// The keys of runs that are handed to the store go with them.
-    pub(super) fn put(&mut self, submitted: &BTreeSet<RunId>, batch: &mut Batch) -> Claimed {
+    pub(super) fn put(&mut self, submitted: &BTreeSet<RunId>, batch: &mut Batch, now: Time) -> Claimed {
         let mut keys = Vec::new();
         if !self.fresh.is_empty() {
-            let now = clock::steady();
             for (run, claim) in submitted.iter().filter_map(|run| Some((*run, self.fresh.remove(run)?))) {
                 batch.push(Change::Claim { claim: Box::new(claim.row(run, now)), now });
                 keys.push((claim.scope, claim.key));

@@ -1,5 +1,5 @@
-//! The heart of the event loop, without threads: inputs go into the engine, and what must be kept is cut off in pieces.
-//! Whoever drives it keeps a piece before doing what the piece asks for; the simulator and the controller both do.
+//! The engine and what it has decided that is in no commit yet. Inputs go in, and decisions are cut off in pieces that
+//! become durable together. It knows neither the store nor the runtime.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +10,13 @@ use octoflow_engine::{
 use octoflow_model::{AttemptId, Fact, Order, RunFact, RunId, Task, Time};
 use serde_json::Value;
 
-use crate::record::{self, Record};
+use crate::record::Record;
 
 /// For inputs by which nothing is decided.
 pub(crate) const ANY_TIME: Time = Time(0);
 
-pub struct Driver {
-    pub engine: Engine,
+pub(crate) struct Driver {
+    pub(crate) engine: Engine,
     /// By open run: the number of its next fact.
     next: BTreeMap<RunId, u64>,
     held: Cut,
@@ -25,7 +25,7 @@ pub struct Driver {
 
 /// Decisions that become durable together, and what follows once they are.
 #[derive(Debug, Default)]
-pub struct Cut {
+pub(crate) struct Cut {
     pub records: BTreeMap<RunId, Record>,
     /// The facts themselves, of runs somebody watches.
     pub watched: Vec<(RunId, Vec<Fact>)>,
@@ -72,37 +72,24 @@ impl Cut {
 }
 
 impl Driver {
-    pub fn new(engine: Engine) -> Self {
+    pub(crate) fn new(engine: Engine) -> Self {
         Self { engine, next: BTreeMap::new(), held: Cut::default(), held_bytes: 0 }
     }
 
     /// One input through the entry point.
-    pub fn take(&mut self, input: Input, now: Time, watched: impl Fn(RunId) -> bool) -> Result<(), Refusal> {
+    pub(crate) fn take(&mut self, input: Input, now: Time, watched: impl Fn(RunId) -> bool) -> Result<(), Refusal> {
         let outcome = self.engine.handle(input, now);
         self.hold(outcome, watched)
     }
 
-    /// A run read back from the journal goes on. The caller tells the runtime what is believed to be with it.
-    pub fn take_up(
-        &mut self,
-        run: RunId,
-        facts: Vec<Fact>,
-        now: Time,
-        watched: impl Fn(RunId) -> bool,
-    ) -> Result<Vec<(AttemptId, Box<Task>)>, String> {
-        let count = facts.len() as u64;
-        self.restore(record::fold(run, facts)?, count);
-        Ok(self.go_on(vec![run], now, watched))
-    }
-
     /// Takes back a run that was folded from its journal of so many facts; it does nothing yet.
-    pub fn restore(&mut self, run: Run, facts: u64) {
+    pub(crate) fn restore(&mut self, run: Run, facts: u64) {
         self.next.insert(run.id(), facts);
         self.engine.handle(Input::Restore(Box::new(run)), ANY_TIME);
     }
 
     /// Restored runs go on, all of them before the first is given room.
-    pub fn go_on(
+    pub(crate) fn go_on(
         &mut self,
         runs: Vec<RunId>,
         now: Time,
@@ -141,43 +128,43 @@ impl Driver {
     }
 
     /// How many facts of a run were decided so far.
-    pub fn decided(&self, run: RunId) -> u64 {
+    pub(crate) fn decided(&self, run: RunId) -> u64 {
         self.next.get(&run).copied().unwrap_or_default()
     }
 
     /// How many runs are under way.
-    pub fn open(&self) -> usize {
+    pub(crate) fn open(&self) -> usize {
         self.next.len()
     }
 
     /// Somebody waits for what has been decided to be kept.
-    pub fn urgent(&self) -> bool {
+    pub(crate) fn urgent(&self) -> bool {
         self.held.urgent
     }
 
     /// Something has been decided that is not kept yet.
-    pub fn holds(&self) -> bool {
+    pub(crate) fn holds(&self) -> bool {
         !self.held.records.is_empty()
     }
 
     /// How many bytes of facts have been decided and are not kept yet.
-    pub fn held_bytes(&self) -> usize {
+    pub(crate) fn held_bytes(&self) -> usize {
         self.held_bytes
     }
 
     /// Takes everything decided since the last cut.
-    pub fn cut(&mut self) -> Cut {
+    pub(crate) fn cut(&mut self) -> Cut {
         self.held_bytes = 0;
         std::mem::take(&mut self.held)
     }
 
     /// The run's last facts are cut off; the engine need not remember it.
-    pub fn forget(&mut self, run: RunId) {
+    pub(crate) fn forget(&mut self, run: RunId) {
         drop(self.release(run));
     }
 
     /// The same for whoever still wants to look at it.
-    pub fn release(&mut self, run: RunId) -> Option<Box<Run>> {
+    pub(crate) fn release(&mut self, run: RunId) -> Option<Box<Run>> {
         self.next.remove(&run);
         self.engine.handle(Input::Release { run }, ANY_TIME).released
     }

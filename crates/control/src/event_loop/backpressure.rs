@@ -6,8 +6,10 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
+
+use octoflow_model::Time;
 
 /// The number of submissions in flight that makes a burst. One client that submits run after run makes none.
 const BURST: usize = 4;
@@ -35,7 +37,7 @@ impl InFlight {
         Permit(self.clone())
     }
 
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -50,22 +52,22 @@ impl Drop for Permit {
 #[derive(Debug, Default)]
 pub(super) struct Backpressure {
     /// When a burst was last seen.
-    burst_at: Option<Instant>,
+    burst_at: Option<Time>,
     /// Since when running waits.
-    since: Option<Instant>,
+    since: Option<Time>,
     /// Running does not wait again before this: it gets at least as much time as it gave.
-    not_before: Option<Instant>,
+    not_before: Option<Time>,
 }
 
 impl Backpressure {
     /// Until when running waits, if it does, with so many submissions in flight.
-    pub(super) fn busy(&mut self, count: usize, now: Instant) -> Option<Instant> {
+    pub(super) fn busy(&mut self, count: usize, now: Time) -> Option<Time> {
         if count >= BURST {
             self.burst_at = Some(now);
         }
-        let until = self.burst_at.map(|at| at + self.window(at)).filter(|until| *until > now);
+        let until = self.burst_at.map(|at| at.saturating_add(self.window(at))).filter(|until| *until > now);
         let until = match (until, self.since) {
-            (Some(until), Some(since)) => Some(until.min(since + LONGEST)).filter(|until| *until > now),
+            (Some(until), Some(since)) => Some(until.min(since.saturating_add(LONGEST))).filter(|until| *until > now),
             (Some(until), None) if self.not_before.is_none_or(|at| at <= now) => {
                 self.since = Some(now);
                 Some(until)
@@ -75,14 +77,14 @@ impl Backpressure {
         if until.is_none()
             && let Some(since) = self.since.take()
         {
-            self.not_before = Some(now + (now - since));
+            self.not_before = Some(now.saturating_add(now.since(since)));
         }
         until
     }
 
     /// How long a burst that was seen then is expected to go on.
-    fn window(&self, seen: Instant) -> Duration {
-        let stayed = self.since.map_or(Duration::ZERO, |since| seen.saturating_duration_since(since));
+    fn window(&self, seen: Time) -> Duration {
+        let stayed = self.since.map_or(Duration::ZERO, |since| seen.since(since));
         (stayed / 10).clamp(WINDOW, LONG_WINDOW)
     }
 }
@@ -92,31 +94,36 @@ mod tests {
     use super::*;
 
     const MILLI: Duration = Duration::from_millis(1);
+    const NOW: Time = Time(1_700_000_000_000_000);
 
     /// For so many milliseconds so many submissions are in flight; in which of them running waits.
-    fn days(backpressure: &mut Backpressure, from: Instant, millis: u32, count: usize) -> Vec<bool> {
-        (0..millis).map(|at| backpressure.busy(count, from + at * MILLI).is_some()).collect()
+    fn days(backpressure: &mut Backpressure, from: Time, millis: u32, count: usize) -> Vec<bool> {
+        (0..millis).map(|at| backpressure.busy(count, from.saturating_add(at * MILLI)).is_some()).collect()
     }
 
     #[test]
     fn a_few_make_nobody_wait() {
-        let waits = days(&mut Backpressure::default(), Instant::now(), 5_000, BURST - 1);
+        let waits = days(&mut Backpressure::default(), NOW, 5_000, BURST - 1);
         assert!(!waits.contains(&true));
     }
 
     #[test]
     fn running_waits_while_a_burst_is_there_and_hardly_longer() {
-        let (mut backpressure, now) = (Backpressure::default(), Instant::now());
+        let (mut backpressure, now) = (Backpressure::default(), NOW);
         assert!(!days(&mut backpressure, now, 100, BURST).contains(&false));
-        let last = now + 99 * MILLI;
-        assert_eq!(backpressure.busy(0, last + MILLI), Some(last + WINDOW), "they may come back");
-        assert_eq!(backpressure.busy(0, last + WINDOW), None);
-        assert_eq!(backpressure.busy(1, last + WINDOW + MILLI), None);
+        let last = now.saturating_add(99 * MILLI);
+        assert_eq!(
+            backpressure.busy(0, last.saturating_add(MILLI)),
+            Some(last.saturating_add(WINDOW)),
+            "they may come back"
+        );
+        assert_eq!(backpressure.busy(0, last.saturating_add(WINDOW)), None);
+        assert_eq!(backpressure.busy(1, last.saturating_add(WINDOW + MILLI)), None);
     }
 
     #[test]
     fn running_never_waits_longer_than_the_bound_and_has_half_of_the_time() {
-        let waits = days(&mut Backpressure::default(), Instant::now(), 12_000, 1_000);
+        let waits = days(&mut Backpressure::default(), NOW, 12_000, 1_000);
         let longest = waits.split(|waits| !waits).map(<[bool]>::len).max();
         assert_eq!(longest.map(|millis| millis as u128), Some(LONGEST.as_millis()));
         let waited = waits.iter().filter(|waits| **waits).count();
@@ -125,11 +132,11 @@ mod tests {
 
     #[test]
     fn a_burst_that_was_here_for_long_is_waited_for_a_little_longer() {
-        let (mut backpressure, now) = (Backpressure::default(), Instant::now());
+        let (mut backpressure, now) = (Backpressure::default(), NOW);
         assert!(!days(&mut backpressure, now, 1_000, BURST).contains(&false));
-        let last = now + 999 * MILLI;
-        assert_eq!(backpressure.busy(0, last + MILLI), Some(last + LONG_WINDOW));
-        assert_eq!(backpressure.busy(0, last + LONG_WINDOW), None);
+        let last = now.saturating_add(999 * MILLI);
+        assert_eq!(backpressure.busy(0, last.saturating_add(MILLI)), Some(last.saturating_add(LONG_WINDOW)));
+        assert_eq!(backpressure.busy(0, last.saturating_add(LONG_WINDOW)), None);
     }
 
     #[test]

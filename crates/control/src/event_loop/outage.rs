@@ -1,29 +1,26 @@
-//! How the event loop goes on after a write that failed: it lets go of everything that may not be on disk, turns callers
-//! away with the reason, opens the store again with growing pauses, folds the journals and adopts what the runtime has,
-//! as after a restart. Tasks go on all the time: what they report meanwhile is kept, and asked for again.
+//! How the event loop goes on after a write that failed: it drops everything that may not be durable, refuses callers with
+//! the reason, has the store opened again with growing pauses, folds the journals and adopts what the runtime has, as
+//! after a restart. Tasks go on all the time: what they report meanwhile is kept until the engine can see it.
 
 use std::{
     collections::HashSet,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU32, Ordering},
-        mpsc::RecvTimeoutError,
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use octoflow_engine::{Engine, Setup, slice::SLICE};
-use octoflow_model::{Fact, Revision, RunId};
-use octoflow_store::{Error as StoreError, Pulse};
+use octoflow_model::{Fact, Revision, RunId, Time};
+use octoflow_store::Error as StoreError;
 
 use super::{
-    Audience, Message,
+    Audience, Driver, EventLoop, Message, Reply, State,
     claims::Claims,
-    event_loop::{EventLoop, Next, SWEEP},
-    reserve_locks,
-    start::{self, unreadable},
+    effect::Effect,
+    restore::{self, reserve_locks, unreadable},
 };
-use crate::{Capacity, Driver, Error, clock, meters, read, record};
+use crate::{Error, meters, read, record};
 
 /// The pause before the second try; each further one is twice as long. The first comes at once: the store may have
 /// released its reserve.
@@ -34,48 +31,37 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// A commit that is refused shows that memory and disk disagree, which reading back repairs. If it is refused as often as
 /// this without any other in between, it is a bug that reading back does not repair.
-const MOST_REFUSALS: u32 = 5;
+const MAX_REFUSALS: u32 = 5;
 
-/// Facts by run, in the order they were decided.
-type Untold = Arc<Mutex<Vec<(RunId, Vec<Fact>)>>>;
+/// An outage under way.
+pub(super) struct Outage {
+    failure: StoreError,
+    since: Time,
+    /// When the store is opened again.
+    retry_at: Time,
+    /// The store is being opened.
+    reopening: bool,
+}
 
-/// What is remembered for it.
-pub(super) struct Recovery {
-    capacity: Capacity,
+impl Outage {
+    /// How long until the store is opened again. Nothing while that is under way.
+    pub(super) fn retry_in(&self, now: Time) -> Option<Duration> {
+        (!self.reopening).then(|| self.retry_at.since(now))
+    }
+}
+
+/// What an outage must know of the commits before it. Settlements share it with the loop.
+#[derive(Clone, Default)]
+pub(super) struct OutageMemory {
     /// Unfinished runs that are worked on here, as far as anybody knows; the others are left as they are.
     ours: Arc<Mutex<HashSet<RunId>>>,
-    /// Facts that watchers were not told because nobody knew whether they are on disk.
-    untold: Untold,
-    /// How often it was tried since a commit succeeded.
-    tries: Arc<AtomicU32>,
-    /// Where the store stood when it was last opened again.
-    reopened: Revision,
-    pulse: Pulse,
-}
-
-/// What a commit does for it once its outcome is known.
-pub(super) struct Outcome {
-    ours: Arc<Mutex<HashSet<RunId>>>,
-    untold: Untold,
+    /// Facts, by run and in order, that watchers were not told because their commit has no known outcome.
+    untold: Arc<Mutex<Vec<(RunId, Vec<Fact>)>>>,
+    /// Tries to open the store since a commit succeeded.
     tries: Arc<AtomicU32>,
 }
 
-impl Recovery {
-    pub(super) fn new(capacity: Capacity, pulse: Pulse) -> Self {
-        Self {
-            capacity,
-            ours: Arc::default(),
-            untold: Arc::default(),
-            tries: Arc::default(),
-            reopened: Revision(0),
-            pulse,
-        }
-    }
-
-    pub(super) fn pulse(&self) -> &Pulse {
-        &self.pulse
-    }
-
+impl OutageMemory {
     /// From now on this run is worked on here.
     pub(super) fn take(&self, run: RunId) {
         lock(&self.ours).insert(run);
@@ -85,13 +71,7 @@ impl Recovery {
         lock(&self.ours).remove(&run);
     }
 
-    pub(super) fn outcome(&self) -> Outcome {
-        Outcome { ours: self.ours.clone(), untold: self.untold.clone(), tries: self.tries.clone() }
-    }
-}
-
-impl Outcome {
-    /// It is on disk, and with it the end of these runs.
+    /// A commit is durable, and with it the end of these runs.
     pub(super) fn kept<'a>(&self, ended: impl ExactSizeIterator<Item = &'a RunId>) {
         self.tries.store(0, Ordering::Relaxed);
         if ended.len() > 0 {
@@ -102,47 +82,76 @@ impl Outcome {
         }
     }
 
-    /// Nobody knows whether it is on disk.
+    /// Nobody knows whether a commit with these facts is durable.
     pub(super) fn unknown(&self, watched: Vec<(RunId, Vec<Fact>)>) {
         lock(&self.untold).extend(watched);
     }
 }
 
 impl EventLoop {
-    /// Works until it is told to close. An error is one that cannot be repaired here.
-    pub(super) fn work(mut self) -> Result<(), Error> {
-        loop {
-            let Err(error) = self.work_on() else { return Ok(()) };
-            self.recover(error)?;
+    /// Stops deciding because of this error, or gives it back when it cannot be repaired in place.
+    pub(super) fn enter_outage(&mut self, error: Error) -> Result<(), Error> {
+        // Others commit too: pauses grow only while nobody could.
+        if self.storage.reader().and_then(|reader| reader.revision()).is_ok_and(|now| now > self.reopened) {
+            self.memory.tries.store(0, Ordering::Relaxed);
         }
+        let failure = self.repairable(error)?;
+        tracing::error!("nothing is decided until the journal can be written again: {failure}");
+        self.pause(failure, self.clock.now());
+        Ok(())
     }
 
-    fn recover(&mut self, error: Error) -> Result<(), Error> {
-        let began = Instant::now();
-        // Others commit too: pauses grow only while nobody could.
-        if self.store.reader().and_then(|reader| reader.revision()).is_ok_and(|now| now > self.recovery.reopened) {
-            self.recovery.tries.store(0, Ordering::Relaxed);
-        }
-        let mut failure = self.repairable(error)?;
-        tracing::error!("nothing is decided until the journal can be written again: {failure}");
-        loop {
-            self.let_go(&failure);
-            self.recovery.pulse.end();
-            let tries = self.recovery.tries.fetch_add(1, Ordering::Relaxed);
-            if let Next::Close = self.wait_out(&failure, pause(tries))? {
-                return Err(failure.into());
-            }
-            self.recovery.pulse.begin();
-            let reopened = self.store.reopen().map_err(Error::from);
-            match reopened.and_then(|revision| self.rebuild().map(|()| self.recovery.reopened = revision)) {
-                Ok(()) => break,
-                Err(error) => {
-                    tracing::warn!(tries = tries + 1, "the journal cannot be written yet: {error}");
-                    failure = self.repairable(error)?;
-                }
+    /// Drops what may not be durable and waits before the store is opened again.
+    fn pause(&mut self, failure: StoreError, since: Time) {
+        self.let_go(&failure);
+        let tries = self.memory.tries.fetch_add(1, Ordering::Relaxed);
+        let retry_at = self.clock.now().saturating_add(pause(tries));
+        self.state = State::Outage(Outage { failure, since, retry_at, reopening: false });
+    }
+
+    /// Refuses whoever comes during an outage, and ends it when it can. Messages behind its end stay in the iterator. An
+    /// error ends the loop.
+    pub(super) fn sit_out(&mut self, messages: &mut impl Iterator<Item = Message>) -> Result<(), Error> {
+        while let State::Outage(outage) = &self.state
+            && let Some(message) = messages.next()
+        {
+            let (failure, since) = (outage.failure.clone(), outage.since);
+            match message {
+                Message::Close => return Err(failure.into()),
+                Message::Broken(why) => return Err(Error::Broken(why)),
+                Message::Reopened(outcome) => self.reopened(outcome, since)?,
+                message => self.turn_away(message, &failure),
             }
         }
-        tracing::info!(seconds = began.elapsed().as_secs(), "the journal is written again, everything goes on");
+        if let State::Outage(outage) = &mut self.state
+            && !outage.reopening
+            && outage.retry_at <= self.clock.now()
+        {
+            outage.reopening = true;
+            self.effects.push(Effect::Reopen);
+        }
+        Ok(())
+    }
+
+    fn reopened(&mut self, outcome: Result<Revision, StoreError>, since: Time) -> Result<(), Error> {
+        let rebuilt = outcome.map_err(Error::from).and_then(|revision| {
+            self.rebuild()?;
+            self.reopened = revision;
+            Ok(())
+        });
+        match rebuilt {
+            Ok(()) => {
+                self.state = State::Serving;
+                let seconds = self.clock.now().since(since).as_secs();
+                tracing::info!(seconds, "the journal is written again, everything goes on");
+            }
+            Err(error) => {
+                let tries = self.memory.tries.load(Ordering::Relaxed);
+                tracing::warn!(tries, "the journal cannot be written yet: {error}");
+                let failure = self.repairable(error)?;
+                self.pause(failure, since);
+            }
+        }
         Ok(())
     }
 
@@ -151,14 +160,14 @@ impl EventLoop {
         match error {
             Error::Store(error) if error.is_outage() => Ok(error),
             Error::Store(error) if error.is_refusal() => {
-                let tries = self.recovery.tries.load(Ordering::Relaxed);
-                if tries < MOST_REFUSALS { Ok(error) } else { Err(error.into()) }
+                let tries = self.memory.tries.load(Ordering::Relaxed);
+                if tries < MAX_REFUSALS { Ok(error) } else { Err(error.into()) }
             }
             error => Err(error),
         }
     }
 
-    /// Forgets everything that may not be on disk. Those who wait for it hear the reason.
+    /// Drops everything that may not be durable. Callers who wait for it get the reason.
     fn let_go(&mut self, failure: &StoreError) {
         for answer in std::mem::take(&mut self.waiting) {
             answer(Err(failure.clone().into()));
@@ -167,15 +176,16 @@ impl EventLoop {
             let _ = reply.send(Err(failure.clone().into()));
         }
         let leaving = std::mem::take(&mut self.leaving).into_iter().map(|(_, reply)| reply);
-        for reply in leaving.chain(self.archiver.forget_all()) {
+        for reply in leaving.chain(self.archive.forget_all()) {
             let _ = reply.send(Err(failure.clone().into()));
         }
-        // Metrics are still asked for, and show what is kept.
-        let meters = self.store.reader().map_err(Error::from).and_then(|reader| meters::load(&reader));
+        // Metrics are still asked for, and show what is durable.
+        let meters = self.storage.reader().map_err(Error::from).and_then(|reader| meters::load(&reader));
         let meters = meters.map(|(meters, _)| meters).unwrap_or_default();
-        self.driver = Driver::new(Engine::new(Setup { meters, slice: SLICE, ..self.recovery.capacity.into() }));
-        self.fresh.clear();
+        self.driver = Driver::new(self.limits.engine(meters));
+        self.accepted.clear();
         self.gathering = None;
+        self.slice_owed = false;
         self.held_since = None;
         lock(&self.names).clear();
         self.named.clear();
@@ -185,37 +195,14 @@ impl EventLoop {
         self.beside.clear();
     }
 
-    /// Turns away whoever comes meanwhile.
-    fn wait_out(&mut self, failure: &StoreError, pause: Duration) -> Result<Next, Error> {
-        let until = Instant::now() + pause;
-        if let Some(message) = self.next.take() {
-            self.turn_away(message, failure);
-        }
-        let mut turned_away = 0;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            // However many come, it is tried in time.
-            if left.is_zero() && turned_away >= SWEEP {
-                return Ok(Next::GoOn);
-            }
-            turned_away += 1;
-            match self.inbox.recv_timeout(left) {
-                Ok(Message::Close) | Err(RecvTimeoutError::Disconnected) => return Ok(Next::Close),
-                Ok(Message::Broken(why)) => return Err(Error::Broken(why)),
-                Ok(message) => self.turn_away(message, failure),
-                Err(RecvTimeoutError::Timeout) => return Ok(Next::GoOn),
-            }
-        }
-    }
-
     fn turn_away(&mut self, message: Message, failure: &StoreError) {
-        fn say<T>(reply: super::Reply<T>, failure: &StoreError) {
+        fn say<T>(reply: Reply<T>, failure: &StoreError) {
             // Nobody has to listen any more.
             let _ = reply.send(Err(failure.clone().into()));
         }
         match message {
-            // Truths about attempts: they are heard once the runs are read back.
-            Message::Reports(reports) => self.later.extend(reports),
+            // Truths about attempts: the engine sees them once the runs are read back.
+            Message::Reports(reports) => self.reports.extend(reports),
             Message::Submit { reply, .. } => say(reply, failure),
             Message::Command { reply, .. }
             | Message::TakeUp { reply, .. }
@@ -234,22 +221,22 @@ impl EventLoop {
                 let _ = reply.send(Ok(engine.meters().render(&[])));
             }
             Message::Gauges { reply } => drop(reply.send(Ok(self.gauges()))),
-            // Nobody knows whether the end it belongs to is on disk; it is packed again.
-            Message::Packed(_) | Message::Failed(_) | Message::Broken(_) | Message::Close => {}
+            // Nobody knows whether the end it belongs to is durable; it is packed again. A failure is known.
+            Message::Packed(_) | Message::Failed(_) | Message::Reopened(_) | Message::Broken(_) | Message::Close => {}
         }
     }
 
     /// Reads everything back, as at a start, and lets it go on.
     fn rebuild(&mut self) -> Result<(), Error> {
-        let reader = self.store.reader()?;
-        let (engine, _) = start::engine(&reader, self.recovery.capacity)?;
+        let reader = self.storage.reader()?;
+        let (engine, _) = restore::engine(&reader, &self.limits, self.clock.now())?;
         self.driver = Driver::new(engine);
         if self.starting() {
-            // Whoever starts it hands everything in.
+            // Whoever starts the loop hands everything in.
             return Ok(());
         }
         let mut restored = Vec::new();
-        let ours = lock(&self.recovery.ours).clone();
+        let ours = lock(&self.memory.ours).clone();
         for row in reader.unfinished()? {
             // As at a start: what cannot be read is left as it is, and keeps nobody else from going on.
             if !ours.contains(&row.run) {
@@ -273,14 +260,13 @@ impl EventLoop {
         }
         drop(reader);
         self.settle_watchers();
-        *lock(&self.recovery.ours) = restored.iter().map(|(run, _)| *run).collect();
+        *lock(&self.memory.ours) = restored.iter().map(|(run, _)| *run).collect();
         let restored: Vec<RunId> = restored.into_iter().filter(|(_, open)| *open).map(|(run, _)| run).collect();
-        let (now, watched) = (clock::steady(), &self.watched);
-        let believed = self.driver.go_on(restored, now, |run| watched.contains(&run));
+        let believed = self.go_on(restored, self.clock.now());
         self.adopt(believed)
     }
 
-    /// Watchers hear what turned out to be on disk and was not told.
+    /// Tells watchers what turned out to be durable and was not told.
     fn catch_up_watchers(&mut self, run: RunId, facts: &[Fact]) {
         let mut watchers = lock(&self.watchers);
         let Some(audience) = watchers.get_mut(&run) else { return };
@@ -290,14 +276,14 @@ impl EventLoop {
         audience.next = facts.len() as u64;
     }
 
-    /// Those who watch a run that is over hear its last facts, and those of a run that never was hear nothing more.
+    /// Tells those who watch a run that is over its last facts, and lets go of those who watch a run that never was.
     fn settle_watchers(&mut self) {
-        let untold = std::mem::take(&mut *lock(&self.recovery.untold));
+        let untold = std::mem::take(&mut *lock(&self.memory.untold));
         let mut watchers = lock(&self.watchers);
         let open = &self.driver.engine;
-        let archived = |run: RunId| self.store.reader().and_then(|reader| reader.run(run)).ok().flatten().is_some();
-        // Those of a run that is being packed have heard everything, and hear when it is done.
-        let gone = |run: &RunId| open.run(*run).is_none() && !self.archiver.has(*run);
+        let archived = |run: RunId| self.storage.reader().and_then(|reader| reader.run(run)).ok().flatten().is_some();
+        // Those of a run that is being packed were told everything, and the end of packing comes to them.
+        let gone = |run: &RunId| open.run(*run).is_none() && !self.archive.has(*run);
         let gone: Vec<RunId> = watchers.keys().copied().filter(gone).collect();
         for run in gone {
             let Some(mut audience) = watchers.remove(&run) else { continue };

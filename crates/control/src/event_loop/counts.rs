@@ -5,11 +5,8 @@ use std::collections::BTreeSet;
 
 use octoflow_model::{AttemptId, Report, RunId};
 
-use super::event_loop::EventLoop;
-use crate::{
-    Cut,
-    gauge::{Entering, Gauges},
-};
+use super::{Cut, EventLoop};
+use crate::gauge::{Entering, Gauges};
 
 impl EventLoop {
     pub(super) fn gauges(&self) -> Gauges {

@@ -6,31 +6,30 @@ use octoflow_model::garbage::GcStrategy;
 use octoflow_store::{Batch, Change};
 
 use super::{
-    archiver::is_large,
-    event_loop::EventLoop,
+    Cut, EventLoop,
+    effect::Effect,
     row::{new_row, packed, tie, update},
     unit,
 };
 use crate::{
-    Cut, Error, cache,
+    Error, cache,
     sweep::{Doomed, Mission},
 };
 
 impl EventLoop {
     /// What runs that end now want deleted is written down before their end is, so that a crash forgets none of it.
-    pub(super) fn doom(&self, cut: &Cut) -> Vec<Mission> {
+    pub(super) fn doom(&mut self, cut: &Cut) -> Vec<Mission> {
+        const STRATEGY: GcStrategy = GcStrategy::OnWorkflowCompletion;
+        let engine = &self.driver.engine;
+        let ended = cut.ended.iter().filter_map(|run| engine.run(*run));
+        // The archiver does this for large runs.
+        let small = ended.filter(|run| run.size() <= self.limits.large_run);
+        let with_garbage = small.map(|run| (run, run.garbage(Some(STRATEGY)))).filter(|(_, items)| !items.is_empty());
         let mut missions = Vec::new();
-        let ended = cut.ended.iter().filter_map(|run| self.driver.engine.run(*run));
-        // Of large runs the archiver does this.
-        for run in ended.filter(|run| !is_large(run)) {
-            let items = run.garbage(Some(GcStrategy::OnWorkflowCompletion));
-            if items.is_empty() {
-                continue;
-            }
-            let doomed = Doomed::new(run.id(), run.namespace(), GcStrategy::OnWorkflowCompletion, items);
-            // Not written down it is still done now; only a crash in between would leave the bytes behind.
-            let _ = doomed.write(&self.keeper.data_dir);
-            missions.push(doomed.mission(self.driver.engine.world()));
+        for (run, items) in with_garbage {
+            let doomed = Doomed::new(run.id(), run.namespace(), STRATEGY, items);
+            self.effects.push(Effect::Doom(doomed.clone()));
+            missions.push(doomed.mission(engine.world()));
         }
         missions
     }
@@ -40,7 +39,7 @@ impl EventLoop {
         for (namespace, name) in &cut.caches {
             let data = self.driver.engine.keyed(Keyed::ConfigMap, namespace, name);
             if let Some(data) = data {
-                batch.push(cache::put(&self.store, namespace, name, data)?);
+                batch.push(cache::put(&self.storage.reader()?, namespace, name, data)?);
             }
         }
         for ((run, attempt), there) in &cut.units {
@@ -62,7 +61,7 @@ impl EventLoop {
                 batch.extend(self.beside.remove(id).into_iter().flatten());
             }
             let ended = cut.ended.contains(id);
-            if ended && !is_large(run) {
+            if ended && run.size() <= self.limits.large_run {
                 if cut.marked.contains(id) {
                     batch.push(tie(run));
                 }

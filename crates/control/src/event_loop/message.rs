@@ -6,7 +6,7 @@ use octoflow_store::Change;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::{Packed, Restored, Watcher};
+use super::{Restored, Watcher, archive::Packed};
 use crate::{Claim, Error, Explanation, gauge::Gauges, keyed::KeyedObject};
 
 /// The way back to whoever asks: a thread or a task can wait at its other end.
@@ -99,6 +99,8 @@ pub(crate) enum Message {
     Reports(Vec<Report>),
     /// The record of a large run that is over can take the place of its facts.
     Packed(Box<Packed>),
+    /// The store was opened again after a failed write, at this revision, or could not be.
+    Reopened(Result<Revision, octoflow_store::Error>),
     /// A commit failed: nothing more can be kept.
     Failed(octoflow_store::Error),
     /// A thread ended that the event loop cannot work without; says which and why.

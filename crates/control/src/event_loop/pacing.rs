@@ -6,17 +6,13 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use octoflow_engine::Input;
 use octoflow_model::Time;
 
-use super::{
-    counts,
-    event_loop::{EventLoop, LINGER},
-};
-use crate::clock;
+use super::{EventLoop, LINGER, State, counts, effect::Wait};
 
 /// How long a submission waits for others to share a commit. Much of its cost, the sync above all, does not grow
 /// with them.
@@ -25,11 +21,11 @@ const GATHER: Duration = Duration::from_millis(2);
 /// How long the decisions of a run that has more to decide wait for those that follow.
 const SHARED: Duration = Duration::from_millis(20);
 
-/// How long reports are heard, and runs begun, before messages are looked at again.
+/// How long one step hands reports to the engine, and begins runs, before messages are taken again.
 const CATCHING_UP: Duration = Duration::from_millis(20);
 
-/// How often it is looked who has come meanwhile.
-pub(super) const NAP: Duration = Duration::from_micros(250);
+/// The pause between two looks at the inbox while a commit gathers, or a large run waits for the store.
+const NAP: Duration = Duration::from_micros(250);
 
 /// How many bytes of facts a run with more to decide may hold before they are committed. Whoever comes meanwhile waits for
 /// one such commit at most; its sync takes about as long as writing this much.
@@ -60,53 +56,64 @@ impl Drop for Outstanding {
 }
 
 impl EventLoop {
-    /// How long nothing needs to happen unless someone calls.
-    pub(super) fn patience(&mut self) -> Duration {
-        const IDLE: Duration = Duration::from_secs(3600);
-        let now = Instant::now();
-        let mut due = self.driver.engine.wake_at().map_or(IDLE, |at| at.since(clock::steady()));
-        if self.throttled() {
-            due = NAP;
+    /// When the loop must step again.
+    pub(crate) fn wait(&mut self, now: Time) -> Wait {
+        match &self.state {
+            State::Closing if self.archive.is_idle() => return Wait::Closed,
+            State::Closing => return Wait::Message(None),
+            State::Outage(outage) => return Wait::Message(outage.retry_in(now)),
+            State::Serving => {}
         }
-        if !self.starting() && (!self.fresh.is_empty() || !self.later.is_empty()) {
-            due = due.min(self.busy(now).map_or(Duration::ZERO, |until| until - now));
+        let timer = self.driver.engine.wake_at().map(|at| at.since(now));
+        let timer = if self.throttled() { Some(NAP) } else { timer };
+        let put_off = !self.starting() && (!self.accepted.is_empty() || !self.reports.is_empty());
+        let put_off = put_off.then(|| self.busy(now).map_or(Duration::ZERO, |until| until.since(now)));
+        let lingers = self.driver.holds().then(|| LINGER.saturating_sub(self.lingered(now)));
+        let due = timer.into_iter().chain(put_off).chain(lingers).min();
+        match self.gathering {
+            // Nobody wakes the loop for each of those who come while a commit gathers.
+            Some(since) => {
+                let gathers = GATHER.saturating_sub(now.since(since)).min(NAP);
+                Wait::Nap(due.map_or(gathers, |due| due.min(gathers)))
+            }
+            None => Wait::Message(due),
         }
-        if let Some(since) = self.gathering {
-            due = due.min(GATHER.saturating_sub(now - since));
-        }
-        if self.driver.holds() { due.min(LINGER.saturating_sub(self.lingered())) } else { due }
     }
 
-    /// Runs are still to be taken up.
+    /// How long decisions that nobody waits for have been held.
+    pub(super) fn lingered(&self, now: Time) -> Duration {
+        self.held_since.map_or(Duration::ZERO, |since| now.since(since))
+    }
+
+    /// Runs are still to be restored.
     pub(super) fn starting(&self) -> bool {
         self.progress.is_pending()
     }
 
     /// Until when running waits for submissions.
-    pub(super) fn busy(&mut self, now: Instant) -> Option<Instant> {
+    pub(super) fn busy(&mut self, now: Time) -> Option<Time> {
         self.backpressure.busy(self.in_flight.count(), now)
     }
 
-    /// Begins what was accepted and hears what was reported while others were let in.
+    /// Hands the engine the reports and the accepted runs that waited for submissions.
     pub(super) fn catch_up(&mut self, now: Time) {
         // Runtimes go by the wall clock.
-        let skew = if self.later.is_empty() { 0 } else { clock::skew() };
+        let skew = if self.reports.is_empty() { 0 } else { self.clock.skew() };
         // Not all at once: meanwhile nobody is answered.
-        let began = Instant::now();
         for taken in 1_u32.. {
-            if let Some(mut report) = self.later.pop_front() {
+            if let Some(mut report) = self.reports.pop_front() {
                 counts::say(&report);
                 if skew != 0 {
                     report.retime(|time| time.shifted(-skew));
                 }
                 self.input(Input::Report(report), now).ok();
-            } else if let Some(run) = self.fresh.pop_front() {
+            } else if let Some(run) = self.accepted.pop_front() {
                 self.input(Input::Begin { run }, now).ok();
             } else {
                 return;
             }
             // The clock is not asked after each of them.
-            if taken.is_multiple_of(16) && began.elapsed() > CATCHING_UP {
+            if taken.is_multiple_of(16) && self.clock.now().since(now) > CATCHING_UP {
                 return;
             }
         }
@@ -133,14 +140,14 @@ impl EventLoop {
     }
 
     /// What a run decides in slices is not committed slice by slice.
-    pub(super) fn shares(&self) -> bool {
-        self.driver.engine.has_more() && self.lingered() < SHARED
+    pub(super) fn shares(&self, now: Time) -> bool {
+        self.driver.engine.has_more() && self.lingered(now) < SHARED
     }
 
     /// The commit waits a moment: most submissions in flight are still on their way here, or wait for the one before.
-    pub(super) fn gathers(&mut self, now: Instant) -> bool {
+    pub(super) fn gathers(&mut self, now: Time) -> bool {
         let few = 2 * self.showing.len() < self.in_flight.count();
         let since = *self.gathering.get_or_insert(now);
-        few && now - since < GATHER && self.busy(now).is_some()
+        few && now.since(since) < GATHER && self.busy(now).is_some()
     }
 }

@@ -1,0 +1,133 @@
+//! What each message asks of the event loop, and how it is answered: whatever shows a decision is told once that decision
+//! is durable.
+
+use std::sync::PoisonError;
+
+use octoflow_engine::{Command, Input, Run};
+use octoflow_model::{Revision, RunId};
+
+use super::{
+    EventLoop,
+    message::{Detail, Entered, Message, Reply, Shown},
+};
+use crate::{Error, keyed::KeyedObject};
+
+impl EventLoop {
+    pub(super) fn take(&mut self, message: Message) {
+        let now = self.clock.now();
+        match message {
+            Message::Reports(reports) => self.reports.extend(reports),
+            Message::Packed(packed) => self.finish(*packed),
+            Message::Submit { run, submission, program, terms, watcher, show, reply } => {
+                match self.submit(run, submission, program, terms, watcher, now) {
+                    Ok(()) if show => self.showing.push((run, reply)),
+                    answer => self.answer(reply, answer.map(|()| move |_| Entered { run, shown: None })),
+                }
+            }
+            Message::Command { run, command: Command::Mark { .. }, reply } if self.archive.has(run) => {
+                self.archive.wait(run, reply);
+            }
+            Message::Command { run, command, reply } => {
+                if let Some(refusal) = self.archive.refusal(run, &command) {
+                    let refused: Result<fn(Revision), Error> = Err(refusal.into());
+                    return self.answer(reply, refused);
+                }
+                let answer = self.input(Input::Command { run, command }, now).map_err(Error::from);
+                self.answer(reply, answer.map(|()| |_| ()));
+            }
+            Message::TakeUp { run, past, watcher, reply } => {
+                self.watch(run, watcher, past.len() as u64);
+                let answer = self.take_up(run, past, now);
+                self.answer(reply, answer.map(|()| |_| ()));
+            }
+            Message::TakeUpAll { runs, unreadable, reply } => {
+                let answer = self.take_up_all(runs, unreadable, now);
+                self.answer(reply, answer.map(|()| |_| ()));
+            }
+            Message::Keyed { object, reply } => {
+                let KeyedObject { kind, namespace, name, data } = *object;
+                self.input(Input::Object { kind, namespace, name, data: Some(data) }, now).ok();
+                let _ = reply.send(Ok(()));
+            }
+            Message::Unkeyed { kind, namespace, name, reply } => {
+                self.input(Input::Object { kind, namespace, name, data: None }, now).ok();
+                let _ = reply.send(Ok(()));
+            }
+            Message::Forget { run, name, reply } => {
+                self.names.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
+                self.archive.forget(run);
+                self.leaving.push((run, reply));
+            }
+            Message::Watch { run, watcher } => {
+                if self.driver.engine.run(run).is_some() {
+                    self.watch(run, watcher, self.driver.decided(run));
+                } else if self.archive.has(run) {
+                    // Everything has been told; the watch closes when the run's record is there.
+                    self.watch(run, watcher, u64::MAX);
+                } else {
+                    // The run is over: the watch closes once its end is certainly on disk.
+                    self.after_commits(move |_| drop(watcher));
+                }
+            }
+            Message::Object { run, detail, reply } => {
+                // Told once it is on disk: what is shown must not be taken back by a crash.
+                let shown = self.driver.engine.run(run).map(|run| match detail {
+                    Detail::Summary => Shown::Here(run.summary()),
+                    Detail::Whole if run.size() > self.limits.large_run => Shown::Elsewhere(run.size()),
+                    Detail::Whole => Shown::Here(run.object()),
+                });
+                let shown = shown.or_else(|| self.archive.look(run, detail));
+                self.answer(reply, Ok(|_| shown));
+            }
+            Message::Size { run, reply } => {
+                let size = self.driver.engine.run(run).map(|run| run.size()).or_else(|| self.archive.size(run));
+                self.answer(reply, Ok(move |_| size));
+            }
+            // All of these show decisions too, so they are told once those are on disk.
+            Message::Tasks { run, reply } => {
+                let attempts = self.drawn(run).map(|run| run.attempts());
+                self.answer(reply, Ok(|_| attempts));
+            }
+            Message::LogSizes { run, reply } => {
+                let sizes = self.drawn(run).map(|run| run.log_sizes());
+                self.answer(reply, Ok(|_| sizes));
+            }
+            Message::Explain { run, reply } => {
+                let engine = &self.driver.engine;
+                let told = |run: &Run| run.explain(Some(engine.scheduler()), Some(engine.locks()));
+                let reasons = self.drawn(run).map(told);
+                self.answer(reply, Ok(|_| reasons));
+            }
+            Message::Metrics { reply } => {
+                let engine = &self.driver.engine;
+                let text = engine.meters().render(&engine.live_meters(now));
+                self.answer(reply, Ok(|_| text));
+            }
+            Message::Gauges { reply } => {
+                // Levels of this process and no fact of a run; they are wanted most while nothing can be written.
+                let _ = reply.send(Ok(self.gauges()));
+            }
+            // Of an outage that is over.
+            Message::Reopened(_) => {}
+            Message::Failed(_) | Message::Broken(_) | Message::Close => {
+                unreachable!("these end the taking of messages")
+            }
+        }
+    }
+
+    /// An open run that is small enough to be looked at from end to end while everybody waits. Others are read from the
+    /// store by whoever asks, once what was decided so far is there.
+    fn drawn(&self, run: RunId) -> Option<&Run> {
+        self.driver.engine.run(run).filter(|run| run.size() <= self.limits.large_run)
+    }
+
+    /// Tells the outcome once what was decided so far is on disk.
+    pub(super) fn answer<T: Send + 'static>(
+        &mut self,
+        reply: Reply<T>,
+        outcome: Result<impl FnOnce(Revision) -> T + Send + 'static, Error>,
+    ) {
+        // Nobody has to listen any more.
+        self.waiting.push(Box::new(move |kept| drop(reply.send(kept.and_then(|revision| Ok(outcome?(revision)))))));
+    }
+}

@@ -1,0 +1,88 @@
+//! Accepting a run: its name and its idempotency key must be free, in the store and among what is on its way there. A run
+//! that is accepted begins later, under backpressure.
+
+use std::sync::PoisonError;
+
+use octoflow_engine::{Input, Program, dialect, rerun};
+use octoflow_model::{RunId, Time, submission::Submission};
+use octoflow_store::Change;
+
+use super::{EventLoop, Name, Terms, Watcher};
+use crate::Error;
+
+impl EventLoop {
+    pub(super) fn submit(
+        &mut self,
+        run: RunId,
+        submission: Box<Submission>,
+        program: Option<Program>,
+        terms: Terms,
+        watcher: Option<Watcher>,
+        now: Time,
+    ) -> Result<(), Error> {
+        let Terms { claim, replaces, beside } = terms;
+        if let Some(claim) = &claim
+            && let Some(run) = self.claims.made(claim, &*self.storage, now)?
+        {
+            return Err(Error::Made { run });
+        }
+        let known =
+            dialect::of(&submission.manifest).map_err(|why| Error::Object { what: submission.name.clone(), why })?;
+        let kind = known.kind.key.to_owned();
+        let name: Name = (submission.namespace.clone(), kind, submission.name.clone());
+        // In this order: a name leaves the set when the store has it.
+        let pending = self.names.lock().unwrap_or_else(PoisonError::into_inner).contains(&name);
+        let holder = self.storage.reader()?.run_by_name(&name.0, Some(&name.1), &name.2)?;
+        match replaces {
+            // Somebody may have retried it, or deleted it, at the same time.
+            Some(old) if self.replaced.contains(&old) => {
+                return Err(rerun::Refusal::Open { phase: "Running".to_owned() }.into());
+            }
+            Some(old) if holder.as_ref().is_none_or(|holder| holder.run != old || !holder.archived) => {
+                return Err(Error::UnknownRun(old));
+            }
+            Some(_) => {}
+            None if pending || holder.is_some() => {
+                let (namespace, kind, name) = name;
+                return Err(Error::NameTaken { namespace, kind, name });
+            }
+            None => {}
+        }
+        self.check_beside(&beside)?;
+        if !self.adopted {
+            self.adopt(Vec::new())?;
+        }
+        if let Some(watcher) = watcher {
+            self.watch(run, watcher, 0);
+        }
+        self.input(Input::Submit { run, submission, program }, now)?;
+        self.memory.take(run);
+        self.accepted.push_back(run);
+        if let Some(old) = replaces {
+            self.replaces.insert(run, old);
+            self.replaced.insert(old);
+        }
+        if !beside.is_empty() {
+            self.beside.insert(run, beside);
+        }
+        self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
+        self.named.push(name);
+        if let Some(claim) = claim {
+            self.claims.hold(run, claim);
+        }
+        Ok(())
+    }
+
+    /// A commit that is refused would take everything else of it along, so that is found out before.
+    fn check_beside(&self, beside: &[Change]) -> Result<(), Error> {
+        for change in beside {
+            if let Change::Tick(tick) = change
+                && self.storage.reader()?.tick(&tick.uid, tick.nominal)?.is_some()
+            {
+                let (uid, nominal) = (tick.uid.clone(), tick.nominal);
+                return Err(octoflow_store::Error::TickTaken { uid, nominal }.into());
+            }
+        }
+        Ok(())
+    }
+}
