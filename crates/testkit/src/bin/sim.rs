@@ -11,7 +11,9 @@ use std::{
     time::Instant,
 };
 
-use octoflow_testkit::sim::{Crashes, Effort, Failure, Report, Watch, World, compare, explore, run};
+use octoflow_testkit::sim::{
+    Crashes, Effort, FAMILIES, Failure, MIXED, Report, Watch, World, compare, explore, run,
+};
 
 const HELP: &str = "\
 The seeded simulator
@@ -21,14 +23,30 @@ The seeded simulator
     cargo xtask sim SEED                     one seed
     cargo xtask sim SEED --crash HOW -v      one story of it: HOW is never, sometimes, or a commit with a or b (17b)
 
-    Worlds of seeds from 1000000000 on have TaskSets beside workflows.
+    cargo xtask sim --nightly                seeds that no day before this one had: 10000, and 60 crashed everywhere
+
+    Worlds of seeds from 1000000000 on have TaskSets beside workflows; in those from 2000000000 on runs own others.
 
     --crash-everywhere   one story more for every commit and both sides of it
-    -v                   tell the story";
+    -v                   tell the story
+
+A seed that fails is printed with the command that replays it. Add it to BROKE_ONCE in crates/testkit/tests/it/main.rs
+together with the fix.";
+
+/// By family of worlds: its first seed, and how many seeds of a night are attacked lightly and everywhere.
+const NIGHT: [(u64, u64, u64); 3] = [(0, 8_000, 40), (MIXED, 1_500, 14), (FAMILIES, 500, 6)];
+
+/// Seeds of one day. Days come again after some decades.
+const DAY: u64 = 20_000;
+const DAYS: u64 = 20_000;
+
+/// Below this are the seeds of every change.
+const FIRST_NIGHT: u64 = 1_000_000;
 
 struct Wish {
     seeds: Range<u64>,
     one: bool,
+    nightly: bool,
     effort: Effort,
     crash: Option<Crashes>,
     tell: bool,
@@ -47,18 +65,24 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let failures = if wish.one { replay(&wish) } else { attack(&wish) };
+    let failures = match wish {
+        Wish { nightly: true, .. } => nightly(),
+        Wish { one: true, .. } => replay(&wish),
+        wish => attack(wish.seeds, wish.effort),
+    };
     if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn read(words: &[String]) -> Result<Option<Wish>, String> {
-    let mut wish = Wish { seeds: 0..2000, one: false, effort: Effort::Light, crash: None, tell: false };
+    let mut wish =
+        Wish { seeds: 0..2000, one: false, nightly: false, effort: Effort::Light, crash: None, tell: false };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut value = |of: &str| words.next().ok_or_else(|| format!("{of} needs a value"));
         match word.as_str() {
             "-h" | "--help" => return Ok(None),
             "-v" | "--verbose" => wish.tell = true,
+            "--nightly" => wish.nightly = true,
             "--crash-everywhere" => wish.effort = Effort::Everywhere,
             "--crash" => wish.crash = Some(value("--crash")?.parse().map_err(|why| format!("--crash: {why}"))?),
             "--seeds" => wish.seeds = range(value("--seeds")?)?,
@@ -121,10 +145,24 @@ fn hangs(seed: u64) {
     std::process::abort();
 }
 
+/// The seeds of today, of every family.
+fn nightly() -> u64 {
+    let day = octoflow_control::now().0.unsigned_abs() / (24 * 3_600_000_000);
+    let first = FIRST_NIGHT + day % DAYS * DAY;
+    let mut failed = 0;
+    for (family, light, everywhere) in NIGHT {
+        let from = family + first;
+        failed += attack(from..from + light, Effort::Light);
+        failed += attack(from + light..from + light + everywhere, Effort::Everywhere);
+    }
+    failed
+}
+
 /// Many seeds, on all processors.
-fn attack(wish: &Wish) -> u64 {
+fn attack(seeds: Range<u64>, effort: Effort) -> u64 {
     let began = Instant::now();
-    let next = AtomicU64::new(wish.seeds.start);
+    let next = AtomicU64::new(seeds.start);
+    let end = seeds.end;
     let failed = AtomicU64::new(0);
     let total = Mutex::new(Report::default());
     let watched = Watch::default();
@@ -136,10 +174,10 @@ fn attack(wish: &Wish) -> u64 {
                 scope.spawn(move || {
                     loop {
                         let seed = next.fetch_add(1, Ordering::Relaxed);
-                        if seed >= wish.seeds.end {
+                        if seed >= end {
                             return;
                         }
-                        match explore(seed, wish.effort, &|| watched.begin(lane, seed)) {
+                        match explore(seed, effort, &|| watched.begin(lane, seed)) {
                             Ok(report) => total.lock().unwrap_or_else(PoisonError::into_inner).add(report),
                             Err(failure) => {
                                 failed.fetch_add(1, Ordering::Relaxed);
@@ -161,10 +199,10 @@ fn attack(wish: &Wish) -> u64 {
     });
     let failed = failed.into_inner();
     let total = total.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let seeds = wish.seeds.end - wish.seeds.start;
+    let (from, seeds) = (seeds.start, seeds.end - seeds.start);
     let seconds = began.elapsed().as_secs_f64();
     println!(
-        "{seeds} seeds, {} stories, {} commits, {} crashes, {} nodes in {seconds:.1} s ({:.0} seeds/s): {failed} failed",
+        "{seeds} seeds from {from}, {} stories, {} commits, {} crashes, {} nodes in {seconds:.1} s ({:.0} seeds/s): {failed} failed",
         total.stories,
         total.commits,
         total.crashes,
