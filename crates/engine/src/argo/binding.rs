@@ -1,5 +1,5 @@
-//! What a WorkflowEventBinding makes of an event: whether it takes it, and the Workflow it submits for it.
-//! Nothing is submitted here, and the Workflow is admitted like every other.
+//! Turns events into Workflows for a WorkflowEventBinding: whether it matches, and the Workflow to submit.
+//! Submits nothing itself; the Workflow is admitted like any other.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -11,22 +11,22 @@ use crate::expr::{
 };
 use octoflow_model::Time;
 
-/// Which binding a run comes from.
+/// Label of runs with the name of their binding.
 pub const LABEL: &str = "workflows.argoproj.io/workflow-event-binding";
 
-/// Something that happened elsewhere.
+/// An event received from outside.
 #[derive(Clone, Debug)]
 pub struct Event {
     pub namespace: String,
     pub discriminator: String,
     pub payload: Json,
-    /// Header names in lower case with all their values. Only those that begin with `x-` are seen.
+    /// Headers by lower-case name with all their values. Expressions see only those that begin with `x-`.
     pub metadata: Vec<(String, Vec<String>)>,
     pub at: Time,
 }
 
-/// The Workflow to submit; nothing when the binding does not take the event. It may have a `generateName` in place of a
-/// name. The reason when the binding makes no sense.
+/// Builds the Workflow to submit; `None` if the binding does not match the event. The Workflow may have a
+/// `generateName` in place of a name. Fails with the reason if the binding is malformed.
 pub fn submission(binding: &Json, event: &Event) -> Result<Option<Json>, String> {
     let scene = Scene::new(binding, event);
     let spec = &binding["spec"];
@@ -66,7 +66,7 @@ pub fn submission(binding: &Json, event: &Event) -> Result<Option<Json>, String>
     Ok(Some(json!({"apiVersion": API_VERSION, "kind": "Workflow", "metadata": metadata, "spec": spec})))
 }
 
-/// What the expressions of a binding see.
+/// Variables that the expressions of a binding see.
 struct Scene {
     roots: Map<String, Json>,
     occasion: Occasion,

@@ -1,4 +1,4 @@
-//! What people tell a run to do.
+//! Carries out users' commands to a run.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -68,7 +68,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Gives suspended nodes values, a message, or an end.
+    /// Sets outputs, a message, or a final phase on suspended nodes.
     fn set_nodes(
         &mut self,
         selector: &str,
@@ -108,7 +108,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Ending harder is allowed, ending softer is not.
+    /// Begins a shutdown. A stop may be raised to a termination, never lowered.
     fn shut_down(&mut self, how: Shutdown) {
         let now = self.run.state.head.shutdown;
         if now.is_none() || (now, how) == (Some(Shutdown::Stop), Shutdown::Terminate) {
@@ -121,7 +121,7 @@ impl Turn<'_> {
 }
 
 impl<'a> View<'a> {
-    /// What a node says with a new message: the old one is not forgotten.
+    /// Appends a new message to the node's old one.
     fn told(&self, at: NodeIx, message: &str) -> String {
         match self.run.state.node(at).message.as_deref() {
             Some(before) if !message.is_empty() => format!("{before}; {message}"),
@@ -143,7 +143,7 @@ impl<'a> View<'a> {
         let chosen: Vec<NodeIx> = open.filter(|at| terms.holds(|key| self.field(*at, key))).collect();
         if chosen.is_empty() { Err(Refusal::NoSuchNode { selector: selector.to_owned() }) } else { Ok(chosen) }
     }
-    /// A field of a node, as selectors name it.
+    /// Returns a field of a node, by its name in selectors.
     fn field(self, at: NodeIx, key: &str) -> Option<Cow<'a, str>> {
         let state = &self.run.state;
         let node = state.node(at);

@@ -1,4 +1,4 @@
-//! DAGs: a task is called once everything it waits for is over, if its condition holds then.
+//! Runs DAGs: calls a task once all its dependencies are over, if its condition holds then.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Calls every task whose waiting is over, until there is no more room.
+    /// Calls every ready task, until a limit blocks one.
     fn call_ready(&mut self, at: NodeIx, instance: &Arc<Instance>) {
         if !self.run.todo.ready.contains_key(&at) {
             let dag = self.view().dag(at);
@@ -124,8 +124,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Nothing in the DAG is open. It is over when every task it needs has had its turn: whether it fails must not
-    /// depend on which task happened to find room first.
+    /// Ends a DAG in which nothing is open, once every needed task has had its turn: whether the DAG fails must not
+    /// depend on which task happened to get a slot first.
     fn assess_dag(&mut self, at: NodeIx, instance: &Instance) {
         let dag = self.view().dag(at);
         if dag.made < instance.aim().count || self.dismisses(at) {
@@ -191,7 +191,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The task's condition over what became of the tasks it names.
+    /// Evaluates a task's condition over the outcomes of the tasks it names.
     fn depends_holds(&self, dag: NodeIx, instance: &Instance, task: u32) -> bool {
         let graph = instance.recipe.graph();
         let vertex = &graph.tasks[task as usize];
@@ -239,8 +239,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The phase of a target that is not forgiven: the first one when failing fast, else the last.
-    /// What reaches a target is the phase of the last task that ran on some way to it.
+    /// Returns the phase of a failed target that `continueOn` does not excuse: the first one when failing fast, else
+    /// the last. A target counts as failed by the phase of the last task that ran on some path to it.
     fn dag_verdict(&self, dag: &Dag, instance: &Instance, first: bool) -> Option<Phase> {
         let graph = instance.recipe.graph();
         let mut failed = vec![(false, false); graph.tasks.len()];

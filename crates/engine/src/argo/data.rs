@@ -1,4 +1,4 @@
-//! Data templates: where stored artifacts are listed, and what the steps of the transformation make of the list.
+//! Handles data templates: the listing of stored artifacts, and its transformation.
 
 use octoflow_model::{
     argo::{ArtifactLocation, OutputValues, Phase, Template, body::DataTemplate, location::S3Location},
@@ -14,14 +14,14 @@ use crate::expr::{
     lang::{Env, Occasion},
 };
 
-/// Where to look, as it is written; the reason when that is nothing that can be listed.
+/// Returns the location to list, as written; fails with the reason if it cannot be listed.
 pub(crate) fn source(asked: &DataTemplate) -> Result<ArtifactLocation, String> {
     let Some(written) = asked.source.artifact_paths.as_ref().filter(|value| value.is_object()) else {
         return Err("artifactPaths must say where to look, such as `s3: {key: some/prefix}`".to_owned());
     };
     let mut place = ArtifactLocation::deserialize(written).map_err(|error| format!("artifactPaths: {error}"))?;
     place.stand_in = None;
-    // No key at all is the beginning of every key.
+    // Without a key, list everything: the empty prefix.
     if let Some(s3) = &mut place.s3 {
         s3.key.get_or_insert_default();
         if s3.endpoint.is_some() && s3.bucket.is_none() {
@@ -60,7 +60,7 @@ impl View<'_> {
     }
 }
 
-/// Each step sees what the one before it made as `data`.
+/// Runs the transformation. Each step sees the previous result as `data`.
 pub(super) fn judge(
     asked: &DataTemplate,
     keys: &[String],

@@ -1,4 +1,6 @@
-//! The row of the Argo dialect, and what a workflow answers when engine and control ask a run.
+//! Describes the Argo dialect to the engine: its [`Dialect`] row, and the dialect traits implemented for programs, runs
+//! and turns.
+//! Holds no rules of its own: everything is delegated to the module that owns it.
 
 use std::{io, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! How a workflow looks to those who do not know its dialect.
+//! Implements the dialect-independent views of a workflow: pods, events, logs.
 
 mod event;
 mod pod;
@@ -71,7 +71,7 @@ impl RunView for ObjectView {
         parts
     }
 
-    /// The name of the pod a node runs as, whatever the runtime.
+    /// Returns the name of the pod that a node runs as, whatever the runtime.
     fn pod_name(&self, object: &Value, node: &Value) -> String {
         match node["podName"].as_str().unwrap_or_default() {
             "" => podded::name(object["metadata"]["name"].as_str().unwrap_or_default(), node),
@@ -91,7 +91,7 @@ fn containers(object: &Value) -> impl Iterator<Item = &Value> {
     nodes.filter(|node| node["type"] == "Container")
 }
 
-/// A node stands for itself and for what belongs to it.
+/// Whether a node is selected: a name selects its node and everything below it.
 fn is_wanted(name: &str, names: &[String]) -> bool {
     let belongs = |rest: &str| rest.is_empty() || rest.starts_with(['.', '[', '(']);
     names.is_empty() || names.iter().any(|wanted| name.strip_prefix(wanted.as_str()).is_some_and(belongs))

@@ -1,10 +1,10 @@
-//! What went wrong in a workflow that is over, read from its object.
+//! Lists what failed in a workflow that is over, read from its object.
 
 use serde_json::Value;
 
 use crate::explain::Explanation;
 
-/// What went wrong, node by node, in the order it did.
+/// Returns the failures, node by node, in the order they began.
 pub(super) fn failures(object: &Value) -> Vec<Explanation> {
     let nodes = object["status"]["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values());
     let leaf =

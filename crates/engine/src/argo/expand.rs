@@ -1,4 +1,4 @@
-//! Loops: which items a call has, if any.
+//! Expands loops into the items of a call.
 
 use octoflow_model::{
     NodeIx,
@@ -15,14 +15,14 @@ use super::{
     turn::Turn,
 };
 
-/// How many items one loop may have. A loop of a million small items takes some hundred megabytes; beyond that a
-/// mistake is likelier than a wish.
+/// Maximum number of items of one loop. A million small items take some hundred megabytes; beyond that a mistake is
+/// likelier than a wish.
 pub(crate) const MAX_ITEMS: usize = 1_000_000;
 
 pub(super) enum Loop {
     /// The call is not a loop.
     None,
-    /// The loop has nothing to do, and this is why.
+    /// The loop is skipped, for this reason.
     Skip(String),
     Items(Items),
     Wrong(String),
@@ -50,13 +50,13 @@ impl Turn<'_> {
                 Some(why) => Loop::Wrong(why),
                 None => Loop::Items(items),
             },
-            // A call that is not to run need not have a list.
+            // A call that is skipped need not have a list.
             Err(message) => self.view().skips_whole(frame, &instance, call).map_or(Loop::Wrong(message), Loop::Skip),
         }
     }
 }
 
-/// The item at this place.
+/// Returns the item at this index.
 pub(super) fn nth(items: &Items, index: usize) -> Option<Value> {
     match items {
         Items::List(items) => items.get(index).cloned(),

@@ -1,4 +1,4 @@
-//! Why a node is not done: the reason is read off the state, never guessed from logs.
+//! Explains why a node is not done. The reason is read off the state, never guessed from logs.
 
 use std::fmt;
 
@@ -17,10 +17,10 @@ use crate::{
     schedule::Scheduler,
 };
 
-/// What keeps a node, or a call that is no node yet, from being over.
+/// What keeps a node, or a call that has no node yet, from being over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// The name people see.
+    /// Display name of the node.
     pub node: String,
     pub phase: Option<Phase>,
     pub reason: Reason,
@@ -31,12 +31,12 @@ pub struct Explanation {
 pub enum Reason {
     /// Waits for these tasks to be over.
     Dependencies(Vec<String>),
-    /// Waits for its turn; how many tasks of all runs wait, and what the first of them lacks.
+    /// Waits for capacity: how many tasks of all runs are queued, and what the first of them lacks.
     Capacity {
         waiting: usize,
         shortage: Option<String>,
     },
-    /// Waits for a lock; who holds it. Nobody, when it is only not the first in the queue.
+    /// Waits for a lock: its holders; none if it is only not the first in the queue.
     Lock {
         key: String,
         holders: Vec<String>,
@@ -49,29 +49,29 @@ pub enum Reason {
         since: Time,
         deadline: Option<Time>,
     },
-    /// A daemon that is up; it ends with the node around it.
+    /// A daemon that is up; it ends with the steps or DAG around it.
     Standing {
         since: Time,
     },
-    /// Told to end.
+    /// Ordered to stop.
     Stopping(String),
-    /// Waits to be resumed, or until a moment.
+    /// Waits to be resumed, or until a time.
     Suspended {
         until: Option<Time>,
     },
-    /// The next attempt comes then.
+    /// Waits for the time of the next attempt.
     Backoff {
         until: Time,
         attempts: usize,
     },
-    /// Waits for what belongs to it.
+    /// Waits for its children.
     Children {
         open: u32,
         still_to_start: usize,
     },
-    /// All its work is done and its daemons are being ended.
+    /// All its work is done and its daemons are being stopped.
     Daemons(usize),
-    /// Cannot start more: a limit is reached.
+    /// Cannot start more children: a parallelism limit is reached.
     Parallelism {
         limit: u64,
         active: u32,
@@ -79,7 +79,7 @@ pub enum Reason {
     },
     /// The whole run is suspended.
     RunSuspended,
-    /// The run is being ended.
+    /// The run is shutting down.
     ShuttingDown(Shutdown),
     /// Its exit handler or a hook is not over.
     Handler,
@@ -124,12 +124,12 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Every open node and every task that waits to become one, in order of creation.
+/// Explains every open node and every DAG task that waits to become one, in order of creation.
 pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
     explain_with(run, scheduler, None)
 }
 
-/// The same with the table of locks at hand, which knows who holds what now rather than when the waiting began.
+/// Explains with the lock table at hand, which knows the holders of now rather than those of when the wait began.
 pub fn explain_with(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Locks>) -> Vec<Explanation> {
     let state = &run.state;
     let mut found = Vec::new();
@@ -181,7 +181,7 @@ pub fn explain_with(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Loc
     found
 }
 
-/// The lock that keeps somebody waiting.
+/// Explains a wait for a lock.
 fn kept(run: &Run, node: Option<NodeIx>, lock: &Lock, locks: Option<&Locks>) -> Option<Reason> {
     let (key, holders) = lock.waits.as_ref()?;
     let now = locks.and_then(|locks| locks.keeps(Holder { run: run.id, node }));
@@ -234,7 +234,7 @@ fn reason(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> Option<Reason
     })
 }
 
-/// A daemon that is being ended, or has ended and is followed by something.
+/// Whether a daemon is being stopped, or has ended while its hooks have not.
 fn is_leaving(run: &Run, at: NodeIx) -> bool {
     let node = run.state.node(at);
     let last = match &node.body {
@@ -244,7 +244,7 @@ fn is_leaving(run: &Run, at: NodeIx) -> bool {
     last.unwrap_or(node).dismissed
 }
 
-/// What keeps a node with children from starting more of them, if anything does.
+/// Explains what keeps a node from starting more children, if anything does.
 fn waiting(run: &Run, at: NodeIx, open: u32, still_to_start: usize) -> Reason {
     let state = &run.state;
     if still_to_start == 0 {

@@ -1,5 +1,5 @@
-//! What follows a call's end: its last hooks, then its exit handler. Until that is over too, the call is not.
-//! How the handler ends does not change how the call ended.
+//! Runs what follows a call's end: its last hooks, then its exit handler. The call is not settled before they are.
+//! The handler's result does not change that of the call.
 
 use octoflow_model::{
     NodeIx, Shutdown,
@@ -17,11 +17,11 @@ use super::{
 };
 use crate::expr::Value;
 
-/// A handler or hook that could start: its template and its inputs.
+/// A handler or hook that can start: its template and its inputs.
 pub(super) type Made = (std::sync::Arc<super::program::Recipe>, octoflow_model::argo::InputValues);
 
 impl Turn<'_> {
-    /// The node is final but something may follow.
+    /// Continues a node that is final: fires its hooks, then starts its exit handler, then settles it.
     pub(super) fn follow(&mut self, at: NodeIx) {
         let state = &self.run.state;
         let is_handler = |hook: &&NodeIx| matches!(&state.node(**hook).role, Role::Hook(name) if name == EXIT);
@@ -99,7 +99,7 @@ impl Turn<'_> {
 }
 
 impl View<'_> {
-    /// A call has an exit handler.
+    /// Whether a call has an exit handler.
     pub(super) fn call_is_followed(&self, frame: NodeIx, place: Place) -> bool {
         let template = &self.run.recipe_of(frame).template;
         let call = match place {
@@ -119,7 +119,7 @@ impl View<'_> {
     }
 }
 
-/// A hook without an expression always holds.
+/// Evaluates a hook's expression. A hook without one always holds.
 pub(super) fn hook_holds(hook: &Hook, scope: &Scope<'_>) -> Result<bool, String> {
     let Some(expression) = &hook.expression else { return Ok(true) };
     let expression = fill(expression, scope, Missing::Refuse).map_err(|error| error.to_string())?;

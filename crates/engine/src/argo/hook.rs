@@ -1,5 +1,5 @@
-//! Life-cycle hooks: templates that run once a condition over a call, or over the whole run, holds.
-//! Each fires at most once; what it belongs to is not over before it is. How it ends changes nothing.
+//! Fires life-cycle hooks: templates that run once a condition over a call, or over the whole run, holds.
+//! Each fires at most once. Its owner is not settled before it is, but its result changes nothing.
 
 use octoflow_model::{
     NodeIx,
@@ -15,17 +15,17 @@ use super::{
 };
 use crate::expr::lang;
 
-/// The hook that is an exit handler: it has a moment of its own.
+/// Name of the hook that is the exit handler, which starts at its own time: after the end.
 pub(super) const EXIT: &str = "exit";
 
-/// Some hook of the run looks at something that changes while the entrypoint is at work.
+/// Whether a hook of the run depends on something that changes while the entrypoint runs.
 pub(super) fn run_watches(spec: &Spec) -> bool {
     let changes = |text: &String| text.contains("outputs") || text.contains("failures");
     spec.hooks.iter().any(|(name, hook)| name != EXIT && hook.expression.as_ref().is_some_and(changes))
 }
 
 impl Turn<'_> {
-    /// Fires the hooks of a call whose moment has come.
+    /// Fires the hooks of a call whose conditions hold.
     pub(super) fn fire(&mut self, at: NodeIx) {
         let node = self.run.state.node(at);
         if !node.hooked || node.phase == Phase::Pending || self.run.state.closes(at) {
@@ -34,7 +34,7 @@ impl Turn<'_> {
         let Some((frame, place, _)) = self.run.site_of(at) else { return };
         let call = self.run.recipe_of(frame).call(place);
         let silent: Vec<String> = call.map(|call| self.view().silent(Some(at), call.hooks.keys())).unwrap_or_default();
-        // A frame that cannot be made ready says so when it is looked at itself.
+        // A frame that cannot be instantiated reports that when it is visited itself.
         let Ok(instance) = self.instance(frame) else { return };
         for name in silent {
             let call = instance.call(place);
@@ -77,7 +77,7 @@ impl Turn<'_> {
         }
     }
 
-    /// The same for the hooks of the run.
+    /// Fires the hooks of the run whose conditions hold.
     pub(super) fn fire_run(&mut self, root: NodeIx) {
         if self.run.state.closing() {
             return;
@@ -103,14 +103,14 @@ impl Turn<'_> {
         }
     }
 
-    /// Its moment may be gone when there is room, so it is remembered that it came.
+    /// Records that a hook is due, because its condition may not hold any more when a slot is free.
     fn postpone(&mut self, node: Option<NodeIx>, hook: String, due: bool) {
         if !due {
             self.decide(WorkflowFact::Due { node, hook });
         }
     }
 
-    /// What keeps it from starting, if anything does.
+    /// Starts a hook, unless a limit blocks it; returns that limit.
     fn start_hook(&mut self, birth: Birth, made: Result<super::follow::Made, String>) -> Option<Gate> {
         match made {
             Ok((recipe, inputs)) => {
@@ -129,7 +129,7 @@ impl Turn<'_> {
 }
 
 impl View<'_> {
-    /// Those of the named hooks that have not fired. The exit handler has a moment of its own.
+    /// Returns those of the named hooks that have not fired, without the exit handler.
     fn silent<'n>(&self, owner: Option<NodeIx>, names: impl Iterator<Item = &'n String>) -> Vec<String> {
         let fired = self.run.state.fired.get(&owner).map(Vec::as_slice).unwrap_or_default();
         let fired = |name: &str| {
@@ -146,17 +146,18 @@ impl View<'_> {
     }
 }
 
-/// Its moment has come; or not, with the reason when it never can because it does not make sense.
+/// Checks whether a hook is due. The error is `None` if its condition does not hold yet, and the reason if it never
+/// can.
 fn come(hook: &Hook, scope: &Scope<'_>, over: bool) -> Result<(), Option<String>> {
     match hook_holds(hook, scope) {
         Ok(true) => Ok(()),
         Ok(false) => Err(None),
-        // Something it looks at may not be there yet.
+        // A value that it refers to may not exist yet.
         Err(why) => Err(over.then_some(why)),
     }
 }
 
-/// Its condition may come true though nothing happens to the call itself.
+/// Whether a hook's condition may become true though nothing happens to its own call.
 fn looks_beyond(hook: &Hook, own: &str) -> bool {
     let Some(text) = &hook.expression else { return false };
     let Ok(program) = lang::parse(text) else { return true };

@@ -1,5 +1,5 @@
-//! A template with a node's variables put in. Made when a node needs it, kept while the node is open.
-//! It is a function of the state, so it can be made again at any time.
+//! Instantiates templates: fills in a node's variables. An instance is made when a node needs it and cached while the
+//! node is open; it is a function of the state, so it can be rebuilt at any time.
 
 use std::sync::{Arc, OnceLock};
 
@@ -22,22 +22,22 @@ use super::{
 #[derive(Debug)]
 pub(crate) struct Instance {
     pub recipe: Arc<Recipe>,
-    /// With variables put in; of a steps or DAG template, all but its calls and outputs.
+    /// The template with variables filled in; for a steps or DAG template, without its calls and outputs.
     pub template: Arc<Template>,
-    /// Where calls and outputs are found. Those of a steps or DAG template are as written.
+    /// Source of calls and outputs. Those of a steps or DAG template are as written.
     pub body: Arc<Template>,
-    /// The variables of a steps or DAG node that belong to it alone.
+    /// Variables that only this steps or DAG node has.
     pub locals: Vec<(&'static str, String)>,
     aim: OnceLock<Aim>,
 }
 
-/// What a DAG must reach.
+/// The targets of a DAG.
 #[derive(Debug)]
 pub(crate) struct Aim {
     pub targets: Vec<u32>,
-    /// By task: it is a target or something a target needs.
+    /// Whether each task is a target or needed by one, by task.
     pub needed: Vec<bool>,
-    /// How many of them are needed.
+    /// Number of needed tasks.
     pub count: u32,
 }
 
@@ -79,9 +79,9 @@ impl Instance {
 }
 
 impl Turn<'_> {
-    /// The node's template with its variables put in; the reason when that is impossible.
+    /// Returns the node's template with its variables filled in; fails with the reason.
     pub(super) fn instance(&mut self, at: NodeIx) -> Result<Arc<Instance>, String> {
-        // A boundary's instance is needed for its inline templates; climb without recursion, then come back down.
+        // An inline template needs the instance of its boundary: walk up without recursion, then instantiate downwards.
         let mut chain = vec![at];
         while let Some(last) = chain.last().copied() {
             let node = self.run.state.node(last);
@@ -129,7 +129,7 @@ impl View<'_> {
         Ok(Instance::new(recipe, template, body, locals))
     }
 
-    /// An inline template with everything put in that can be referred to where it stands.
+    /// Fills an inline template with the variables of its call site.
     pub(super) fn inline_raw(&self, at: NodeIx) -> Result<Value, String> {
         let (boundary, place, site) =
             self.run.site_of(at).ok_or("an inline template is only ever called from a step or a task")?;
@@ -140,7 +140,7 @@ impl View<'_> {
         fill_value(inline, &scope, Missing::Keep).map_err(|error| error.to_string())
     }
 
-    /// Variables that belong to this node alone.
+    /// Returns the variables that only this node has.
     pub(super) fn locals(&self, at: NodeIx) -> Vec<(&'static str, String)> {
         let state = &self.run.state;
         let node = state.node(at);
@@ -161,8 +161,8 @@ impl View<'_> {
 }
 
 impl Run {
-    /// Where a node was called from: the boundary, the place in it, and the node that stands for the call
-    /// (above the attempts of a retry).
+    /// Returns the call site of a node: the boundary, the site in it, and the node of the call (the one above the
+    /// attempts of a retry).
     pub(super) fn site_of(&self, at: NodeIx) -> Option<(NodeIx, Place, NodeIx)> {
         let mut site = at;
         if matches!(self.state.node(site).role, Role::Attempt(_)) {
@@ -191,7 +191,7 @@ impl Run {
         }
     }
 
-    /// The loop item a call's node stands for.
+    /// Returns the loop item of a call's node.
     pub(super) fn item_of(&self, site: NodeIx) -> Option<Value> {
         use super::node::Body;
         let node = self.state.node(site);

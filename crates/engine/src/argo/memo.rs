@@ -1,5 +1,5 @@
-//! Memoization: what a template gave for a key is kept in a ConfigMap, and taken from there instead of running it again.
-//! Looking and keeping are decisions of the run; the map itself belongs to the world, which is told by the facts.
+//! Memoizes templates: outputs are cached by key in a ConfigMap and reused instead of running the template again.
+//! Lookups and writes are decisions of the run; the ConfigMap itself belongs to the engine, which applies the facts.
 
 use octoflow_model::{
     NodeIx, Time,
@@ -11,16 +11,16 @@ use serde::{Deserialize, Serialize};
 use super::{duration, turn::Turn};
 use crate::engine::Keyed;
 
-/// The label that makes a ConfigMap a cache.
+/// Label that marks a ConfigMap as a cache.
 pub const CACHE_LABEL: (&str, &str) = ("workflows.argoproj.io/configmap-type", "Cache");
-/// What all entries of one cache may take together; the oldest go first. It is what a ConfigMap may hold elsewhere.
+/// Maximum size of all entries of one cache; the oldest are evicted first. Kubernetes limits ConfigMaps alike.
 pub const MOST_BYTES: usize = 1 << 20;
-/// Outputs that take more than this are not kept: one entry must not push out all others.
+/// Maximum size of one entry. Larger outputs are not cached: one entry must not evict all others.
 pub const MOST_ENTRY_BYTES: usize = MOST_BYTES / 4;
-/// The longest key a ConfigMap may have.
+/// Maximum length of a ConfigMap's key.
 const LONGEST_KEY: usize = 253;
 
-/// One entry, as it is written in the ConfigMap.
+/// A cache entry as serialized in the ConfigMap.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry {
@@ -65,7 +65,7 @@ pub(crate) fn is_key(text: &str) -> bool {
 }
 
 impl Turn<'_> {
-    /// Looks for what the node would give. True when it is over by that.
+    /// Looks the node's outputs up in its cache. Returns true if that ended the node.
     pub(super) fn recall(&mut self, at: NodeIx) -> bool {
         if self.run.was_made_before(at)
             || self.run.state.node(at).memo.is_some()
@@ -108,7 +108,7 @@ impl Turn<'_> {
                 CACHE_LABEL.0, CACHE_LABEL.1
             ));
         }
-        // What was learnt in this very turn, the world does not know yet.
+        // Entries written in this turn are not in the ConfigMap yet.
         let text = match self.learnt.get(&(cache.clone(), key.clone())) {
             Some(text) => Some(text.as_slice()),
             None => map.and_then(|map| map.entries.get(&key)).map(Vec::as_slice),
@@ -122,7 +122,7 @@ impl Turn<'_> {
         Ok((cache, key, fresh.then(|| entry.outputs.into())))
     }
 
-    /// A node that looked for its outputs and had to make them keeps them for the next one.
+    /// Caches the outputs of a memoized node that missed its cache and had to run.
     pub(super) fn memorize(&mut self, at: NodeIx, outputs: &OutputValues) {
         let Some(memo) = self.run.state.node(at).memo.as_deref().filter(|memo| !memo.hit) else { return };
         let (cache, key) = (memo.cache.clone(), memo.key.clone());
@@ -180,7 +180,7 @@ pub(crate) fn is_cache(map: &KeyedData) -> bool {
     map.labels.get(CACHE_LABEL.0).map(String::as_str) == Some(CACHE_LABEL.1)
 }
 
-/// Puts an entry into a cache. When the cache is full the oldest entries go, a quarter of it at once.
+/// Puts an entry into a cache. A full cache evicts its oldest entries, a quarter of its size at once.
 pub(crate) fn keep(map: &mut KeyedData, node_id: &str, at: Time, key: &str, outputs: &OutputValues) {
     map.labels.entry(CACHE_LABEL.0.to_owned()).or_insert_with(|| CACHE_LABEL.1.to_owned());
     map.entries.insert(key.to_owned(), entry(node_id, at, outputs));

@@ -1,5 +1,5 @@
-//! The labels and annotations a run gets when it begins, as its `workflowMetadata` says.
-//! Decided once, before anything runs; what is written is kept as a fact.
+//! Computes the labels and annotations that `workflowMetadata` gives a run when it begins.
+//! Decided once, before anything runs, and recorded as a fact.
 
 use octoflow_model::{Time, task::Labels};
 
@@ -9,10 +9,10 @@ use crate::expr::{
     lang::{Env, Occasion},
 };
 
-/// No label holds more.
+/// Maximum length of a label value.
 const LONGEST: usize = 63;
 
-/// Labels and annotations, or why a label cannot have its value.
+/// Returns labels and annotations; fails with the reason why a label cannot have its value.
 pub(super) fn metadata(run: &Run, parameters: &[(String, String)], now: Time) -> Result<(Labels, Labels), String> {
     let Some(wanted) = &run.program.workflow.spec.workflow_metadata else { return Ok(Default::default()) };
     let mut labels = wanted.labels.clone();
@@ -42,7 +42,7 @@ pub(super) fn metadata(run: &Run, parameters: &[(String, String)], now: Time) ->
     Ok((labels, wanted.annotations.clone()))
 }
 
-/// What expressions see just before the run begins: its parameters are decided but not yet part of its state.
+/// Variables just before the run begins: its parameters are decided but not yet part of its state.
 struct Begun<'a> {
     scope: Scope<'a>,
     parameters: &'a [(String, String)],

@@ -1,4 +1,4 @@
-//! Pods of several containers: the nodes of a set's containers, and what the ends of containers mean for their pod.
+//! Handles pods with several containers: adds the nodes of a container set, and derives the pod's end from theirs.
 
 use std::collections::HashMap;
 
@@ -12,14 +12,14 @@ use octoflow_model::{
 use super::{turn::Turn, view::View};
 use crate::graph::{self, Ties};
 
-/// What a container is called that does not say.
+/// Default name of a container.
 pub(super) const MAIN: &str = "main";
 
-/// The code of a container that could not do its part because of the containers around it.
+/// Exit code of a container that could not run because of a container it depends on.
 const NOT_ITS_TURN: i32 = 64;
 
 impl Turn<'_> {
-    /// The containers of a set become nodes once their pod is given to a runtime.
+    /// Adds nodes for the containers of a set once their pod was handed to a runtime.
     pub(super) fn add_containers(&mut self, at: NodeIx) {
         let Ok(instance) = self.instance(at) else { return };
         let Some(set) = &instance.template.container_set else { return };
@@ -39,7 +39,7 @@ impl Turn<'_> {
             let name = format!("{pod}.{}", name_of(container));
             let (phase, message, reused) = match self.run.done_before(&name) {
                 Some(done) => (done.phase, done.message.clone(), true),
-                // It was over before this one began.
+                // The previous run was over before this container could begin.
                 None if self.run.state.node(at).reused() => continue,
                 None => (Phase::Pending, String::new(), false),
             };
@@ -66,7 +66,7 @@ impl Turn<'_> {
         }
     }
 
-    /// A pod that is over has no open container: each ends as it was told, or with its pod.
+    /// Ends all open containers of a pod that is over: each as reported, or like its pod.
     pub(super) fn close_containers(&mut self, at: NodeIx, ends: &[MemberEnd], phase: Phase, message: &str) {
         let open = self.view().open_containers(at);
         if open.is_empty() {
@@ -91,7 +91,7 @@ impl Turn<'_> {
         }
     }
 
-    /// A runtime tells of one container of a pod that runs.
+    /// Takes a runtime's report about one container of a running pod.
     pub(super) fn container_stands(&mut self, at: NodeIx, member: &MemberEnd) {
         let open = self.view().open_containers(at);
         let Ok(instance) = self.instance(at) else { return };
@@ -104,7 +104,7 @@ impl Turn<'_> {
         }
     }
 
-    /// What is told of an open container becomes true of its node.
+    /// Decides what was reported of an open container for its node.
     fn container_is(&mut self, node: NodeIx, told: &MemberEnd) {
         if let (Some(started), Phase::Pending) = (told.started, self.run.state.node(node).phase) {
             self.decide(WorkflowFact::Started { node, at: started });
@@ -115,7 +115,7 @@ impl Turn<'_> {
                 node,
                 phase,
                 message,
-                // A clock that was set back meanwhile makes nothing end before it began.
+                // Clamp to the start, in case the clock was set back meanwhile.
                 at: told.ended.unwrap_or(self.now).max(self.run.state.node(node).started),
                 outputs: OutputValues::default(),
                 outbound: Vec::new(),
@@ -126,12 +126,12 @@ impl Turn<'_> {
 }
 
 impl View<'_> {
-    /// The containers of a pod that are not final, with their places in the set.
+    /// Returns the open containers of a pod, with their indexes in the set.
     fn open_containers(&self, pod: NodeIx) -> Vec<(NodeIx, usize)> {
         let state = &self.run.state;
         let first = state.node(pod).children.iter().find(|child| state.node(**child).kind == NodeKind::Container);
         let Some(first) = first.filter(|_| state.node(pod).kind == NodeKind::Pod) else { return Vec::new() };
-        // They came into being one after another, those that wait for others behind them.
+        // Containers were added in one sequence, so the pod's containers are contiguous in the list of nodes.
         let mut found = Vec::new();
         for (at, node) in state.nodes.iter().enumerate().skip(first.at()) {
             match node.role {
@@ -151,17 +151,17 @@ pub(super) fn name_of(container: &SetContainer) -> &str {
     container.container.name.as_deref().unwrap_or(MAIN)
 }
 
-/// The name of a template's one main container.
+/// Returns the name of a template's single main container.
 pub(super) fn main_name(template: &Template) -> &str {
     let script = template.script.as_ref().map(|script| &script.container);
     template.container.as_ref().or(script).and_then(|container| container.name.as_deref()).unwrap_or(MAIN)
 }
 
-/// What the end of a task means, with the message of the container that decided it.
+/// Maps the end of a task to a phase, with the message of the container that decided it.
 pub(super) fn verdict(template: &Template, end: &End) -> (Phase, String) {
     let known = template.init_containers.len() + template.sidecars.len();
     if end.members.len() <= known {
-        // Nobody said anything of containers: there is one only, or none was reached.
+        // No reports of individual containers: there is only one, or none was started.
         return judge(&end.exit, Some(main_name(template)));
     }
     let (before, rest) = end.members.split_at(template.init_containers.len());
@@ -181,7 +181,7 @@ pub(super) fn verdict(template: &Template, end: &End) -> (Phase, String) {
     }
 }
 
-/// What one container's end means; a message begins with its name when that is not plain from the place.
+/// Maps the end of one container to a phase. The message begins with its name, if given.
 fn judge(exit: &Exit, name: Option<&str>) -> (Phase, String) {
     let of = name.map(|name| format!("{name}: ")).unwrap_or_default();
     match exit {
@@ -197,7 +197,7 @@ fn judge(exit: &Exit, name: Option<&str>) -> (Phase, String) {
     }
 }
 
-/// Why a container was never started, when another one is the reason.
+/// Why a container was never started, if one that it depends on is the reason.
 fn hindrance(container: &SetContainer, ends: &[MemberEnd]) -> Option<String> {
     container.dependencies.iter().find_map(|name| {
         let end = end_of(ends, name)?;
@@ -216,8 +216,8 @@ fn end_of<'e>(ends: &'e [MemberEnd], name: &str) -> Option<&'e MemberEnd> {
     ends.iter().find(|end| end.name == name)
 }
 
-/// The places of a set's containers, each after all it depends on. Nothing when they depend on each other in a circle
-/// or on one that is not there.
+/// Sorts the containers of a set topologically. Returns `None` if they depend on each other in a cycle or on a missing
+/// one.
 pub(super) fn order(containers: &[SetContainer]) -> Option<Vec<usize>> {
     let places: HashMap<&str, usize> =
         containers.iter().enumerate().map(|(at, container)| (name_of(container), at)).collect();

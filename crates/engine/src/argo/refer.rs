@@ -1,5 +1,5 @@
-//! Templates that stand elsewhere: how they are named, and the copies of them a workflow takes along when it is
-//! submitted. Found by reading the manifest alone; where a name is only known when it runs, everything it may mean is taken.
+//! Resolves references to templates of other objects: their keys, and the copies that a workflow stores when it is
+//! submitted. Reads the manifest alone; where a name is only known at run time, everything it may mean is copied.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{expr::nearest, kinds::Kind, shape};
 
-/// Who may refer to a template: the workflows of its namespace, or all.
+/// Scope of a WorkflowTemplate: workflows of its namespace may refer to it, or all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reach {
     Namespace,
@@ -38,7 +38,7 @@ impl Reach {
         self.row().name
     }
 
-    /// The row of its templates in the table of kinds.
+    /// Returns the row of its templates in the table of kinds.
     pub fn row(self) -> &'static Kind {
         match self {
             Self::Namespace => &super::WORKFLOW_TEMPLATE,
@@ -46,7 +46,7 @@ impl Reach {
         }
     }
 
-    /// The label a run carries that took its specification from there.
+    /// Returns the label of runs that took their spec from such a template.
     pub fn label(self) -> &'static str {
         match self {
             Self::Namespace => "workflows.argoproj.io/workflow-template",
@@ -62,28 +62,29 @@ impl Reach {
     }
 }
 
-/// What a referenced template is called inside the run.
+/// Returns the key of a referenced template inside the run.
 pub fn key(reference: &TemplateRef) -> String {
     let home = Reach::of(reference.cluster_scope).word();
     format!("{home}/{}/{}", reference.name, reference.template)
 }
 
-/// Where a template stands that is called this: `namespaced/<name>` or `cluster/<name>`; nothing for the run's own.
+/// Returns the WorkflowTemplate part of a key: `namespaced/<name>` or `cluster/<name>`; `None` for the run's own
+/// templates.
 pub fn home(key: &str) -> Option<&str> {
     key.split('#').next()?.rsplit_once('/').map(|(home, _)| home)
 }
 
-/// The name a template has at its home.
+/// Returns the template's name within its WorkflowTemplate.
 pub fn bare(key: &str) -> &str {
     key.rsplit_once('/').map_or(key, |(_, name)| name)
 }
 
-/// What a template is called that another one at this home calls by its name.
+/// Returns the key of a template that another one of the same WorkflowTemplate calls by name.
 pub fn neighbour(home: Option<&str>, name: &str) -> String {
     home.map_or_else(|| name.to_owned(), |home| format!("{home}/{name}"))
 }
 
-/// The reference that a key stands for.
+/// Parses a key back into the reference it stands for.
 pub fn reference(key: &str) -> Option<TemplateRef> {
     let (scope, rest) = key.split_once('/')?;
     let (name, template) = rest.split_once('/')?;
@@ -91,21 +92,21 @@ pub fn reference(key: &str) -> Option<TemplateRef> {
     Some(TemplateRef { name, template, cluster_scope: scope == Reach::Cluster.word() })
 }
 
-/// What was found for a manifest.
+/// Result of resolving all references of a manifest.
 pub(super) struct Gathered {
     pub(super) stored: Stored,
-    /// By key: the place in the manifest that asked for it.
+    /// Path of the field that asked for each template, by key.
     pub(super) places: BTreeMap<String, Path>,
     pub(super) problems: Vec<Problem>,
     pub(super) warnings: Vec<Problem>,
-    /// The WorkflowTemplate that gives the specification is missing or unreadable, so that nothing may be concluded
-    /// from what is not there.
+    /// True if the WorkflowTemplate that provides the spec is missing or unreadable, so that a missing field proves
+    /// nothing.
     pub(super) open: bool,
-    /// Some template it calls is missing or unreadable; what that one exports is not known.
+    /// True if a template that it calls is missing or unreadable, so that its exports are unknown.
     pub(super) partial: bool,
 }
 
-/// Everything the manifest refers to. The manifest has its shape.
+/// Resolves everything the manifest refers to. The manifest must have the shape of a Workflow.
 pub(super) fn gather(manifest: &Value, others: &dyn Catalog) -> Gathered {
     let namespace = manifest["metadata"]["namespace"].as_str().filter(|name| !name.is_empty());
     let mut search = Search {
@@ -127,14 +128,14 @@ pub(super) fn gather(manifest: &Value, others: &dyn Catalog) -> Gathered {
     search.found
 }
 
-/// What may be wrong with a template that can still be read; with anything else it is malformed.
+/// Problems with which a template is still readable. With any other problem it is malformed.
 const READABLE: [&str; 3] = [shape::code::UNSUPPORTED, shape::code::UNKNOWN_FIELD, shape::code::OUT_OF_RANGE];
 
-/// A WorkflowTemplate as it was found.
+/// A WorkflowTemplate as loaded from the catalog.
 struct Held {
     value: Value,
     problems: Vec<Problem>,
-    /// It cannot be read as what it says it is.
+    /// Why it cannot be read as the kind it claims to be.
     flaw: Option<String>,
 }
 
@@ -148,14 +149,14 @@ struct Search<'a> {
     others: &'a dyn Catalog,
     namespace: &'a str,
     held: BTreeMap<(Reach, String), Option<Held>>,
-    /// What was said to be missing already, by place and name.
+    /// References that were reported as missing already, by path and name.
     told: BTreeSet<(Path, String)>,
-    /// Templates to be looked through: their home, themselves, and where the manifest asked for them.
+    /// Templates still to be scanned: their WorkflowTemplate, their content, and the field that asked for them.
     queue: VecDeque<(String, Value, Path)>,
     found: Gathered,
 }
 
-/// Something a call or a hook wants.
+/// A template that a call or a hook refers to.
 enum Want<'v> {
     Neighbour(&'v str),
     Reference(&'v Value),
@@ -169,7 +170,7 @@ impl Search<'_> {
         let spec = merged.as_ref().unwrap_or(own);
         let list = place.join("templates");
         for (index, template) in spec["templates"].as_array().into_iter().flatten().enumerate() {
-            // What came from elsewhere was asked for by the one reference.
+            // Templates of a merged spec were all asked for by the one `workflowTemplateRef`.
             let at = if merged.is_some() { place.join("workflowTemplateRef") } else { list.join(index) };
             self.template(None, template, &at, merged.is_some());
         }
@@ -187,7 +188,7 @@ impl Search<'_> {
         }
     }
 
-    /// The manifest's specification over that of the WorkflowTemplate it names.
+    /// Merges the manifest's spec over that of the WorkflowTemplate it names.
     fn merged(&mut self, own: &Value, reference: &Value, spec: &Path) -> Option<Value> {
         let place = spec.join("workflowTemplateRef");
         let reach = Reach::of(reference["clusterScope"] == true);
@@ -215,7 +216,7 @@ impl Search<'_> {
         Some(merged)
     }
 
-    /// Looks for an object, and tells when it is not there or cannot be read.
+    /// Loads an object, and reports one that is missing or unreadable.
     fn hold(&mut self, reach: Reach, name: &str, place: &Path) -> Option<()> {
         if name.is_empty() {
             self.found.partial = true;
@@ -271,12 +272,13 @@ impl Search<'_> {
         self.found.problems.push(Problem::error(code::UNKNOWN_TEMPLATE, message).path(place.join("name")).help(help));
     }
 
-    /// Everything a template's calls ask for. `fixed`: the template is not in the manifest, `at` is what asked for it.
+    /// Resolves everything that a template's calls refer to. `fixed` is true if the template is not in the manifest;
+    /// `at` is then the field that asked for it.
     fn template(&mut self, home: Option<&str>, template: &Value, at: &Path, fixed: bool) {
         let below = |path: &Path, steps: &[octoflow_manifest::Segment]| {
             if fixed { path.clone() } else { path.concat(&Path(steps.to_vec())) }
         };
-        // Almost every call of a large graph only names a template of its own workflow; nothing is made for those.
+        // Almost every call of a large graph only names a template of its own workflow; no path is built for those.
         let asks = |call: &Value| {
             home.is_some() || ["templateRef", "hooks", "inline"].iter().any(|field| call.get(field).is_some())
         };
@@ -317,7 +319,7 @@ impl Search<'_> {
 
     fn want(&mut self, home: Option<&str>, want: &Want<'_>, at: &Path) {
         match want {
-            // The manifest's own are looked at with everything else of it.
+            // The manifest's own templates are scanned anyway.
             Want::Neighbour(name) => {
                 if let Some(reference) = home.and_then(|home| reference(&format!("{home}/{name}"))) {
                     self.take(&reference, at);
@@ -341,7 +343,7 @@ impl Search<'_> {
     fn take(&mut self, wanted: &TemplateRef, at: &Path) {
         let reach = Reach::of(wanted.cluster_scope);
         if wanted.name.contains("{{") {
-            // Any of them may be meant. One that cannot be read is told of only when it is the one.
+            // Any of them may be meant. An unreadable one is reported only if it turns out to be the one.
             let (others, namespace) = (self.others, self.namespace);
             let readable = |name: &String| {
                 let object = others.template(reach, namespace, name)?;
@@ -392,7 +394,7 @@ impl Search<'_> {
     }
 }
 
-/// A problem of an object elsewhere, told at the place that refers to it.
+/// Moves a problem of another object to the field that refers to it.
 fn moved(problem: &Problem, reach: Reach, name: &str, place: &Path) -> Problem {
     let at = problem.path.as_ref().map(|path| format!(" at {path}")).unwrap_or_default();
     let mut moved = Problem::error(problem.code, format!("{} '{name}'{at}: {}", reach.kind(), problem.message));

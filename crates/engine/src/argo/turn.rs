@@ -1,5 +1,5 @@
-//! One turn: an input has changed something, and everything that follows from it is decided until nothing is left to decide.
-//! Each decision is a fact that is folded at once, so later decisions of the turn see it.
+//! Decides everything that follows from one input, until nothing is left to decide. Each decision is a fact that is
+//! folded at once, so later decisions of the turn see it.
 
 use std::collections::HashMap;
 
@@ -21,9 +21,9 @@ pub struct Turn<'a> {
     pub now: Time,
     pub world: &'a World,
     pub(super) effects: Effects,
-    /// The metrics this turn has read first; the world hears of them when it is over.
+    /// Metrics that were first read in this turn. The engine learns of them when the turn ends.
     pub(super) defined: HashMap<String, Definition>,
-    /// Entries of caches that were made in this turn, by cache and key.
+    /// Cache entries written in this turn, by cache and key.
     pub(super) learnt: HashMap<(String, String), Vec<u8>>,
     slice: Slice,
 }
@@ -35,35 +35,36 @@ impl<'a> Turn<'a> {
         Self { run, now, world, effects: Effects::default(), defined: HashMap::new(), learnt: HashMap::new(), slice }
     }
 
-    /// Lets this turn do so much; what is left then is done in another one.
+    /// Limits how much work this turn may do. The rest is left to the next turn.
     pub(crate) fn limit(&mut self, work: Work) {
         self.slice.limit = work;
     }
 
-    /// What it has done.
+    /// Returns the work done so far.
     pub(crate) fn done(&self) -> Work {
         self.slice.done(self.run.meter.total())
     }
 
-    /// It has done as much as it may, and something: a slice without a fact would never come to an end.
+    /// Whether the slice is used up and at least one fact was decided: a slice without a fact would never make
+    /// progress.
     pub(super) fn is_spent(&self) -> bool {
         !self.effects.facts.is_empty() && self.done() >= self.slice.limit
     }
 
-    /// Stops a loop that unfolds this node, because the turn [is spent](Self::is_spent). Another slice goes on exactly
-    /// here, so that slices change when something is decided and never what.
+    /// Stops a loop that expands this node, because the slice [is used up](Self::is_spent). The next slice resumes
+    /// exactly here, so that slices change when something is decided and never what.
     pub(super) fn pause(&mut self, at: NodeIx) {
         self.run.todo.agenda.push_front(at);
         self.run.todo.paused = true;
     }
 
-    /// A run that is being ended rests wherever it is spent: its open nodes come to the same end in whatever order, also
-    /// when a restart lets it begin anew with those that are left.
+    /// Whether a run that is shutting down may yield wherever its slice is used up. Its open nodes reach the same end
+    /// in any order, also when a restart resumes with those that are left.
     fn may_rest(&self) -> bool {
         self.run.state.head.shutdown.is_some() && !self.run.todo.agenda.is_empty() && self.is_spent()
     }
 
-    /// Decides until nothing is left to decide, or until a loop paused; tells whether something is left.
+    /// Decides until nothing is left to decide, or until a loop paused. Returns true if work is left.
     pub fn settle(&mut self) -> bool {
         loop {
             if std::mem::take(&mut self.run.todo.paused) || self.may_rest() {
@@ -81,7 +82,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// What to look at next: what changed first, then what had to wait for room.
+    /// Picks the next node to visit: changed nodes first, then nodes parked by a parallelism limit.
     fn next(&mut self) -> Option<NodeIx> {
         let todo = &mut self.run.todo;
         if let Some(at) = todo.agenda.pop_front() {
@@ -91,7 +92,7 @@ impl<'a> Turn<'a> {
             let room = self.boundary_has_room(boundary);
             let todo = &mut self.run.todo;
             if !room {
-                // Those that still wait are called when the next child is over.
+                // Nodes that are still parked are resumed when the next child ends.
                 todo.roomy.pop_front();
                 continue;
             }
@@ -143,7 +144,7 @@ impl<'a> Turn<'a> {
             if node.wake.is_some_and(|wake| wake <= self.now) {
                 return self.decide(WorkflowFact::Expired { node: at, at: self.now });
             }
-            // What was born just before the run became full must not make its calls.
+            // A node added just before the run reached its node limit must not make its calls.
             if node.children.is_empty()
                 && let Some(why) = super::room::full(self.run.state.nodes.len(), self.world.most_nodes)
             {
@@ -159,12 +160,12 @@ impl<'a> Turn<'a> {
             NodeKind::TaskGroup => self.visit_task_group(at),
             NodeKind::Retry => self.visit_retry(at),
             NodeKind::Skipped => unreachable!("a skipped node is born final"),
-            // Its pod is looked at, and speaks for it.
+            // Containers follow their pod, which is visited itself.
             NodeKind::Container => {}
         }
     }
 
-    /// Records a decision and makes it true.
+    /// Records a decision: folds the fact, notes its effects and reads the metrics that it triggers.
     pub(super) fn decide(&mut self, fact: impl Into<Fact>) {
         let fact = fact.into();
         let occasion = self.occasion(&fact);
@@ -201,7 +202,7 @@ impl<'a> Turn<'a> {
         self.finish_logged(at, phase, message, outputs, outbound, 0);
     }
 
-    /// The same for a task, whose log is so long.
+    /// Like [`finish_with`](Self::finish_with), for a task whose log has `log_bytes` bytes.
     pub(super) fn finish_logged(
         &mut self,
         at: NodeIx,
@@ -238,7 +239,7 @@ impl View<'_> {
         self.run.has_room()
     }
 
-    /// The nodes that whatever comes after this one hangs off in the drawing.
+    /// Finds the nodes that the successors of this one are drawn below.
     pub(super) fn outbound(&self, at: NodeIx) -> Vec<NodeIx> {
         let mut found = Vec::new();
         let mut open = vec![at];
@@ -263,7 +264,7 @@ impl View<'_> {
         found
     }
 
-    /// The last attempt of a retried call; hooks hang off the retry node too but are not attempts.
+    /// Finds the last attempt of a retried call. Hooks are children of the retry node too, but not attempts.
     pub(super) fn last_attempt(&self, retry: NodeIx) -> Option<NodeIx> {
         let is_attempt =
             |at: &&NodeIx| matches!(self.run.state.node(**at).role, octoflow_model::argo::Role::Attempt(_));

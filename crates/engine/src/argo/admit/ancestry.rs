@@ -1,21 +1,21 @@
-//! Which of the tasks a task refers to must have ended before it begins.
-//! Answers many questions in one walk over the graph, so that a large graph full of references stays cheap.
+//! Finds references between tasks of a DAG that no dependency orders.
+//! Answers many pairs in one walk over the graph, so that a large graph full of references stays cheap.
 
 use crate::graph;
 
 /// A task and one it refers to.
 type Pair = (usize, usize);
 
-/// So many referred tasks are followed in one walk.
+/// Number of referred tasks that one walk follows.
 const BATCH: usize = 256;
 type Marks = [u64; BATCH / 64];
 
-/// Edges followed before the rest is believed: half a second of work. A reference that is believed wrongly becomes an
+/// Limit of edges followed before the rest is accepted: half a second of work. A reference accepted wrongly becomes an
 /// error of its task when it runs.
 const MOST_WORK: usize = 100_000_000;
 
-/// Of pairs (task, task it refers to), those where the second is not needed by the first, directly or through others.
-/// Nothing in a graph with a circle, where the question has no answer.
+/// Returns the pairs (task, task it refers to) whose second task is not needed by the first, directly or indirectly.
+/// Returns nothing for a graph with a cycle, where the question has no answer.
 pub(super) fn strangers(needs: &[Vec<usize>], mut pairs: Vec<Pair>) -> Vec<Pair> {
     pairs.sort_unstable_by_key(|(task, referred)| (*referred, *task));
     pairs.dedup();
@@ -60,9 +60,10 @@ pub(super) fn strangers(needs: &[Vec<usize>], mut pairs: Vec<Pair>) -> Vec<Pair>
 
 const NONE: usize = usize::MAX;
 
-/// Each task with only the first of its needs: a forest, in which most answers are found by comparing numbers.
+/// A spanning forest: each task below the first of its needs. Most ancestor queries are answered by comparing two
+/// intervals.
 struct Line {
-    /// When a walk over the forest enters each task, and the last entry below it.
+    /// Preorder number of each task, and the last number below it.
     spans: Vec<(usize, usize)>,
 }
 
@@ -98,7 +99,7 @@ impl Line {
     }
 }
 
-/// As many pairs as have no more than [`BATCH`] different referred tasks; pairs are sorted by them.
+/// Splits off the pairs with at most [`BATCH`] different referred tasks. Pairs are sorted by referred task.
 fn split(pairs: &[Pair]) -> (&[Pair], &[Pair]) {
     let beyond = distinct(pairs).nth(BATCH);
     let end = beyond.map_or(pairs.len(), |referred| pairs.partition_point(|pair| pair.1 < referred));

@@ -1,5 +1,5 @@
-//! All templates of a workflow, inline ones too, found by name and with their calls resolved.
-//! It never judges; what cannot be known (a name with variables, a template with broken fields) is left open.
+//! Indexes all templates of a workflow, inline ones included, by name, and resolves their calls.
+//! Reports nothing; what cannot be known (a name with variables, a template with broken fields) stays open.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,13 +16,13 @@ use crate::argo::{fields::TYPE_NAMES, refer};
 pub(super) struct Book<'a> {
     pub(super) entries: Vec<Entry<'a>>,
     names: HashMap<String, usize>,
-    /// How many of the entries stand under `spec.templates`.
+    /// Number of entries under `spec.templates`.
     pub(super) own: usize,
-    /// How many have a name: the own ones and those of WorkflowTemplates. The rest are inline.
+    /// Number of named entries: the workflow's own and those of WorkflowTemplates. The rest are inline.
     pub(super) listed: usize,
 }
 
-/// A template of a WorkflowTemplate, and the place that refers to it.
+/// A template of a WorkflowTemplate, and the path of the field that refers to it.
 pub(super) struct Borrowed {
     pub(super) key: String,
     pub(super) place: Path,
@@ -34,29 +34,29 @@ pub(super) struct Entry<'a> {
     pub(super) raw: &'a Value,
     pub(super) template: Template,
     pub(super) kind: Kind,
-    /// What messages call it: its name, or the call it is inline in.
+    /// Name in messages: the template's name, or the call that it is inline in.
     pub(super) label: String,
-    /// The WorkflowTemplate it stands in; nothing for those of the workflow itself.
+    /// WorkflowTemplate that it belongs to; `None` for the workflow's own.
     pub(super) home: Option<String>,
-    /// Fields of it have the wrong type, so that nothing may be concluded from what is missing.
+    /// True if fields of it have the wrong type, so that a missing field proves nothing.
     pub(super) broken: bool,
-    /// What a call must hand in.
+    /// Inputs that a call must supply.
     pub(super) needs: Needs,
     pub(super) inputs: Names,
     pub(super) outputs: Names,
-    /// What each of its calls calls, in the order of [`Entry::calls`].
+    /// Resolved templates of its calls, in the order of [`Entry::calls`].
     pub(super) callees: Vec<Callee>,
 }
 
-/// Declared names, for quick answers.
+/// Declared parameter and artifact names.
 pub(super) struct Names {
     pub(super) parameters: HashSet<String>,
     pub(super) artifacts: HashSet<String>,
-    /// Some of them hold variables, so that they may be any.
+    /// True if some names contain variables, so that any name may exist.
     open: bool,
 }
 
-/// What a template is.
+/// The type of a template.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     Container,
@@ -68,19 +68,19 @@ pub(super) enum Kind {
     Http,
     Resource,
     Data,
-    /// A known type that is not supported, no type, or several types: told elsewhere.
+    /// An unsupported type, no type, or several types: reported elsewhere.
     Unclear,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Callee {
     Entry(usize),
-    /// Not known before it runs, or a mistake that is told elsewhere.
+    /// Not known before the run, or a mistake that is reported elsewhere.
     Open,
 }
 
 impl<'a> Book<'a> {
-    /// `broken` are the places of wrong types in the manifest.
+    /// Indexes the templates. `broken` are the paths of fields with wrong types.
     pub(super) fn open(templates: &'a [Value], borrowed: &'a [Borrowed], broken: &[Path]) -> Self {
         let entries = Vec::with_capacity(templates.len() + borrowed.len());
         let mut book = Self { entries, names: HashMap::new(), own: 0, listed: 0 };
@@ -101,7 +101,7 @@ impl<'a> Book<'a> {
             book.add(one.place.clone(), &one.template, label.to_owned(), home, &[]);
         }
         book.listed = book.entries.len();
-        // Inline templates are appended as they are met, and met themselves later.
+        // Resolving appends inline templates, which this loop then visits too.
         let mut next = 0;
         while next < book.entries.len() {
             book.resolve(next, broken);
@@ -114,7 +114,7 @@ impl<'a> Book<'a> {
         self.names.get(name).copied()
     }
 
-    /// What a template at this home means by a name.
+    /// Resolves a name as a template of this WorkflowTemplate means it.
     pub(super) fn find_from(&self, home: Option<&str>, name: &str) -> Option<usize> {
         match home {
             Some(_) => self.find(&refer::neighbour(home, name)),
@@ -122,7 +122,7 @@ impl<'a> Book<'a> {
         }
     }
 
-    /// What a reference means.
+    /// Resolves a `templateRef`.
     pub(super) fn find_reference(&self, reference: &TemplateRef) -> Option<usize> {
         self.find(&refer::key(reference))
     }
@@ -187,7 +187,7 @@ impl<'a> Book<'a> {
 }
 
 impl Entry<'_> {
-    /// Its steps or tasks in the order written.
+    /// Iterates over its steps or tasks in the order written.
     pub(super) fn calls(&self) -> Box<dyn Iterator<Item = (Spot, &Call)> + '_> {
         match (self.kind, &self.template.steps, &self.template.dag) {
             (Kind::Steps, Some(groups), _) => Box::new(groups.iter().enumerate().flat_map(|(group, steps)| {
@@ -237,12 +237,12 @@ impl Kind {
         }
     }
 
-    /// Runs a process.
+    /// Whether the template runs a process.
     pub(super) fn leaf(self) -> bool {
         matches!(self, Self::Container | Self::Script | Self::ContainerSet)
     }
 
-    /// The word of messages.
+    /// Returns the type's name in messages.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Container => "Container",
@@ -260,7 +260,7 @@ impl Kind {
 }
 
 impl Spot {
-    /// How messages name the call: `steps[1].b` or `tasks.b`.
+    /// Formats the call for messages: `steps[1].b` or `tasks.b`.
     pub(super) fn of(self, name: &str) -> String {
         match self {
             Self::Step { group, .. } => format!("steps[{group}].{name}"),
@@ -268,7 +268,7 @@ impl Spot {
         }
     }
 
-    /// The raw call in its raw template.
+    /// Looks up the raw call in its raw template.
     pub(super) fn find(self, template: &Value) -> Option<&Value> {
         match self {
             Self::Step { group, step } => template.get("steps")?.get(group)?.get(step),

@@ -1,5 +1,4 @@
-//! Dependencies between the tasks of one DAG: that they can be read, name tasks that are there, keep to one style,
-//! and lead nowhere in a circle.
+//! Checks the dependencies of one DAG: they parse, name existing tasks, use one style, and form no cycle.
 
 use std::collections::HashMap;
 
@@ -19,10 +18,10 @@ use crate::{
     shape::short,
 };
 
-/// The tasks of a DAG and what each needs.
+/// The tasks of a DAG and their dependencies.
 pub(super) struct Graph<'a> {
     index: HashMap<&'a str, usize>,
-    /// By task: the tasks it needs, each once, in ascending order.
+    /// Dependencies by task, each once, in ascending order.
     pub(super) needs: Vec<Vec<usize>>,
     conditions: Vec<Option<Result<Depends, Error>>>,
 }
@@ -50,7 +49,7 @@ impl<'a> Graph<'a> {
         Some(graph)
     }
 
-    /// What a task needs is known: it could be read.
+    /// Whether the dependencies of a task could be parsed.
     pub(super) fn readable(&self, task: usize) -> bool {
         !matches!(self.conditions.get(task), Some(Some(Err(_))))
     }

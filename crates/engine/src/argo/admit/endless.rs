@@ -1,5 +1,5 @@
-//! Templates that call themselves before anything could stop them. Calling oneself is allowed where something can end
-//! it; where nothing can, running it could only ever end at the limit of recursion.
+//! Finds templates that call themselves unconditionally. Recursion is allowed where a condition can end it; without
+//! one, a run could only end at the recursion limit.
 
 use octoflow_model::{argo::Call, scalar::IntOrText};
 
@@ -42,7 +42,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
     }
 }
 
-/// A loop that is written down and not empty calls at least once.
+/// Whether a literal loop has at least one item, and so calls at least once.
 fn has_items(call: &Call) -> bool {
     let listed = call.with_items.as_ref().is_some_and(|items| !items.is_empty());
     let counted = call.with_sequence.as_ref().is_some_and(|sequence| {
@@ -56,7 +56,7 @@ fn has_items(call: &Call) -> bool {
     listed || counted
 }
 
-/// Nothing has to end well before it is called.
+/// Whether a call waits for nothing to succeed first.
 fn first(entry: &Entry<'_>, spot: Spot, waits: bool) -> bool {
     match (entry.kind, spot) {
         (Kind::Steps, Spot::Step { group, .. }) => group == 0,

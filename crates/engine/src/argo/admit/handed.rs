@@ -1,5 +1,5 @@
-//! What calls hand over: arguments the called template does not take, and references of the wrong kind.
-//! That something is missing is told elsewhere.
+//! Checks what calls pass on: arguments that the called template does not declare, and references of the wrong type.
+//! Missing arguments are reported elsewhere.
 
 use octoflow_model::argo::{Arguments, Artifact, template::Parameter};
 
@@ -42,7 +42,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
     }
 }
 
-/// Arguments nobody takes are not wrong for the dialect, but hardly anybody means them.
+/// Warns about arguments that the template does not declare: Argo accepts them, but they are hardly ever meant.
 fn extra(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, callee: &Entry<'_>, arguments: &Arguments) {
     if callee.broken {
         return;
@@ -63,7 +63,7 @@ fn extra(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, callee: &Ent
     }
 }
 
-/// A value that can be seen to be wrong: not among those the input allows, or an artifact.
+/// Warns about a value that is visibly wrong: not in the input's `enum`, or an artifact.
 fn value(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, callee: &Entry<'_>, given: &Parameter) {
     let Some(text) = given.value.as_ref().map(|value| value.0.as_str()) else { return };
     let named = |parameter: &&Parameter| parameter.name == given.name;
@@ -141,11 +141,11 @@ fn outputs(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
     }
 }
 
-/// `from` must name an artifact.
+/// Checks that `from` names an artifact.
 fn artifacts(report: &mut Report, at: &At<'_>, artifacts: &[Artifact]) {
     for (index, artifact) in artifacts.iter().enumerate() {
         let Some(from) = artifact.from.as_deref().filter(|from| name::has_variables(from)) else { continue };
-        // What nests is only known when it runs.
+        // A nested variable is only known at run time.
         let Some(name) = lone(from) else { continue };
         let other = ["inputs.", "outputs.", "steps.", "tasks.", "workflow.", "item"];
         if !names_artifact(name) && other.iter().any(|root| name.starts_with(root)) {
@@ -160,7 +160,7 @@ fn artifacts(report: &mut Report, at: &At<'_>, artifacts: &[Artifact]) {
     }
 }
 
-/// The name in a text that is one variable and nothing else.
+/// Returns the name in a text that is a single variable.
 fn lone(text: &str) -> Option<&str> {
     let name = text.trim().strip_prefix("{{")?.strip_suffix("}}")?.trim();
     (!name.contains("{{") && !name.contains("}}") && !name.starts_with('=')).then_some(name)

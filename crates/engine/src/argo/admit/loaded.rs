@@ -1,5 +1,5 @@
-//! References to ConfigMaps, Secrets and claims that are not there, and to fields of pods that tasks do not have.
-//! Only warned of: they may be optional, or loaded later. Paths of the machine that may not be mounted are refused.
+//! Warns about references to missing ConfigMaps, Secrets and claims, and to pod fields that tasks do not have: they may
+//! be optional, or loaded later. Refuses host paths that may not be mounted.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{argo::lock::DATABASE_LIMITS, shape};
 
-/// The fields of a pod that every task has a value for.
+/// Pod fields that every task has a value for.
 const TASK_FIELDS: &[&str] = &["metadata.name", "metadata.namespace", "metadata.uid"];
 
 pub(super) fn check(subject: &Subject<'_>, others: &dyn Catalog, report: &mut Report) {
@@ -54,14 +54,14 @@ pub(super) fn check(subject: &Subject<'_>, others: &dyn Catalog, report: &mut Re
     }
 }
 
-/// Looks for what is referred to and not there.
+/// Looks up referenced objects and reports those that are missing.
 pub(crate) struct Look<'a> {
     pub(crate) others: &'a dyn Catalog,
     pub(crate) namespace: &'a str,
     pub(crate) report: &'a mut Report,
-    /// The fields of a pod that have a value.
+    /// Pod fields that have a value.
     pub(crate) fields: &'static [&'static str],
-    /// What was warned of already.
+    /// References that were reported already.
     pub(crate) told: HashSet<(&'static str, String)>,
 }
 
@@ -139,7 +139,7 @@ impl Look<'_> {
         let listed = wanted.map_or(0, |wanted| wanted.semaphores.len());
         for (index, semaphore) in wanted.into_iter().flat_map(Synchronization::all_semaphores).enumerate() {
             let (one, single) = (list.index(index), at.key("semaphore"));
-            // The older field holds one semaphore and comes after the list.
+            // The deprecated field holds one semaphore and is checked after the list.
             let at = if index < listed { &one } else { &single };
             let namespace = semaphore.namespace.as_deref().filter(|name| !name.is_empty()).unwrap_or(self.namespace);
             if let Some(reference) = &semaphore.config_map_key_ref {

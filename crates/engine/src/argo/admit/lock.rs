@@ -1,4 +1,4 @@
-//! Locks: each is named, and a semaphore says where its limit stands.
+//! Checks locks: each has a name, and a semaphore names the source of its limit.
 
 use octoflow_model::argo::{
     Synchronization,
@@ -10,7 +10,7 @@ use super::{
     report::{At, Report},
 };
 
-/// `of` is what messages call the place.
+/// Checks the locks of a workflow or template. `of` names their place in messages.
 pub(super) fn check(report: &mut Report, at: &At<'_>, of: &str, wanted: &Synchronization) {
     let list = at.key("mutexes");
     for (index, lock) in wanted.mutexes.iter().enumerate() {

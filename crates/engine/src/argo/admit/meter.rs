@@ -1,5 +1,5 @@
-//! Custom metrics: each has a name, a help text and exactly one kind, and what it publishes can be published.
-//! What can only go wrong for the metric and not for the run is warned of, as the dialect has it.
+//! Checks custom metrics: each has a name, a help text, exactly one type and publishable values.
+//! Mistakes that affect only the metric, not the run, are warnings, as in Argo.
 
 use std::collections::HashMap;
 
@@ -21,10 +21,10 @@ use crate::{
     shape::short,
 };
 
-/// The variables that only metrics have and that are written without a dot.
+/// Variables without a dot that only metrics have.
 const OWN: [&str; 4] = ["duration", "status", "exitCode", "retries"];
 
-/// What the first metric of a name says: its kind, its help text and its labels.
+/// Definition of a metric by its first occurrence: type, help text and labels.
 type Saying<'m> = (&'static str, &'m str, Vec<&'m str>);
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
@@ -41,7 +41,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
         list(report, &at.key("metrics"), "spec.templateDefaults", metrics, false, &mut known);
     }
     for entry in subject.book.entries.iter().filter(|entry| !entry.broken) {
-        // Those that every template gets were looked at once.
+        // Metrics from the template defaults were checked once, above.
         if let Some(metrics) = entry.template.metrics.as_ref().filter(|own| defaults.as_ref() != Some(*own)) {
             let at = At::base(&entry.path);
             list(report, &at.key("metrics"), &format!("templates.{}", entry.label), metrics, false, &mut known);
@@ -127,7 +127,7 @@ fn number(report: &mut Report, at: &At<'_>, of: &str, called: &str, kind: &str, 
     }
 }
 
-/// A gauge that follows can only follow time.
+/// Checks a real-time gauge, which can only measure durations.
 fn following(report: &mut Report, at: &At<'_>, of: &str, called: &str, gauge: &Gauge, whole: bool) {
     let value = gauge.value.0.trim();
     if value.contains("resourcesDuration.") {
@@ -165,7 +165,7 @@ fn labels(report: &mut Report, at: &At<'_>, of: &str, called: &str, metric: &Pro
     }
 }
 
-/// All metrics of one name are one metric.
+/// Warns if metrics of the same name differ in type, help text or labels.
 fn agree<'m>(
     report: &mut Report,
     at: &At<'_>,
@@ -202,7 +202,7 @@ fn agree<'m>(
     });
 }
 
-/// A variable that metrics do not have, but nearly.
+/// Warns about unknown variables that resemble one that metrics have.
 fn strangers(report: &mut Report, at: &At<'_>, of: &str, metric: &Prometheus) {
     for text in texts(metric) {
         tag::each(text, &mut |tag| {

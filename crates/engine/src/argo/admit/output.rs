@@ -1,4 +1,4 @@
-//! Outputs of a template: that each has a source, and one that fits the template's type.
+//! Checks the outputs of a template: each has a source, and one that fits the template's type.
 
 use octoflow_model::argo::template::Parameter;
 

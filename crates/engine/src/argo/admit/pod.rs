@@ -1,5 +1,5 @@
-//! Templates with several containers: their names, what they depend on, what they mount, and who may have inputs and
-//! outputs. What one container says by itself is looked at as everywhere.
+//! Checks templates with several containers: names, dependencies, mounts, and which containers may have inputs and
+//! outputs. The containers themselves are checked like any other.
 
 use std::collections::{HashMap, HashSet};
 
@@ -55,7 +55,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, ent
     }
 }
 
-/// A patch without variables can be read here and now.
+/// Checks a pod spec patch without variables, which can be parsed before the run.
 pub(super) fn check_patch(report: &mut Report, at: &At<'_>, of: &str, patch: &str) {
     if !name::has_variables(patch)
         && let Some(why) = task::patch_flaw(patch)

@@ -1,5 +1,5 @@
-//! Which variables are known at a place of the manifest, before anything has run.
-//! What is known only when it runs is believed; what can never be known is told, with the nearest name.
+//! Resolves variables at a place of the manifest, before the run.
+//! Names that are only known at run time are accepted; names that can never exist are reported with the nearest name.
 
 mod frame;
 mod globals;
@@ -18,28 +18,29 @@ use super::{
 
 const LAST_RETRY: [&str; 4] = ["exitCode", "status", "duration", "message"];
 
-/// What a name turns out to be.
+/// Result of resolving a name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Something will stand for it.
+    /// The name will have a value.
     Known,
-    /// It belongs to this task of the DAG, which must be an ancestor.
+    /// The name belongs to this task of the DAG, which must be an ancestor.
     Task(usize),
-    /// Nothing can stand for it; [`Scope::help`] may know what was meant.
+    /// The name can have no value. [`Scope::help`] may suggest one.
     Unknown,
-    /// Nothing stands for it, and the dialect leaves it as it is.
+    /// The name has no value, and Argo leaves the text as it is; with the reason.
     Left(&'static str),
-    /// Not a variable of this dialect.
+    /// The name is no variable of this dialect.
     Foreign,
 }
 
-/// Which calls can be referred to.
+/// The calls that can be referred to.
 #[derive(Clone, Copy)]
 pub(super) enum View<'a> {
     None,
-    /// From a template's outputs: all of them.
+    /// From a template's outputs: all calls.
     All(&'a Frame<'a>),
-    /// From a call: earlier groups, or other tasks. `ended`: the call itself has ended, as for its exit handler.
+    /// From a call: earlier groups, or other tasks. `ended` is true if the call itself has ended, as for its exit
+    /// handler.
     From {
         frame: &'a Frame<'a>,
         spot: Spot,
@@ -50,7 +51,7 @@ pub(super) enum View<'a> {
 /// The item of a loop.
 pub(super) enum Item<'a> {
     No,
-    /// Known only when it runs, or another call of the template has a loop.
+    /// Known at run time only, or another call of the template has a loop.
     Any,
     Number,
     Listed {
@@ -61,9 +62,9 @@ pub(super) enum Item<'a> {
 
 pub(super) struct Scope<'a> {
     pub(super) globals: &'a Globals<'a>,
-    /// The template; none for what belongs to the whole workflow.
+    /// The template; `None` for fields of the workflow itself.
     pub(super) entry: Option<&'a Entry<'a>>,
-    /// Outside of an inline template: what its call knows.
+    /// Scope of the call around an inline template.
     pub(super) outer: Option<&'a Scope<'a>>,
     pub(super) view: View<'a>,
     pub(super) item: &'a Item<'a>,
@@ -87,7 +88,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The keys of listed items.
+    /// Returns the keys of listed items.
     fn keys(&self) -> Option<&HashSet<String>> {
         let Self::Listed { items, keys } = self else { return None };
         Some(keys.get_or_init(|| {
@@ -105,7 +106,7 @@ impl<'a> Item<'a> {
 }
 
 impl Scope<'_> {
-    /// What a tag's name is, without spaces around it.
+    /// Resolves the name in a tag, trimmed.
     pub(super) fn find(&self, name: &str) -> Found {
         let Some((root, rest)) = name.split_once('.') else {
             return match name {
@@ -139,7 +140,7 @@ impl Scope<'_> {
         }
     }
 
-    /// What a path of an expression is; what cannot be said of it is believed.
+    /// Resolves a path of an expression. Paths that cannot be decided are accepted.
     pub(super) fn find_path(&self, path: &[String]) -> Found {
         let words: Vec<&str> = path.iter().map(String::as_str).collect();
         match words.as_slice() {
@@ -165,7 +166,7 @@ impl Scope<'_> {
             [root @ ("steps" | "tasks"), call, "outputs", "result", ..] => {
                 self.call(root, &format!("{call}.outputs.result"))
             }
-            // Any field that every call has stands for the call itself.
+            // A field that every call has is checked as a reference to the call itself.
             [root @ ("steps" | "tasks"), call, ..] => self.call(root, &format!("{call}.status")),
             _ => Found::Known,
         }
@@ -180,7 +181,8 @@ impl Scope<'_> {
         if known { Found::Known } else { Found::Unknown }
     }
 
-    /// A field of an item as an expression reaches for it: only in maps whose keys are all known it can be missed.
+    /// Resolves a field of the item in an expression. Only a list of maps, whose keys are all known, proves a field
+    /// missing.
     fn item_path(&self, field: &str) -> Found {
         match self.item {
             Item::Listed { items, .. } if items.iter().all(Value::is_object) => self.item_field(field),
@@ -248,7 +250,7 @@ impl Scope<'_> {
         }
     }
 
-    /// Whether the call this scope belongs to can refer to another one of its template.
+    /// Decides whether the call of this scope can refer to another call of its template.
     fn reach(&self, to: Spot, field: &str) -> Reach {
         let View::From { spot: from, ended, .. } = self.view else { return Reach::Yes };
         match (from, to) {
@@ -263,7 +265,7 @@ impl Scope<'_> {
         }
     }
 
-    /// What may have been meant by a name that is unknown.
+    /// Suggests what an unknown name may have meant.
     pub(super) fn help(&self, name: &str) -> Option<String> {
         let (root, rest) = name.split_once('.')?;
         match root {
@@ -311,7 +313,7 @@ impl Scope<'_> {
 enum Reach {
     Yes,
     No,
-    /// If this task is an ancestor.
+    /// Reachable if this task is an ancestor.
     Task(usize),
 }
 

@@ -1,4 +1,4 @@
-//! What is said about the workflow as a whole: its name, entrypoint, arguments, exit handler and volumes.
+//! Checks the fields of the workflow as a whole: name, entrypoint, arguments, exit handler and volumes.
 
 use octoflow_manifest::Path;
 use octoflow_model::argo::{Arguments, Hook};
@@ -53,7 +53,7 @@ fn metadata(subject: &Subject<'_>, report: &mut Report) {
     match (given, beginning) {
         (Some(name), _) => object_name(report, &at.key("name"), name),
         (None, Some(beginning)) => {
-            // What follows is appended, so a dash or dot at the end is as good as a letter.
+            // A suffix is appended to this name, so a dash or dot at its end is allowed.
             let whole = format!("{beginning}x");
             if !name::is_object_name(&whole) {
                 report.error_with(&at.key("generateName"), code::NAME, || {
@@ -104,13 +104,13 @@ fn object_name(report: &mut Report, at: &At<'_>, name: &str) {
     }
 }
 
-/// What the run begins and ends with.
+/// Checks the templates that a run begins and ends with: entrypoint, exit handler and hooks.
 fn roots(subject: &Subject<'_>, report: &mut Report, at: &At<'_>) {
     let spec = &subject.workflow.spec;
     if subject.open || subject.broken_at(&["spec", "templates"]) && subject.book.own == 0 {
         return;
     }
-    // Whoever uses a template may bring more arguments.
+    // Users of a WorkflowTemplate may add arguments.
     let whole = subject.standing == Standing::Run && !subject.broken_at(&["spec", "arguments"]);
     let supplied = whole.then_some(&spec.arguments);
     match spec.entrypoint.as_deref().filter(|name| !name.is_empty()) {
@@ -132,7 +132,7 @@ fn roots(subject: &Subject<'_>, report: &mut Report, at: &At<'_>) {
     }
 }
 
-/// Whether the template of a hook exists and gets what it needs.
+/// Checks that the template of a hook exists and gets its inputs.
 pub(super) fn exit_template(
     subject: &Subject<'_>,
     report: &mut Report,
@@ -149,7 +149,7 @@ pub(super) fn exit_template(
     }
 }
 
-/// Whether a template that something refers to by name exists and gets what it needs from `supplied`.
+/// Checks that a template referred to by name exists and gets its inputs from `supplied`.
 pub(super) fn root(
     subject: &Subject<'_>,
     report: &mut Report,
@@ -163,7 +163,7 @@ pub(super) fn root(
         return;
     }
     let Some(index) = subject.book.find_from(home, name) else {
-        // What is missing at another home was told where the manifest refers to it.
+        // A template missing in another WorkflowTemplate was reported where the manifest refers to it.
         if home.is_none() {
             call::undefined(subject, report, at, prefix, name);
         }

@@ -1,5 +1,5 @@
-//! Places the local store stands in for, because their Secret is not there or only a plugin could reach them, and
-//! repositories nobody has described. The run goes well; that its artifacts lie elsewhere than written must be told.
+//! Warns about artifact locations that the local store replaces, because their Secret is missing or only a plugin could
+//! reach them, and about undescribed repositories. The run succeeds, but its artifacts are not where the manifest says.
 
 use std::collections::HashSet;
 
@@ -49,7 +49,7 @@ struct Look<'a> {
     others: &'a dyn Catalog,
     namespace: &'a str,
     report: &'a mut Report,
-    /// The stores that were told of already.
+    /// Stores that were reported already.
     told: HashSet<String>,
 }
 
@@ -62,7 +62,7 @@ impl Look<'_> {
 
     fn place(&mut self, at: &At<'_>, place: &ArtifactLocation) {
         let (others, namespace) = (self.others, self.namespace);
-        // Which Secret a variable names is known when the task is built.
+        // A Secret named by a variable is only known when the task is built.
         let has_secret = |secret: &str| name::has_variables(secret) || others.has_secret(namespace, secret);
         let Some(obstacle) = standin::obstacle(place, &has_secret) else { return };
         let Some(store) = standin::store(place).filter(|store| self.told.insert(store.clone())) else { return };
@@ -92,7 +92,7 @@ impl Look<'_> {
             return;
         }
         if !self.others.has_config_map(self.namespace, name) {
-            // The usual name says no more than none.
+            // The default name alone says no more than no reference.
             if key.is_some() || name != REPOSITORIES {
                 self.nobody(&at.key("configMap"), &format!("ConfigMap '{}' is not here", short(name)));
             }
@@ -108,7 +108,7 @@ impl Look<'_> {
         }
         let Some(object) = object else { return };
         let Some(key) = key.or_else(|| object["metadata"]["annotations"][DEFAULT_MARK].as_str()) else { return };
-        // What is wrong with a repository is told when it is used.
+        // A malformed repository is reported when it is used.
         let described = object["data"][key].as_str().and_then(|text| Repository::read(text.as_bytes()).ok());
         if let Some(store) = described.and_then(|repository| repository.store) {
             self.place(at, &store);

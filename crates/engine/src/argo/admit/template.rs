@@ -1,5 +1,5 @@
-//! One template by itself: exactly one type, fields that fit the type, limits that make sense.
-//! Its calls, outputs, volumes and variables are looked at by their own modules.
+//! Checks a template by itself: exactly one type, fields that fit the type, valid limits.
+//! Calls, outputs, volumes and variables have modules of their own.
 
 use octoflow_model::{argo::RetryStrategy, podspec::Container, scalar::IntOrText};
 
@@ -108,7 +108,7 @@ fn inputs(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
     }
 }
 
-/// Tasks need to know where an artifact is; calls must not say.
+/// Checks an artifact's path: tasks need one; templates of calls must not have one.
 pub(super) fn artifact_path(
     report: &mut Report,
     at: &At<'_>,
@@ -128,7 +128,7 @@ pub(super) fn artifact_path(
         (Kind::Container | Kind::Script | Kind::ContainerSet, Some(path)) => {
             absolute(report, &at.key("path"), &|| format!("{}.path", of()), path)
         }
-        // Nothing is placed anywhere: a manifest may come from an input, and there are no files to leave.
+        // These types place no files: a manifest may come from an input, and there are no files to collect.
         (Kind::Http | Kind::Resource | Kind::Data, _) => {}
         (Kind::Steps | Kind::Dag | Kind::Suspend, None) | (Kind::Unclear, _) => {}
     }
@@ -198,7 +198,7 @@ fn image(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, field: &str, conta
     }
 }
 
-/// How something is tried again, on a template or on the whole workflow. Its expression is looked at with the variables.
+/// Checks a retry strategy of a template or of the whole workflow. Its expression is checked with the variables.
 pub(super) fn retry(report: &mut Report, at: &At<'_>, strategy: &RetryStrategy) {
     if let Some(policy) = strategy.retry_policy.as_deref().filter(|policy| !policy.is_empty())
         && !POLICIES.contains(&policy)

@@ -1,4 +1,4 @@
-//! Walks over every text of every template and tells which variables nothing can stand for.
+//! Walks over every text of every template and reports variables that can have no value.
 
 use std::collections::HashSet;
 
@@ -30,11 +30,11 @@ struct Walker<'a> {
     globals: &'a Globals<'a>,
 }
 
-/// What is done with a reference to a task of the DAG.
+/// Callback for a reference to a task of the DAG.
 type Tasks<'t> = dyn FnMut(&mut Report, &At<'_>, usize) + 't;
 
 impl Walker<'_> {
-    /// A template and, inside its calls, the inline ones. Nesting is bounded by the depth a manifest may have.
+    /// Checks a template and the inline templates in its calls. Nesting is bounded by the depth limit of manifests.
     fn template(&self, report: &mut Report, index: usize, outer: Option<&Scope<'_>>) {
         let entry = &self.subject.book.entries[index];
         if entry.broken {
@@ -127,7 +127,7 @@ impl Walker<'_> {
         }
     }
 
-    /// A second look at the tasks that refer to others they do not depend on, now to tell where.
+    /// Walks a second time over the tasks that refer to others they do not depend on, to report the places.
     fn strangers(
         &self,
         report: &mut Report,
@@ -141,7 +141,7 @@ impl Walker<'_> {
         let mut tasks: Vec<usize> = strange.iter().map(|(task, _)| *task).collect();
         tasks.sort_unstable();
         tasks.dedup();
-        // The rest of what is wrong here was told at the first look.
+        // All other problems of these tasks were reported by the first walk.
         let mut again = Report::default();
         for task in tasks {
             let call = &dag.tasks[task];
@@ -165,7 +165,7 @@ impl Walker<'_> {
 
     fn item(call: &Call, looped_before: bool) -> Item<'_> {
         match Item::of(call) {
-            // A loop of this or an earlier group makes the dialect accept the item's name here too.
+            // A loop in this or an earlier group makes Argo accept the item's name here too.
             Item::No if looped_before => Item::Any,
             item => item,
         }
@@ -210,7 +210,7 @@ impl Walker<'_> {
         }
     }
 
-    /// The workflow's own hooks and retry strategy know only what the whole run knows.
+    /// Checks the workflow's own hooks, metrics and retry strategy, which see only `workflow.*`.
     fn handlers(&self, report: &mut Report) {
         let scope = Scope { globals: self.globals, entry: None, outer: None, view: View::None, item: &Item::No };
         let place = Path::root().join("spec");
@@ -234,7 +234,7 @@ impl Walker<'_> {
                 self.value(report, &at.key(field), &scope, value, &mut ignore);
             }
         }
-        // The dialect does not check these; what is wrong with them is found when they are used.
+        // Argo does not check these at admission; mistakes surface when they are used, so they are warnings here.
         let mut aside = Report::default();
         for field in ["volumes", "volumeClaimTemplates", "synchronization", "podMetadata", "workflowMetadata"] {
             if let Some(value) = raw.get(field) {
@@ -289,7 +289,7 @@ impl Walker<'_> {
                 }
                 Tag::Name(body) => self.name(report, &at.part(tag::whole(text, body)), scope, body, tasks),
             }
-            // When nothing more will be told, nothing more is worth looking at.
+            // Stop looking once the report takes no more problems.
             !report.is_full()
         });
     }
@@ -315,7 +315,7 @@ impl Walker<'_> {
 
 fn ignore(_: &mut Report, _: &At<'_>, _: usize) {}
 
-/// `at` is the text with the reference, somewhere below the call.
+/// Reports a reference without dependency. `at` is the text with the reference, somewhere below the call.
 fn missing(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, call: &Call, needed: &str) {
     report.error_with(at, code::MISSING_DEPENDENCY, || {
         let message = format!(
@@ -328,7 +328,7 @@ fn missing(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, call: &Call, nee
     });
 }
 
-/// What refers: `parameter 'p'`, `artifact 'a'`, or the field itself.
+/// Names the referring field: `parameter 'p'`, `artifact 'a'`, or the field itself.
 fn user(at: &At<'_>, call: &Call) -> String {
     let path = at.path().to_string();
     let index_behind = |list: &str| {

@@ -1,5 +1,5 @@
-//! Pods: the tasks of a run as somebody sees them who knows Kubernetes. Read from the run's object, never kept. Those that
-//! `podGC` has removed are not seen; what they wrote stays with the run.
+//! Renders the tasks of a run as Kubernetes pods, from the run's object; pods are never stored. Those that `podGC`
+//! removed are left out; their logs stay with the run.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::{
     view::{MAIN, Pods, owner, uid},
 };
 
-/// The pods of a run that are there at this time, by their names.
+/// Returns the pods of a run that exist at this time, by name.
 pub(super) fn all(run: &Value, now: Time) -> Pods {
     let mut containers: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for node in run["status"]["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values()) {
@@ -40,7 +40,7 @@ pub(super) fn all(run: &Value, now: Time) -> Pods {
     pods
 }
 
-/// Only its name and labels, for whoever selects by them.
+/// Renders only the name and labels of a pod, for selectors.
 pub(super) fn labelled(run: &Value, pod: Podded<'_>) -> Value {
     json!({"metadata": {"name": pod.name(), "labels": labels(run, pod, template(run, pod))}})
 }
@@ -120,7 +120,7 @@ fn render(run: &Value, pod: Podded<'_>, set: &[&Value]) -> Value {
     })
 }
 
-/// One container: what it was to be, and the node that tells how it is.
+/// A container: its spec, and the node with its status.
 struct Part<'a> {
     name: &'a str,
     given: &'a Value,
@@ -163,7 +163,7 @@ fn labels(run: &Value, pod: Podded<'_>, template: &Value) -> Map<String, Value> 
     labels
 }
 
-/// The template a pod was made of, wherever the run has it from.
+/// Finds the template of a pod, in the run's own spec or among the stored templates.
 fn template<'a>(run: &'a Value, pod: Podded<'_>) -> &'a Value {
     let name = pod.template();
     let named = |list: &'a Value| list.as_array().into_iter().flatten().find(|template| template["name"] == name);
@@ -181,12 +181,12 @@ fn template<'a>(run: &'a Value, pod: Podded<'_>) -> &'a Value {
     found.map_or(&Value::Null, |(_, template)| template)
 }
 
-/// What a template runs in its own container.
+/// Returns the spec of a template's own container.
 fn own(template: &Value) -> &Value {
     ["container", "script"].iter().map(|field| &template[*field]).find(|part| !part.is_null()).unwrap_or(&Value::Null)
 }
 
-/// With the node's own inputs in place of the variables that name them; others stay as they were written.
+/// Fills the node's own inputs into a value; other variables stay as written.
 fn filled(value: &Value, node: &Value) -> Value {
     match value {
         Value::String(text) if text.contains("{{") => {

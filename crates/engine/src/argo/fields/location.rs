@@ -1,9 +1,10 @@
-//! The fields of places where artifacts lie: stores, web servers, repositories, and when artifacts are deleted there.
+//! Lists the fields of artifact locations: stores, web servers, repositories, and the deletion of artifacts there.
 
 use super::{NO_PODS, container::CONFIG_KEY};
 use crate::shape::{BOOL, COUNT, Field, Shape, TEXT, TEXTS};
 
-/// Places that can be read and written. A key alone means the default repository, whatever store it is written under.
+/// Locations that can be read and written. A key alone means the default repository, whatever store it is written
+/// under.
 pub(super) const STORES: &[Field] = &[
     Field::yes("s3", &S3, "An S3 bucket, or with a key alone the default repository"),
     Field::yes("http", &HTTP, "Load it with GET, store it with PUT"),
@@ -102,9 +103,9 @@ static GIT: Shape = Shape::Object(&[&[
     Field::refused("insecureSkipTLS", "Believe any HTTPS server"),
 ]]);
 
-/// One artifact.
+/// Garbage collection of one artifact.
 pub(super) static ARTIFACT_GC: Shape = Shape::Object(&[GC]);
-/// All artifacts of a run.
+/// Garbage collection of all artifacts of a run.
 pub(super) static WORKFLOW_GC: Shape = Shape::Object(&[
     GC,
     &[

@@ -1,4 +1,4 @@
-//! The fields of `spec` of a Workflow, except what its templates hold.
+//! Lists the fields of `spec` of a Workflow, except those of its templates.
 
 use super::{
     LABELLED, NO_PODS,

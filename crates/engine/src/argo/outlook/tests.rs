@@ -1,4 +1,4 @@
-//! Outlooks of small workflows.
+//! Tests outlooks of small workflows.
 
 use octoflow_manifest::{Limits, read};
 

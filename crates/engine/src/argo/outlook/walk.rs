@@ -1,4 +1,4 @@
-//! The expansion itself: from the entrypoint down, within bounds.
+//! Expands templates from the entrypoint down, within bounds.
 
 use octoflow_model::{
     argo::{Arguments, Call, Hook, Synchronization, Template},
@@ -21,9 +21,9 @@ use super::{
 pub(super) struct Walk<'p> {
     program: &'p Program,
     bounds: Bounds,
-    /// Items that may still be made.
+    /// Number of items that may still be added.
     left: usize,
-    /// The templates that are being expanded, outermost first.
+    /// Templates that are being expanded, outermost first.
     open: Vec<Arc<str>>,
 }
 
@@ -49,7 +49,7 @@ impl<'p> Walk<'p> {
         Outlook { entrypoint, locks, parallelism: spec.parallelism, root, exit, cut: self.left == 0 }
     }
 
-    /// Fills in what the called template says. `certain` is false where the call may never be made.
+    /// Fills an item in from the called template. `certain` is false where the call may never be made.
     fn enter(
         &mut self,
         item: &mut Item,
@@ -69,7 +69,7 @@ impl<'p> Walk<'p> {
         item.retries = self.program.retry(template).map(|retry| retry.limit.as_ref().map_or_else(String::new, text));
         item.parallelism = template.parallelism.as_ref().map(text);
         item.locks = template.synchronization.as_ref().map(|locks| self.locks(locks, &inside)).unwrap_or_default();
-        // A template that calls itself goes on as long as its conditions are known to hold.
+        // A template that calls itself is expanded as long as its conditions are known to hold.
         if self.open.len() >= usize::from(MAX_DEPTH) || !certain && self.open.contains(&recipe.key) {
             item.cut = Some(Cut::Recursion);
             return;
@@ -110,7 +110,7 @@ impl<'p> Walk<'p> {
         let graph = recipe.graph();
         let Some(dag) = &recipe.template.dag else { return };
         let wanted = wanted(recipe, dag.target.as_deref().unwrap_or_default(), inside);
-        // Children keep the order in which they may run, so that what is needed always comes before.
+        // Children keep the topological order, so that what is needed always comes before.
         let mut places: Vec<Option<usize>> = vec![None; dag.tasks.len()];
         for task in graph.order.iter().copied().filter(|task| wanted[*task as usize]) {
             if self.left == 0 {
@@ -162,7 +162,7 @@ impl<'p> Walk<'p> {
         item
     }
 
-    /// One round of a call, or the only one.
+    /// Expands one iteration of a call, or the only one.
     fn one(
         &mut self,
         item: &mut Item,
@@ -221,12 +221,12 @@ impl<'p> Walk<'p> {
     }
 }
 
-/// Whether its condition on other tasks is only that they are over, one way or the other well.
+/// Whether its condition on other tasks requires no more than that they are over successfully.
 fn plainly(call: &Call) -> bool {
     call.depends.as_ref().is_none_or(|depends| !depends.contains(['.', '|', '!']))
 }
 
-/// The tasks a DAG runs: all of them, or its targets and what they need.
+/// Marks the tasks that a DAG runs: all of them, or its targets and what they need.
 fn wanted(recipe: &Recipe, target: &str, inside: &Known) -> Vec<bool> {
     let graph = recipe.graph();
     let target = inside.fill(target);
@@ -243,7 +243,7 @@ fn wanted(recipe: &Recipe, target: &str, inside: &Known) -> Vec<bool> {
     wanted
 }
 
-/// The items of a loop, or what they depend on.
+/// Returns the items of a loop; fails with the text that they depend on.
 fn items(call: &Call, inside: &Known) -> Result<Vec<Value>, String> {
     if let Some(items) = &call.with_items {
         let whole: Option<Vec<Value>> = items.iter().map(|item| inside.fill_value(item)).collect();

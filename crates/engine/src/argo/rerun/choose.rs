@@ -1,18 +1,18 @@
-//! Which nodes of an old run are to run again. Everything that succeeded stays, unless somebody chose it, it comes after
-//! something that runs again, or what it made is gone.
+//! Selects the nodes of an old run that run again. Everything that succeeded is kept, unless the user selected it, it
+//! comes after something that runs again, or its artifacts are gone.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
 use super::{Refusal, Rerun, RerunOptions, RunContext, Why, graph::Graph};
 use crate::argo::selector::{Selector, input_named};
 
-/// The artifact that holds what a task wrote; nobody takes it as an input.
+/// Name of the artifact with a task's log; it is never an input.
 const LOG_ARTIFACT: &str = "main-logs";
 
 pub(super) struct Choice {
-    /// By node: why it runs again. Nodes that others belong to have one only when somebody chose them.
+    /// Why each node runs again, by node. Nodes with children have a reason only if the user selected them.
     why: Vec<Option<Why>>,
-    /// By node: its result stays.
+    /// Whether each node's result is kept, by node.
     keep: Vec<bool>,
 }
 
@@ -39,7 +39,7 @@ impl Choice {
         self.why[at].is_some()
     }
 
-    /// What runs again, in the order it ran: tasks, not what they belong to; a retried one once.
+    /// Lists what runs again, in the order it ran: tasks, not the nodes around them; a retried task once.
     pub(super) fn told(&self, graph: &Graph<'_>) -> Vec<Rerun> {
         let mut told = Vec::new();
         let mut seen = BTreeSet::new();
@@ -101,7 +101,7 @@ impl Choice {
         Ok(())
     }
 
-    /// What ended badly and did harm by that, and what comes after it.
+    /// Selects nodes whose failure was not excused, and what comes after them.
     fn take_bad(&mut self, graph: &Graph<'_>, context: &RunContext, forgiven: &Forgiven, all: bool) {
         let mut from = Vec::new();
         for (at, node) in graph.nodes.iter().enumerate() {
@@ -122,7 +122,7 @@ impl Choice {
         self.take_after(graph, &from);
     }
 
-    /// The attempts of a call are all from before, or all new.
+    /// Makes the attempts of a call uniform: all kept, or all run again.
     fn join_attempts(&mut self, graph: &Graph<'_>) {
         for (retry, node) in graph.nodes.iter().enumerate() {
             if node.kind != "Retry" {
@@ -135,7 +135,7 @@ impl Choice {
         }
     }
 
-    /// Whatever may end in another way than it did.
+    /// Marks the nodes that may end differently than they did.
     fn disturbed(&self, graph: &Graph<'_>, forgiven: &Forgiven) -> Vec<bool> {
         let mut disturbed = vec![false; graph.nodes.len()];
         for (at, node) in graph.nodes.iter().enumerate() {
@@ -148,7 +148,7 @@ impl Choice {
         disturbed
     }
 
-    /// A daemon is not there any more. It is missed where something beside it runs again.
+    /// Selects daemons, which are not running any more, if something in their boundary runs again.
     fn take_daemons(&mut self, graph: &Graph<'_>, options: &RerunOptions, disturbed: &mut [bool]) {
         for (at, node) in graph.nodes.iter().enumerate() {
             if !node.daemon || !graph.is_leaf(at) {
@@ -166,7 +166,7 @@ impl Choice {
         self.join_attempts(graph);
     }
 
-    /// Handlers and hooks go with what they belong to; those of the run always run again.
+    /// Selects handlers and hooks together with what they belong to; those of the run always run again.
     fn take_handlers(&mut self, graph: &Graph<'_>, disturbed: &[bool]) {
         for (at, node) in graph.nodes.iter().enumerate() {
             if !node.hooked {
@@ -194,7 +194,7 @@ impl Choice {
             self.keep[at] = node.over()
                 && self.why[at].is_none()
                 && match node.kind {
-                    // Only one that gave up and was forgiven says something its attempts do not say.
+                    // Only a retry node that gave up and was excused says something its attempts do not say.
                     "Retry" if !node.recalled() => {
                         let calm = graph.with_below(at).into_iter().all(|at| self.why[at].is_none());
                         node.bad() && calm && (graph.in_hook(at) || forgiven.is(graph, at))
@@ -205,9 +205,9 @@ impl Choice {
     }
 }
 
-/// Failures that did no harm.
+/// Failures that were excused.
 struct Forgiven {
-    /// By node: something came after it in spite of how it ended, and nothing was left out for it.
+    /// Whether something ran after the node in spite of its failure and nothing was omitted because of it, by node.
     passed: Vec<bool>,
 }
 
@@ -231,7 +231,7 @@ impl Forgiven {
     }
 }
 
-/// An artifact a node made that is not there any more.
+/// Names an artifact of the node that is not there any more.
 fn gone(node: &serde_json::Value, doomed: bool) -> Option<String> {
     let artifacts = node["outputs"]["artifacts"].as_array()?;
     let lost =
@@ -247,7 +247,7 @@ fn named(graph: &Graph<'_>, name: &str) -> Vec<usize> {
     (0..graph.nodes.len()).filter(is).collect()
 }
 
-/// A field of a node, as selectors name it.
+/// Returns a field of a node, by its name in selectors.
 fn field<'g>(graph: &Graph<'g>, at: usize, key: &str) -> Option<Cow<'g, str>> {
     let value = graph.nodes[at].value;
     let found = match key {

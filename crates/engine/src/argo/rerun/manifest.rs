@@ -1,9 +1,9 @@
-//! The manifest of a run that is done again: the old object without what the old run put into it.
+//! Builds the manifest of a rerun: the old object without what the old run added to it.
 
 use octoflow_model::submission::Stored;
 use serde_json::{Map, Value, json};
 
-/// Labels that say how the old run stood and who made it.
+/// Labels with the old run's status and its submitter.
 const DROPPED_LABELS: [&str; 7] = [
     "workflows.argoproj.io/creator",
     "workflows.argoproj.io/creator-email",
@@ -13,26 +13,26 @@ const DROPPED_LABELS: [&str; 7] = [
     "workflows.argoproj.io/workflow-archiving-status",
     PREVIOUS,
 ];
-/// The label with the name of the run a new one was made from.
+/// Label with the name of the run that a new one was made from.
 const PREVIOUS: &str = "workflows.argoproj.io/resubmitted-from-workflow";
-/// What only the old run can have in its metadata.
+/// Metadata fields that belong to the old run alone.
 const OWN_METADATA: [&str; 7] =
     ["name", "uid", "creationTimestamp", "resourceVersion", "selfLink", "managedFields", "deletionTimestamp"];
 
-/// What is to be submitted.
+/// The manifest to submit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fresh {
     pub manifest: Value,
     pub stored: Stored,
-    /// What a new name begins with.
+    /// Prefix of the new name.
     pub generate_name: String,
 }
 
-/// The same run once more, under its old name.
+/// Builds the manifest of a retry, under the old name.
 pub fn renewed(object: &Value, parameters: &[(String, String)]) -> Fresh {
     let mut fresh = taken(object, parameters);
     if let Some(metadata) = fresh.manifest["metadata"].as_object_mut() {
-        // They are given anew; the labels of the user, and of who submitted it, stay.
+        // These are assigned anew; the labels of the user, and of who submitted it, stay.
         for field in OWN_METADATA.iter().filter(|field| **field != "name") {
             metadata.remove(*field);
         }
@@ -42,7 +42,7 @@ pub fn renewed(object: &Value, parameters: &[(String, String)]) -> Fresh {
     fresh
 }
 
-/// A new run made from an old one.
+/// Builds the manifest of a resubmit, under a new name.
 pub fn resubmitted(object: &Value, parameters: &[(String, String)]) -> Fresh {
     let mut fresh = taken(object, parameters);
     let old = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -71,7 +71,7 @@ fn taken(object: &Value, parameters: &[(String, String)]) -> Fresh {
     };
     for spec in manifest.get_mut("spec").into_iter().chain(stored.spec.as_mut()) {
         if let Some(fields) = spec.as_object_mut() {
-            // It was stopped or suspended then, not now.
+            // The old run was stopped or suspended; the new one is not.
             fields.remove("shutdown");
             fields.remove("suspend");
             override_parameters(fields, parameters);
@@ -85,7 +85,7 @@ fn taken(object: &Value, parameters: &[(String, String)]) -> Fresh {
     Fresh { manifest, stored, generate_name }
 }
 
-/// A parameter of that name gets the value and nothing else; one nobody declared is added.
+/// Replaces the values of parameters by name, `valueFrom` included. Undeclared ones are added.
 fn override_parameters(spec: &mut Map<String, Value>, parameters: &[(String, String)]) {
     if parameters.is_empty() {
         return;

@@ -1,5 +1,5 @@
-//! The fields of `steps.X` and `tasks.X`: outputs, status and times of what the frame has called.
-//! A loop's outputs are the JSON lists of its items' outputs, in item order, of those that succeeded.
+//! Resolves the fields of `steps.X` and `tasks.X`: outputs, status and times of the frame's calls.
+//! A loop's outputs are JSON lists of its items' outputs, in item order, of those that succeeded.
 
 use octoflow_model::{
     NodeIx,
@@ -20,7 +20,7 @@ impl Scope<'_> {
             "finishedAt" => return self.node(self.carrier(subject)).finished.map(|at| at.to_string()).into(),
             "name" => return Lookup::Text(call.to_owned()),
             "ip" | "hostNodeName" => return self.machine(subject, field).into(),
-            // An older spelling of `outputs.exitCode`.
+            // Deprecated spelling of `outputs.exitCode`.
             "exitCode" => return self.call(root, call, "outputs.exitCode"),
             _ => {}
         }
@@ -41,7 +41,7 @@ impl Scope<'_> {
         }
     }
 
-    /// Where a task runs, once it does: everything runs on this machine.
+    /// Returns the host of a task that has started: everything runs on this machine.
     fn machine(&self, subject: Subject<'_>, field: &str) -> Option<String> {
         let Subject::One(at) = subject else { return None };
         let ran = match self.node(at).kind {
@@ -53,7 +53,7 @@ impl Scope<'_> {
         (ran && self.node(at).phase != Phase::Pending).then(|| word.to_owned())
     }
 
-    /// The node that carries a subject's phase and times.
+    /// Returns the node that carries a subject's phase and times.
     fn carrier(&self, subject: Subject<'_>) -> NodeIx {
         match subject {
             Subject::One(node) => node,
@@ -92,7 +92,7 @@ impl Scope<'_> {
         Some(Value::Array(list).to_string())
     }
 
-    /// What a skipped producer's template says stands in for its output.
+    /// Returns the default that a skipped producer's template declares for its output.
     fn producer_default(&self, root: &str, call: &str, output: &str) -> Lookup {
         let declared = || {
             let (_, recipe) = self.frame?;
@@ -106,10 +106,10 @@ impl Scope<'_> {
         declared().map_or(Lookup::Absent, Lookup::Text)
     }
 
-    /// A call's fields as an expression sees them; `None` while it is not known.
+    /// Builds the map of a call's fields for expressions; `None` while it is not known.
     pub(super) fn call_map(&self, root: &str, call: &str) -> Option<Value> {
         let subject = self.subject(root, call)?;
-        // A hook looks at calls that are still at work; of those only the outputs are not known.
+        // Hooks see calls that still run; of those only the outputs are unknown.
         if !self.fulfilled(subject) && self.own.is_none() {
             return None;
         }
@@ -169,12 +169,12 @@ fn parameters_map(outputs: &OutputValues) -> Value {
     Value::Object(outputs.parameters.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect())
 }
 
-/// A result that is JSON joins the list as what it is; any other joins as text.
+/// Parses a result as JSON; any other is taken as text.
 fn parsed_or_text(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }
 
-/// The values as lists and objects, when every one of them is one.
+/// Parses the values as lists and objects, if each of them is one.
 fn structured(texts: &[&str]) -> Option<Vec<Value>> {
     let parse =
         |text: &&str| serde_json::from_str::<Value>(text).ok().filter(|value| value.is_array() || value.is_object());
@@ -182,7 +182,7 @@ fn structured(texts: &[&str]) -> Option<Vec<Value>> {
 }
 
 impl Scope<'_> {
-    /// The node that produced `steps.X.outputs.artifacts.Y`.
+    /// Returns the node that produced `steps.X.outputs.artifacts.Y`.
     pub(crate) fn artifact_producer(&self, reference: &str) -> Option<NodeIx> {
         let (root, rest) = reference.split_once('.')?;
         let (call, _) = rest.split_once(".outputs.artifacts.")?;
@@ -192,7 +192,7 @@ impl Scope<'_> {
         }
     }
 
-    /// A call's fields with its artifacts standing for their own references.
+    /// Builds the map of a call's fields, in which each artifact stands for its own reference.
     pub(crate) fn call_with_artifacts(&self, root: &str, call: &str) -> Option<Value> {
         let mut fields = self.call_map(root, call)?;
         let Subject::One(node) = self.subject(root, call)? else { return Some(fields) };

@@ -1,4 +1,4 @@
-//! The calls of a steps or DAG template, and what can be said of each before it runs.
+//! Indexes the calls of a steps or DAG template, with the fields that each has before it runs.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! What every place of a run knows: `workflow.*`.
+//! Resolves the variables that every part of a run has: `workflow.*`.
 
 use std::collections::HashSet;
 
@@ -8,33 +8,33 @@ use crate::argo::{
     scope::is_date_part,
 };
 
-/// What the whole run knows.
+/// Names below `workflow.`.
 pub(in crate::argo::admit) struct Globals<'a> {
-    /// Nothing when the arguments are broken, and every name is believed.
+    /// Names of the arguments; `None` if the arguments are broken and every name is accepted.
     parameters: Option<HashSet<&'a str>>,
     labels: HashSet<&'a str>,
     annotations: HashSet<&'a str>,
     outputs: Exported<'a>,
     artifacts: Exported<'a>,
     pub(super) retries: bool,
-    /// Whoever uses the template brings more of everything.
+    /// Set for a WorkflowTemplate, whose users bring more of everything.
     users: Option<Users>,
 }
 
 /// How a WorkflowTemplate is meant to be used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Users {
-    /// Its templates are called one by one; the variables are the caller's.
+    /// Its templates are called one by one, with the variables of the caller.
     Call,
     /// It has an entrypoint, so it can also run as a whole.
     Run,
 }
 
-/// Outputs some template gives a global name.
+/// Outputs that some template exports under a global name.
 #[derive(Default)]
 struct Exported<'a> {
     names: HashSet<&'a str>,
-    /// Some name holds variables, so it may be any.
+    /// True if a name contains variables, so that any name may exist.
     any: bool,
 }
 
