@@ -1,26 +1,25 @@
 //! Admits Workflows: the only way a manifest becomes something the engine may run.
 //! Reports all problems at once, each with its path, and never changes the manifest's meaning.
 
-mod alone;
 mod ancestry;
 mod argument;
 mod binding;
-mod book;
 mod call;
 mod cron;
 mod dag;
-mod endless;
 mod expression;
-mod handed;
 mod hook;
+mod index;
 mod item;
-pub(crate) mod loaded;
 mod lock;
 mod memo;
 mod meter;
 mod name;
 mod output;
+mod passed;
 mod pod;
+mod recursion;
+pub(crate) mod references;
 mod request;
 mod scope;
 mod spec;
@@ -30,6 +29,7 @@ mod template;
 mod unused;
 mod variable;
 mod volume;
+mod workflow_template;
 
 #[cfg(test)]
 mod tests;
@@ -42,14 +42,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use self::{
-    book::{Book, Borrowed},
     dag::Graph,
+    index::{ReferencedTemplate, TemplateIndex},
     report::{At, Report},
 };
 use super::{
     fields::{API_VERSION, WORKFLOW, WORKFLOW_TEMPLATE},
     merge,
-    refer::{self, Gathered, Reach},
+    refer::{self, Reach, ResolvedReferences},
 };
 pub use crate::admit::Catalog;
 use crate::{expr::nearest, kinds::dialect_of, report, shape};
@@ -57,7 +57,8 @@ use crate::{expr::nearest, kinds::dialect_of, report, shape};
 pub use crate::code;
 
 pub use self::{
-    alone::examine_template, binding::examine_binding, cron::examine_cron, name::LONGEST_WORKFLOW_NAME, unused::unused,
+    binding::examine_binding, cron::examine_cron, name::LONGEST_WORKFLOW_NAME, unused::unused,
+    workflow_template::examine_template,
 };
 
 /// A workflow that may run. Only [`admit`] and [`examine`] make one.
@@ -115,7 +116,7 @@ pub fn examine(object: &Value, others: &dyn Catalog) -> Result<Admitted, Problem
         });
     }
     label(&mut manifest);
-    let read = look(&manifest, &broken, Standing::Run, others, &mut report);
+    let read = check_workflow(&manifest, &broken, AdmitAs::Run, others, &mut report);
     report.verdict().map(|warnings| {
         let (workflow, stored) = read.expect("a manifest that cannot be read has a problem");
         Admitted { workflow, manifest, stored, warnings }
@@ -124,7 +125,7 @@ pub fn examine(object: &Value, others: &dyn Catalog) -> Result<Admitted, Problem
 
 /// The role in which a workflow spec is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum AdmitAs {
     /// A workflow that runs as it is.
     Run,
     /// A WorkflowTemplate, whose users add arguments, labels and outputs.
@@ -132,15 +133,15 @@ enum Standing {
 }
 
 /// Runs every check that involves more than one field. The manifest must have the shape of a Workflow.
-fn look(
+fn check_workflow(
     manifest: &Value,
     broken: &[Path],
-    standing: Standing,
+    admit_as: AdmitAs,
     others: &dyn Catalog,
     report: &mut Report,
 ) -> Option<(Workflow, Stored)> {
-    let gathered = refer::gather(manifest, others);
-    let mut whole = merge::effective(manifest, &gathered.stored);
+    let references = refer::resolve_references(manifest, others);
+    let mut whole = merge::effective(manifest, &references.stored);
     let defaults = whole["spec"].get("templateDefaults").cloned();
     let filled = |template: &Value| match &defaults {
         Some(defaults) => merge::with_defaults(template, defaults),
@@ -161,35 +162,35 @@ fn look(
             return None;
         }
     };
-    let borrowed: Vec<Borrowed> = gathered
+    let borrowed: Vec<ReferencedTemplate> = references
         .stored
         .templates
         .iter()
-        .map(|(key, template)| Borrowed {
+        .map(|(key, template)| ReferencedTemplate {
             key: key.clone(),
-            place: gathered.places[key].clone(),
+            place: references.places[key].clone(),
             template: filled(template),
         })
         .collect();
-    let book = Book::open(templates(&whole), &borrowed, broken);
-    let graphs: Vec<Option<Graph<'_>>> = book.entries.iter().map(Graph::of).collect();
-    let mut subject = Subject::new(&workflow, &whole, broken, &book, &graphs);
-    subject.open = gathered.open;
-    subject.partial = gathered.open || gathered.partial;
-    subject.standing = standing;
+    let index = TemplateIndex::open(templates(&whole), &borrowed, broken);
+    let graphs: Vec<Option<Graph<'_>>> = index.entries.iter().map(Graph::of).collect();
+    let mut subject = Subject::new(&workflow, &whole, broken, &index, &graphs);
+    subject.open = references.open;
+    subject.partial = references.open || references.partial;
+    subject.admit_as = admit_as;
     spec::check(&subject, report);
-    for index in 0..book.entries.len() {
-        template::check(&subject, index, report);
+    for at in 0..index.entries.len() {
+        template::check(&subject, at, report);
     }
     meter::check(&subject, report);
-    handed::check(&subject, report);
+    passed::check(&subject, report);
     variable::check(&subject, report);
-    endless::check(&subject, report);
-    loaded::check(&subject, others, report);
+    recursion::check(&subject, report);
+    references::check(&subject, others, report);
     standin::check(&subject, others, report);
-    elsewhere(manifest, &gathered, report);
-    let stored = gathered.stored;
-    report.absorb(gathered.problems, gathered.warnings);
+    relocate(manifest, &references, report);
+    let stored = references.stored;
+    report.absorb(references.problems, references.warnings);
     Some((workflow, stored))
 }
 
@@ -237,12 +238,12 @@ fn label(manifest: &mut Value) {
 }
 
 /// Moves problems found in referenced templates to the fields that refer to them.
-fn elsewhere(manifest: &Value, gathered: &Gathered, report: &mut Report) {
-    let places: BTreeMap<&Path, &str> = gathered.places.iter().map(|(key, place)| (place, key.as_str())).collect();
+fn relocate(manifest: &Value, references: &ResolvedReferences, report: &mut Report) {
+    let places: BTreeMap<&Path, &str> = references.places.iter().map(|(key, place)| (place, key.as_str())).collect();
     let merged_from = &manifest["spec"]["workflowTemplateRef"];
     let whole = |reach: Reach, name: &str| format!("in {} '{}': ", reach.kind(), shape::short(name));
     let reference = Path(vec!["spec".into(), "workflowTemplateRef".into()]);
-    let merged = gathered.stored.spec.is_some();
+    let merged = references.stored.spec.is_some();
     report.relocate(|path| {
         let from_template = merged
             && path.segments().first() == Some(&Segment::from("spec"))
@@ -263,7 +264,7 @@ struct Subject<'a> {
     workflow: &'a Workflow,
     manifest: &'a Value,
     broken: &'a [Path],
-    book: &'a Book<'a>,
+    templates: &'a TemplateIndex<'a>,
     /// Dependency graphs, by template; `None` for templates that are no DAG.
     graphs: &'a [Option<Graph<'a>>],
     /// Names of the workflow's own volumes and claims.
@@ -274,7 +275,7 @@ struct Subject<'a> {
     open: bool,
     /// True if a template that it calls is missing or unreadable, so that its exports are unknown.
     partial: bool,
-    standing: Standing,
+    admit_as: AdmitAs,
 }
 
 impl<'a> Subject<'a> {
@@ -282,15 +283,25 @@ impl<'a> Subject<'a> {
         workflow: &'a Workflow,
         manifest: &'a Value,
         broken: &'a [Path],
-        book: &'a Book<'a>,
+        templates: &'a TemplateIndex<'a>,
         graphs: &'a [Option<Graph<'a>>],
     ) -> Self {
         let claims = workflow.spec.volume_claim_templates.iter().filter_map(|claim| claim.metadata.name.as_deref());
         let volumes: HashSet<&str> =
             workflow.spec.volumes.iter().map(|volume| volume.name.as_str()).chain(claims).collect();
-        let (open_volumes, open, standing) = (false, false, Standing::Run);
-        let mut subject =
-            Self { workflow, manifest, broken, book, graphs, volumes, open_volumes, open, partial: false, standing };
+        let (open_volumes, open, admit_as) = (false, false, AdmitAs::Run);
+        let mut subject = Self {
+            workflow,
+            manifest,
+            broken,
+            templates,
+            graphs,
+            volumes,
+            open_volumes,
+            open,
+            partial: false,
+            admit_as,
+        };
         subject.open_volumes = subject.volumes.iter().any(|name| name::has_variables(name))
             || subject.broken_at(&["spec", "volumes"])
             || subject.broken_at(&["spec", "volumeClaimTemplates"]);
@@ -314,7 +325,9 @@ fn kind(object: &Value) -> Result<(), Problems> {
     if *found == super::WORKFLOW {
         return Ok(());
     }
-    Err(Problem::error(code::KIND, format!("a {} is no workflow", found.name)).path(Path::root().join("kind")).into())
+    Err(Problem::error(code::KIND, format!("a {} is not a workflow", found.name))
+        .path(Path::root().join("kind"))
+        .into())
 }
 
 /// Corrects a misspelt `apiVersion` key if its value leaves no doubt. Returns the misspelt key and the corrected

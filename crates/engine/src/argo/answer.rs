@@ -16,8 +16,8 @@ pub(crate) fn is_request(template: &Template) -> bool {
     template.http.is_some() || template.resource.is_some() || template.data.is_some()
 }
 
-/// How a node ends: its phase, its message and its outputs.
-pub(super) type Verdict = (Phase, String, OutputValues);
+/// End of a node: its phase, its message and its outputs.
+pub(super) type NodeEnd = (Phase, String, OutputValues);
 
 impl Turn<'_> {
     /// Ends a node whose request was answered, or failed.
@@ -71,7 +71,7 @@ impl View<'_> {
         self.result_is_wanted(at, template) || template.memoize.is_some()
     }
 
-    fn judged(&self, at: NodeIx, instance: &Instance, answer: &Answer) -> Verdict {
+    fn judged(&self, at: NodeIx, instance: &Instance, answer: &Answer) -> NodeEnd {
         let template = &instance.template;
         let none = OutputValues::default;
         let scope = Scope::new(self.run, self.now).about(&self.run.state.node(at).name);
@@ -87,9 +87,11 @@ impl View<'_> {
             }
             (Answer::Failed(why), ..) => (Phase::Failed, why.clone(), none()),
             (Answer::Refused(why), ..) => (Phase::Error, why.clone(), none()),
-            (Answer::Stopped, ..) => (Phase::Error, "it was ended before it was answered".to_owned(), none()),
+            (Answer::Stopped, ..) => {
+                (Phase::Error, "the request was stopped before it was answered".to_owned(), none())
+            }
             (Answer::Http(_) | Answer::Object(_) | Answer::Listing(_), ..) => {
-                (Phase::Error, "the answer is not one to what was asked".to_owned(), none())
+                (Phase::Error, "the answer does not match the request".to_owned(), none())
             }
         }
     }

@@ -28,10 +28,10 @@ pub struct Event {
 /// Builds the Workflow to submit; `None` if the binding does not match the event. The Workflow may have a
 /// `generateName` in place of a name. Fails with the reason if the binding is malformed.
 pub fn submission(binding: &Json, event: &Event) -> Result<Option<Json>, String> {
-    let scene = Scene::new(binding, event);
+    let env = BindingEnv::new(binding, event);
     let spec = &binding["spec"];
     let selector = spec["event"]["selector"].as_str().unwrap_or_default();
-    let taken = scene.evaluate(selector).map_err(|why| format!("the selector cannot be evaluated: {why}"))?;
+    let taken = env.evaluate(selector).map_err(|why| format!("the selector cannot be evaluated: {why}"))?;
     match taken.as_bool() {
         Some(true) => {}
         Some(false) => return Ok(None),
@@ -42,7 +42,7 @@ pub fn submission(binding: &Json, event: &Event) -> Result<Option<Json>, String>
     let Some(template) = reference["name"].as_str().filter(|name| !name.is_empty()) else {
         return Err("spec.submit.workflowTemplateRef.name is required".to_owned());
     };
-    let mut metadata = scene.metadata(&submit["metadata"])?;
+    let mut metadata = env.metadata(&submit["metadata"])?;
     if !metadata.contains_key("name") && !metadata.contains_key("generateName") {
         metadata.insert("generateName".to_owned(), json!(format!("{template}-")));
     }
@@ -53,7 +53,7 @@ pub fn submission(binding: &Json, event: &Event) -> Result<Option<Json>, String>
     metadata.insert("namespace".to_owned(), json!(event.namespace));
     let mut spec = json!({"workflowTemplateRef": reference});
     let mut arguments = Map::new();
-    let parameters = scene.parameters(&submit["arguments"]["parameters"])?;
+    let parameters = env.parameters(&submit["arguments"]["parameters"])?;
     if !parameters.is_empty() {
         arguments.insert("parameters".to_owned(), Json::Array(parameters));
     }
@@ -67,13 +67,13 @@ pub fn submission(binding: &Json, event: &Event) -> Result<Option<Json>, String>
 }
 
 /// Variables that the expressions of a binding see.
-struct Scene {
+struct BindingEnv {
     roots: Map<String, Json>,
     occasion: Occasion,
     meter: Meter,
 }
 
-impl Scene {
+impl BindingEnv {
     fn new(binding: &Json, event: &Event) -> Self {
         let seen = event.metadata.iter().filter(|(name, _)| name.starts_with("x-"));
         let metadata: Map<String, Json> = seen.map(|(name, values)| (name.clone(), json!(values))).collect();
@@ -132,7 +132,7 @@ impl Scene {
     }
 }
 
-impl Env for Scene {
+impl Env for BindingEnv {
     fn root(&self, name: &str) -> Option<Value> {
         self.roots.get(name).cloned().map(Into::into)
     }

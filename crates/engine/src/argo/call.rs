@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     instance::Instance,
-    program::{Place, Recipe, inline_key},
+    program::{CallSite, Recipe, inline_key},
     refer::{self, Reach},
     room,
     scope::Scope,
@@ -33,7 +33,7 @@ pub(super) struct Birth {
     pub after: Vec<NodeIx>,
     pub followed: bool,
     /// The call site, if a step or task calls it.
-    pub place: Option<Place>,
+    pub place: Option<CallSite>,
 }
 
 /// Why a call cannot be made now.
@@ -56,7 +56,7 @@ pub(super) enum Called {
 
 impl Turn<'_> {
     /// Calls a step or task of an open boundary, once, for the given item.
-    pub(super) fn call(&mut self, frame: NodeIx, place: Place, item: Option<&Value>, birth: Birth) -> Called {
+    pub(super) fn call(&mut self, frame: NodeIx, place: CallSite, item: Option<&Value>, birth: Birth) -> Called {
         self.run.meter.next_node(self.run.state.nodes.len());
         let instance = match self.instance(frame) {
             Ok(instance) => instance,
@@ -68,11 +68,11 @@ impl Turn<'_> {
         let call = instance.call(place);
         let recipe = match self.view().admit_call(frame, &instance, place, item, &birth.name) {
             Ok(recipe) => recipe,
-            Err(Verdict::Skip(message)) => {
+            Err(NotCalled::Skipped(message)) => {
                 self.add_final(birth, Phase::Skipped, message);
                 return Called::Made;
             }
-            Err(Verdict::Wrong(message)) => {
+            Err(NotCalled::Invalid(message)) => {
                 self.add_errored(birth, message);
                 return Called::Made;
             }
@@ -154,16 +154,16 @@ impl Turn<'_> {
         if let Some(why) = full.or_else(heavy) {
             return self.add_errored(birth, why);
         }
-        if self.run.was_done(&birth.name) {
-            return self.born_done(birth, recipe, inputs);
+        if self.run.is_reused(&birth.name) {
+            return self.add_reused(birth, recipe, inputs);
         }
         if !matches!(birth.role, Role::Attempt(_)) && self.run.program.retry(&recipe.template).is_some() {
             let mut added = self.view().added(birth, NodeKind::Retry, Phase::Running, Some(recipe), inputs);
             // A retry node that only replays old attempts needs no locks.
-            if !self.run.resumes || !self.run.was_done(&format!("{}(0)", added.name)) {
+            if !self.run.resumes || !self.run.is_reused(&format!("{}(0)", added.name)) {
                 bar(&mut added, recipe);
             }
-            return self.born_asking(added, recipe);
+            return self.add_and_look_up(added, recipe);
         }
         let (kind, phase) = match kind_of(&recipe.template) {
             Some(kind) if kind.tasked() => (kind, Phase::Pending),
@@ -186,11 +186,11 @@ impl Turn<'_> {
                 }
             }
         }
-        self.born_asking(added, recipe)
+        self.add_and_look_up(added, recipe)
     }
 
     /// Adds a node. One that needs no locks queries its cache at once, so that it takes its slot before the next call.
-    fn born_asking(&mut self, added: NodeAdded, recipe: &Recipe) -> NodeIx {
+    fn add_and_look_up(&mut self, added: NodeAdded, recipe: &Recipe) -> NodeIx {
         let asks = added.barred && recipe.template.synchronization.is_none();
         let at = self.born(added);
         if asks {
@@ -223,10 +223,10 @@ impl<'a> View<'a> {
         &self,
         frame: NodeIx,
         instance: &Instance,
-        place: Place,
+        place: CallSite,
         item: Option<&Value>,
         name: &str,
-    ) -> Result<Arc<Recipe>, Verdict> {
+    ) -> Result<Arc<Recipe>, NotCalled> {
         let call = instance.call(place);
         let calling = Some(call.name.as_str());
         let scope = Scope { item, calling, ..self.frame_scope(frame, instance).about(name) };
@@ -235,17 +235,18 @@ impl<'a> View<'a> {
         }
         if call.template.is_none() && call.template_ref.is_none() {
             let key = inline_key(&instance.recipe.key, place);
-            let undefined = || Verdict::Wrong(format!("template name '{key}' undefined"));
+            let undefined = || NotCalled::Invalid(format!("template name '{key}' undefined"));
             return self.run.program.recipe(&key).cloned().ok_or_else(undefined);
         }
-        let home = instance.recipe.home();
-        self.named(home, call.template.as_deref(), call.template_ref.as_ref(), &scope).map_err(Verdict::Wrong)
+        let template_scope = instance.recipe.template_scope();
+        self.named(template_scope, call.template.as_deref(), call.template_ref.as_ref(), &scope)
+            .map_err(NotCalled::Invalid)
     }
 
     /// Looks up the template that a call or hook of this WorkflowTemplate names, by name or by reference.
     pub(super) fn named(
         &self,
-        home: Option<&str>,
+        template_scope: Option<&str>,
         name: Option<&str>,
         reference: Option<&TemplateRef>,
         scope: &Scope<'_>,
@@ -262,7 +263,7 @@ impl<'a> View<'a> {
             }
             None => {
                 let name = filled(name.unwrap_or_default())?;
-                (refer::neighbour(home, &name), format!("template name '{name}' undefined"))
+                (refer::sibling_key(template_scope, &name), format!("template name '{name}' undefined"))
             }
         };
         self.run.program.recipe(&key).cloned().ok_or(undefined)
@@ -273,7 +274,7 @@ impl<'a> View<'a> {
     pub(super) fn skips_whole(&self, frame: NodeIx, instance: &Instance, call: &Call) -> Option<String> {
         let condition = call.when.as_ref()?;
         match check_when(condition, &self.frame_scope(frame, instance).about(&call.name)) {
-            Err(Verdict::Skip(message)) => Some(message),
+            Err(NotCalled::Skipped(message)) => Some(message),
             _ => None,
         }
     }
@@ -351,18 +352,18 @@ fn bar(added: &mut NodeAdded, recipe: &Recipe) {
 }
 
 /// Why a call is not made.
-enum Verdict {
-    Skip(String),
-    Wrong(String),
+enum NotCalled {
+    Skipped(String),
+    Invalid(String),
 }
 
-fn check_when(condition: &str, scope: &Scope<'_>) -> Result<(), Verdict> {
-    let text = fill(condition, scope, Missing::Refuse).map_err(|error| Verdict::Wrong(error.to_string()))?;
+fn check_when(condition: &str, scope: &Scope<'_>) -> Result<(), NotCalled> {
+    let text = fill(condition, scope, Missing::Refuse).map_err(|error| NotCalled::Invalid(error.to_string()))?;
     match scope.meter.holds(&text) {
         Ok(true) => Ok(()),
         // Every node keeps this message, so a long condition is shortened.
-        Ok(false) => Err(Verdict::Skip(format!("when '{}' evaluated false", shortened(&text)))),
-        Err(error) => Err(Verdict::Wrong(error.to_string())),
+        Ok(false) => Err(NotCalled::Skipped(format!("when '{}' evaluated false", shortened(&text)))),
+        Err(error) => Err(NotCalled::Invalid(error.to_string())),
     }
 }
 

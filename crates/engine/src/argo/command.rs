@@ -34,7 +34,7 @@ impl Turn<'_> {
             Command::Terminate => self.shut_down(Shutdown::Terminate),
             Command::StopNodes { selector, message } => {
                 for at in self.view().suspended_nodes(Some(selector))? {
-                    let message = self.view().told(at, message);
+                    let message = self.view().joined_message(at, message);
                     self.finish(at, Phase::Failed, message);
                 }
             }
@@ -61,7 +61,7 @@ impl Turn<'_> {
                 written.into_iter().for_each(|fact| self.decide(fact));
             }
             Command::Evict { .. } | Command::Disband { .. } => {
-                let message = "the pods of a workflow do not go one by one; stop or terminate the workflow";
+                let message = "the pods of a workflow cannot be removed one by one; stop or terminate the workflow";
                 return Err(Refusal::Invalid(message.to_owned()));
             }
         }
@@ -92,7 +92,7 @@ impl Turn<'_> {
             }
         }
         for at in chosen {
-            let message = self.view().told(at, message);
+            let message = self.view().joined_message(at, message);
             match phase {
                 Some(Phase::Succeeded) => self.resume_node(at, outputs, message),
                 Some(phase) => {
@@ -122,7 +122,7 @@ impl Turn<'_> {
 
 impl<'a> View<'a> {
     /// Appends a new message to the node's old one.
-    fn told(&self, at: NodeIx, message: &str) -> String {
+    fn joined_message(&self, at: NodeIx, message: &str) -> String {
         match self.run.state.node(at).message.as_deref() {
             Some(before) if !message.is_empty() => format!("{before}; {message}"),
             Some(before) => before.to_owned(),

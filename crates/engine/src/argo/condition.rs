@@ -28,24 +28,24 @@ enum Test {
     Below(i64),
 }
 
-/// What the conditions say about an object.
+/// Result of evaluating the conditions over an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    Good,
+pub enum ConditionResult {
+    Succeeded,
     /// Failed; with the term that decided.
-    Bad(String),
-    Open,
+    Failed(String),
+    Pending,
 }
 
 /// Evaluates the conditions. The failure condition comes first: any of its terms is enough. Success needs all of its
 /// terms.
-pub fn judge(success: Option<&Condition>, failure: Option<&Condition>, object: &Value) -> Verdict {
+pub fn evaluate(success: Option<&Condition>, failure: Option<&Condition>, object: &Value) -> ConditionResult {
     if let Some(bad) = failure.and_then(|failure| failure.terms.iter().find(|term| term.holds(object))) {
-        return Verdict::Bad(format!("failure condition '{bad}' evaluated true"));
+        return ConditionResult::Failed(format!("failure condition '{bad}' evaluated true"));
     }
     match success {
-        Some(success) if !success.terms.iter().all(|term| term.holds(object)) => Verdict::Open,
-        _ => Verdict::Good,
+        Some(success) if !success.terms.iter().all(|term| term.holds(object)) => ConditionResult::Pending,
+        _ => ConditionResult::Succeeded,
     }
 }
 
@@ -53,7 +53,7 @@ impl Condition {
     /// Parses a condition; fails with the reason.
     pub fn parse(text: &str) -> Result<Self, String> {
         let terms = split(text)?.into_iter().map(Term::parse).collect::<Result<Vec<_>, _>>()?;
-        if terms.is_empty() { Err("the condition says nothing".to_owned()) } else { Ok(Self { terms }) }
+        if terms.is_empty() { Err("the condition is empty".to_owned()) } else { Ok(Self { terms }) }
     }
 
     /// Whether the condition reads only fields that change when a run as a whole does.
@@ -68,7 +68,7 @@ impl Condition {
 
 impl Term {
     fn parse(text: &str) -> Result<Self, String> {
-        let wrong = |why: &str| format!("`{text}` is no condition: {why}");
+        let wrong = |why: &str| format!("`{text}` is not a condition: {why}");
         let make = |path: &str, test: Test| {
             let path = segments(path.trim());
             if path.iter().any(|part| part.is_empty() || part.contains(char::is_whitespace)) {
@@ -258,14 +258,14 @@ mod tests {
     #[test]
     fn failure_comes_first_and_success_needs_everything() {
         let (success, failure) = (Condition::parse("a == 1, b == 1").unwrap(), Condition::parse("c > 3, d").unwrap());
-        let judge = |object| judge(Some(&success), Some(&failure), &object);
+        let evaluate = |object| evaluate(Some(&success), Some(&failure), &object);
         assert_eq!(
-            judge(json!({"a": 1, "b": 1, "c": 4})),
-            Verdict::Bad("failure condition 'c > 3' evaluated true".to_owned())
+            evaluate(json!({"a": 1, "b": 1, "c": 4})),
+            ConditionResult::Failed("failure condition 'c > 3' evaluated true".to_owned())
         );
-        assert_eq!(judge(json!({"a": 1, "b": 1, "c": 3})), Verdict::Good);
-        assert_eq!(judge(json!({"a": 1})), Verdict::Open);
-        assert_eq!(super::judge(None, Some(&failure), &json!({})), Verdict::Good);
+        assert_eq!(evaluate(json!({"a": 1, "b": 1, "c": 3})), ConditionResult::Succeeded);
+        assert_eq!(evaluate(json!({"a": 1})), ConditionResult::Pending);
+        assert_eq!(super::evaluate(None, Some(&failure), &json!({})), ConditionResult::Succeeded);
         assert!(Condition::parse("status.phase == Succeeded").unwrap().shallow());
         assert!(!Condition::parse("status.phase == Running, status.progress == 1/2").unwrap().shallow());
     }

@@ -29,7 +29,7 @@ impl Run {
 
 impl Turn<'_> {
     /// Marks a daemon as up once its runtime reports that it runs.
-    pub(super) fn stands(&mut self, at: NodeIx) {
+    pub(super) fn daemon_up(&mut self, at: NodeIx) {
         if self.run.is_daemon(at) {
             self.decide(WorkflowFact::Daemoned { node: at });
         }
@@ -50,15 +50,15 @@ impl Turn<'_> {
         if node.phase.fulfilled() {
             return;
         }
-        let Body::Retry { attempts } = &node.body else { return self.let_go(at, false) };
+        let Body::Retry { attempts } = &node.body else { return self.stop_daemon(at, false) };
         match attempts.last().copied().filter(|last| !self.run.state.node(*last).phase.fulfilled()) {
-            Some(last) => self.let_go(last, false),
+            Some(last) => self.stop_daemon(last, false),
             None => self.finish(at, Phase::Succeeded, ""),
         }
     }
 
     /// Stops the task of a daemon; the node succeeds with it.
-    pub(super) fn let_go(&mut self, at: NodeIx, at_once: bool) {
+    pub(super) fn stop_daemon(&mut self, at: NodeIx, at_once: bool) {
         let attempt = self.view().attempt_id(at);
         match self.run.state.node(at).leaf() {
             Some(Leaf::Barred | Leaf::Queued) => self.finish(at, Phase::Succeeded, ""),
@@ -73,7 +73,7 @@ impl Turn<'_> {
 
 impl View<'_> {
     /// Turns a daemon's unrequested success into a failure: it should have stayed up.
-    pub(super) fn deserted(&self, at: NodeIx, phase: Phase, message: String) -> (Phase, String) {
+    pub(super) fn daemon_end(&self, at: NodeIx, phase: Phase, message: String) -> (Phase, String) {
         if phase == Phase::Succeeded && self.run.is_daemon(at) {
             let name = pod::main_name(&self.run.recipe_of(at).template);
             return (Phase::Failed, format!("{name}: Completed (exit code 0): a daemon must not end by itself"));

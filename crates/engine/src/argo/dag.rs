@@ -13,7 +13,7 @@ use super::{
     ident::item_suffix,
     instance::Instance,
     node::{Body, Dag, Fan},
-    program::Place,
+    program::CallSite,
     steps::FAIL_FAST,
     turn::Turn,
     view::View,
@@ -76,7 +76,7 @@ impl Turn<'_> {
     }
 
     fn call_task(&mut self, dag: NodeIx, instance: &Arc<Instance>, task: u32) -> Called {
-        let place = Place::Task(task);
+        let place = CallSite::Task(task);
         let call = instance.call(place);
         let needs = &instance.recipe.graph().tasks[task as usize].needs;
         let mut after: Vec<NodeIx> = Vec::new();
@@ -146,7 +146,7 @@ impl Turn<'_> {
         let (Some(dag), Role::Task(task)) = (node.parent, &node.role) else {
             unreachable!("a task group belongs to a DAG")
         };
-        let place = Place::Task(*task);
+        let place = CallSite::Task(*task);
         let closing = self.run.state.closes(at);
         let followed = self.view().call_is_followed(dag, place);
         while !closing && !self.view().fails_fast(dag) {
@@ -227,7 +227,7 @@ impl<'a> View<'a> {
                 !items.is_empty() && items.iter().all(|phase| *phase == Phase::Failed)
             }
             None => {
-                let forgiven = instance.call(Place::Task(task)).continue_on.unwrap_or_default();
+                let forgiven = instance.call(CallSite::Task(task)).continue_on.unwrap_or_default();
                 match node.phase {
                     Phase::Succeeded | Phase::Skipped => true,
                     Phase::Running if stands => true,
@@ -257,7 +257,7 @@ impl<'a> View<'a> {
             };
         }
         let bad = instance.aim().targets.iter().filter_map(|target| {
-            let forgiven = instance.call(Place::Task(*target)).continue_on.unwrap_or_default();
+            let forgiven = instance.call(CallSite::Task(*target)).continue_on.unwrap_or_default();
             match failed[*target as usize] {
                 (true, _) if !forgiven.failed => Some(Phase::Failed),
                 (_, true) if !forgiven.error => Some(Phase::Error),

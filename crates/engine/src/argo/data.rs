@@ -8,7 +8,7 @@ use octoflow_model::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{answer::Verdict, locate, standin, view::View};
+use super::{answer::NodeEnd, locate, standin, view::View};
 use crate::expr::{
     self, Meter,
     lang::{Env, Occasion},
@@ -56,7 +56,7 @@ impl View<'_> {
             return Ok(ListingRequest { location: Location::Local(LocalKey { namespace, key }), cut: String::new() });
         };
         let cut = standin::store(place).filter(|_| place.stand_in == Some(true)).unwrap_or_default();
-        Ok(ListingRequest { location: locate::reach(self.world, &namespace, place)?, cut })
+        Ok(ListingRequest { location: locate::complete_prefix(self.world, &namespace, place)?, cut })
     }
 }
 
@@ -66,10 +66,10 @@ pub(super) fn judge(
     keys: &[String],
     occasion: &dyn Fn(usize) -> Option<Occasion>,
     meter: &Meter,
-) -> Verdict {
+) -> NodeEnd {
     let mut made: expr::Value = json!(keys).into();
     for (place, step) in asked.transformation.iter().enumerate() {
-        match meter.evaluate(&step.expression, &Made(made, occasion(place))) {
+        match meter.evaluate(&step.expression, &TransformationEnv(made, occasion(place))) {
             Ok(value) => made = value,
             Err(error) => {
                 let why = format!("transformation '{}' cannot be evaluated: {error}", step.expression);
@@ -81,9 +81,9 @@ pub(super) fn judge(
     (Phase::Succeeded, String::new(), OutputValues { result, ..OutputValues::default() })
 }
 
-struct Made(expr::Value, Option<Occasion>);
+struct TransformationEnv(expr::Value, Option<Occasion>);
 
-impl Env for Made {
+impl Env for TransformationEnv {
     fn root(&self, name: &str) -> Option<expr::Value> {
         (name == "data").then(|| self.0.clone())
     }

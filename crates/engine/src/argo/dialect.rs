@@ -228,7 +228,7 @@ impl DialectRun for Run {
 
     fn reopen(&mut self) {
         self.asleep = false;
-        self.todo.look_everywhere(&self.state);
+        self.todo.visit_all(&self.state);
         self.todo.queued.clear();
         self.todo.wants = self.waiters().map(|(node, _)| node).collect();
         let wakes = self.state.nodes.iter().enumerate().filter(|(_, node)| !node.phase.fulfilled());

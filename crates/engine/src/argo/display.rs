@@ -2,7 +2,7 @@
 
 mod event;
 mod pod;
-mod podded;
+mod pod_node;
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,7 +26,7 @@ impl RunView for ObjectView {
     }
 
     fn has_pod(&self, object: &Value, _: &[(String, AttemptId)], pod: &str) -> bool {
-        podded::of(object).any(|one| one.name() == pod)
+        pod_node::of(object).any(|one| one.name() == pod)
     }
 
     fn events(&self, object: &Value) -> Vec<(String, Value)> {
@@ -40,7 +40,7 @@ impl RunView for ObjectView {
             .filter(|node| node["displayName"] == MAIN)
             .filter_map(|node| node["boundaryID"].as_str())
             .collect();
-        podded::of(object)
+        pod_node::of(object)
             .filter(|pod| filter.pod.is_none_or(|wanted| pod.is_called(wanted)))
             .filter(|pod| filter.selects.is_none_or(|selects| selects(&pod::labelled(object, *pod))))
             .filter_map(|pod| {
@@ -74,7 +74,7 @@ impl RunView for ObjectView {
     /// Returns the name of the pod that a node runs as, whatever the runtime.
     fn pod_name(&self, object: &Value, node: &Value) -> String {
         match node["podName"].as_str().unwrap_or_default() {
-            "" => podded::name(object["metadata"]["name"].as_str().unwrap_or_default(), node),
+            "" => pod_node::name(object["metadata"]["name"].as_str().unwrap_or_default(), node),
             name => name.to_owned(),
         }
     }

@@ -9,7 +9,7 @@ use crate::effect::CacheEntry;
 impl Turn<'_> {
     pub(super) fn note(&mut self, fact: &WorkflowFact) {
         let effects = &mut self.effects;
-        // No one waits for a start, so its commit may be delayed and joined with the next.
+        // No caller waits for a start, so its commit may be delayed and joined with the next.
         effects.change.urgent |= !matches!(fact, WorkflowFact::Started { .. });
         match fact {
             WorkflowFact::Began { .. } => {

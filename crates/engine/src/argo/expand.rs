@@ -7,7 +7,7 @@ use octoflow_model::{
 use serde_json::Value;
 
 use super::{
-    program::Place,
+    program::CallSite,
     room,
     scope::Scope,
     sequence,
@@ -29,7 +29,7 @@ pub(super) enum Loop {
 }
 
 impl Turn<'_> {
-    pub(super) fn expand(&mut self, frame: NodeIx, place: Place) -> Loop {
+    pub(super) fn expand(&mut self, frame: NodeIx, place: CallSite) -> Loop {
         let instance = match self.instance(frame) {
             Ok(instance) => instance,
             Err(why) => return Loop::Wrong(why),

@@ -9,7 +9,7 @@ use octoflow_model::{
 use super::{
     call::Birth,
     hook::EXIT,
-    program::Place,
+    program::CallSite,
     scope::Scope,
     substitute::{Missing, fill},
     turn::Turn,
@@ -18,7 +18,7 @@ use super::{
 use crate::expr::Value;
 
 /// A handler or hook that can start: its template and its inputs.
-pub(super) type Made = (std::sync::Arc<super::program::Recipe>, octoflow_model::argo::InputValues);
+pub(super) type HookCall = (std::sync::Arc<super::program::Recipe>, octoflow_model::argo::InputValues);
 
 impl Turn<'_> {
     /// Continues a node that is final: fires its hooks, then starts its exit handler, then settles it.
@@ -84,7 +84,7 @@ impl Turn<'_> {
                 return;
             }
         }
-        match self.view().hook_call(instance.recipe.home(), &hook, &scope) {
+        match self.view().hook_call(instance.recipe.template_scope(), &hook, &scope) {
             Ok((recipe, inputs)) => match self.room(birth.boundary, &recipe.template) {
                 Some(gate) => self.park(at, gate),
                 None => {
@@ -100,19 +100,24 @@ impl Turn<'_> {
 
 impl View<'_> {
     /// Whether a call has an exit handler.
-    pub(super) fn call_is_followed(&self, frame: NodeIx, place: Place) -> bool {
+    pub(super) fn call_is_followed(&self, frame: NodeIx, place: CallSite) -> bool {
         let template = &self.run.recipe_of(frame).template;
         let call = match place {
-            Place::Step(group, step) => {
+            CallSite::Step(group, step) => {
                 template.steps.as_ref().and_then(|groups| groups.get(group as usize)?.get(step as usize))
             }
-            Place::Task(task) => template.dag.as_ref().and_then(|dag| dag.tasks.get(task as usize)),
+            CallSite::Task(task) => template.dag.as_ref().and_then(|dag| dag.tasks.get(task as usize)),
         };
         call.is_some_and(|call| call.on_exit.is_some() || call.hooks.contains_key(EXIT))
     }
 
-    pub(super) fn hook_call(&self, home: Option<&str>, hook: &Hook, scope: &Scope<'_>) -> Result<Made, String> {
-        let recipe = self.named(home, hook.template.as_deref(), hook.template_ref.as_ref(), scope)?;
+    pub(super) fn hook_call(
+        &self,
+        template_scope: Option<&str>,
+        hook: &Hook,
+        scope: &Scope<'_>,
+    ) -> Result<HookCall, String> {
+        let recipe = self.named(template_scope, hook.template.as_deref(), hook.template_ref.as_ref(), scope)?;
         let arguments: &Arguments = &hook.arguments;
         let inputs = self.inputs(&recipe, arguments, scope)?;
         Ok((recipe, inputs))

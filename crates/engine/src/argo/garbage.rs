@@ -55,7 +55,7 @@ pub fn is_specified(run: &Run) -> bool {
 }
 
 /// Returns the remote location of an artifact, with credentials; `None` if it is only in the local store.
-pub fn whereabouts(world: &World, namespace: &str, artifact: &StoredArtifact) -> Result<Option<Location>, String> {
+pub fn remote_location(world: &World, namespace: &str, artifact: &StoredArtifact) -> Result<Option<Location>, String> {
     let Some(noted) = &artifact.noted else { return Ok(None) };
     let place = ArtifactLocation::deserialize(noted).map_err(|error| error.to_string())?;
     locate::complete(world, namespace, &place).map(Some)

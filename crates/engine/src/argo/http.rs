@@ -110,7 +110,7 @@ pub(super) fn judge(
             other => (Phase::Failed, format!("received non-2xx response code: {other}")),
         };
     };
-    match meter.evaluate(condition, &Exchange { asked, response, occasion }) {
+    match meter.evaluate(condition, &ExchangeEnv { asked, response, occasion }) {
         Ok(expr::Value::Bool(true)) => (Phase::Succeeded, String::new()),
         Ok(expr::Value::Bool(false)) => (Phase::Failed, format!("successCondition '{condition}' evaluated false")),
         Ok(other) => {
@@ -121,13 +121,13 @@ pub(super) fn judge(
 }
 
 /// Variables that a success condition can refer to.
-struct Exchange<'a> {
+struct ExchangeEnv<'a> {
     asked: &'a HttpTemplate,
     response: &'a HttpResponse,
     occasion: Option<Occasion>,
 }
 
-impl Env for Exchange<'_> {
+impl Env for ExchangeEnv<'_> {
     fn root(&self, name: &str) -> Option<expr::Value> {
         let value = match name {
             "request" => {

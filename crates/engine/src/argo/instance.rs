@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     expand::nth,
-    program::{Calls, Place, Recipe},
+    program::{CallSite, Calls, Recipe},
     run::Run,
     scope::Scope,
     substitute::{Missing, fill_value},
@@ -67,12 +67,12 @@ impl Instance {
         })
     }
 
-    pub(crate) fn call(&self, place: Place) -> &Call {
+    pub(crate) fn call(&self, place: CallSite) -> &Call {
         let found = match place {
-            Place::Step(group, step) => {
+            CallSite::Step(group, step) => {
                 self.body.steps.as_ref().and_then(|groups| groups.get(group as usize)?.get(step as usize))
             }
-            Place::Task(task) => self.body.dag.as_ref().and_then(|dag| dag.tasks.get(task as usize)),
+            CallSite::Task(task) => self.body.dag.as_ref().and_then(|dag| dag.tasks.get(task as usize)),
         };
         found.expect("an instance has the calls its recipe has")
     }
@@ -149,7 +149,7 @@ impl View<'_> {
             locals.push(("pod.name", super::ident::pod_name(&state.head.name, &node.name, template)));
         }
         if let Some((boundary, place, _)) = self.run.site_of(at) {
-            let word = if matches!(place, Place::Step(..)) { "steps.name" } else { "tasks.name" };
+            let word = if matches!(place, CallSite::Step(..)) { "steps.name" } else { "tasks.name" };
             locals.push((word, self.run.recipe_of(boundary).call_name(place).to_owned()));
         }
         if let (Role::Attempt(number), Some(retry)) = (&node.role, node.parent) {
@@ -163,7 +163,7 @@ impl View<'_> {
 impl Run {
     /// Returns the call site of a node: the boundary, the site in it, and the node of the call (the one above the
     /// attempts of a retry).
-    pub(super) fn site_of(&self, at: NodeIx) -> Option<(NodeIx, Place, NodeIx)> {
+    pub(super) fn site_of(&self, at: NodeIx) -> Option<(NodeIx, CallSite, NodeIx)> {
         let mut site = at;
         if matches!(self.state.node(site).role, Role::Attempt(_)) {
             site = self.state.node(site).parent?;
@@ -173,13 +173,13 @@ impl Run {
             Role::Step { step, .. } => {
                 let group = self.state.node(node.parent?);
                 let Role::Group(index) = group.role else { return None };
-                Some((group.parent?, Place::Step(index, step), site))
+                Some((group.parent?, CallSite::Step(index, step), site))
             }
-            Role::Task(task) => Some((node.parent?, Place::Task(task), site)),
+            Role::Task(task) => Some((node.parent?, CallSite::Task(task), site)),
             Role::Item(_) => {
                 let tasks = self.state.node(node.parent?);
                 let Role::Task(task) = tasks.role else { return None };
-                Some((tasks.parent?, Place::Task(task), site))
+                Some((tasks.parent?, CallSite::Task(task), site))
             }
             Role::Entry
             | Role::Exit

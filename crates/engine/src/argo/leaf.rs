@@ -17,7 +17,7 @@ impl Turn<'_> {
             return;
         }
         if self.run.state.closes(at) && node.daemoned {
-            self.let_go(at, self.run.state.head.shutdown == Some(Shutdown::Terminate));
+            self.stop_daemon(at, self.run.state.head.shutdown == Some(Shutdown::Terminate));
         } else if self.run.state.closes(at) {
             let message = match self.run.state.head.shutdown {
                 // Two spaces, as in Argo: tools match this text.
@@ -86,7 +86,7 @@ impl Turn<'_> {
             Report::Started { at: time, .. } => {
                 if leaf == Leaf::Launched {
                     self.decide(WorkflowFact::Started { node: at, at: time });
-                    self.stands(at);
+                    self.daemon_up(at);
                 }
             }
             Report::Ended { end, .. } => {
@@ -97,7 +97,7 @@ impl Turn<'_> {
                 self.answered(at, leaf, &answer);
                 self.effects.orders.push(Order::Forget { attempt });
             }
-            Report::Container { member, .. } => self.container_stands(at, &member),
+            Report::Container { member, .. } => self.container_reported(at, &member),
             Report::Progress { done, total, .. } => {
                 if self.run.state.node(at).progress.as_deref() != Some(&(done, total)) {
                     self.decide(WorkflowFact::Progressed { node: at, done, total });
@@ -125,7 +125,7 @@ impl Turn<'_> {
             self.fire(at);
         }
         let (mut phase, mut message) = match self.instance(at) {
-            Ok(instance) => pod::verdict(&instance.template, &end),
+            Ok(instance) => pod::judge_end(&instance.template, &end),
             Err(why) => (Phase::Error, why),
         };
         let (mut outputs, missing) = self.collected(at, &end);
@@ -134,7 +134,7 @@ impl Turn<'_> {
         {
             (phase, message) = (Phase::Error, missing);
         }
-        (phase, message) = self.view().deserted(at, phase, message);
+        (phase, message) = self.view().daemon_end(at, phase, message);
         if self.run.state.node(at).dismissed {
             (phase, message) = (Phase::Succeeded, String::new());
         } else if leaf == Leaf::Stopping {

@@ -27,14 +27,14 @@ fn kept_for(strategy: &TtlStrategy, phase: RunPhase) -> Option<Duration> {
     special.or(strategy.seconds_after_completion).map(Duration::from_secs)
 }
 
-/// Whether the pod of a node is still shown, see [`pod_goes`].
-pub fn pod_is_kept(object: &Value, node: &Value, labels: &BTreeMap<String, String>, now: Time) -> bool {
-    pod_goes(object, node, labels).is_none_or(|goes| goes > now)
+/// Whether the pod of a node is still shown, see [`pod_hidden_at`].
+pub fn pod_is_shown(object: &Value, node: &Value, labels: &BTreeMap<String, String>, now: Time) -> bool {
+    pod_hidden_at(object, node, labels).is_none_or(|hidden_at| hidden_at > now)
 }
 
 /// Returns the time from which the pod of a node is no longer shown, as far as known by now. `object` is the run's
 /// object, `node` one of its `status.nodes`, `labels` those of the pod.
-pub fn pod_goes(object: &Value, node: &Value, labels: &BTreeMap<String, String>) -> Option<Time> {
+pub fn pod_hidden_at(object: &Value, node: &Value, labels: &BTreeMap<String, String>) -> Option<Time> {
     let status = &object["status"];
     let policy = match &status["storedWorkflowTemplateSpec"]["podGC"] {
         Value::Null => &object["spec"]["podGC"],
@@ -98,7 +98,7 @@ mod tests {
             let finished = if run_phase == "Running" { Value::Null } else { json!(late) };
             let object = json!({"spec": {"podGC": policy}, "status": {"phase": run_phase, "finishedAt": finished}});
             let node = json!({"phase": phase, "finishedAt": early});
-            pod_is_kept(&object, &node, &labels, Time::parse(now).unwrap())
+            pod_is_shown(&object, &node, &labels, Time::parse(now).unwrap())
         };
         let strategy = |word: &str| json!({"strategy": word});
         assert!(kept(json!(null), "Succeeded", "Succeeded", "2027-01-01T00:00:00Z"));

@@ -68,7 +68,7 @@ impl Repository {
 }
 
 /// Decides whether the local store replaces a location, unless that was decided before.
-pub(super) fn decided(world: &World, namespace: &str, mut place: ArtifactLocation) -> ArtifactLocation {
+pub(super) fn with_stand_in(world: &World, namespace: &str, mut place: ArtifactLocation) -> ArtifactLocation {
     if place.stand_in.is_none() && standin::is_open(&place) {
         let has_secret = |name: &str| world.keyed(Keyed::Secret, namespace, name).is_some();
         place.stand_in = Some(standin::obstacle(&place, &has_secret).is_some());
@@ -81,11 +81,11 @@ pub(super) fn complete(world: &World, namespace: &str, place: &ArtifactLocation)
     if place.s3.as_ref().is_some_and(|s3| s3.key.as_deref().unwrap_or_default().is_empty()) {
         return Err("s3 needs a bucket and a key, or a key alone for the default repository".to_owned());
     }
-    reach(world, namespace, place)
+    complete_prefix(world, namespace, place)
 }
 
 /// Completes a location whose key may be empty, for the whole store.
-pub(super) fn reach(world: &World, namespace: &str, place: &ArtifactLocation) -> Result<Location, String> {
+pub(super) fn complete_prefix(world: &World, namespace: &str, place: &ArtifactLocation) -> Result<Location, String> {
     if let (Some(true), Some(key)) = (place.stand_in, standin::key(place)) {
         return Ok(Location::Local(LocalKey { namespace: namespace.to_owned(), key }));
     }
@@ -238,18 +238,18 @@ mod tests {
             .unwrap()
         };
         let (empty, later) = (World::default(), world());
-        let here = decided(&empty, "ns", place("cred"));
+        let here = with_stand_in(&empty, "ns", place("cred"));
         assert_eq!(here.stand_in, Some(true));
         let local = LocalKey { namespace: "ns".to_owned(), key: "s3://h:9000/b/k".to_owned() };
         assert_eq!(complete(&empty, "ns", &here), Ok(Location::Local(local.clone())));
         // A Secret that is created or deleted later changes nothing for this artifact.
-        let again = decided(&later, "ns", here);
+        let again = with_stand_in(&later, "ns", here);
         assert_eq!(complete(&later, "ns", &again), Ok(Location::Local(local)));
-        let there = decided(&later, "ns", place("cred"));
+        let there = with_stand_in(&later, "ns", place("cred"));
         assert_eq!(there.stand_in, Some(false));
-        assert!(complete(&empty, "ns", &decided(&empty, "ns", there)).unwrap_err().contains("Secret 'cred'"));
+        assert!(complete(&empty, "ns", &with_stand_in(&empty, "ns", there)).unwrap_err().contains("Secret 'cred'"));
         let open: ArtifactLocation = serde_json::from_value(json!({"s3": {"bucket": "b", "key": "k"}})).unwrap();
-        assert_eq!(decided(&empty, "ns", open).stand_in, None, "there is nothing to decide");
+        assert_eq!(with_stand_in(&empty, "ns", open).stand_in, None, "there is nothing to decide");
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(super) fn metadata(run: &Run, parameters: &[(String, String)], now: Time) ->
     let mut labels = wanted.labels.clone();
     if !wanted.labels_from.is_empty() {
         for (label, from) in &wanted.labels_from {
-            let env = Begun { scope: Scope::new(run, now).about(label), parameters };
+            let env = BeginEnv { scope: Scope::new(run, now).about(label), parameters };
             let value = run.meter.evaluate(&from.expression, &env);
             let value = value.map_err(|error| format!("failed to evaluate label '{label}': {error}"))?;
             let Value::Str(text) = value else {
@@ -43,12 +43,12 @@ pub(super) fn metadata(run: &Run, parameters: &[(String, String)], now: Time) ->
 }
 
 /// Variables just before the run begins: its parameters are decided but not yet part of its state.
-struct Begun<'a> {
+struct BeginEnv<'a> {
     scope: Scope<'a>,
     parameters: &'a [(String, String)],
 }
 
-impl Env for Begun<'_> {
+impl Env for BeginEnv<'_> {
     fn root(&self, name: &str) -> Option<Value> {
         self.scope.root(name)
     }

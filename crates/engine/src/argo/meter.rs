@@ -23,15 +23,15 @@ use crate::meters::{Definition, LONGEST_LABEL, Live};
 
 /// An event that triggers the reading of metrics.
 #[derive(Clone, Copy)]
-pub(super) enum Occasion {
+pub(super) enum MeterTrigger {
     /// The run began.
     Begin,
     /// The run is about to end in this phase.
     End(RunPhase),
     /// The node was added.
-    Birth(NodeIx),
+    NodeAdded(NodeIx),
     /// The node ended.
-    Over(NodeIx),
+    NodeFinished(NodeIx),
 }
 
 /// Which metrics are read.
@@ -48,32 +48,34 @@ const LONGEST_NAME: usize = 256;
 
 impl Turn<'_> {
     /// Returns the trigger that a fact is for metrics, before it is folded.
-    pub(super) fn occasion(&self, fact: &Fact) -> Option<Occasion> {
+    pub(super) fn trigger(&self, fact: &Fact) -> Option<MeterTrigger> {
         if !self.run.program.metered {
             return None;
         }
         match fact {
-            Fact::Workflow(WorkflowFact::Began { .. }) => Some(Occasion::Begin),
-            Fact::Run(RunFact::Ended { phase, .. }) => Some(Occasion::End(*phase)),
+            Fact::Workflow(WorkflowFact::Began { .. }) => Some(MeterTrigger::Begin),
+            Fact::Run(RunFact::Ended { phase, .. }) => Some(MeterTrigger::End(*phase)),
             // A reused node was metered in the previous run.
             Fact::Workflow(WorkflowFact::Added(added)) if added.reused => None,
             Fact::Workflow(WorkflowFact::Finished(finished)) if self.run.state.node(finished.node).untouched() => None,
             Fact::Workflow(WorkflowFact::Added(added)) if added.phase.fulfilled() => {
-                Some(Occasion::Over(self.view().next_node()))
+                Some(MeterTrigger::NodeFinished(self.view().next_node()))
             }
-            Fact::Workflow(WorkflowFact::Added(_)) => Some(Occasion::Birth(self.view().next_node())),
-            Fact::Workflow(WorkflowFact::Finished(finished)) => Some(Occasion::Over(finished.node)),
+            Fact::Workflow(WorkflowFact::Added(_)) => Some(MeterTrigger::NodeAdded(self.view().next_node())),
+            Fact::Workflow(WorkflowFact::Finished(finished)) => Some(MeterTrigger::NodeFinished(finished.node)),
             _ => None,
         }
     }
 
     /// Reads the metrics that a fact triggers, after it was folded.
-    pub(super) fn meter(&mut self, occasion: Occasion) {
-        match occasion {
-            Occasion::Begin => self.meter_run(Pass::Start, RunPhase::Running),
-            Occasion::Birth(at) => self.meter_node(at, Pass::Start),
-            Occasion::Over(at) if self.run.state.node(at).phase.completed() => self.meter_node(at, Pass::Finish),
-            Occasion::Over(_) | Occasion::End(_) => {}
+    pub(super) fn meter(&mut self, trigger: MeterTrigger) {
+        match trigger {
+            MeterTrigger::Begin => self.meter_run(Pass::Start, RunPhase::Running),
+            MeterTrigger::NodeAdded(at) => self.meter_node(at, Pass::Start),
+            MeterTrigger::NodeFinished(at) if self.run.state.node(at).phase.completed() => {
+                self.meter_node(at, Pass::Finish)
+            }
+            MeterTrigger::NodeFinished(_) | MeterTrigger::End(_) => {}
         }
     }
 

@@ -52,12 +52,12 @@ pub struct Node {
     pub dismissed: bool,
     /// Result of the cache lookup of a memoized node.
     pub memo: Option<Box<Memo>>,
-    /// What this node, and the nodes below it, reuse of the previous run.
+    /// Results of the previous run that this node, and the nodes below it, reuse.
     pub past: Option<Box<Past>>,
     pub body: Body,
 }
 
-/// How a node of a rerun relates to the results of the previous run.
+/// Relation of a rerun's node to the results of the previous run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Past {
     /// True if the node's result is reused and the node does not run again.

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::program::Program;
 
-pub use longest::{Longest, Took, longest};
+pub use longest::{LongestPath, TypicalDuration, longest_path};
 
 /// Size limits of an outlook.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +79,7 @@ pub enum Condition {
     Open(String),
 }
 
-/// How often a call is made.
+/// Number of times a call is made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Rounds {
     #[default]
@@ -95,7 +95,7 @@ pub enum Rounds {
 pub enum Cut {
     /// The template is being expanded already: it calls itself.
     Recursion,
-    /// This many more iterations like the last one.
+    /// Further iterations like the last one, by number.
     Rounds(usize),
     /// The tree has reached its size limit.
     Size,

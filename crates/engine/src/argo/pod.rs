@@ -16,7 +16,7 @@ use crate::graph::{self, Ties};
 pub(super) const MAIN: &str = "main";
 
 /// Exit code of a container that could not run because of a container it depends on.
-const NOT_ITS_TURN: i32 = 64;
+const DEPENDENCY_FAILED: i32 = 64;
 
 impl Turn<'_> {
     /// Adds nodes for the containers of a set once their pod was handed to a runtime.
@@ -37,9 +37,9 @@ impl Turn<'_> {
                 after.push(at);
             }
             let name = format!("{pod}.{}", name_of(container));
-            let (phase, message, reused) = match self.run.done_before(&name) {
+            let (phase, message, reused) = match self.run.reused_result(&name) {
                 Some(done) => (done.phase, done.message.clone(), true),
-                // The previous run was over before this container could begin.
+                // The reused pod was over before this container began.
                 None if self.run.state.node(at).reused() => continue,
                 None => (Phase::Pending, String::new(), false),
             };
@@ -81,9 +81,11 @@ impl Turn<'_> {
                 Some((end, container))
             });
             match told {
-                Some((end, _)) if end.exit.is_some() => self.container_is(node, end),
-                Some((_, container)) => match hindrance(container, ends) {
-                    Some(why) => self.finish(node, Phase::Error, format!("Error (exit code {NOT_ITS_TURN}): {why}")),
+                Some((end, _)) if end.exit.is_some() => self.apply_container_report(node, end),
+                Some((_, container)) => match failed_dependency(container, ends) {
+                    Some(why) => {
+                        self.finish(node, Phase::Error, format!("Error (exit code {DEPENDENCY_FAILED}): {why}"))
+                    }
                     None => self.finish(node, phase, message),
                 },
                 None => self.finish(node, phase, message),
@@ -92,7 +94,7 @@ impl Turn<'_> {
     }
 
     /// Takes a runtime's report about one container of a running pod.
-    pub(super) fn container_stands(&mut self, at: NodeIx, member: &MemberEnd) {
+    pub(super) fn container_reported(&mut self, at: NodeIx, member: &MemberEnd) {
         let open = self.view().open_containers(at);
         let Ok(instance) = self.instance(at) else { return };
         let Some(set) = &instance.template.container_set else { return };
@@ -100,12 +102,12 @@ impl Turn<'_> {
             set.containers.get(*index).is_some_and(|container| name_of(container) == member.name)
         };
         if let Some((node, _)) = open.into_iter().find(named) {
-            self.container_is(node, member);
+            self.apply_container_report(node, member);
         }
     }
 
     /// Decides what was reported of an open container for its node.
-    fn container_is(&mut self, node: NodeIx, told: &MemberEnd) {
+    fn apply_container_report(&mut self, node: NodeIx, told: &MemberEnd) {
         if let (Some(started), Phase::Pending) = (told.started, self.run.state.node(node).phase) {
             self.decide(WorkflowFact::Started { node, at: started });
         }
@@ -158,7 +160,7 @@ pub(super) fn main_name(template: &Template) -> &str {
 }
 
 /// Maps the end of a task to a phase, with the message of the container that decided it.
-pub(super) fn verdict(template: &Template, end: &End) -> (Phase, String) {
+pub(super) fn judge_end(template: &Template, end: &End) -> (Phase, String) {
     let known = template.init_containers.len() + template.sidecars.len();
     if end.members.len() <= known {
         // No reports of individual containers: there is only one, or none was started.
@@ -198,7 +200,7 @@ fn judge(exit: &Exit, name: Option<&str>) -> (Phase, String) {
 }
 
 /// Why a container was never started, if one that it depends on is the reason.
-fn hindrance(container: &SetContainer, ends: &[MemberEnd]) -> Option<String> {
+fn failed_dependency(container: &SetContainer, ends: &[MemberEnd]) -> Option<String> {
     container.dependencies.iter().find_map(|name| {
         let end = end_of(ends, name)?;
         match &end.exit {
@@ -276,28 +278,28 @@ mod tests {
             sidecars: vec![UserContainer::default(), UserContainer::default()],
             ..Template::default()
         };
-        let verdict = |init, main, one, two| {
+        let judge_end = |init, main, one, two| {
             let members = vec![member("before", init), member("main", main), member("one", one), member("two", two)];
-            verdict(&template, &end(members))
+            judge_end(&template, &end(members))
         };
         let code = |code: i32| Some(Exit::Code(code));
-        assert_eq!(verdict(code(0), code(0), code(0), code(0)).0, Phase::Succeeded);
-        assert_eq!(verdict(code(0), code(0), code(137), Some(Exit::Signal(15))).0, Phase::Succeeded);
+        assert_eq!(judge_end(code(0), code(0), code(0), code(0)).0, Phase::Succeeded);
+        assert_eq!(judge_end(code(0), code(0), code(137), Some(Exit::Signal(15))).0, Phase::Succeeded);
         assert_eq!(
-            verdict(code(0), code(0), Some(Exit::Signal(15)), code(2)),
+            judge_end(code(0), code(0), Some(Exit::Signal(15)), code(2)),
             (Phase::Failed, "two: Error (exit code 2)".to_owned())
         );
         assert_eq!(
-            verdict(code(0), code(3), code(2), code(2)),
+            judge_end(code(0), code(3), code(2), code(2)),
             (Phase::Failed, "main: Error (exit code 3)".to_owned())
         );
         assert_eq!(
-            verdict(Some(Exit::Signal(9)), None, None, None),
+            judge_end(Some(Exit::Signal(9)), None, None, None),
             (Phase::Failed, "before: Error (exit code 137)".to_owned())
         );
         let missing = Some(Exit::NotStarted("exec: no".to_owned()));
         assert_eq!(
-            verdict(code(0), code(0), missing, code(0)),
+            judge_end(code(0), code(0), missing, code(0)),
             (Phase::Failed, "one: StartError (exit code 128): exec: no".to_owned())
         );
     }
@@ -307,7 +309,7 @@ mod tests {
         let template =
             Template { container_set: Some(octoflow_model::argo::ContainerSet::default()), ..Template::default() };
         let members = vec![member("one", Some(Exit::Signal(9))), member("two", None)];
-        assert_eq!(verdict(&template, &end(members)), (Phase::Failed, "one: Error (exit code 137)".to_owned()));
+        assert_eq!(judge_end(&template, &end(members)), (Phase::Failed, "one: Error (exit code 137)".to_owned()));
     }
 
     #[test]
@@ -315,6 +317,6 @@ mod tests {
         let container = Container { name: Some("work".to_owned()), ..Container::default() };
         let template = Template { container: Some(container), ..Template::default() };
         let end = End { exit: Exit::Signal(15), ..end(Vec::new()) };
-        assert_eq!(verdict(&template, &end), (Phase::Failed, "work: Error (exit code 143)".to_owned()));
+        assert_eq!(judge_end(&template, &end), (Phase::Failed, "work: Error (exit code 143)".to_owned()));
     }
 }

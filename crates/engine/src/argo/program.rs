@@ -52,16 +52,16 @@ pub struct Recipe {
 
 /// A call site inside a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum CallSite {
     Step(u32, u32),
     Task(u32),
 }
 
 /// Names an inline template after its caller and its call site. `#` cannot occur in a written name.
-pub fn inline_key(caller: &str, place: Place) -> String {
+pub fn inline_key(caller: &str, place: CallSite) -> String {
     match place {
-        Place::Step(group, step) => format!("{caller}#{group}.{step}"),
-        Place::Task(task) => format!("{caller}#{task}"),
+        CallSite::Step(group, step) => format!("{caller}#{group}.{step}"),
+        CallSite::Task(task) => format!("{caller}#{task}"),
     }
 }
 
@@ -167,54 +167,54 @@ impl Recipe {
     }
 
     /// Finds the call site of the step or task with this name.
-    pub fn place_of(&self, root: &str, call: &str) -> Option<Place> {
+    pub fn call_site(&self, root: &str, call: &str) -> Option<CallSite> {
         match (&self.calls, root) {
-            (Calls::Steps { index }, "steps") => index.get(call).map(|(group, step)| Place::Step(*group, *step)),
-            (Calls::Dag(graph), "tasks") => graph.index.get(call).map(|task| Place::Task(*task)),
+            (Calls::Steps { index }, "steps") => index.get(call).map(|(group, step)| CallSite::Step(*group, *step)),
+            (Calls::Dag(graph), "tasks") => graph.index.get(call).map(|task| CallSite::Task(*task)),
             _ => None,
         }
     }
 
     /// Looks up the template that a call names, if that is known before the run.
-    pub fn called_template<'p>(&self, place: Place, program: &'p Program) -> Option<&'p Arc<Recipe>> {
+    pub fn called_template<'p>(&self, place: CallSite, program: &'p Program) -> Option<&'p Arc<Recipe>> {
         program.recipe(&self.callee_key(place)?)
     }
 
     /// Returns the key of the template that a call names, as written there.
-    pub fn callee_key(&self, place: Place) -> Option<String> {
+    pub fn callee_key(&self, place: CallSite) -> Option<String> {
         let call = self.call(place)?;
         Some(match (&call.template_ref, &call.template) {
             (Some(reference), _) => refer::key(reference),
-            (None, Some(name)) => refer::neighbour(self.home(), name),
+            (None, Some(name)) => refer::sibling_key(self.template_scope(), name),
             (None, None) => inline_key(&self.key, place),
         })
     }
 
     /// Returns the WorkflowTemplate that the template belongs to; `None` for the workflow's own.
-    pub fn home(&self) -> Option<&str> {
-        refer::home(&self.key)
+    pub fn template_scope(&self) -> Option<&str> {
+        refer::scope_of(&self.key)
     }
 
-    pub fn call(&self, place: Place) -> Option<&Call> {
+    pub fn call(&self, place: CallSite) -> Option<&Call> {
         match place {
-            Place::Step(group, step) => self.template.steps.as_ref()?.get(group as usize)?.get(step as usize),
-            Place::Task(task) => self.template.dag.as_ref()?.tasks.get(task as usize),
+            CallSite::Step(group, step) => self.template.steps.as_ref()?.get(group as usize)?.get(step as usize),
+            CallSite::Task(task) => self.template.dag.as_ref()?.tasks.get(task as usize),
         }
     }
 
     /// Returns the name of the step or task at a call site.
-    pub fn call_name(&self, place: Place) -> &str {
+    pub fn call_name(&self, place: CallSite) -> &str {
         self.call(place).map_or("", |call| &call.name)
     }
 
-    fn each_inline(&self, mut visit: impl FnMut(Place, &Value)) {
+    fn each_inline(&self, mut visit: impl FnMut(CallSite, &Value)) {
         for (group, steps) in self.template.steps.iter().flatten().enumerate() {
             for (step, call) in steps.iter().enumerate() {
-                call.inline.iter().for_each(|inline| visit(Place::Step(group as u32, step as u32), inline));
+                call.inline.iter().for_each(|inline| visit(CallSite::Step(group as u32, step as u32), inline));
             }
         }
         for (task, call) in self.template.dag.iter().flat_map(|dag| &dag.tasks).enumerate() {
-            call.inline.iter().for_each(|inline| visit(Place::Task(task as u32), inline));
+            call.inline.iter().for_each(|inline| visit(CallSite::Task(task as u32), inline));
         }
     }
 
@@ -253,7 +253,7 @@ impl Graph {
         }
         let needs = |at: usize| vertices[at].needs.iter().map(|needed| *needed as usize);
         let order = graph::sort(vertices.len(), Ties::Arrival, needs).complete();
-        let order = order.ok_or("invalid spec: the tasks of a DAG depend on each other in a circle")?;
+        let order = order.ok_or("invalid spec: the tasks of a DAG depend on each other in a cycle")?;
         let order = order.into_iter().map(|at| at as u32).collect();
         Ok(Self { index, tasks: vertices, order })
     }

@@ -26,7 +26,7 @@ use crate::{
 };
 use choose::Choice;
 use graph::Graph;
-pub use manifest::{Fresh, renewed, resubmitted};
+pub use manifest::{RerunManifest, resubmit_manifest, retry_manifest};
 pub use parameter::allows;
 
 /// Options of a retry. Whatever kept the run from succeeding always runs again; the options add to that.
@@ -103,7 +103,7 @@ impl Reruns for Retries {
         _: &dyn Catalog,
     ) -> Result<rerun::Fresh, Refusal> {
         let plan = plan(object, context, options)?;
-        let Fresh { manifest, stored, generate_name } = renewed(object, &options.parameters);
+        let RerunManifest { manifest, stored, generate_name } = retry_manifest(object, &options.parameters);
         Ok(rerun::Fresh { manifest, stored, generate_name, plan })
     }
 
@@ -116,7 +116,7 @@ impl Reruns for Retries {
     ) -> Result<rerun::Fresh, Refusal> {
         allows(object, &options.parameters)?;
         let plan = if options.memoized { memoized(object, context, now)? } else { RerunPlan::default() };
-        let Fresh { manifest, stored, generate_name } = resubmitted(object, &options.parameters);
+        let RerunManifest { manifest, stored, generate_name } = resubmit_manifest(object, &options.parameters);
         Ok(rerun::Fresh { manifest, stored, generate_name, plan })
     }
 }
@@ -135,7 +135,7 @@ pub struct RunContext {
     /// Attempts whose logs belong to the nodes, by node id.
     pub attempts: BTreeMap<String, AttemptId>,
     /// Ids of nodes with artifacts that are being deleted.
-    pub doomed: BTreeSet<String>,
+    pub deleting: BTreeSet<String>,
 }
 
 /// Which nodes of a rerun keep their results and which run again.
@@ -163,21 +163,21 @@ pub struct Rerun {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It failed.
+    /// The node failed.
     Ended { phase: String, message: String },
-    /// It was never over.
+    /// The node was never over.
     Unfinished,
-    /// It was omitted because of a dependency that may end differently now.
+    /// The node was omitted because of a dependency that may end differently now.
     Omitted,
-    /// The user selected it.
+    /// The user selected the node.
     Chosen,
-    /// It comes after a node that runs again.
+    /// The node comes after one that runs again.
     After(String),
-    /// An artifact that it produced was deleted.
+    /// An artifact that the node produced was deleted.
     Gone { artifact: String },
-    /// It is a daemon of a boundary in which something runs again.
+    /// The node is a daemon of a boundary in which something runs again.
     Daemon,
-    /// It is a handler or hook of something that runs again.
+    /// The node is a handler or hook of something that runs again.
     Handler,
 }
 
@@ -186,8 +186,8 @@ impl fmt::Display for Why {
         match self {
             Self::Ended { phase, message } if message.is_empty() => write!(f, "it ended {phase}"),
             Self::Ended { phase, message } => write!(f, "it ended {phase}: {message}"),
-            Self::Unfinished => f.write_str("it was never over"),
-            Self::Omitted => f.write_str("it was omitted and may have its turn now"),
+            Self::Unfinished => f.write_str("it had not finished"),
+            Self::Omitted => f.write_str("it was omitted and may run now"),
             Self::Chosen => f.write_str("it was chosen"),
             Self::After(node) => write!(f, "it comes after {node}"),
             Self::Gone { artifact } => write!(f, "its artifact '{artifact}' was deleted"),
@@ -212,7 +212,7 @@ pub fn plan(object: &Value, context: &RunContext, options: &RerunOptions) -> Res
     allows(object, &options.parameters)?;
     let graph = Graph::of(object);
     let choice = Choice::make(&graph, context, options)?;
-    Ok(RerunPlan { reuse: kept(&graph, &choice, context), rerun: choice.told(&graph) })
+    Ok(RerunPlan { reuse: kept(&graph, &choice, context), rerun: choice.list(&graph) })
 }
 
 /// Plans a memoized resubmit: tasks that succeeded are reused and shown as skipped.
@@ -222,7 +222,7 @@ pub fn memoized(object: &Value, context: &RunContext, now: Time) -> Result<Rerun
     }
     let graph = Graph::of(object);
     let choice = Choice::make(&graph, context, &RerunOptions::default())?;
-    let mut plan = RerunPlan { reuse: BTreeMap::new(), rerun: choice.told(&graph) };
+    let mut plan = RerunPlan { reuse: BTreeMap::new(), rerun: choice.list(&graph) };
     for (at, node) in graph.nodes.iter().enumerate() {
         let task = node.kind == "Pod" || node.carried;
         let well = node.phase == "Succeeded" || node.carried;

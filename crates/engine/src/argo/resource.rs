@@ -13,7 +13,7 @@ use octoflow_model::{
 };
 use serde_json::Value;
 
-use super::{answer::Verdict, view::View};
+use super::{answer::NodeEnd, view::View};
 use crate::{
     expr::{Meter, jq, lang},
     jsonpath,
@@ -121,7 +121,7 @@ fn action(asked: &ResourceTemplate) -> Result<ObjectAction, String> {
 }
 
 /// Takes the template's outputs from the object.
-pub(super) fn outputs(template: &Template, object: &Value, meter: &Meter) -> Verdict {
+pub(super) fn outputs(template: &Template, object: &Value, meter: &Meter) -> NodeEnd {
     let mut outputs = OutputValues::default();
     for parameter in &template.outputs.parameters {
         let Some(from) = &parameter.value_from else {

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::expr::Value;
 
-/// What follows a failed attempt.
+/// Next action after a failed attempt.
 #[derive(Debug, PartialEq)]
 enum Next {
     AnotherAttempt,
@@ -165,7 +165,7 @@ impl View<'_> {
             .ok_or_else(|| format!("retryStrategy.backoff.duration is not a duration: '{}'", base.0))?;
         let factor = backoff.factor.as_ref().and_then(|factor| factor.0.trim().parse::<f64>().ok());
         let cap = backoff.cap.as_ref().and_then(|cap| duration::parse(&cap.0));
-        let span = grown(base, factor, count, cap);
+        let span = exponential(base, factor, count, cap);
         let until = state.node(last).finished.unwrap_or(self.now).saturating_add(span);
         if latest.is_some_and(|latest| until > latest) {
             return Err("Backoff would exceed max duration limit".to_owned());
@@ -272,12 +272,12 @@ impl View<'_> {
 
 /// Computes the exponential backoff: base times factor to the power of the retries so far, limited by the cap and by a
 /// century.
-fn grown(base: Duration, factor: Option<f64>, attempts: u32, cap: Option<Duration>) -> Duration {
+fn exponential(base: Duration, factor: Option<f64>, attempts: u32, cap: Option<Duration>) -> Duration {
     const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
     let cap = cap.unwrap_or(LONGEST).min(LONGEST);
     let power = attempts.saturating_sub(1).min(10_000);
-    let grown = base.as_secs_f64() * factor.filter(|factor| *factor > 0.0).unwrap_or(1.0).powi(power as i32);
-    if grown.is_finite() && grown < cap.as_secs_f64() { Duration::from_secs_f64(grown) } else { cap }
+    let waited = base.as_secs_f64() * factor.filter(|factor| *factor > 0.0).unwrap_or(1.0).powi(power as i32);
+    if waited.is_finite() && waited < cap.as_secs_f64() { Duration::from_secs_f64(waited) } else { cap }
 }
 
 /// Whether the message names an environment error that tends to pass.
@@ -317,11 +317,11 @@ mod tests {
     #[test]
     fn the_wait_grows_by_the_factor_and_never_overflows() {
         let second = Duration::from_secs(1);
-        assert_eq!(grown(second, Some(2.0), 1, None), second);
-        assert_eq!(grown(second, Some(2.0), 3, None), Duration::from_secs(4));
-        assert_eq!(grown(second, Some(2.0), 9, Some(Duration::from_secs(5))), Duration::from_secs(5));
-        assert_eq!(grown(second, None, 9, None), second);
-        assert!(grown(second, Some(1e300), 4_000_000, None) > Duration::from_secs(1_000_000));
+        assert_eq!(exponential(second, Some(2.0), 1, None), second);
+        assert_eq!(exponential(second, Some(2.0), 3, None), Duration::from_secs(4));
+        assert_eq!(exponential(second, Some(2.0), 9, Some(Duration::from_secs(5))), Duration::from_secs(5));
+        assert_eq!(exponential(second, None, 9, None), second);
+        assert!(exponential(second, Some(1e300), 4_000_000, None) > Duration::from_secs(1_000_000));
     }
 
     #[test]

@@ -18,21 +18,21 @@ impl Run {
     }
 
     /// Returns the reused result of a node.
-    pub(super) fn done_before(&self, name: &str) -> Option<&Done> {
+    pub(super) fn reused_result(&self, name: &str) -> Option<&Done> {
         self.state.before.results.get(self.state.suffix(name)).filter(|done| done.kind != NodeKind::Retry)
     }
 
-    pub(super) fn was_done(&self, name: &str) -> bool {
-        self.resumes && self.done_before(name).is_some()
+    pub(super) fn is_reused(&self, name: &str) -> bool {
+        self.resumes && self.reused_result(name).is_some()
     }
 
     /// Whether the node, or something below it, has a reused result.
-    pub(super) fn was_begun(&self, name: &str) -> bool {
+    pub(super) fn has_reused_part(&self, name: &str) -> bool {
         self.resumes && self.state.before.touches(self.state.suffix(name))
     }
 
     /// Whether something below the node has a reused result, from which the node's own is made.
-    pub(super) fn was_made_before(&self, at: NodeIx) -> bool {
+    pub(super) fn has_reused_child(&self, at: NodeIx) -> bool {
         self.resumes && self.state.before.reaches_below(self.suffix_of(at))
     }
 
@@ -53,8 +53,8 @@ impl Run {
 
 impl Turn<'_> {
     /// Adds a call with a reused result as a node that is over.
-    pub(super) fn born_done(&mut self, birth: Birth, recipe: &Arc<Recipe>, inputs: InputValues) -> NodeIx {
-        let Some(done) = self.run.done_before(&birth.name).cloned() else {
+    pub(super) fn add_reused(&mut self, birth: Birth, recipe: &Arc<Recipe>, inputs: InputValues) -> NodeIx {
+        let Some(done) = self.run.reused_result(&birth.name).cloned() else {
             unreachable!("it was asked for a moment ago")
         };
         let mut added = self.view().added(birth, done.kind, done.phase, Some(recipe), inputs);
@@ -82,7 +82,7 @@ impl View<'_> {
     pub(super) fn attempted_before(&self, retry: NodeIx, number: u32) -> bool {
         let node = self.run.state.node(retry);
         let anew = || node.past.as_ref().is_some_and(|past| past.fresh);
-        self.run.resumes && !anew() && self.run.was_begun(&format!("{}({number})", node.name))
+        self.run.resumes && !anew() && self.run.has_reused_part(&format!("{}({number})", node.name))
     }
 
     /// Returns the reused end of a retry node whose attempts are all reused and failed.

@@ -131,14 +131,14 @@ impl State {
     }
 
     /// Returns the WorkflowTemplate whose template called this node; `None` if the run's own did.
-    pub fn caller_home(&self, at: NodeIx) -> Option<&str> {
-        refer::home(self.node(self.node(at).boundary?).template.as_deref()?)
+    pub fn caller_scope(&self, at: NodeIx) -> Option<&str> {
+        refer::scope_of(self.node(self.node(at).boundary?).template.as_deref()?)
     }
 
     /// Returns the reference a node was called by; `None` if its caller named a template of the same WorkflowTemplate.
     pub fn reference_of(&self, at: NodeIx) -> Option<TemplateRef> {
         let template = self.node(at).template.as_deref()?;
-        if refer::home(template) == self.caller_home(at) {
+        if refer::scope_of(template) == self.caller_scope(at) {
             return None;
         }
         refer::reference(template)
@@ -171,7 +171,7 @@ pub struct Run {
     pub(super) notes: Vec<Note>,
     /// True while the run was read from a journal and not reopened yet.
     pub(super) asleep: bool,
-    /// What the run's expressions have used since it was loaded into memory.
+    /// Budget that the run's expressions have used since it was loaded into memory.
     pub(super) meter: Meter,
     /// Templates with variables filled in, for open nodes. Rebuilt when missing.
     pub(super) instances: HashMap<NodeIx, Arc<Instance>>,

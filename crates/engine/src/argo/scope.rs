@@ -190,7 +190,7 @@ impl<'a> Scope<'a> {
 
 /// The nodes that a call's name refers to.
 #[derive(Clone, Copy)]
-pub(super) enum Subject<'a> {
+pub(super) enum CallNodes<'a> {
     One(NodeIx),
     /// A loop, with the node that carries its phase.
     Many {
@@ -201,11 +201,11 @@ pub(super) enum Subject<'a> {
 
 impl<'a> Scope<'a> {
     /// Resolves a call of the frame to its node or nodes; `None` if there is no such call or it has not been made.
-    pub(super) fn subject(&self, root: &str, call: &str) -> Option<Subject<'a>> {
+    pub(super) fn call_nodes(&self, root: &str, call: &str) -> Option<CallNodes<'a>> {
         if let Some((own, node)) = self.own
             && own == call
         {
-            return Some(Subject::One(node));
+            return Some(CallNodes::One(node));
         }
         let (frame, recipe) = self.frame?;
         let state = &self.run.state;
@@ -214,16 +214,16 @@ impl<'a> Scope<'a> {
                 let (group, step) = *index.get(call)?;
                 let group = *groups.get(group as usize)?;
                 let Body::Group(body) = &state.node(group).body else { return None };
-                subject_of(&state.nodes, body.calls.get(step as usize)?, group)
+                call_nodes_of(&state.nodes, body.calls.get(step as usize)?, group)
             }
             (Calls::Dag(graph), Body::Dag(dag), "tasks") => {
                 let task = *graph.index.get(call)?;
                 let node = dag.nodes[task as usize]?;
                 match &state.node(node).body {
                     Body::Fan(fan) if state.node(node).kind == NodeKind::TaskGroup => {
-                        Some(Subject::Many { fan, group: node })
+                        Some(CallNodes::Many { fan, group: node })
                     }
-                    _ => Some(Subject::One(node)),
+                    _ => Some(CallNodes::One(node)),
                 }
             }
             _ => None,
@@ -234,27 +234,27 @@ impl<'a> Scope<'a> {
         self.run.state.node(at)
     }
 
-    /// Whether all nodes of the subject are final.
-    pub(super) fn fulfilled(&self, subject: Subject<'_>) -> bool {
-        match subject {
-            Subject::One(node) => self.node(node).phase.fulfilled() || self.node(node).daemoned,
-            Subject::Many { fan, group } => {
+    /// Whether all nodes of the nodes are final.
+    pub(super) fn fulfilled(&self, nodes: CallNodes<'_>) -> bool {
+        match nodes {
+            CallNodes::One(node) => self.node(node).phase.fulfilled() || self.node(node).daemoned,
+            CallNodes::Many { fan, group } => {
                 self.node(group).phase.fulfilled()
                     || fan.open == 0 && fan.items.as_ref().is_some_and(|items| items.len() == fan.nodes.len())
             }
         }
     }
 
-    pub(super) fn phase(&self, subject: Subject<'_>) -> Phase {
-        match subject {
-            Subject::One(node) => self.node(node).phase,
-            Subject::Many { group, .. } => self.node(group).phase,
+    pub(super) fn phase(&self, nodes: CallNodes<'_>) -> Phase {
+        match nodes {
+            CallNodes::One(node) => self.node(node).phase,
+            CallNodes::Many { group, .. } => self.node(group).phase,
         }
     }
 }
 
-fn subject_of<'a>(nodes: &[Node], fan: &'a Fan, group: NodeIx) -> Option<Subject<'a>> {
+fn call_nodes_of<'a>(nodes: &[Node], fan: &'a Fan, group: NodeIx) -> Option<CallNodes<'a>> {
     let first = *fan.nodes.first()?;
     let looped = matches!(nodes[first.at()].role, Role::Step { item: Some(_), .. });
-    Some(if looped { Subject::Many { fan, group } } else { Subject::One(first) })
+    Some(if looped { CallNodes::Many { fan, group } } else { CallNodes::One(first) })
 }

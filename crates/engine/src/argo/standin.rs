@@ -9,7 +9,7 @@ use octoflow_model::{
 /// Why a location cannot be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Obstacle<'a> {
-    /// Its credentials are in a Secret that is missing.
+    /// The Secret with its credentials is missing.
     Secret(&'a str),
     Plugin(&'a str),
 }

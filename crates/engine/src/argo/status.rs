@@ -24,7 +24,7 @@ pub fn object(run: &Run) -> Value {
 /// Renders the object with only those nodes that `keep` wants, by id and type.
 pub fn object_where(run: &Run, keep: &dyn Fn(&str, &str) -> bool) -> Value {
     let mut object = run.manifest();
-    stand(run, &mut object);
+    complete_metadata(run, &mut object);
     object["status"] = status_where(run, keep);
     object
 }
@@ -32,7 +32,7 @@ pub fn object_where(run: &Run, keep: &dyn Fn(&str, &str) -> bool) -> Value {
 /// Renders the object from a manifest that the caller has parsed already.
 pub fn object_of(run: &Run, manifest: Value) -> Value {
     let mut object = manifest;
-    stand(run, &mut object);
+    complete_metadata(run, &mut object);
     object["status"] = status(run);
     object
 }
@@ -40,7 +40,7 @@ pub fn object_of(run: &Run, manifest: Value) -> Value {
 /// Renders the object without nodes and sums over nodes, so that a run of a million nodes takes as long as one of ten.
 pub fn summary(run: &Run) -> Value {
     let mut object = run.manifest();
-    stand(run, &mut object);
+    complete_metadata(run, &mut object);
     object["status"] = Value::Object(head(run, None));
     object
 }
@@ -49,7 +49,7 @@ pub fn summary(run: &Run) -> Value {
 pub fn write_object(run: &Run, to: &mut dyn std::io::Write) -> std::io::Result<()> {
     const HOLE: &str = "\"nodes\":{}";
     let mut object = run.manifest();
-    stand(run, &mut object);
+    complete_metadata(run, &mut object);
     let (usages, whole) = usage::of_all(run);
     object["status"] = Value::Object(head(run, Some(&whole)));
     object["status"]["nodes"] = json!({});
@@ -70,7 +70,7 @@ pub fn write_object(run: &Run, to: &mut dyn std::io::Write) -> std::io::Result<(
     write!(to, "}}{after}{outer_after}")
 }
 
-fn stand(run: &Run, object: &mut Value) {
+fn complete_metadata(run: &Run, object: &mut Value) {
     mark::stand(object, &run.state.head, &labels(run));
 }
 
@@ -158,9 +158,9 @@ fn synchronization(run: &Run) -> Option<Value> {
             for claim in lock.claims.iter().filter(|claim| claim.is_mutex() == (kind == "mutex")) {
                 let told = lock.waits.as_ref().filter(|(key, _)| *key == claim.key);
                 if lock.held {
-                    enter(&mut holding, kind, &claim.key, &[run.holder_name(*node)]);
+                    add_lock(&mut holding, kind, &claim.key, &[run.holder_name(*node)]);
                 } else if let Some((key, holders)) = told {
-                    enter(&mut waiting, kind, key, holders);
+                    add_lock(&mut waiting, kind, key, holders);
                 }
             }
         }
@@ -178,7 +178,7 @@ fn synchronization(run: &Run) -> Option<Value> {
 }
 
 /// Adds a lock to a list: a mutex has one entry for each holder, a semaphore one entry with all holders.
-fn enter(list: &mut Vec<Value>, kind: &str, key: &str, holders: &[String]) {
+fn add_lock(list: &mut Vec<Value>, kind: &str, key: &str, holders: &[String]) {
     if kind == "mutex" {
         list.push(json!({"mutex": key, "holder": holders.first()}));
         return;
@@ -249,7 +249,7 @@ fn node(run: &Run, at: NodeIx, progress: (u64, u64), usage: &Usage) -> Value {
             }
             None => put("templateName", json!(refer::bare(template))),
         }
-        let scope = state.caller_home(at).map_or_else(|| format!("local/{}", state.head.name), str::to_owned);
+        let scope = state.caller_scope(at).map_or_else(|| format!("local/{}", state.head.name), str::to_owned);
         put("templateScope", json!(scope));
     }
     put("phase", json!(if skipped { Phase::Skipped } else { node.phase }.word()));

@@ -10,7 +10,7 @@ use super::{
     expand::{Loop, nth},
     ident::item_suffix,
     node::{Body, Fan},
-    program::Place,
+    program::CallSite,
     turn::Turn,
     view::View,
 };
@@ -106,7 +106,7 @@ impl Turn<'_> {
 
     /// Adds the next node of a call. Returns false if it has to wait.
     fn advance(&mut self, at: NodeIx, steps: NodeIx, group: u32, step: u32) -> bool {
-        let place = Place::Step(group, step);
+        let place = CallSite::Step(group, step);
         let fan = self.view().fan(at, step);
         let (made, item) = (fan.nodes.len(), fan.items.as_ref().and_then(|items| nth(items, fan.nodes.len())));
         let name = format!("{}.{}", self.run.state.node(at).name, self.run.recipe_of(steps).call_name(place));
@@ -149,8 +149,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Ends a group whose children are all over: in the phase of the first failed child that `continueOn` does not
-    /// excuse.
+    /// Ends a group whose children are all over. It fails by the first child that `continueOn` does not excuse.
     fn assess_group(&mut self, at: NodeIx, steps: NodeIx, index: u32) {
         let Body::Group(group) = &self.run.state.node(at).body else { return };
         let template = self.run.recipe_of(steps).template.clone();

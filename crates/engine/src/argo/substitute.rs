@@ -11,7 +11,7 @@ use super::{
 };
 use crate::expr::{self, lang};
 
-/// What to do with a tag that names a step, task or item which cannot be resolved.
+/// Policy for a tag that names a step, task or item which cannot be resolved.
 /// Tags with other names are always left as they are: braces of shells and other template languages survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {

@@ -43,7 +43,7 @@ impl Turn<'_> {
             (None, Some(script), _) => {
                 (Some(&script.container), Some(script.source.as_str()).filter(|source| !source.is_empty()))
             }
-            (None, None, Some(set)) => (pod::spokesman(set), None),
+            (None, None, Some(set)) => (pod::main_of_set(set), None),
             (None, None, None) => return Err(format!("template '{}' runs no container", template.name)),
         };
         self.view().check_patches(at, template)?;
@@ -157,13 +157,13 @@ impl View<'_> {
             };
             let output = ArtifactOutput { name: artifact.name.clone(), path, archive, ..ArtifactOutput::default() };
             let output = self
-                .destined(at, template, Some(artifact), &file, output)
+                .with_destination(at, template, Some(artifact), &file, output)
                 .map_err(|why| format!("outputs.artifacts.{}: {why}", artifact.name))?;
             wanted.artifacts.push(output);
         }
         if self.logs_are_kept(template)? {
             let output = ArtifactOutput { name: MAIN_LOGS.to_owned(), ..ArtifactOutput::default() };
-            let output = self.destined(at, template, None, "main.log", output);
+            let output = self.with_destination(at, template, None, "main.log", output);
             wanted.log = Some(Box::new(output.map_err(|why| format!("archiveLogs: {why}"))?));
         }
         Ok(wanted)
@@ -171,7 +171,7 @@ impl View<'_> {
 
     /// Whether some text of the caller refers to this call's result, or a metric of its own does.
     pub(super) fn result_is_wanted(&self, at: NodeIx, template: &Template) -> bool {
-        if template.container_set.as_ref().is_some_and(|set| pod::spokesman(set).is_none()) {
+        if template.container_set.as_ref().is_some_and(|set| pod::main_of_set(set).is_none()) {
             return false;
         }
         self.run.recipe_of(at).reads_result

@@ -49,8 +49,8 @@ pub(super) struct Todo {
     pub(super) parked_in: HashMap<NodeIx, VecDeque<NodeIx>>,
     /// All parked nodes, so that none is parked twice.
     pub(super) parked_nodes: HashSet<NodeIx>,
-    /// Boundaries with parked nodes that have a free slot again.
-    pub(super) roomy: VecDeque<NodeIx>,
+    /// Boundaries with parked nodes in which a child ended, so that a slot may be free.
+    pub(super) with_free_slot: VecDeque<NodeIx>,
     /// New pods that wait for the scheduler.
     pub(super) queued: Vec<NodeIx>,
     /// Nodes, or the run itself, that want locks and are not in the lock table yet.
@@ -86,14 +86,14 @@ impl Todo {
         match note {
             Note::Changed(at) => self.agenda.push_back(at),
             Note::RunChanged => self.run = true,
-            Note::RulesChanged => self.look_everywhere(state),
+            Note::RulesChanged => self.visit_all(state),
             Note::Watched => self.agenda.extend(&self.watchers),
             Note::Queued(at) => self.queued.push(at),
             Note::Wants(node) => self.wants.push(node),
             Note::Wake(at, node) => self.wakes.push((at, node)),
             Note::ChildOver(boundary) => {
                 if self.parked_in.contains_key(&boundary) {
-                    self.roomy.push_back(boundary);
+                    self.with_free_slot.push_back(boundary);
                 }
             }
             // Without a list the DAG's next visit builds a complete one; a list begun here would hide earlier ready
@@ -118,11 +118,11 @@ impl Todo {
     }
 
     /// Puts all open nodes on the work list: after a restart, and when a command changes the rules for all.
-    pub(super) fn look_everywhere(&mut self, state: &State) {
+    pub(super) fn visit_all(&mut self, state: &State) {
         self.parked.clear();
         self.parked_in.clear();
         self.parked_nodes.clear();
-        self.roomy.clear();
+        self.with_free_slot.clear();
         self.ready.clear();
         self.run_parked = false;
         let open = state.nodes.iter().enumerate().filter(|(_, node)| !node.settled);

@@ -8,7 +8,7 @@ use octoflow_model::{
     argo::{NodeFinished, NodeKind, OutputValues, Phase, WorkflowFact},
 };
 
-use super::{meter::Occasion, node::Body, run::Run, view::View};
+use super::{meter::MeterTrigger, node::Body, run::Run, view::View};
 use crate::{
     effect::Effects,
     engine::World,
@@ -24,7 +24,7 @@ pub struct Turn<'a> {
     /// Metrics that were first read in this turn. The engine learns of them when the turn ends.
     pub(super) defined: HashMap<String, Definition>,
     /// Cache entries written in this turn, by cache and key.
-    pub(super) learnt: HashMap<(String, String), Vec<u8>>,
+    pub(super) written: HashMap<(String, String), Vec<u8>>,
     slice: Slice,
 }
 
@@ -32,7 +32,7 @@ impl<'a> Turn<'a> {
     pub fn new(run: &'a mut Run, now: Time, world: &'a World) -> Self {
         let slice = Slice::new(run.meter.total());
         run.meter.next_node(run.state.nodes.len());
-        Self { run, now, world, effects: Effects::default(), defined: HashMap::new(), learnt: HashMap::new(), slice }
+        Self { run, now, world, effects: Effects::default(), defined: HashMap::new(), written: HashMap::new(), slice }
     }
 
     /// Limits how much work this turn may do. The rest is left to the next turn.
@@ -60,14 +60,14 @@ impl<'a> Turn<'a> {
 
     /// Whether a run that is shutting down may yield wherever its slice is used up. Its open nodes reach the same end
     /// in any order, also when a restart resumes with those that are left.
-    fn may_rest(&self) -> bool {
+    fn may_yield(&self) -> bool {
         self.run.state.head.shutdown.is_some() && !self.run.todo.agenda.is_empty() && self.is_spent()
     }
 
     /// Decides until nothing is left to decide, or until a loop paused. Returns true if work is left.
     pub fn settle(&mut self) -> bool {
         loop {
-            if std::mem::take(&mut self.run.todo.paused) || self.may_rest() {
+            if std::mem::take(&mut self.run.todo.paused) || self.may_yield() {
                 return true;
             }
             self.slice.visited();
@@ -88,12 +88,12 @@ impl<'a> Turn<'a> {
         if let Some(at) = todo.agenda.pop_front() {
             return Some(at);
         }
-        while let Some(boundary) = self.run.todo.roomy.front().copied() {
+        while let Some(boundary) = self.run.todo.with_free_slot.front().copied() {
             let room = self.boundary_has_room(boundary);
             let todo = &mut self.run.todo;
             if !room {
                 // Nodes that are still parked are resumed when the next child ends.
-                todo.roomy.pop_front();
+                todo.with_free_slot.pop_front();
                 continue;
             }
             match todo.parked_in.get_mut(&boundary).and_then(std::collections::VecDeque::pop_front) {
@@ -103,7 +103,7 @@ impl<'a> Turn<'a> {
                 }
                 None => {
                     todo.parked_in.remove(&boundary);
-                    todo.roomy.pop_front();
+                    todo.with_free_slot.pop_front();
                 }
             }
         }
@@ -168,8 +168,8 @@ impl<'a> Turn<'a> {
     /// Records a decision: folds the fact, notes its effects and reads the metrics that it triggers.
     pub(super) fn decide(&mut self, fact: impl Into<Fact>) {
         let fact = fact.into();
-        let occasion = self.occasion(&fact);
-        if let Some(Occasion::End(phase)) = occasion {
+        let trigger = self.trigger(&fact);
+        if let Some(MeterTrigger::End(phase)) = trigger {
             self.meter_end(phase);
         }
         self.run.apply(&fact);
@@ -182,8 +182,8 @@ impl<'a> Turn<'a> {
             unreachable!("a workflow decides nothing of other dialects: {fact:?}");
         }
         self.effects.facts.push(fact);
-        if let Some(occasion) = occasion {
-            self.meter(occasion);
+        if let Some(trigger) = trigger {
+            self.meter(trigger);
         }
     }
 
@@ -216,7 +216,7 @@ impl<'a> Turn<'a> {
         let (phase, message, outputs) = super::room::ending(room, phase, message, outputs);
         self.close_containers(at, &[], phase, &message);
         if phase == Phase::Succeeded {
-            self.memorize(at, &outputs);
+            self.memoize_outputs(at, &outputs);
         }
         self.decide(WorkflowFact::Finished(Box::new(NodeFinished {
             node: at,

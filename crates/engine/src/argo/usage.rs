@@ -130,18 +130,18 @@ fn containers(template: &Template) -> impl Iterator<Item = &ContainerResources> 
 }
 
 /// Reports the reservation of a container in thousandths: its request, else its limit, else the default.
-fn reserved(resources: &ContainerResources, scope: &Scope<'_>, mut tell: impl FnMut(&str, u64)) {
+fn reserved(resources: &ContainerResources, scope: &Scope<'_>, mut report: impl FnMut(&str, u64)) {
     let amount = |name: &str| {
         let text = resources.requests.get(name).or_else(|| resources.limits.get(name))?;
         thousandths(&fill(&text.0, scope, Missing::Keep).ok()?)
     };
     for (name, default) in DEFAULTS {
-        tell(name, amount(name).unwrap_or(default));
+        report(name, amount(name).unwrap_or(default));
     }
     let limits = resources.limits.keys().filter(|name| !resources.requests.contains_key(*name));
     let named = resources.requests.keys().chain(limits).filter(|name| !matches!(name.as_str(), "cpu" | "memory"));
     for name in named {
-        tell(name, amount(name).unwrap_or(0));
+        report(name, amount(name).unwrap_or(0));
     }
 }
 

@@ -6,8 +6,9 @@ use octoflow_model::argo::{Arguments, Artifact, Template, template::Parameter};
 use serde_json::Value;
 
 use super::{
-    book::Entry,
-    code, name,
+    code,
+    index::Entry,
+    name,
     report::{At, Report},
 };
 use crate::shape::short;

@@ -110,7 +110,7 @@ pub(super) fn expression(report: &mut Report, at: &At<'_>, text: &str, roots: &[
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("it can refer to: {}", roots.join(", ")),
                 };
-                (format!("nothing is called `{}` here", shape::short(&reference.path.join("."))), Some(help))
+                (format!("unknown name `{}`", shape::short(&reference.path.join("."))), Some(help))
             });
         }
     }

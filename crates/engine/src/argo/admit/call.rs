@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use octoflow_model::argo::Call;
 
 use super::{
-    Subject, argument,
-    book::{Callee, Entry, Spot},
-    code, hook, item, name,
+    Subject, argument, code, hook,
+    index::{Callee, Entry, Spot},
+    item, name,
     report::{At, Report},
     spec,
 };
@@ -40,9 +40,9 @@ fn one(
     let raw = spot.find(entry.raw);
     target(subject, report, at, entry, spot, call);
     if let Callee::Entry(index) = callee
-        && !subject.book.entries[index].needs.is_empty()
+        && !subject.templates.entries[index].needs.is_empty()
     {
-        argument::supply(report, at, &prefix(), &subject.book.entries[index], &call.arguments);
+        argument::supply(report, at, &prefix(), &subject.templates.entries[index], &call.arguments);
     }
     if !call.arguments.parameters.is_empty() || !call.arguments.artifacts.is_empty() {
         let raw = raw.and_then(|raw| raw.get("arguments"));
@@ -54,14 +54,14 @@ fn one(
     condition(report, at, call);
     if let Some(handler) = call.on_exit.as_deref().filter(|name| !name.is_empty()) {
         let (place, of) = (at.key("onExit"), format!("{}.onExit", prefix()));
-        spec::root(subject, report, &place, &of, entry.home.as_deref(), handler, Some(&call.arguments));
+        spec::root(subject, report, &place, &of, entry.template_scope.as_deref(), handler, Some(&call.arguments));
     }
     let hooks = at.key("hooks");
     for (moment, handler) in &call.hooks {
         let place = hooks.key(moment);
         hook::check(report, &place, &format!("{}.", prefix()), moment, handler);
         let of = format!("{}.hooks.{moment}", prefix());
-        spec::exit_template(subject, report, &place, &of, entry.home.as_deref(), handler);
+        spec::exit_template(subject, report, &place, &of, entry.template_scope.as_deref(), handler);
     }
 }
 
@@ -72,8 +72,8 @@ fn target(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, entry: &Entry
     match (named, call.inline.is_some(), call.template_ref.is_some()) {
         (Some(name), false, false) => {
             // A template missing in another WorkflowTemplate was reported where the manifest refers to it.
-            let known = name::has_variables(name) || subject.open || entry.home.is_some();
-            if !known && subject.book.find(name).is_none() {
+            let known = name::has_variables(name) || subject.open || entry.template_scope.is_some();
+            if !known && subject.templates.find(name).is_none() {
                 undefined(subject, report, &at.key("template"), &prefix(), name);
             }
         }
@@ -91,7 +91,10 @@ fn target(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, entry: &Entry
 pub(super) fn undefined(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, prefix: &str, name: &str) {
     let gap = if prefix.is_empty() { "" } else { " " };
     report.error_with(at, code::UNKNOWN_TEMPLATE, || {
-        (format!("{prefix}{gap}template name '{}' undefined", short(name)), name::suggest(name, subject.book.names()))
+        (
+            format!("{prefix}{gap}template name '{}' undefined", short(name)),
+            name::suggest(name, subject.templates.names()),
+        )
     });
 }
 

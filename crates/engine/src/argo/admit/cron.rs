@@ -4,7 +4,7 @@ use octoflow_manifest::{Path, Problem, Segment, Severity};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Catalog, Standing, code, look, name, own_name,
+    AdmitAs, Catalog, check_workflow, code, name, own_name,
     report::{At, Report},
     tag::{self, Tag},
     version,
@@ -132,7 +132,7 @@ fn within(object: &Value, broken: &[Path], others: &dyn Catalog) -> Vec<Problem>
         .map(|path| Path(path.segments().iter().take(1).chain(path.segments().iter().skip(2)).cloned().collect()))
         .collect();
     let mut report = Report::default();
-    look(&manifest, &broken, Standing::Run, others, &mut report);
+    check_workflow(&manifest, &broken, AdmitAs::Run, others, &mut report);
     let mut found = match report.verdict() {
         Ok(warnings) => warnings,
         Err(problems) => problems.0,

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use octoflow_model::argo::Call;
 
 use super::{
-    book::{Entry, Kind},
-    code, name,
+    code,
+    index::{Entry, TemplateType},
+    name,
     report::{At, Report},
 };
 use crate::{
@@ -28,7 +29,7 @@ pub(super) struct Graph<'a> {
 
 impl<'a> Graph<'a> {
     pub(super) fn of(entry: &'a Entry<'_>) -> Option<Self> {
-        let dag = entry.template.dag.as_ref().filter(|_| entry.kind == Kind::Dag && !entry.broken)?;
+        let dag = entry.template.dag.as_ref().filter(|_| entry.kind == TemplateType::Dag && !entry.broken)?;
         let mut index = HashMap::with_capacity(dag.tasks.len());
         for (at, task) in dag.tasks.iter().enumerate() {
             index.entry(task.name.as_str()).or_insert(at);

@@ -66,16 +66,16 @@ pub(super) fn check(
         match scope.find_path(&reference.path) {
             Found::Unknown if !prepared => report.error_with(at, code::UNRESOLVED, || {
                 let message =
-                    format!("nothing is called `{}` (character {} of the expression)", short(&shown), reference.column);
+                    format!("unknown name `{}` (character {} of the expression)", short(&shown), reference.column);
                 (format!("failed to resolve {{{{={}}}}}: {message}", short(text)), scope.help(&shown))
             }),
             // A submission may add arguments; all other names are written in the manifest.
             Found::Unknown if reference.root() != "workflow" => report.warn_with(at, code::UNRESOLVED, || {
-                let message = format!("nothing can ever be called `{}`, so it is always nil", short(&shown));
+                let message = format!("`{}` can never exist, so it is always nil", short(&shown));
                 (message, scope.help(&shown))
             }),
             Found::Left(why) => {
-                report.warn(at, code::UNRESOLVED, || format!("nothing stands for `{}`: {why}", short(&shown)))
+                report.warn(at, code::UNRESOLVED, || format!("`{}` has no value: {why}", short(&shown)))
             }
             Found::Task(task) if !prepared => tasks(report, at, task),
             _ => {}

@@ -58,7 +58,7 @@ fn semaphore(report: &mut Report, at: &At<'_>, of: &str, lock: &Semaphore) {
         }),
         (None, None) => report.error_with(at, code::REQUIRED, || {
             (
-                format!("{of} says nothing about its limit"),
+                format!("{of} has no source for its limit"),
                 Some("write `configMapKeyRef: {name: my-config, key: my-limit}`".to_owned()),
             )
         }),

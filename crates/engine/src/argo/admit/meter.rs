@@ -25,7 +25,7 @@ use crate::{
 const OWN: [&str; 4] = ["duration", "status", "exitCode", "retries"];
 
 /// Definition of a metric by its first occurrence: type, help text and labels.
-type Saying<'m> = (&'static str, &'m str, Vec<&'m str>);
+type Definition<'m> = (&'static str, &'m str, Vec<&'m str>);
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
     let spec = &subject.workflow.spec;
@@ -40,7 +40,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
         let at = at.key("templateDefaults");
         list(report, &at.key("metrics"), "spec.templateDefaults", metrics, false, &mut known);
     }
-    for entry in subject.book.entries.iter().filter(|entry| !entry.broken) {
+    for entry in subject.templates.entries.iter().filter(|entry| !entry.broken) {
         // Metrics from the template defaults were checked once, above.
         if let Some(metrics) = entry.template.metrics.as_ref().filter(|own| defaults.as_ref() != Some(*own)) {
             let at = At::base(&entry.path);
@@ -55,14 +55,14 @@ fn list<'m>(
     of: &str,
     metrics: &'m Metrics,
     whole: bool,
-    known: &mut HashMap<&'m str, Saying<'m>>,
+    known: &mut HashMap<&'m str, Definition<'m>>,
 ) {
     let at = at.key("prometheus");
     for (index, metric) in metrics.prometheus.iter().enumerate() {
         let at = at.index(index);
         one(report, &at, of, metric, whole);
         agree(report, &at, of, metric, known);
-        strangers(report, &at, of, metric);
+        near_misses(report, &at, of, metric);
     }
 }
 
@@ -171,7 +171,7 @@ fn agree<'m>(
     at: &At<'_>,
     of: &str,
     metric: &'m Prometheus,
-    known: &mut HashMap<&'m str, Saying<'m>>,
+    known: &mut HashMap<&'m str, Definition<'m>>,
 ) {
     if texts(metric).any(|text| text.is_empty())
         || [&metric.name, &metric.help].into_iter().any(|text| name::has_variables(text))
@@ -186,9 +186,9 @@ fn agree<'m>(
     };
     let mut keys: Vec<&str> = metric.labels.iter().map(|label| label.key.as_str()).collect();
     keys.sort_unstable();
-    let saying = (kind, metric.help.as_str(), keys);
-    let first = known.entry(&metric.name).or_insert_with(|| saying.clone());
-    let differs = match (first.0 == saying.0, first.1 == saying.1, first.2 == saying.2) {
+    let definition = (kind, metric.help.as_str(), keys);
+    let first = known.entry(&metric.name).or_insert_with(|| definition.clone());
+    let differs = match (first.0 == definition.0, first.1 == definition.1, first.2 == definition.2) {
         (false, _, _) => "type",
         (_, false, _) => "help text",
         (_, _, false) => "labels",
@@ -203,7 +203,7 @@ fn agree<'m>(
 }
 
 /// Warns about unknown variables that resemble one that metrics have.
-fn strangers(report: &mut Report, at: &At<'_>, of: &str, metric: &Prometheus) {
+fn near_misses(report: &mut Report, at: &At<'_>, of: &str, metric: &Prometheus) {
     for text in texts(metric) {
         tag::each(text, &mut |tag| {
             let Tag::Name(word) = tag else { return true };

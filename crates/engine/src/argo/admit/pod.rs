@@ -9,9 +9,9 @@ use octoflow_model::{
 };
 
 use super::{
-    Subject,
-    book::{Entry, Kind},
-    code, name,
+    Subject, code,
+    index::{Entry, TemplateType},
+    name,
     report::{At, Report},
     template, volume,
 };
@@ -26,7 +26,7 @@ use crate::{
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
     let mut seen: HashSet<&str> = HashSet::new();
-    if let (Kind::ContainerSet, Some(set)) = (entry.kind, &entry.template.container_set) {
+    if let (TemplateType::ContainerSet, Some(set)) = (entry.kind, &entry.template.container_set) {
         let at = at.key("containerSet");
         check_set(subject, report, &at, entry, set, &mut seen);
     } else {
@@ -39,7 +39,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, ent
             continue;
         }
         let at = at.key(field);
-        if matches!(entry.kind, Kind::Steps | Kind::Dag | Kind::Suspend) {
+        if matches!(entry.kind, TemplateType::Steps | TemplateType::Dag | TemplateType::Suspend) {
             report.warn(&at, shape::code::IGNORED, || {
                 format!(
                     "templates.{}.{field} has no effect: a {} template runs no container",

@@ -10,8 +10,9 @@ use octoflow_model::{
 };
 
 use super::{
-    book::Entry,
-    code, name,
+    code,
+    index::Entry,
+    name,
     report::{At, Report},
 };
 use crate::{

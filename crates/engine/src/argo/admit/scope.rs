@@ -12,7 +12,7 @@ use serde_json::Value;
 use self::globals::WORKFLOW;
 pub(super) use self::{frame::Frame, globals::Globals};
 use super::{
-    book::{Entry, Kind, Spot},
+    index::{Entry, Spot, TemplateType},
     name,
 };
 
@@ -35,7 +35,7 @@ pub(super) enum Found {
 
 /// The calls that can be referred to.
 #[derive(Clone, Copy)]
-pub(super) enum View<'a> {
+pub(super) enum VisibleCalls<'a> {
     None,
     /// From a template's outputs: all calls.
     All(&'a Frame<'a>),
@@ -66,7 +66,7 @@ pub(super) struct Scope<'a> {
     pub(super) entry: Option<&'a Entry<'a>>,
     /// Scope of the call around an inline template.
     pub(super) outer: Option<&'a Scope<'a>>,
-    pub(super) view: View<'a>,
+    pub(super) view: VisibleCalls<'a>,
     pub(super) item: &'a Item<'a>,
 }
 
@@ -125,7 +125,8 @@ impl Scope<'_> {
             "pod"
                 if rest == "name"
                     && self.entry.is_some_and(|entry| {
-                        entry.kind.leaf() || matches!(entry.kind, Kind::Resource | Kind::Data | Kind::Unclear)
+                        entry.kind.leaf()
+                            || matches!(entry.kind, TemplateType::Resource | TemplateType::Data | TemplateType::Unclear)
                     }) =>
             {
                 Found::Known
@@ -227,7 +228,7 @@ impl Scope<'_> {
 
     fn frame(&self, root: &str) -> Option<&Frame<'_>> {
         match self.view {
-            View::All(frame) | View::From { frame, .. } if frame.root() == root => Some(frame),
+            VisibleCalls::All(frame) | VisibleCalls::From { frame, .. } if frame.root() == root => Some(frame),
             _ => None,
         }
     }
@@ -240,28 +241,28 @@ impl Scope<'_> {
         let Some((position, spot, call)) = frame.index.get(name) else {
             return self.outer.map_or(Found::Unknown, |outer| outer.call(root, rest));
         };
-        let reach = self.reach(*spot, field);
-        if reach == Reach::No || !frame.has(*position, call, field) {
+        let visibility = self.visibility(*spot, field);
+        if visibility == Visibility::No || !frame.has(*position, call, field) {
             return Found::Unknown;
         }
-        match reach {
-            Reach::Task(task) => Found::Task(task),
-            Reach::Yes | Reach::No => Found::Known,
+        match visibility {
+            Visibility::Task(task) => Found::Task(task),
+            Visibility::Yes | Visibility::No => Found::Known,
         }
     }
 
     /// Decides whether the call of this scope can refer to another call of its template.
-    fn reach(&self, to: Spot, field: &str) -> Reach {
-        let View::From { spot: from, ended, .. } = self.view else { return Reach::Yes };
+    fn visibility(&self, to: Spot, field: &str) -> Visibility {
+        let VisibleCalls::From { spot: from, ended, .. } = self.view else { return Visibility::Yes };
         match (from, to) {
-            _ if from == to && ended => Reach::Yes,
+            _ if from == to && ended => Visibility::Yes,
             (Spot::Step { group: own, .. }, Spot::Step { group, .. })
                 if group < own || group == own && field == "status" =>
             {
-                Reach::Yes
+                Visibility::Yes
             }
-            (Spot::Task(_), Spot::Task(task)) => Reach::Task(task),
-            _ => Reach::No,
+            (Spot::Task(_), Spot::Task(task)) => Visibility::Task(task),
+            _ => Visibility::No,
         }
     }
 
@@ -290,8 +291,8 @@ impl Scope<'_> {
         let word = format!("{root}.{rest}");
         let Some(frame) = self.frame(root) else {
             return match self.view {
-                View::None => Some("hand it in as an argument; a template sees only its own inputs".to_owned()),
-                View::All(frame) | View::From { frame, .. } => {
+                VisibleCalls::None => Some("pass it as an argument; a template sees only its own inputs".to_owned()),
+                VisibleCalls::All(frame) | VisibleCalls::From { frame, .. } => {
                     Some(format!("in this template it is `{}.{rest}`", frame.root()))
                 }
             };
@@ -300,7 +301,7 @@ impl Scope<'_> {
         let Some((position, spot, _)) = frame.index.get(name) else {
             return near(&word, frame.index.keys().map(|name| format!("{root}.{name}.{field}")));
         };
-        if self.reach(*spot, field) == Reach::No {
+        if self.visibility(*spot, field) == Visibility::No {
             return Some(format!(
                 "`{name}` does not end before this step begins; only steps of earlier groups can be referred to"
             ));
@@ -310,7 +311,7 @@ impl Scope<'_> {
 }
 
 #[derive(PartialEq, Eq)]
-enum Reach {
+enum Visibility {
     Yes,
     No,
     /// Reachable if this task is an ancestor.

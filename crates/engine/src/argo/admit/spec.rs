@@ -4,14 +4,14 @@ use octoflow_manifest::Path;
 use octoflow_model::argo::{Arguments, Hook};
 
 use super::{
-    Standing, Subject, argument, call, code, hook, lock, name, pod,
+    AdmitAs, Subject, argument, call, code, hook, lock, name, pod,
     report::{At, Report},
     template, volume,
 };
 use crate::shape::short;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
-    if subject.standing == Standing::Run {
+    if subject.admit_as == AdmitAs::Run {
         metadata(subject, report);
     }
     let place = Path::root().join("spec");
@@ -22,9 +22,9 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
         &at.key("templates"),
         &|| "spec.templates".to_owned(),
         name::Rule::Field,
-        subject.book.entries[..subject.book.own].iter().map(|entry| entry.template.name.as_str()),
+        subject.templates.entries[..subject.templates.own].iter().map(|entry| entry.template.name.as_str()),
     );
-    if subject.standing == Standing::Template {
+    if subject.admit_as == AdmitAs::Template {
         argument::declared(report, &at.key("arguments"), "spec.arguments", &spec.arguments);
     } else if !subject.broken_at(&["spec", "arguments"]) {
         argument::check(report, &at.key("arguments"), "spec.arguments", &spec.arguments, None);
@@ -107,17 +107,17 @@ fn object_name(report: &mut Report, at: &At<'_>, name: &str) {
 /// Checks the templates that a run begins and ends with: entrypoint, exit handler and hooks.
 fn roots(subject: &Subject<'_>, report: &mut Report, at: &At<'_>) {
     let spec = &subject.workflow.spec;
-    if subject.open || subject.broken_at(&["spec", "templates"]) && subject.book.own == 0 {
+    if subject.open || subject.broken_at(&["spec", "templates"]) && subject.templates.own == 0 {
         return;
     }
     // Users of a WorkflowTemplate may add arguments.
-    let whole = subject.standing == Standing::Run && !subject.broken_at(&["spec", "arguments"]);
+    let whole = subject.admit_as == AdmitAs::Run && !subject.broken_at(&["spec", "arguments"]);
     let supplied = whole.then_some(&spec.arguments);
     match spec.entrypoint.as_deref().filter(|name| !name.is_empty()) {
         Some(name) => root(subject, report, &at.key("entrypoint"), "", None, name, supplied),
-        None if subject.broken_at(&["spec", "entrypoint"]) || subject.standing == Standing::Template => {}
+        None if subject.broken_at(&["spec", "entrypoint"]) || subject.admit_as == AdmitAs::Template => {}
         None => report.error_with(at, code::REQUIRED, || {
-            let first = subject.book.names().next().map(|name| format!("write `entrypoint: {name}`"));
+            let first = subject.templates.names().next().map(|name| format!("write `entrypoint: {name}`"));
             ("spec.entrypoint is required".to_owned(), first)
         }),
     }
@@ -138,14 +138,14 @@ pub(super) fn exit_template(
     report: &mut Report,
     at: &At<'_>,
     prefix: &str,
-    home: Option<&str>,
+    template_scope: Option<&str>,
     hook: &Hook,
 ) {
-    if let Some(index) = hook.template_ref.as_ref().and_then(|reference| subject.book.find_reference(reference)) {
-        argument::supply(report, at, prefix, &subject.book.entries[index], &hook.arguments);
+    if let Some(index) = hook.template_ref.as_ref().and_then(|reference| subject.templates.find_reference(reference)) {
+        argument::supply(report, at, prefix, &subject.templates.entries[index], &hook.arguments);
     }
     if let Some(name) = hook.template.as_deref().filter(|name| !name.is_empty()) {
-        root(subject, report, &at.key("template"), prefix, home, name, Some(&hook.arguments));
+        root(subject, report, &at.key("template"), prefix, template_scope, name, Some(&hook.arguments));
     }
 }
 
@@ -155,21 +155,21 @@ pub(super) fn root(
     report: &mut Report,
     at: &At<'_>,
     prefix: &str,
-    home: Option<&str>,
+    template_scope: Option<&str>,
     name: &str,
     supplied: Option<&Arguments>,
 ) {
     if name::has_variables(name) || subject.open {
         return;
     }
-    let Some(index) = subject.book.find_from(home, name) else {
+    let Some(index) = subject.templates.find_from(template_scope, name) else {
         // A template missing in another WorkflowTemplate was reported where the manifest refers to it.
-        if home.is_none() {
+        if template_scope.is_none() {
             call::undefined(subject, report, at, prefix, name);
         }
         return;
     };
     if let Some(arguments) = supplied {
-        argument::supply(report, at, prefix, &subject.book.entries[index], arguments);
+        argument::supply(report, at, prefix, &subject.templates.entries[index], arguments);
     }
 }

@@ -24,28 +24,28 @@ use octoflow_model::{
 pub(super) fn check(subject: &Subject<'_>, others: &dyn Catalog, report: &mut Report) {
     let workflow = subject.workflow;
     let namespace = workflow.metadata.namespace.as_deref().filter(|name| !name.is_empty()).unwrap_or(DEFAULT_NAMESPACE);
-    let mut look = Look { others, namespace, report, told: HashSet::new() };
+    let mut check = StandInCheck { others, namespace, report, told: HashSet::new() };
     let spec = Path::root().join("spec");
     let at = At::base(&spec);
-    look.artifacts(&at.key("arguments").key("artifacts"), &workflow.spec.arguments.artifacts);
-    for entry in &subject.book.entries {
+    check.artifacts(&at.key("arguments").key("artifacts"), &workflow.spec.arguments.artifacts);
+    for entry in &subject.templates.entries {
         let at = At::base(&entry.path);
-        look.artifacts(&at.key("inputs").key("artifacts"), &entry.template.inputs.artifacts);
-        look.artifacts(&at.key("outputs").key("artifacts"), &entry.template.outputs.artifacts);
+        check.artifacts(&at.key("inputs").key("artifacts"), &entry.template.inputs.artifacts);
+        check.artifacts(&at.key("outputs").key("artifacts"), &entry.template.outputs.artifacts);
         if let Some(place) = &entry.template.archive_location {
-            look.place(&at.key("archiveLocation"), place);
+            check.place(&at.key("archiveLocation"), place);
         }
         if let Some(Ok(place)) = entry.template.data.as_ref().map(data::source) {
-            look.place(&at.key("data").key("source").key("artifactPaths"), &place);
+            check.place(&at.key("data").key("source").key("artifactPaths"), &place);
         }
         for (spot, call) in entry.calls() {
-            look.artifacts(&at.call(spot).key("arguments").key("artifacts"), &call.arguments.artifacts);
+            check.artifacts(&at.call(spot).key("arguments").key("artifacts"), &call.arguments.artifacts);
         }
     }
-    look.repository(&at.key("artifactRepositoryRef"), workflow.spec.artifact_repository_ref.as_ref());
+    check.repository(&at.key("artifactRepositoryRef"), workflow.spec.artifact_repository_ref.as_ref());
 }
 
-struct Look<'a> {
+struct StandInCheck<'a> {
     others: &'a dyn Catalog,
     namespace: &'a str,
     report: &'a mut Report,
@@ -53,7 +53,7 @@ struct Look<'a> {
     told: HashSet<String>,
 }
 
-impl Look<'_> {
+impl StandInCheck<'_> {
     fn artifacts(&mut self, at: &At<'_>, artifacts: &[Artifact]) {
         for (index, artifact) in artifacts.iter().enumerate() {
             self.place(&at.index(index), &artifact.location);

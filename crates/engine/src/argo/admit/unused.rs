@@ -1,5 +1,5 @@
-//! Finds unused parts: templates that are never called and inputs that are never read. Unused is not wrong, so only
-//! `lint` on request reports it; what cannot be known counts as used.
+//! Finds unused parts: templates that are never called and inputs that are never read. Unused is not wrong, so it is
+//! only reported on request; what cannot be known counts as used.
 
 use std::collections::HashSet;
 

@@ -7,11 +7,10 @@ use octoflow_model::argo::{Call, Hook};
 use serde_json::Value;
 
 use super::{
-    Subject, ancestry,
-    book::{Callee, Entry, Kind, Spot},
-    code, expression,
+    Subject, ancestry, code, expression,
+    index::{Callee, Entry, Spot, TemplateType},
     report::{At, Report},
-    scope::{Found, Frame, Globals, Item, Scope, View},
+    scope::{Found, Frame, Globals, Item, Scope, VisibleCalls},
     tag::{self, Tag},
 };
 use crate::shape::short;
@@ -19,7 +18,7 @@ use crate::shape::short;
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
     let globals = Globals::of(subject);
     let walker = Walker { subject, globals: &globals };
-    for index in 0..subject.book.listed {
+    for index in 0..subject.templates.listed {
         walker.template(report, index, None);
     }
     walker.handlers(report);
@@ -36,13 +35,13 @@ type Tasks<'t> = dyn FnMut(&mut Report, &At<'_>, usize) + 't;
 impl Walker<'_> {
     /// Checks a template and the inline templates in its calls. Nesting is bounded by the depth limit of manifests.
     fn template(&self, report: &mut Report, index: usize, outer: Option<&Scope<'_>>) {
-        let entry = &self.subject.book.entries[index];
+        let entry = &self.subject.templates.entries[index];
         if entry.broken {
             return;
         }
         let at = At::base(&entry.path);
-        let calls = matches!(entry.kind, Kind::Steps | Kind::Dag);
-        let own = Scope { globals: self.globals, entry: Some(entry), outer, view: View::None, item: &Item::No };
+        let calls = matches!(entry.kind, TemplateType::Steps | TemplateType::Dag);
+        let own = Scope { globals: self.globals, entry: Some(entry), outer, view: VisibleCalls::None, item: &Item::No };
         let skipped: &[&str] = if calls { &["steps", "dag", "outputs"] } else { &[] };
         self.fields(report, &at, &own, entry.raw, skipped, &mut ignore);
         let retry = entry.template.retry_strategy.as_ref().and_then(|strategy| strategy.expression.as_deref());
@@ -54,8 +53,8 @@ impl Walker<'_> {
             self.outputs(report, &at, &own);
             return;
         }
-        let frame = Frame::of(self.subject.book, entry);
-        let all = Scope { view: View::All(&frame), ..own };
+        let frame = Frame::of(self.subject.templates, entry);
+        let all = Scope { view: VisibleCalls::All(&frame), ..own };
         if let Some(outputs) = entry.raw.get("outputs") {
             self.value(report, &at.key("outputs"), &all, outputs, &mut ignore);
         }
@@ -105,7 +104,7 @@ impl Walker<'_> {
                 globals: self.globals,
                 entry: Some(entry),
                 outer,
-                view: View::From { frame, spot, ended: false },
+                view: VisibleCalls::From { frame, spot, ended: false },
                 item: &item,
             };
             let place = at.call(spot);
@@ -121,24 +120,24 @@ impl Walker<'_> {
             }
         }
         let Some(graph) = &self.subject.graphs[index] else { return };
-        let strange: HashSet<(usize, usize)> = ancestry::strangers(&graph.needs, pairs).into_iter().collect();
-        if !strange.is_empty() {
-            self.strangers(report, at, frame, outer, &strange);
+        let unordered: HashSet<(usize, usize)> = ancestry::unordered(&graph.needs, pairs).into_iter().collect();
+        if !unordered.is_empty() {
+            self.report_unordered(report, at, frame, outer, &unordered);
         }
     }
 
     /// Walks a second time over the tasks that refer to others they do not depend on, to report the places.
-    fn strangers(
+    fn report_unordered(
         &self,
         report: &mut Report,
         at: &At<'_>,
         frame: &Frame<'_>,
         outer: Option<&Scope<'_>>,
-        strange: &HashSet<(usize, usize)>,
+        unordered: &HashSet<(usize, usize)>,
     ) {
         let entry = frame.entry;
         let Some(dag) = &entry.template.dag else { return };
-        let mut tasks: Vec<usize> = strange.iter().map(|(task, _)| *task).collect();
+        let mut tasks: Vec<usize> = unordered.iter().map(|(task, _)| *task).collect();
         tasks.sort_unstable();
         tasks.dedup();
         // All other problems of these tasks were reported by the first walk.
@@ -151,12 +150,12 @@ impl Walker<'_> {
                 globals: self.globals,
                 entry: Some(entry),
                 outer,
-                view: View::From { frame, spot, ended: false },
+                view: VisibleCalls::From { frame, spot, ended: false },
                 item: &item,
             };
             let place = at.call(spot);
             self.call(&mut again, &place, &scope, spot, call, &mut |_, at, needed| {
-                if strange.contains(&(task, needed)) {
+                if unordered.contains(&(task, needed)) {
                     missing(report, at, entry, call, &dag.tasks[needed].name);
                 }
             });
@@ -193,8 +192,8 @@ impl Walker<'_> {
                 expression::field(report, &place.key("fromExpression"), scope, text, tasks);
             }
         }
-        let View::From { frame, .. } = scope.view else { return };
-        let ended = Scope { view: View::From { frame, spot, ended: true }, ..*scope };
+        let VisibleCalls::From { frame, .. } = scope.view else { return };
+        let ended = Scope { view: VisibleCalls::From { frame, spot, ended: true }, ..*scope };
         if let Some(hooks) = raw.get("hooks") {
             let place = at.key("hooks");
             self.value(report, &place, &ended, hooks, tasks);
@@ -212,7 +211,8 @@ impl Walker<'_> {
 
     /// Checks the workflow's own hooks, metrics and retry strategy, which see only `workflow.*`.
     fn handlers(&self, report: &mut Report) {
-        let scope = Scope { globals: self.globals, entry: None, outer: None, view: View::None, item: &Item::No };
+        let scope =
+            Scope { globals: self.globals, entry: None, outer: None, view: VisibleCalls::None, item: &Item::No };
         let place = Path::root().join("spec");
         let at = At::base(&place);
         let spec = &self.subject.workflow.spec;
@@ -303,11 +303,10 @@ impl Walker<'_> {
             Found::Unknown if name.len() == body.trim_end().len() => report.error_with(at, code::UNRESOLVED, || {
                 (format!("failed to resolve {{{{{}}}}}", short(name)), scope.help(name))
             }),
-            Found::Unknown => report.warn(at, code::UNRESOLVED, || {
-                format!("nothing stands for {{{{{}}}}}, it will be left as it is", short(body))
-            }),
+            Found::Unknown => report
+                .warn(at, code::UNRESOLVED, || format!("{{{{{}}}}} has no value and is left as it is", short(body))),
             Found::Left(why) => {
-                report.warn(at, code::UNRESOLVED, || format!("nothing stands for {{{{{}}}}}: {why}", short(body)))
+                report.warn(at, code::UNRESOLVED, || format!("{{{{{}}}}} has no value: {why}", short(body)))
             }
         }
     }

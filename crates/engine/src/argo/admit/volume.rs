@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    Subject,
-    book::Entry,
-    code, name,
+    Subject, code,
+    index::Entry,
+    name,
     report::{At, Report},
     template::absolute,
 };

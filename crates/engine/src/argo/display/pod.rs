@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use octoflow_model::Time;
 use serde_json::{Map, Value, json};
 
-use super::podded::{self, Podded};
+use super::pod_node::{self, PodNode};
 use crate::{
     argo::{
         DIALECT,
-        lifetime::{pod_goes, pod_is_kept},
+        lifetime::{pod_hidden_at, pod_is_shown},
     },
     view::{MAIN, Pods, owner, uid},
 };
@@ -24,16 +24,16 @@ pub(super) fn all(run: &Value, now: Time) -> Pods {
         }
     }
     let mut pods = Pods::default();
-    for pod in podded::of(run) {
+    for pod in pod_node::of(run) {
         let labels: BTreeMap<String, String> = labels(run, pod, template(run, pod))
             .into_iter()
             .filter_map(|(key, value)| Some((key, value.as_str()?.to_owned())))
             .collect();
-        if !pod_is_kept(run, pod.node, &labels, now) {
+        if !pod_is_shown(run, pod.node, &labels, now) {
             continue;
         }
-        let goes = pod_goes(run, pod.node, &labels);
-        pods.until = pods.until.into_iter().chain(goes).min();
+        let hidden_at = pod_hidden_at(run, pod.node, &labels);
+        pods.until = pods.until.into_iter().chain(hidden_at).min();
         let set = containers.get(pod.text("id")).map_or(&[][..], Vec::as_slice);
         pods.items.push((pod.name(), render(run, pod, set)));
     }
@@ -41,11 +41,11 @@ pub(super) fn all(run: &Value, now: Time) -> Pods {
 }
 
 /// Renders only the name and labels of a pod, for selectors.
-pub(super) fn labelled(run: &Value, pod: Podded<'_>) -> Value {
+pub(super) fn labelled(run: &Value, pod: PodNode<'_>) -> Value {
     json!({"metadata": {"name": pod.name(), "labels": labels(run, pod, template(run, pod))}})
 }
 
-fn render(run: &Value, pod: Podded<'_>, set: &[&Value]) -> Value {
+fn render(run: &Value, pod: PodNode<'_>, set: &[&Value]) -> Value {
     let metadata = &run["metadata"];
     let template = template(run, pod);
     let name = pod.name();
@@ -156,7 +156,7 @@ impl Part<'_> {
     }
 }
 
-fn labels(run: &Value, pod: Podded<'_>, template: &Value) -> Map<String, Value> {
+fn labels(run: &Value, pod: PodNode<'_>, template: &Value) -> Map<String, Value> {
     let mut labels: Map<String, Value> = template["metadata"]["labels"].as_object().cloned().unwrap_or_default();
     labels.insert(DIALECT.pod_label.to_owned(), run["metadata"]["name"].clone());
     labels.insert("workflows.argoproj.io/completed".to_owned(), json!(pod.over().to_string()));
@@ -164,7 +164,7 @@ fn labels(run: &Value, pod: Podded<'_>, template: &Value) -> Map<String, Value> 
 }
 
 /// Finds the template of a pod, in the run's own spec or among the stored templates.
-fn template<'a>(run: &'a Value, pod: Podded<'_>) -> &'a Value {
+fn template<'a>(run: &'a Value, pod: PodNode<'_>) -> &'a Value {
     let name = pod.template();
     let named = |list: &'a Value| list.as_array().into_iter().flatten().find(|template| template["name"] == name);
     if pod.node["templateRef"].is_null()
@@ -214,7 +214,7 @@ fn phase(of_node: &str) -> &'static str {
     }
 }
 
-fn conditions(pod: Podded<'_>) -> Value {
+fn conditions(pod: PodNode<'_>) -> Value {
     let said = |holds: bool| if holds { "True" } else { "False" };
     let running = pod.text("phase") == "Running";
     let began = pod.text("phase") != "Pending";

@@ -37,7 +37,7 @@ static S3: Shape = Shape::Object(&[&[
     Field::yes("keyFormat", &TEXT, "How keys are made, in a repository"),
     Field::yes("keyPrefix", &TEXT, "What keys begin with, in a repository"),
     Field::refused("roleARN", "Take on a role"),
-    Field::refused("useSDKCreds", "Take credentials from the surroundings"),
+    Field::refused("useSDKCreds", "Take credentials from the environment"),
     Field::refused("createBucketIfNotPresent", "Make the bucket"),
     Field::refused("encryptionOptions", "Encrypt objects on the server"),
     Field::ignored("addressingStyle", "the style is chosen by the endpoint", "How the bucket is written in addresses"),
@@ -63,7 +63,7 @@ const NO_PLUGINS: &str = "no plugin runs here";
 static PLUGIN: Shape = Shape::Object(&[&[
     Field::yes("name", &TEXT, "The plugin"),
     Field::yes("key", &TEXT, "The name in its store"),
-    Field::yes("configuration", &TEXT, "What the plugin is told; nobody reads it here"),
+    Field::yes("configuration", &TEXT, "The configuration of the plugin; not used here"),
     Field::ignored("connectionTimeoutSeconds", NO_PLUGINS, "How long to wait for the plugin"),
 ]]);
 
@@ -99,8 +99,8 @@ static GIT: Shape = Shape::Object(&[&[
     Field::yes("usernameSecret", &CONFIG_KEY, "The user's name"),
     Field::yes("passwordSecret", &CONFIG_KEY, "The user's password or token"),
     Field::yes("sshPrivateKeySecret", &CONFIG_KEY, "The key for SSH"),
-    Field::yes("insecureIgnoreHostKey", &BOOL, "Believe any SSH server"),
-    Field::refused("insecureSkipTLS", "Believe any HTTPS server"),
+    Field::yes("insecureIgnoreHostKey", &BOOL, "Accept any SSH host key"),
+    Field::refused("insecureSkipTLS", "Accept any HTTPS certificate"),
 ]]);
 
 /// Garbage collection of one artifact.

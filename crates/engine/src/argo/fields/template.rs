@@ -79,7 +79,7 @@ const KUBERNETES: &[Field] = &[
     Field::ignored("resourceClaims", NO_PODS, "Devices its pods ask for"),
     Field::ignored("schedulerName", NO_PODS, "Who places its pods"),
     Field::ignored("securityContext", NO_PODS, "Users and rights of its pods"),
-    Field::ignored("tolerations", NO_PODS, "Taints its pods put up with"),
+    Field::ignored("tolerations", NO_PODS, "Taints that its pods tolerate"),
     Field::ignored("resubmitPendingPods", NO_PODS, "Create pods again that could not be placed"),
     Field::ignored("arguments", "a call hands in arguments", "Arguments of the template itself, in an older spelling"),
 ];

@@ -11,7 +11,7 @@ use super::Condition;
 
 /// Variables of one call with known values.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Known {
+pub(super) struct KnownValues {
     workflow: BTreeMap<String, String>,
     inputs: BTreeMap<String, String>,
     item: Option<Value>,
@@ -26,7 +26,7 @@ pub(super) struct Filled {
     pub(super) whole: bool,
 }
 
-impl Known {
+impl KnownValues {
     /// Collects the workflow's own parameters that have a value.
     pub(super) fn of_workflow(arguments: &Arguments) -> Self {
         let valued =
@@ -136,7 +136,7 @@ impl Known {
     }
 }
 
-impl Env for Known {
+impl Env for KnownValues {
     fn root(&self, name: &str) -> Option<expr::Value> {
         let parameters = |map: &BTreeMap<String, String>| {
             let pairs = map.iter().map(|(name, value)| (name.clone(), expr::Value::from(value.as_str())));

@@ -6,7 +6,7 @@ use super::{Condition, Cut, Item, Outlook, Rounds};
 
 /// Task counts and critical path of an outlook.
 #[derive(Clone, Debug, Default)]
-pub struct Longest {
+pub struct LongestPath {
     /// Number of tasks that run in any case, without retries.
     pub least: usize,
     /// Maximum number of tasks; `None` if a loop or a recursion leaves it open.
@@ -18,12 +18,12 @@ pub struct Longest {
 }
 
 /// Returns the usual duration of a template's tasks.
-pub type Took<'a> = &'a dyn Fn(&str) -> Option<Duration>;
+pub type TypicalDuration<'a> = &'a dyn Fn(&str) -> Option<Duration>;
 
-/// Finds the longest chain: the slowest, if `took` knows any durations, else the one with the most tasks.
-pub fn longest(outlook: &Outlook, took: Took<'_>) -> Longest {
-    let root = weigh(&outlook.root, None, took);
-    let exit = outlook.exit.as_ref().map(|exit| weigh(exit, Some(""), took));
+/// Finds the longest chain: the slowest, if `typical` knows any durations, else the one with the most tasks.
+pub fn longest_path(outlook: &Outlook, typical: TypicalDuration<'_>) -> LongestPath {
+    let root = weigh(&outlook.root, None, typical);
+    let exit = outlook.exit.as_ref().map(|exit| weigh(exit, Some(""), typical));
     let whole = match exit {
         Some(exit) => Weight {
             least: root.least + exit.least,
@@ -33,7 +33,7 @@ pub fn longest(outlook: &Outlook, took: Took<'_>) -> Longest {
         None => root,
     };
     let span = (whole.chain.span > Duration::ZERO).then_some(whole.chain.span);
-    Longest { least: whole.least, most: whole.most, chain: whole.chain.names, span }
+    LongestPath { least: whole.least, most: whole.most, chain: whole.chain.names, span }
 }
 
 struct Weight {
@@ -66,7 +66,7 @@ fn add(one: Option<usize>, other: Option<usize>) -> Option<usize> {
 
 /// Sums up one item and everything below it. The tree is as deep as templates may nest, so recursion is safe. Names are
 /// qualified by their call, except below the entrypoint, which has nothing above it.
-fn weigh(item: &Item, above: Option<&str>, took: Took<'_>) -> Weight {
+fn weigh(item: &Item, above: Option<&str>, typical: TypicalDuration<'_>) -> Weight {
     if matches!(item.condition, Condition::Never(_)) {
         return Weight { least: 0, most: Some(0), chain: Chain::default() };
     }
@@ -84,16 +84,16 @@ fn weigh(item: &Item, above: Option<&str>, took: Took<'_>) -> Weight {
     // Whatever calls nothing is a task, of whichever kind, except a suspension.
     let is_task = body.is_empty() && !matches!(item.kind.as_str(), "" | "Steps" | "DAG" | "Suspend");
     let mut weight = if is_task {
-        let chain = Chain { names: vec![name], span: took(&item.template).unwrap_or_default() };
+        let chain = Chain { names: vec![name], span: typical(&item.template).unwrap_or_default() };
         Weight { least: 1, most: Some(1), chain }
     } else {
-        sum(&body, if above.is_none() { "" } else { &name }, hidden, took)
+        sum(&body, if above.is_none() { "" } else { &name }, hidden, typical)
     };
     if matches!(item.rounds, Rounds::Open(_)) || matches!(item.cut, Some(Cut::Recursion | Cut::Size)) {
         weight.most = None;
     }
     for hook in hooks {
-        let hook = weigh(hook, above.map(|_| ""), took);
+        let hook = weigh(hook, above.map(|_| ""), typical);
         weight.most = add(weight.most, hook.most);
         weight.least = weight.least.saturating_add(hook.least);
         weight.chain = weight.chain.then(hook.chain);
@@ -105,11 +105,11 @@ fn weigh(item: &Item, above: Option<&str>, took: Took<'_>) -> Weight {
 }
 
 /// Sums up siblings, each of which begins when all it needs are over. `hidden` more of them are like the last.
-fn sum(children: &[&Item], above: &str, hidden: usize, took: Took<'_>) -> Weight {
+fn sum(children: &[&Item], above: &str, hidden: usize, typical: TypicalDuration<'_>) -> Weight {
     let mut total = Weight { least: 0, most: Some(0), chain: Chain::default() };
     let mut ends: Vec<Chain> = Vec::with_capacity(children.len());
     for (at, child) in children.iter().enumerate() {
-        let weight = weigh(child, Some(above), took);
+        let weight = weigh(child, Some(above), typical);
         let times = if at + 1 == children.len() { hidden.saturating_add(1) } else { 1 };
         total.least = total.least.saturating_add(weight.least.saturating_mul(times));
         total.most = add(total.most, weight.most.map(|most| most.saturating_mul(times)));

@@ -20,14 +20,14 @@ impl Choice {
     pub(super) fn make(graph: &Graph<'_>, context: &RunContext, options: &RerunOptions) -> Result<Self, Refusal> {
         let mut choice = Self { why: vec![None; graph.nodes.len()], keep: vec![false; graph.nodes.len()] };
         choice.take_chosen(graph, options)?;
-        let forgiven = Forgiven::of(graph);
-        choice.take_bad(graph, context, &forgiven, options.failed);
+        let tolerated = Tolerated::of(graph);
+        choice.take_bad(graph, context, &tolerated, options.failed);
         choice.join_attempts(graph);
-        let mut disturbed = choice.disturbed(graph, &forgiven);
-        choice.take_daemons(graph, options, &mut disturbed);
-        choice.take_handlers(graph, &disturbed);
-        choice.take_omitted(graph, &disturbed);
-        choice.keep_the_rest(graph, &forgiven);
+        let mut affected = choice.affected(graph, &tolerated);
+        choice.take_daemons(graph, options, &mut affected);
+        choice.take_handlers(graph, &affected);
+        choice.take_omitted(graph, &affected);
+        choice.keep_the_rest(graph, &tolerated);
         Ok(choice)
     }
 
@@ -40,8 +40,8 @@ impl Choice {
     }
 
     /// Lists what runs again, in the order it ran: tasks, not the nodes around them; a retried task once.
-    pub(super) fn told(&self, graph: &Graph<'_>) -> Vec<Rerun> {
-        let mut told = Vec::new();
+    pub(super) fn list(&self, graph: &Graph<'_>) -> Vec<Rerun> {
+        let mut list = Vec::new();
         let mut seen = BTreeSet::new();
         for (at, why) in self.why.iter().enumerate() {
             let Some(why) = why else { continue };
@@ -49,14 +49,14 @@ impl Choice {
             if !graph.is_leaf(at) && node.kind != "Skipped" {
                 continue;
             }
-            let told_as = graph.retry_of(at).unwrap_or(at);
-            if seen.insert(told_as) {
-                let node = &graph.nodes[told_as];
+            let listed_as = graph.retry_of(at).unwrap_or(at);
+            if seen.insert(listed_as) {
+                let node = &graph.nodes[listed_as];
                 let display = node.value["displayName"].as_str().unwrap_or(node.name);
-                told.push(Rerun { node: node.name.to_owned(), display: display.to_owned(), why: why.clone() });
+                list.push(Rerun { node: node.name.to_owned(), display: display.to_owned(), why: why.clone() });
             }
         }
-        told
+        list
     }
 
     fn take(&mut self, at: usize, why: Why) {
@@ -102,7 +102,7 @@ impl Choice {
     }
 
     /// Selects nodes whose failure was not excused, and what comes after them.
-    fn take_bad(&mut self, graph: &Graph<'_>, context: &RunContext, forgiven: &Forgiven, all: bool) {
+    fn take_bad(&mut self, graph: &Graph<'_>, context: &RunContext, tolerated: &Tolerated, all: bool) {
         let mut from = Vec::new();
         for (at, node) in graph.nodes.iter().enumerate() {
             let leaf = graph.is_leaf(at) || node.kind == "Skipped";
@@ -110,12 +110,12 @@ impl Choice {
                 continue;
             }
             let tried_again = || graph.retry_of(at).is_some_and(|retry| graph.nodes[retry].phase == "Succeeded");
-            if node.bad() && (!forgiven.is(graph, at) || all && !tried_again()) {
+            if node.bad() && (!tolerated.is(graph, at) || all && !tried_again()) {
                 self.take(at, Why::Ended { phase: node.phase.to_owned(), message: node.message().to_owned() });
                 from.push(at);
             } else if !node.over() {
                 self.take(at, Why::Unfinished);
-            } else if let Some(artifact) = gone(node.value, context.doomed.contains(node.id)) {
+            } else if let Some(artifact) = deleted_artifact(node.value, context.deleting.contains(node.id)) {
                 self.take(at, Why::Gone { artifact });
             }
         }
@@ -136,60 +136,60 @@ impl Choice {
     }
 
     /// Marks the nodes that may end differently than they did.
-    fn disturbed(&self, graph: &Graph<'_>, forgiven: &Forgiven) -> Vec<bool> {
-        let mut disturbed = vec![false; graph.nodes.len()];
+    fn affected(&self, graph: &Graph<'_>, tolerated: &Tolerated) -> Vec<bool> {
+        let mut affected = vec![false; graph.nodes.len()];
         for (at, node) in graph.nodes.iter().enumerate() {
             let runs = self.reruns(at) && !graph.in_hook(at);
-            if runs || !graph.in_hook(at) && (node.bad() && !forgiven.is(graph, at) || !node.over()) {
-                disturbed[at] = true;
-                graph.above(at).for_each(|up| disturbed[up] = true);
+            if runs || !graph.in_hook(at) && (node.bad() && !tolerated.is(graph, at) || !node.over()) {
+                affected[at] = true;
+                graph.above(at).for_each(|up| affected[up] = true);
             }
         }
-        disturbed
+        affected
     }
 
     /// Selects daemons, which are not running any more, if something in their boundary runs again.
-    fn take_daemons(&mut self, graph: &Graph<'_>, options: &RerunOptions, disturbed: &mut [bool]) {
+    fn take_daemons(&mut self, graph: &Graph<'_>, options: &RerunOptions, affected: &mut [bool]) {
         for (at, node) in graph.nodes.iter().enumerate() {
             if !node.daemon || !graph.is_leaf(at) {
                 continue;
             }
             let boundary = graph.boundary_of(at);
             let calm =
-                boundary.is_some_and(|boundary| !disturbed[boundary] && graph.nodes[boundary].phase == "Succeeded");
+                boundary.is_some_and(|boundary| !affected[boundary] && graph.nodes[boundary].phase == "Succeeded");
             if !calm || !options.parameters.is_empty() {
                 self.take(at, Why::Daemon);
-                disturbed[at] = true;
-                graph.above(at).for_each(|up| disturbed[up] = true);
+                affected[at] = true;
+                graph.above(at).for_each(|up| affected[up] = true);
             }
         }
         self.join_attempts(graph);
     }
 
     /// Selects handlers and hooks together with what they belong to; those of the run always run again.
-    fn take_handlers(&mut self, graph: &Graph<'_>, disturbed: &[bool]) {
+    fn take_handlers(&mut self, graph: &Graph<'_>, affected: &[bool]) {
         for (at, node) in graph.nodes.iter().enumerate() {
             if !node.hooked {
                 continue;
             }
             let owner = node.name.strip_suffix(".onExit").or_else(|| Some(node.name.rsplit_once(".hooks.")?.0));
             let owner = owner.filter(|owner| *owner != graph.run).and_then(|owner| graph.find(owner));
-            if owner.is_none_or(|owner| disturbed[owner]) {
+            if owner.is_none_or(|owner| affected[owner]) {
                 graph.with_below(at).into_iter().for_each(|at| self.take(at, Why::Handler));
             }
         }
         self.join_attempts(graph);
     }
 
-    fn take_omitted(&mut self, graph: &Graph<'_>, disturbed: &[bool]) {
+    fn take_omitted(&mut self, graph: &Graph<'_>, affected: &[bool]) {
         for (at, node) in graph.nodes.iter().enumerate() {
-            if node.phase == "Omitted" && graph.above(at).any(|up| disturbed[up]) {
+            if node.phase == "Omitted" && graph.above(at).any(|up| affected[up]) {
                 self.why[at] = Some(Why::Omitted);
             }
         }
     }
 
-    fn keep_the_rest(&mut self, graph: &Graph<'_>, forgiven: &Forgiven) {
+    fn keep_the_rest(&mut self, graph: &Graph<'_>, tolerated: &Tolerated) {
         for (at, node) in graph.nodes.iter().enumerate() {
             self.keep[at] = node.over()
                 && self.why[at].is_none()
@@ -197,7 +197,7 @@ impl Choice {
                     // Only a retry node that gave up and was excused says something its attempts do not say.
                     "Retry" if !node.recalled() => {
                         let calm = graph.with_below(at).into_iter().all(|at| self.why[at].is_none());
-                        node.bad() && calm && (graph.in_hook(at) || forgiven.is(graph, at))
+                        node.bad() && calm && (graph.in_hook(at) || tolerated.is(graph, at))
                     }
                     _ => graph.is_leaf(at),
                 };
@@ -206,12 +206,12 @@ impl Choice {
 }
 
 /// Failures that were excused.
-struct Forgiven {
+struct Tolerated {
     /// Whether something ran after the node in spite of its failure and nothing was omitted because of it, by node.
     passed: Vec<bool>,
 }
 
-impl Forgiven {
+impl Tolerated {
     fn of(graph: &Graph<'_>) -> Self {
         let mut passed = vec![false; graph.nodes.len()];
         let mut missed = vec![false; graph.nodes.len()];
@@ -232,10 +232,10 @@ impl Forgiven {
 }
 
 /// Names an artifact of the node that is not there any more.
-fn gone(node: &serde_json::Value, doomed: bool) -> Option<String> {
+fn deleted_artifact(node: &serde_json::Value, deleting: bool) -> Option<String> {
     let artifacts = node["outputs"]["artifacts"].as_array()?;
     let lost =
-        |artifact: &&serde_json::Value| artifact["name"] != LOG_ARTIFACT && (doomed || artifact["deleted"] == true);
+        |artifact: &&serde_json::Value| artifact["name"] != LOG_ARTIFACT && (deleting || artifact["deleted"] == true);
     Some(artifacts.iter().find(lost)?["name"].as_str().unwrap_or_default().to_owned())
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::Value;
 
-pub(super) struct Old<'o> {
+pub(super) struct OldNode<'o> {
     pub(super) id: &'o str,
     pub(super) name: &'o str,
     pub(super) kind: &'o str,
@@ -25,7 +25,7 @@ pub(super) struct Old<'o> {
     pub(super) value: &'o Value,
 }
 
-impl Old<'_> {
+impl OldNode<'_> {
     pub(super) fn bad(&self) -> bool {
         matches!(self.phase, "Failed" | "Error")
     }
@@ -47,7 +47,7 @@ impl Old<'_> {
 pub(super) struct Graph<'o> {
     pub(super) run: &'o str,
     /// The nodes in the order they began.
-    pub(super) nodes: Vec<Old<'o>>,
+    pub(super) nodes: Vec<OldNode<'o>>,
     by_id: HashMap<&'o str, usize>,
     by_name: BTreeMap<&'o str, usize>,
     /// Whether each node is a hook or belongs to one, by node.
@@ -60,7 +60,7 @@ impl<'o> Graph<'o> {
     pub(super) fn of(object: &'o Value) -> Self {
         let run = object["metadata"]["name"].as_str().unwrap_or_default();
         let all = object["status"]["nodes"].as_object().into_iter().flatten();
-        let mut nodes: Vec<Old<'o>> = all.map(|(id, value)| old(id, value)).collect();
+        let mut nodes: Vec<OldNode<'o>> = all.map(|(id, value)| old(id, value)).collect();
         nodes.sort_by_key(|node| (node.value["startedAt"].as_str().unwrap_or_default(), node.name.len(), node.name));
         let by_id: HashMap<&str, usize> = nodes.iter().enumerate().map(|(at, node)| (node.id, at)).collect();
         let by_name = nodes.iter().enumerate().map(|(at, node)| (node.name, at)).collect();
@@ -172,11 +172,11 @@ impl<'o> Graph<'o> {
     }
 }
 
-fn old<'o>(id: &'o str, value: &'o Value) -> Old<'o> {
+fn old<'o>(id: &'o str, value: &'o Value) -> OldNode<'o> {
     let text = |field: &str| value[field].as_str().unwrap_or_default();
     let carried =
         value["type"] == "Skipped" && value["phase"] == "Skipped" && text("message").starts_with("original pod: ");
-    Old {
+    OldNode {
         id,
         name: text("name"),
         kind: text("type"),

@@ -10,13 +10,13 @@ use octoflow_model::{
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::graph::Old;
+use super::graph::OldNode;
 
 /// Fields of an artifact in the object that are not part of its remote location.
 const OWN_FIELDS: [&str; 4] = ["name", "path", "local", "deleted"];
 
 /// Reads a node's result; `None` if it is not over, or if the object was not written by this engine.
-pub(super) fn done(node: &Old<'_>, attempt: Option<AttemptId>) -> Option<Done> {
+pub(super) fn done(node: &OldNode<'_>, attempt: Option<AttemptId>) -> Option<Done> {
     let value = node.value;
     let time = |field: &str| value[field].as_str().and_then(Time::parse);
     let (kind, phase) = match node.carried {

@@ -56,7 +56,7 @@ impl View<'_> {
                 None => return Ok(place),
             },
         };
-        Ok(locate::decided(self.world, namespace, whole))
+        Ok(locate::with_stand_in(self.world, namespace, whole))
     }
 
     /// Whether the local store stands in for an input's location, if that is known when the call is made. Otherwise it
@@ -69,7 +69,7 @@ impl View<'_> {
     }
 
     /// Completes an output with its key and its location.
-    pub(super) fn destined(
+    pub(super) fn with_destination(
         &self,
         at: NodeIx,
         template: &Template,
@@ -85,14 +85,14 @@ impl View<'_> {
         let repository = if whole.is_some() { Repository::default() } else { self.repository(template)? };
         output.key = match own_key {
             Some(key) => key.to_owned(),
-            None => self.usual_key(at, &repository, file)?,
+            None => self.default_key(at, &repository, file)?,
         };
         let place = match (whole, repository.store) {
             (Some(place), _) => ArtifactLocation { archive_logs: None, stand_in: None, ..place.clone() },
             (None, Some(store)) => store.keyed(&output.key),
             (None, None) => return Ok(output),
         };
-        let mut place = locate::decided(self.world, namespace, place);
+        let mut place = locate::with_stand_in(self.world, namespace, place);
         match locate::complete(self.world, namespace, &place)? {
             // Only the local store has it, and the key names the store it stands in for.
             Location::Local(at) => output.key = at.key,
@@ -119,7 +119,7 @@ impl View<'_> {
         Ok(self.repository(template)?.archive_logs)
     }
 
-    fn usual_key(&self, at: NodeIx, repository: &Repository, file: &str) -> Result<String, String> {
+    fn default_key(&self, at: NodeIx, repository: &Repository, file: &str) -> Result<String, String> {
         let format = repository.key_format.as_deref().unwrap_or(KEY_FORMAT);
         let locals = self.locals(at);
         let inputs = self.run.state.node(at).inputs.as_deref();

@@ -98,7 +98,7 @@ impl View<'_> {
     ) -> Result<(), String> {
         if order(&set.containers).is_none() {
             return Err(
-                "the containers of the set depend on each other in a circle, or on one that is not there".to_owned()
+                "the containers of the set depend on each other in a cycle, or on one that does not exist".to_owned()
             );
         }
         let first = made.members.len() as u32;
@@ -137,6 +137,6 @@ fn retries(retry: &octoflow_model::argo::body::SetRetry) -> Result<(u32, Duratio
 }
 
 /// Returns the container of a set that provides its result: the one called `main`.
-pub(super) fn spokesman(set: &ContainerSet) -> Option<&Container> {
+pub(super) fn main_of_set(set: &ContainerSet) -> Option<&Container> {
     set.containers.iter().find(|container| name_of(container) == MAIN).map(|container| &container.container)
 }

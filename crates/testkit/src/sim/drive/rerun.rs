@@ -3,7 +3,7 @@
 use octoflow_engine::{
     Input,
     argo::{
-        rerun::{RerunOptions, RunContext, Why, plan, renewed},
+        rerun::{RerunOptions, RunContext, Why, plan, retry_manifest},
         status,
     },
 };
@@ -52,7 +52,7 @@ impl Sim<'_> {
                 return broken(Guarantee::Twice, format!("{name} succeeded and is forgotten by a retry: {plan:?}"));
             }
         }
-        let fresh = renewed(&object, &[]);
+        let fresh = retry_manifest(&object, &[]);
         let before: Before = plan.before(vec![old]);
         let submission = Submission {
             name: seen.state.head.name.to_string(),

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::Found;
 use crate::argo::{
-    admit::{Standing, Subject, name},
+    admit::{AdmitAs, Subject, name},
     scope::is_date_part,
 };
 
@@ -21,12 +21,12 @@ pub(in crate::argo::admit) struct Globals<'a> {
     users: Option<Users>,
 }
 
-/// How a WorkflowTemplate is meant to be used.
+/// Intended use of a WorkflowTemplate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Users {
-    /// Its templates are called one by one, with the variables of the caller.
+    /// Workflows call its templates one by one, with the variables of the caller.
     Call,
-    /// It has an entrypoint, so it can also run as a whole.
+    /// Workflows may also run it as a whole, since it has an entrypoint.
     Run,
 }
 
@@ -67,9 +67,9 @@ impl<'a> Globals<'a> {
         );
         let annotations = metadata.annotations.keys().map(String::as_str);
         let annotations = annotations.chain(added.flat_map(|added| added.annotations.keys().map(String::as_str)));
-        let users = (subject.standing == Standing::Template)
+        let users = (subject.admit_as == AdmitAs::Template)
             .then(|| if spec.entrypoint.is_some() { Users::Run } else { Users::Call });
-        let templates = || subject.book.entries.iter().map(|entry| &entry.template);
+        let templates = || subject.templates.entries.iter().map(|entry| &entry.template);
         Self {
             parameters: (!open).then(|| parameters.collect()),
             labels: labels.collect(),
@@ -111,7 +111,7 @@ impl<'a> Globals<'a> {
             _ if known => Found::Known,
             Some(_) if !matches!(field, "parameters" | "labels" | "annotations" | "outputs") => Found::Unknown,
             Some(Users::Call) => Found::Known,
-            Some(Users::Run) => Found::Left("this template does not declare it; whoever uses it must bring it"),
+            Some(Users::Run) => Found::Left("this template does not declare it; the workflow that uses it must"),
             None => Found::Unknown,
         }
     }

@@ -7,24 +7,24 @@ use crate::argo::ident;
 
 /// A node that is a pod.
 #[derive(Clone, Copy)]
-pub(super) struct Podded<'a> {
+pub(super) struct PodNode<'a> {
     pub node: &'a Value,
     run: &'a str,
 }
 
 /// Iterates over the pods of a run in no particular order. Nodes that never became a pod are left out.
-pub(super) fn of(object: &Value) -> impl Iterator<Item = Podded<'_>> {
+pub(super) fn of(object: &Value) -> impl Iterator<Item = PodNode<'_>> {
     let run = object["metadata"]["name"].as_str().unwrap_or_default();
     let nodes = object["status"]["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values());
-    nodes.filter(|node| node["type"] == "Pod").map(move |node| Podded { node, run }).filter(|pod| pod.came_to_be())
+    nodes.filter(|node| node["type"] == "Pod").map(move |node| PodNode { node, run }).filter(|pod| pod.is_pod())
 }
 
 /// Returns the name of the pod that a node is.
 pub(super) fn name(run: &str, node: &Value) -> String {
-    Podded { node, run }.name()
+    PodNode { node, run }.name()
 }
 
-impl<'a> Podded<'a> {
+impl<'a> PodNode<'a> {
     pub(super) fn name(self) -> String {
         ident::pod_name(self.run, self.text("name"), self.template())
     }
@@ -55,7 +55,7 @@ impl<'a> Podded<'a> {
     }
 
     /// Whether the node became a pod: a cache hit or a wait for a lock has none.
-    fn came_to_be(self) -> bool {
+    fn is_pod(self) -> bool {
         self.node["memoizationStatus"]["hit"] != true && self.node["synchronizationStatus"].is_null()
     }
 }

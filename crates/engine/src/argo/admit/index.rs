@@ -13,7 +13,7 @@ pub(super) use crate::report::Spot;
 
 use crate::argo::{fields::TYPE_NAMES, refer};
 
-pub(super) struct Book<'a> {
+pub(super) struct TemplateIndex<'a> {
     pub(super) entries: Vec<Entry<'a>>,
     names: HashMap<String, usize>,
     /// Number of entries under `spec.templates`.
@@ -23,7 +23,7 @@ pub(super) struct Book<'a> {
 }
 
 /// A template of a WorkflowTemplate, and the path of the field that refers to it.
-pub(super) struct Borrowed {
+pub(super) struct ReferencedTemplate {
     pub(super) key: String,
     pub(super) place: Path,
     pub(super) template: Value,
@@ -33,11 +33,11 @@ pub(super) struct Entry<'a> {
     pub(super) path: Path,
     pub(super) raw: &'a Value,
     pub(super) template: Template,
-    pub(super) kind: Kind,
+    pub(super) kind: TemplateType,
     /// Name in messages: the template's name, or the call that it is inline in.
     pub(super) label: String,
     /// WorkflowTemplate that it belongs to; `None` for the workflow's own.
-    pub(super) home: Option<String>,
+    pub(super) template_scope: Option<String>,
     /// True if fields of it have the wrong type, so that a missing field proves nothing.
     pub(super) broken: bool,
     /// Inputs that a call must supply.
@@ -58,7 +58,7 @@ pub(super) struct Names {
 
 /// The type of a template.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum TemplateType {
     Container,
     Script,
     ContainerSet,
@@ -79,35 +79,35 @@ pub(super) enum Callee {
     Open,
 }
 
-impl<'a> Book<'a> {
+impl<'a> TemplateIndex<'a> {
     /// Indexes the templates. `broken` are the paths of fields with wrong types.
-    pub(super) fn open(templates: &'a [Value], borrowed: &'a [Borrowed], broken: &[Path]) -> Self {
+    pub(super) fn open(templates: &'a [Value], borrowed: &'a [ReferencedTemplate], broken: &[Path]) -> Self {
         let entries = Vec::with_capacity(templates.len() + borrowed.len());
-        let mut book = Self { entries, names: HashMap::new(), own: 0, listed: 0 };
+        let mut all = Self { entries, names: HashMap::new(), own: 0, listed: 0 };
         let list = Path(vec!["spec".into(), "templates".into()]);
         for (index, raw) in templates.iter().enumerate() {
             let label = raw.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-            book.add(list.join(index), raw, label, None, broken);
+            all.add(list.join(index), raw, label, None, broken);
         }
-        book.own = book.entries.len();
-        for index in 0..book.own {
-            let name = book.entries[index].template.name.clone();
-            book.names.entry(name).or_insert(index);
+        all.own = all.entries.len();
+        for index in 0..all.own {
+            let name = all.entries[index].template.name.clone();
+            all.names.entry(name).or_insert(index);
         }
         for one in borrowed {
-            let home = refer::home(&one.key).map(str::to_owned);
+            let template_scope = refer::scope_of(&one.key).map(str::to_owned);
             let label = one.key.split_once('/').map_or(one.key.as_str(), |(_, label)| label);
-            book.names.insert(one.key.clone(), book.entries.len());
-            book.add(one.place.clone(), &one.template, label.to_owned(), home, &[]);
+            all.names.insert(one.key.clone(), all.entries.len());
+            all.add(one.place.clone(), &one.template, label.to_owned(), template_scope, &[]);
         }
-        book.listed = book.entries.len();
+        all.listed = all.entries.len();
         // Resolving appends inline templates, which this loop then visits too.
         let mut next = 0;
-        while next < book.entries.len() {
-            book.resolve(next, broken);
+        while next < all.entries.len() {
+            all.resolve(next, broken);
             next += 1;
         }
-        book
+        all
     }
 
     pub(super) fn find(&self, name: &str) -> Option<usize> {
@@ -115,9 +115,9 @@ impl<'a> Book<'a> {
     }
 
     /// Resolves a name as a template of this WorkflowTemplate means it.
-    pub(super) fn find_from(&self, home: Option<&str>, name: &str) -> Option<usize> {
-        match home {
-            Some(_) => self.find(&refer::neighbour(home, name)),
+    pub(super) fn find_from(&self, template_scope: Option<&str>, name: &str) -> Option<usize> {
+        match template_scope {
+            Some(_) => self.find(&refer::sibling_key(template_scope, name)),
             None => self.find(name),
         }
     }
@@ -131,13 +131,13 @@ impl<'a> Book<'a> {
         self.entries[..self.own].iter().map(|entry| entry.template.name.as_str())
     }
 
-    fn add(&mut self, path: Path, raw: &'a Value, label: String, home: Option<String>, broken: &[Path]) {
+    fn add(&mut self, path: Path, raw: &'a Value, label: String, template_scope: Option<String>, broken: &[Path]) {
         let broken = broken.iter().any(|place| place.starts_with(&path));
         let (template, broken) = match Template::deserialize(raw) {
             Ok(template) => (template, broken),
             Err(_) => (Template { name: label.clone(), ..Template::default() }, true),
         };
-        let kind = Kind::of(raw, &template);
+        let kind = TemplateType::of(raw, &template);
         let needs = Needs::of(&template, raw);
         let inputs = Names::of(&template.inputs.parameters, &template.inputs.artifacts);
         let outputs = Names::of(&template.outputs.parameters, &template.outputs.artifacts);
@@ -147,7 +147,7 @@ impl<'a> Book<'a> {
             template,
             kind,
             label,
-            home,
+            template_scope,
             broken,
             needs,
             inputs,
@@ -172,16 +172,16 @@ impl<'a> Book<'a> {
                     Callee::Entry(self.entries.len() + inline.len() - 1)
                 }
                 (None, Some(name), None) => {
-                    self.find_from(entry.home.as_deref(), name).map_or(Callee::Open, Callee::Entry)
+                    self.find_from(entry.template_scope.as_deref(), name).map_or(Callee::Open, Callee::Entry)
                 }
                 (None, None, Some(reference)) => self.find_reference(reference).map_or(Callee::Open, Callee::Entry),
                 _ => Callee::Open,
             });
         }
-        let home = entry.home.clone();
+        let template_scope = entry.template_scope.clone();
         self.entries[index].callees = callees;
         for (path, own, label) in inline {
-            self.add(path, own, label, home.clone(), broken);
+            self.add(path, own, label, template_scope.clone(), broken);
         }
     }
 }
@@ -190,10 +190,10 @@ impl Entry<'_> {
     /// Iterates over its steps or tasks in the order written.
     pub(super) fn calls(&self) -> Box<dyn Iterator<Item = (Spot, &Call)> + '_> {
         match (self.kind, &self.template.steps, &self.template.dag) {
-            (Kind::Steps, Some(groups), _) => Box::new(groups.iter().enumerate().flat_map(|(group, steps)| {
+            (TemplateType::Steps, Some(groups), _) => Box::new(groups.iter().enumerate().flat_map(|(group, steps)| {
                 steps.iter().enumerate().map(move |(step, call)| (Spot::Step { group, step }, call))
             })),
-            (Kind::Dag, _, Some(dag)) => {
+            (TemplateType::Dag, _, Some(dag)) => {
                 Box::new(dag.tasks.iter().enumerate().map(|(at, call)| (Spot::Task(at), call)))
             }
             _ => Box::new(std::iter::empty()),
@@ -218,7 +218,7 @@ impl Names {
     }
 }
 
-impl Kind {
+impl TemplateType {
     fn of(raw: &Value, template: &Template) -> Self {
         if TYPE_NAMES.iter().filter(|name| raw.get(name).is_some()).count() != 1 {
             return Self::Unclear;

@@ -4,15 +4,14 @@
 use octoflow_model::{argo::Call, scalar::IntOrText};
 
 use super::{
-    Subject,
-    book::{Callee, Entry, Kind, Spot},
-    code,
+    Subject, code,
+    index::{Callee, Entry, Spot, TemplateType},
     report::{At, Report},
 };
 use crate::graph;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
-    let entries = &subject.book.entries;
+    let entries = &subject.templates.entries;
     let certain: Vec<Vec<usize>> = entries
         .iter()
         .map(|entry| {
@@ -37,7 +36,10 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
     if let Some(circle) = graph::find_cycle(&certain) {
         let names: Vec<&str> = circle.iter().map(|index| entries[*index].label.as_str()).collect();
         report.error(&At::base(&entries[circle[0]].path), code::ENDLESS, || {
-            format!("these templates always call each other and could never end: {}", graph::show_cycle(&names))
+            format!(
+                "these templates call each other unconditionally and would never end: {}",
+                graph::show_cycle(&names)
+            )
         });
     }
 }
@@ -59,7 +61,7 @@ fn has_items(call: &Call) -> bool {
 /// Whether a call waits for nothing to succeed first.
 fn first(entry: &Entry<'_>, spot: Spot, waits: bool) -> bool {
     match (entry.kind, spot) {
-        (Kind::Steps, Spot::Step { group, .. }) => group == 0,
+        (TemplateType::Steps, Spot::Step { group, .. }) => group == 0,
         _ => !waits,
     }
 }

@@ -4,7 +4,7 @@
 use octoflow_manifest::{Problem, Severity};
 use serde_json::{Value, json};
 
-use super::{Catalog, Standing, code, look, own_name, report::Report, version};
+use super::{AdmitAs, Catalog, check_workflow, code, own_name, report::Report, version};
 use crate::{
     argo::{
         fields::{API_VERSION, WORKFLOW_TEMPLATE},
@@ -25,7 +25,7 @@ pub fn examine_template(object: &Value, others: &dyn Catalog) -> (Vec<Problem>, 
         manifest["metadata"]["namespace"] = namespace.clone();
     }
     manifest["spec"] = checked.value.get("spec").filter(|spec| spec.is_object()).cloned().unwrap_or_else(|| json!({}));
-    look(&manifest, &checked.broken, Standing::Template, others, &mut report);
+    check_workflow(&manifest, &checked.broken, AdmitAs::Template, others, &mut report);
     let mut found = match report.verdict() {
         Ok(warnings) => warnings,
         Err(problems) => problems.0,
