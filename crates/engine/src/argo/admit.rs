@@ -253,9 +253,9 @@ fn relocate(manifest: &Value, references: &ResolvedReferences, report: &mut Repo
             return Some((reference.clone(), whole(reach, merged_from["name"].as_str().unwrap_or_default())));
         }
         let (place, key) = places.iter().find(|(place, _)| path.starts_with(place))?;
-        let home = refer::reference(key);
-        let told = home.map(|home| whole(Reach::of(home.cluster_scope), &home.name)).unwrap_or_default();
-        Some(((*place).clone(), told))
+        let reference = refer::reference(key);
+        let prefix = reference.map(|from| whole(Reach::of(from.cluster_scope), &from.name)).unwrap_or_default();
+        Some(((*place).clone(), prefix))
     });
 }
 

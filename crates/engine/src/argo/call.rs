@@ -95,12 +95,12 @@ impl Turn<'_> {
             Some(boundary) if !self.run.state.held() && self.view().fails_fast(boundary) => {
                 Some(Gate::FailFast(boundary))
             }
-            _ => self.room(boundary, template),
+            _ => self.handler_gate(boundary, template),
         }
     }
 
     /// Like [`gate`](Self::gate), for exit handlers: failing fast does not block them.
-    pub(super) fn room(&mut self, boundary: Option<NodeIx>, template: &Template) -> Option<Gate> {
+    pub(super) fn handler_gate(&mut self, boundary: Option<NodeIx>, template: &Template) -> Option<Gate> {
         if self.run.state.held() {
             return Some(Gate::Suspended);
         }

@@ -113,9 +113,9 @@ impl Turn<'_> {
         let now = self.run.state.head.shutdown;
         if now.is_none() || (now, how) == (Some(Shutdown::Stop), Shutdown::Terminate) {
             self.decide(RunFact::ShuttingDown { how, at: self.now });
-            let told: Vec<NodeIx> =
+            let stopping: Vec<NodeIx> =
                 self.run.open_leaves().filter(|(_, leaf)| *leaf == Leaf::Stopping).map(|(at, _)| at).collect();
-            told.into_iter().for_each(|at| self.resend_stop(at));
+            stopping.into_iter().for_each(|at| self.resend_stop(at));
         }
     }
 }

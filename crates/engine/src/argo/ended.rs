@@ -9,10 +9,11 @@ pub(super) fn failures(object: &Value) -> Vec<Explanation> {
     let nodes = object["status"]["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values());
     let leaf =
         |node: &&Value| matches!(node["type"].as_str(), Some("Pod" | "Container" | "HTTP" | "Suspend" | "Skipped"));
-    let told = |node: &&Value| matches!(node["phase"].as_str(), Some("Failed" | "Error" | "Omitted" | "Skipped"));
+    let unsuccessful =
+        |node: &&Value| matches!(node["phase"].as_str(), Some("Failed" | "Error" | "Omitted" | "Skipped"));
     let mut found: Vec<(String, Explanation)> = nodes
         .filter(leaf)
-        .filter(told)
+        .filter(unsuccessful)
         .map(|node| {
             let text = |field: &str| node[field].as_str().unwrap_or_default().to_owned();
             (

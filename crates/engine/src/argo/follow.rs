@@ -85,7 +85,7 @@ impl Turn<'_> {
             }
         }
         match self.view().hook_call(instance.recipe.template_scope(), &hook, &scope) {
-            Ok((recipe, inputs)) => match self.room(birth.boundary, &recipe.template) {
+            Ok((recipe, inputs)) => match self.handler_gate(birth.boundary, &recipe.template) {
                 Some(gate) => self.park(at, gate),
                 None => {
                     self.enter(birth, &recipe, inputs);

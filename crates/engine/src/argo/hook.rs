@@ -121,7 +121,7 @@ impl Turn<'_> {
     fn start_hook(&mut self, birth: Birth, made: Result<super::follow::HookCall, String>) -> Option<Gate> {
         match made {
             Ok((recipe, inputs)) => {
-                let gate = self.room(birth.boundary, &recipe.template);
+                let gate = self.handler_gate(birth.boundary, &recipe.template);
                 if gate.is_none() {
                     self.enter(birth, &recipe, inputs);
                 }

@@ -104,9 +104,9 @@ impl Turn<'_> {
                 }
             }
             Report::Lost { why, .. } => {
-                let told =
+                let stop_message =
                     self.run.state.node(at).message.as_deref().filter(|_| leaf == Leaf::Stopping).map(str::to_owned);
-                match told {
+                match stop_message {
                     _ if self.run.state.node(at).dismissed => self.finish(at, Phase::Succeeded, ""),
                     Some(message) => self.finish(at, Phase::Failed, message),
                     None => self.finish(at, Phase::Error, format!("lost: {why}")),

@@ -28,7 +28,7 @@ pub fn specs(own: &Value, template: &Value) -> Value {
     if let (Some(own), Some(below)) = (own.get("arguments"), template.get("arguments")) {
         let mut arguments = Map::new();
         for list in ["parameters", "artifacts"] {
-            if let Some(list_of) = either(own.get(list), below.get(list)) {
+            if let Some(list_of) = joined(own.get(list), below.get(list)) {
                 arguments.insert(list.to_owned(), list_of);
             }
         }
@@ -43,7 +43,7 @@ pub fn specs(own: &Value, template: &Value) -> Value {
 }
 
 /// Joins two lists of named items; the first list wins.
-fn either(own: Option<&Value>, below: Option<&Value>) -> Option<Value> {
+fn joined(own: Option<&Value>, below: Option<&Value>) -> Option<Value> {
     let own_items = own.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let more = below.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let named = |name: Option<&Value>| own_items.iter().any(|item| item.get("name") == name);

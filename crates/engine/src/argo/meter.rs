@@ -167,28 +167,28 @@ impl Turn<'_> {
         node: Option<NodeIx>,
         locals: &[(&'static str, String)],
     ) -> Result<Option<Metered>, String> {
-        let told = &metric.name;
+        let metric_name = &metric.name;
         let of = node.map(|at| self.run.state.node(at));
         let scope = Scope {
             inputs: of.and_then(|node| node.inputs.as_deref()),
             outputs: of.and_then(|node| node.outputs.as_deref()),
             template: node.map(|at| &*self.run.recipe_of(at).template),
             locals,
-            ..Scope::new(self.run, self.now).about(of.map_or("", |node| &node.name)).about(told)
+            ..Scope::new(self.run, self.now).about(of.map_or("", |node| &node.name)).about(metric_name)
         };
         let put = |text: &str| {
             let filled = fill(text, &scope, Missing::RefuseAll);
             let filled =
-                filled.map_err(|error| format!("unable to substitute parameters for metric '{told}': {error}"));
+                filled.map_err(|error| format!("unable to substitute parameters for metric '{metric_name}': {error}"));
             filled.map(std::borrow::Cow::into_owned)
         };
         if let Some(condition) = metric.when.as_deref().filter(|condition| !condition.is_empty()) {
             let holds = scope.meter.holds(&put(condition)?);
-            if !holds.map_err(|error| format!("unable to compute 'when' clause for metric '{told}': {error}"))? {
+            if !holds.map_err(|error| format!("unable to compute 'when' clause for metric '{metric_name}': {error}"))? {
                 return Ok(None);
             }
         }
-        let wrong = |why: String| format!("could not construct metric '{told}': {why}");
+        let wrong = |why: String| format!("could not construct metric '{metric_name}': {why}");
         let (name, help) = (put(&metric.name)?, put(&metric.help)?);
         if help.is_empty() {
             return Err(format!("metric '{name}' must contain a help string under 'help: ' field"));

@@ -101,14 +101,14 @@ impl Turn<'_> {
         for parameter in &instance.body.outputs.parameters {
             let value = outputs.parameters.iter().find(|(name, _)| *name == parameter.name);
             if let (Some(global), Some((_, value))) = (&parameter.global_name, value) {
-                let global = as_known(global, &self.view().frame_scope(at, &instance));
+                let global = fill_known(global, &self.view().frame_scope(at, &instance));
                 self.decide(WorkflowFact::Exported { parameter: Some((global, value.clone())), artifact: None });
             }
         }
         for artifact in &instance.body.outputs.artifacts {
             let value = outputs.artifacts.iter().find(|value| value.name == artifact.name);
             if let (Some(global), Some(value)) = (&artifact.global_name, value) {
-                let name = as_known(global, &self.view().frame_scope(at, &instance));
+                let name = fill_known(global, &self.view().frame_scope(at, &instance));
                 let exported = OutputArtifactValue { name, ..value.clone() };
                 self.decide(WorkflowFact::Exported { parameter: None, artifact: Some(exported) });
             }
@@ -145,10 +145,10 @@ impl View<'_> {
     ) -> Result<Option<(StoredArtifact, Option<String>)>, String> {
         let reference = match (&artifact.from, &artifact.from_expression) {
             (Some(from), _) => {
-                let from = as_known(from, scope);
+                let from = fill_known(from, scope);
                 from.trim().trim_start_matches("{{").trim_end_matches("}}").trim().to_owned()
             }
-            (None, Some(expression)) => chosen(&as_known(expression, scope), scope)?,
+            (None, Some(expression)) => evaluate_from(&fill_known(expression, scope), scope)?,
             (None, None) => return Ok(None),
         };
         self.artifact_named(&reference, scope)
@@ -190,12 +190,12 @@ impl View<'_> {
 }
 
 /// Fills the known variables into a text. Unknown ones, and those that are no text, stay as they are.
-fn as_known(text: &str, scope: &Scope<'_>) -> String {
+fn fill_known(text: &str, scope: &Scope<'_>) -> String {
     fill(text, scope, Missing::Keep).map_or_else(|_| text.to_owned(), std::borrow::Cow::into_owned)
 }
 
 /// Evaluates `fromExpression`, in which each artifact stands for its own reference.
-fn chosen(expression: &str, scope: &Scope<'_>) -> Result<String, String> {
+fn evaluate_from(expression: &str, scope: &Scope<'_>) -> Result<String, String> {
     struct References<'s>(&'s Scope<'s>);
     impl Env for References<'_> {
         fn root(&self, name: &str) -> Option<Value> {
@@ -217,9 +217,9 @@ fn chosen(expression: &str, scope: &Scope<'_>) -> Result<String, String> {
 
 fn boundary_parameter(parameter: &Parameter, scope: &Scope<'_>) -> Result<Option<String>, String> {
     let Some(from) = &parameter.value_from else {
-        return Ok(parameter.value.as_ref().map(|value| as_known(&value.0, scope)));
+        return Ok(parameter.value.as_ref().map(|value| fill_known(&value.0, scope)));
     };
-    let default = || from.default.as_ref().or(parameter.default.as_ref()).map(|text| as_known(&text.0, scope));
+    let default = || from.default.as_ref().or(parameter.default.as_ref()).map(|text| fill_known(&text.0, scope));
     if let Some(reference) = &from.parameter {
         if is_absent(reference, scope)
             && let Some(default) = default()
@@ -232,7 +232,7 @@ fn boundary_parameter(parameter: &Parameter, scope: &Scope<'_>) -> Result<Option
         };
     }
     let Some(expression) = &from.expression else { return Ok(default()) };
-    let expression = as_known(expression, scope);
+    let expression = fill_known(expression, scope);
     let evaluated = scope.meter.evaluate(&expression, scope);
     match evaluated {
         Ok(Value::Str(text)) => Ok(Some(text.to_string())),

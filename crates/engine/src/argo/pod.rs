@@ -76,11 +76,11 @@ impl Turn<'_> {
         let containers = instance.as_ref().and_then(|instance| instance.template.container_set.as_ref());
         let containers = containers.map_or(&[][..], |set| &set.containers);
         for (node, index) in open {
-            let told = containers.get(index).and_then(|container| {
+            let reported = containers.get(index).and_then(|container| {
                 let end = end_of(ends, name_of(container))?;
                 Some((end, container))
             });
-            match told {
+            match reported {
                 Some((end, _)) if end.exit.is_some() => self.apply_container_report(node, end),
                 Some((_, container)) => match failed_dependency(container, ends) {
                     Some(why) => {
@@ -107,18 +107,18 @@ impl Turn<'_> {
     }
 
     /// Decides what was reported of an open container for its node.
-    fn apply_container_report(&mut self, node: NodeIx, told: &MemberEnd) {
-        if let (Some(started), Phase::Pending) = (told.started, self.run.state.node(node).phase) {
+    fn apply_container_report(&mut self, node: NodeIx, reported: &MemberEnd) {
+        if let (Some(started), Phase::Pending) = (reported.started, self.run.state.node(node).phase) {
             self.decide(WorkflowFact::Started { node, at: started });
         }
-        if let Some(exit) = &told.exit {
+        if let Some(exit) = &reported.exit {
             let (phase, message) = judge(exit, None);
             self.decide(WorkflowFact::Finished(Box::new(NodeFinished {
                 node,
                 phase,
                 message,
                 // Clamp to the start, in case the clock was set back meanwhile.
-                at: told.ended.unwrap_or(self.now).max(self.run.state.node(node).started),
+                at: reported.ended.unwrap_or(self.now).max(self.run.state.node(node).started),
                 outputs: OutputValues::default(),
                 outbound: Vec::new(),
                 log_bytes: 0,

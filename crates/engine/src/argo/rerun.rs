@@ -123,10 +123,10 @@ impl Reruns for Retries {
 
 /// Lists the choices, a long list in part.
 fn listed(choices: &[String]) -> String {
-    const MOST: usize = 20;
-    let told: Vec<String> = choices.iter().take(MOST).map(|choice| format!("'{choice}'")).collect();
-    let more = if choices.len() > MOST { ", …" } else { "" };
-    told.join(", ") + more
+    const MAX_SHOWN: usize = 20;
+    let shown: Vec<String> = choices.iter().take(MAX_SHOWN).map(|choice| format!("'{choice}'")).collect();
+    let more = if choices.len() > MAX_SHOWN { ", …" } else { "" };
+    shown.join(", ") + more
 }
 
 /// Facts about a run that its object does not contain.

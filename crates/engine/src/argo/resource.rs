@@ -96,11 +96,11 @@ pub fn document(text: &str) -> Result<Value, String> {
 
 /// Joins problems into one line, each with its path.
 pub fn listed(problems: &[Problem]) -> String {
-    let told = |problem: &Problem| match &problem.path {
+    let line = |problem: &Problem| match &problem.path {
         Some(path) => format!("{path}: {}", problem.message),
         None => problem.message.clone(),
     };
-    problems.iter().map(told).collect::<Vec<_>>().join("; ")
+    problems.iter().map(line).collect::<Vec<_>>().join("; ")
 }
 
 fn action(asked: &ResourceTemplate) -> Result<ObjectAction, String> {

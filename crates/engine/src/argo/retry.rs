@@ -72,7 +72,7 @@ impl Turn<'_> {
         let handler = matches!(self.run.state.node(retry).role, Role::Hook(_));
         // Replaying an attempt of the previous run is not subject to failing fast.
         let gate = if handler || self.view().attempted_before(retry, number) {
-            self.room(boundary, &recipe.template)
+            self.handler_gate(boundary, &recipe.template)
         } else {
             self.gate(boundary, &recipe.template)
         };

@@ -156,10 +156,10 @@ fn synchronization(run: &Run) -> Option<Value> {
         let (mut holding, mut waiting) = (Vec::new(), Vec::new());
         for (node, lock) in &all {
             for claim in lock.claims.iter().filter(|claim| claim.is_mutex() == (kind == "mutex")) {
-                let told = lock.waits.as_ref().filter(|(key, _)| *key == claim.key);
+                let waited = lock.waits.as_ref().filter(|(key, _)| *key == claim.key);
                 if lock.held {
                     add_lock(&mut holding, kind, &claim.key, &[run.holder_name(*node)]);
-                } else if let Some((key, holders)) = told {
+                } else if let Some((key, holders)) = waited {
                     add_lock(&mut waiting, kind, key, holders);
                 }
             }

@@ -95,7 +95,7 @@ fn fill_at<'t>(text: &'t str, scope: &Scope<'_>, missing: Missing, depth: usize)
     let mut at = 0;
     while let Some(open) = text[at..].find("{{").map(|found| at + found).filter(|open| *open < last) {
         let expression = text[open + 2..].trim_start().starts_with('=');
-        let close = if expression { close_within(text, open, scope)? } else { partner_of(text, open) };
+        let close = if expression { close_within(text, open, scope)? } else { closing_of(text, open) };
         filled.push_str(&text[at..open]);
         let Some(close) = close else {
             filled.push_str("{{");
@@ -131,7 +131,7 @@ fn exhausted(error: expr::Error) -> Error {
 
 /// Finds where the tag that opens at `open` closes, skipping the tags inside it. Stops at an opening that is too deep,
 /// so that no byte is read for more than `NESTED` openings.
-fn partner_of(text: &str, open: usize) -> Option<usize> {
+fn closing_of(text: &str, open: usize) -> Option<usize> {
     let mut depth = 0;
     let mut at = open + 2;
     let end = text.floor_char_boundary(at + LONGEST_NAME);
@@ -274,7 +274,7 @@ mod tests {
             (deep(NESTED + 1), Some(4 * NESTED + 3)),
             (deep(NESTED + 2), None),
         ] {
-            assert_eq!(partner_of(&text, 0), close, "{text:.60}");
+            assert_eq!(closing_of(&text, 0), close, "{text:.60}");
         }
     }
 }

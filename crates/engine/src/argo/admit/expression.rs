@@ -74,7 +74,7 @@ pub(super) fn check(
                 let message = format!("`{}` can never exist, so it is always nil", short(&shown));
                 (message, scope.help(&shown))
             }),
-            Found::Left(why) => {
+            Found::Unfilled(why) => {
                 report.warn(at, code::UNRESOLVED, || format!("`{}` has no value: {why}", short(&shown)))
             }
             Found::Task(task) if !prepared => tasks(report, at, task),

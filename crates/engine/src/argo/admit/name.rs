@@ -56,7 +56,7 @@ pub(super) fn one<'n>(
         report.error(at, code::REQUIRED, || format!("{}.name is required", of()));
         return;
     }
-    if let Some(why) = rule.objection(name) {
+    if let Some(why) = rule.violation(name) {
         report.error(at, code::NAME, || format!("{}.name: '{}' is invalid: {why}", of(), short(name)));
     } else if !seen.insert(name) {
         report.error(at, code::DUPLICATE_NAME, || format!("{}.name '{name}' is not unique", of()));
@@ -64,7 +64,7 @@ pub(super) fn one<'n>(
 }
 
 impl Rule {
-    fn objection(self, name: &str) -> Option<String> {
+    fn violation(self, name: &str) -> Option<String> {
         match self {
             Self::Field if name.len() > LONGEST => Some(format!("must be no more than {LONGEST} characters")),
             Self::Field if !is_field_name(name) => Some(

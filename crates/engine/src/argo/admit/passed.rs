@@ -21,7 +21,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
             let arguments = place.key("arguments");
             artifacts(report, &arguments.key("artifacts"), &call.arguments.artifacts);
             if let Callee::Entry(callee) = callee {
-                extra(report, &arguments, &of, &subject.templates.entries[*callee], &call.arguments);
+                check_declared(report, &arguments, &of, &subject.templates.entries[*callee], &call.arguments);
             }
             let hooks = place.key("hooks");
             for (moment, hook) in &call.hooks {
@@ -35,7 +35,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
                 artifacts(report, &arguments.key("artifacts"), &hook.arguments.artifacts);
                 if let Some(callee) = callee {
                     let of = || format!("{}.hooks.{moment}", of());
-                    extra(report, &arguments, &of, &subject.templates.entries[callee], &hook.arguments);
+                    check_declared(report, &arguments, &of, &subject.templates.entries[callee], &hook.arguments);
                 }
             }
         }
@@ -43,7 +43,13 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
 }
 
 /// Warns about arguments that the template does not declare: Argo accepts them, but they are hardly ever meant.
-fn extra(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, callee: &Entry<'_>, arguments: &Arguments) {
+fn check_declared(
+    report: &mut Report,
+    at: &At<'_>,
+    of: &dyn Fn() -> String,
+    callee: &Entry<'_>,
+    arguments: &Arguments,
+) {
     if callee.broken {
         return;
     }

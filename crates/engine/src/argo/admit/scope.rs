@@ -28,7 +28,7 @@ pub(super) enum Found {
     /// The name can have no value. [`Scope::help`] may suggest one.
     Unknown,
     /// The name has no value, and Argo leaves the text as it is; with the reason.
-    Left(&'static str),
+    Unfilled(&'static str),
     /// The name is no variable of this dialect.
     Foreign,
 }
@@ -110,8 +110,8 @@ impl Scope<'_> {
     pub(super) fn find(&self, name: &str) -> Found {
         let Some((root, rest)) = name.split_once('.') else {
             return match name {
-                "item" if self.item_is_none() => Found::Left("there is no loop here"),
-                "retries" if !self.retried() => Found::Left("the template has no retryStrategy"),
+                "item" if self.item_is_none() => Found::Unfilled("there is no loop here"),
+                "retries" if !self.retried() => Found::Unfilled("the template has no retryStrategy"),
                 "item" | "retries" => Found::Known,
                 _ => Found::Foreign,
             };
@@ -120,7 +120,7 @@ impl Scope<'_> {
             "workflow" => self.globals.find(rest),
             "inputs" => self.input(rest),
             "outputs" if self.output(rest) => Found::Known,
-            "outputs" => Found::Left("the template has no such output"),
+            "outputs" => Found::Unfilled("the template has no such output"),
             "item" => self.item_field(rest),
             "pod"
                 if rest == "name"
@@ -134,9 +134,9 @@ impl Scope<'_> {
             "pod" => Found::Unknown,
             "steps" | "tasks" if rest == "name" || rest.starts_with("name.") => Found::Known,
             "steps" | "tasks" => self.call(root, rest),
-            "lastRetry" if !self.retried() => Found::Left("the template has no retryStrategy"),
+            "lastRetry" if !self.retried() => Found::Unfilled("the template has no retryStrategy"),
             "lastRetry" if LAST_RETRY.contains(&rest) => Found::Known,
-            "lastRetry" => Found::Left("known are lastRetry.exitCode, .status, .duration and .message"),
+            "lastRetry" => Found::Unfilled("known are lastRetry.exitCode, .status, .duration and .message"),
             _ => Found::Foreign,
         }
     }
@@ -154,11 +154,11 @@ impl Scope<'_> {
                 self.globals.find(&format!("outputs.{kind}.{name}"))
             }
             ["workflow", "creationTimestamp", part, ..] => self.globals.find(&format!("creationTimestamp.{part}")),
-            ["item", ..] if self.item_is_none() => Found::Left("there is no loop here"),
+            ["item", ..] if self.item_is_none() => Found::Unfilled("there is no loop here"),
             ["item", field, ..] => self.item_path(field),
-            ["retries" | "lastRetry", ..] if !self.retried() => Found::Left("the template has no retryStrategy"),
+            ["retries" | "lastRetry", ..] if !self.retried() => Found::Unfilled("the template has no retryStrategy"),
             ["lastRetry", field, ..] if !LAST_RETRY.contains(field) => {
-                Found::Left("known are lastRetry.exitCode, .status, .duration and .message")
+                Found::Unfilled("known are lastRetry.exitCode, .status, .duration and .message")
             }
             ["steps" | "tasks", "name", ..] | ["steps" | "tasks"] => Found::Known,
             [root @ ("steps" | "tasks"), call, "outputs", kind @ ("parameters" | "artifacts"), name, ..] => {

@@ -24,7 +24,7 @@ use octoflow_model::{
 pub(super) fn check(subject: &Subject<'_>, others: &dyn Catalog, report: &mut Report) {
     let workflow = subject.workflow;
     let namespace = workflow.metadata.namespace.as_deref().filter(|name| !name.is_empty()).unwrap_or(DEFAULT_NAMESPACE);
-    let mut check = StandInCheck { others, namespace, report, told: HashSet::new() };
+    let mut check = StandInCheck { others, namespace, report, reported: HashSet::new() };
     let spec = Path::root().join("spec");
     let at = At::base(&spec);
     check.artifacts(&at.key("arguments").key("artifacts"), &workflow.spec.arguments.artifacts);
@@ -50,7 +50,7 @@ struct StandInCheck<'a> {
     namespace: &'a str,
     report: &'a mut Report,
     /// Stores that were reported already.
-    told: HashSet<String>,
+    reported: HashSet<String>,
 }
 
 impl StandInCheck<'_> {
@@ -65,7 +65,7 @@ impl StandInCheck<'_> {
         // A Secret named by a variable is only known when the task is built.
         let has_secret = |secret: &str| name::has_variables(secret) || others.has_secret(namespace, secret);
         let Some(obstacle) = standin::obstacle(place, &has_secret) else { return };
-        let Some(store) = standin::store(place).filter(|store| self.told.insert(store.clone())) else { return };
+        let Some(store) = standin::store(place).filter(|store| self.reported.insert(store.clone())) else { return };
         match obstacle {
             Obstacle::Secret(secret) => self.report.warn(&at.key("s3"), code::STAND_IN, || {
                 format!(
@@ -170,8 +170,8 @@ mod tests {
                 "container": {"image": "i", "command": ["c"]}}]}});
         object["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
         let admitted = admit(&object, controller).unwrap_or_else(|problems| panic!("{problems:?}"));
-        let told = admitted.warnings().iter().filter(|problem| problem.code == code::STAND_IN);
-        told.map(|one| (one.path.as_ref().unwrap().to_string(), one.message.clone())).collect()
+        let reported = admitted.warnings().iter().filter(|problem| problem.code == code::STAND_IN);
+        reported.map(|one| (one.path.as_ref().unwrap().to_string(), one.message.clone())).collect()
     }
 
     #[test]
@@ -180,17 +180,20 @@ mod tests {
             {"name": "c", "path": "/c", "s3": bucket("two")}]);
         let spec = json!({"templates": [{"name": "main", "container": {"image": "i", "command": ["c"]},
             "archiveLocation": {"plugin": {"name": "mine", "key": "x"}}, "outputs": {"artifacts": outputs}}]});
-        let told = warned(&Objects::default(), spec.clone());
-        assert_eq!(told.len(), 3, "{told:?}");
-        assert_eq!(told[0].0, "spec.templates[0].outputs.artifacts[0].s3");
+        let reported = warned(&Objects::default(), spec.clone());
+        assert_eq!(reported.len(), 3, "{reported:?}");
+        assert_eq!(reported[0].0, "spec.templates[0].outputs.artifacts[0].s3");
         assert!(
-            told[0].1.contains("Secret 'cred' is not here") && told[0].1.contains("s3://minio:9000/one"),
-            "{told:?}"
+            reported[0].1.contains("Secret 'cred' is not here") && reported[0].1.contains("s3://minio:9000/one"),
+            "{reported:?}"
         );
-        assert!(told[0].1.contains("load the Secret to use the bucket itself"), "{told:?}");
-        assert!(told[1].1.contains("s3://minio:9000/two") && told[2].1.contains("plugin 'mine'"), "{told:?}");
-        let told = warned(&Objects { secrets: vec!["cred"], map: None }, spec);
-        assert_eq!(told.len(), 1, "only the plugin: {told:?}");
+        assert!(reported[0].1.contains("load the Secret to use the bucket itself"), "{reported:?}");
+        assert!(
+            reported[1].1.contains("s3://minio:9000/two") && reported[2].1.contains("plugin 'mine'"),
+            "{reported:?}"
+        );
+        let reported = warned(&Objects { secrets: vec!["cred"], map: None }, spec);
+        assert_eq!(reported.len(), 1, "only the plugin: {reported:?}");
     }
 
     #[test]

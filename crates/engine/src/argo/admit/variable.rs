@@ -305,7 +305,7 @@ impl Walker<'_> {
             }),
             Found::Unknown => report
                 .warn(at, code::UNRESOLVED, || format!("{{{{{}}}}} has no value and is left as it is", short(body))),
-            Found::Left(why) => {
+            Found::Unfilled(why) => {
                 report.warn(at, code::UNRESOLVED, || format!("{{{{{}}}}} has no value: {why}", short(body)))
             }
         }

@@ -19,14 +19,14 @@ pub(super) struct Choice {
 impl Choice {
     pub(super) fn make(graph: &Graph<'_>, context: &RunContext, options: &RerunOptions) -> Result<Self, Refusal> {
         let mut choice = Self { why: vec![None; graph.nodes.len()], keep: vec![false; graph.nodes.len()] };
-        choice.take_chosen(graph, options)?;
+        choice.select_chosen(graph, options)?;
         let tolerated = Tolerated::of(graph);
-        choice.take_bad(graph, context, &tolerated, options.failed);
+        choice.select_failed(graph, context, &tolerated, options.failed);
         choice.join_attempts(graph);
         let mut affected = choice.affected(graph, &tolerated);
-        choice.take_daemons(graph, options, &mut affected);
-        choice.take_handlers(graph, &affected);
-        choice.take_omitted(graph, &affected);
+        choice.select_daemons(graph, options, &mut affected);
+        choice.select_handlers(graph, &affected);
+        choice.select_omitted(graph, &affected);
         choice.keep_the_rest(graph, &tolerated);
         Ok(choice)
     }
@@ -59,17 +59,17 @@ impl Choice {
         list
     }
 
-    fn take(&mut self, at: usize, why: Why) {
+    fn select(&mut self, at: usize, why: Why) {
         self.why[at].get_or_insert(why);
     }
 
-    fn take_after(&mut self, graph: &Graph<'_>, from: &[usize]) {
+    fn select_after(&mut self, graph: &Graph<'_>, from: &[usize]) {
         for (at, source) in graph.after(from) {
-            self.take(at, Why::After(graph.nodes[source].name.to_owned()));
+            self.select(at, Why::After(graph.nodes[source].name.to_owned()));
         }
     }
 
-    fn take_chosen(&mut self, graph: &Graph<'_>, options: &RerunOptions) -> Result<(), Refusal> {
+    fn select_chosen(&mut self, graph: &Graph<'_>, options: &RerunOptions) -> Result<(), Refusal> {
         let mut chosen: Vec<(usize, bool)> = Vec::new();
         if let (true, Some(text)) = (options.restart_successful, &options.selector) {
             let selector = Selector::parse(text).ok_or_else(|| Refusal::Selector { text: text.clone() })?;
@@ -92,17 +92,17 @@ impl Choice {
         let mut from = Vec::new();
         for (at, onwards) in chosen {
             let whole = graph.with_below(graph.retry_of(at).unwrap_or(at));
-            whole.iter().for_each(|at| self.take(*at, Why::Chosen));
+            whole.iter().for_each(|at| self.select(*at, Why::Chosen));
             if onwards {
                 from.extend(whole);
             }
         }
-        self.take_after(graph, &from);
+        self.select_after(graph, &from);
         Ok(())
     }
 
     /// Selects nodes whose failure was not excused, and what comes after them.
-    fn take_bad(&mut self, graph: &Graph<'_>, context: &RunContext, tolerated: &Tolerated, all: bool) {
+    fn select_failed(&mut self, graph: &Graph<'_>, context: &RunContext, tolerated: &Tolerated, all: bool) {
         let mut from = Vec::new();
         for (at, node) in graph.nodes.iter().enumerate() {
             let leaf = graph.is_leaf(at) || node.kind == "Skipped";
@@ -111,15 +111,15 @@ impl Choice {
             }
             let tried_again = || graph.retry_of(at).is_some_and(|retry| graph.nodes[retry].phase == "Succeeded");
             if node.bad() && (!tolerated.is(graph, at) || all && !tried_again()) {
-                self.take(at, Why::Ended { phase: node.phase.to_owned(), message: node.message().to_owned() });
+                self.select(at, Why::Ended { phase: node.phase.to_owned(), message: node.message().to_owned() });
                 from.push(at);
             } else if !node.over() {
-                self.take(at, Why::Unfinished);
+                self.select(at, Why::Unfinished);
             } else if let Some(artifact) = deleted_artifact(node.value, context.deleting.contains(node.id)) {
-                self.take(at, Why::Gone { artifact });
+                self.select(at, Why::Gone { artifact });
             }
         }
-        self.take_after(graph, &from);
+        self.select_after(graph, &from);
     }
 
     /// Makes the attempts of a call uniform: all kept, or all run again.
@@ -130,7 +130,7 @@ impl Choice {
             }
             let tries: Vec<usize> = graph.attempts_of(retry).filter(|at| graph.is_leaf(*at)).collect();
             if let Some(why) = tries.iter().find_map(|at| self.why[*at].clone()) {
-                tries.into_iter().for_each(|at| self.take(at, why.clone()));
+                tries.into_iter().for_each(|at| self.select(at, why.clone()));
             }
         }
     }
@@ -149,7 +149,7 @@ impl Choice {
     }
 
     /// Selects daemons, which are not running any more, if something in their boundary runs again.
-    fn take_daemons(&mut self, graph: &Graph<'_>, options: &RerunOptions, affected: &mut [bool]) {
+    fn select_daemons(&mut self, graph: &Graph<'_>, options: &RerunOptions, affected: &mut [bool]) {
         for (at, node) in graph.nodes.iter().enumerate() {
             if !node.daemon || !graph.is_leaf(at) {
                 continue;
@@ -158,7 +158,7 @@ impl Choice {
             let calm =
                 boundary.is_some_and(|boundary| !affected[boundary] && graph.nodes[boundary].phase == "Succeeded");
             if !calm || !options.parameters.is_empty() {
-                self.take(at, Why::Daemon);
+                self.select(at, Why::Daemon);
                 affected[at] = true;
                 graph.above(at).for_each(|up| affected[up] = true);
             }
@@ -167,7 +167,7 @@ impl Choice {
     }
 
     /// Selects handlers and hooks together with what they belong to; those of the run always run again.
-    fn take_handlers(&mut self, graph: &Graph<'_>, affected: &[bool]) {
+    fn select_handlers(&mut self, graph: &Graph<'_>, affected: &[bool]) {
         for (at, node) in graph.nodes.iter().enumerate() {
             if !node.hooked {
                 continue;
@@ -175,13 +175,13 @@ impl Choice {
             let owner = node.name.strip_suffix(".onExit").or_else(|| Some(node.name.rsplit_once(".hooks.")?.0));
             let owner = owner.filter(|owner| *owner != graph.run).and_then(|owner| graph.find(owner));
             if owner.is_none_or(|owner| affected[owner]) {
-                graph.with_below(at).into_iter().for_each(|at| self.take(at, Why::Handler));
+                graph.with_below(at).into_iter().for_each(|at| self.select(at, Why::Handler));
             }
         }
         self.join_attempts(graph);
     }
 
-    fn take_omitted(&mut self, graph: &Graph<'_>, affected: &[bool]) {
+    fn select_omitted(&mut self, graph: &Graph<'_>, affected: &[bool]) {
         for (at, node) in graph.nodes.iter().enumerate() {
             if node.phase == "Omitted" && graph.above(at).any(|up| affected[up]) {
                 self.why[at] = Some(Why::Omitted);

@@ -67,8 +67,8 @@ fn artifact(shown: Value) -> Option<OutputArtifactValue> {
 /// Reads the progress that a task reported; 1 of 1 is the default.
 fn progress(node: &Value) -> Option<(u32, u32)> {
     let (done, total) = node["progress"].as_str()?.split_once('/')?;
-    let told = (done.parse().ok()?, total.parse().ok()?);
-    (told.1 != 1).then_some(told)
+    let reported = (done.parse().ok()?, total.parse().ok()?);
+    (reported.1 != 1).then_some(reported)
 }
 
 fn memo(status: &Value) -> Option<Remembered> {

@@ -111,7 +111,7 @@ impl<'a> Globals<'a> {
             _ if known => Found::Known,
             Some(_) if !matches!(field, "parameters" | "labels" | "annotations" | "outputs") => Found::Unknown,
             Some(Users::Call) => Found::Known,
-            Some(Users::Run) => Found::Left("this template does not declare it; the workflow that uses it must"),
+            Some(Users::Run) => Found::Unfilled("this template does not declare it; the workflow that uses it must"),
             None => Found::Unknown,
         }
     }
