@@ -13,7 +13,7 @@ use std::{
 
 use octoflow_engine::{
     Command,
-    argo::condition::{self, Condition, Verdict},
+    argo::condition::{self, Condition, ConditionResult},
     dialect,
 };
 use octoflow_model::{
@@ -367,18 +367,18 @@ impl ResourceWorker {
         if wait.removes {
             return if over { self.remove(&wait.target).map(Some) } else { Ok(None) };
         }
-        Ok(match condition::judge(wait.success.as_ref(), wait.failure.as_ref(), &object) {
-            Verdict::Good => Some(Answer::Object(object)),
-            Verdict::Bad(why) => Some(Answer::Failed(why)),
+        Ok(match condition::evaluate(wait.success.as_ref(), wait.failure.as_ref(), &object) {
+            ConditionResult::Succeeded => Some(Answer::Object(object)),
+            ConditionResult::Failed(why) => Some(Answer::Failed(why)),
             // A run that is over never changes again; waiting for more would be waiting for ever.
-            Verdict::Open if over => {
+            ConditionResult::Pending if over => {
                 let phase = dialect::of(&object).map_or("", |dialect| dialect.phase_of(&object));
                 Some(Answer::Failed(format!("{name} ended {phase}, and the success condition does not hold")))
             }
-            Verdict::Open if !at_work => Some(Answer::Refused(format!(
+            ConditionResult::Pending if !at_work => Some(Answer::Refused(format!(
                 "{name} is not over and nobody is working on it; take it up with `octoflow run --resume` first"
             ))),
-            Verdict::Open => None,
+            ConditionResult::Pending => None,
         })
     }
 

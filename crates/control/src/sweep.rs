@@ -67,7 +67,7 @@ impl Doomed {
 
     pub(crate) fn mission(self, world: &World) -> Mission {
         let places =
-            self.items.iter().map(|item| garbage::whereabouts(world, &self.namespace, &item.artifact)).collect();
+            self.items.iter().map(|item| garbage::remote_location(world, &self.namespace, &item.artifact)).collect();
         Mission { doomed: self, places }
     }
 

@@ -1,5 +1,6 @@
-//! The Argo dialect: admission, the fold of its facts, and the planning of its next ones.
-//! Planning is level-triggered: a visit looks at a node as it is and decides what is missing, so visiting twice decides nothing twice.
+//! Implements the Argo dialect: admission of manifests, the fold of facts, and turns that decide the next ones.
+//! A visit is level-triggered, as in a reconciler: it looks at a node as it is and decides what is missing, so visiting
+//! twice decides nothing twice.
 
 pub mod admit;
 pub mod binding;

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use octoflow_engine::argo::garbage::whereabouts;
+use octoflow_engine::argo::garbage::remote_location;
 use octoflow_model::task::StoredArtifact;
 use octoflow_runtime::artifacts::{CarrierError, Loan};
 use octoflow_store::RunRow;
@@ -95,7 +95,7 @@ impl Registry {
         let reader = self.handle().store.reader().map_err(|error| failed(error.to_string()))?;
         let world = world(&reader).map_err(|error| failed(error.to_string()))?;
         let place = StoredArtifact { noted: Some(listed.clone()), ..StoredArtifact::default() };
-        let location = whereabouts(&world, namespace, &place).map_err(failed)?;
+        let location = remote_location(&world, namespace, &place).map_err(failed)?;
         let location = location.ok_or_else(|| failed("nobody knows where it is".to_owned()))?;
         carrier.lend_from(&location, inner)
     }

@@ -1,26 +1,25 @@
-//! Admission of a Workflow: the one entry point through which a manifest becomes something the engine may run.
-//! It finds everything that is wrong at once, each with its place, and changes nothing.
+//! Admits Workflows: the only way a manifest becomes something the engine may run.
+//! Reports all problems at once, each with its path, and never changes the manifest's meaning.
 
-mod alone;
 mod ancestry;
 mod argument;
 mod binding;
-mod book;
 mod call;
 mod cron;
 mod dag;
-mod endless;
 mod expression;
-mod handed;
 mod hook;
+mod index;
 mod item;
-pub(crate) mod loaded;
 mod lock;
 mod memo;
 mod meter;
 mod name;
 mod output;
+mod passed;
 mod pod;
+mod recursion;
+pub(crate) mod references;
 mod request;
 mod scope;
 mod spec;
@@ -30,6 +29,7 @@ mod template;
 mod unused;
 mod variable;
 mod volume;
+mod workflow_template;
 
 #[cfg(test)]
 mod tests;
@@ -42,14 +42,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use self::{
-    book::{Book, Borrowed},
     dag::Graph,
+    index::{ReferencedTemplate, TemplateIndex},
     report::{At, Report},
 };
 use super::{
     fields::{API_VERSION, WORKFLOW, WORKFLOW_TEMPLATE},
     merge,
-    refer::{self, Gathered, Reach},
+    refer::{self, Reach, ResolvedReferences},
 };
 pub use crate::admit::Catalog;
 use crate::{expr::nearest, kinds::dialect_of, report, shape};
@@ -57,10 +57,11 @@ use crate::{expr::nearest, kinds::dialect_of, report, shape};
 pub use crate::code;
 
 pub use self::{
-    alone::examine_template, binding::examine_binding, cron::examine_cron, name::LONGEST_WORKFLOW_NAME, unused::unused,
+    binding::examine_binding, cron::examine_cron, name::LONGEST_WORKFLOW_NAME, unused::unused,
+    workflow_template::examine_template,
 };
 
-/// A workflow that may run. Only [`admit`] makes one.
+/// A workflow that may run. Only [`admit`] and [`examine`] make one.
 #[derive(Debug, Clone)]
 pub struct Admitted {
     workflow: Workflow,
@@ -70,17 +71,17 @@ pub struct Admitted {
 }
 
 impl Admitted {
-    /// With what its WorkflowTemplate says.
+    /// Returns the workflow merged with its WorkflowTemplate.
     pub fn workflow(&self) -> &Workflow {
         &self.workflow
     }
 
-    /// The object as it was given, without the nulls that mean nothing, labelled with where it comes from.
+    /// Returns the manifest as given, without meaningless nulls, labelled with the template it comes from.
     pub fn manifest(&self) -> &Value {
         &self.manifest
     }
 
-    /// Copies of everything it refers to; they belong to the submission.
+    /// Returns copies of all objects that it refers to. They become part of the submission.
     pub fn stored(&self) -> &Stored {
         &self.stored
     }
@@ -89,19 +90,19 @@ impl Admitted {
         &self.warnings
     }
 
-    /// The manifest and the copies, for whoever submits them.
+    /// Splits into the manifest and the copies that are submitted with it.
     pub fn into_parts(self) -> (Value, Stored) {
         (self.manifest, self.stored)
     }
 }
 
-/// Judges one object.
+/// Checks a Workflow and reports errors only.
 pub fn admit(object: &Value, others: &dyn Catalog) -> Result<Admitted, Problems> {
     examine(object, others)
         .map_err(|found| Problems(found.into_iter().filter(|problem| problem.severity == Severity::Error).collect()))
 }
 
-/// Judges one object, and tells of one that is not let in everything there is to tell, warnings too.
+/// Checks a Workflow; if it is refused, reports warnings beside the errors.
 pub fn examine(object: &Value, others: &dyn Catalog) -> Result<Admitted, Problems> {
     kind(object)?;
     let mended = with_version(object);
@@ -115,32 +116,32 @@ pub fn examine(object: &Value, others: &dyn Catalog) -> Result<Admitted, Problem
         });
     }
     label(&mut manifest);
-    let read = look(&manifest, &broken, Standing::Run, others, &mut report);
+    let read = check_workflow(&manifest, &broken, AdmitAs::Run, others, &mut report);
     report.verdict().map(|warnings| {
         let (workflow, stored) = read.expect("a manifest that cannot be read has a problem");
         Admitted { workflow, manifest, stored, warnings }
     })
 }
 
-/// As what an object is judged.
+/// The role in which a workflow spec is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
-    /// It is to run as it is.
+enum AdmitAs {
+    /// A workflow that runs as it is.
     Run,
-    /// A WorkflowTemplate: whoever uses it brings arguments, labels and outputs of its own.
+    /// A WorkflowTemplate, whose users add arguments, labels and outputs.
     Template,
 }
 
-/// Everything that takes more than one field to judge. The manifest has the shape of a Workflow.
-fn look(
+/// Runs every check that involves more than one field. The manifest must have the shape of a Workflow.
+fn check_workflow(
     manifest: &Value,
     broken: &[Path],
-    standing: Standing,
+    admit_as: AdmitAs,
     others: &dyn Catalog,
     report: &mut Report,
 ) -> Option<(Workflow, Stored)> {
-    let gathered = refer::gather(manifest, others);
-    let mut whole = merge::effective(manifest, &gathered.stored);
+    let references = refer::resolve_references(manifest, others);
+    let mut whole = merge::effective(manifest, &references.stored);
     let defaults = whole["spec"].get("templateDefaults").cloned();
     let filled = |template: &Value| match &defaults {
         Some(defaults) => merge::with_defaults(template, defaults),
@@ -154,46 +155,47 @@ fn look(
     let workflow = match Workflow::deserialize(&*whole) {
         Ok(workflow) => workflow,
         Err(error) => {
-            // The table and the types disagree only where a problem was told already; should they ever disagree
-            // elsewhere, the manifest is still not let in.
+            // The field table and the types can disagree only where a problem was reported already. Should they ever
+            // disagree elsewhere, the manifest is still refused.
             let root = Path::root();
             report.error(&At::base(&root), shape::code::WRONG_TYPE, || format!("the manifest cannot be read: {error}"));
             return None;
         }
     };
-    let borrowed: Vec<Borrowed> = gathered
+    let borrowed: Vec<ReferencedTemplate> = references
         .stored
         .templates
         .iter()
-        .map(|(key, template)| Borrowed {
+        .map(|(key, template)| ReferencedTemplate {
             key: key.clone(),
-            place: gathered.places[key].clone(),
+            place: references.places[key].clone(),
             template: filled(template),
         })
         .collect();
-    let book = Book::open(templates(&whole), &borrowed, broken);
-    let graphs: Vec<Option<Graph<'_>>> = book.entries.iter().map(Graph::of).collect();
-    let mut subject = Subject::new(&workflow, &whole, broken, &book, &graphs);
-    subject.open = gathered.open;
-    subject.partial = gathered.open || gathered.partial;
-    subject.standing = standing;
+    let index = TemplateIndex::open(templates(&whole), &borrowed, broken);
+    let graphs: Vec<Option<Graph<'_>>> = index.entries.iter().map(Graph::of).collect();
+    let mut subject = Subject::new(&workflow, &whole, broken, &index, &graphs);
+    subject.open = references.open;
+    subject.partial = references.open || references.partial;
+    subject.admit_as = admit_as;
     spec::check(&subject, report);
-    for index in 0..book.entries.len() {
-        template::check(&subject, index, report);
+    for at in 0..index.entries.len() {
+        template::check(&subject, at, report);
     }
     meter::check(&subject, report);
-    handed::check(&subject, report);
+    passed::check(&subject, report);
     variable::check(&subject, report);
-    endless::check(&subject, report);
-    loaded::check(&subject, others, report);
+    recursion::check(&subject, report);
+    references::check(&subject, others, report);
     standin::check(&subject, others, report);
-    elsewhere(manifest, &gathered, report);
-    let stored = gathered.stored;
-    report.absorb(gathered.problems, gathered.warnings);
+    relocate(manifest, &references, report);
+    let stored = references.stored;
+    report.absorb(references.problems, references.warnings);
     Some((workflow, stored))
 }
 
-/// The name of an object that others refer to; it must be a proper one. `noun` is what the object is called.
+/// Returns the name of an object that others refer to, and reports a malformed one. `noun` names the object in
+/// messages.
 fn own_name<'v>(object: &'v Value, noun: &str, report: &mut Report) -> &'v str {
     let metadata = Path::root().join("metadata");
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -205,8 +207,8 @@ fn own_name<'v>(object: &'v Value, noun: &str, report: &mut Report) -> &'v str {
     name
 }
 
-/// Judges a WorkflowTemplate or ClusterWorkflowTemplate by itself: its shape and its names. What depends on who uses it
-/// is found when a workflow does. The answer are problems and warnings.
+/// Checks the shape and the names of a WorkflowTemplate or ClusterWorkflowTemplate. Problems that depend on its users
+/// are found when a workflow uses it. Returns problems and warnings.
 pub fn admit_template(object: &Value) -> (Vec<Problem>, Vec<Problem>) {
     let checked = shape::check(object, &WORKFLOW_TEMPLATE);
     let mut report = Report::new(checked.problems, Vec::new());
@@ -221,7 +223,7 @@ pub fn admit_template(object: &Value) -> (Vec<Problem>, Vec<Problem>) {
     }
 }
 
-/// Says on the run itself which template it comes from.
+/// Labels the run with the WorkflowTemplate it comes from.
 fn label(manifest: &mut Value) {
     let reference = &manifest["spec"]["workflowTemplateRef"];
     let Some(name) = reference["name"].as_str().filter(|name| !name.is_empty()).map(str::to_owned) else { return };
@@ -235,13 +237,13 @@ fn label(manifest: &mut Value) {
     }
 }
 
-/// What was found in templates that stand elsewhere is told at the places that refer to them.
-fn elsewhere(manifest: &Value, gathered: &Gathered, report: &mut Report) {
-    let places: BTreeMap<&Path, &str> = gathered.places.iter().map(|(key, place)| (place, key.as_str())).collect();
+/// Moves problems found in referenced templates to the fields that refer to them.
+fn relocate(manifest: &Value, references: &ResolvedReferences, report: &mut Report) {
+    let places: BTreeMap<&Path, &str> = references.places.iter().map(|(key, place)| (place, key.as_str())).collect();
     let merged_from = &manifest["spec"]["workflowTemplateRef"];
     let whole = |reach: Reach, name: &str| format!("in {} '{}': ", reach.kind(), shape::short(name));
     let reference = Path(vec!["spec".into(), "workflowTemplateRef".into()]);
-    let merged = gathered.stored.spec.is_some();
+    let merged = references.stored.spec.is_some();
     report.relocate(|path| {
         let from_template = merged
             && path.segments().first() == Some(&Segment::from("spec"))
@@ -251,29 +253,29 @@ fn elsewhere(manifest: &Value, gathered: &Gathered, report: &mut Report) {
             return Some((reference.clone(), whole(reach, merged_from["name"].as_str().unwrap_or_default())));
         }
         let (place, key) = places.iter().find(|(place, _)| path.starts_with(place))?;
-        let home = refer::reference(key);
-        let told = home.map(|home| whole(Reach::of(home.cluster_scope), &home.name)).unwrap_or_default();
-        Some(((*place).clone(), told))
+        let reference = refer::reference(key);
+        let prefix = reference.map(|from| whole(Reach::of(from.cluster_scope), &from.name)).unwrap_or_default();
+        Some(((*place).clone(), prefix))
     });
 }
 
-/// What is being judged.
+/// The workflow under admission, and the indexes that the checks share.
 struct Subject<'a> {
     workflow: &'a Workflow,
     manifest: &'a Value,
     broken: &'a [Path],
-    book: &'a Book<'a>,
-    /// By template: the edges of those that are graphs.
+    templates: &'a TemplateIndex<'a>,
+    /// Dependency graphs, by template; `None` for templates that are no DAG.
     graphs: &'a [Option<Graph<'a>>],
-    /// The names of the workflow's own volumes and claims.
+    /// Names of the workflow's own volumes and claims.
     volumes: HashSet<&'a str>,
-    /// Some of these names are not known before the run.
+    /// True if some volume names are not known before the run.
     open_volumes: bool,
-    /// Some of what it refers to is not there or cannot be read; nothing can be said about names then.
+    /// True if something that it refers to is missing or unreadable, so that no name can be called unknown.
     open: bool,
-    /// Some template it calls is not there or cannot be read; what that one exports is not known.
+    /// True if a template that it calls is missing or unreadable, so that its exports are unknown.
     partial: bool,
-    standing: Standing,
+    admit_as: AdmitAs,
 }
 
 impl<'a> Subject<'a> {
@@ -281,22 +283,32 @@ impl<'a> Subject<'a> {
         workflow: &'a Workflow,
         manifest: &'a Value,
         broken: &'a [Path],
-        book: &'a Book<'a>,
+        templates: &'a TemplateIndex<'a>,
         graphs: &'a [Option<Graph<'a>>],
     ) -> Self {
         let claims = workflow.spec.volume_claim_templates.iter().filter_map(|claim| claim.metadata.name.as_deref());
         let volumes: HashSet<&str> =
             workflow.spec.volumes.iter().map(|volume| volume.name.as_str()).chain(claims).collect();
-        let (open_volumes, open, standing) = (false, false, Standing::Run);
-        let mut subject =
-            Self { workflow, manifest, broken, book, graphs, volumes, open_volumes, open, partial: false, standing };
+        let (open_volumes, open, admit_as) = (false, false, AdmitAs::Run);
+        let mut subject = Self {
+            workflow,
+            manifest,
+            broken,
+            templates,
+            graphs,
+            volumes,
+            open_volumes,
+            open,
+            partial: false,
+            admit_as,
+        };
         subject.open_volumes = subject.volumes.iter().any(|name| name::has_variables(name))
             || subject.broken_at(&["spec", "volumes"])
             || subject.broken_at(&["spec", "volumeClaimTemplates"]);
         subject
     }
 
-    /// Something at or below this place has the wrong type.
+    /// Whether a field at or below this path has the wrong type.
     fn broken_at(&self, place: &[&str]) -> bool {
         let place = Path(place.iter().map(|&key| key.into()).collect());
         self.broken.iter().any(|broken| broken.starts_with(&place))
@@ -307,16 +319,19 @@ fn templates(manifest: &Value) -> &[Value] {
     manifest["spec"]["templates"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// An object of another kind has other fields; nothing more can be said about it here.
+/// Refuses objects of other kinds. They have other fields, so no further check applies.
 fn kind(object: &Value) -> Result<(), Problems> {
     let found = dialect_of(object)?.kind;
     if *found == super::WORKFLOW {
         return Ok(());
     }
-    Err(Problem::error(code::KIND, format!("a {} is no workflow", found.name)).path(Path::root().join("kind")).into())
+    Err(Problem::error(code::KIND, format!("a {} is not a workflow", found.name))
+        .path(Path::root().join("kind"))
+        .into())
 }
 
-/// A misspelt `apiVersion` whose value leaves no doubt is read as what it is meant to be: the object with it put right.
+/// Corrects a misspelt `apiVersion` key if its value leaves no doubt. Returns the misspelt key and the corrected
+/// object.
 fn with_version(object: &Value) -> Option<(String, Value)> {
     let fields = object.as_object().filter(|fields| !fields.contains_key("apiVersion"))?;
     let misspelt = |(key, value): &(&String, &Value)| {

@@ -1,5 +1,5 @@
-//! Tasks that ask instead of running a process: from the template to the request, and from the answer to the node's end.
-//! What is particular to one kind of request stands in the files of that kind.
+//! Handles tasks that send a request instead of running a process: builds the request from the template, and ends the
+//! node with the answer. What is specific to one kind of request is in that kind's file.
 
 use octoflow_model::{
     NodeIx,
@@ -11,16 +11,16 @@ use octoflow_model::{
 use super::{data, http, instance::Instance, node::Leaf, resource, scope::Scope, turn::Turn, view::View};
 use crate::expr::lang::Env;
 
-/// The template's work is a request, so it takes none of the machine's room.
+/// Whether the template's work is a request, which takes no capacity of the machine.
 pub(crate) fn is_request(template: &Template) -> bool {
     template.http.is_some() || template.resource.is_some() || template.data.is_some()
 }
 
-/// How a node ends: its phase, its message, and what it leaves.
-pub(super) type Verdict = (Phase, String, OutputValues);
+/// End of a node: its phase, its message and its outputs.
+pub(super) type NodeEnd = (Phase, String, OutputValues);
 
 impl Turn<'_> {
-    /// What was asked for is answered, or will not be.
+    /// Ends a node whose request was answered, or failed.
     pub(super) fn answered(&mut self, at: NodeIx, leaf: Leaf, answer: &Answer) {
         if leaf == Leaf::Stopping {
             let message = self.run.state.node(at).message.as_deref().unwrap_or_default().to_owned();
@@ -38,7 +38,7 @@ impl Turn<'_> {
 }
 
 impl View<'_> {
-    /// What a node asks for; nothing when it runs a process.
+    /// Builds the request of a node; `None` if it runs a process.
     pub(super) fn request(&self, at: NodeIx, instance: &Instance) -> Result<Option<Request>, String> {
         let template = &instance.template;
         Ok(if let Some(wanted) = &template.http {
@@ -52,7 +52,7 @@ impl View<'_> {
         })
     }
 
-    /// What is taken from the answer. Places that only pretend to ask hand it in as a process would.
+    /// Lists what is taken from the answer. Runtimes that simulate requests return it as a process would.
     pub(super) fn wanted_of_request(&self, at: NodeIx, template: &Template) -> Wanted {
         let source = |parameter: &Parameter| {
             let from = parameter.value_from.as_ref()?;
@@ -66,12 +66,12 @@ impl View<'_> {
         }
     }
 
-    /// Somebody refers to it, or may when the node is remembered.
+    /// Whether something refers to the body, or may because the node is memoized.
     fn body_is_wanted(&self, at: NodeIx, template: &Template) -> bool {
         self.result_is_wanted(at, template) || template.memoize.is_some()
     }
 
-    fn judged(&self, at: NodeIx, instance: &Instance, answer: &Answer) -> Verdict {
+    fn judged(&self, at: NodeIx, instance: &Instance, answer: &Answer) -> NodeEnd {
         let template = &instance.template;
         let none = OutputValues::default;
         let scope = Scope::new(self.run, self.now).about(&self.run.state.node(at).name);
@@ -87,9 +87,11 @@ impl View<'_> {
             }
             (Answer::Failed(why), ..) => (Phase::Failed, why.clone(), none()),
             (Answer::Refused(why), ..) => (Phase::Error, why.clone(), none()),
-            (Answer::Stopped, ..) => (Phase::Error, "it was ended before it was answered".to_owned(), none()),
+            (Answer::Stopped, ..) => {
+                (Phase::Error, "the request was stopped before it was answered".to_owned(), none())
+            }
             (Answer::Http(_) | Answer::Object(_) | Answer::Listing(_), ..) => {
-                (Phase::Error, "the answer is not one to what was asked".to_owned(), none())
+                (Phase::Error, "the answer does not match the request".to_owned(), none())
             }
         }
     }

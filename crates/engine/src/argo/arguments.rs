@@ -1,4 +1,4 @@
-//! From arguments to inputs: what a call passes, what the template falls back to, and what is then missing.
+//! Resolves the inputs of a call: from its arguments, else from the template's own values and defaults.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::{
 use crate::engine::{Keyed, World};
 
 impl View<'_> {
-    /// The inputs of a call of this template, seen from the caller's scope.
+    /// Resolves the inputs for a call of this template, in the caller's scope.
     pub(super) fn inputs(
         &self,
         recipe: &Arc<Recipe>,
@@ -27,7 +27,7 @@ impl View<'_> {
         let mut inputs = InputValues::default();
         for parameter in &declared.parameters {
             let argument = arguments.parameters.iter().find(|argument| argument.name == parameter.name);
-            // The template's own fallbacks know the run's variables and nothing of the caller's.
+            // The template's own fallbacks see the run's variables, not the caller's.
             let scope = &scope.about(&parameter.name);
             let own = Scope { inputs: Some(&inputs), template: Some(&recipe.template), ..scope.bare() };
             let value = self.parameter(parameter, argument, scope, &own)?;
@@ -44,7 +44,7 @@ impl View<'_> {
             let scope = &scope.about(&artifact.name);
             let own = Scope { inputs: Some(&inputs), template: Some(&recipe.template), ..scope.bare() };
             let source = match located(artifact, &own)? {
-                // A place written in the template itself is not replaced by a caller.
+                // A location in the template itself is not overridden by a caller.
                 Some(source) => source,
                 None => self.artifact(artifact, argument, scope)?,
             };
@@ -58,7 +58,8 @@ impl View<'_> {
         Ok(inputs)
     }
 
-    /// Argument, else the template's own value, else its default. The template's own may refer to inputs declared before it.
+    /// Resolves a parameter: the argument, else the template's own value, else its default. The template's own may
+    /// refer to inputs declared before it.
     fn parameter(
         &self,
         declared: &Parameter,
@@ -72,7 +73,7 @@ impl View<'_> {
                     return filled(&text.0, scope);
                 }
                 if declared.default.is_none() && declared.value.is_none() {
-                    // Filling it says why it is absent.
+                    // Filling it fails with the reason why it is absent.
                     return filled(&text.0, scope);
                 }
             }
@@ -95,7 +96,7 @@ impl View<'_> {
         }
     }
 
-    /// A parameter's value from a ConfigMap or an expression; `None` when it names no such source.
+    /// Reads a parameter's value from a ConfigMap or an expression; `None` if it names no such source.
     pub(super) fn value_from(&self, parameter: &Parameter, scope: &Scope<'_>) -> Result<Option<String>, String> {
         let Some(from) = &parameter.value_from else { return Ok(None) };
         if let Some(expression) = &from.expression {
@@ -115,8 +116,8 @@ impl View<'_> {
         }
     }
 
-    /// A place is recorded together with whether the local store stands in for it, so that a Secret that comes or goes
-    /// while the run is on its way changes nothing for this artifact.
+    /// Records with a location whether the local store replaces it, so that a Secret that is created or deleted during
+    /// the run changes nothing for this artifact.
     fn with_decision(&self, template: &Template, source: ArtifactValue) -> ArtifactValue {
         let ArtifactValue::Located { mut at, sub_path, optional } = source else { return source };
         at.stand_in = at.stand_in.or_else(|| self.stands_in(template, &at));
@@ -179,7 +180,7 @@ impl View<'_> {
     }
 }
 
-/// The place an artifact names, with what is known put in. The rest is known when its task is built.
+/// Fills the location that an artifact names with the variables known now. The rest is filled when its task is built.
 fn located(artifact: &Artifact, scope: &Scope<'_>) -> Result<Option<ArtifactValue>, String> {
     if !artifact.location.is_given() {
         return Ok(None);
@@ -193,7 +194,7 @@ fn located(artifact: &Artifact, scope: &Scope<'_>) -> Result<Option<ArtifactValu
     Ok(Some(ArtifactValue::Located { at: Box::new(at), sub_path, optional: artifact.optional }))
 }
 
-/// `{{inputs.artifacts.x}}`: the caller hands on what it was given.
+/// Resolves `{{inputs.artifacts.x}}`: the caller passes on its own input.
 fn passed_on(from: &str, scope: &Scope<'_>) -> Option<ArtifactValue> {
     let name = from.trim().trim_start_matches("{{").trim_end_matches("}}").trim().strip_prefix("inputs.artifacts.")?;
     let found = scope.inputs?.artifacts.iter().find(|artifact| artifact.name == name)?;
@@ -204,7 +205,7 @@ fn filled(text: &str, scope: &Scope<'_>) -> Result<String, String> {
     fill(text, scope, Missing::Refuse).map(std::borrow::Cow::into_owned).map_err(|error| error.to_string())
 }
 
-/// One value of a ConfigMap, or why there is none.
+/// Reads one value of a ConfigMap; fails with the reason.
 pub(super) fn config_value(world: &World, namespace: &str, name: &str, key: &str) -> Result<String, String> {
     let map = world.keyed(Keyed::ConfigMap, namespace, name).ok_or_else(|| {
         format!("ConfigMap '{name}' not found in namespace '{namespace}'; give the file that defines it along with the workflow")

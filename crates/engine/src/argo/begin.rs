@@ -1,4 +1,4 @@
-//! The run's own steps: it begins, its entrypoint runs, its exit handler runs, it ends.
+//! Drives the run as a whole: it begins, its entrypoint runs, its exit handler runs, it ends.
 
 use octoflow_model::{
     NodeIx, RunFact, RunPhase, Shutdown, Time,
@@ -111,7 +111,7 @@ impl Turn<'_> {
         if self.run.state.held() {
             return;
         }
-        // A handler without arguments of its own gets the workflow's.
+        // A handler gets the workflow's arguments where it has none of its own.
         for parameter in &spec.arguments.parameters {
             if !hook.arguments.parameters.iter().any(|own| own.name == parameter.name) {
                 let value = self.run.state.parameters.get(&parameter.name).map(|value| value.as_str().into());
@@ -131,7 +131,8 @@ impl Turn<'_> {
         };
     }
 
-    /// The run takes its entrypoint's result; a failed exit handler spoils a success and nothing else.
+    /// Ends the run with its entrypoint's result. A failed exit handler turns a success into its own phase and changes
+    /// nothing else.
     fn end(&mut self, root: NodeIx, exit: Option<NodeIx>) {
         let verdict = |at: NodeIx| {
             let node = self.run.state.node(at);
@@ -157,8 +158,8 @@ impl Turn<'_> {
 }
 
 impl View<'_> {
-    /// What is said of an argument that could never have a value. Admission refuses it; a manifest that was let in
-    /// without being asked for it fails as one that is wrong, not as one the controller could not serve.
+    /// Returns the message for an argument that can never have a value. Admission refuses it; a manifest that bypassed
+    /// admission fails as invalid, rather than as one that the controller could not serve.
     fn unsupplied(&self) -> Option<String> {
         let parameters = &self.run.program.workflow.spec.arguments.parameters;
         let lacks = |one: &&Parameter| one.value.is_none() && one.value_from.is_none() && one.default.is_none();
@@ -198,7 +199,7 @@ impl View<'_> {
         Birth { name, role, parent: None, boundary: None, after: Vec::new(), followed: false, place: None }
     }
 
-    /// What is said of work that was never begun because the run is closing.
+    /// Returns the message of work that never began because the run is shutting down.
     pub(super) fn closing_message(&self) -> String {
         match self.run.state.head.shutdown {
             Some(how) => format!("Stopped with strategy '{}'", how.word()),

@@ -1,5 +1,5 @@
-//! What a WorkflowEventBinding makes of an event: whether it takes it, and the Workflow it submits for it.
-//! Nothing is submitted here, and the Workflow is admitted like every other.
+//! Turns events into Workflows for a WorkflowEventBinding: whether it matches, and the Workflow to submit.
+//! Submits nothing itself; the Workflow is admitted like any other.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -11,27 +11,27 @@ use crate::expr::{
 };
 use octoflow_model::Time;
 
-/// Which binding a run comes from.
+/// Label of runs with the name of their binding.
 pub const LABEL: &str = "workflows.argoproj.io/workflow-event-binding";
 
-/// Something that happened elsewhere.
+/// An event received from outside.
 #[derive(Clone, Debug)]
 pub struct Event {
     pub namespace: String,
     pub discriminator: String,
     pub payload: Json,
-    /// Header names in lower case with all their values. Only those that begin with `x-` are seen.
+    /// Headers by lower-case name with all their values. Expressions see only those that begin with `x-`.
     pub metadata: Vec<(String, Vec<String>)>,
     pub at: Time,
 }
 
-/// The Workflow to submit; nothing when the binding does not take the event. It may have a `generateName` in place of a
-/// name. The reason when the binding makes no sense.
+/// Builds the Workflow to submit; `None` if the binding does not match the event. The Workflow may have a
+/// `generateName` in place of a name. Fails with the reason if the binding is malformed.
 pub fn submission(binding: &Json, event: &Event) -> Result<Option<Json>, String> {
-    let scene = Scene::new(binding, event);
+    let env = BindingEnv::new(binding, event);
     let spec = &binding["spec"];
     let selector = spec["event"]["selector"].as_str().unwrap_or_default();
-    let taken = scene.evaluate(selector).map_err(|why| format!("the selector cannot be evaluated: {why}"))?;
+    let taken = env.evaluate(selector).map_err(|why| format!("the selector cannot be evaluated: {why}"))?;
     match taken.as_bool() {
         Some(true) => {}
         Some(false) => return Ok(None),
@@ -42,7 +42,7 @@ pub fn submission(binding: &Json, event: &Event) -> Result<Option<Json>, String>
     let Some(template) = reference["name"].as_str().filter(|name| !name.is_empty()) else {
         return Err("spec.submit.workflowTemplateRef.name is required".to_owned());
     };
-    let mut metadata = scene.metadata(&submit["metadata"])?;
+    let mut metadata = env.metadata(&submit["metadata"])?;
     if !metadata.contains_key("name") && !metadata.contains_key("generateName") {
         metadata.insert("generateName".to_owned(), json!(format!("{template}-")));
     }
@@ -53,7 +53,7 @@ pub fn submission(binding: &Json, event: &Event) -> Result<Option<Json>, String>
     metadata.insert("namespace".to_owned(), json!(event.namespace));
     let mut spec = json!({"workflowTemplateRef": reference});
     let mut arguments = Map::new();
-    let parameters = scene.parameters(&submit["arguments"]["parameters"])?;
+    let parameters = env.parameters(&submit["arguments"]["parameters"])?;
     if !parameters.is_empty() {
         arguments.insert("parameters".to_owned(), Json::Array(parameters));
     }
@@ -66,14 +66,14 @@ pub fn submission(binding: &Json, event: &Event) -> Result<Option<Json>, String>
     Ok(Some(json!({"apiVersion": API_VERSION, "kind": "Workflow", "metadata": metadata, "spec": spec})))
 }
 
-/// What the expressions of a binding see.
-struct Scene {
+/// Variables that the expressions of a binding see.
+struct BindingEnv {
     roots: Map<String, Json>,
     occasion: Occasion,
     meter: Meter,
 }
 
-impl Scene {
+impl BindingEnv {
     fn new(binding: &Json, event: &Event) -> Self {
         let seen = event.metadata.iter().filter(|(name, _)| name.starts_with("x-"));
         let metadata: Map<String, Json> = seen.map(|(name, values)| (name.clone(), json!(values))).collect();
@@ -132,7 +132,7 @@ impl Scene {
     }
 }
 
-impl Env for Scene {
+impl Env for BindingEnv {
     fn root(&self, name: &str) -> Option<Value> {
         self.roots.get(name).cloned().map(Into::into)
     }

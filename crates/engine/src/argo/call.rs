@@ -1,5 +1,5 @@
-//! Calling a template: is it to run at all, is there room, with which inputs, and as what kind of node.
-//! Every node that runs something comes into being here.
+//! Calls templates: evaluates the condition, checks limits, resolves inputs and adds the node of the right kind.
+//! Every node that runs something is added here.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     instance::Instance,
-    program::{Place, Recipe, inline_key},
+    program::{CallSite, Recipe, inline_key},
     refer::{self, Reach},
     room,
     scope::Scope,
@@ -20,10 +20,10 @@ use super::{
     view::View,
 };
 
-/// How deep calls may nest before a recursion is taken for an endless one.
+/// Maximum nesting of calls, beyond which a recursion counts as endless.
 pub(crate) const MAX_DEPTH: u16 = 100;
 
-/// Where a new node stands.
+/// Identity and place of a node to be added.
 #[derive(Clone, Debug)]
 pub(super) struct Birth {
     pub name: String,
@@ -32,18 +32,18 @@ pub(super) struct Birth {
     pub boundary: Option<NodeIx>,
     pub after: Vec<NodeIx>,
     pub followed: bool,
-    /// The call it comes from, when a step or task calls it.
-    pub place: Option<Place>,
+    /// The call site, if a step or task calls it.
+    pub place: Option<CallSite>,
 }
 
 /// Why a call cannot be made now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gate {
-    /// The run may not have more pods at a time.
+    /// The run's parallelism limit is reached.
     Run,
-    /// The boundary may not have more children at a time.
+    /// The boundary's parallelism limit is reached.
     Boundary(NodeIx),
-    /// A child of the boundary failed and it fails fast: nothing new will start in it.
+    /// A child of the boundary failed and it fails fast: nothing new starts in it.
     FailFast(NodeIx),
     /// The run is suspended.
     Suspended,
@@ -55,8 +55,8 @@ pub(super) enum Called {
 }
 
 impl Turn<'_> {
-    /// Calls a step or task of an open boundary, once for the given item.
-    pub(super) fn call(&mut self, frame: NodeIx, place: Place, item: Option<&Value>, birth: Birth) -> Called {
+    /// Calls a step or task of an open boundary, once, for the given item.
+    pub(super) fn call(&mut self, frame: NodeIx, place: CallSite, item: Option<&Value>, birth: Birth) -> Called {
         self.run.meter.next_node(self.run.state.nodes.len());
         let instance = match self.instance(frame) {
             Ok(instance) => instance,
@@ -68,11 +68,11 @@ impl Turn<'_> {
         let call = instance.call(place);
         let recipe = match self.view().admit_call(frame, &instance, place, item, &birth.name) {
             Ok(recipe) => recipe,
-            Err(Verdict::Skip(message)) => {
+            Err(NotCalled::Skipped(message)) => {
                 self.add_final(birth, Phase::Skipped, message);
                 return Called::Made;
             }
-            Err(Verdict::Wrong(message)) => {
+            Err(NotCalled::Invalid(message)) => {
                 self.add_errored(birth, message);
                 return Called::Made;
             }
@@ -89,18 +89,18 @@ impl Turn<'_> {
         Called::Made
     }
 
-    /// What keeps a call of this template from being made now.
+    /// Returns what blocks a call of this template now.
     pub(super) fn gate(&mut self, boundary: Option<NodeIx>, template: &Template) -> Option<Gate> {
         match boundary {
             Some(boundary) if !self.run.state.held() && self.view().fails_fast(boundary) => {
                 Some(Gate::FailFast(boundary))
             }
-            _ => self.room(boundary, template),
+            _ => self.handler_gate(boundary, template),
         }
     }
 
-    /// The same for an exit handler: failing fast does not keep it from running.
-    pub(super) fn room(&mut self, boundary: Option<NodeIx>, template: &Template) -> Option<Gate> {
+    /// Like [`gate`](Self::gate), for exit handlers: failing fast does not block them.
+    pub(super) fn handler_gate(&mut self, boundary: Option<NodeIx>, template: &Template) -> Option<Gate> {
         if self.run.state.held() {
             return Some(Gate::Suspended);
         }
@@ -113,27 +113,27 @@ impl Turn<'_> {
         (leaf && !self.view().pods_have_room()).then_some(Gate::Run)
     }
 
-    /// The boundary may have one more child at a time.
+    /// Whether the boundary's parallelism allows one more child.
     pub(super) fn boundary_has_room(&mut self, boundary: NodeIx) -> bool {
         if self.run.recipe_of(boundary).template.parallelism.is_none()
             || self.run.state.node(boundary).phase.fulfilled()
         {
             return true;
         }
-        // The limit may come from a variable; a boundary that cannot be made ready says so when it is visited.
+        // The limit may come from a variable. A boundary that cannot be instantiated reports that when it is visited.
         let Ok(instance) = self.instance(boundary) else { return true };
         let limit = instance.template.parallelism.as_ref().and_then(|limit| limit.0.trim().parse::<u64>().ok());
         let active = self.run.state.active_children.get(&boundary).copied().unwrap_or(0);
         limit.is_none_or(|limit| limit == 0 || u64::from(active) < limit)
     }
 
-    /// Waits until the gate may have opened.
+    /// Queues the node until the gate may have opened.
     pub(super) fn park(&mut self, at: NodeIx, gate: Gate) {
         let todo = &mut self.run.todo;
         let queue = match gate {
             Gate::Run => &mut todo.parked,
             Gate::Boundary(boundary) => todo.parked_in.entry(boundary).or_default(),
-            // Both look at everything again when they end.
+            // The end of either of these puts all open nodes on the work list.
             Gate::FailFast(_) | Gate::Suspended => return,
         };
         if todo.parked_nodes.insert(at) {
@@ -141,7 +141,8 @@ impl Turn<'_> {
         }
     }
 
-    /// The call becomes a node: one that wraps attempts when it is to be retried, else what its template is.
+    /// Adds the node of a call: a retry node around attempts if it has a retry strategy, else one of its template's
+    /// kind.
     pub(super) fn enter(&mut self, birth: Birth, recipe: &Arc<Recipe>, inputs: InputValues) -> NodeIx {
         let depth = birth.boundary.map_or(0, |boundary| self.run.state.node(boundary).depth + 1);
         if depth >= MAX_DEPTH {
@@ -153,16 +154,16 @@ impl Turn<'_> {
         if let Some(why) = full.or_else(heavy) {
             return self.add_errored(birth, why);
         }
-        if self.run.was_done(&birth.name) {
-            return self.born_done(birth, recipe, inputs);
+        if self.run.is_reused(&birth.name) {
+            return self.add_reused(birth, recipe, inputs);
         }
         if !matches!(birth.role, Role::Attempt(_)) && self.run.program.retry(&recipe.template).is_some() {
             let mut added = self.view().added(birth, NodeKind::Retry, Phase::Running, Some(recipe), inputs);
-            // What will only look at old attempts needs no locks.
-            if !self.run.resumes || !self.run.was_done(&format!("{}(0)", added.name)) {
+            // A retry node that only replays old attempts needs no locks.
+            if !self.run.resumes || !self.run.is_reused(&format!("{}(0)", added.name)) {
                 bar(&mut added, recipe);
             }
-            return self.born_asking(added, recipe);
+            return self.add_and_look_up(added, recipe);
         }
         let (kind, phase) = match kind_of(&recipe.template) {
             Some(kind) if kind.tasked() => (kind, Phase::Pending),
@@ -172,7 +173,7 @@ impl Turn<'_> {
         let mut added = self.view().added(birth, kind, phase, Some(recipe), inputs);
         let whole = matches!(kind, NodeKind::Steps | NodeKind::Dag);
         if let (Role::Attempt(_), Some(retry), true) = (&added.role, added.parent, whole) {
-            // A task gets its time when it starts; these begin now.
+            // A task's deadline is set when it starts; steps and DAGs begin now.
             added.wake = self.attempt_latest(retry);
         }
         bar(&mut added, recipe);
@@ -185,11 +186,11 @@ impl Turn<'_> {
                 }
             }
         }
-        self.born_asking(added, recipe)
+        self.add_and_look_up(added, recipe)
     }
 
-    /// A node that needs no locks asks its cache at once, so that it takes its room before the next one is called.
-    fn born_asking(&mut self, added: NodeAdded, recipe: &Recipe) -> NodeIx {
+    /// Adds a node. One that needs no locks queries its cache at once, so that it takes its slot before the next call.
+    fn add_and_look_up(&mut self, added: NodeAdded, recipe: &Recipe) -> NodeIx {
         let asks = added.barred && recipe.template.synchronization.is_none();
         let at = self.born(added);
         if asks {
@@ -204,7 +205,7 @@ impl Turn<'_> {
         self.born(added)
     }
 
-    /// A node that errors before it could start.
+    /// Adds a node that errored before it could start.
     pub(super) fn add_errored(&mut self, birth: Birth, message: String) -> NodeIx {
         self.add_final(birth, Phase::Error, message)
     }
@@ -217,15 +218,15 @@ impl Turn<'_> {
 }
 
 impl<'a> View<'a> {
-    /// Its condition holds and its template is there.
+    /// Evaluates the call's condition and looks up its template.
     fn admit_call(
         &self,
         frame: NodeIx,
         instance: &Instance,
-        place: Place,
+        place: CallSite,
         item: Option<&Value>,
         name: &str,
-    ) -> Result<Arc<Recipe>, Verdict> {
+    ) -> Result<Arc<Recipe>, NotCalled> {
         let call = instance.call(place);
         let calling = Some(call.name.as_str());
         let scope = Scope { item, calling, ..self.frame_scope(frame, instance).about(name) };
@@ -234,17 +235,18 @@ impl<'a> View<'a> {
         }
         if call.template.is_none() && call.template_ref.is_none() {
             let key = inline_key(&instance.recipe.key, place);
-            let undefined = || Verdict::Wrong(format!("template name '{key}' undefined"));
+            let undefined = || NotCalled::Invalid(format!("template name '{key}' undefined"));
             return self.run.program.recipe(&key).cloned().ok_or_else(undefined);
         }
-        let home = instance.recipe.home();
-        self.named(home, call.template.as_deref(), call.template_ref.as_ref(), &scope).map_err(Verdict::Wrong)
+        let template_scope = instance.recipe.template_scope();
+        self.named(template_scope, call.template.as_deref(), call.template_ref.as_ref(), &scope)
+            .map_err(NotCalled::Invalid)
     }
 
-    /// The template a call or a hook at this home names, by its name or by reference.
+    /// Looks up the template that a call or hook of this WorkflowTemplate names, by name or by reference.
     pub(super) fn named(
         &self,
-        home: Option<&str>,
+        template_scope: Option<&str>,
         name: Option<&str>,
         reference: Option<&TemplateRef>,
         scope: &Scope<'_>,
@@ -261,17 +263,18 @@ impl<'a> View<'a> {
             }
             None => {
                 let name = filled(name.unwrap_or_default())?;
-                (refer::neighbour(home, &name), format!("template name '{name}' undefined"))
+                (refer::sibling_key(template_scope, &name), format!("template name '{name}' undefined"))
             }
         };
         self.run.program.recipe(&key).cloned().ok_or(undefined)
     }
 
-    /// `when` of a loop that does not depend on the item; `None` when it must be asked per item.
+    /// Evaluates the `when` of a loop as a whole. Returns the message if the whole loop is skipped; `None` if each item
+    /// decides.
     pub(super) fn skips_whole(&self, frame: NodeIx, instance: &Instance, call: &Call) -> Option<String> {
         let condition = call.when.as_ref()?;
         match check_when(condition, &self.frame_scope(frame, instance).about(&call.name)) {
-            Err(Verdict::Skip(message)) => Some(message),
+            Err(NotCalled::Skipped(message)) => Some(message),
             _ => None,
         }
     }
@@ -289,7 +292,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The boundary has a failed child and asked to start nothing more then.
+    /// Whether the boundary fails fast and has a failed child.
     pub(super) fn fails_fast(&self, boundary: NodeIx) -> bool {
         self.run.state.failed_children.contains_key(&boundary)
             && self.run.recipe_of(boundary).template.fail_fast == Some(true)
@@ -310,7 +313,7 @@ impl<'a> View<'a> {
         };
         let hooked = || {
             let call = self.run.recipe_of(birth.boundary?).call(birth.place?)?;
-            // Of a looped task each item has its own.
+            // Each item of a looped task has its own hooks.
             Some(kind != NodeKind::TaskGroup && call.hooks.keys().any(|name| name != super::hook::EXIT))
         };
         let hooked = hooked().unwrap_or(false);
@@ -339,7 +342,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// Attempts do not ask for locks, nor their cache: the node above them does for all of them.
+/// Makes a node wait for its locks or its cache lookup. Attempts need neither: the retry node above has them for all.
 fn bar(added: &mut NodeAdded, recipe: &Recipe) {
     let bars = recipe.template.synchronization.is_some() || recipe.template.memoize.is_some();
     if bars && !matches!(added.role, Role::Attempt(_)) {
@@ -349,18 +352,18 @@ fn bar(added: &mut NodeAdded, recipe: &Recipe) {
 }
 
 /// Why a call is not made.
-enum Verdict {
-    Skip(String),
-    Wrong(String),
+enum NotCalled {
+    Skipped(String),
+    Invalid(String),
 }
 
-fn check_when(condition: &str, scope: &Scope<'_>) -> Result<(), Verdict> {
-    let text = fill(condition, scope, Missing::Refuse).map_err(|error| Verdict::Wrong(error.to_string()))?;
+fn check_when(condition: &str, scope: &Scope<'_>) -> Result<(), NotCalled> {
+    let text = fill(condition, scope, Missing::Refuse).map_err(|error| NotCalled::Invalid(error.to_string()))?;
     match scope.meter.holds(&text) {
         Ok(true) => Ok(()),
-        // Every node keeps it, so not a mebibyte of it.
-        Ok(false) => Err(Verdict::Skip(format!("when '{}' evaluated false", shortened(&text)))),
-        Err(error) => Err(Verdict::Wrong(error.to_string())),
+        // Every node keeps this message, so a long condition is shortened.
+        Ok(false) => Err(NotCalled::Skipped(format!("when '{}' evaluated false", shortened(&text)))),
+        Err(error) => Err(NotCalled::Invalid(error.to_string())),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What people tell a run to do.
+//! Carries out users' commands to a run.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -34,7 +34,7 @@ impl Turn<'_> {
             Command::Terminate => self.shut_down(Shutdown::Terminate),
             Command::StopNodes { selector, message } => {
                 for at in self.view().suspended_nodes(Some(selector))? {
-                    let message = self.view().told(at, message);
+                    let message = self.view().joined_message(at, message);
                     self.finish(at, Phase::Failed, message);
                 }
             }
@@ -61,14 +61,14 @@ impl Turn<'_> {
                 written.into_iter().for_each(|fact| self.decide(fact));
             }
             Command::Evict { .. } | Command::Disband { .. } => {
-                let message = "the pods of a workflow do not go one by one; stop or terminate the workflow";
+                let message = "the pods of a workflow cannot be removed one by one; stop or terminate the workflow";
                 return Err(Refusal::Invalid(message.to_owned()));
             }
         }
         Ok(())
     }
 
-    /// Gives suspended nodes values, a message, or an end.
+    /// Sets outputs, a message, or a final phase on suspended nodes.
     fn set_nodes(
         &mut self,
         selector: &str,
@@ -92,7 +92,7 @@ impl Turn<'_> {
             }
         }
         for at in chosen {
-            let message = self.view().told(at, message);
+            let message = self.view().joined_message(at, message);
             match phase {
                 Some(Phase::Succeeded) => self.resume_node(at, outputs, message),
                 Some(phase) => {
@@ -108,21 +108,21 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Ending harder is allowed, ending softer is not.
+    /// Begins a shutdown. A stop may be raised to a termination, never lowered.
     fn shut_down(&mut self, how: Shutdown) {
         let now = self.run.state.head.shutdown;
         if now.is_none() || (now, how) == (Some(Shutdown::Stop), Shutdown::Terminate) {
             self.decide(RunFact::ShuttingDown { how, at: self.now });
-            let told: Vec<NodeIx> =
+            let stopping: Vec<NodeIx> =
                 self.run.open_leaves().filter(|(_, leaf)| *leaf == Leaf::Stopping).map(|(at, _)| at).collect();
-            told.into_iter().for_each(|at| self.resend_stop(at));
+            stopping.into_iter().for_each(|at| self.resend_stop(at));
         }
     }
 }
 
 impl<'a> View<'a> {
-    /// What a node says with a new message: the old one is not forgotten.
-    fn told(&self, at: NodeIx, message: &str) -> String {
+    /// Appends a new message to the node's old one.
+    fn joined_message(&self, at: NodeIx, message: &str) -> String {
         match self.run.state.node(at).message.as_deref() {
             Some(before) if !message.is_empty() => format!("{before}; {message}"),
             Some(before) => before.to_owned(),
@@ -143,7 +143,7 @@ impl<'a> View<'a> {
         let chosen: Vec<NodeIx> = open.filter(|at| terms.holds(|key| self.field(*at, key))).collect();
         if chosen.is_empty() { Err(Refusal::NoSuchNode { selector: selector.to_owned() }) } else { Ok(chosen) }
     }
-    /// A field of a node, as selectors name it.
+    /// Returns a field of a node, by its name in selectors.
     fn field(self, at: NodeIx, key: &str) -> Option<Cow<'a, str>> {
         let state = &self.run.state;
         let node = state.node(at);

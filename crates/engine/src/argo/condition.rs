@@ -1,5 +1,5 @@
-//! The conditions of resource templates: terms in the syntax of label selectors over paths into an object,
-//! such as `status.phase in (Succeeded, Skipped), status.active < 1`.
+//! Parses the conditions of resource templates: terms in the syntax of label selectors over paths into an object, such
+//! as `status.phase in (Succeeded, Skipped), status.active < 1`.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub struct Condition {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Term {
-    /// As written.
+    /// The term as written.
     text: String,
     path: Vec<String>,
     test: Test,
@@ -28,34 +28,35 @@ enum Test {
     Below(i64),
 }
 
-/// What an object means to a template that waits.
+/// Result of evaluating the conditions over an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    Good,
-    /// Says which term decided.
-    Bad(String),
-    Open,
+pub enum ConditionResult {
+    Succeeded,
+    /// Failed; with the term that decided.
+    Failed(String),
+    Pending,
 }
 
-/// Failure is looked at first: any of its terms is enough. Success needs all of its terms.
-pub fn judge(success: Option<&Condition>, failure: Option<&Condition>, object: &Value) -> Verdict {
+/// Evaluates the conditions. The failure condition comes first: any of its terms is enough. Success needs all of its
+/// terms.
+pub fn evaluate(success: Option<&Condition>, failure: Option<&Condition>, object: &Value) -> ConditionResult {
     if let Some(bad) = failure.and_then(|failure| failure.terms.iter().find(|term| term.holds(object))) {
-        return Verdict::Bad(format!("failure condition '{bad}' evaluated true"));
+        return ConditionResult::Failed(format!("failure condition '{bad}' evaluated true"));
     }
     match success {
-        Some(success) if !success.terms.iter().all(|term| term.holds(object)) => Verdict::Open,
-        _ => Verdict::Good,
+        Some(success) if !success.terms.iter().all(|term| term.holds(object)) => ConditionResult::Pending,
+        _ => ConditionResult::Succeeded,
     }
 }
 
 impl Condition {
-    /// The reason when the text is no condition.
+    /// Parses a condition; fails with the reason.
     pub fn parse(text: &str) -> Result<Self, String> {
         let terms = split(text)?.into_iter().map(Term::parse).collect::<Result<Vec<_>, _>>()?;
-        if terms.is_empty() { Err("the condition says nothing".to_owned()) } else { Ok(Self { terms }) }
+        if terms.is_empty() { Err("the condition is empty".to_owned()) } else { Ok(Self { terms }) }
     }
 
-    /// It looks only at what changes when a run as a whole does.
+    /// Whether the condition reads only fields that change when a run as a whole does.
     pub fn shallow(&self) -> bool {
         self.terms.iter().all(|term| {
             let words: Vec<&str> = term.path.iter().map(String::as_str).collect();
@@ -67,7 +68,7 @@ impl Condition {
 
 impl Term {
     fn parse(text: &str) -> Result<Self, String> {
-        let wrong = |why: &str| format!("`{text}` is no condition: {why}");
+        let wrong = |why: &str| format!("`{text}` is not a condition: {why}");
         let make = |path: &str, test: Test| {
             let path = segments(path.trim());
             if path.iter().any(|part| part.is_empty() || part.contains(char::is_whitespace)) {
@@ -115,7 +116,7 @@ impl Term {
             Test::Exists => found.is_some(),
             Test::Absent => found.is_none(),
             Test::In(values) => found.is_some() && values.contains(&text()),
-            // What is not there is none of the values.
+            // A missing field has none of the values.
             Test::NotIn(values) => found.is_none() || !values.contains(&text()),
             Test::Above(bound) => number().is_some_and(|number| number > *bound),
             Test::Below(bound) => number().is_some_and(|number| number < *bound),
@@ -129,7 +130,7 @@ impl fmt::Display for Term {
     }
 }
 
-/// At the commas outside of parentheses.
+/// Splits at the commas outside of parentheses.
 fn split(text: &str) -> Result<Vec<&str>, String> {
     let mut terms = Vec::new();
     let (mut start, mut depth) = (0, 0);
@@ -158,7 +159,7 @@ fn plain(value: &str) -> &str {
     quoted.or_else(|| value.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''))).unwrap_or(value)
 }
 
-/// Dots part the path; one after a backslash belongs to the name. `a[0]` is `a.0`.
+/// Splits a path at its dots; one after a backslash belongs to the name. `a[0]` is `a.0`.
 fn segments(path: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut letters = path.chars().peekable();
@@ -257,14 +258,14 @@ mod tests {
     #[test]
     fn failure_comes_first_and_success_needs_everything() {
         let (success, failure) = (Condition::parse("a == 1, b == 1").unwrap(), Condition::parse("c > 3, d").unwrap());
-        let judge = |object| judge(Some(&success), Some(&failure), &object);
+        let evaluate = |object| evaluate(Some(&success), Some(&failure), &object);
         assert_eq!(
-            judge(json!({"a": 1, "b": 1, "c": 4})),
-            Verdict::Bad("failure condition 'c > 3' evaluated true".to_owned())
+            evaluate(json!({"a": 1, "b": 1, "c": 4})),
+            ConditionResult::Failed("failure condition 'c > 3' evaluated true".to_owned())
         );
-        assert_eq!(judge(json!({"a": 1, "b": 1, "c": 3})), Verdict::Good);
-        assert_eq!(judge(json!({"a": 1})), Verdict::Open);
-        assert_eq!(super::judge(None, Some(&failure), &json!({})), Verdict::Good);
+        assert_eq!(evaluate(json!({"a": 1, "b": 1, "c": 3})), ConditionResult::Succeeded);
+        assert_eq!(evaluate(json!({"a": 1})), ConditionResult::Pending);
+        assert_eq!(super::evaluate(None, Some(&failure), &json!({})), ConditionResult::Succeeded);
         assert!(Condition::parse("status.phase == Succeeded").unwrap().shallow());
         assert!(!Condition::parse("status.phase == Running, status.progress == 1/2").unwrap().shallow());
     }

@@ -1,5 +1,5 @@
-//! Daemons: tasks that stay up beside the calls that come after them, and are ended with the steps or DAG around them.
-//! Once one stands it counts as over for those that wait for it, and takes no room from anybody.
+//! Handles daemons: tasks that stay up beside the calls that come after them and end with the steps or DAG around them.
+//! A daemon that is up counts as over for those that wait for it and holds no slot.
 
 use octoflow_model::{
     NodeIx, Order,
@@ -14,28 +14,28 @@ use super::{
     view::View,
 };
 
-/// Where a task of this machine is reached by others.
+/// Address at which other tasks reach a task of this machine.
 pub(super) const ADDRESS: &str = "127.0.0.1";
-/// The machine, as tasks call it.
+/// Host name of this machine, as tasks see it.
 pub(super) const HOST: &str = "localhost";
 
 impl Run {
-    /// The node is to stay up once it runs. Only what a step or task calls has somebody beside it; an entrypoint, a
-    /// handler or a hook runs to its end.
+    /// Whether the node stays up once it runs. Only what a step or task calls can be a daemon; an entrypoint, a handler
+    /// or a hook runs to its end.
     pub(super) fn is_daemon(&self, at: NodeIx) -> bool {
         self.recipe_of(at).template.daemon == Some(true) && !self.is_request(at) && self.site_of(at).is_some()
     }
 }
 
 impl Turn<'_> {
-    /// The runtime says that a task runs. A daemon is up by that.
-    pub(super) fn stands(&mut self, at: NodeIx) {
+    /// Marks a daemon as up once its runtime reports that it runs.
+    pub(super) fn daemon_up(&mut self, at: NodeIx) {
         if self.run.is_daemon(at) {
             self.decide(WorkflowFact::Daemoned { node: at });
         }
     }
 
-    /// A steps or DAG node is about to end. True while one of its daemons is not over; they are told to end.
+    /// Stops the daemons of a steps or DAG node that is about to end. Returns true while one of them is not over.
     pub(super) fn dismisses(&mut self, boundary: NodeIx) -> bool {
         let Some(daemons) = self.run.state.daemons.get(&boundary).cloned() else { return false };
         for daemon in daemons {
@@ -44,21 +44,21 @@ impl Turn<'_> {
         self.run.state.daemons.contains_key(&boundary)
     }
 
-    /// Ends a daemon well, whichever of its attempts is up or on its way.
+    /// Ends a daemon successfully, whichever of its attempts is up or being started.
     fn dismiss(&mut self, at: NodeIx) {
         let node = self.run.state.node(at);
         if node.phase.fulfilled() {
             return;
         }
-        let Body::Retry { attempts } = &node.body else { return self.let_go(at, false) };
+        let Body::Retry { attempts } = &node.body else { return self.stop_daemon(at, false) };
         match attempts.last().copied().filter(|last| !self.run.state.node(*last).phase.fulfilled()) {
-            Some(last) => self.let_go(last, false),
+            Some(last) => self.stop_daemon(last, false),
             None => self.finish(at, Phase::Succeeded, ""),
         }
     }
 
-    /// Ends the task of a daemon; the node succeeds with it.
-    pub(super) fn let_go(&mut self, at: NodeIx, at_once: bool) {
+    /// Stops the task of a daemon; the node succeeds with it.
+    pub(super) fn stop_daemon(&mut self, at: NodeIx, at_once: bool) {
         let attempt = self.view().attempt_id(at);
         match self.run.state.node(at).leaf() {
             Some(Leaf::Barred | Leaf::Queued) => self.finish(at, Phase::Succeeded, ""),
@@ -72,8 +72,8 @@ impl Turn<'_> {
 }
 
 impl View<'_> {
-    /// How it is taken that a daemon ended by itself: it should not have.
-    pub(super) fn deserted(&self, at: NodeIx, phase: Phase, message: String) -> (Phase, String) {
+    /// Turns a daemon's unrequested success into a failure: it should have stayed up.
+    pub(super) fn daemon_end(&self, at: NodeIx, phase: Phase, message: String) -> (Phase, String) {
         if phase == Phase::Succeeded && self.run.is_daemon(at) {
             let name = pod::main_name(&self.run.recipe_of(at).template);
             return (Phase::Failed, format!("{name}: Completed (exit code 0): a daemon must not end by itself"));

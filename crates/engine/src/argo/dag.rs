@@ -1,4 +1,4 @@
-//! DAGs: a task is called once everything it waits for is over, if its condition holds then.
+//! Runs DAGs: calls a task once all its dependencies are over, if its condition holds then.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{
     ident::item_suffix,
     instance::Instance,
     node::{Body, Dag, Fan},
-    program::Place,
+    program::CallSite,
     steps::FAIL_FAST,
     turn::Turn,
     view::View,
@@ -50,7 +50,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Calls every task whose waiting is over, until there is no more room.
+    /// Calls every ready task, until a limit blocks one.
     fn call_ready(&mut self, at: NodeIx, instance: &Arc<Instance>) {
         if !self.run.todo.ready.contains_key(&at) {
             let dag = self.view().dag(at);
@@ -76,7 +76,7 @@ impl Turn<'_> {
     }
 
     fn call_task(&mut self, dag: NodeIx, instance: &Arc<Instance>, task: u32) -> Called {
-        let place = Place::Task(task);
+        let place = CallSite::Task(task);
         let call = instance.call(place);
         let needs = &instance.recipe.graph().tasks[task as usize].needs;
         let mut after: Vec<NodeIx> = Vec::new();
@@ -124,8 +124,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Nothing in the DAG is open. It is over when every task it needs has had its turn: whether it fails must not
-    /// depend on which task happened to find room first.
+    /// Ends a DAG in which nothing is open, once every needed task has had its turn: whether the DAG fails must not
+    /// depend on which task happened to get a slot first.
     fn assess_dag(&mut self, at: NodeIx, instance: &Instance) {
         let dag = self.view().dag(at);
         if dag.made < instance.aim().count || self.dismisses(at) {
@@ -146,7 +146,7 @@ impl Turn<'_> {
         let (Some(dag), Role::Task(task)) = (node.parent, &node.role) else {
             unreachable!("a task group belongs to a DAG")
         };
-        let place = Place::Task(*task);
+        let place = CallSite::Task(*task);
         let closing = self.run.state.closes(at);
         let followed = self.view().call_is_followed(dag, place);
         while !closing && !self.view().fails_fast(dag) {
@@ -191,7 +191,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The task's condition over what became of the tasks it names.
+    /// Evaluates a task's condition over the outcomes of the tasks it names.
     fn depends_holds(&self, dag: NodeIx, instance: &Instance, task: u32) -> bool {
         let graph = instance.recipe.graph();
         let vertex = &graph.tasks[task as usize];
@@ -227,7 +227,7 @@ impl<'a> View<'a> {
                 !items.is_empty() && items.iter().all(|phase| *phase == Phase::Failed)
             }
             None => {
-                let forgiven = instance.call(Place::Task(task)).continue_on.unwrap_or_default();
+                let forgiven = instance.call(CallSite::Task(task)).continue_on.unwrap_or_default();
                 match node.phase {
                     Phase::Succeeded | Phase::Skipped => true,
                     Phase::Running if stands => true,
@@ -239,8 +239,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The phase of a target that is not forgiven: the first one when failing fast, else the last.
-    /// What reaches a target is the phase of the last task that ran on some way to it.
+    /// Returns the phase of a failed target that `continueOn` does not excuse: the first one when failing fast, else
+    /// the last. A target counts as failed by the phase of the last task that ran on some path to it.
     fn dag_verdict(&self, dag: &Dag, instance: &Instance, first: bool) -> Option<Phase> {
         let graph = instance.recipe.graph();
         let mut failed = vec![(false, false); graph.tasks.len()];
@@ -257,7 +257,7 @@ impl<'a> View<'a> {
             };
         }
         let bad = instance.aim().targets.iter().filter_map(|target| {
-            let forgiven = instance.call(Place::Task(*target)).continue_on.unwrap_or_default();
+            let forgiven = instance.call(CallSite::Task(*target)).continue_on.unwrap_or_default();
             match failed[*target as usize] {
                 (true, _) if !forgiven.failed => Some(Phase::Failed),
                 (_, true) if !forgiven.error => Some(Phase::Error),

@@ -1,4 +1,4 @@
-//! Data templates: where stored artifacts are listed, and what the steps of the transformation make of the list.
+//! Handles data templates: the listing of stored artifacts, and its transformation.
 
 use octoflow_model::{
     argo::{ArtifactLocation, OutputValues, Phase, Template, body::DataTemplate, location::S3Location},
@@ -8,20 +8,20 @@ use octoflow_model::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{answer::Verdict, locate, standin, view::View};
+use super::{answer::NodeEnd, locate, standin, view::View};
 use crate::expr::{
     self, Meter,
     lang::{Env, Occasion},
 };
 
-/// Where to look, as it is written; the reason when that is nothing that can be listed.
+/// Returns the location to list, as written; fails with the reason if it cannot be listed.
 pub(crate) fn source(asked: &DataTemplate) -> Result<ArtifactLocation, String> {
     let Some(written) = asked.source.artifact_paths.as_ref().filter(|value| value.is_object()) else {
         return Err("artifactPaths must say where to look, such as `s3: {key: some/prefix}`".to_owned());
     };
     let mut place = ArtifactLocation::deserialize(written).map_err(|error| format!("artifactPaths: {error}"))?;
     place.stand_in = None;
-    // No key at all is the beginning of every key.
+    // Without a key, list everything: the empty prefix.
     if let Some(s3) = &mut place.s3 {
         s3.key.get_or_insert_default();
         if s3.endpoint.is_some() && s3.bucket.is_none() {
@@ -56,20 +56,20 @@ impl View<'_> {
             return Ok(ListingRequest { location: Location::Local(LocalKey { namespace, key }), cut: String::new() });
         };
         let cut = standin::store(place).filter(|_| place.stand_in == Some(true)).unwrap_or_default();
-        Ok(ListingRequest { location: locate::reach(self.world, &namespace, place)?, cut })
+        Ok(ListingRequest { location: locate::complete_prefix(self.world, &namespace, place)?, cut })
     }
 }
 
-/// Each step sees what the one before it made as `data`.
+/// Runs the transformation. Each step sees the previous result as `data`.
 pub(super) fn judge(
     asked: &DataTemplate,
     keys: &[String],
     occasion: &dyn Fn(usize) -> Option<Occasion>,
     meter: &Meter,
-) -> Verdict {
+) -> NodeEnd {
     let mut made: expr::Value = json!(keys).into();
     for (place, step) in asked.transformation.iter().enumerate() {
-        match meter.evaluate(&step.expression, &Made(made, occasion(place))) {
+        match meter.evaluate(&step.expression, &TransformationEnv(made, occasion(place))) {
             Ok(value) => made = value,
             Err(error) => {
                 let why = format!("transformation '{}' cannot be evaluated: {error}", step.expression);
@@ -81,9 +81,9 @@ pub(super) fn judge(
     (Phase::Succeeded, String::new(), OutputValues { result, ..OutputValues::default() })
 }
 
-struct Made(expr::Value, Option<Occasion>);
+struct TransformationEnv(expr::Value, Option<Occasion>);
 
-impl Env for Made {
+impl Env for TransformationEnv {
     fn root(&self, name: &str) -> Option<expr::Value> {
         (name == "data").then(|| self.0.clone())
     }

@@ -1,4 +1,6 @@
-//! The row of the Argo dialect, and what a workflow answers when engine and control ask a run.
+//! Describes the Argo dialect to the engine: its [`Dialect`] row, and the dialect traits implemented for programs, runs
+//! and turns.
+//! Holds no rules of its own: everything is delegated to the module that owns it.
 
 use std::{io, sync::Arc};
 
@@ -226,7 +228,7 @@ impl DialectRun for Run {
 
     fn reopen(&mut self) {
         self.asleep = false;
-        self.todo.look_everywhere(&self.state);
+        self.todo.visit_all(&self.state);
         self.todo.queued.clear();
         self.todo.wants = self.waiters().map(|(node, _)| node).collect();
         let wakes = self.state.nodes.iter().enumerate().filter(|(_, node)| !node.phase.fulfilled());

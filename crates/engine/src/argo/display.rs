@@ -1,8 +1,8 @@
-//! How a workflow looks to those who do not know its dialect.
+//! Implements the dialect-independent views of a workflow: pods, events, logs.
 
 mod event;
 mod pod;
-mod podded;
+mod pod_node;
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,7 +26,7 @@ impl RunView for ObjectView {
     }
 
     fn has_pod(&self, object: &Value, _: &[(String, AttemptId)], pod: &str) -> bool {
-        podded::of(object).any(|one| one.name() == pod)
+        pod_node::of(object).any(|one| one.name() == pod)
     }
 
     fn events(&self, object: &Value) -> Vec<(String, Value)> {
@@ -40,7 +40,7 @@ impl RunView for ObjectView {
             .filter(|node| node["displayName"] == MAIN)
             .filter_map(|node| node["boundaryID"].as_str())
             .collect();
-        podded::of(object)
+        pod_node::of(object)
             .filter(|pod| filter.pod.is_none_or(|wanted| pod.is_called(wanted)))
             .filter(|pod| filter.selects.is_none_or(|selects| selects(&pod::labelled(object, *pod))))
             .filter_map(|pod| {
@@ -71,10 +71,10 @@ impl RunView for ObjectView {
         parts
     }
 
-    /// The name of the pod a node runs as, whatever the runtime.
+    /// Returns the name of the pod that a node runs as, whatever the runtime.
     fn pod_name(&self, object: &Value, node: &Value) -> String {
         match node["podName"].as_str().unwrap_or_default() {
-            "" => podded::name(object["metadata"]["name"].as_str().unwrap_or_default(), node),
+            "" => pod_node::name(object["metadata"]["name"].as_str().unwrap_or_default(), node),
             name => name.to_owned(),
         }
     }
@@ -91,7 +91,7 @@ fn containers(object: &Value) -> impl Iterator<Item = &Value> {
     nodes.filter(|node| node["type"] == "Container")
 }
 
-/// A node stands for itself and for what belongs to it.
+/// Whether a node is selected: a name selects its node and everything below it.
 fn is_wanted(name: &str, names: &[String]) -> bool {
     let belongs = |rest: &str| rest.is_empty() || rest.starts_with(['.', '[', '(']);
     names.is_empty() || names.iter().any(|wanted| name.strip_prefix(wanted.as_str()).is_some_and(belongs))

@@ -1,9 +1,9 @@
-//! Durations as manifests write them: a bare number of seconds, or units as in `1h2m3.5s`.
-//! It reads; it never decides what a missing duration means.
+//! Parses durations as manifests write them: a bare number of seconds, or units as in `1h2m3.5s`.
+//! The meaning of a missing duration is the caller's.
 
 use std::time::Duration;
 
-/// `None` when it is not a duration: an unknown unit, a sign below zero, or more than can be counted.
+/// Parses a duration; `None` for an unknown unit, a negative value, or more than can be represented.
 pub fn parse(text: &str) -> Option<Duration> {
     let text = text.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -12,7 +12,7 @@ pub fn parse(text: &str) -> Option<Duration> {
     units(text)
 }
 
-/// The same without bare numbers, for fields that insist on units.
+/// Parses a duration with units only, for fields that do not allow bare numbers.
 pub fn units(text: &str) -> Option<Duration> {
     let mut rest = text.trim();
     rest = rest.strip_prefix('+').unwrap_or(rest);

@@ -1,4 +1,5 @@
-//! What each decision about a workflow means beyond the workflow: room, locks, metrics, caches, and who must hear of it.
+//! Notes the effects of each decision beyond its workflow: freed slots, released locks, metrics, caches, and observers
+//! to notify.
 
 use octoflow_model::argo::WorkflowFact;
 
@@ -8,7 +9,7 @@ use crate::effect::CacheEntry;
 impl Turn<'_> {
     pub(super) fn note(&mut self, fact: &WorkflowFact) {
         let effects = &mut self.effects;
-        // A start is told to nobody who waits for it: it may be kept together with what comes next.
+        // No caller waits for a start, so its commit may be delayed and joined with the next.
         effects.change.urgent |= !matches!(fact, WorkflowFact::Started { .. });
         match fact {
             WorkflowFact::Began { .. } => {
@@ -19,7 +20,7 @@ impl Turn<'_> {
                 effects.freed.push(finished.node);
                 effects.unlocked.push(finished.node);
             }
-            // It may stay for as long as the run does; its place is for those who end by themselves.
+            // A daemon may stay as long as the run does; its slot is for tasks that end by themselves.
             WorkflowFact::Daemoned { node } => effects.freed.push(*node),
             WorkflowFact::Metered(metered) => effects.metered.push((**metered).clone()),
             WorkflowFact::Memoized { node, at, cache, key, outputs } => {

@@ -1,4 +1,4 @@
-//! Loops: which items a call has, if any.
+//! Expands loops into the items of a call.
 
 use octoflow_model::{
     NodeIx,
@@ -7,7 +7,7 @@ use octoflow_model::{
 use serde_json::Value;
 
 use super::{
-    program::Place,
+    program::CallSite,
     room,
     scope::Scope,
     sequence,
@@ -15,21 +15,21 @@ use super::{
     turn::Turn,
 };
 
-/// How many items one loop may have. A loop of a million small items takes some hundred megabytes; beyond that a
-/// mistake is likelier than a wish.
+/// Maximum number of items of one loop. A million small items take some hundred megabytes; beyond that a mistake is
+/// likelier than a wish.
 pub(crate) const MAX_ITEMS: usize = 1_000_000;
 
 pub(super) enum Loop {
     /// The call is not a loop.
     None,
-    /// The loop has nothing to do, and this is why.
+    /// The loop is skipped, for this reason.
     Skip(String),
     Items(Items),
     Wrong(String),
 }
 
 impl Turn<'_> {
-    pub(super) fn expand(&mut self, frame: NodeIx, place: Place) -> Loop {
+    pub(super) fn expand(&mut self, frame: NodeIx, place: CallSite) -> Loop {
         let instance = match self.instance(frame) {
             Ok(instance) => instance,
             Err(why) => return Loop::Wrong(why),
@@ -50,13 +50,13 @@ impl Turn<'_> {
                 Some(why) => Loop::Wrong(why),
                 None => Loop::Items(items),
             },
-            // A call that is not to run need not have a list.
+            // A call that is skipped need not have a list.
             Err(message) => self.view().skips_whole(frame, &instance, call).map_or(Loop::Wrong(message), Loop::Skip),
         }
     }
 }
 
-/// The item at this place.
+/// Returns the item at this index.
 pub(super) fn nth(items: &Items, index: usize) -> Option<Value> {
     match items {
         Items::List(items) => items.get(index).cloned(),

@@ -1,4 +1,4 @@
-//! Why a node is not done: the reason is read off the state, never guessed from logs.
+//! Explains why a node is not done. The reason is read off the state, never guessed from logs.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use octoflow_model::{
 
 use super::{
     node::{Body, Leaf, Lock},
-    program::Place,
+    program::CallSite,
     run::Run,
 };
 use crate::{
@@ -17,10 +17,10 @@ use crate::{
     schedule::Scheduler,
 };
 
-/// What keeps a node, or a call that is no node yet, from being over.
+/// Reason why a node, or a call that has no node yet, is not over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// The name people see.
+    /// Display name of the node.
     pub node: String,
     pub phase: Option<Phase>,
     pub reason: Reason,
@@ -31,12 +31,12 @@ pub struct Explanation {
 pub enum Reason {
     /// Waits for these tasks to be over.
     Dependencies(Vec<String>),
-    /// Waits for its turn; how many tasks of all runs wait, and what the first of them lacks.
+    /// Waits for capacity: how many tasks of all runs are queued, and what the first of them lacks.
     Capacity {
         waiting: usize,
         shortage: Option<String>,
     },
-    /// Waits for a lock; who holds it. Nobody, when it is only not the first in the queue.
+    /// Waits for a lock: its holders; none if it is only not the first in the queue.
     Lock {
         key: String,
         holders: Vec<String>,
@@ -49,29 +49,29 @@ pub enum Reason {
         since: Time,
         deadline: Option<Time>,
     },
-    /// A daemon that is up; it ends with the node around it.
-    Standing {
+    /// A daemon that is up; it ends with the steps or DAG around it.
+    DaemonUp {
         since: Time,
     },
-    /// Told to end.
+    /// Ordered to stop.
     Stopping(String),
-    /// Waits to be resumed, or until a moment.
+    /// Waits to be resumed, or until a time.
     Suspended {
         until: Option<Time>,
     },
-    /// The next attempt comes then.
+    /// Waits for the time of the next attempt.
     Backoff {
         until: Time,
         attempts: usize,
     },
-    /// Waits for what belongs to it.
+    /// Waits for its children.
     Children {
         open: u32,
         still_to_start: usize,
     },
-    /// All its work is done and its daemons are being ended.
+    /// All its work is done and its daemons are being stopped.
     Daemons(usize),
-    /// Cannot start more: a limit is reached.
+    /// Cannot start more children: a parallelism limit is reached.
     Parallelism {
         limit: u64,
         active: u32,
@@ -79,9 +79,9 @@ pub enum Reason {
     },
     /// The whole run is suspended.
     RunSuspended,
-    /// The run is being ended.
+    /// The run is shutting down.
     ShuttingDown(Shutdown),
-    /// Its exit handler or a hook is not over.
+    /// Waits for its exit handler or a hook.
     Handler,
 }
 
@@ -93,18 +93,18 @@ impl fmt::Display for Reason {
             Self::Capacity { waiting, shortage: Some(shortage) } => {
                 write!(f, "waits for its turn among {waiting} tasks: {shortage}")
             }
-            Self::Lock { key, holders } if holders.is_empty() => write!(f, "waits for its turn to take the lock {key}"),
+            Self::Lock { key, holders } if holders.is_empty() => write!(f, "waits in the queue of the lock {key}"),
             Self::Lock { key, holders } => write!(f, "waits for the lock {key}, held by {}", holders.join(", ")),
             Self::Starting { since } => write!(f, "being started since {since}"),
             Self::Running { since, deadline: None } => write!(f, "running since {since}"),
             Self::Running { since, deadline: Some(deadline) } => {
                 write!(f, "running since {since}, must end by {deadline}")
             }
-            Self::Standing { since } => {
+            Self::DaemonUp { since } => {
                 write!(f, "a daemon, up since {since} until the steps or DAG around it are over")
             }
-            Self::Stopping(message) if message.is_empty() => write!(f, "being ended: nobody needs it any more"),
-            Self::Stopping(message) => write!(f, "being ended: {message}"),
+            Self::Stopping(message) if message.is_empty() => write!(f, "being stopped: it is not needed any more"),
+            Self::Stopping(message) => write!(f, "being stopped: {message}"),
             Self::Suspended { until: None } => write!(f, "suspended until someone resumes it"),
             Self::Suspended { until: Some(until) } => write!(f, "suspended until {until} or until someone resumes it"),
             Self::Backoff { until, attempts } => write!(f, "waits until {until} before attempt {}", attempts + 1),
@@ -124,16 +124,16 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Every open node and every task that waits to become one, in order of creation.
+/// Explains every open node and every DAG task that waits to become one, in order of creation.
 pub fn explain(run: &Run, scheduler: Option<&Scheduler>) -> Vec<Explanation> {
     explain_with(run, scheduler, None)
 }
 
-/// The same with the table of locks at hand, which knows who holds what now rather than when the waiting began.
+/// Explains with the lock table at hand, which knows the holders of now rather than those of when the wait began.
 pub fn explain_with(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Locks>) -> Vec<Explanation> {
     let state = &run.state;
     let mut found = Vec::new();
-    if let Some(reason) = state.lock.as_deref().and_then(|lock| kept(run, None, lock, locks)) {
+    if let Some(reason) = state.lock.as_deref().and_then(|lock| lock_wait(run, None, lock, locks)) {
         found.push(Explanation {
             node: state.head.name.to_string(),
             phase: Some(Phase::Pending),
@@ -156,7 +156,7 @@ pub fn explain_with(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Loc
             continue;
         }
         if node.barred {
-            if let Some(reason) = node.lock.as_deref().and_then(|lock| kept(run, Some(at), lock, locks)) {
+            if let Some(reason) = node.lock.as_deref().and_then(|lock| lock_wait(run, Some(at), lock, locks)) {
                 say(name(), Some(node.phase), reason);
             }
             continue;
@@ -170,10 +170,10 @@ pub fn explain_with(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Loc
                 let waited = |node: NodeIx| !state.node(node).settled && !state.node(node).daemoned;
                 let open = |needed: &&u32| dag.nodes[**needed as usize].is_none_or(waited);
                 let names =
-                    vertex.needs.iter().filter(open).map(|needed| recipe.call_name(Place::Task(*needed)).to_owned());
+                    vertex.needs.iter().filter(open).map(|needed| recipe.call_name(CallSite::Task(*needed)).to_owned());
                 let names: Vec<String> = names.collect();
                 if dag.nodes[task].is_none() && !names.is_empty() {
-                    say(recipe.call_name(Place::Task(task as u32)).to_owned(), None, Reason::Dependencies(names));
+                    say(recipe.call_name(CallSite::Task(task as u32)).to_owned(), None, Reason::Dependencies(names));
                 }
             }
         }
@@ -181,8 +181,8 @@ pub fn explain_with(run: &Run, scheduler: Option<&Scheduler>, locks: Option<&Loc
     found
 }
 
-/// The lock that keeps somebody waiting.
-fn kept(run: &Run, node: Option<NodeIx>, lock: &Lock, locks: Option<&Locks>) -> Option<Reason> {
+/// Explains a wait for a lock.
+fn lock_wait(run: &Run, node: Option<NodeIx>, lock: &Lock, locks: Option<&Locks>) -> Option<Reason> {
     let (key, holders) = lock.waits.as_ref()?;
     let now = locks.and_then(|locks| locks.keeps(Holder { run: run.id, node }));
     Some(match now {
@@ -196,8 +196,8 @@ fn kept(run: &Run, node: Option<NodeIx>, lock: &Lock, locks: Option<&Locks>) -> 
 fn reason(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> Option<Reason> {
     let state = &run.state;
     let node = state.node(at);
-    let leaving = state.daemons.get(&at).filter(|daemons| daemons.iter().any(|daemon| is_leaving(run, *daemon)));
-    if let Some(daemons) = leaving {
+    let stopping = state.daemons.get(&at).filter(|daemons| daemons.iter().any(|daemon| is_stopping(run, *daemon)));
+    if let Some(daemons) = stopping {
         return Some(Reason::Daemons(daemons.len()));
     }
     Some(match (&node.body, node.kind) {
@@ -211,7 +211,7 @@ fn reason(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> Option<Reason
             Reason::Capacity { waiting: scheduler.map_or(0, Scheduler::waiting), shortage }
         }
         (Body::Leaf(Leaf::Launched), _) => Reason::Starting { since: node.started },
-        (Body::Leaf(Leaf::Running), _) if node.daemoned => Reason::Standing { since: node.started },
+        (Body::Leaf(Leaf::Running), _) if node.daemoned => Reason::DaemonUp { since: node.started },
         (Body::Leaf(Leaf::Running), _) => Reason::Running { since: node.started, deadline: node.wake },
         (Body::Leaf(Leaf::Stopping), _) => Reason::Stopping(node.message.as_deref().unwrap_or_default().to_owned()),
         (_, NodeKind::Suspend) => Reason::Suspended { until: node.wake },
@@ -234,8 +234,8 @@ fn reason(run: &Run, at: NodeIx, scheduler: Option<&Scheduler>) -> Option<Reason
     })
 }
 
-/// A daemon that is being ended, or has ended and is followed by something.
-fn is_leaving(run: &Run, at: NodeIx) -> bool {
+/// Whether a daemon is being stopped, or has ended while its hooks have not.
+fn is_stopping(run: &Run, at: NodeIx) -> bool {
     let node = run.state.node(at);
     let last = match &node.body {
         Body::Retry { attempts } => attempts.last().map(|last| run.state.node(*last)),
@@ -244,7 +244,7 @@ fn is_leaving(run: &Run, at: NodeIx) -> bool {
     last.unwrap_or(node).dismissed
 }
 
-/// What keeps a node with children from starting more of them, if anything does.
+/// Explains what keeps a node from starting more children, if anything does.
 fn waiting(run: &Run, at: NodeIx, open: u32, still_to_start: usize) -> Reason {
     let state = &run.state;
     if still_to_start == 0 {

@@ -1,5 +1,6 @@
-//! Every field of the Argo dialect and of the objects loaded beside it: whether it works, is ignored, or is refused.
-//! The one table behind admission, the schemas and the documented support list; it says nothing of how fields combine.
+//! Lists every field of the Argo dialect and of the objects loaded beside it: whether it works, is ignored, or is
+//! refused.
+//! The one table behind admission, the schemas and the documented support list; it does not say how fields combine.
 
 mod binding;
 mod call;
@@ -24,7 +25,7 @@ pub(crate) use template::TYPE_NAMES;
 use crate::pod::fields::{NO_PODS, volume};
 use crate::shape::{ANY, Field, Shape, TEXT, TEXT_MAP};
 
-/// What an object of this dialect says in `apiVersion`.
+/// The `apiVersion` of the dialect's objects.
 pub const API_VERSION: &str = "argoproj.io/v1alpha1";
 
 const SERVER: &str = "the server sets it";
@@ -37,7 +38,7 @@ pub static WORKFLOW: Shape = Shape::Object(&[
     ],
 ]);
 
-/// A WorkflowTemplate or a ClusterWorkflowTemplate: a specification to be used by others.
+/// Shape of a WorkflowTemplate or ClusterWorkflowTemplate: a spec that workflows refer to.
 pub static WORKFLOW_TEMPLATE: Shape = Shape::Object(&[
     OBJECT,
     &[
@@ -70,7 +71,7 @@ static METADATA: Shape = Shape::Object(&[&[
     Field::ignored("selfLink", SERVER, "Its address"),
 ]]);
 
-/// Labels and annotations alone, as templates and pods take them.
+/// Labels and annotations alone, as templates and pods have them.
 static LABELLED: Shape = Shape::Object(&[&[
     Field::yes("labels", &TEXT_MAP, "Short texts to select by"),
     Field::yes("annotations", &TEXT_MAP, "Texts for tools and people"),

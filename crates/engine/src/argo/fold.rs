@@ -1,5 +1,5 @@
-//! The fold: how each fact changes the state. It never decides, fails or looks at the time, and nobody else writes the
-//! state. Beside it the fold notes what changed for those who decide; it does not see their work list.
+//! Folds facts into the state of a workflow. The fold never decides, fails or reads the time, and no other code writes
+//! the state. It also emits notes of what changed for the work list, which it does not see.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -28,7 +28,7 @@ mod lock;
 mod past;
 mod whole;
 
-/// The state of a run as everybody but the fold has it: to be read.
+/// Read-only state of a run. Only the fold can write it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Folded(State);
 
@@ -40,17 +40,17 @@ impl Deref for Folded {
     }
 }
 
-/// A state while a fact is folded into it.
+/// A state while one fact is folded into it.
 struct Fold<'a> {
     state: &'a mut State,
     notes: &'a mut Vec<Note>,
     program: &'a Program,
-    /// The run comes after another one.
+    /// True if the run follows a previous one (retry or resubmit).
     resumes: bool,
 }
 
 impl Run {
-    /// A run begins with what was submitted; the program is its manifest's.
+    /// Creates the initial run from a submission and its compiled program.
     pub(crate) fn with(id: RunId, submission: &Submission, program: Arc<Program>) -> Self {
         let state = State {
             head: Head::new(
@@ -254,7 +254,7 @@ impl<'a> Fold<'a> {
         }
     }
 
-    /// The new node takes its place with whoever waits for it.
+    /// Links a new node into the bookkeeping of its parent.
     fn join_parent(&mut self, at: NodeIx, added: &NodeAdded) {
         match (&added.role, added.parent) {
             (Role::Entry, _) => {
@@ -336,7 +336,7 @@ impl<'a> Fold<'a> {
         }
         let called = matches!(node.role, Role::Step { .. } | Role::Task(_) | Role::Item(_));
         if finished.phase.bad()
-            // Nobody is kept from starting because a daemon failed that was up before.
+            // A daemon that was up before it failed does not count: it must not keep other calls from starting.
             && !node.daemoned
             && let (true, true, Some(boundary)) = (called, node.kind != NodeKind::TaskGroup, node.boundary)
         {
@@ -355,7 +355,7 @@ impl<'a> Fold<'a> {
         self.settle_unless_followed(at);
     }
 
-    /// Changes a node, and the sum of all work with it.
+    /// Changes a node and updates the run's progress by the difference.
     fn change_share(&mut self, at: NodeIx, change: impl FnOnce(&mut Node)) {
         let node = &mut self.state.nodes[at.at()];
         let before = node.share();
@@ -367,7 +367,7 @@ impl<'a> Fold<'a> {
         }
     }
 
-    /// A boundary that is over forgets what only its own calls could ask for.
+    /// Drops the bookkeeping that only the calls of an ended boundary needed.
     fn close_body(&mut self, at: NodeIx) {
         match std::mem::replace(&mut self.state.nodes[at.at()].body, Body::Plain) {
             Body::Steps { groups } => {
@@ -397,7 +397,7 @@ impl<'a> Fold<'a> {
         }
     }
 
-    /// Nothing about the node is open any more: whoever waits for it is told.
+    /// Marks a node as settled, that is, nothing about it is open any more, and notifies its parent.
     fn settle(&mut self, at: NodeIx) {
         let node = &mut self.state.nodes[at.at()];
         if std::mem::replace(&mut node.settled, true) {
@@ -410,7 +410,7 @@ impl<'a> Fold<'a> {
         if stood { self.lie_down(at) } else { self.tell_parent(at) }
     }
 
-    /// Whoever waits for the node goes on.
+    /// Notifies the parent that it need not wait for this node any longer.
     pub(super) fn tell_parent(&mut self, at: NodeIx) {
         let node = self.state.node(at);
         let (role, parent) = (node.role.clone(), node.parent);
@@ -433,7 +433,7 @@ impl<'a> Fold<'a> {
         self.note(Note::Changed(parent));
     }
 
-    /// A settled task lets the tasks that wait for it come closer.
+    /// Decrements the wait counters of the tasks that depend on a settled task, and notes those that become ready.
     fn release(&mut self, dag: NodeIx, task: u32) {
         let recipe = self.recipe_of(dag);
         let Body::Dag(body) = &mut self.state.nodes[dag.at()].body else { return };
@@ -445,10 +445,10 @@ impl<'a> Fold<'a> {
         }
     }
 
-    /// Keeps the numbers that limits are checked against.
+    /// Updates the counters that parallelism limits are checked against.
     pub(super) fn count(&mut self, at: NodeIx, change: i32) {
         let node = self.state.node(at);
-        // Whoever waits for a lock does not take the place of one who might be able to release it.
+        // A node that waits for a lock must not take the slot of one that could release that lock.
         if node.barred {
             return;
         }

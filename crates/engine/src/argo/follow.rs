@@ -1,5 +1,5 @@
-//! What follows a call's end: its last hooks, then its exit handler. Until that is over too, the call is not.
-//! How the handler ends does not change how the call ended.
+//! Runs what follows a call's end: its last hooks, then its exit handler. The call is not settled before they are.
+//! The handler's result does not change that of the call.
 
 use octoflow_model::{
     NodeIx, Shutdown,
@@ -9,7 +9,7 @@ use octoflow_model::{
 use super::{
     call::Birth,
     hook::EXIT,
-    program::Place,
+    program::CallSite,
     scope::Scope,
     substitute::{Missing, fill},
     turn::Turn,
@@ -17,11 +17,11 @@ use super::{
 };
 use crate::expr::Value;
 
-/// A handler or hook that could start: its template and its inputs.
-pub(super) type Made = (std::sync::Arc<super::program::Recipe>, octoflow_model::argo::InputValues);
+/// A handler or hook that can start: its template and its inputs.
+pub(super) type HookCall = (std::sync::Arc<super::program::Recipe>, octoflow_model::argo::InputValues);
 
 impl Turn<'_> {
-    /// The node is final but something may follow.
+    /// Continues a node that is final: fires its hooks, then starts its exit handler, then settles it.
     pub(super) fn follow(&mut self, at: NodeIx) {
         let state = &self.run.state;
         let is_handler = |hook: &&NodeIx| matches!(&state.node(**hook).role, Role::Hook(name) if name == EXIT);
@@ -84,8 +84,8 @@ impl Turn<'_> {
                 return;
             }
         }
-        match self.view().hook_call(instance.recipe.home(), &hook, &scope) {
-            Ok((recipe, inputs)) => match self.room(birth.boundary, &recipe.template) {
+        match self.view().hook_call(instance.recipe.template_scope(), &hook, &scope) {
+            Ok((recipe, inputs)) => match self.handler_gate(birth.boundary, &recipe.template) {
                 Some(gate) => self.park(at, gate),
                 None => {
                     self.enter(birth, &recipe, inputs);
@@ -99,27 +99,32 @@ impl Turn<'_> {
 }
 
 impl View<'_> {
-    /// A call has an exit handler.
-    pub(super) fn call_is_followed(&self, frame: NodeIx, place: Place) -> bool {
+    /// Whether a call has an exit handler.
+    pub(super) fn call_is_followed(&self, frame: NodeIx, place: CallSite) -> bool {
         let template = &self.run.recipe_of(frame).template;
         let call = match place {
-            Place::Step(group, step) => {
+            CallSite::Step(group, step) => {
                 template.steps.as_ref().and_then(|groups| groups.get(group as usize)?.get(step as usize))
             }
-            Place::Task(task) => template.dag.as_ref().and_then(|dag| dag.tasks.get(task as usize)),
+            CallSite::Task(task) => template.dag.as_ref().and_then(|dag| dag.tasks.get(task as usize)),
         };
         call.is_some_and(|call| call.on_exit.is_some() || call.hooks.contains_key(EXIT))
     }
 
-    pub(super) fn hook_call(&self, home: Option<&str>, hook: &Hook, scope: &Scope<'_>) -> Result<Made, String> {
-        let recipe = self.named(home, hook.template.as_deref(), hook.template_ref.as_ref(), scope)?;
+    pub(super) fn hook_call(
+        &self,
+        template_scope: Option<&str>,
+        hook: &Hook,
+        scope: &Scope<'_>,
+    ) -> Result<HookCall, String> {
+        let recipe = self.named(template_scope, hook.template.as_deref(), hook.template_ref.as_ref(), scope)?;
         let arguments: &Arguments = &hook.arguments;
         let inputs = self.inputs(&recipe, arguments, scope)?;
         Ok((recipe, inputs))
     }
 }
 
-/// A hook without an expression always holds.
+/// Evaluates a hook's expression. A hook without one always holds.
 pub(super) fn hook_holds(hook: &Hook, scope: &Scope<'_>) -> Result<bool, String> {
     let Some(expression) = &hook.expression else { return Ok(true) };
     let expression = fill(expression, scope, Missing::Refuse).map_err(|error| error.to_string())?;

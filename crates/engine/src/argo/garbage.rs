@@ -1,4 +1,5 @@
-//! Which artifacts of a run are to be deleted, and when. An artifact's own word counts before the workflow's.
+//! Selects the artifacts of a run that are to be deleted, and when. An artifact's own strategy overrides the
+//! workflow's.
 
 use octoflow_model::{
     NodeIx,
@@ -12,15 +13,15 @@ use serde::Deserialize;
 use super::{locate, run::Run};
 use crate::engine::World;
 
-/// Everything that will be deleted, at the run's end or with the run.
+/// Returns all artifacts to be deleted, when the run ends or when it is deleted.
 pub fn of(run: &Run) -> Vec<Garbage> {
     let all = strategy(run.program.workflow.spec.artifact_gc.as_ref());
     let mut found = Vec::new();
     for (at, node) in run.state.nodes.iter().enumerate() {
-        // Only tasks make artifacts; everything else hands on theirs.
+        // Only tasks produce artifacts; all other nodes pass them on.
         let (NodeKind::Pod, Some(outputs)) = (node.kind, &node.outputs) else { continue };
         if node.past.as_ref().is_some_and(|past| past.skipped) {
-            // They belong to the run that made them.
+            // Reused artifacts belong to the run that produced them.
             continue;
         }
         let at = NodeIx(at as u32);
@@ -44,7 +45,7 @@ pub fn of(run: &Run) -> Vec<Garbage> {
     found
 }
 
-/// Whether the manifest speaks of deleting artifacts at all.
+/// Whether the manifest has any artifact garbage collection.
 pub fn is_specified(run: &Run) -> bool {
     strategy(run.program.workflow.spec.artifact_gc.as_ref()).is_some()
         || run
@@ -53,8 +54,8 @@ pub fn is_specified(run: &Run) -> bool {
             .any(|recipe| recipe.template.outputs.artifacts.iter().any(|one| own_strategy(one).is_some()))
 }
 
-/// Where an artifact was sent to, with credentials; `None` when it is only here.
-pub fn whereabouts(world: &World, namespace: &str, artifact: &StoredArtifact) -> Result<Option<Location>, String> {
+/// Returns the remote location of an artifact, with credentials; `None` if it is only in the local store.
+pub fn remote_location(world: &World, namespace: &str, artifact: &StoredArtifact) -> Result<Option<Location>, String> {
     let Some(noted) = &artifact.noted else { return Ok(None) };
     let place = ArtifactLocation::deserialize(noted).map_err(|error| error.to_string())?;
     locate::complete(world, namespace, &place).map(Some)

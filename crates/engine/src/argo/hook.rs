@@ -1,5 +1,5 @@
-//! Life-cycle hooks: templates that run once a condition over a call, or over the whole run, holds.
-//! Each fires at most once; what it belongs to is not over before it is. How it ends changes nothing.
+//! Fires life-cycle hooks: templates that run once a condition over a call, or over the whole run, holds.
+//! Each fires at most once. Its owner is not settled before it is, but its result changes nothing.
 
 use octoflow_model::{
     NodeIx,
@@ -15,17 +15,17 @@ use super::{
 };
 use crate::expr::lang;
 
-/// The hook that is an exit handler: it has a moment of its own.
+/// Name of the hook that is the exit handler, which starts at its own time: after the end.
 pub(super) const EXIT: &str = "exit";
 
-/// Some hook of the run looks at something that changes while the entrypoint is at work.
+/// Whether a hook of the run depends on something that changes while the entrypoint runs.
 pub(super) fn run_watches(spec: &Spec) -> bool {
     let changes = |text: &String| text.contains("outputs") || text.contains("failures");
     spec.hooks.iter().any(|(name, hook)| name != EXIT && hook.expression.as_ref().is_some_and(changes))
 }
 
 impl Turn<'_> {
-    /// Fires the hooks of a call whose moment has come.
+    /// Fires the hooks of a call whose conditions hold.
     pub(super) fn fire(&mut self, at: NodeIx) {
         let node = self.run.state.node(at);
         if !node.hooked || node.phase == Phase::Pending || self.run.state.closes(at) {
@@ -33,10 +33,11 @@ impl Turn<'_> {
         }
         let Some((frame, place, _)) = self.run.site_of(at) else { return };
         let call = self.run.recipe_of(frame).call(place);
-        let silent: Vec<String> = call.map(|call| self.view().silent(Some(at), call.hooks.keys())).unwrap_or_default();
-        // A frame that cannot be made ready says so when it is looked at itself.
+        let unfired: Vec<String> =
+            call.map(|call| self.view().unfired(Some(at), call.hooks.keys())).unwrap_or_default();
+        // A frame that cannot be instantiated reports that when it is visited itself.
         let Ok(instance) = self.instance(frame) else { return };
-        for name in silent {
+        for name in unfired {
             let call = instance.call(place);
             let Some(hook) = call.hooks.get(&name) else { continue };
             let item = self.run.item_of(at);
@@ -56,65 +57,71 @@ impl Turn<'_> {
                 ..self.view().frame_scope(frame, &instance).about(&birth.name)
             };
             let over = node.phase.fulfilled();
-            let due = self.view().is_due(Some(at), &name) || self.run.was_begun(&birth.name);
-            if !due && let Err(why) = come(hook, &scope, over) {
-                match why {
-                    Some(why) => {
-                        self.add_errored(birth, why);
-                    }
-                    None if !over && looks_beyond(hook, &call.name) => {
+            let due = self.view().is_due(Some(at), &name) || self.run.has_reused_part(&birth.name);
+            let checked = if due { Ok(()) } else { check_due(hook, &scope, over) };
+            match checked {
+                Ok(()) => {}
+                Err(NotDue::Invalid(why)) => {
+                    self.add_errored(birth, why);
+                    continue;
+                }
+                Err(NotDue::Yet) => {
+                    if !over && depends_on_others(hook, &call.name) {
                         self.run.todo.watchers.insert(at);
                     }
-                    None => {}
+                    continue;
                 }
-                continue;
             }
-            let made = self.view().hook_call(instance.recipe.home(), hook, &scope);
+            let made = self.view().hook_call(instance.recipe.template_scope(), hook, &scope);
             if let Some(gate) = self.start_hook(birth, made) {
-                self.postpone(Some(at), name, due);
+                self.record_due(Some(at), name, due);
                 self.park(at, gate);
             }
         }
     }
 
-    /// The same for the hooks of the run.
+    /// Fires the hooks of the run whose conditions hold.
     pub(super) fn fire_run(&mut self, root: NodeIx) {
         if self.run.state.closing() {
             return;
         }
         let program = self.run.program.clone();
-        for name in self.view().silent(None, program.workflow.spec.hooks.keys()) {
+        for name in self.view().unfired(None, program.workflow.spec.hooks.keys()) {
             let hook = &program.workflow.spec.hooks[&name];
             let mut birth = self.view().run_birth(format!(".hooks.{name}"), Role::RunHook(name.clone()));
             birth.after.push(root);
             let scope = Scope::new(self.run, self.now).about(&birth.name);
             let due = self.view().is_due(None, &name);
-            if !due && let Err(why) = come(hook, &scope, self.run.state.node(root).settled) {
-                if let Some(why) = why {
+            let over = self.run.state.node(root).settled;
+            let checked = if due { Ok(()) } else { check_due(hook, &scope, over) };
+            match checked {
+                Ok(()) => {}
+                Err(NotDue::Invalid(why)) => {
                     self.add_errored(birth, why);
+                    continue;
                 }
-                continue;
+                Err(NotDue::Yet) => continue,
             }
             let made = self.view().hook_call(None, hook, &scope);
             if let Some(gate) = self.start_hook(birth, made) {
-                self.postpone(None, name, due);
+                self.record_due(None, name, due);
                 self.run.todo.run_parked |= gate == Gate::Run;
             }
         }
     }
 
-    /// Its moment may be gone when there is room, so it is remembered that it came.
-    fn postpone(&mut self, node: Option<NodeIx>, hook: String, due: bool) {
+    /// Records that a hook is due, because its condition may not hold any more when a slot is free.
+    fn record_due(&mut self, node: Option<NodeIx>, hook: String, due: bool) {
         if !due {
             self.decide(WorkflowFact::Due { node, hook });
         }
     }
 
-    /// What keeps it from starting, if anything does.
-    fn start_hook(&mut self, birth: Birth, made: Result<super::follow::Made, String>) -> Option<Gate> {
+    /// Starts a hook, unless a limit blocks it; returns that limit.
+    fn start_hook(&mut self, birth: Birth, made: Result<super::follow::HookCall, String>) -> Option<Gate> {
         match made {
             Ok((recipe, inputs)) => {
-                let gate = self.room(birth.boundary, &recipe.template);
+                let gate = self.handler_gate(birth.boundary, &recipe.template);
                 if gate.is_none() {
                     self.enter(birth, &recipe, inputs);
                 }
@@ -129,8 +136,8 @@ impl Turn<'_> {
 }
 
 impl View<'_> {
-    /// Those of the named hooks that have not fired. The exit handler has a moment of its own.
-    fn silent<'n>(&self, owner: Option<NodeIx>, names: impl Iterator<Item = &'n String>) -> Vec<String> {
+    /// Returns those of the named hooks that have not fired, without the exit handler.
+    fn unfired<'n>(&self, owner: Option<NodeIx>, names: impl Iterator<Item = &'n String>) -> Vec<String> {
         let fired = self.run.state.fired.get(&owner).map(Vec::as_slice).unwrap_or_default();
         let fired = |name: &str| {
             fired.iter().any(|hook| match &self.run.state.node(*hook).role {
@@ -146,18 +153,27 @@ impl View<'_> {
     }
 }
 
-/// Its moment has come; or not, with the reason when it never can because it does not make sense.
-fn come(hook: &Hook, scope: &Scope<'_>, over: bool) -> Result<(), Option<String>> {
+/// Why a hook does not fire now.
+enum NotDue {
+    /// Its condition does not hold, and may later.
+    Yet,
+    /// Its condition can never hold, for this reason.
+    Invalid(String),
+}
+
+/// Checks whether a hook's condition holds. `over` is true if its owner has ended, so that nothing changes any more.
+fn check_due(hook: &Hook, scope: &Scope<'_>, over: bool) -> Result<(), NotDue> {
     match hook_holds(hook, scope) {
         Ok(true) => Ok(()),
-        Ok(false) => Err(None),
-        // Something it looks at may not be there yet.
-        Err(why) => Err(over.then_some(why)),
+        Ok(false) => Err(NotDue::Yet),
+        Err(why) if over => Err(NotDue::Invalid(why)),
+        // A value that it refers to may not exist yet.
+        Err(_) => Err(NotDue::Yet),
     }
 }
 
-/// Its condition may come true though nothing happens to the call itself.
-fn looks_beyond(hook: &Hook, own: &str) -> bool {
+/// Whether a hook's condition may become true though nothing happens to its own call.
+fn depends_on_others(hook: &Hook, own: &str) -> bool {
     let Some(text) = &hook.expression else { return false };
     let Ok(program) = lang::parse(text) else { return true };
     program.roots().iter().any(|reference| match reference.root() {

@@ -1,5 +1,5 @@
-//! HTTP templates: the request a node sends, and what its response means.
-//! It sends nothing; secrets go into the request and nowhere else.
+//! Handles HTTP templates: builds the request of a node and judges the response.
+//! Sends nothing itself; secrets go into the request and nowhere else.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// How long an exchange may take when its template does not say.
+/// Timeout of an exchange whose template has none.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 impl View<'_> {
@@ -58,7 +58,7 @@ impl View<'_> {
     }
 }
 
-/// Why nothing can be sent there, as far as the text itself tells.
+/// Why no request can be sent to this URL, as far as its text tells.
 pub(crate) fn wrong_url(url: &str) -> Option<String> {
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
     match rest {
@@ -68,7 +68,7 @@ pub(crate) fn wrong_url(url: &str) -> Option<String> {
     }
 }
 
-/// A word that may stand as a method.
+/// Whether the word is a syntactically valid method.
 pub(crate) fn is_method(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-')
 }
@@ -97,7 +97,7 @@ fn timeout(asked: &HttpTemplate) -> Result<Duration, String> {
     }
 }
 
-/// Any 2xx is good, unless the template has a condition of its own.
+/// Judges a response: any 2xx succeeds, unless the template has a condition of its own.
 pub(super) fn judge(
     asked: &HttpTemplate,
     response: &HttpResponse,
@@ -110,7 +110,7 @@ pub(super) fn judge(
             other => (Phase::Failed, format!("received non-2xx response code: {other}")),
         };
     };
-    match meter.evaluate(condition, &Exchange { asked, response, occasion }) {
+    match meter.evaluate(condition, &ExchangeEnv { asked, response, occasion }) {
         Ok(expr::Value::Bool(true)) => (Phase::Succeeded, String::new()),
         Ok(expr::Value::Bool(false)) => (Phase::Failed, format!("successCondition '{condition}' evaluated false")),
         Ok(other) => {
@@ -120,18 +120,18 @@ pub(super) fn judge(
     }
 }
 
-/// What a condition can refer to.
-struct Exchange<'a> {
+/// Variables that a success condition can refer to.
+struct ExchangeEnv<'a> {
     asked: &'a HttpTemplate,
     response: &'a HttpResponse,
     occasion: Option<Occasion>,
 }
 
-impl Env for Exchange<'_> {
+impl Env for ExchangeEnv<'_> {
     fn root(&self, name: &str) -> Option<expr::Value> {
         let value = match name {
             "request" => {
-                // A value from a secret is not for comparing.
+                // Values from Secrets are not exposed to conditions.
                 let sent = self.asked.headers.iter();
                 let sent = sent
                     .map(|header| (header.name.as_str(), header.value.as_ref().map_or("", |value| value.0.as_str())));
@@ -161,7 +161,7 @@ impl Env for Exchange<'_> {
     }
 }
 
-/// Each name with all its values, spelled as everyone writes them: `Content-Type`.
+/// Groups headers by canonical name, such as `Content-Type`, with all their values.
 fn headers<'h>(lines: impl Iterator<Item = (&'h str, &'h str)>) -> Value {
     let mut all = Map::new();
     for (name, value) in lines {

@@ -1,21 +1,21 @@
-//! How nodes are named and numbered, exactly as people and tools know it.
+//! Builds names and ids of nodes, exactly as Argo and its tools compute them.
 //! Names are built here and nowhere else.
 
 use serde_json::Value;
 
-/// The id of a node: the run's own name for the root, else the name with the FNV-1a hash of the node's name.
+/// Returns a node's id: the run's name for the root, else the run's name with the FNV-1a hash of the node's name.
 pub fn node_id(run: &str, node: &str) -> String {
     if run == node { run.to_owned() } else { format!("{run}-{}", fnv1a(node)) }
 }
 
-/// The name of the pod a node runs as: it also says which template it runs.
+/// Returns the name of the pod that a node runs as; it includes the template's name.
 pub fn pod_name(run: &str, node: &str, template: &str) -> String {
     if run == node {
         return run.to_owned();
     }
-    // The longest name a pod may have is 253, and the hash with its dash takes up to 11.
+    // A pod's name has at most 253 characters, and the hash with its dash takes up to 11.
     const PREFIX: usize = 242;
-    // An inline template has no name of its own to show.
+    // An inline template has no name to show.
     let bare = super::refer::bare(template);
     let mut prefix = if bare.is_empty() || template.contains('#') { run.to_owned() } else { format!("{run}-{bare}") };
     if prefix.len() > PREFIX {
@@ -25,7 +25,7 @@ pub fn pod_name(run: &str, node: &str, template: &str) -> String {
     format!("{prefix}-{}", fnv1a(node))
 }
 
-/// What people see: the name without its boundary's.
+/// Returns the display name: the name without that of its boundary.
 pub fn display_name<'a>(node: &'a str, boundary: Option<&str>) -> &'a str {
     let Some(rest) = boundary.and_then(|boundary| node.strip_prefix(boundary)) else { return node };
     if let Some(rest) = rest.strip_prefix('.') {
@@ -39,7 +39,7 @@ pub fn display_name<'a>(node: &'a str, boundary: Option<&str>) -> &'a str {
     }
 }
 
-/// The suffix of a loop item's name: its index and a short description of the item.
+/// Returns the suffix of a loop item's name: its index and a short description of the item.
 pub fn item_suffix(index: usize, item: &Value) -> String {
     let mut suffix = format!("({index}:");
     suffix.extend(describe(item).chars().filter(|c| !matches!(c, '(' | ')')));
@@ -77,7 +77,8 @@ fn in_list(value: &Value) -> String {
     }
 }
 
-/// JSON's escapes without the quotes, so that a newline shows as `\n`.
+/// Escapes a text as JSON does, without the quotes, so that a newline shows as `
+/// `.
 fn escaped(text: &str) -> String {
     let quoted = Value::String(text.to_owned()).to_string();
     quoted[1..quoted.len() - 1].to_owned()

@@ -1,5 +1,5 @@
-//! A template with a node's variables put in. Made when a node needs it, kept while the node is open.
-//! It is a function of the state, so it can be made again at any time.
+//! Instantiates templates: fills in a node's variables. An instance is made when a node needs it and cached while the
+//! node is open; it is a function of the state, so it can be rebuilt at any time.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     expand::nth,
-    program::{Calls, Place, Recipe},
+    program::{CallSite, Calls, Recipe},
     run::Run,
     scope::Scope,
     substitute::{Missing, fill_value},
@@ -22,22 +22,22 @@ use super::{
 #[derive(Debug)]
 pub(crate) struct Instance {
     pub recipe: Arc<Recipe>,
-    /// With variables put in; of a steps or DAG template, all but its calls and outputs.
+    /// The template with variables filled in; for a steps or DAG template, without its calls and outputs.
     pub template: Arc<Template>,
-    /// Where calls and outputs are found. Those of a steps or DAG template are as written.
+    /// Source of calls and outputs. Those of a steps or DAG template are as written.
     pub body: Arc<Template>,
-    /// The variables of a steps or DAG node that belong to it alone.
+    /// Variables that only this steps or DAG node has.
     pub locals: Vec<(&'static str, String)>,
     aim: OnceLock<Aim>,
 }
 
-/// What a DAG must reach.
+/// The targets of a DAG.
 #[derive(Debug)]
 pub(crate) struct Aim {
     pub targets: Vec<u32>,
-    /// By task: it is a target or something a target needs.
+    /// Whether each task is a target or needed by one, by task.
     pub needed: Vec<bool>,
-    /// How many of them are needed.
+    /// Number of needed tasks.
     pub count: u32,
 }
 
@@ -67,21 +67,21 @@ impl Instance {
         })
     }
 
-    pub(crate) fn call(&self, place: Place) -> &Call {
+    pub(crate) fn call(&self, place: CallSite) -> &Call {
         let found = match place {
-            Place::Step(group, step) => {
+            CallSite::Step(group, step) => {
                 self.body.steps.as_ref().and_then(|groups| groups.get(group as usize)?.get(step as usize))
             }
-            Place::Task(task) => self.body.dag.as_ref().and_then(|dag| dag.tasks.get(task as usize)),
+            CallSite::Task(task) => self.body.dag.as_ref().and_then(|dag| dag.tasks.get(task as usize)),
         };
         found.expect("an instance has the calls its recipe has")
     }
 }
 
 impl Turn<'_> {
-    /// The node's template with its variables put in; the reason when that is impossible.
+    /// Returns the node's template with its variables filled in; fails with the reason.
     pub(super) fn instance(&mut self, at: NodeIx) -> Result<Arc<Instance>, String> {
-        // A boundary's instance is needed for its inline templates; climb without recursion, then come back down.
+        // An inline template needs the instance of its boundary: walk up without recursion, then instantiate downwards.
         let mut chain = vec![at];
         while let Some(last) = chain.last().copied() {
             let node = self.run.state.node(last);
@@ -129,7 +129,7 @@ impl View<'_> {
         Ok(Instance::new(recipe, template, body, locals))
     }
 
-    /// An inline template with everything put in that can be referred to where it stands.
+    /// Fills an inline template with the variables of its call site.
     pub(super) fn inline_raw(&self, at: NodeIx) -> Result<Value, String> {
         let (boundary, place, site) =
             self.run.site_of(at).ok_or("an inline template is only ever called from a step or a task")?;
@@ -140,7 +140,7 @@ impl View<'_> {
         fill_value(inline, &scope, Missing::Keep).map_err(|error| error.to_string())
     }
 
-    /// Variables that belong to this node alone.
+    /// Returns the variables that only this node has.
     pub(super) fn locals(&self, at: NodeIx) -> Vec<(&'static str, String)> {
         let state = &self.run.state;
         let node = state.node(at);
@@ -149,7 +149,7 @@ impl View<'_> {
             locals.push(("pod.name", super::ident::pod_name(&state.head.name, &node.name, template)));
         }
         if let Some((boundary, place, _)) = self.run.site_of(at) {
-            let word = if matches!(place, Place::Step(..)) { "steps.name" } else { "tasks.name" };
+            let word = if matches!(place, CallSite::Step(..)) { "steps.name" } else { "tasks.name" };
             locals.push((word, self.run.recipe_of(boundary).call_name(place).to_owned()));
         }
         if let (Role::Attempt(number), Some(retry)) = (&node.role, node.parent) {
@@ -161,9 +161,9 @@ impl View<'_> {
 }
 
 impl Run {
-    /// Where a node was called from: the boundary, the place in it, and the node that stands for the call
-    /// (above the attempts of a retry).
-    pub(super) fn site_of(&self, at: NodeIx) -> Option<(NodeIx, Place, NodeIx)> {
+    /// Returns the call site of a node: the boundary, the site in it, and the node of the call (the one above the
+    /// attempts of a retry).
+    pub(super) fn site_of(&self, at: NodeIx) -> Option<(NodeIx, CallSite, NodeIx)> {
         let mut site = at;
         if matches!(self.state.node(site).role, Role::Attempt(_)) {
             site = self.state.node(site).parent?;
@@ -173,13 +173,13 @@ impl Run {
             Role::Step { step, .. } => {
                 let group = self.state.node(node.parent?);
                 let Role::Group(index) = group.role else { return None };
-                Some((group.parent?, Place::Step(index, step), site))
+                Some((group.parent?, CallSite::Step(index, step), site))
             }
-            Role::Task(task) => Some((node.parent?, Place::Task(task), site)),
+            Role::Task(task) => Some((node.parent?, CallSite::Task(task), site)),
             Role::Item(_) => {
                 let tasks = self.state.node(node.parent?);
                 let Role::Task(task) = tasks.role else { return None };
-                Some((tasks.parent?, Place::Task(task), site))
+                Some((tasks.parent?, CallSite::Task(task), site))
             }
             Role::Entry
             | Role::Exit
@@ -191,7 +191,7 @@ impl Run {
         }
     }
 
-    /// The loop item a call's node stands for.
+    /// Returns the loop item of a call's node.
     pub(super) fn item_of(&self, site: NodeIx) -> Option<Value> {
         use super::node::Body;
         let node = self.state.node(site);

@@ -1,4 +1,4 @@
-//! The kinds of the Argo dialect: their rows in the table of kinds, and what tables of them show.
+//! Defines the kinds of the Argo dialect: their rows in the table of kinds, and their table columns.
 
 use octoflow_model::Time;
 use serde_json::{Value, json};
@@ -137,7 +137,7 @@ fn workflow(object: &Value, now: Time) -> Vec<Value> {
     ]
 }
 
-/// A run that was not read whole.
+/// Renders the table cells of a run from its summary, without reading the whole run.
 pub(super) fn summary_cells(row: &Summary<'_>, now: Time) -> Vec<Value> {
     let (phase, progress) = (row.phase, row.progress);
     let duration = row.started.map(|start| human(row.finished.unwrap_or(now).since(start)));

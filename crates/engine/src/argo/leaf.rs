@@ -1,4 +1,4 @@
-//! Tasks: from the scheduler's queue to the runtime and back.
+//! Drives tasks: from the scheduler's queue to the runtime and back.
 
 use octoflow_model::{
     AttemptId, NodeIx, Order, Report, Shutdown, Time,
@@ -9,7 +9,7 @@ use octoflow_model::{
 use super::{duration, node::Leaf, pod, program::Recipe, turn::Turn, view::View};
 
 impl Turn<'_> {
-    /// Ends what must end: the run is closing, or the task's own time is up.
+    /// Stops a task if the run is shutting down or its deadline has passed.
     pub(super) fn visit_leaf(&mut self, at: NodeIx) {
         let node = self.run.state.node(at);
         let Some(leaf) = node.leaf() else { return };
@@ -17,10 +17,10 @@ impl Turn<'_> {
             return;
         }
         if self.run.state.closes(at) && node.daemoned {
-            self.let_go(at, self.run.state.head.shutdown == Some(Shutdown::Terminate));
+            self.stop_daemon(at, self.run.state.head.shutdown == Some(Shutdown::Terminate));
         } else if self.run.state.closes(at) {
             let message = match self.run.state.head.shutdown {
-                // Two spaces, as everyone who greps for it knows it.
+                // Two spaces, as in Argo: tools match this text.
                 Some(how) => format!("workflow shutdown with strategy:  {}", how.word()),
                 None => "Step exceeded its deadline".to_owned(),
             };
@@ -44,19 +44,19 @@ impl Turn<'_> {
                 self.decide(WorkflowFact::Stopping { node: at, message });
                 self.effects.orders.push(if at_once { Order::Kill { attempt } } else { Order::Stop { attempt } });
             }
-            // It was told already.
+            // It was ordered to stop already.
             Leaf::Stopping => {}
         }
     }
 
-    /// Tells a task that is being ended so once more: the first order may have been lost, or was too polite.
+    /// Repeats the order to stop a task: the first one may have been lost, or was not a kill.
     pub(crate) fn resend_stop(&mut self, at: NodeIx) {
         let attempt = self.view().attempt_id(at);
         let at_once = self.run.state.head.shutdown == Some(Shutdown::Terminate);
         self.effects.orders.push(if at_once { Order::Kill { attempt } } else { Order::Stop { attempt } });
     }
 
-    /// The scheduler found room for it.
+    /// Starts a task that the scheduler has assigned capacity to.
     pub fn launch(&mut self, at: NodeIx) {
         match self.build_task(at) {
             Ok((task, deadline)) => {
@@ -68,7 +68,8 @@ impl Turn<'_> {
         }
     }
 
-    /// What a runtime says of a task. Anything about a task it does not own any more is ignored.
+    /// Takes a runtime's report about a task. Reports about an attempt that the runtime does not own any more are
+    /// ignored.
     pub fn report(&mut self, report: Report) {
         let attempt = report.attempt();
         let at = attempt.task;
@@ -85,7 +86,7 @@ impl Turn<'_> {
             Report::Started { at: time, .. } => {
                 if leaf == Leaf::Launched {
                     self.decide(WorkflowFact::Started { node: at, at: time });
-                    self.stands(at);
+                    self.daemon_up(at);
                 }
             }
             Report::Ended { end, .. } => {
@@ -96,16 +97,16 @@ impl Turn<'_> {
                 self.answered(at, leaf, &answer);
                 self.effects.orders.push(Order::Forget { attempt });
             }
-            Report::Container { member, .. } => self.container_stands(at, &member),
+            Report::Container { member, .. } => self.container_reported(at, &member),
             Report::Progress { done, total, .. } => {
                 if self.run.state.node(at).progress.as_deref() != Some(&(done, total)) {
                     self.decide(WorkflowFact::Progressed { node: at, done, total });
                 }
             }
             Report::Lost { why, .. } => {
-                let told =
+                let stop_message =
                     self.run.state.node(at).message.as_deref().filter(|_| leaf == Leaf::Stopping).map(str::to_owned);
-                match told {
+                match stop_message {
                     _ if self.run.state.node(at).dismissed => self.finish(at, Phase::Succeeded, ""),
                     Some(message) => self.finish(at, Phase::Failed, message),
                     None => self.finish(at, Phase::Error, format!("lost: {why}")),
@@ -120,11 +121,11 @@ impl Turn<'_> {
             && leaf == Leaf::Launched
         {
             self.decide(WorkflowFact::Started { node: at, at: started });
-            // It was over before anybody was told that it ran; what waits for that moment must not miss it.
+            // The task ended before its start was reported; hooks that wait for the running phase must not miss it.
             self.fire(at);
         }
         let (mut phase, mut message) = match self.instance(at) {
-            Ok(instance) => pod::verdict(&instance.template, &end),
+            Ok(instance) => pod::judge_end(&instance.template, &end),
             Err(why) => (Phase::Error, why),
         };
         let (mut outputs, missing) = self.collected(at, &end);
@@ -133,7 +134,7 @@ impl Turn<'_> {
         {
             (phase, message) = (Phase::Error, missing);
         }
-        (phase, message) = self.view().deserted(at, phase, message);
+        (phase, message) = self.view().daemon_end(at, phase, message);
         if self.run.state.node(at).dismissed {
             (phase, message) = (Phase::Succeeded, String::new());
         } else if leaf == Leaf::Stopping {
@@ -152,7 +153,7 @@ impl Turn<'_> {
         self.finish_logged(at, phase, message, outputs, Vec::new(), end.log_bytes);
     }
 
-    /// When a task that starts now must be over: its own limits, and those of the retry around it.
+    /// Computes the deadline of a task that starts now: its own limits, and those of the retry around it.
     pub(super) fn leaf_deadline(
         &mut self,
         at: NodeIx,
@@ -187,11 +188,11 @@ impl Turn<'_> {
 
 impl View<'_> {
     pub(super) fn attempt_id(&self, at: NodeIx) -> AttemptId {
-        // Each retry is a node of its own here, so a node's task is tried once.
+        // Each retry is a node of its own, so a node's task has one attempt.
         AttemptId { run: self.run.id, task: at, attempt: 0 }
     }
 
-    /// The moment a new node must be looked at even if nothing happens: a suspension's end, a pending task's time-out.
+    /// Returns the first wake-up of a new node: the end of a suspension, or the timeout of a pending task.
     pub(super) fn first_wake(
         &self,
         name: &str,

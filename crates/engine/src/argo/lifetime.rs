@@ -1,5 +1,5 @@
-//! How long what is over stays: the run itself by `ttlStrategy`, the view of its pods by `podGC`.
-//! It says when; who clears away, and how, is not its business.
+//! Computes how long finished objects are kept: the run by `ttlStrategy`, the view of its pods by `podGC`.
+//! Only says when; deleting is done elsewhere.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -8,16 +8,16 @@ use serde_json::Value;
 
 use super::{Run, duration};
 
-/// How long a pod is shown after its end when nobody says.
+/// Default delay before the pod of an ended node is no longer shown.
 const POD_DELAY: Duration = Duration::from_secs(5);
 
-/// When a finished run is to be deleted; never when nobody says.
+/// Returns when a finished run is to be deleted; `None` without a strategy.
 pub fn expires(run: &Run) -> Option<Time> {
     let strategy = run.program.workflow.spec.ttl_strategy.as_ref()?;
     Some(run.state.ended?.saturating_add(kept_for(strategy, run.state.phase)?))
 }
 
-/// What is said about this very end is stronger than what is said about every end.
+/// Returns the retention for this phase. The limit for a success or failure overrides the general one.
 fn kept_for(strategy: &TtlStrategy, phase: RunPhase) -> Option<Duration> {
     let special = match phase {
         RunPhase::Succeeded => strategy.seconds_after_success,
@@ -27,14 +27,14 @@ fn kept_for(strategy: &TtlStrategy, phase: RunPhase) -> Option<Duration> {
     special.or(strategy.seconds_after_completion).map(Duration::from_secs)
 }
 
-/// Whether the pod of a node is still shown, see [`pod_goes`].
-pub fn pod_is_kept(object: &Value, node: &Value, labels: &BTreeMap<String, String>, now: Time) -> bool {
-    pod_goes(object, node, labels).is_none_or(|goes| goes > now)
+/// Whether the pod of a node is still shown, see [`pod_hidden_at`].
+pub fn pod_is_shown(object: &Value, node: &Value, labels: &BTreeMap<String, String>, now: Time) -> bool {
+    pod_hidden_at(object, node, labels).is_none_or(|hidden_at| hidden_at > now)
 }
 
-/// From when on the pod of a node is no longer shown, as far as this can be told by now. `object` is the run as people
-/// see it, `node` one of its `status.nodes`, `labels` those of the pod.
-pub fn pod_goes(object: &Value, node: &Value, labels: &BTreeMap<String, String>) -> Option<Time> {
+/// Returns the time from which the pod of a node is no longer shown, as far as known by now. `object` is the run's
+/// object, `node` one of its `status.nodes`, `labels` those of the pod.
+pub fn pod_hidden_at(object: &Value, node: &Value, labels: &BTreeMap<String, String>) -> Option<Time> {
     let status = &object["status"];
     let policy = match &status["storedWorkflowTemplateSpec"]["podGC"] {
         Value::Null => &object["spec"]["podGC"],
@@ -54,7 +54,7 @@ pub fn pod_goes(object: &Value, node: &Value, labels: &BTreeMap<String, String>)
     Some(gone_from.saturating_add(delay))
 }
 
-/// Whether a label selector takes these labels. One that says nothing takes all.
+/// Whether a label selector matches these labels. An empty one matches all.
 fn selects(selector: &Value, labels: &BTreeMap<String, String>) -> bool {
     let equal = selector["matchLabels"].as_object().into_iter().flatten();
     let mut equal = equal.map(|(key, value)| labels.get(key).map(String::as_str) == value.as_str());
@@ -66,7 +66,7 @@ fn selects(selector: &Value, labels: &BTreeMap<String, String>) -> bool {
             Some("NotIn") => !found.is_some_and(listed),
             Some("Exists") => found.is_some(),
             Some("DoesNotExist") => found.is_none(),
-            // Nothing is thrown away for a condition that nobody understands.
+            // An unknown operator matches nothing, so that nothing is removed because of it.
             _ => false,
         }
     });
@@ -98,7 +98,7 @@ mod tests {
             let finished = if run_phase == "Running" { Value::Null } else { json!(late) };
             let object = json!({"spec": {"podGC": policy}, "status": {"phase": run_phase, "finishedAt": finished}});
             let node = json!({"phase": phase, "finishedAt": early});
-            pod_is_kept(&object, &node, &labels, Time::parse(now).unwrap())
+            pod_is_shown(&object, &node, &labels, Time::parse(now).unwrap())
         };
         let strategy = |word: &str| json!({"strategy": word});
         assert!(kept(json!(null), "Succeeded", "Succeeded", "2027-01-01T00:00:00Z"));

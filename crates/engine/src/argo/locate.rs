@@ -1,4 +1,4 @@
-//! From a place as it is written to one a runtime can reach: secrets are looked up, what is missing is named.
+//! Resolves artifact locations: from the manifest's form to one that a runtime can reach, with secrets looked up.
 //! The result holds credentials; it may only go into a task.
 
 use octoflow_manifest::{Limits, read};
@@ -20,25 +20,25 @@ use crate::{
     pod::keyed,
 };
 
-/// How keys are made where nobody says otherwise.
+/// Default format of keys.
 pub(super) const KEY_FORMAT: &str = "{{workflow.name}}/{{pod.name}}";
 
-/// The ConfigMap of repositories when none is named, and the mark of the one that is used by default.
+/// Default ConfigMap of repositories, and the annotation with the key of its default repository.
 pub(super) const REPOSITORIES: &str = "artifact-repositories";
 pub(super) const DEFAULT_MARK: &str = "workflows.argoproj.io/default-artifact-repository";
 
-/// Where artifacts go that name no place of their own.
+/// The repository of artifacts without a location of their own.
 #[derive(Debug, Default)]
 pub(super) struct Repository {
-    /// Absent: this machine's own store.
+    /// The store; `None` for the local store.
     pub(super) store: Option<ArtifactLocation>,
-    /// What keys are made of, when it is not the usual.
+    /// Format of keys; `None` for the default.
     pub(super) key_format: Option<String>,
     pub(super) archive_logs: bool,
 }
 
 impl Repository {
-    /// As a ConfigMap describes it.
+    /// Parses a repository from its description in a ConfigMap.
     pub(super) fn read(text: &[u8]) -> Result<Self, String> {
         let documents = read("artifact repository", text, &Limits::default()).map_err(|problems| {
             problems.iter().next().map_or_else(|| "it cannot be read".to_owned(), |problem| problem.message.clone())
@@ -55,7 +55,7 @@ impl Repository {
             }
             (None, Some(plugin)) if plugin.name.is_empty() => Err("plugin has no name".to_owned()),
             (None, Some(_)) => {
-                // A repository of a plugin says how keys are made where one of s3 does.
+                // A plugin's repository has its key format in the same place as one of s3.
                 let format = value["plugin"]["keyFormat"].as_str().map(str::to_owned);
                 Ok(Self { store: Some(place), key_format: format, archive_logs })
             }
@@ -67,8 +67,8 @@ impl Repository {
     }
 }
 
-/// The place with the decision whether the local store stands in for it. What was decided once stays.
-pub(super) fn decided(world: &World, namespace: &str, mut place: ArtifactLocation) -> ArtifactLocation {
+/// Decides whether the local store replaces a location, unless that was decided before.
+pub(super) fn with_stand_in(world: &World, namespace: &str, mut place: ArtifactLocation) -> ArtifactLocation {
     if place.stand_in.is_none() && standin::is_open(&place) {
         let has_secret = |name: &str| world.keyed(Keyed::Secret, namespace, name).is_some();
         place.stand_in = Some(standin::obstacle(&place, &has_secret).is_some());
@@ -76,16 +76,16 @@ pub(super) fn decided(world: &World, namespace: &str, mut place: ArtifactLocatio
     place
 }
 
-/// A place with everything a runtime needs to reach it. It is taken at its word unless something was decided about it.
+/// Completes a location with everything a runtime needs to reach it. Without a stand-in decision it is used as written.
 pub(super) fn complete(world: &World, namespace: &str, place: &ArtifactLocation) -> Result<Location, String> {
     if place.s3.as_ref().is_some_and(|s3| s3.key.as_deref().unwrap_or_default().is_empty()) {
         return Err("s3 needs a bucket and a key, or a key alone for the default repository".to_owned());
     }
-    reach(world, namespace, place)
+    complete_prefix(world, namespace, place)
 }
 
-/// The same where the key may be empty: the whole of the store.
-pub(super) fn reach(world: &World, namespace: &str, place: &ArtifactLocation) -> Result<Location, String> {
+/// Completes a location whose key may be empty, for the whole store.
+pub(super) fn complete_prefix(world: &World, namespace: &str, place: &ArtifactLocation) -> Result<Location, String> {
     if let (Some(true), Some(key)) = (place.stand_in, standin::key(place)) {
         return Ok(Location::Local(LocalKey { namespace: namespace.to_owned(), key }));
     }
@@ -122,7 +122,7 @@ impl Secrets<'_> {
         }
         let keys = match (self.get(s3.access_key_secret.as_ref())?, self.get(s3.secret_key_secret.as_ref())?) {
             (Some(access), Some(secret)) => {
-                // Files often end with a newline that no key has.
+                // Secrets from files often end with a newline that no key has.
                 let trimmed = |value: &EnvValue| EnvValue::Secret(value.reveal().trim().to_owned());
                 let session = self.get(s3.session_token_secret.as_ref())?.as_ref().map(trimmed);
                 Some(Keys { access: trimmed(&access), secret: trimmed(&secret), session })
@@ -157,7 +157,7 @@ impl Secrets<'_> {
         let headers = http.headers.iter();
         Ok(Web {
             url: http.url.clone(),
-            // A token in a header is as secret as one in a Secret.
+            // A token in a header is treated as a secret too.
             headers: headers.map(|header| (header.name.clone(), EnvValue::Secret(header.value.clone()))).collect(),
             user,
         })
@@ -238,18 +238,18 @@ mod tests {
             .unwrap()
         };
         let (empty, later) = (World::default(), world());
-        let here = decided(&empty, "ns", place("cred"));
+        let here = with_stand_in(&empty, "ns", place("cred"));
         assert_eq!(here.stand_in, Some(true));
         let local = LocalKey { namespace: "ns".to_owned(), key: "s3://h:9000/b/k".to_owned() };
         assert_eq!(complete(&empty, "ns", &here), Ok(Location::Local(local.clone())));
-        // The Secret that comes later changes nothing for this artifact, and neither does one that goes.
-        let again = decided(&later, "ns", here);
+        // A Secret that is created or deleted later changes nothing for this artifact.
+        let again = with_stand_in(&later, "ns", here);
         assert_eq!(complete(&later, "ns", &again), Ok(Location::Local(local)));
-        let there = decided(&later, "ns", place("cred"));
+        let there = with_stand_in(&later, "ns", place("cred"));
         assert_eq!(there.stand_in, Some(false));
-        assert!(complete(&empty, "ns", &decided(&empty, "ns", there)).unwrap_err().contains("Secret 'cred'"));
+        assert!(complete(&empty, "ns", &with_stand_in(&empty, "ns", there)).unwrap_err().contains("Secret 'cred'"));
         let open: ArtifactLocation = serde_json::from_value(json!({"s3": {"bucket": "b", "key": "k"}})).unwrap();
-        assert_eq!(decided(&empty, "ns", open).stand_in, None, "there is nothing to decide");
+        assert_eq!(with_stand_in(&empty, "ns", open).stand_in, None, "there is nothing to decide");
     }
 
     #[test]

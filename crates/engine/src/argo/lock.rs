@@ -1,5 +1,6 @@
-//! Locks of a run and of its nodes: which ones are wanted, what happens while they are not there, what follows once they are.
-//! Who gets them is the table's word.
+//! Handles the locks of a run and of its nodes: which are wanted, the wait for them, and what follows once they are
+//! held.
+//! The lock table decides who gets them.
 
 use octoflow_model::{
     Claim, Limit, NodeIx, RunFact, RunPhase, Shutdown,
@@ -16,13 +17,13 @@ use super::{
 };
 use crate::locks::{Holder, Rank, Ready, Wait, Waiter};
 
-/// The ConfigMap that holds the limits of semaphores written for a lock database, by their key.
+/// ConfigMap with the limits of semaphores written for a lock database, by their key.
 pub const DATABASE_LIMITS: &str = "octoflow-semaphores";
-/// What a semaphore of a lock database allows when nobody says.
+/// Default limit of a semaphore of a lock database.
 const DATABASE_DEFAULT: u32 = 1;
 
 impl Turn<'_> {
-    /// Looks at a node that may not go on before it holds its locks.
+    /// Visits a node that must not go on before it holds its locks.
     pub(super) fn visit_barred(&mut self, at: NodeIx) {
         let node = self.run.state.node(at);
         if self.run.state.closes(at) {
@@ -39,7 +40,7 @@ impl Turn<'_> {
             return;
         }
         if self.run.recipe_of(at).template.synchronization.is_none() {
-            // Only its cache keeps it.
+            // Without locks, it only waits for its cache lookup.
             return self.locked(Some(at));
         }
         let instance = match self.instance(at) {
@@ -53,13 +54,13 @@ impl Turn<'_> {
         }
     }
 
-    /// The run may begin as far as its locks are concerned.
+    /// Acquires the run's own locks. Returns true once it may begin.
     pub(super) fn holds_own_locks(&mut self, parameters: &[(String, String)]) -> bool {
         let Some(wanted) = self.run.program.workflow.spec.synchronization.clone() else { return true };
         match &self.run.state.lock {
             Some(lock) if lock.held => true,
             Some(_) => {
-                // Stopping lets a run wait on; only terminating takes it out of the queue.
+                // A stopped run keeps waiting; only a termination takes it out of the queue.
                 if self.run.state.head.shutdown == Some(Shutdown::Terminate) {
                     let message = self.view().closing_message();
                     self.decide(RunFact::Ended { phase: RunPhase::Failed, message, at: self.now });
@@ -76,7 +77,7 @@ impl Turn<'_> {
         }
     }
 
-    /// All locks are held from here on. What it would make may be there already.
+    /// Lets a node, or the run, go on once all its locks are held. A cache hit ends the node at once.
     pub(crate) fn locked(&mut self, node: Option<NodeIx>) {
         let mut wake = None;
         if let Some(at) = node {
@@ -116,7 +117,7 @@ impl Turn<'_> {
 }
 
 impl View<'_> {
-    /// The run's own claims with its parameters put in, though it has not begun.
+    /// Returns the run's own claims with its parameters filled in, before it has begun.
     fn own_claims(&self, mut wanted: Synchronization, parameters: &[(String, String)]) -> Result<Vec<Claim>, String> {
         let known = parameters.iter().cloned().collect();
         each_text(&mut wanted, |text| {
@@ -129,7 +130,7 @@ impl View<'_> {
 }
 
 impl Run {
-    /// What the table must know of a node, or of the run, that wants locks.
+    /// Returns the lock table's entry of a node, or of the run, that wants locks.
     pub(crate) fn waiter(&self, node: Option<NodeIx>) -> Option<Waiter> {
         let lock = lock_of(&self.state, node).filter(|lock| !lock.held)?;
         Some(Waiter {
@@ -140,13 +141,13 @@ impl Run {
         })
     }
 
-    /// Everybody in the run who wants locks.
+    /// Iterates over all nodes that want locks, and the run itself.
     pub(crate) fn waiters(&self) -> impl Iterator<Item = (Option<NodeIx>, Waiter)> {
         let nodes = (0..self.state.nodes.len() as u32).map(|at| Some(NodeIx(at)));
         [None].into_iter().chain(nodes).filter_map(|node| Some((node, self.waiter(node)?)))
     }
 
-    /// The locks that are held, with their holders.
+    /// Iterates over the locks that are held, with their holders.
     pub(crate) fn held_locks(&self) -> impl Iterator<Item = (Holder, &[Claim], String)> {
         let nodes = (0..self.state.nodes.len() as u32).map(|at| Some(NodeIx(at)));
         [None].into_iter().chain(nodes).filter_map(|node| {
@@ -155,7 +156,7 @@ impl Run {
         })
     }
 
-    /// What others are told of a holder.
+    /// Returns the holder's name in messages and in the status.
     pub(super) fn holder_name(&self, node: Option<NodeIx>) -> String {
         let state = &self.state;
         match node {
@@ -164,7 +165,8 @@ impl Run {
         }
     }
 
-    /// It could go on if it had its locks: it also needs room in its boundary, and a task among the run's own.
+    /// Whether a node could go on if it had its locks: it also needs a free slot in its boundary, and a task one in the
+    /// run.
     pub(crate) fn ready_for_locks(&self, node: Option<NodeIx>) -> Ready {
         if self.asleep {
             return Ready::Asleep;
@@ -175,7 +177,7 @@ impl Run {
         if crowded { Ready::Later } else { Ready::Yes }
     }
 
-    /// The boundary has as many children at a time as it allows.
+    /// Whether the boundary's parallelism limit is reached.
     fn crowded(&self, boundary: NodeIx) -> bool {
         let template = match self.instances.get(&boundary) {
             Some(instance) => &*instance.template,
@@ -195,7 +197,7 @@ fn lock_of(state: &State, node: Option<NodeIx>) -> Option<&Lock> {
     }
 }
 
-/// The locks that are asked for, each once, mutexes first.
+/// Lists the requested locks, each once, mutexes first.
 fn claims(wanted: &Synchronization, own: &str) -> Result<Vec<Claim>, String> {
     let mut found: Vec<Claim> = Vec::new();
     let mut add = |claim: Claim| {
@@ -245,7 +247,7 @@ fn or_own<'a>(namespace: Option<&'a str>, own: &'a str) -> &'a str {
     namespace.filter(|namespace| !namespace.is_empty()).unwrap_or(own)
 }
 
-/// Every text that may hold variables.
+/// Visits every text that may contain variables.
 fn each_text(
     wanted: &mut Synchronization,
     mut fill: impl FnMut(&mut String) -> Result<(), String>,

@@ -1,5 +1,5 @@
-//! Memoization: what a template gave for a key is kept in a ConfigMap, and taken from there instead of running it again.
-//! Looking and keeping are decisions of the run; the map itself belongs to the world, which is told by the facts.
+//! Memoizes templates: outputs are cached by key in a ConfigMap and reused instead of running the template again.
+//! Lookups and writes are decisions of the run; the ConfigMap itself belongs to the engine, which applies the facts.
 
 use octoflow_model::{
     NodeIx, Time,
@@ -11,23 +11,23 @@ use serde::{Deserialize, Serialize};
 use super::{duration, turn::Turn};
 use crate::engine::Keyed;
 
-/// The label that makes a ConfigMap a cache.
+/// Label that marks a ConfigMap as a cache.
 pub const CACHE_LABEL: (&str, &str) = ("workflows.argoproj.io/configmap-type", "Cache");
-/// What all entries of one cache may take together; the oldest go first. It is what a ConfigMap may hold elsewhere.
-pub const MOST_BYTES: usize = 1 << 20;
-/// Outputs that take more than this are not kept: one entry must not push out all others.
-pub const MOST_ENTRY_BYTES: usize = MOST_BYTES / 4;
-/// The longest key a ConfigMap may have.
+/// Maximum size of all entries of one cache; the oldest are evicted first. Kubernetes limits ConfigMaps alike.
+pub const MAX_BYTES: usize = 1 << 20;
+/// Maximum size of one entry. Larger outputs are not cached: one entry must not evict all others.
+pub const MAX_ENTRY_BYTES: usize = MAX_BYTES / 4;
+/// Maximum length of a ConfigMap's key.
 const LONGEST_KEY: usize = 253;
 
-/// One entry, as it is written in the ConfigMap.
+/// A cache entry as serialized in the ConfigMap.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry {
     #[serde(rename = "nodeID")]
     node_id: String,
     #[serde(default)]
-    outputs: Kept,
+    outputs: CachedOutputs,
     creation_timestamp: String,
     #[serde(default)]
     last_hit_timestamp: String,
@@ -41,9 +41,9 @@ impl Entry {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Kept {
+struct CachedOutputs {
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    parameters: Vec<KeptParameter>,
+    parameters: Vec<CachedParameter>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     artifacts: Vec<OutputArtifactValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,7 +53,7 @@ struct Kept {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct KeptParameter {
+struct CachedParameter {
     name: String,
     value: String,
 }
@@ -65,9 +65,9 @@ pub(crate) fn is_key(text: &str) -> bool {
 }
 
 impl Turn<'_> {
-    /// Looks for what the node would give. True when it is over by that.
+    /// Looks the node's outputs up in its cache. Returns true if that ended the node.
     pub(super) fn recall(&mut self, at: NodeIx) -> bool {
-        if self.run.was_made_before(at)
+        if self.run.has_reused_child(at)
             || self.run.state.node(at).memo.is_some()
             || self.run.recipe_of(at).template.memoize.is_none()
         {
@@ -108,8 +108,8 @@ impl Turn<'_> {
                 CACHE_LABEL.0, CACHE_LABEL.1
             ));
         }
-        // What was learnt in this very turn, the world does not know yet.
-        let text = match self.learnt.get(&(cache.clone(), key.clone())) {
+        // Entries written in this turn are not in the ConfigMap yet.
+        let text = match self.written.get(&(cache.clone(), key.clone())) {
             Some(text) => Some(text.as_slice()),
             None => map.and_then(|map| map.entries.get(&key)).map(Vec::as_slice),
         };
@@ -122,13 +122,13 @@ impl Turn<'_> {
         Ok((cache, key, fresh.then(|| entry.outputs.into())))
     }
 
-    /// A node that looked for its outputs and had to make them keeps them for the next one.
-    pub(super) fn memorize(&mut self, at: NodeIx, outputs: &OutputValues) {
+    /// Caches the outputs of a memoized node that missed its cache and had to run.
+    pub(super) fn memoize_outputs(&mut self, at: NodeIx, outputs: &OutputValues) {
         let Some(memo) = self.run.state.node(at).memo.as_deref().filter(|memo| !memo.hit) else { return };
         let (cache, key) = (memo.cache.clone(), memo.key.clone());
         let entry = entry(&self.run.state.id_of(at), self.now, outputs);
-        if entry.len() <= MOST_ENTRY_BYTES {
-            self.learnt.insert((cache.clone(), key.clone()), entry);
+        if entry.len() <= MAX_ENTRY_BYTES {
+            self.written.insert((cache.clone(), key.clone()), entry);
             self.decide(WorkflowFact::Memoized { node: at, at: self.now, cache, key, outputs: outputs.clone() });
         }
     }
@@ -149,10 +149,10 @@ fn named(memoize: &Memoize) -> Result<(String, String), String> {
 
 fn entry(node_id: &str, at: Time, outputs: &OutputValues) -> Vec<u8> {
     let outputs = outputs.clone();
-    let parameters = outputs.parameters.into_iter().map(|(name, value)| KeptParameter { name, value }).collect();
+    let parameters = outputs.parameters.into_iter().map(|(name, value)| CachedParameter { name, value }).collect();
     let entry = Entry {
         node_id: node_id.to_owned(),
-        outputs: Kept {
+        outputs: CachedOutputs {
             parameters,
             artifacts: outputs.artifacts,
             result: outputs.result,
@@ -164,8 +164,8 @@ fn entry(node_id: &str, at: Time, outputs: &OutputValues) -> Vec<u8> {
     serde_json::to_vec(&entry).expect("an entry has only keys that are text")
 }
 
-impl From<Kept> for OutputValues {
-    fn from(kept: Kept) -> Self {
+impl From<CachedOutputs> for OutputValues {
+    fn from(kept: CachedOutputs) -> Self {
         Self {
             parameters: kept.parameters.into_iter().map(|parameter| (parameter.name, parameter.value)).collect(),
             artifacts: kept.artifacts,
@@ -180,12 +180,12 @@ pub(crate) fn is_cache(map: &KeyedData) -> bool {
     map.labels.get(CACHE_LABEL.0).map(String::as_str) == Some(CACHE_LABEL.1)
 }
 
-/// Puts an entry into a cache. When the cache is full the oldest entries go, a quarter of it at once.
+/// Puts an entry into a cache. A full cache evicts its oldest entries, a quarter of its size at once.
 pub(crate) fn keep(map: &mut KeyedData, node_id: &str, at: Time, key: &str, outputs: &OutputValues) {
     map.labels.entry(CACHE_LABEL.0.to_owned()).or_insert_with(|| CACHE_LABEL.1.to_owned());
     map.entries.insert(key.to_owned(), entry(node_id, at, outputs));
     let mut total: usize = map.entries.iter().map(|(key, text)| key.len() + text.len()).sum();
-    if total <= MOST_BYTES {
+    if total <= MAX_BYTES {
         return;
     }
     let aged = |(other, text): (&String, &Vec<u8>)| {
@@ -195,7 +195,7 @@ pub(crate) fn keep(map: &mut KeyedData, node_id: &str, at: Time, key: &str, outp
     let mut oldest: Vec<_> = map.entries.iter().filter_map(aged).collect();
     oldest.sort();
     for (_, other) in oldest {
-        if total <= MOST_BYTES / 4 * 3 {
+        if total <= MAX_BYTES / 4 * 3 {
             return;
         }
         total -= other.len() + map.entries.remove(&other).map_or(0, |text| text.len());
@@ -209,11 +209,11 @@ mod tests {
     #[test]
     fn a_full_cache_lets_the_oldest_entries_go() {
         let mut map = KeyedData::default();
-        let outputs = OutputValues { result: Some("x".repeat(MOST_ENTRY_BYTES / 2)), ..OutputValues::default() };
+        let outputs = OutputValues { result: Some("x".repeat(MAX_ENTRY_BYTES / 2)), ..OutputValues::default() };
         for number in 0..20 {
             keep(&mut map, "w", Time::from_secs(number), &format!("k{number}"), &outputs);
             let total: usize = map.entries.values().map(Vec::len).sum();
-            assert!(total <= MOST_BYTES, "{total}");
+            assert!(total <= MAX_BYTES, "{total}");
             assert!(map.entries.contains_key(&format!("k{number}")), "the newest stays");
         }
         assert!(!map.entries.contains_key("k0") && map.entries.contains_key("k18"));

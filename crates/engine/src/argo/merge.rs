@@ -1,5 +1,5 @@
-//! How what several places say becomes one: a Workflow over its WorkflowTemplate, a template over the defaults.
-//! Lists of named things are merged by name, other lists are replaced whole. Nothing is judged here.
+//! Merges specs: a Workflow over its WorkflowTemplate, a template over the defaults.
+//! Lists of named items are merged by name, other lists are replaced whole. Nothing is checked here.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::fields::TYPE_NAMES;
 
-/// The manifest as it runs: with the specification merged at its submission, if it took any from elsewhere.
+/// Returns the manifest as it runs: with the spec that was merged at its submission, if any.
 pub fn effective<'m>(manifest: &'m Value, stored: &Stored) -> Cow<'m, Value> {
     let Some(spec) = &stored.spec else { return Cow::Borrowed(manifest) };
     let mut fields: Map<String, Value> =
@@ -17,8 +17,8 @@ pub fn effective<'m>(manifest: &'m Value, stored: &Stored) -> Cow<'m, Value> {
     Cow::Owned(Value::Object(fields))
 }
 
-/// A Workflow's specification over that of its WorkflowTemplate. An argument named by both is the Workflow's whole, so
-/// that a value and a source are never mixed; of the hooks only missing ones are added.
+/// Merges a Workflow's spec over that of its WorkflowTemplate. An argument named by both is taken whole from the
+/// Workflow, so that a value and a source are never mixed; of the hooks only missing ones are added.
 pub fn specs(own: &Value, template: &Value) -> Value {
     let mut merged = strategic(template, own, "");
     let (Some(fields), Some(own), Some(template)) = (merged.as_object_mut(), own.as_object(), template.as_object())
@@ -28,7 +28,7 @@ pub fn specs(own: &Value, template: &Value) -> Value {
     if let (Some(own), Some(below)) = (own.get("arguments"), template.get("arguments")) {
         let mut arguments = Map::new();
         for list in ["parameters", "artifacts"] {
-            if let Some(list_of) = either(own.get(list), below.get(list)) {
+            if let Some(list_of) = joined(own.get(list), below.get(list)) {
                 arguments.insert(list.to_owned(), list_of);
             }
         }
@@ -42,8 +42,8 @@ pub fn specs(own: &Value, template: &Value) -> Value {
     merged
 }
 
-/// Both lists, each name once; the first list wins.
-fn either(own: Option<&Value>, below: Option<&Value>) -> Option<Value> {
+/// Joins two lists of named items; the first list wins.
+fn joined(own: Option<&Value>, below: Option<&Value>) -> Option<Value> {
     let own_items = own.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let more = below.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let named = |name: Option<&Value>| own_items.iter().any(|item| item.get("name") == name);
@@ -51,8 +51,8 @@ fn either(own: Option<&Value>, below: Option<&Value>) -> Option<Value> {
     (own.is_some() || below.is_some()).then(|| own_items.iter().chain(more).cloned().collect())
 }
 
-/// A template, and the inline ones in its calls, over the defaults of its workflow. Defaults of a type are for templates
-/// of that type; limits that a type cannot have are left out for it.
+/// Merges a template, and the inline ones in its calls, over the defaults of its workflow. Defaults of a type apply to
+/// templates of that type; limits that a type cannot have are left out for it.
 pub fn with_defaults(template: &Value, defaults: &Value) -> Value {
     let (Some(own), Some(defaults_of)) = (template.as_object(), defaults.as_object()) else { return template.clone() };
     let fitting = defaults_of.iter().filter(|(field, _)| fits(own, field));
@@ -87,7 +87,7 @@ fn each_call_mut(template: &mut Value, mut visit: impl FnMut(&mut Value)) {
     }
 }
 
-/// `over` on top of `base`. `field` is where they stand, which decides how lists meet.
+/// Merges `over` on top of `base`. `field` is the field they belong to, which decides how lists are merged.
 fn strategic(base: &Value, over: &Value, field: &str) -> Value {
     match (base, over) {
         (Value::Object(base), Value::Object(over)) => {
@@ -121,7 +121,7 @@ fn by_key(base: &[Value], over: &[Value], key: &str) -> Value {
     Value::Array(merged)
 }
 
-/// What tells the items of a list apart; nothing for lists that are replaced whole.
+/// Returns the merge key of a list's items; `None` for lists that are replaced whole.
 fn key_of(field: &str) -> Option<&'static str> {
     match field {
         "parameters" | "artifacts" | "volumes" | "env" | "sidecars" | "initContainers" | "containers"

@@ -1,5 +1,5 @@
-//! The labels and annotations a run gets when it begins, as its `workflowMetadata` says.
-//! Decided once, before anything runs; what is written is kept as a fact.
+//! Computes the labels and annotations that `workflowMetadata` gives a run when it begins.
+//! Decided once, before anything runs, and recorded as a fact.
 
 use octoflow_model::{Time, task::Labels};
 
@@ -9,16 +9,16 @@ use crate::expr::{
     lang::{Env, Occasion},
 };
 
-/// No label holds more.
+/// Maximum length of a label value.
 const LONGEST: usize = 63;
 
-/// Labels and annotations, or why a label cannot have its value.
+/// Returns labels and annotations; fails with the reason why a label cannot have its value.
 pub(super) fn metadata(run: &Run, parameters: &[(String, String)], now: Time) -> Result<(Labels, Labels), String> {
     let Some(wanted) = &run.program.workflow.spec.workflow_metadata else { return Ok(Default::default()) };
     let mut labels = wanted.labels.clone();
     if !wanted.labels_from.is_empty() {
         for (label, from) in &wanted.labels_from {
-            let env = Begun { scope: Scope::new(run, now).about(label), parameters };
+            let env = BeginEnv { scope: Scope::new(run, now).about(label), parameters };
             let value = run.meter.evaluate(&from.expression, &env);
             let value = value.map_err(|error| format!("failed to evaluate label '{label}': {error}"))?;
             let Value::Str(text) = value else {
@@ -42,13 +42,13 @@ pub(super) fn metadata(run: &Run, parameters: &[(String, String)], now: Time) ->
     Ok((labels, wanted.annotations.clone()))
 }
 
-/// What expressions see just before the run begins: its parameters are decided but not yet part of its state.
-struct Begun<'a> {
+/// Variables just before the run begins: its parameters are decided but not yet part of its state.
+struct BeginEnv<'a> {
     scope: Scope<'a>,
     parameters: &'a [(String, String)],
 }
 
-impl Env for Begun<'_> {
+impl Env for BeginEnv<'_> {
     fn root(&self, name: &str) -> Option<Value> {
         self.scope.root(name)
     }

@@ -1,5 +1,5 @@
-//! Custom metrics: when a node or the run is over, its metrics are read; one that follows is announced when it begins.
-//! A metric that cannot be read is told as a fact and never changes how anything ends.
+//! Reads custom metrics: those of a node or run when it ends, real-time ones when it begins.
+//! A metric that cannot be read is recorded as a fact and never changes how anything ends.
 
 use octoflow_model::{
     Fact, NodeIx, RunFact, RunPhase, Time,
@@ -21,63 +21,65 @@ use super::{
 };
 use crate::meters::{Definition, LONGEST_LABEL, Live};
 
-/// A moment at which metrics are read.
+/// An event that triggers the reading of metrics.
 #[derive(Clone, Copy)]
-pub(super) enum Occasion {
+pub(super) enum MeterTrigger {
     /// The run began.
     Begin,
-    /// The run is about to end like this.
+    /// The run is about to end in this phase.
     End(RunPhase),
-    /// The node came into being.
-    Birth(NodeIx),
-    /// The node is over.
-    Over(NodeIx),
+    /// The node was added.
+    NodeAdded(NodeIx),
+    /// The node ended.
+    NodeFinished(NodeIx),
 }
 
-/// Which of the metrics are meant.
+/// Which metrics are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
-    /// Those that follow.
+    /// Real-time gauges.
     Start,
-    /// Those that are read once.
+    /// Metrics that are read once.
     Finish,
 }
 
-/// The longest name of a metric or a label.
+/// Maximum length of the name of a metric or label.
 const LONGEST_NAME: usize = 256;
 
 impl Turn<'_> {
-    /// What a fact means for metrics, before it is folded.
-    pub(super) fn occasion(&self, fact: &Fact) -> Option<Occasion> {
+    /// Returns the trigger that a fact is for metrics, before it is folded.
+    pub(super) fn trigger(&self, fact: &Fact) -> Option<MeterTrigger> {
         if !self.run.program.metered {
             return None;
         }
         match fact {
-            Fact::Workflow(WorkflowFact::Began { .. }) => Some(Occasion::Begin),
-            Fact::Run(RunFact::Ended { phase, .. }) => Some(Occasion::End(*phase)),
-            // It was read when it was done.
+            Fact::Workflow(WorkflowFact::Began { .. }) => Some(MeterTrigger::Begin),
+            Fact::Run(RunFact::Ended { phase, .. }) => Some(MeterTrigger::End(*phase)),
+            // A reused node was metered in the previous run.
             Fact::Workflow(WorkflowFact::Added(added)) if added.reused => None,
             Fact::Workflow(WorkflowFact::Finished(finished)) if self.run.state.node(finished.node).untouched() => None,
             Fact::Workflow(WorkflowFact::Added(added)) if added.phase.fulfilled() => {
-                Some(Occasion::Over(self.view().next_node()))
+                Some(MeterTrigger::NodeFinished(self.view().next_node()))
             }
-            Fact::Workflow(WorkflowFact::Added(_)) => Some(Occasion::Birth(self.view().next_node())),
-            Fact::Workflow(WorkflowFact::Finished(finished)) => Some(Occasion::Over(finished.node)),
+            Fact::Workflow(WorkflowFact::Added(_)) => Some(MeterTrigger::NodeAdded(self.view().next_node())),
+            Fact::Workflow(WorkflowFact::Finished(finished)) => Some(MeterTrigger::NodeFinished(finished.node)),
             _ => None,
         }
     }
 
-    /// The fact is folded.
-    pub(super) fn meter(&mut self, occasion: Occasion) {
-        match occasion {
-            Occasion::Begin => self.meter_run(Pass::Start, RunPhase::Running),
-            Occasion::Birth(at) => self.meter_node(at, Pass::Start),
-            Occasion::Over(at) if self.run.state.node(at).phase.completed() => self.meter_node(at, Pass::Finish),
-            Occasion::Over(_) | Occasion::End(_) => {}
+    /// Reads the metrics that a fact triggers, after it was folded.
+    pub(super) fn meter(&mut self, trigger: MeterTrigger) {
+        match trigger {
+            MeterTrigger::Begin => self.meter_run(Pass::Start, RunPhase::Running),
+            MeterTrigger::NodeAdded(at) => self.meter_node(at, Pass::Start),
+            MeterTrigger::NodeFinished(at) if self.run.state.node(at).phase.completed() => {
+                self.meter_node(at, Pass::Finish)
+            }
+            MeterTrigger::NodeFinished(_) | MeterTrigger::End(_) => {}
         }
     }
 
-    /// The run's own metrics come before its last fact.
+    /// Reads the run's own metrics, before its last fact.
     pub(super) fn meter_end(&mut self, phase: RunPhase) {
         self.meter_run(Pass::Finish, phase);
     }
@@ -101,7 +103,7 @@ impl Turn<'_> {
 
     fn meter_node(&mut self, at: NodeIx, pass: Pass) {
         let node = self.run.state.node(at);
-        // A retried call is read once, and a loop item by item.
+        // A retried call is metered once, and a loop item by item.
         let called = !matches!(node.role, Role::Attempt(_))
             && !matches!(
                 node.kind,
@@ -127,7 +129,7 @@ impl Turn<'_> {
         self.read(metrics, Some(at), pass, &locals);
     }
 
-    /// An inline template's metrics, with what its caller knows put in.
+    /// Fills the metrics of an inline template with the variables of its caller.
     fn inline_metrics(&mut self, at: NodeIx) -> Result<Metrics, String> {
         if let Some((boundary, _, _)) = self.run.site_of(at) {
             self.instance(boundary)?;
@@ -158,35 +160,35 @@ impl Turn<'_> {
         self.decide(WorkflowFact::Unmetered { message });
     }
 
-    /// The metric with its variables put in; nothing when its condition does not hold.
+    /// Evaluates a metric with its variables filled in; `None` if its condition does not hold.
     fn reading(
         &self,
         metric: &Prometheus,
         node: Option<NodeIx>,
         locals: &[(&'static str, String)],
     ) -> Result<Option<Metered>, String> {
-        let told = &metric.name;
+        let metric_name = &metric.name;
         let of = node.map(|at| self.run.state.node(at));
         let scope = Scope {
             inputs: of.and_then(|node| node.inputs.as_deref()),
             outputs: of.and_then(|node| node.outputs.as_deref()),
             template: node.map(|at| &*self.run.recipe_of(at).template),
             locals,
-            ..Scope::new(self.run, self.now).about(of.map_or("", |node| &node.name)).about(told)
+            ..Scope::new(self.run, self.now).about(of.map_or("", |node| &node.name)).about(metric_name)
         };
         let put = |text: &str| {
             let filled = fill(text, &scope, Missing::RefuseAll);
             let filled =
-                filled.map_err(|error| format!("unable to substitute parameters for metric '{told}': {error}"));
+                filled.map_err(|error| format!("unable to substitute parameters for metric '{metric_name}': {error}"));
             filled.map(std::borrow::Cow::into_owned)
         };
         if let Some(condition) = metric.when.as_deref().filter(|condition| !condition.is_empty()) {
             let holds = scope.meter.holds(&put(condition)?);
-            if !holds.map_err(|error| format!("unable to compute 'when' clause for metric '{told}': {error}"))? {
+            if !holds.map_err(|error| format!("unable to compute 'when' clause for metric '{metric_name}': {error}"))? {
                 return Ok(None);
             }
         }
-        let wrong = |why: String| format!("could not construct metric '{told}': {why}");
+        let wrong = |why: String| format!("could not construct metric '{metric_name}': {why}");
         let (name, help) = (put(&metric.name)?, put(&metric.help)?);
         if help.is_empty() {
             return Err(format!("metric '{name}' must contain a help string under 'help: ' field"));
@@ -229,7 +231,7 @@ impl Turn<'_> {
             }
             _ => return Err(wrong("it needs exactly one of counter, gauge and histogram".to_owned())),
         };
-        // What is followed may be the run though a node asks for it.
+        // A node's real-time gauge may measure the run.
         let node = match (&reading, &metric.gauge) {
             (Reading::Follow, Some(gauge)) => followed(gauge, node)?,
             _ => node,
@@ -268,7 +270,7 @@ impl View<'_> {
 }
 
 impl Run {
-    /// The gauges that follow this run, as they stand now.
+    /// Returns the real-time gauges of this run with their current values.
     pub fn live_meters(&self, now: Time) -> impl Iterator<Item = Live> + '_ {
         self.state.following.iter().map(move |metered| {
             let (since, until) = match metered.node.map(|at| self.state.node(at)) {
@@ -285,7 +287,7 @@ impl Run {
     }
 }
 
-/// Only how long something has been at work can be followed: the node that asks for it, or the run.
+/// Decides what a real-time gauge measures: only the duration of its own node, or of the run, is possible.
 fn followed(gauge: &Gauge, node: Option<NodeIx>) -> Result<Option<NodeIx>, String> {
     let text = gauge.value.0.trim();
     let Some(name) = text.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")).map(str::trim) else {
@@ -303,7 +305,7 @@ fn number(text: &str) -> Result<f64, String> {
     if number.is_finite() { Ok(number) } else { Err(format!("'{}' is not a finite number", crate::shape::short(text))) }
 }
 
-/// The upper bounds, which must rise. An infinite last one is always there.
+/// Parses the upper bounds, which must rise. A final infinite bound is implied.
 pub(super) fn buckets(histogram: &Histogram) -> Result<Vec<f64>, String> {
     let mut bounds = Vec::with_capacity(histogram.buckets.len());
     for (at, text) in histogram.buckets.iter().enumerate() {
@@ -328,7 +330,7 @@ pub(super) fn is_metric_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | ':'))
 }
 
-/// Why a label cannot have this key. A colon is for the names of metrics only, and some keys are not for users.
+/// Why a label cannot have this key. A colon is reserved for metric names, and some keys are reserved altogether.
 pub(super) fn label_flaw(key: &str, histogram: bool) -> Option<String> {
     if !is_metric_name(key) || key.contains(':') {
         return Some(format!(
@@ -340,12 +342,12 @@ pub(super) fn label_flaw(key: &str, histogram: bool) -> Option<String> {
     reserved.then(|| format!("metric label '{key}' is invalid: it is reserved"))
 }
 
-/// Some text of the metrics refers to this.
+/// Whether some text of the metrics mentions this word.
 pub(super) fn mentions(metrics: &Metrics, word: &str) -> bool {
     metrics.prometheus.iter().any(|metric| texts(metric).any(|text| text.contains(word)))
 }
 
-/// Everything of a metric that may hold variables.
+/// Iterates over all texts of a metric that may contain variables.
 pub(super) fn texts(metric: &Prometheus) -> impl Iterator<Item = &str> {
     let labels = metric.labels.iter().flat_map(|label| [label.key.as_str(), label.value.0.as_str()]);
     let values = [

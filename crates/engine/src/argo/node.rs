@@ -1,4 +1,4 @@
-//! One node of a run: what it is, how it stands, and what its kind needs to remember.
+//! Defines a node of a run: identity, phase, and the bookkeeping that its kind needs.
 //! Only the fold writes it.
 
 use octoflow_model::{
@@ -13,68 +13,68 @@ pub struct Node {
     pub kind: NodeKind,
     pub role: Role,
     pub phase: Phase,
-    /// Nothing about it is open any more: it is final and whatever follows its end is over.
+    /// True if nothing about the node is open: it is final, and its hooks and exit handler are over.
     pub settled: bool,
-    /// An exit handler or hook may follow its end.
+    /// True if an exit handler or hook may follow its end.
     pub followed: bool,
-    /// Hooks other than the exit handler may fire while it runs and when it is over.
+    /// True if hooks other than the exit handler may fire while it runs and when it ends.
     pub hooked: bool,
-    /// It belongs to an exit handler, so stopping and deadlines pass it by.
+    /// True if the node belongs to an exit handler, which stopping and deadlines do not end.
     pub after_end: bool,
-    /// Calls between it and the root.
+    /// Number of calls between the node and the root.
     pub depth: u16,
     pub parent: Option<NodeIx>,
     pub boundary: Option<NodeIx>,
     pub template: Option<std::sync::Arc<str>>,
     pub message: Option<Box<str>>,
     pub display: Option<Box<str>>,
-    /// When it came into being.
+    /// Time the node was added.
     pub born: Time,
     pub started: Time,
-    /// A runtime said that its task began.
+    /// True if a runtime reported that its task began.
     pub ran: bool,
     pub finished: Option<Time>,
-    /// When the engine must look at it again without being told.
+    /// Time of the next visit that no event triggers: a deadline or a backoff.
     pub wake: Option<Time>,
     pub children: Vec<NodeIx>,
     pub outbound: Vec<NodeIx>,
     pub inputs: Option<Box<InputValues>>,
     pub outputs: Option<Box<OutputValues>>,
-    /// How far its task says it is: so much of so much.
+    /// Progress that its task reported, as (done, total).
     pub progress: Option<Box<(u32, u32)>>,
-    /// It may not go on before it holds its locks.
+    /// True while the node must not go on because it does not hold its locks.
     pub barred: bool,
-    /// The locks it wants or holds; none once it is over.
+    /// Locks that the node wants or holds; `None` once it is over.
     pub lock: Option<Box<Lock>>,
-    /// It is up beside the others, who do not wait for it any more.
+    /// True if the node is a daemon that is up, so that nothing waits for it any longer.
     pub daemoned: bool,
-    /// It is being ended because nobody needs it any more.
+    /// True if the daemon is being stopped because it is not needed any longer.
     pub dismissed: bool,
-    /// What its cache said, when it is memoized and has asked.
+    /// Result of the cache lookup of a memoized node.
     pub memo: Option<Box<Memo>>,
-    /// What is left of the run this one comes after, at this node and below it.
+    /// Results of the previous run that this node, and the nodes below it, reuse.
     pub past: Option<Box<Past>>,
     pub body: Body,
 }
 
-/// How a node stands to the results its run was submitted with.
+/// Relation of a rerun's node to the results of the previous run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Past {
-    /// It was done before and is not done again.
+    /// True if the node's result is reused and the node does not run again.
     pub own: bool,
-    /// It is shown as skipped, because another run did it.
+    /// True if the node is shown as skipped because another run executed it.
     pub skipped: bool,
-    /// The machine it ran on then.
+    /// Machine that the node ran on in the previous run.
     pub host: Option<Box<str>>,
-    /// Whose log is its log.
+    /// Attempt whose log is this node's log.
     pub attempt: Option<AttemptId>,
-    /// When the last of what is below it was over then.
+    /// Time the last reused node at or below this one ended.
     pub until: Option<Time>,
-    /// Something below it is done anew.
+    /// True if some node below this one runs again.
     pub fresh: bool,
 }
 
-/// What a memoized node asked its cache for.
+/// Cache lookup of a memoized node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memo {
     pub cache: String,
@@ -82,12 +82,12 @@ pub struct Memo {
     pub hit: bool,
 }
 
-/// Locks that belong together: all of them are held, or none is.
+/// A set of locks that is acquired as a whole: all of them are held, or none is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lock {
     pub claims: Vec<Claim>,
     pub held: bool,
-    /// While it waits: the lock that keeps it, and who held that when it began to wait for it.
+    /// While waiting: the contended lock, and its holders at the time the wait began.
     pub waits: Option<(String, Vec<String>)>,
 }
 
@@ -97,10 +97,10 @@ impl Lock {
     }
 }
 
-/// What a kind of node remembers while it is open.
+/// Bookkeeping of an open node, by kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body {
-    /// Nothing: skipped and suspended nodes, and everything that is over.
+    /// No bookkeeping: skipped and suspended nodes, and all nodes that are over.
     Plain,
     Leaf(Leaf),
     Steps {
@@ -116,18 +116,18 @@ pub enum Body {
 }
 
 phases! {
-    /// Where a task is on its way. It ends with its node wherever it is.
+    /// Life cycle of a task. It ends with its node in whatever state it is.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Leaf {
-        /// Waits for its locks. Its owner is the table of locks.
+        /// Waits for its locks. Owned by the lock table.
         Barred = "Barred" -> [Queued],
-        /// Waits for the scheduler. Its owner is the scheduler's queue.
+        /// Waits for the scheduler. Owned by the scheduler's queue.
         Queued = "Queued" -> [Launched],
-        /// Given to a runtime, which has not said yet that it runs. Its owner is the runtime.
+        /// Handed to a runtime that has not reported it as running. Owned by the runtime.
         Launched = "Launched" -> [Running, Stopping],
-        /// The runtime says it runs.
+        /// Reported as running by the runtime.
         Running = "Running" -> [Stopping],
-        /// Told to end; the end it reports will be taken as the one it was told.
+        /// Ordered to stop. Its end counts as that stop, whatever end the runtime reports.
         Stopping = "Stopping" -> [],
     }
 }
@@ -142,25 +142,25 @@ impl Leaf {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
     pub calls: Vec<Fan>,
-    /// Calls before this one have all their nodes.
+    /// Index of the first call that does not have all its nodes.
     pub cursor: u32,
-    /// Children that are there and not settled.
+    /// Number of children that are not settled.
     pub open: u32,
 }
 
-/// One call and the nodes made for it: one, or one per item of its loop.
+/// A call and the nodes made for it: one, or one per item of its loop.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fan {
-    /// `None` until the loop is expanded, or when there is none.
+    /// Items of the loop; `None` until it is expanded, or without a loop.
     pub items: Option<Items>,
-    /// In order of their items.
+    /// Nodes in the order of their items.
     pub nodes: Vec<NodeIx>,
-    /// Of these, how many are not settled.
+    /// Number of these nodes that are not settled.
     pub open: u32,
 }
 
 impl Fan {
-    /// Every node the call will ever have is there.
+    /// Whether the call has all nodes that it will ever have.
     pub fn complete(&self) -> bool {
         match &self.items {
             Some(items) => self.nodes.len() == items.len(),
@@ -172,13 +172,13 @@ impl Fan {
 /// The tasks of one DAG.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dag {
-    /// By task: its node, once it has one.
+    /// Nodes by task; `None` until a task has one.
     pub nodes: Vec<Option<NodeIx>>,
-    /// By task: how many of the tasks it waits for are not settled.
+    /// Number of unsettled dependencies, by task.
     pub waits: Vec<u32>,
-    /// How many tasks have a node.
+    /// Number of tasks that have a node.
     pub made: u32,
-    /// Nodes that are there and not settled.
+    /// Number of nodes that are not settled.
     pub open: u32,
 }
 
@@ -194,24 +194,24 @@ impl Node {
         }
     }
 
-    /// Its own share of the work, done and in all, when progress counts it.
+    /// Returns the node's share of the run's progress as (done, total), for nodes that progress counts.
     pub fn share(&self) -> (u64, u64) {
         let (done, total) = self.progress.as_deref().copied().unwrap_or((0, 1));
         let well = matches!(self.phase, Phase::Succeeded | Phase::Skipped | Phase::Omitted);
         (u64::from(if well { total } else { done }), u64::from(total))
     }
 
-    /// It was done before and is not done again.
+    /// Whether the node's result is reused from the previous run.
     pub fn reused(&self) -> bool {
         self.past.as_ref().is_some_and(|past| past.own)
     }
 
-    /// It has results, and all of them are from before.
+    /// Whether the node has results and all of them are from the previous run.
     pub fn untouched(&self) -> bool {
         self.past.as_ref().is_some_and(|past| past.own || !past.fresh)
     }
 
-    /// Counted against parallelism limits while it is not final.
+    /// Whether the node counts against parallelism limits while it is not final.
     pub fn counts_as_child(&self) -> bool {
         matches!(self.kind, NodeKind::Pod | NodeKind::Steps | NodeKind::Dag)
     }

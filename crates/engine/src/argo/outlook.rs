@@ -1,5 +1,5 @@
-//! What would run if a workflow were submitted: its templates expanded as far as values are known beforehand.
-//! Nothing is decided here and no run is needed; where the answer depends on what tasks will say, it stays open.
+//! Previews what would run if a workflow were submitted: its templates expanded as far as values are known beforehand.
+//! Decides nothing and needs no run; what depends on results of tasks stays open.
 
 mod known;
 mod longest;
@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::program::Program;
 
-pub use longest::{Longest, Took, longest};
+pub use longest::{LongestPath, TypicalDuration, longest_path};
 
-/// How large an outlook may become.
+/// Size limits of an outlook.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// Items of the whole tree.
@@ -31,77 +31,77 @@ impl Default for Bounds {
 pub struct Outlook {
     pub entrypoint: String,
     pub locks: Vec<String>,
-    /// How many pods the workflow lets run at once.
+    /// Number of pods that the workflow allows at once.
     pub parallelism: Option<u64>,
     pub root: Item,
-    /// What runs last, whatever happens.
+    /// The exit handler.
     pub exit: Option<Item>,
-    /// The tree was larger than it may become.
+    /// True if the tree exceeded its size limit.
     pub cut: bool,
 }
 
-/// One call, or one round of a loop, and what is below it.
+/// A call, or one iteration of a loop, and what is below it.
 #[derive(Debug, Default)]
 pub struct Item {
-    /// The display name its node would have.
+    /// Display name that its node would have.
     pub name: String,
     pub template: String,
-    /// The type its node would have; empty when the template is not known before.
+    /// Type that its node would have; empty if the template is not known before the run.
     pub kind: String,
     pub image: Option<String>,
     pub condition: Condition,
     pub rounds: Rounds,
-    /// How often it is tried again, as far as that is written down.
+    /// Retry limit, as written.
     pub retries: Option<String>,
     pub locks: Vec<String>,
-    /// How many of its children may run at once.
+    /// Number of its children that may run at once.
     pub parallelism: Option<String>,
-    /// The condition on other tasks, when it is more than that they are over.
+    /// Condition on other tasks, if it requires more than their end.
     pub depends: Option<String>,
-    /// Which of its siblings it waits for, by their place.
+    /// Siblings it waits for, by index.
     pub needs: Vec<usize>,
-    /// Siblings of one wave may run at the same time. Counted from 1.
+    /// Number of its wave, from 1. Siblings of one wave may run at the same time.
     pub wave: usize,
-    /// It follows the end of the item it stands below.
+    /// True if it is a hook that follows the end of its parent.
     pub hook: bool,
     pub cut: Option<Cut>,
     pub children: Vec<Item>,
 }
 
-/// Whether it runs.
+/// Whether a call runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Condition {
     #[default]
     Always,
-    /// The condition is known, and does not hold.
+    /// The condition is known and does not hold.
     Never(String),
-    /// Known only when it is its turn.
+    /// The condition is only known at run time.
     Open(String),
 }
 
-/// How often a call is made.
+/// Number of times a call is made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Rounds {
     #[default]
     Once,
-    /// A loop over this many items; its children are its rounds.
+    /// A loop over this many items; its children are its iterations.
     Known(usize),
-    /// A loop over what is known only later; its children are those of one round.
+    /// A loop over items known at run time only; its children are those of one iteration.
     Open(String),
 }
 
-/// Why something is not written out.
+/// Why something is not expanded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// The template is being expanded already; it calls itself.
+    /// The template is being expanded already: it calls itself.
     Recursion,
-    /// So many more rounds like the last one.
+    /// Further iterations like the last one, by number.
     Rounds(usize),
-    /// The tree is large enough.
+    /// The tree has reached its size limit.
     Size,
 }
 
-/// Expands an admitted manifest. The reason, in one sentence, when it cannot be read.
+/// Expands an admitted manifest. Fails with one sentence if it cannot be read.
 pub fn outlook(manifest: &Value, stored: &Stored, bounds: Bounds) -> Result<Outlook, String> {
     let program = Program::compile(manifest, stored)?;
     if let Some(flaw) = &program.flaw {

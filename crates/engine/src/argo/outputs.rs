@@ -1,4 +1,4 @@
-//! Outputs: what a task left, what a steps or DAG template makes of its calls' outputs, and what becomes global.
+//! Computes outputs: of a task, of a steps or DAG template from its calls, and of the run by global names.
 
 use octoflow_model::{
     NodeIx,
@@ -23,7 +23,7 @@ use crate::expr::{
     lang::{Env, Occasion},
 };
 
-/// A task's outputs, and what is missing among those that must be there.
+/// Returns a task's outputs, and a message about required ones that are missing.
 pub(super) fn of_leaf(template: &Template, end: &End) -> (OutputValues, Option<String>) {
     let mut outputs = OutputValues { result: end.collected.result.clone(), ..OutputValues::default() };
     let mut missing = Vec::new();
@@ -70,13 +70,13 @@ pub(super) fn of_leaf(template: &Template, end: &End) -> (OutputValues, Option<S
     (outputs, (!missing.is_empty()).then(|| missing.join("; ")))
 }
 
-/// Where a task's output parameter comes from: a file, or a part of an object.
+/// Returns the source of a task's output parameter: a file, or a part of an object.
 fn source(from: &ValueFrom) -> Option<&str> {
     from.path.as_deref().or(from.json_path.as_deref()).or(from.jq_filter.as_deref())
 }
 
 impl Turn<'_> {
-    /// A steps or DAG node ended well: its outputs are made from its calls', then it is over.
+    /// Ends a steps or DAG node successfully, with outputs made from those of its calls.
     pub(super) fn complete(&mut self, at: NodeIx, outbound: Vec<NodeIx>) {
         let made = self.instance(at).and_then(|instance| self.view().of_boundary(at, &instance));
         match made {
@@ -88,7 +88,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Outputs with a global name become the run's.
+    /// Exports outputs with a global name to the run.
     pub(super) fn export(&mut self, at: NodeIx, outputs: &OutputValues) {
         let recipe = self.run.recipe_of(at).clone();
         let declared = &recipe.template.outputs;
@@ -101,14 +101,14 @@ impl Turn<'_> {
         for parameter in &instance.body.outputs.parameters {
             let value = outputs.parameters.iter().find(|(name, _)| *name == parameter.name);
             if let (Some(global), Some((_, value))) = (&parameter.global_name, value) {
-                let global = as_known(global, &self.view().frame_scope(at, &instance));
+                let global = fill_known(global, &self.view().frame_scope(at, &instance));
                 self.decide(WorkflowFact::Exported { parameter: Some((global, value.clone())), artifact: None });
             }
         }
         for artifact in &instance.body.outputs.artifacts {
             let value = outputs.artifacts.iter().find(|value| value.name == artifact.name);
             if let (Some(global), Some(value)) = (&artifact.global_name, value) {
-                let name = as_known(global, &self.view().frame_scope(at, &instance));
+                let name = fill_known(global, &self.view().frame_scope(at, &instance));
                 let exported = OutputArtifactValue { name, ..value.clone() };
                 self.decide(WorkflowFact::Exported { parameter: None, artifact: Some(exported) });
             }
@@ -137,7 +137,7 @@ impl View<'_> {
         Ok(outputs)
     }
 
-    /// The stored artifact an artifact with `from` or `fromExpression` means; `None` when its producer left none.
+    /// Resolves `from` or `fromExpression` to a stored artifact; `None` if its producer left none.
     pub(super) fn artifact_from(
         &self,
         artifact: &Artifact,
@@ -145,10 +145,10 @@ impl View<'_> {
     ) -> Result<Option<(StoredArtifact, Option<String>)>, String> {
         let reference = match (&artifact.from, &artifact.from_expression) {
             (Some(from), _) => {
-                let from = as_known(from, scope);
+                let from = fill_known(from, scope);
                 from.trim().trim_start_matches("{{").trim_end_matches("}}").trim().to_owned()
             }
-            (None, Some(expression)) => chosen(&as_known(expression, scope), scope)?,
+            (None, Some(expression)) => evaluate_from(&fill_known(expression, scope), scope)?,
             (None, None) => return Ok(None),
         };
         self.artifact_named(&reference, scope)
@@ -189,13 +189,13 @@ impl View<'_> {
     }
 }
 
-/// The text with what is known put in; what is not, or is no text, stays as it is.
-fn as_known(text: &str, scope: &Scope<'_>) -> String {
+/// Fills the known variables into a text. Unknown ones, and those that are no text, stay as they are.
+fn fill_known(text: &str, scope: &Scope<'_>) -> String {
     fill(text, scope, Missing::Keep).map_or_else(|_| text.to_owned(), std::borrow::Cow::into_owned)
 }
 
-/// `fromExpression` chooses among references: it is evaluated over names that stand for themselves.
-fn chosen(expression: &str, scope: &Scope<'_>) -> Result<String, String> {
+/// Evaluates `fromExpression`, in which each artifact stands for its own reference.
+fn evaluate_from(expression: &str, scope: &Scope<'_>) -> Result<String, String> {
     struct References<'s>(&'s Scope<'s>);
     impl Env for References<'_> {
         fn root(&self, name: &str) -> Option<Value> {
@@ -217,9 +217,9 @@ fn chosen(expression: &str, scope: &Scope<'_>) -> Result<String, String> {
 
 fn boundary_parameter(parameter: &Parameter, scope: &Scope<'_>) -> Result<Option<String>, String> {
     let Some(from) = &parameter.value_from else {
-        return Ok(parameter.value.as_ref().map(|value| as_known(&value.0, scope)));
+        return Ok(parameter.value.as_ref().map(|value| fill_known(&value.0, scope)));
     };
-    let default = || from.default.as_ref().or(parameter.default.as_ref()).map(|text| as_known(&text.0, scope));
+    let default = || from.default.as_ref().or(parameter.default.as_ref()).map(|text| fill_known(&text.0, scope));
     if let Some(reference) = &from.parameter {
         if is_absent(reference, scope)
             && let Some(default) = default()
@@ -232,11 +232,11 @@ fn boundary_parameter(parameter: &Parameter, scope: &Scope<'_>) -> Result<Option
         };
     }
     let Some(expression) = &from.expression else { return Ok(default()) };
-    let expression = as_known(expression, scope);
+    let expression = fill_known(expression, scope);
     let evaluated = scope.meter.evaluate(&expression, scope);
     match evaluated {
         Ok(Value::Str(text)) => Ok(Some(text.to_string())),
-        // That there is no budget left is no missing value.
+        // An exhausted budget is not a missing value.
         Err(error) if error.is_exhausted() => Err(format!("failed to evaluate expression '{expression}': {error}")),
         Ok(Value::Nil) | Err(_) if default().is_some() => Ok(default()),
         Ok(Value::Nil) => Err(format!("failed to evaluate expression '{expression}': it has no value")),

@@ -1,4 +1,4 @@
-//! Pods of several containers: the nodes of a set's containers, and what the ends of containers mean for their pod.
+//! Handles pods with several containers: adds the nodes of a container set, and derives the pod's end from theirs.
 
 use std::collections::HashMap;
 
@@ -12,14 +12,14 @@ use octoflow_model::{
 use super::{turn::Turn, view::View};
 use crate::graph::{self, Ties};
 
-/// What a container is called that does not say.
+/// Default name of a container.
 pub(super) const MAIN: &str = "main";
 
-/// The code of a container that could not do its part because of the containers around it.
-const NOT_ITS_TURN: i32 = 64;
+/// Exit code of a container that could not run because of a container it depends on.
+const DEPENDENCY_FAILED: i32 = 64;
 
 impl Turn<'_> {
-    /// The containers of a set become nodes once their pod is given to a runtime.
+    /// Adds nodes for the containers of a set once their pod was handed to a runtime.
     pub(super) fn add_containers(&mut self, at: NodeIx) {
         let Ok(instance) = self.instance(at) else { return };
         let Some(set) = &instance.template.container_set else { return };
@@ -37,9 +37,9 @@ impl Turn<'_> {
                 after.push(at);
             }
             let name = format!("{pod}.{}", name_of(container));
-            let (phase, message, reused) = match self.run.done_before(&name) {
+            let (phase, message, reused) = match self.run.reused_result(&name) {
                 Some(done) => (done.phase, done.message.clone(), true),
-                // It was over before this one began.
+                // The reused pod was over before this container began.
                 None if self.run.state.node(at).reused() => continue,
                 None => (Phase::Pending, String::new(), false),
             };
@@ -66,7 +66,7 @@ impl Turn<'_> {
         }
     }
 
-    /// A pod that is over has no open container: each ends as it was told, or with its pod.
+    /// Ends all open containers of a pod that is over: each as reported, or like its pod.
     pub(super) fn close_containers(&mut self, at: NodeIx, ends: &[MemberEnd], phase: Phase, message: &str) {
         let open = self.view().open_containers(at);
         if open.is_empty() {
@@ -76,14 +76,16 @@ impl Turn<'_> {
         let containers = instance.as_ref().and_then(|instance| instance.template.container_set.as_ref());
         let containers = containers.map_or(&[][..], |set| &set.containers);
         for (node, index) in open {
-            let told = containers.get(index).and_then(|container| {
+            let reported = containers.get(index).and_then(|container| {
                 let end = end_of(ends, name_of(container))?;
                 Some((end, container))
             });
-            match told {
-                Some((end, _)) if end.exit.is_some() => self.container_is(node, end),
-                Some((_, container)) => match hindrance(container, ends) {
-                    Some(why) => self.finish(node, Phase::Error, format!("Error (exit code {NOT_ITS_TURN}): {why}")),
+            match reported {
+                Some((end, _)) if end.exit.is_some() => self.apply_container_report(node, end),
+                Some((_, container)) => match failed_dependency(container, ends) {
+                    Some(why) => {
+                        self.finish(node, Phase::Error, format!("Error (exit code {DEPENDENCY_FAILED}): {why}"))
+                    }
                     None => self.finish(node, phase, message),
                 },
                 None => self.finish(node, phase, message),
@@ -91,8 +93,8 @@ impl Turn<'_> {
         }
     }
 
-    /// A runtime tells of one container of a pod that runs.
-    pub(super) fn container_stands(&mut self, at: NodeIx, member: &MemberEnd) {
+    /// Takes a runtime's report about one container of a running pod.
+    pub(super) fn container_reported(&mut self, at: NodeIx, member: &MemberEnd) {
         let open = self.view().open_containers(at);
         let Ok(instance) = self.instance(at) else { return };
         let Some(set) = &instance.template.container_set else { return };
@@ -100,23 +102,23 @@ impl Turn<'_> {
             set.containers.get(*index).is_some_and(|container| name_of(container) == member.name)
         };
         if let Some((node, _)) = open.into_iter().find(named) {
-            self.container_is(node, member);
+            self.apply_container_report(node, member);
         }
     }
 
-    /// What is told of an open container becomes true of its node.
-    fn container_is(&mut self, node: NodeIx, told: &MemberEnd) {
-        if let (Some(started), Phase::Pending) = (told.started, self.run.state.node(node).phase) {
+    /// Decides what was reported of an open container for its node.
+    fn apply_container_report(&mut self, node: NodeIx, reported: &MemberEnd) {
+        if let (Some(started), Phase::Pending) = (reported.started, self.run.state.node(node).phase) {
             self.decide(WorkflowFact::Started { node, at: started });
         }
-        if let Some(exit) = &told.exit {
+        if let Some(exit) = &reported.exit {
             let (phase, message) = judge(exit, None);
             self.decide(WorkflowFact::Finished(Box::new(NodeFinished {
                 node,
                 phase,
                 message,
-                // A clock that was set back meanwhile makes nothing end before it began.
-                at: told.ended.unwrap_or(self.now).max(self.run.state.node(node).started),
+                // Clamp to the start, in case the clock was set back meanwhile.
+                at: reported.ended.unwrap_or(self.now).max(self.run.state.node(node).started),
                 outputs: OutputValues::default(),
                 outbound: Vec::new(),
                 log_bytes: 0,
@@ -126,12 +128,12 @@ impl Turn<'_> {
 }
 
 impl View<'_> {
-    /// The containers of a pod that are not final, with their places in the set.
+    /// Returns the open containers of a pod, with their indexes in the set.
     fn open_containers(&self, pod: NodeIx) -> Vec<(NodeIx, usize)> {
         let state = &self.run.state;
         let first = state.node(pod).children.iter().find(|child| state.node(**child).kind == NodeKind::Container);
         let Some(first) = first.filter(|_| state.node(pod).kind == NodeKind::Pod) else { return Vec::new() };
-        // They came into being one after another, those that wait for others behind them.
+        // Containers were added in one sequence, so the pod's containers are contiguous in the list of nodes.
         let mut found = Vec::new();
         for (at, node) in state.nodes.iter().enumerate().skip(first.at()) {
             match node.role {
@@ -151,17 +153,17 @@ pub(super) fn name_of(container: &SetContainer) -> &str {
     container.container.name.as_deref().unwrap_or(MAIN)
 }
 
-/// The name of a template's one main container.
+/// Returns the name of a template's single main container.
 pub(super) fn main_name(template: &Template) -> &str {
     let script = template.script.as_ref().map(|script| &script.container);
     template.container.as_ref().or(script).and_then(|container| container.name.as_deref()).unwrap_or(MAIN)
 }
 
-/// What the end of a task means, with the message of the container that decided it.
-pub(super) fn verdict(template: &Template, end: &End) -> (Phase, String) {
+/// Maps the end of a task to a phase, with the message of the container that decided it.
+pub(super) fn judge_end(template: &Template, end: &End) -> (Phase, String) {
     let known = template.init_containers.len() + template.sidecars.len();
     if end.members.len() <= known {
-        // Nobody said anything of containers: there is one only, or none was reached.
+        // No reports of individual containers: there is only one, or none was started.
         return judge(&end.exit, Some(main_name(template)));
     }
     let (before, rest) = end.members.split_at(template.init_containers.len());
@@ -181,7 +183,7 @@ pub(super) fn verdict(template: &Template, end: &End) -> (Phase, String) {
     }
 }
 
-/// What one container's end means; a message begins with its name when that is not plain from the place.
+/// Maps the end of one container to a phase. The message begins with its name, if given.
 fn judge(exit: &Exit, name: Option<&str>) -> (Phase, String) {
     let of = name.map(|name| format!("{name}: ")).unwrap_or_default();
     match exit {
@@ -197,8 +199,8 @@ fn judge(exit: &Exit, name: Option<&str>) -> (Phase, String) {
     }
 }
 
-/// Why a container was never started, when another one is the reason.
-fn hindrance(container: &SetContainer, ends: &[MemberEnd]) -> Option<String> {
+/// Why a container was never started, if one that it depends on is the reason.
+fn failed_dependency(container: &SetContainer, ends: &[MemberEnd]) -> Option<String> {
     container.dependencies.iter().find_map(|name| {
         let end = end_of(ends, name)?;
         match &end.exit {
@@ -216,8 +218,8 @@ fn end_of<'e>(ends: &'e [MemberEnd], name: &str) -> Option<&'e MemberEnd> {
     ends.iter().find(|end| end.name == name)
 }
 
-/// The places of a set's containers, each after all it depends on. Nothing when they depend on each other in a circle
-/// or on one that is not there.
+/// Sorts the containers of a set topologically. Returns `None` if they depend on each other in a cycle or on a missing
+/// one.
 pub(super) fn order(containers: &[SetContainer]) -> Option<Vec<usize>> {
     let places: HashMap<&str, usize> =
         containers.iter().enumerate().map(|(at, container)| (name_of(container), at)).collect();
@@ -276,28 +278,28 @@ mod tests {
             sidecars: vec![UserContainer::default(), UserContainer::default()],
             ..Template::default()
         };
-        let verdict = |init, main, one, two| {
+        let judge_end = |init, main, one, two| {
             let members = vec![member("before", init), member("main", main), member("one", one), member("two", two)];
-            verdict(&template, &end(members))
+            judge_end(&template, &end(members))
         };
         let code = |code: i32| Some(Exit::Code(code));
-        assert_eq!(verdict(code(0), code(0), code(0), code(0)).0, Phase::Succeeded);
-        assert_eq!(verdict(code(0), code(0), code(137), Some(Exit::Signal(15))).0, Phase::Succeeded);
+        assert_eq!(judge_end(code(0), code(0), code(0), code(0)).0, Phase::Succeeded);
+        assert_eq!(judge_end(code(0), code(0), code(137), Some(Exit::Signal(15))).0, Phase::Succeeded);
         assert_eq!(
-            verdict(code(0), code(0), Some(Exit::Signal(15)), code(2)),
+            judge_end(code(0), code(0), Some(Exit::Signal(15)), code(2)),
             (Phase::Failed, "two: Error (exit code 2)".to_owned())
         );
         assert_eq!(
-            verdict(code(0), code(3), code(2), code(2)),
+            judge_end(code(0), code(3), code(2), code(2)),
             (Phase::Failed, "main: Error (exit code 3)".to_owned())
         );
         assert_eq!(
-            verdict(Some(Exit::Signal(9)), None, None, None),
+            judge_end(Some(Exit::Signal(9)), None, None, None),
             (Phase::Failed, "before: Error (exit code 137)".to_owned())
         );
         let missing = Some(Exit::NotStarted("exec: no".to_owned()));
         assert_eq!(
-            verdict(code(0), code(0), missing, code(0)),
+            judge_end(code(0), code(0), missing, code(0)),
             (Phase::Failed, "one: StartError (exit code 128): exec: no".to_owned())
         );
     }
@@ -307,7 +309,7 @@ mod tests {
         let template =
             Template { container_set: Some(octoflow_model::argo::ContainerSet::default()), ..Template::default() };
         let members = vec![member("one", Some(Exit::Signal(9))), member("two", None)];
-        assert_eq!(verdict(&template, &end(members)), (Phase::Failed, "one: Error (exit code 137)".to_owned()));
+        assert_eq!(judge_end(&template, &end(members)), (Phase::Failed, "one: Error (exit code 137)".to_owned()));
     }
 
     #[test]
@@ -315,6 +317,6 @@ mod tests {
         let container = Container { name: Some("work".to_owned()), ..Container::default() };
         let template = Template { container: Some(container), ..Template::default() };
         let end = End { exit: Exit::Signal(15), ..end(Vec::new()) };
-        assert_eq!(verdict(&template, &end), (Phase::Failed, "work: Error (exit code 143)".to_owned()));
+        assert_eq!(judge_end(&template, &end), (Phase::Failed, "work: Error (exit code 143)".to_owned()));
     }
 }

@@ -1,5 +1,5 @@
-//! A workflow made ready to run: its templates found by name, its graphs compiled once, its texts scanned once.
-//! It is made from the manifest alone and never changes during a run.
+//! Compiles a workflow: templates by name, graphs sorted once, texts scanned once. A program is made from the manifest
+//! and its stored copies alone and never changes during a run.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -21,51 +21,51 @@ use crate::{
 
 #[derive(Debug)]
 pub struct Program {
-    /// Without its templates: they are the recipes.
+    /// The workflow without its templates, which are compiled separately.
     pub workflow: Workflow,
     /// `spec.volumes` as written.
     pub volumes: Option<Value>,
-    /// Something it refers to cannot be read; it can only end in error.
+    /// Why something that the workflow refers to cannot be read. Such a run can only end in error.
     pub flaw: Option<String>,
-    /// It or some template of it has custom metrics.
+    /// True if the workflow or one of its templates has custom metrics.
     pub metered: bool,
     recipes: HashMap<Arc<str>, Arc<Recipe>>,
 }
 
-/// One template as written, with what can be known of it before it is called.
+/// A template as written, with everything that can be derived before it is called.
 #[derive(Debug)]
 pub struct Recipe {
-    /// Its name, for one of a WorkflowTemplate with that before it, and for an inline one the name of its place.
+    /// The template's name; prefixed with its WorkflowTemplate if it has one; for an inline template [`inline_key`].
     pub key: Arc<str>,
-    /// As written, when some text in it holds variables that a node puts in. Calls and the outputs made of theirs are
-    /// left out: each is filled once, when its time comes.
+    /// The raw template, if a node has to fill variables in it. Calls, and the outputs made from them, are left out:
+    /// each is filled once, when it is needed.
     pub raw: Option<Value>,
     pub template: Arc<Template>,
-    /// Some text in it, calls and all, holds variables.
+    /// True if any text of the template, calls included, contains variables.
     pub tagged: bool,
-    /// Calls of this template whose result some text of it refers to.
+    /// Calls of this template whose `outputs.result` some text of it refers to.
     pub results: HashSet<String>,
-    /// A metric of it refers to the result of its own node.
+    /// True if one of its metrics refers to the result of its own node.
     pub reads_result: bool,
     pub calls: Calls,
 }
 
 /// A call site inside a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum CallSite {
     Step(u32, u32),
     Task(u32),
 }
 
-/// The name of an inline template: that of its caller and the place of the call. `#` cannot stand in a written name.
-pub fn inline_key(caller: &str, place: Place) -> String {
+/// Names an inline template after its caller and its call site. `#` cannot occur in a written name.
+pub fn inline_key(caller: &str, place: CallSite) -> String {
     match place {
-        Place::Step(group, step) => format!("{caller}#{group}.{step}"),
-        Place::Task(task) => format!("{caller}#{task}"),
+        CallSite::Step(group, step) => format!("{caller}#{group}.{step}"),
+        CallSite::Task(task) => format!("{caller}#{task}"),
     }
 }
 
-/// Where a template's calls are, by name.
+/// The calls of a template, indexed by name.
 #[derive(Debug)]
 pub enum Calls {
     None,
@@ -78,24 +78,24 @@ pub enum Calls {
 pub struct Graph {
     pub index: HashMap<String, u32>,
     pub tasks: Vec<Vertex>,
-    /// Every task after all it needs.
+    /// All tasks in topological order.
     pub order: Vec<u32>,
 }
 
 #[derive(Debug, Default)]
 pub struct Vertex {
-    /// The tasks its condition mentions, in order of mention.
+    /// Tasks that the condition mentions, in order of mention.
     pub needs: Vec<u32>,
     pub dependents: Vec<u32>,
     pub condition: Option<Depends>,
 }
 
 impl Program {
-    /// The reason, in one sentence, when the manifest cannot be made ready. An admitted manifest always can.
+    /// Compiles a manifest. Fails with one sentence if it cannot; an admitted manifest always can.
     pub fn compile(manifest: &Value, stored: &Stored) -> Result<Self, String> {
         let manifest = merge::effective(manifest, stored);
         let mut workflow = Workflow::deserialize(&*manifest).map_err(|error| format!("invalid spec: {error}"))?;
-        // The recipes are the templates from here on; a second copy of a large graph would be the larger half of it.
+        // Drop the raw templates: a second copy of a large graph would be the larger half of the program's memory.
         let templates = std::mem::take(&mut workflow.spec.templates);
         let mut recipes = HashMap::with_capacity(templates.len() + stored.templates.len());
         let own = templates.into_iter().map(|raw| {
@@ -157,7 +157,7 @@ impl Recipe {
         Ok(Self { key, raw, template: Arc::new(template), tagged, results, reads_result, calls })
     }
 
-    /// Made at a call site rather than listed under a name.
+    /// Whether the template is written at its call site rather than listed under a name.
     pub fn inline(&self) -> bool {
         self.key.contains('#')
     }
@@ -166,55 +166,55 @@ impl Recipe {
         self.template.steps.as_ref().and_then(|groups| groups.get(group as usize)).map_or(0, Vec::len)
     }
 
-    /// Where the step or task of this name is called.
-    pub fn place_of(&self, root: &str, call: &str) -> Option<Place> {
+    /// Finds the call site of the step or task with this name.
+    pub fn call_site(&self, root: &str, call: &str) -> Option<CallSite> {
         match (&self.calls, root) {
-            (Calls::Steps { index }, "steps") => index.get(call).map(|(group, step)| Place::Step(*group, *step)),
-            (Calls::Dag(graph), "tasks") => graph.index.get(call).map(|task| Place::Task(*task)),
+            (Calls::Steps { index }, "steps") => index.get(call).map(|(group, step)| CallSite::Step(*group, *step)),
+            (Calls::Dag(graph), "tasks") => graph.index.get(call).map(|task| CallSite::Task(*task)),
             _ => None,
         }
     }
 
-    /// The template a call names, as far as it can be known without running.
-    pub fn called_template<'p>(&self, place: Place, program: &'p Program) -> Option<&'p Arc<Recipe>> {
+    /// Looks up the template that a call names, if that is known before the run.
+    pub fn called_template<'p>(&self, place: CallSite, program: &'p Program) -> Option<&'p Arc<Recipe>> {
         program.recipe(&self.callee_key(place)?)
     }
 
-    /// What the template is called that a call names, as it is written there.
-    pub fn callee_key(&self, place: Place) -> Option<String> {
+    /// Returns the key of the template that a call names, as written there.
+    pub fn callee_key(&self, place: CallSite) -> Option<String> {
         let call = self.call(place)?;
         Some(match (&call.template_ref, &call.template) {
             (Some(reference), _) => refer::key(reference),
-            (None, Some(name)) => refer::neighbour(self.home(), name),
+            (None, Some(name)) => refer::sibling_key(self.template_scope(), name),
             (None, None) => inline_key(&self.key, place),
         })
     }
 
-    /// The WorkflowTemplate it stands in; nothing for the workflow's own.
-    pub fn home(&self) -> Option<&str> {
-        refer::home(&self.key)
+    /// Returns the WorkflowTemplate that the template belongs to; `None` for the workflow's own.
+    pub fn template_scope(&self) -> Option<&str> {
+        refer::scope_of(&self.key)
     }
 
-    pub fn call(&self, place: Place) -> Option<&Call> {
+    pub fn call(&self, place: CallSite) -> Option<&Call> {
         match place {
-            Place::Step(group, step) => self.template.steps.as_ref()?.get(group as usize)?.get(step as usize),
-            Place::Task(task) => self.template.dag.as_ref()?.tasks.get(task as usize),
+            CallSite::Step(group, step) => self.template.steps.as_ref()?.get(group as usize)?.get(step as usize),
+            CallSite::Task(task) => self.template.dag.as_ref()?.tasks.get(task as usize),
         }
     }
 
-    /// The name of the step or task at a place.
-    pub fn call_name(&self, place: Place) -> &str {
+    /// Returns the name of the step or task at a call site.
+    pub fn call_name(&self, place: CallSite) -> &str {
         self.call(place).map_or("", |call| &call.name)
     }
 
-    fn each_inline(&self, mut visit: impl FnMut(Place, &Value)) {
+    fn each_inline(&self, mut visit: impl FnMut(CallSite, &Value)) {
         for (group, steps) in self.template.steps.iter().flatten().enumerate() {
             for (step, call) in steps.iter().enumerate() {
-                call.inline.iter().for_each(|inline| visit(Place::Step(group as u32, step as u32), inline));
+                call.inline.iter().for_each(|inline| visit(CallSite::Step(group as u32, step as u32), inline));
             }
         }
         for (task, call) in self.template.dag.iter().flat_map(|dag| &dag.tasks).enumerate() {
-            call.inline.iter().for_each(|inline| visit(Place::Task(task as u32), inline));
+            call.inline.iter().for_each(|inline| visit(CallSite::Task(task as u32), inline));
         }
     }
 
@@ -253,17 +253,17 @@ impl Graph {
         }
         let needs = |at: usize| vertices[at].needs.iter().map(|needed| *needed as usize);
         let order = graph::sort(vertices.len(), Ties::Arrival, needs).complete();
-        let order = order.ok_or("invalid spec: the tasks of a DAG depend on each other in a circle")?;
+        let order = order.ok_or("invalid spec: the tasks of a DAG depend on each other in a cycle")?;
         let order = order.into_iter().map(|at| at as u32).collect();
         Ok(Self { index, tasks: vertices, order })
     }
 
-    /// Every task nothing depends on, in the order written.
+    /// Lists the tasks that no other task depends on, in the order written.
     pub fn leaves(&self) -> Vec<u32> {
         (0..self.tasks.len() as u32).filter(|at| self.tasks[*at as usize].dependents.is_empty()).collect()
     }
 
-    /// The tasks that must run for these targets: themselves and everything they need.
+    /// Marks the tasks that must run for these targets: the targets and everything that they need.
     pub fn needed(&self, targets: &[u32]) -> Vec<bool> {
         let mut needed = vec![false; self.tasks.len()];
         let mut open = targets.to_vec();
@@ -287,7 +287,7 @@ fn without_calls(mut raw: Value) -> Value {
     raw
 }
 
-/// Metrics are filled by themselves, when their node is over.
+/// Removes the metrics, which are filled separately when their node ends.
 fn without_metrics(mut raw: Value) -> Value {
     if let Some(fields) = raw.as_object_mut() {
         fields.remove("metrics");
@@ -311,7 +311,7 @@ fn index_steps(groups: &[Vec<Call>]) -> HashMap<String, (u32, u32)> {
     index
 }
 
-/// What one look over all texts of a template tells.
+/// Results of one scan over all texts of a template.
 #[derive(Default)]
 struct Scan {
     tagged: bool,
@@ -331,8 +331,8 @@ impl Scan {
         }
     }
 
-    /// `steps.X.outputs.result`, `tasks['X'].outputs.result` and their kin, with or without braces
-    /// (an output's `expression` has none).
+    /// Collects calls from `steps.X.outputs.result`, `tasks['X'].outputs.result` and similar references, with or
+    /// without braces (an output's `expression` has none).
     fn text(&mut self, text: &str) {
         self.tagged |= text.contains("{{");
         for (at, _) in text.match_indices("outputs.result") {

@@ -1,4 +1,4 @@
-//! What the facts of a workflow mean to whoever follows it.
+//! Translates the facts of a workflow into events for its followers.
 
 use octoflow_model::{
     Fact, NodeIx, RunPhase, Time,
@@ -115,9 +115,9 @@ impl Follow for Progress {
     }
 }
 
-/// A message with names of steps where it has ids.
+/// Replaces node ids in a message by display names.
 fn readable(run: &Followed, message: &str) -> String {
-    // Only messages about others are quoted, and only a few of them, so a search is cheap enough.
+    // Only messages about children contain ids, and there are few of them, so a linear search is cheap enough.
     let named =
         |id: &str| run.nodes.iter().find(|seen| node_id(&run.name, &seen.name) == id).map(|seen| seen.display.clone());
     if message.starts_with("child '") { view::readable(message, named) } else { message.to_owned() }
@@ -161,7 +161,7 @@ fn counts(kind: NodeKind) -> bool {
     kind.executable()
 }
 
-/// Groups and graphs end with their last step, which has been told already.
+/// Whether an event is sent for the end of such a node. Groups and graphs end with their last step, which had an event.
 fn is_told(kind: NodeKind) -> bool {
     kind.executable() || kind == NodeKind::Skipped
 }

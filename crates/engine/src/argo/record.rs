@@ -1,4 +1,4 @@
-//! The final record of a workflow.
+//! Writes the final record of a workflow.
 
 use std::io::{self, Write};
 

@@ -1,5 +1,5 @@
-//! Templates that stand elsewhere: how they are named, and the copies of them a workflow takes along when it is
-//! submitted. Found by reading the manifest alone; where a name is only known when it runs, everything it may mean is taken.
+//! Resolves references to templates of other objects: their keys, and the copies that a workflow stores when it is
+//! submitted. Reads the manifest alone; where a name is only known at run time, everything it may mean is copied.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{expr::nearest, kinds::Kind, shape};
 
-/// Who may refer to a template: the workflows of its namespace, or all.
+/// Scope of a WorkflowTemplate: workflows of its namespace may refer to it, or all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reach {
     Namespace,
@@ -38,7 +38,7 @@ impl Reach {
         self.row().name
     }
 
-    /// The row of its templates in the table of kinds.
+    /// Returns the row of its templates in the table of kinds.
     pub fn row(self) -> &'static Kind {
         match self {
             Self::Namespace => &super::WORKFLOW_TEMPLATE,
@@ -46,7 +46,7 @@ impl Reach {
         }
     }
 
-    /// The label a run carries that took its specification from there.
+    /// Returns the label of runs that took their spec from such a template.
     pub fn label(self) -> &'static str {
         match self {
             Self::Namespace => "workflows.argoproj.io/workflow-template",
@@ -62,28 +62,29 @@ impl Reach {
     }
 }
 
-/// What a referenced template is called inside the run.
+/// Returns the key of a referenced template inside the run.
 pub fn key(reference: &TemplateRef) -> String {
-    let home = Reach::of(reference.cluster_scope).word();
-    format!("{home}/{}/{}", reference.name, reference.template)
+    let reach = Reach::of(reference.cluster_scope).word();
+    format!("{reach}/{}/{}", reference.name, reference.template)
 }
 
-/// Where a template stands that is called this: `namespaced/<name>` or `cluster/<name>`; nothing for the run's own.
-pub fn home(key: &str) -> Option<&str> {
-    key.split('#').next()?.rsplit_once('/').map(|(home, _)| home)
+/// Returns the WorkflowTemplate part of a key: `namespaced/<name>` or `cluster/<name>`; `None` for the run's own
+/// templates.
+pub fn scope_of(key: &str) -> Option<&str> {
+    key.split('#').next()?.rsplit_once('/').map(|(scope, _)| scope)
 }
 
-/// The name a template has at its home.
+/// Returns the template's name within its WorkflowTemplate.
 pub fn bare(key: &str) -> &str {
     key.rsplit_once('/').map_or(key, |(_, name)| name)
 }
 
-/// What a template is called that another one at this home calls by its name.
-pub fn neighbour(home: Option<&str>, name: &str) -> String {
-    home.map_or_else(|| name.to_owned(), |home| format!("{home}/{name}"))
+/// Returns the key of a template that another one of the same WorkflowTemplate calls by name.
+pub fn sibling_key(template_scope: Option<&str>, name: &str) -> String {
+    template_scope.map_or_else(|| name.to_owned(), |template_scope| format!("{template_scope}/{name}"))
 }
 
-/// The reference that a key stands for.
+/// Parses a key back into the reference it stands for.
 pub fn reference(key: &str) -> Option<TemplateRef> {
     let (scope, rest) = key.split_once('/')?;
     let (name, template) = rest.split_once('/')?;
@@ -91,30 +92,30 @@ pub fn reference(key: &str) -> Option<TemplateRef> {
     Some(TemplateRef { name, template, cluster_scope: scope == Reach::Cluster.word() })
 }
 
-/// What was found for a manifest.
-pub(super) struct Gathered {
+/// Result of resolving all references of a manifest.
+pub(super) struct ResolvedReferences {
     pub(super) stored: Stored,
-    /// By key: the place in the manifest that asked for it.
+    /// Path of the field that asked for each template, by key.
     pub(super) places: BTreeMap<String, Path>,
     pub(super) problems: Vec<Problem>,
     pub(super) warnings: Vec<Problem>,
-    /// The WorkflowTemplate that gives the specification is missing or unreadable, so that nothing may be concluded
-    /// from what is not there.
+    /// True if the WorkflowTemplate that provides the spec is missing or unreadable, so that a missing field proves
+    /// nothing.
     pub(super) open: bool,
-    /// Some template it calls is missing or unreadable; what that one exports is not known.
+    /// True if a template that it calls is missing or unreadable, so that its exports are unknown.
     pub(super) partial: bool,
 }
 
-/// Everything the manifest refers to. The manifest has its shape.
-pub(super) fn gather(manifest: &Value, others: &dyn Catalog) -> Gathered {
+/// Resolves everything the manifest refers to. The manifest must have the shape of a Workflow.
+pub(super) fn resolve_references(manifest: &Value, others: &dyn Catalog) -> ResolvedReferences {
     let namespace = manifest["metadata"]["namespace"].as_str().filter(|name| !name.is_empty());
     let mut search = Search {
         others,
         namespace: namespace.unwrap_or(DEFAULT_NAMESPACE),
-        held: BTreeMap::new(),
-        told: BTreeSet::new(),
+        loaded: BTreeMap::new(),
+        reported: BTreeSet::new(),
         queue: VecDeque::new(),
-        found: Gathered {
+        found: ResolvedReferences {
             stored: Stored::default(),
             places: BTreeMap::new(),
             problems: Vec::new(),
@@ -127,18 +128,18 @@ pub(super) fn gather(manifest: &Value, others: &dyn Catalog) -> Gathered {
     search.found
 }
 
-/// What may be wrong with a template that can still be read; with anything else it is malformed.
+/// Problems with which a template is still readable. With any other problem it is malformed.
 const READABLE: [&str; 3] = [shape::code::UNSUPPORTED, shape::code::UNKNOWN_FIELD, shape::code::OUT_OF_RANGE];
 
-/// A WorkflowTemplate as it was found.
-struct Held {
+/// A WorkflowTemplate as loaded from the catalog.
+struct LoadedTemplate {
     value: Value,
     problems: Vec<Problem>,
-    /// It cannot be read as what it says it is.
+    /// Why it cannot be read as the kind it claims to be.
     flaw: Option<String>,
 }
 
-impl Held {
+impl LoadedTemplate {
     fn templates(&self) -> &[Value] {
         self.value["spec"]["templates"].as_array().map(Vec::as_slice).unwrap_or_default()
     }
@@ -147,17 +148,17 @@ impl Held {
 struct Search<'a> {
     others: &'a dyn Catalog,
     namespace: &'a str,
-    held: BTreeMap<(Reach, String), Option<Held>>,
-    /// What was said to be missing already, by place and name.
-    told: BTreeSet<(Path, String)>,
-    /// Templates to be looked through: their home, themselves, and where the manifest asked for them.
+    loaded: BTreeMap<(Reach, String), Option<LoadedTemplate>>,
+    /// References that were reported as missing already, by path and name.
+    reported: BTreeSet<(Path, String)>,
+    /// Templates still to be scanned: their WorkflowTemplate, their content, and the field that asked for them.
     queue: VecDeque<(String, Value, Path)>,
-    found: Gathered,
+    found: ResolvedReferences,
 }
 
-/// Something a call or a hook wants.
+/// A template that a call or a hook refers to.
 enum Want<'v> {
-    Neighbour(&'v str),
+    Sibling(&'v str),
     Reference(&'v Value),
 }
 
@@ -169,7 +170,7 @@ impl Search<'_> {
         let spec = merged.as_ref().unwrap_or(own);
         let list = place.join("templates");
         for (index, template) in spec["templates"].as_array().into_iter().flatten().enumerate() {
-            // What came from elsewhere was asked for by the one reference.
+            // Templates of a merged spec were all asked for by the one `workflowTemplateRef`.
             let at = if merged.is_some() { place.join("workflowTemplateRef") } else { list.join(index) };
             self.template(None, template, &at, merged.is_some());
         }
@@ -179,15 +180,15 @@ impl Search<'_> {
                 self.want(None, &Want::Reference(reference), &at);
             }
         }
-        while let Some((home, template, at)) = self.queue.pop_front() {
-            self.template(Some(&home), &template, &at, true);
+        while let Some((template_scope, template, at)) = self.queue.pop_front() {
+            self.template(Some(&template_scope), &template, &at, true);
         }
         if merged.is_some() {
             self.found.stored.spec = merged;
         }
     }
 
-    /// The manifest's specification over that of the WorkflowTemplate it names.
+    /// Merges the manifest's spec over that of the WorkflowTemplate it names.
     fn merged(&mut self, own: &Value, reference: &Value, spec: &Path) -> Option<Value> {
         let place = spec.join("workflowTemplateRef");
         let reach = Reach::of(reference["clusterScope"] == true);
@@ -198,25 +199,25 @@ impl Search<'_> {
             let problem = Problem::error(code::MISPLACED, message).path(spec.join("templates")).help(help);
             self.found.problems.push(problem);
         }
-        if self.hold(reach, name, &place).is_none() {
+        if self.load(reach, name, &place).is_none() {
             self.found.open = true;
             return None;
         }
-        let held = self.held.get(&(reach, name.to_owned())).and_then(Option::as_ref)?;
-        for problem in &held.problems {
-            self.found.problems.push(moved(problem, reach, name, &place));
+        let loaded = self.loaded.get(&(reach, name.to_owned())).and_then(Option::as_ref)?;
+        for problem in &loaded.problems {
+            self.found.problems.push(relocated(problem, reach, name, &place));
         }
-        if held.value["spec"].get("workflowTemplateRef").is_some() {
+        if loaded.value["spec"].get("workflowTemplateRef").is_some() {
             let message = format!("{} '{name}' refers to another one, which a template cannot do", reach.kind());
             self.found.problems.push(Problem::error(code::MISPLACED, message).path(place));
         }
-        let mut merged = merge::specs(own, &held.value["spec"]);
+        let mut merged = merge::specs(own, &loaded.value["spec"]);
         merged["workflowTemplateRef"] = reference.clone();
         Some(merged)
     }
 
-    /// Looks for an object, and tells when it is not there or cannot be read.
-    fn hold(&mut self, reach: Reach, name: &str, place: &Path) -> Option<()> {
+    /// Loads an object, and reports one that is missing or unreadable.
+    fn load(&mut self, reach: Reach, name: &str, place: &Path) -> Option<()> {
         if name.is_empty() {
             self.found.partial = true;
             let message = format!("{place}.name is required");
@@ -224,7 +225,7 @@ impl Search<'_> {
             return None;
         }
         let (others, namespace) = (self.others, self.namespace);
-        let held = self.held.entry((reach, name.to_owned())).or_insert_with(|| {
+        let loaded = self.loaded.entry((reach, name.to_owned())).or_insert_with(|| {
             let object = others.template(reach, namespace, name)?;
             let checked = shape::check(&object, &WORKFLOW_TEMPLATE);
             let (problems, _) = admit_template(&object);
@@ -233,11 +234,11 @@ impl Search<'_> {
                 let at = problem.path.as_ref().map(|path| format!(" at {path}")).unwrap_or_default();
                 format!("{} '{name}' is malformed{at}: {}", reach.kind(), problem.message)
             });
-            Some(Held { value: checked.value, problems, flaw })
+            Some(LoadedTemplate { value: checked.value, problems, flaw })
         });
-        match held {
-            Some(Held { flaw: None, .. }) => Some(()),
-            Some(Held { flaw: Some(flaw), .. }) => {
+        match loaded {
+            Some(LoadedTemplate { flaw: None, .. }) => Some(()),
+            Some(LoadedTemplate { flaw: Some(flaw), .. }) => {
                 self.found.partial = true;
                 if self.found.stored.flaw.is_none() {
                     let message = format!("{flaw}; the run will end in error");
@@ -248,7 +249,7 @@ impl Search<'_> {
             }
             None => {
                 self.found.partial = true;
-                if self.told.insert((place.clone(), name.to_owned())) {
+                if self.reported.insert((place.clone(), name.to_owned())) {
                     self.missing(reach, name, place);
                 }
                 None
@@ -271,14 +272,15 @@ impl Search<'_> {
         self.found.problems.push(Problem::error(code::UNKNOWN_TEMPLATE, message).path(place.join("name")).help(help));
     }
 
-    /// Everything a template's calls ask for. `fixed`: the template is not in the manifest, `at` is what asked for it.
-    fn template(&mut self, home: Option<&str>, template: &Value, at: &Path, fixed: bool) {
+    /// Resolves everything that a template's calls refer to. `fixed` is true if the template is not in the manifest;
+    /// `at` is then the field that asked for it.
+    fn template(&mut self, template_scope: Option<&str>, template: &Value, at: &Path, fixed: bool) {
         let below = |path: &Path, steps: &[octoflow_manifest::Segment]| {
             if fixed { path.clone() } else { path.concat(&Path(steps.to_vec())) }
         };
-        // Almost every call of a large graph only names a template of its own workflow; nothing is made for those.
+        // Almost every call of a large graph only names a template of its own workflow; no path is built for those.
         let asks = |call: &Value| {
-            home.is_some() || ["templateRef", "hooks", "inline"].iter().any(|field| call.get(field).is_some())
+            template_scope.is_some() || ["templateRef", "hooks", "inline"].iter().any(|field| call.get(field).is_some())
         };
         let mut calls: Vec<(&Value, Path)> = Vec::new();
         for (group, steps) in template["steps"].as_array().into_iter().flatten().enumerate() {
@@ -294,32 +296,34 @@ impl Search<'_> {
         for (call, at) in calls {
             for field in ["template", "onExit"] {
                 if let Some(name) = call[field].as_str().filter(|name| !name.is_empty()) {
-                    self.want(home, &Want::Neighbour(name), &below(&at, &[field.into()]));
+                    self.want(template_scope, &Want::Sibling(name), &below(&at, &[field.into()]));
                 }
             }
             if let Some(reference) = call.get("templateRef") {
-                self.want(home, &Want::Reference(reference), &below(&at, &["templateRef".into()]));
+                self.want(template_scope, &Want::Reference(reference), &below(&at, &["templateRef".into()]));
             }
             for (moment, hook) in call["hooks"].as_object().into_iter().flatten() {
                 let at = below(&at, &["hooks".into(), moment.as_str().into()]);
                 if let Some(name) = hook["template"].as_str().filter(|name| !name.is_empty()) {
-                    self.want(home, &Want::Neighbour(name), &at);
+                    self.want(template_scope, &Want::Sibling(name), &at);
                 }
                 if let Some(reference) = hook.get("templateRef") {
-                    self.want(home, &Want::Reference(reference), &below(&at, &["templateRef".into()]));
+                    self.want(template_scope, &Want::Reference(reference), &below(&at, &["templateRef".into()]));
                 }
             }
             if let Some(inline) = call.get("inline") {
-                self.template(home, inline, &below(&at, &["inline".into()]), fixed);
+                self.template(template_scope, inline, &below(&at, &["inline".into()]), fixed);
             }
         }
     }
 
-    fn want(&mut self, home: Option<&str>, want: &Want<'_>, at: &Path) {
+    fn want(&mut self, template_scope: Option<&str>, want: &Want<'_>, at: &Path) {
         match want {
-            // The manifest's own are looked at with everything else of it.
-            Want::Neighbour(name) => {
-                if let Some(reference) = home.and_then(|home| reference(&format!("{home}/{name}"))) {
+            // The manifest's own templates are scanned anyway.
+            Want::Sibling(name) => {
+                if let Some(reference) =
+                    template_scope.and_then(|template_scope| reference(&format!("{template_scope}/{name}")))
+                {
                     self.take(&reference, at);
                 }
             }
@@ -341,7 +345,7 @@ impl Search<'_> {
     fn take(&mut self, wanted: &TemplateRef, at: &Path) {
         let reach = Reach::of(wanted.cluster_scope);
         if wanted.name.contains("{{") {
-            // Any of them may be meant. One that cannot be read is told of only when it is the one.
+            // Any of them may be meant. An unreadable one is reported only if it turns out to be the one.
             let (others, namespace) = (self.others, self.namespace);
             let readable = |name: &String| {
                 let object = others.template(reach, namespace, name)?;
@@ -354,14 +358,14 @@ impl Search<'_> {
             }
             return;
         }
-        if self.found.stored.templates.contains_key(&key(wanted)) || self.hold(reach, &wanted.name, at).is_none() {
+        if self.found.stored.templates.contains_key(&key(wanted)) || self.load(reach, &wanted.name, at).is_none() {
             return;
         }
-        let Some(held) = self.held.get(&(reach, wanted.name.clone())).and_then(Option::as_ref) else { return };
+        let Some(loaded) = self.loaded.get(&(reach, wanted.name.clone())).and_then(Option::as_ref) else { return };
         let any = wanted.template.contains("{{");
         let named = |template: &Value| template["name"].as_str().unwrap_or_default().to_owned();
         let mut met = any;
-        for (index, template) in held.templates().iter().enumerate() {
+        for (index, template) in loaded.templates().iter().enumerate() {
             let name = named(template);
             let key = key(&TemplateRef { template: name.clone(), ..wanted.clone() });
             if name.is_empty() || !any && name != wanted.template || self.found.stored.templates.contains_key(&key) {
@@ -369,18 +373,18 @@ impl Search<'_> {
             }
             met = true;
             let path = Path::root().join("spec").join("templates").join(index);
-            let wrong = held
+            let wrong = loaded
                 .problems
                 .iter()
                 .filter(|problem| problem.path.as_ref().is_some_and(|place| place.starts_with(&path)));
-            self.found.problems.extend(wrong.map(|problem| moved(problem, reach, &wanted.name, at)));
-            let home = home(&key).unwrap_or_default().to_owned();
+            self.found.problems.extend(wrong.map(|problem| relocated(problem, reach, &wanted.name, at)));
+            let template_scope = scope_of(&key).unwrap_or_default().to_owned();
             self.found.places.insert(key.clone(), at.clone());
             self.found.stored.templates.insert(key, template.clone());
-            self.queue.push_back((home, template.clone(), at.clone()));
+            self.queue.push_back((template_scope, template.clone(), at.clone()));
         }
-        if !met && self.told.insert((at.clone(), wanted.template.clone())) {
-            let names: Vec<String> = held.templates().iter().map(named).collect();
+        if !met && self.reported.insert((at.clone(), wanted.template.clone())) {
+            let names: Vec<String> = loaded.templates().iter().map(named).collect();
             let shown = shape::short(&wanted.template);
             let message = format!("template name '{shown}' undefined in {} '{}'", reach.kind(), wanted.name);
             let mut problem = Problem::error(code::UNKNOWN_TEMPLATE, message).path(at.join("template"));
@@ -392,12 +396,12 @@ impl Search<'_> {
     }
 }
 
-/// A problem of an object elsewhere, told at the place that refers to it.
-fn moved(problem: &Problem, reach: Reach, name: &str, place: &Path) -> Problem {
+/// Moves a problem of another object to the field that refers to it.
+fn relocated(problem: &Problem, reach: Reach, name: &str, place: &Path) -> Problem {
     let at = problem.path.as_ref().map(|path| format!(" at {path}")).unwrap_or_default();
-    let mut moved = Problem::error(problem.code, format!("{} '{name}'{at}: {}", reach.kind(), problem.message));
-    moved.help.clone_from(&problem.help);
-    moved.path(place.clone())
+    let mut relocated = Problem::error(problem.code, format!("{} '{name}'{at}: {}", reach.kind(), problem.message));
+    relocated.help.clone_from(&problem.help);
+    relocated.path(place.clone())
 }
 
 #[cfg(test)]
@@ -409,9 +413,9 @@ mod tests {
         let reference_of = TemplateRef { name: "x".into(), template: "t".into(), cluster_scope: true };
         assert_eq!(key(&reference_of), "cluster/x/t");
         assert_eq!(reference("cluster/x/t"), Some(reference_of));
-        assert_eq!((home("namespaced/x/t#0.1"), home("t")), (Some("namespaced/x"), None));
+        assert_eq!((scope_of("namespaced/x/t#0.1"), scope_of("t")), (Some("namespaced/x"), None));
         assert_eq!((bare("namespaced/x/t"), bare("t")), ("t", "t"));
-        assert_eq!(neighbour(Some("namespaced/x"), "u"), "namespaced/x/u");
-        assert_eq!(neighbour(None, "u"), "u");
+        assert_eq!(sibling_key(Some("namespaced/x"), "u"), "namespaced/x/u");
+        assert_eq!(sibling_key(None, "u"), "u");
     }
 }

@@ -1,5 +1,5 @@
-//! Doing a finished run again: which of its results stay, what runs again and why.
-//! It works on the run as people see it, so that it works for runs of any age. It only looks; nothing is changed here.
+//! Plans reruns of a finished run: which results are kept, what runs again and why.
+//! Works on the run's object, so that it works for runs of any age, and only reads it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,23 +26,23 @@ use crate::{
 };
 use choose::Choice;
 use graph::Graph;
-pub use manifest::{Fresh, renewed, resubmitted};
+pub use manifest::{RerunManifest, resubmit_manifest, retry_manifest};
 pub use parameter::allows;
 
-/// What somebody wants of a retry. What kept the run from succeeding is always run again; the rest adds to it.
+/// Options of a retry. Whatever kept the run from succeeding always runs again; the options add to that.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RerunOptions {
-    /// The nodes the selector chooses run again though they succeeded, and everything after them.
+    /// True if nodes that the selector matches run again though they succeeded, with everything after them.
     pub restart_successful: bool,
-    /// A node field selector. It counts only with `restart_successful`.
+    /// Node field selector. Ignored without `restart_successful`.
     pub selector: Option<String>,
-    /// These run again, by name, id or display name; nothing after them does for that.
+    /// Nodes to run again, by name, id or display name, without what comes after them.
     pub nodes: Vec<String>,
-    /// These run again and everything after them.
+    /// Nodes to run again with everything after them.
     pub from: Vec<String>,
-    /// Failures that did no harm, and what came after them, run again too.
+    /// True if failures that `continueOn` excused, and what came after them, run again too.
     pub failed: bool,
-    /// Arguments to be replaced by name, or added.
+    /// Arguments to replace by name, or to add.
     pub parameters: Vec<(String, String)>,
 }
 
@@ -55,16 +55,16 @@ impl RerunOptions {
     }
 }
 
-/// What somebody wants of a new run made from an old one.
+/// Options of a resubmit: a new run made from an old one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResubmitOptions {
-    /// Tasks that succeeded are not run again.
+    /// True if tasks that succeeded do not run again.
     pub memoized: bool,
-    /// Arguments to be replaced by name, or added.
+    /// Arguments to replace by name, or to add.
     pub parameters: Vec<(String, String)>,
 }
 
-/// Why a run cannot be done again as it was asked for.
+/// Why a run cannot be rerun as requested.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Refusal {
     #[error("Cannot retry a workflow in phase {phase}")]
@@ -81,12 +81,12 @@ pub enum Refusal {
     NoNode { node: String },
     #[error("the parameter '{name}' cannot be '{value}'; its enum allows: {}", listed(choices))]
     NotAllowed { name: String, value: String, choices: Vec<String> },
-    /// Of another dialect, in its own words.
+    /// Refusal of another dialect, in its own words.
     #[error("{0}")]
     Said(String),
 }
 
-/// What retry and resubmit mean for a workflow.
+/// Implements retry and resubmit for workflows.
 #[derive(Debug)]
 pub(super) struct Retries;
 
@@ -103,7 +103,7 @@ impl Reruns for Retries {
         _: &dyn Catalog,
     ) -> Result<rerun::Fresh, Refusal> {
         let plan = plan(object, context, options)?;
-        let Fresh { manifest, stored, generate_name } = renewed(object, &options.parameters);
+        let RerunManifest { manifest, stored, generate_name } = retry_manifest(object, &options.parameters);
         Ok(rerun::Fresh { manifest, stored, generate_name, plan })
     }
 
@@ -116,44 +116,44 @@ impl Reruns for Retries {
     ) -> Result<rerun::Fresh, Refusal> {
         allows(object, &options.parameters)?;
         let plan = if options.memoized { memoized(object, context, now)? } else { RerunPlan::default() };
-        let Fresh { manifest, stored, generate_name } = resubmitted(object, &options.parameters);
+        let RerunManifest { manifest, stored, generate_name } = resubmit_manifest(object, &options.parameters);
         Ok(rerun::Fresh { manifest, stored, generate_name, plan })
     }
 }
 
-/// A long list is told in part.
+/// Lists the choices, a long list in part.
 fn listed(choices: &[String]) -> String {
-    const MOST: usize = 20;
-    let told: Vec<String> = choices.iter().take(MOST).map(|choice| format!("'{choice}'")).collect();
-    let more = if choices.len() > MOST { ", …" } else { "" };
-    told.join(", ") + more
+    const MAX_SHOWN: usize = 20;
+    let shown: Vec<String> = choices.iter().take(MAX_SHOWN).map(|choice| format!("'{choice}'")).collect();
+    let more = if choices.len() > MAX_SHOWN { ", …" } else { "" };
+    shown.join(", ") + more
 }
 
-/// What is known of a run beside its object.
+/// Facts about a run that its object does not contain.
 #[derive(Clone, Debug, Default)]
 pub struct RunContext {
-    /// By node id: the attempt whose log belongs to it.
+    /// Attempts whose logs belong to the nodes, by node id.
     pub attempts: BTreeMap<String, AttemptId>,
-    /// The ids of nodes with artifacts that are being deleted.
-    pub doomed: BTreeSet<String>,
+    /// Ids of nodes with artifacts that are being deleted.
+    pub deleting: BTreeSet<String>,
 }
 
-/// What will become of the nodes of a run that is done again.
+/// Which nodes of a rerun keep their results and which run again.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RerunPlan {
-    /// Results that stay, by the node's name without the run's.
+    /// Results that are kept, by node name without the run's name.
     pub reuse: BTreeMap<String, Done>,
     pub rerun: Vec<Rerun>,
 }
 
 impl RerunPlan {
-    /// What the new run is submitted with.
+    /// Converts the plan into what the new run is submitted with.
     pub fn before(self, runs: Vec<RunId>) -> Before {
         Before { runs, results: self.reuse }
     }
 }
 
-/// A node that runs again.
+/// A node that runs again, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rerun {
     pub node: String,
@@ -163,21 +163,21 @@ pub struct Rerun {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It ended badly.
+    /// The node failed.
     Ended { phase: String, message: String },
-    /// It was never over.
+    /// The node was never over.
     Unfinished,
-    /// What it waited for did not come to pass, and may now.
+    /// The node was omitted because of a dependency that may end differently now.
     Omitted,
-    /// Somebody asked for it.
+    /// The user selected the node.
     Chosen,
-    /// It comes after a node that runs again.
+    /// The node comes after one that runs again.
     After(String),
-    /// Something it made is not there any more.
+    /// An artifact that the node produced was deleted.
     Gone { artifact: String },
-    /// It is needed beside a node that runs again.
+    /// The node is a daemon of a boundary in which something runs again.
     Daemon,
-    /// It follows or watches something that runs again.
+    /// The node is a handler or hook of something that runs again.
     Handler,
 }
 
@@ -186,8 +186,8 @@ impl fmt::Display for Why {
         match self {
             Self::Ended { phase, message } if message.is_empty() => write!(f, "it ended {phase}"),
             Self::Ended { phase, message } => write!(f, "it ended {phase}: {message}"),
-            Self::Unfinished => f.write_str("it was never over"),
-            Self::Omitted => f.write_str("it was omitted and may have its turn now"),
+            Self::Unfinished => f.write_str("it had not finished"),
+            Self::Omitted => f.write_str("it was omitted and may run now"),
             Self::Chosen => f.write_str("it was chosen"),
             Self::After(node) => write!(f, "it comes after {node}"),
             Self::Gone { artifact } => write!(f, "its artifact '{artifact}' was deleted"),
@@ -197,7 +197,7 @@ impl fmt::Display for Why {
     }
 }
 
-/// What a retry of this run will do, or why there can be none.
+/// Plans a retry of this run, or refuses it.
 pub fn plan(object: &Value, context: &RunContext, options: &RerunOptions) -> Result<RerunPlan, Refusal> {
     let phase = object["status"]["phase"].as_str().unwrap_or_default();
     match phase {
@@ -212,17 +212,17 @@ pub fn plan(object: &Value, context: &RunContext, options: &RerunOptions) -> Res
     allows(object, &options.parameters)?;
     let graph = Graph::of(object);
     let choice = Choice::make(&graph, context, options)?;
-    Ok(RerunPlan { reuse: kept(&graph, &choice, context), rerun: choice.told(&graph) })
+    Ok(RerunPlan { reuse: kept(&graph, &choice, context), rerun: choice.list(&graph) })
 }
 
-/// What a new run of this one takes over: tasks that succeeded, shown as skipped.
+/// Plans a memoized resubmit: tasks that succeeded are reused and shown as skipped.
 pub fn memoized(object: &Value, context: &RunContext, now: Time) -> Result<RerunPlan, Refusal> {
     if !matches!(object["status"]["phase"].as_str(), Some("Failed" | "Error")) {
         return Err(Refusal::NotFailed);
     }
     let graph = Graph::of(object);
     let choice = Choice::make(&graph, context, &RerunOptions::default())?;
-    let mut plan = RerunPlan { reuse: BTreeMap::new(), rerun: choice.told(&graph) };
+    let mut plan = RerunPlan { reuse: BTreeMap::new(), rerun: choice.list(&graph) };
     for (at, node) in graph.nodes.iter().enumerate() {
         let task = node.kind == "Pod" || node.carried;
         let well = node.phase == "Succeeded" || node.carried;
@@ -243,7 +243,7 @@ pub fn memoized(object: &Value, context: &RunContext, now: Time) -> Result<Rerun
             progress: None,
             memo: None,
         };
-        // However often it was tried, one attempt is enough to say that it is done.
+        // Of a retried call, one attempt is enough to carry the result.
         let name = match graph.retry_of(at) {
             Some(retry) => format!("{}(0)", graph.nodes[retry].name),
             None => node.name.to_owned(),

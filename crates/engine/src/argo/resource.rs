@@ -1,5 +1,5 @@
-//! Resource templates: what a node wants done to an object, and what it takes from it.
-//! Who keeps objects and how is not known here.
+//! Handles resource templates: builds the request for an object, and takes outputs from the answer.
+//! Does not know who stores objects, or how.
 
 use octoflow_manifest::{Limits, Problem, read};
 use octoflow_model::{
@@ -13,7 +13,7 @@ use octoflow_model::{
 };
 use serde_json::Value;
 
-use super::{answer::Verdict, view::View};
+use super::{answer::NodeEnd, view::View};
 use crate::{
     expr::{Meter, jq, lang},
     jsonpath,
@@ -81,7 +81,7 @@ impl View<'_> {
     }
 }
 
-/// The one document of a manifest.
+/// Parses a manifest of exactly one document.
 pub fn document(text: &str) -> Result<Value, String> {
     let mut documents = read("manifest", text.as_bytes(), &Limits::default()).map_err(|problems| {
         let why: Vec<&str> = problems.0.iter().map(|problem| problem.message.as_str()).collect();
@@ -94,13 +94,13 @@ pub fn document(text: &str) -> Result<Value, String> {
     }
 }
 
-/// Problems as one line, each with its place.
+/// Joins problems into one line, each with its path.
 pub fn listed(problems: &[Problem]) -> String {
-    let told = |problem: &Problem| match &problem.path {
+    let line = |problem: &Problem| match &problem.path {
         Some(path) => format!("{path}: {}", problem.message),
         None => problem.message.clone(),
     };
-    problems.iter().map(told).collect::<Vec<_>>().join("; ")
+    problems.iter().map(line).collect::<Vec<_>>().join("; ")
 }
 
 fn action(asked: &ResourceTemplate) -> Result<ObjectAction, String> {
@@ -120,8 +120,8 @@ fn action(asked: &ResourceTemplate) -> Result<ObjectAction, String> {
     })
 }
 
-/// What the template takes from the object.
-pub(super) fn outputs(template: &Template, object: &Value, meter: &Meter) -> Verdict {
+/// Takes the template's outputs from the object.
+pub(super) fn outputs(template: &Template, object: &Value, meter: &Meter) -> NodeEnd {
     let mut outputs = OutputValues::default();
     for parameter in &template.outputs.parameters {
         let Some(from) = &parameter.value_from else {
@@ -169,7 +169,7 @@ fn taken(parameter: &Parameter, from: &ValueFrom, object: &Value, meter: &Meter)
     }
 }
 
-/// A path template; braces may be left out around a single path.
+/// Parses a path template. Braces may be left out around a single path.
 pub(crate) fn path_of(text: &str) -> Result<jsonpath::Template, String> {
     let whole = if text.contains('{') { text.to_owned() } else { format!("{{{}}}", text.trim()) };
     jsonpath::Template::parse(&whole).map_err(|wrong| wrong.to_string())

@@ -1,4 +1,4 @@
-//! Retries: whether a failed attempt is followed by another, and when.
+//! Decides whether a failed attempt is retried, and when.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ use super::{
 };
 use crate::expr::Value;
 
-/// What comes after a failed attempt.
+/// Next action after a failed attempt.
 #[derive(Debug, PartialEq)]
 enum Next {
     AnotherAttempt,
-    /// Another attempt, but not before then.
+    /// Another attempt, but not before this time; with the message to show meanwhile.
     Wait(Time, String),
-    /// No more, and this is what the retry node says about it.
+    /// No more attempts; with the message of the retry node.
     Stop(String),
 }
 
@@ -70,9 +70,9 @@ impl Turn<'_> {
         }
         let recipe = self.run.recipe_of(retry).clone();
         let handler = matches!(self.run.state.node(retry).role, Role::Hook(_));
-        // What is only looked at again does not fail fast with the others.
+        // Replaying an attempt of the previous run is not subject to failing fast.
         let gate = if handler || self.view().attempted_before(retry, number) {
-            self.room(boundary, &recipe.template)
+            self.handler_gate(boundary, &recipe.template)
         } else {
             self.gate(boundary, &recipe.template)
         };
@@ -95,7 +95,7 @@ impl Turn<'_> {
         self.enter(birth, &recipe, inputs);
     }
 
-    /// Nothing more may start around it: it ends as its last attempt did.
+    /// Ends a retry node like its last attempt, because its boundary fails fast and starts nothing more.
     fn give_up(&mut self, retry: NodeIx) {
         let Some(last) = self.view().last_attempt(retry) else {
             return self.finish(retry, Phase::Failed, super::steps::FAIL_FAST);
@@ -138,7 +138,7 @@ impl Turn<'_> {
         Ok(self.run.program.retry(&instance.template).cloned().unwrap_or_default())
     }
 
-    /// When an attempt that begins now must be over, as far as the retry around it is concerned.
+    /// Returns the deadline that the retry strategy sets for an attempt that begins now.
     pub(super) fn attempt_latest(&mut self, retry: NodeIx) -> Option<Time> {
         let strategy = self.strategy(retry).ok()?;
         self.view().retry_latest(retry, &strategy)
@@ -146,7 +146,7 @@ impl Turn<'_> {
 }
 
 impl View<'_> {
-    /// When the next attempt may begin; the message when that would be too late.
+    /// Computes when the next attempt may begin; fails with the message if that would exceed the maximum duration.
     fn backoff(
         &self,
         strategy: &RetryStrategy,
@@ -165,7 +165,7 @@ impl View<'_> {
             .ok_or_else(|| format!("retryStrategy.backoff.duration is not a duration: '{}'", base.0))?;
         let factor = backoff.factor.as_ref().and_then(|factor| factor.0.trim().parse::<f64>().ok());
         let cap = backoff.cap.as_ref().and_then(|cap| duration::parse(&cap.0));
-        let span = grown(base, factor, count, cap);
+        let span = exponential(base, factor, count, cap);
         let until = state.node(last).finished.unwrap_or(self.now).saturating_add(span);
         if latest.is_some_and(|latest| until > latest) {
             return Err("Backoff would exceed max duration limit".to_owned());
@@ -173,19 +173,19 @@ impl View<'_> {
         Ok(Some((until, span)))
     }
 
-    /// No attempt may run beyond this moment.
+    /// Returns the time beyond which no attempt may run (`maxDuration`).
     pub(super) fn retry_latest(&self, at: NodeIx, strategy: &RetryStrategy) -> Option<Time> {
         let span = duration::parse(&strategy.backoff.as_ref()?.max_duration.as_ref()?.0)?;
         let first = match &self.run.state.node(at).body {
             Body::Retry { attempts } => attempts.first().map(|first| self.run.state.node(*first)),
             _ => None,
         };
-        // An attempt that waits for its turn has not begun.
+        // An attempt that is still queued has not begun.
         let started = first.filter(|first| first.phase != Phase::Pending).map_or(self.now, |first| first.started);
         Some(started.saturating_add(span))
     }
 
-    /// The policy, the limit or the expression says no.
+    /// Returns the message if the policy, the limit or the expression forbids another attempt.
     fn refuses(&self, strategy: &RetryStrategy, at: NodeIx, last: NodeIx, count: u32) -> Option<String> {
         let failed = self.run.state.node(last);
         let message = failed.message.as_deref().unwrap_or_default();
@@ -243,7 +243,7 @@ impl View<'_> {
         }
     }
 
-    /// `lastRetry.*` for an attempt: how the one before it ended.
+    /// Returns the `lastRetry.*` variables of an attempt: how the previous attempt ended.
     pub(super) fn last_retry(&self, retry: NodeIx, attempt: NodeIx, no_code: &str) -> Vec<(&'static str, String)> {
         let Body::Retry { attempts } = &self.run.state.node(retry).body else { return Vec::new() };
         match attempts.iter().rev().find(|before| **before < attempt) {
@@ -270,16 +270,17 @@ impl View<'_> {
     }
 }
 
-/// Base times factor to the power of the retries so far, never beyond the cap nor a century.
-fn grown(base: Duration, factor: Option<f64>, attempts: u32, cap: Option<Duration>) -> Duration {
+/// Computes the exponential backoff: base times factor to the power of the retries so far, limited by the cap and by a
+/// century.
+fn exponential(base: Duration, factor: Option<f64>, attempts: u32, cap: Option<Duration>) -> Duration {
     const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
     let cap = cap.unwrap_or(LONGEST).min(LONGEST);
     let power = attempts.saturating_sub(1).min(10_000);
-    let grown = base.as_secs_f64() * factor.filter(|factor| *factor > 0.0).unwrap_or(1.0).powi(power as i32);
-    if grown.is_finite() && grown < cap.as_secs_f64() { Duration::from_secs_f64(grown) } else { cap }
+    let waited = base.as_secs_f64() * factor.filter(|factor| *factor > 0.0).unwrap_or(1.0).powi(power as i32);
+    if waited.is_finite() && waited < cap.as_secs_f64() { Duration::from_secs_f64(waited) } else { cap }
 }
 
-/// Troubles of the surroundings that tend to pass.
+/// Whether the message names an environment error that tends to pass.
 fn is_transient(message: &str) -> bool {
     const SIGNS: [&str; 8] = [
         "transient",
@@ -295,7 +296,7 @@ fn is_transient(message: &str) -> bool {
     SIGNS.iter().any(|sign| message.contains(sign))
 }
 
-/// `4 seconds`, `1 minute 30 seconds`.
+/// Formats a duration, such as `4 seconds` or `1 minute 30 seconds`.
 fn in_words(span: Duration) -> String {
     let total = span.as_secs();
     if total == 0 {
@@ -316,11 +317,11 @@ mod tests {
     #[test]
     fn the_wait_grows_by_the_factor_and_never_overflows() {
         let second = Duration::from_secs(1);
-        assert_eq!(grown(second, Some(2.0), 1, None), second);
-        assert_eq!(grown(second, Some(2.0), 3, None), Duration::from_secs(4));
-        assert_eq!(grown(second, Some(2.0), 9, Some(Duration::from_secs(5))), Duration::from_secs(5));
-        assert_eq!(grown(second, None, 9, None), second);
-        assert!(grown(second, Some(1e300), 4_000_000, None) > Duration::from_secs(1_000_000));
+        assert_eq!(exponential(second, Some(2.0), 1, None), second);
+        assert_eq!(exponential(second, Some(2.0), 3, None), Duration::from_secs(4));
+        assert_eq!(exponential(second, Some(2.0), 9, Some(Duration::from_secs(5))), Duration::from_secs(5));
+        assert_eq!(exponential(second, None, 9, None), second);
+        assert!(exponential(second, Some(1e300), 4_000_000, None) > Duration::from_secs(1_000_000));
     }
 
     #[test]

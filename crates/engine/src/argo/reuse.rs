@@ -1,5 +1,5 @@
-//! Nodes that need not run because they were done before: their results were submitted with the run.
-//! A node takes its result over at the moment it would have been made; nothing is ordered for it.
+//! Reuses results of a previous run, which were submitted with this one: the nodes do not run again.
+//! A node takes its result over when it would have been added; nothing is ordered for it.
 
 use std::sync::Arc;
 
@@ -12,31 +12,31 @@ use octoflow_model::{
 use super::{call::Birth, program::Recipe, run::Run, turn::Turn, view::View};
 
 impl Run {
-    /// The node's name without the run's.
+    /// Returns the node's name without that of the run.
     pub(super) fn suffix_of(&self, at: NodeIx) -> &str {
         self.state.suffix(&self.state.node(at).name)
     }
 
-    /// The result of a node that is not to be made again.
-    pub(super) fn done_before(&self, name: &str) -> Option<&Done> {
+    /// Returns the reused result of a node.
+    pub(super) fn reused_result(&self, name: &str) -> Option<&Done> {
         self.state.before.results.get(self.state.suffix(name)).filter(|done| done.kind != NodeKind::Retry)
     }
 
-    pub(super) fn was_done(&self, name: &str) -> bool {
-        self.resumes && self.done_before(name).is_some()
+    pub(super) fn is_reused(&self, name: &str) -> bool {
+        self.resumes && self.reused_result(name).is_some()
     }
 
-    /// Something of it was done before, if not all.
-    pub(super) fn was_begun(&self, name: &str) -> bool {
+    /// Whether the node, or something below it, has a reused result.
+    pub(super) fn has_reused_part(&self, name: &str) -> bool {
         self.resumes && self.state.before.touches(self.state.suffix(name))
     }
 
-    /// Something in it was done before: what it gives is made from that.
-    pub(super) fn was_made_before(&self, at: NodeIx) -> bool {
+    /// Whether something below the node has a reused result, from which the node's own is made.
+    pub(super) fn has_reused_child(&self, at: NodeIx) -> bool {
         self.resumes && self.state.before.reaches_below(self.suffix_of(at))
     }
 
-    /// The attempt whose log belongs to a node.
+    /// Returns the attempt whose log belongs to a node.
     pub fn attempt_of(&self, at: NodeIx) -> Option<AttemptId> {
         let node = self.state.node(at);
         match node.past.as_ref().filter(|past| past.own) {
@@ -45,16 +45,16 @@ impl Run {
         }
     }
 
-    /// The runs whose place this one took, oldest first.
+    /// Returns the runs that this one replaced, oldest first.
     pub fn took_place_of(&self) -> &[octoflow_model::RunId] {
         &self.state.before.runs
     }
 }
 
 impl Turn<'_> {
-    /// A call that was done before becomes a node that is over.
-    pub(super) fn born_done(&mut self, birth: Birth, recipe: &Arc<Recipe>, inputs: InputValues) -> NodeIx {
-        let Some(done) = self.run.done_before(&birth.name).cloned() else {
+    /// Adds a call with a reused result as a node that is over.
+    pub(super) fn add_reused(&mut self, birth: Birth, recipe: &Arc<Recipe>, inputs: InputValues) -> NodeIx {
+        let Some(done) = self.run.reused_result(&birth.name).cloned() else {
             unreachable!("it was asked for a moment ago")
         };
         let mut added = self.view().added(birth, done.kind, done.phase, Some(recipe), inputs);
@@ -65,27 +65,27 @@ impl Turn<'_> {
             self.export(at, &done.outputs);
         }
         self.add_containers(at);
-        // Nobody asks for the template of a node that is over.
+        // An instance is not needed for a node that is over.
         self.run.instances.remove(&at);
         at
     }
 }
 
 impl View<'_> {
-    /// When a node that ends now was over: earlier than now if nothing in it was done anew.
+    /// Returns the end time of a node that ends now: earlier than now if nothing in it ran again.
     pub(super) fn over_at(&self, at: NodeIx) -> Time {
         let past = self.run.state.node(at).past.as_ref().filter(|past| !past.fresh);
         past.and_then(|past| past.until).unwrap_or(self.now)
     }
 
-    /// The attempt with this number was made before, and those in front of it were not made again: it follows at once.
+    /// Whether the attempt with this number is reused and all earlier ones are too, so that it follows at once.
     pub(super) fn attempted_before(&self, retry: NodeIx, number: u32) -> bool {
         let node = self.run.state.node(retry);
         let anew = || node.past.as_ref().is_some_and(|past| past.fresh);
-        self.run.resumes && !anew() && self.run.was_begun(&format!("{}({number})", node.name))
+        self.run.resumes && !anew() && self.run.has_reused_part(&format!("{}({number})", node.name))
     }
 
-    /// All attempts were made before and it ended badly by that: it ends as it did then.
+    /// Returns the reused end of a retry node whose attempts are all reused and failed.
     pub(super) fn gave_up_before(&self, retry: NodeIx, last: NodeIx, number: u32) -> Option<(Phase, String)> {
         let node = self.run.state.node(retry);
         if !self.run.resumes || !self.run.state.node(last).untouched() || self.attempted_before(retry, number) {

@@ -1,21 +1,21 @@
-//! How much of what users hand around a run may hold in memory. Values that grow, by doubling from step to step or by
-//! being copied into every item of a loop, end in an error of the node that would go too far, never of the machine.
+//! Limits the memory that a run's names, items, inputs and outputs may take. Values that grow, by doubling from step to
+//! step or by being copied into every item of a loop, fail the node that would exceed the limit, never the machine.
 
 use octoflow_model::argo::{ArtifactValue, InputValues, Items, OutputValues, Phase};
 use serde_json::Value;
 
-/// The largest text variables may be put into. It is what a task may leave in one output parameter.
+/// Maximum size of a text with its variables filled in. A task's output parameter may have as much.
 pub(crate) const LARGEST: usize = 64 * 1024 * 1024;
 
-/// The most bytes of names, items, inputs and outputs of one run. A loop of a million small items takes a third of it;
-/// what is larger belongs into artifacts, which are files.
+/// Maximum bytes of names, items, inputs and outputs of one run. A loop of a million small items takes a third of it;
+/// larger data belongs into artifacts, which are files.
 pub(crate) const MOST_BYTES: u64 = 512 * 1024 * 1024;
 
-/// The most nodes of one run: a loop of a million items, each tried again once, fits. What makes more is a recursion or a
-/// retry that runs nothing and would never end.
+/// Maximum number of nodes of one run: a loop of a million items, each retried once, fits. Whatever makes more is a
+/// recursion or a retry that runs nothing and would never end.
 pub(crate) const MOST_NODES: usize = 2_500_000;
 
-/// Why another node is too many, if it is.
+/// Returns the message if the run has no room for another node.
 pub(super) fn full(nodes: usize, most: usize) -> Option<String> {
     (nodes >= most)
         .then(|| format!("the run has {most} nodes, its limit; a loop, a recursion or a retry makes too many"))
@@ -46,7 +46,7 @@ pub(super) fn of_items(items: &Items) -> u64 {
     }
 }
 
-/// Items are kept as values; each takes more than its text.
+/// Items are kept as values, which take more than their text.
 fn of_list(items: &[Value]) -> u64 {
     items.iter().map(of_item).sum()
 }
@@ -61,7 +61,7 @@ fn of_item(item: &Value) -> u64 {
     }
 }
 
-/// Why so many bytes more are too many, if they are.
+/// Returns the message if so many more bytes exceed the limit.
 pub(super) fn refuse(held: u64, more: u64, most: u64) -> Option<String> {
     (held.saturating_add(more) > most).then(|| {
         format!(
@@ -71,7 +71,7 @@ pub(super) fn refuse(held: u64, more: u64, most: u64) -> Option<String> {
     })
 }
 
-/// What a node ends with whose outputs find no room.
+/// Replaces the end of a node whose outputs exceed the limit by an error.
 pub(super) fn ending(
     (held, most): (u64, u64),
     phase: Phase,

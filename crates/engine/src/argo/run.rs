@@ -1,4 +1,4 @@
-//! One run: the state that facts fold into, the work list that is thrown away on restart, and what both are about.
+//! Defines a workflow's run: the state folded from facts, the work list that is discarded on restart, and the program.
 //! Only the fold can write a `State` that belongs to a run: see [`Folded`].
 
 use std::{
@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{expr::Meter, head::Head};
 
-/// What the facts say. Two folds of the same facts are equal.
+/// The state of a run as folded from its facts. Two folds of the same facts are equal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct State {
     pub head: Head,
@@ -35,36 +35,36 @@ pub struct State {
     pub parameters: BTreeMap<String, String>,
     pub exported: BTreeMap<String, String>,
     pub exported_artifacts: BTreeMap<String, OutputArtifactValue>,
-    /// Open attempts of steps and DAGs whose time is up.
+    /// Open attempts of steps and DAGs whose deadline has passed.
     pub expired: HashSet<NodeIx>,
-    /// The locks of the run as a whole.
+    /// Locks of the run as a whole.
     pub lock: Option<Box<Lock>>,
     pub nodes: Vec<Node>,
     pub root: Option<NodeIx>,
     pub exit: Option<NodeIx>,
-    /// By open steps or DAG node: its daemons that are not over, each as the node others waited for.
+    /// Daemons that have not settled, by open steps or DAG node; each as the node that others waited for.
     pub daemons: HashMap<NodeIx, Vec<NodeIx>>,
-    /// By node that is not settled, and by the run itself: the hooks that have fired, the exit handler of a call included.
+    /// Hooks that have fired, by node that is not settled (`None` is the run). The exit handler of a call is included.
     pub fired: HashMap<Option<NodeIx>, Vec<NodeIx>>,
-    /// By the same: hooks whose moment has come and who wait for room.
+    /// Hooks that are due and wait for a free slot, by the same key.
     pub due: HashMap<Option<NodeIx>, Vec<String>>,
-    /// Pods that are there and not final.
+    /// Number of pods that are not final.
     pub active_pods: u32,
-    /// By boundary: its direct pods, steps and DAGs that are not final.
+    /// Number of direct pods, steps and DAGs that are not final, by boundary.
     pub active_children: HashMap<NodeIx, u32>,
-    /// By open boundary: the calls in it that ended badly, after their last attempt.
+    /// Number of calls that ended badly after their last attempt, by open boundary.
     pub failed_children: HashMap<NodeIx, u32>,
-    /// How long the logs of ended tasks were, of those that wrote something.
+    /// Log sizes in bytes of ended tasks that wrote something.
     pub logs: Vec<(NodeIx, u64)>,
-    /// The work done, and the work known so far: one for each task unless it says more about itself.
+    /// Work done, and work known so far. Each task counts as one unit unless it reports more.
     pub progress: (u64, u64),
-    /// The gauges that follow the run and its nodes while it is open.
+    /// Gauges that follow the run and its nodes while it is open.
     pub following: Vec<Metered>,
-    /// Why the last metric that could not be read could not.
+    /// Error of the last metric that could not be read.
     pub unmetered: Option<String>,
     /// Bytes of names, items, inputs and outputs.
     pub weight: u64,
-    /// What it takes over from the run it comes after, as far as it has not been taken yet.
+    /// Results to take over from the previous run that have not been taken over yet.
     pub before: Before,
 }
 
@@ -73,13 +73,13 @@ impl State {
         &self.nodes[at.at()]
     }
 
-    /// The template a node runs, as written.
+    /// Returns the compiled template that a node runs.
     pub(super) fn recipe_of<'p>(&self, at: NodeIx, program: &'p Program) -> &'p Arc<Recipe> {
         let recipe = self.node(at).template.as_deref().and_then(|name| program.recipe(name));
         recipe.expect("a node that runs names a template of its program")
     }
 
-    /// A node's name without the run's.
+    /// Strips the run's name from a node's name.
     pub(super) fn suffix<'n>(&self, name: &'n str) -> &'n str {
         name.strip_prefix(&*self.head.name).unwrap_or(name)
     }
@@ -88,23 +88,23 @@ impl State {
         self.phase.finished()
     }
 
-    /// No new work outside exit handlers: the run is being ended.
+    /// Whether the run is being ended and starts no new work outside exit handlers.
     pub fn closing(&self) -> bool {
         self.head.closing()
     }
 
-    /// Nothing new until someone resumes it. A run that is being ended does not wait for that.
+    /// Whether nothing new may start until the run is resumed. A run that is being ended does not wait for that.
     pub fn held(&self) -> bool {
         self.head.suspended && !self.closing()
     }
 
-    /// The run is being ended and this node with it. Only terminating ends exit handlers too.
+    /// Whether the run is being ended and this node with it. Only terminating ends exit handlers too.
     pub fn closes(&self, at: NodeIx) -> bool {
         let ends = || self.closing() || self.is_expired(at);
         self.head.shutdown == Some(Shutdown::Terminate) || !self.node(at).after_end && ends()
     }
 
-    /// It belongs to an attempt whose time is up, or is one.
+    /// Whether the node is an attempt past its deadline, or belongs to one.
     fn is_expired(&self, at: NodeIx) -> bool {
         if self.expired.is_empty() {
             return false;
@@ -113,15 +113,15 @@ impl State {
         catalog.into_iter().any(|at| self.expired.contains(&at))
     }
 
-    /// Hooks of a node, or of the run, are to be waited for.
+    /// Whether hooks of a node, or of the run, are still to be waited for.
     pub fn waits_for_hooks(&self, owner: Option<NodeIx>) -> bool {
-        // What is being ended starts no more of them.
+        // An owner that is being ended starts no more hooks.
         let ends = owner.map_or(self.closing(), |at| self.closes(at));
         let open = |fired: &Vec<NodeIx>| fired.iter().any(|hook| !self.node(*hook).settled);
         !ends && self.due.contains_key(&owner) || self.fired.get(&owner).is_some_and(open)
     }
 
-    /// The entrypoint is over and every hook of the run that has fired.
+    /// Whether the entrypoint and every fired hook of the run are over.
     pub fn worked(&self) -> bool {
         self.root.is_some_and(|root| self.node(root).settled) && !self.waits_for_hooks(None)
     }
@@ -130,15 +130,15 @@ impl State {
         super::ident::node_id(&self.head.name, &self.node(at).name)
     }
 
-    /// The WorkflowTemplate whose template called this node; nothing when the run's own did.
-    pub fn caller_home(&self, at: NodeIx) -> Option<&str> {
-        refer::home(self.node(self.node(at).boundary?).template.as_deref()?)
+    /// Returns the WorkflowTemplate whose template called this node; `None` if the run's own did.
+    pub fn caller_scope(&self, at: NodeIx) -> Option<&str> {
+        refer::scope_of(self.node(self.node(at).boundary?).template.as_deref()?)
     }
 
-    /// The reference a node was called by; nothing when its caller named a template that stands beside itself.
+    /// Returns the reference a node was called by; `None` if its caller named a template of the same WorkflowTemplate.
     pub fn reference_of(&self, at: NodeIx) -> Option<TemplateRef> {
         let template = self.node(at).template.as_deref()?;
-        if refer::home(template) == self.caller_home(at) {
+        if refer::scope_of(template) == self.caller_scope(at) {
             return None;
         }
         refer::reference(template)
@@ -155,35 +155,35 @@ impl State {
 
 pub struct Run {
     pub id: RunId,
-    /// What the facts say, to be read.
+    /// The read-only state.
     pub state: Folded,
     pub program: Arc<Program>,
-    /// What the manifest refers to, as it was when it was submitted.
+    /// Copies of the objects that the manifest refers to, as of submission.
     pub(super) stored: Stored,
-    /// What was known about it where it was submitted.
+    /// Facts about the environment that were known at submission.
     pub(crate) known: Known,
-    /// It comes after another run.
+    /// True if the run follows a previous one (retry or resubmit).
     pub(super) resumes: bool,
-    /// The manifest as it was given, kept as text: a tree of values would be several times as large.
+    /// The manifest as submitted, kept as text: a tree of values would be several times as large.
     pub(super) manifest: Box<str>,
     pub(super) todo: Todo,
-    /// What the last fold tells the work list; empty between facts.
+    /// Notes of the last fold for the work list; empty between facts.
     pub(super) notes: Vec<Note>,
-    /// Read from a journal, and not taken up yet.
+    /// True while the run was read from a journal and not reopened yet.
     pub(super) asleep: bool,
-    /// What its expressions have used since it is in memory.
+    /// Budget that the run's expressions have used since it was loaded into memory.
     pub(super) meter: Meter,
-    /// Templates with variables put in, for nodes that are still open. Rebuilt when missing.
+    /// Templates with variables filled in, for open nodes. Rebuilt when missing.
     pub(super) instances: HashMap<NodeIx, Arc<Instance>>,
 }
 
 impl Run {
-    /// The manifest as it was given.
+    /// Parses the manifest as submitted.
     pub fn manifest(&self) -> serde_json::Value {
         serde_json::from_str(&self.manifest).expect("a manifest survives being written down")
     }
 
-    /// A wake-up is due: the node, or the run itself, wants a look.
+    /// Puts the node, or the run itself, on the work list because its timer fired.
     pub(crate) fn wake(&mut self, node: Option<NodeIx>) {
         match node {
             Some(node) => self.todo.agenda.push_back(node),
@@ -196,26 +196,26 @@ impl Run {
         open.filter_map(|(at, node)| Some((NodeIx(at as u32), node.leaf()?)))
     }
 
-    /// The run may have one more task at a time.
+    /// Whether the run's parallelism allows one more pod.
     pub(super) fn has_room(&self) -> bool {
         match self.program.workflow.spec.parallelism {
-            // Nothing at a time would be nothing for ever.
+            // A limit of zero would block the run for ever.
             Some(limit) if limit > 0 => u64::from(self.state.active_pods) < limit,
             Some(_) | None => true,
         }
     }
 
-    /// The template a node runs, as written.
+    /// Returns the compiled template that a node runs.
     pub(super) fn recipe_of(&self, at: NodeIx) -> &Arc<Recipe> {
         self.state.recipe_of(at, &self.program)
     }
 
-    /// The node's task is a request.
+    /// Whether the node's task is a request rather than a process.
     pub(crate) fn is_request(&self, at: NodeIx) -> bool {
         super::answer::is_request(&self.recipe_of(at).template)
     }
 
-    /// The machine a task ran on, once it did.
+    /// Returns the machine a task ran on, once it has started.
     pub(crate) fn host_of(&self, at: NodeIx) -> Option<&str> {
         let node = self.state.node(at);
         match node.past.as_ref().filter(|past| past.own) {
@@ -224,12 +224,12 @@ impl Run {
         }
     }
 
-    /// The machine it was submitted on.
+    /// Returns the machine that the run was submitted on.
     pub(super) fn host(&self) -> Option<&str> {
         self.known.host.as_deref()
     }
 
-    /// How long the node took in the newest run like this one that succeeded; the run itself for none. In seconds.
+    /// Returns the duration in seconds of the node, or of the run for `None`, in the newest similar run that succeeded.
     pub(crate) fn estimate(&self, at: Option<NodeIx>) -> Option<u64> {
         let earlier = self.known.earlier.as_deref()?;
         match at {

@@ -1,5 +1,5 @@
-//! What a variable's name means at one place of a run. Values are looked up when asked for, never collected:
-//! a run with a hundred thousand nodes costs nothing to a step that refers to one of them.
+//! Resolves variables at one place of a run. Values are looked up on demand, never collected: a run with a hundred
+//! thousand nodes costs nothing to a step that refers to one of them.
 
 use std::collections::BTreeMap;
 
@@ -26,33 +26,33 @@ pub(crate) use workflow::is_date_part;
 pub(crate) struct Scope<'a> {
     pub run: &'a Run,
     pub now: Time,
-    /// What `workflow.parameters` means: the run's own, or those it will begin with.
+    /// Values of `workflow.parameters`: the run's own, or those it will begin with.
     pub parameters: &'a BTreeMap<String, String>,
     /// The steps or DAG node whose calls can be referred to, with its template.
     pub frame: Option<(NodeIx, &'a Recipe)>,
-    /// A call's name that means this node, whatever the frame says: inside an exit handler of a loop's item.
+    /// A call name that means this node, whatever the frame says: for the exit handler of a loop's item.
     pub own: Option<(&'a str, NodeIx)>,
-    /// The step or task that is being called; it is what `steps.name` means unless the caller was called by one itself.
+    /// The step or task being called: the value of `steps.name`, unless the caller was called by one itself.
     pub calling: Option<&'a str>,
     pub item: Option<&'a Value>,
     pub inputs: Option<&'a InputValues>,
     /// The template whose declared paths can be referred to.
     pub template: Option<&'a Template>,
     pub locals: &'a [(&'static str, String)],
-    /// Where what a node itself has given can be referred to: in its metrics.
+    /// The node's own outputs, which its metrics can refer to.
     pub outputs: Option<&'a OutputValues>,
-    /// What expressions take for the present.
+    /// Current time as expressions see it.
     pub moment: Time,
-    /// What expressions draw from: whose text this is, and the place in it.
+    /// Seed of random functions: derived from the owner of the text and the position in it.
     pub seed: Seed,
-    /// Who pays for them.
+    /// Budget that expressions are charged to.
     pub meter: &'a Meter,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Lookup {
     Text(String),
-    /// It would be there, had its producer not been skipped or omitted.
+    /// The value is missing because its producer was skipped or omitted.
     Absent,
     Unknown,
 }
@@ -64,7 +64,7 @@ impl From<Option<String>> for Lookup {
 }
 
 impl<'a> Scope<'a> {
-    /// Only the run's own variables.
+    /// Creates a scope with the run's own variables only.
     pub(crate) fn new(run: &'a Run, now: Time) -> Self {
         Self {
             run,
@@ -84,28 +84,29 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// For a node's own texts. They are filled again after a restart, so their present is when the node came into being.
+    /// Creates a scope for a node's own texts. They are filled again after a restart, so their current time is that of
+    /// the node's addition.
     pub(crate) fn of_node(run: &'a Run, now: Time, at: NodeIx) -> Self {
         Self::new(run, now).as_node(at)
     }
 
-    /// The same place, with the present and the chance of a node.
+    /// Returns the scope with the time and the seed of a node.
     pub(crate) fn as_node(self, at: NodeIx) -> Self {
         let node = self.run.state.node(at);
         Self { moment: node.born, ..self.about(&node.name) }
     }
 
-    /// With chances of its own for what has this name.
+    /// Returns the scope with a seed of its own for this name.
     pub(crate) fn about(self, name: &str) -> Self {
         Self { seed: self.seed.with(name), ..self }
     }
 
-    /// With chances of its own for what stands at this place of a text or list.
+    /// Returns the scope with a seed of its own for this position of a text or list.
     pub(crate) fn nth(self, place: usize) -> Self {
         Self { seed: self.seed.nth(place), ..self }
     }
 
-    /// Only the run's own variables, at the same moment and with the same chances.
+    /// Returns the scope reduced to the run's own variables, with the same time and seed.
     pub(crate) fn bare(&self) -> Self {
         Self {
             parameters: self.parameters,
@@ -187,9 +188,9 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// What a call's name stands for.
+/// The nodes that a call's name refers to.
 #[derive(Clone, Copy)]
-pub(super) enum Subject<'a> {
+pub(super) enum CallNodes<'a> {
     One(NodeIx),
     /// A loop, with the node that carries its phase.
     Many {
@@ -199,12 +200,12 @@ pub(super) enum Subject<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// The node or nodes a call of the frame stands for; `None` when there is no such call or it has not been made.
-    pub(super) fn subject(&self, root: &str, call: &str) -> Option<Subject<'a>> {
+    /// Resolves a call of the frame to its node or nodes; `None` if there is no such call or it has not been made.
+    pub(super) fn call_nodes(&self, root: &str, call: &str) -> Option<CallNodes<'a>> {
         if let Some((own, node)) = self.own
             && own == call
         {
-            return Some(Subject::One(node));
+            return Some(CallNodes::One(node));
         }
         let (frame, recipe) = self.frame?;
         let state = &self.run.state;
@@ -213,16 +214,16 @@ impl<'a> Scope<'a> {
                 let (group, step) = *index.get(call)?;
                 let group = *groups.get(group as usize)?;
                 let Body::Group(body) = &state.node(group).body else { return None };
-                subject_of(&state.nodes, body.calls.get(step as usize)?, group)
+                call_nodes_of(&state.nodes, body.calls.get(step as usize)?, group)
             }
             (Calls::Dag(graph), Body::Dag(dag), "tasks") => {
                 let task = *graph.index.get(call)?;
                 let node = dag.nodes[task as usize]?;
                 match &state.node(node).body {
                     Body::Fan(fan) if state.node(node).kind == NodeKind::TaskGroup => {
-                        Some(Subject::Many { fan, group: node })
+                        Some(CallNodes::Many { fan, group: node })
                     }
-                    _ => Some(Subject::One(node)),
+                    _ => Some(CallNodes::One(node)),
                 }
             }
             _ => None,
@@ -233,27 +234,27 @@ impl<'a> Scope<'a> {
         self.run.state.node(at)
     }
 
-    /// Everything the subject stands for is final.
-    pub(super) fn fulfilled(&self, subject: Subject<'_>) -> bool {
-        match subject {
-            Subject::One(node) => self.node(node).phase.fulfilled() || self.node(node).daemoned,
-            Subject::Many { fan, group } => {
+    /// Whether all nodes of the nodes are final.
+    pub(super) fn fulfilled(&self, nodes: CallNodes<'_>) -> bool {
+        match nodes {
+            CallNodes::One(node) => self.node(node).phase.fulfilled() || self.node(node).daemoned,
+            CallNodes::Many { fan, group } => {
                 self.node(group).phase.fulfilled()
                     || fan.open == 0 && fan.items.as_ref().is_some_and(|items| items.len() == fan.nodes.len())
             }
         }
     }
 
-    pub(super) fn phase(&self, subject: Subject<'_>) -> Phase {
-        match subject {
-            Subject::One(node) => self.node(node).phase,
-            Subject::Many { group, .. } => self.node(group).phase,
+    pub(super) fn phase(&self, nodes: CallNodes<'_>) -> Phase {
+        match nodes {
+            CallNodes::One(node) => self.node(node).phase,
+            CallNodes::Many { group, .. } => self.node(group).phase,
         }
     }
 }
 
-fn subject_of<'a>(nodes: &[Node], fan: &'a Fan, group: NodeIx) -> Option<Subject<'a>> {
+fn call_nodes_of<'a>(nodes: &[Node], fan: &'a Fan, group: NodeIx) -> Option<CallNodes<'a>> {
     let first = *fan.nodes.first()?;
     let looped = matches!(nodes[first.at()].role, Role::Step { item: Some(_), .. });
-    Some(if looped { Subject::Many { fan, group } } else { Subject::One(first) })
+    Some(if looped { CallNodes::Many { fan, group } } else { CallNodes::One(first) })
 }

@@ -1,5 +1,5 @@
-//! Node field selectors: `displayName=approve,inputs.parameters.stage.value!=dev`. Every term must hold.
-//! What a field of a node is, is the caller's business; here is only the syntax.
+//! Parses node field selectors: `displayName=approve,inputs.parameters.stage.value!=dev`. Every term must hold.
+//! Only the syntax is defined here; the caller resolves fields of nodes.
 
 use std::borrow::Cow;
 
@@ -16,13 +16,13 @@ struct Term {
 }
 
 impl Selector {
-    /// Nothing when the text is no selector.
+    /// Parses a selector; `None` if the text is none.
     pub fn parse(text: &str) -> Option<Self> {
         let terms = text.split(',').map(Term::parse).collect::<Option<Vec<_>>>()?;
         Some(Self { terms })
     }
 
-    /// A field that a node does not have equals nothing.
+    /// Whether all terms hold. A missing field equals nothing.
     pub fn holds<'v>(&self, field: impl Fn(&str) -> Option<Cow<'v, str>>) -> bool {
         self.terms.iter().all(|term| (field(&term.key).as_deref() == Some(term.value.as_str())) == term.equal)
     }
@@ -41,7 +41,7 @@ impl Term {
     }
 }
 
-/// The name of the parameter in `inputs.parameters.<name>.value`.
+/// Returns the name of the parameter in `inputs.parameters.<name>.value`.
 pub(super) fn input_named(key: &str) -> Option<&str> {
     key.strip_prefix("inputs.parameters.")?.strip_suffix(".value")
 }

@@ -1,4 +1,4 @@
-//! `withSequence`: numbers up or down, printed by a format.
+//! Expands `withSequence`: numbers up or down, printed by a format.
 
 use octoflow_model::{
     argo::{NumberRange, Sequence},
@@ -12,7 +12,7 @@ use super::{
     substitute::{Missing, fill},
 };
 
-/// The same from texts in which nothing is open.
+/// Expands a sequence from texts without variables.
 pub(super) fn numbered(
     start: Option<String>,
     count: Option<String>,
@@ -24,7 +24,7 @@ pub(super) fn numbered(
     Ok((0..range.count as usize).filter_map(|index| nth(&range, index)).collect())
 }
 
-/// The item at this place of a range.
+/// Returns the item at this index of a range.
 pub(super) fn nth(range: &NumberRange, index: usize) -> Option<Value> {
     range.get(index).map(|number| Value::String(print(range.format.as_deref(), number)))
 }
@@ -57,10 +57,10 @@ fn range(start: i64, count: Option<i64>, end: Option<i64>, format: Option<String
     }
 }
 
-/// Numbers have twenty digits at most; nobody pads them further than this, and every item pays for it.
+/// Maximum padding in characters. Numbers have twenty digits at most, and every item pays for its padding.
 const WIDEST: usize = 256;
 
-/// What is wrong with a format, if anything is.
+/// Checks a format; fails with the reason.
 pub(in crate::argo) fn check_format(format: &str) -> Result<(), String> {
     let mut width = 0;
     let mut rest = format;
@@ -78,7 +78,7 @@ pub(in crate::argo) fn check_format(format: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// One number by a format with one verb (`%d %i %x %X %o %b %s %v`, with zero padding and width), or plainly.
+/// Prints a number by a format with one verb (`%d %i %x %X %o %b %s %v`, with zero padding and width), or plainly.
 fn print(format: Option<&str>, number: i64) -> String {
     let Some(format) = format.filter(|format| !format.is_empty()) else { return number.to_string() };
     let mut text = String::new();

@@ -1,21 +1,21 @@
-//! The local store stands in for places that cannot be reached from here: buckets whose Secret nobody has brought, and
-//! stores that only a plugin can speak to. Decided once for each artifact, and recorded with it.
+//! Decides when the local store stands in for a location that cannot be reached from here: a bucket whose Secret is
+//! missing, or a store that needs a plugin. Decided once for each artifact, and recorded with it.
 
 use octoflow_model::{
     argo::{ArtifactLocation, location::S3Location},
     podspec::KeyRef,
 };
 
-/// Why a place cannot be reached.
+/// Why a location cannot be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Obstacle<'a> {
-    /// Its credentials are in a Secret that is not there.
+    /// The Secret with its credentials is missing.
     Secret(&'a str),
     Plugin(&'a str),
 }
 
-/// What keeps a place from being used itself, if anything does. A Secret that is there without its key is no obstacle
-/// but a mistake, and told as one when the place is used.
+/// Returns what keeps a location from being used itself. A Secret that exists without its key is a mistake rather than
+/// an obstacle, and reported when the location is used.
 pub(super) fn obstacle<'a>(place: &'a ArtifactLocation, has_secret: &dyn Fn(&str) -> bool) -> Option<Obstacle<'a>> {
     if let Some(s3) = &place.s3 {
         s3.bucket.as_deref().filter(|bucket| !bucket.is_empty())?;
@@ -25,12 +25,12 @@ pub(super) fn obstacle<'a>(place: &'a ArtifactLocation, has_secret: &dyn Fn(&str
     Some(Obstacle::Plugin(&plugin.name))
 }
 
-/// Whether anybody has to decide at all.
+/// Whether a stand-in has to be decided for the location at all.
 pub(super) fn is_open(place: &ArtifactLocation) -> bool {
     obstacle(place, &|_| false).is_some()
 }
 
-/// The store without the key: everything in it begins so, and nothing of another store does.
+/// Returns the location without its key. It is a prefix of all keys of that store, and of no key of another store.
 pub(super) fn store(place: &ArtifactLocation) -> Option<String> {
     if let Some(s3) = &place.s3 {
         let endpoint = s3.endpoint.as_deref().map(|text| text.trim_end_matches('/')).filter(|text| !text.is_empty());
@@ -40,14 +40,14 @@ pub(super) fn store(place: &ArtifactLocation) -> Option<String> {
     place.plugin.as_ref().map(|plugin| format!("plugin://{}/", plugin.name))
 }
 
-/// The key of the local store that stands for the whole place.
+/// Returns the key in the local store that stands for the whole location.
 pub(super) fn key(place: &ArtifactLocation) -> Option<String> {
     let own = place.s3.as_ref().and_then(|s3| s3.key.as_deref());
     let own = own.or_else(|| place.plugin.as_ref().and_then(|plugin| plugin.key.as_deref()));
     Some(format!("{}{}", store(place)?, own.unwrap_or_default()))
 }
 
-/// Where buckets lie that name no endpoint.
+/// Default endpoint of buckets.
 const PUBLIC: &str = "s3.amazonaws.com";
 
 fn credentials(s3: &S3Location) -> impl Iterator<Item = &str> {

@@ -1,5 +1,5 @@
-//! The run as people and tools see it: the manifest with a `status` in exactly the shape they know.
-//! A projection of the state; nothing is decided here.
+//! Renders the run as the object that users and tools see: the manifest with a `status` in Argo's exact shape.
+//! A pure projection of the state; it decides nothing.
 
 use octoflow_model::{
     NodeIx, RunPhase,
@@ -16,41 +16,40 @@ use super::{
 };
 use crate::mark;
 
-/// The whole object: metadata completed, the spec as given, the status as it stands.
+/// Renders the whole object: completed metadata, the spec as given, the current status.
 pub fn object(run: &Run) -> Value {
     object_of(run, run.manifest())
 }
 
-/// The same with only some of the nodes, by their ids and types.
+/// Renders the object with only those nodes that `keep` wants, by id and type.
 pub fn object_where(run: &Run, keep: &dyn Fn(&str, &str) -> bool) -> Value {
     let mut object = run.manifest();
-    stand(run, &mut object);
+    complete_metadata(run, &mut object);
     object["status"] = status_where(run, keep);
     object
 }
 
-/// The same for whoever has the manifest at hand.
+/// Renders the object from a manifest that the caller has parsed already.
 pub fn object_of(run: &Run, manifest: Value) -> Value {
     let mut object = manifest;
-    stand(run, &mut object);
+    complete_metadata(run, &mut object);
     object["status"] = status(run);
     object
 }
 
-/// The same without nodes, and without what is summed up over them: it takes as long for a run of a million nodes as
-/// for one of ten.
+/// Renders the object without nodes and sums over nodes, so that a run of a million nodes takes as long as one of ten.
 pub fn summary(run: &Run) -> Value {
     let mut object = run.manifest();
-    stand(run, &mut object);
+    complete_metadata(run, &mut object);
     object["status"] = Value::Object(head(run, None));
     object
 }
 
-/// The same, written node by node, for runs that are too large to be held twice.
+/// Writes the object node by node, for runs too large to be held in memory twice.
 pub fn write_object(run: &Run, to: &mut dyn std::io::Write) -> std::io::Result<()> {
     const HOLE: &str = "\"nodes\":{}";
     let mut object = run.manifest();
-    stand(run, &mut object);
+    complete_metadata(run, &mut object);
     let (usages, whole) = usage::of_all(run);
     object["status"] = Value::Object(head(run, Some(&whole)));
     object["status"]["nodes"] = json!({});
@@ -71,11 +70,11 @@ pub fn write_object(run: &Run, to: &mut dyn std::io::Write) -> std::io::Result<(
     write!(to, "}}{after}{outer_after}")
 }
 
-fn stand(run: &Run, object: &mut Value) {
+fn complete_metadata(run: &Run, object: &mut Value) {
     mark::stand(object, &run.state.head, &labels(run));
 }
 
-/// The labels a run carries: its own, and the two that tell how it stands.
+/// Returns the run's labels: its own, and the two that tell its phase and completion.
 pub fn labels(run: &Run) -> octoflow_model::task::Labels {
     let mut labels = run.state.head.labels.clone();
     labels.insert("workflows.argoproj.io/phase".to_owned(), run.state.phase.word().to_owned());
@@ -87,7 +86,7 @@ pub fn status(run: &Run) -> Value {
     status_where(run, &|_, _| true)
 }
 
-/// With those nodes alone whose id and type are wanted: the others are never drawn.
+/// Renders the status with only those nodes that `keep` wants; the others are never rendered.
 fn status_where(run: &Run, keep: &dyn Fn(&str, &str) -> bool) -> Value {
     let state = &run.state;
     let progress = progress(state);
@@ -104,7 +103,7 @@ fn status_where(run: &Run, keep: &dyn Fn(&str, &str) -> bool) -> Value {
     Value::Object(status)
 }
 
-/// Everything but the nodes.
+/// Renders the status without nodes.
 fn head(run: &Run, usage: Option<&Usage>) -> Map<String, Value> {
     let state = &run.state;
     let mut status = Map::new();
@@ -124,7 +123,7 @@ fn head(run: &Run, usage: Option<&Usage>) -> Map<String, Value> {
         status.insert("resourcesDuration".to_owned(), usage.value());
     }
     status.insert("conditions".to_owned(), conditions(state));
-    // Which nodes hold and wait for what is asked of them, too.
+    // Locks require a scan of all nodes, like the usage, so a summary leaves them out.
     if usage.is_some()
         && let Some(locks) = synchronization(run)
     {
@@ -146,7 +145,7 @@ fn head(run: &Run, usage: Option<&Usage>) -> Map<String, Value> {
     status
 }
 
-/// What the run and its nodes hold and wait for; nothing when that is nothing.
+/// Renders the locks that the run and its nodes hold and wait for; `None` if there are none.
 fn synchronization(run: &Run) -> Option<Value> {
     let nodes = run.state.nodes.iter().enumerate();
     let nodes = nodes.filter_map(|(at, node)| Some((Some(NodeIx(at as u32)), node.lock.as_deref()?)));
@@ -157,11 +156,11 @@ fn synchronization(run: &Run) -> Option<Value> {
         let (mut holding, mut waiting) = (Vec::new(), Vec::new());
         for (node, lock) in &all {
             for claim in lock.claims.iter().filter(|claim| claim.is_mutex() == (kind == "mutex")) {
-                let told = lock.waits.as_ref().filter(|(key, _)| *key == claim.key);
+                let waited = lock.waits.as_ref().filter(|(key, _)| *key == claim.key);
                 if lock.held {
-                    enter(&mut holding, kind, &claim.key, &[run.holder_name(*node)]);
-                } else if let Some((key, holders)) = told {
-                    enter(&mut waiting, kind, key, holders);
+                    add_lock(&mut holding, kind, &claim.key, &[run.holder_name(*node)]);
+                } else if let Some((key, holders)) = waited {
+                    add_lock(&mut waiting, kind, key, holders);
                 }
             }
         }
@@ -178,8 +177,8 @@ fn synchronization(run: &Run) -> Option<Value> {
     (!found.is_empty()).then_some(Value::Object(found))
 }
 
-/// A mutex has an entry for each holder; a semaphore has one entry with all of them.
-fn enter(list: &mut Vec<Value>, kind: &str, key: &str, holders: &[String]) {
+/// Adds a lock to a list: a mutex has one entry for each holder, a semaphore one entry with all holders.
+fn add_lock(list: &mut Vec<Value>, kind: &str, key: &str, holders: &[String]) {
     if kind == "mutex" {
         list.push(json!({"mutex": key, "holder": holders.first()}));
         return;
@@ -226,7 +225,7 @@ fn exported(state: &State) -> Value {
     Value::Object(outputs)
 }
 
-/// One node as `status.nodes` has it.
+/// Renders one entry of `status.nodes`.
 fn node(run: &Run, at: NodeIx, progress: (u64, u64), usage: &Usage) -> Value {
     let state = &run.state;
     let node = state.node(at);
@@ -250,7 +249,7 @@ fn node(run: &Run, at: NodeIx, progress: (u64, u64), usage: &Usage) -> Value {
             }
             None => put("templateName", json!(refer::bare(template))),
         }
-        let scope = state.caller_home(at).map_or_else(|| format!("local/{}", state.head.name), str::to_owned);
+        let scope = state.caller_scope(at).map_or_else(|| format!("local/{}", state.head.name), str::to_owned);
         put("templateScope", json!(scope));
     }
     put("phase", json!(if skipped { Phase::Skipped } else { node.phase }.word()));
@@ -323,8 +322,8 @@ fn flag(node: &Node) -> Option<Value> {
     }
 }
 
-/// Each node's share of the work: its own if it is a task, else the sum of what belongs to it. Children come after
-/// their parents, so one walk from the end adds everything up.
+/// Computes the progress of each node: its own for a task, else the sum over its children. Children come after their
+/// parents, so one pass from the end adds everything up.
 fn progress(state: &State) -> Vec<(u64, u64)> {
     let mut sums = vec![(0, 0); state.nodes.len()];
     for (at, node) in state.nodes.iter().enumerate().rev() {
@@ -332,7 +331,7 @@ fn progress(state: &State) -> Vec<(u64, u64)> {
         if node.kind.executable() {
             let own = node.share();
             whole = (whole.0 + own.0, whole.1 + own.1);
-            // A pod speaks for itself, and for its containers only to those above it.
+            // A pod shows its own progress; that of its containers counts only for the nodes above it.
             sums[at] = own;
         }
         if let Some(parent) = node.parent {
@@ -422,7 +421,7 @@ fn output_artifact(value: &OutputArtifactValue) -> Value {
     artifact
 }
 
-/// The pod name of a node, as logs and messages use it.
+/// Returns the pod name of a node, as logs and messages use it.
 pub fn pod_name(run: &Run, at: NodeIx) -> String {
     let node = run.state.node(at);
     ident::pod_name(&run.state.head.name, &node.name, node.template.as_deref().unwrap_or_default())

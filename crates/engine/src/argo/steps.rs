@@ -1,4 +1,4 @@
-//! Steps: groups one after another, the steps of a group side by side.
+//! Runs steps: groups one after another, the steps of a group in parallel.
 
 use octoflow_model::{
     NodeIx,
@@ -10,7 +10,7 @@ use super::{
     expand::{Loop, nth},
     ident::item_suffix,
     node::{Body, Fan},
-    program::Place,
+    program::CallSite,
     turn::Turn,
     view::View,
 };
@@ -104,9 +104,9 @@ impl Turn<'_> {
         }
     }
 
-    /// Makes the next node of a call; false when it has to wait.
+    /// Adds the next node of a call. Returns false if it has to wait.
     fn advance(&mut self, at: NodeIx, steps: NodeIx, group: u32, step: u32) -> bool {
-        let place = Place::Step(group, step);
+        let place = CallSite::Step(group, step);
         let fan = self.view().fan(at, step);
         let (made, item) = (fan.nodes.len(), fan.items.as_ref().and_then(|items| nth(items, fan.nodes.len())));
         let name = format!("{}.{}", self.run.state.node(at).name, self.run.recipe_of(steps).call_name(place));
@@ -149,7 +149,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Every child is over: the group is as good as the worst child that is not forgiven.
+    /// Ends a group whose children are all over. It fails by the first child that `continueOn` does not excuse.
     fn assess_group(&mut self, at: NodeIx, steps: NodeIx, index: u32) {
         let Body::Group(group) = &self.run.state.node(at).body else { return };
         let template = self.run.recipe_of(steps).template.clone();
@@ -194,7 +194,7 @@ impl Turn<'_> {
 }
 
 impl<'a> View<'a> {
-    /// The ends of a group's drawing: those of its children, or the group itself when it has none.
+    /// Returns the last nodes of a group in the drawing: those of its children, or the group itself without children.
     fn last_outbound(&self, group: NodeIx) -> Vec<NodeIx> {
         let Body::Group(body) = &self.run.state.node(group).body else { return vec![group] };
         let ends: Vec<NodeIx> =

@@ -1,5 +1,5 @@
-//! Putting variables into text: `{{name}}` and `{{=expression}}`.
-//! It knows how tags are written; what a name means is the scope's.
+//! Fills variables into text: `{{name}}` and `{{=expression}}`.
+//! Knows how tags are written; resolving names is the scope's job.
 
 use std::{borrow::Cow, fmt};
 
@@ -11,25 +11,25 @@ use super::{
 };
 use crate::expr::{self, lang};
 
-/// What to do with a tag that names a step, task or item which cannot be resolved.
+/// Policy for a tag that names a step, task or item which cannot be resolved.
 /// Tags with other names are always left as they are: braces of shells and other template languages survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
-    /// Leave it; a later pass will know.
+    /// Leave it: a later pass may resolve it.
     Keep,
-    /// This was the last pass.
+    /// Fail: this is the last pass.
     Refuse,
-    /// Nothing may be left, whatever its name.
+    /// Fail for any unresolved tag, whatever its name.
     RefuseAll,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Error {
-    /// Nothing has this name.
+    /// The name is unknown.
     Unresolved {
         tag: String,
     },
-    /// The producer was skipped or omitted, so its output is not there.
+    /// The producer was skipped or omitted, so its output is missing.
     Absent {
         tag: String,
     },
@@ -37,9 +37,9 @@ pub(crate) enum Error {
         tag: String,
         why: String,
     },
-    /// With everything put in, the text is larger than any may be.
+    /// The filled text exceeds the size limit.
     TooLarge,
-    /// The run has no budget left for it.
+    /// The run's expression budget is exhausted.
     Exhausted(String),
 }
 
@@ -64,7 +64,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// A message repeats a text, but not a mebibyte of it: every node of a loop may keep one.
+/// Shortens a text for a message: every node of a loop may keep one, so not a mebibyte of it.
 pub(super) fn shortened(text: &str) -> Cow<'_, str> {
     const LONGEST: usize = 1_000;
     match text.char_indices().nth(LONGEST) {
@@ -73,28 +73,29 @@ pub(super) fn shortened(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// How deep tags may stand inside tags. One level is what people write.
+/// Maximum nesting of tags inside tags. One level is what people write.
 const NESTED: usize = 8;
 
-/// A name is never longer; what opens and does not close within so many bytes is not a tag.
+/// Maximum length of a name in bytes. What opens and does not close within it is not a tag.
 const LONGEST_NAME: usize = 4096;
 
 pub(crate) fn fill<'t>(text: &'t str, scope: &Scope<'_>, missing: Missing) -> Result<Cow<'t, str>, Error> {
     fill_at(text, scope, missing, 0)
 }
 
-/// What is put in is never looked through again for tags: values are data.
+/// Fills a text once. Filled-in values are never scanned for tags: values are data.
 fn fill_at<'t>(text: &'t str, scope: &Scope<'_>, missing: Missing, depth: usize) -> Result<Cow<'t, str>, Error> {
     if !text.contains("{{") {
         return Ok(Cow::Borrowed(text));
     }
-    // What opens behind the last braces that close is not a tag. Looking for its end each time would take quadratic time.
+    // Braces that open behind the last closing ones are not a tag. Looking for their end each time would take quadratic
+    // time.
     let last = text.rfind("}}").unwrap_or_default();
     let mut filled = String::with_capacity(text.len());
     let mut at = 0;
     while let Some(open) = text[at..].find("{{").map(|found| at + found).filter(|open| *open < last) {
         let expression = text[open + 2..].trim_start().starts_with('=');
-        let close = if expression { close_within(text, open, scope)? } else { partner_of(text, open) };
+        let close = if expression { close_within(text, open, scope)? } else { closing_of(text, open) };
         filled.push_str(&text[at..open]);
         let Some(close) = close else {
             filled.push_str("{{");
@@ -104,7 +105,7 @@ fn fill_at<'t>(text: &'t str, scope: &Scope<'_>, missing: Missing, depth: usize)
         let body = &text[open + 2..close];
         let nested = !expression && body.contains("{{") && depth < NESTED;
         let name = if nested { fill_at(body, scope, missing, depth + 1)? } else { Cow::Borrowed(body) };
-        // A name with a tag in it that nothing stands for is left for a later pass, or for ever.
+        // A name that contains an unresolved tag is left for a later pass, or for ever.
         let known = if nested && name.contains("{{") { None } else { resolve(&name, &scope.nth(open), missing)? };
         match known {
             Some(value) => filled.push_str(&value),
@@ -128,9 +129,9 @@ fn exhausted(error: expr::Error) -> Error {
     Error::Exhausted(error.to_string())
 }
 
-/// Where the tag that opens at `open` closes, with the tags inside it left out. It reads no further than the opening
-/// that is too deep, so that no byte is read for more than `NESTED` openings.
-fn partner_of(text: &str, open: usize) -> Option<usize> {
+/// Finds where the tag that opens at `open` closes, skipping the tags inside it. Stops at an opening that is too deep,
+/// so that no byte is read for more than `NESTED` openings.
+fn closing_of(text: &str, open: usize) -> Option<usize> {
     let mut depth = 0;
     let mut at = open + 2;
     let end = text.floor_char_boundary(at + LONGEST_NAME);
@@ -147,7 +148,7 @@ fn partner_of(text: &str, open: usize) -> Option<usize> {
     }
 }
 
-/// The whole text is one tag whose producer is absent: the caller may fall back to a default.
+/// Whether the whole text is one tag whose producer is absent, so that the caller may fall back to a default.
 pub(crate) fn is_absent(text: &str, scope: &Scope<'_>) -> bool {
     let body = text.trim().strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
     body.is_some_and(|body| {
@@ -174,12 +175,12 @@ pub(crate) fn fill_value(value: &Value, scope: &Scope<'_>, missing: Missing) -> 
     })
 }
 
-/// Where the tag that opens at `open` closes. An expression may hold `}}` of its own, so it ends where it parses.
+/// Finds where the tag that opens at `open` closes. An expression may contain `}}` itself, so it ends where it parses.
 pub(crate) fn close_of(text: &str, open: usize) -> Option<usize> {
     close_where(text, open, &mut |source| Ok::<_, expr::Error>(lang::parse(source).is_ok())).ok().flatten()
 }
 
-/// The same, paid for by whoever looks.
+/// Finds the end of a tag; parsing is charged to the scope's budget.
 fn close_within(text: &str, open: usize, scope: &Scope<'_>) -> Result<Option<usize>, Error> {
     let parses = &mut |source: &str| match scope.meter.parse(source) {
         Err(error) if error.is_exhausted() => {
@@ -212,7 +213,7 @@ fn close_where<E>(
     Ok(Some(first))
 }
 
-/// The tag's text, or `None` to leave it as it is.
+/// Resolves a tag to its text; `None` to leave it as it is.
 fn resolve(body: &str, scope: &Scope<'_>, missing: Missing) -> Result<Option<String>, Error> {
     if let Some(source) = body.trim_start().strip_prefix('=') {
         return evaluate(source, scope, missing);
@@ -225,7 +226,7 @@ fn resolve(body: &str, scope: &Scope<'_>, missing: Missing) -> Result<Option<Str
     };
     match scope.lookup(name) {
         Lookup::Text(text) => {
-            // What a loop gave is gathered from all its items.
+            // The output of a loop is collected from all its items, so it costs more.
             let price =
                 if matches!(name.split('.').next(), Some("steps" | "tasks")) { 4 * text.len() } else { text.len() };
             scope.meter.fill(price).map_err(exhausted)?;
@@ -273,7 +274,7 @@ mod tests {
             (deep(NESTED + 1), Some(4 * NESTED + 3)),
             (deep(NESTED + 2), None),
         ] {
-            assert_eq!(partner_of(&text, 0), close, "{text:.60}");
+            assert_eq!(closing_of(&text, 0), close, "{text:.60}");
         }
     }
 }

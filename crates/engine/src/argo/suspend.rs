@@ -1,4 +1,4 @@
-//! Suspension: a node that waits for a person or for time to pass.
+//! Handles suspension: a node that waits for a user or for a time.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Ends a suspension well, with the values someone supplied or their defaults.
+    /// Ends a suspension successfully, with the supplied values or their defaults.
     pub(super) fn resume_node(&mut self, at: NodeIx, supplied: &BTreeMap<String, String>, message: String) {
         match self.supplied_outputs(at, supplied) {
             Ok(outputs) => {
@@ -34,7 +34,7 @@ impl Turn<'_> {
         }
     }
 
-    /// The outputs a suspended node ends with; the reason when a value is missing or nobody asked for it.
+    /// Returns the outputs that a suspended node ends with; fails with the reason if a value is missing or unexpected.
     pub(super) fn supplied_outputs(
         &mut self,
         at: NodeIx,
@@ -65,7 +65,7 @@ impl Turn<'_> {
         }
         Ok(outputs)
     }
-    /// Every value is for an output the node waits for.
+    /// Checks that every value is for an output that the node waits for.
     pub(super) fn expects(&mut self, at: NodeIx, supplied: &BTreeMap<String, String>) -> Result<(), String> {
         let template = self.instance(at)?.template.clone();
         let asked = |name: &String| {
@@ -81,7 +81,7 @@ impl Turn<'_> {
 }
 
 impl View<'_> {
-    /// The values somebody gave it, now or before.
+    /// Returns the values that users supplied, now or before.
     pub(super) fn given_outputs(&self, at: NodeIx, supplied: &BTreeMap<String, String>) -> OutputValues {
         let mut outputs = self.run.state.node(at).outputs.as_deref().cloned().unwrap_or_default();
         outputs.parameters.retain(|(name, _)| !supplied.contains_key(name));

@@ -1,4 +1,4 @@
-//! From a template with its variables put in to a task a runtime can run: command, environment, files, mounts,
+//! Builds tasks for a runtime from templates with their variables filled in: command, environment, files, mounts,
 //! inputs to place and outputs to collect.
 
 use octoflow_model::{
@@ -18,15 +18,15 @@ mod volumes;
 
 pub(super) use patch::flaw as patch_flaw;
 
-/// The artifact a kept log becomes.
+/// Name of the artifact that an archived log becomes.
 pub(super) const MAIN_LOGS: &str = "main-logs";
-/// Where a script's source lies inside its task.
+/// Path of a script's source inside its task.
 pub(crate) const SCRIPT_PATH: &str = "/argo/staging/script";
-/// The environment variable with the file in which a task may tell its progress.
+/// Environment variable with the path of the file in which a task may report its progress.
 const PROGRESS_VARIABLE: &str = "ARGO_PROGRESS_FILE";
 
 impl Turn<'_> {
-    /// The task of a node, and when it must be over; the reason when there can be none.
+    /// Builds the task of a node, with its deadline; fails with the reason.
     pub fn build_task(&mut self, at: NodeIx) -> Result<(Task, Option<Time>), String> {
         let instance = self.instance(at)?;
         let template = &instance.template;
@@ -43,7 +43,7 @@ impl Turn<'_> {
             (None, Some(script), _) => {
                 (Some(&script.container), Some(script.source.as_str()).filter(|source| !source.is_empty()))
             }
-            (None, None, Some(set)) => (pod::spokesman(set), None),
+            (None, None, Some(set)) => (pod::main_of_set(set), None),
             (None, None, None) => return Err(format!("template '{}' runs no container", template.name)),
         };
         self.view().check_patches(at, template)?;
@@ -137,7 +137,7 @@ impl View<'_> {
 
     fn wanted(&self, at: NodeIx, instance: &Instance) -> Result<Wanted, String> {
         let template = &instance.template;
-        // Whoever finds the outputs of a memoized task later may ask for its result though this caller does not.
+        // A later cache hit of a memoized task may need the result though this caller does not.
         let result = self.result_is_wanted(at, template) || template.memoize.is_some();
         let mut wanted = Wanted { result, ..Wanted::default() };
         for parameter in &template.outputs.parameters {
@@ -157,21 +157,21 @@ impl View<'_> {
             };
             let output = ArtifactOutput { name: artifact.name.clone(), path, archive, ..ArtifactOutput::default() };
             let output = self
-                .destined(at, template, Some(artifact), &file, output)
+                .with_destination(at, template, Some(artifact), &file, output)
                 .map_err(|why| format!("outputs.artifacts.{}: {why}", artifact.name))?;
             wanted.artifacts.push(output);
         }
         if self.logs_are_kept(template)? {
             let output = ArtifactOutput { name: MAIN_LOGS.to_owned(), ..ArtifactOutput::default() };
-            let output = self.destined(at, template, None, "main.log", output);
+            let output = self.with_destination(at, template, None, "main.log", output);
             wanted.log = Some(Box::new(output.map_err(|why| format!("archiveLogs: {why}"))?));
         }
         Ok(wanted)
     }
 
-    /// Some text of the caller refers to this call's result, or a metric of its own does.
+    /// Whether some text of the caller refers to this call's result, or a metric of its own does.
     pub(super) fn result_is_wanted(&self, at: NodeIx, template: &Template) -> bool {
-        if template.container_set.as_ref().is_some_and(|set| pod::spokesman(set).is_none()) {
+        if template.container_set.as_ref().is_some_and(|set| pod::main_of_set(set).is_none()) {
             return false;
         }
         self.run.recipe_of(at).reads_result
@@ -182,7 +182,7 @@ impl View<'_> {
     }
 }
 
-/// What a template's containers ask for.
+/// Sums up the resources that a template's containers request.
 pub(super) fn resources(template: &Template) -> Resources {
     let main = template.container.as_ref().or(template.script.as_ref().map(|script| &script.container));
     let set = template.container_set.iter().flat_map(|set| &set.containers).map(|container| &container.container);

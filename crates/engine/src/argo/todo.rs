@@ -1,5 +1,5 @@
-//! The work list of a run: what a turn looks at next. It is not part of the state: it is thrown away on restart, and then
-//! everything open is looked at once. The fold never sees it. It leaves notes, which are entered here in their order.
+//! Holds the work list of a run: what a turn visits next. It is not part of the state: it is discarded on restart, and
+//! then everything open is visited once. The fold never sees it, but emits notes, which are entered here in order.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -7,68 +7,68 @@ use octoflow_model::{NodeIx, Time};
 
 use super::run::{Run, State};
 
-/// What the fold of a fact tells the turn to look at. A note says what changed, never what is to be done about it.
+/// A change that the fold reports to the work list. A note says what changed, never what to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Note {
     /// A node changed in a way that may let it go on.
     Changed(NodeIx),
-    /// The run's own next step (begin, exit handler, end) may have come.
+    /// The run itself may be able to go on: begin, start its exit handler, or end.
     RunChanged,
-    /// The rules changed for everything that is open.
+    /// The rules changed for all open nodes.
     RulesChanged,
-    /// Something changed that hooks of other nodes may look at.
+    /// A value changed that hooks of other nodes may depend on.
     Watched,
     /// A pod waits for the scheduler.
     Queued(NodeIx),
     /// A node, or the run, wants locks.
     Wants(Option<NodeIx>),
-    /// A node, or the run, must be looked at then.
+    /// A node, or the run, must be visited at this time.
     Wake(Time, Option<NodeIx>),
-    /// A boundary has a child less that counts against its limit.
+    /// A boundary has one child less that counts against its limit.
     ChildOver(NodeIx),
-    /// A task of an open DAG waits for nobody any more.
+    /// A task of an open DAG has no unsettled dependencies left.
     Ready { dag: NodeIx, task: u32 },
     /// A node is final.
     Finished(NodeIx),
-    /// Nothing about a node is open any more.
+    /// A node is settled.
     Settled(NodeIx),
     /// The run is over.
     Ended,
 }
 
-/// What to look at next.
+/// The work list of a run.
 #[derive(Default)]
 pub(super) struct Todo {
-    /// Nodes to visit.
+    /// Queue of nodes to visit.
     pub(super) agenda: VecDeque<NodeIx>,
-    /// DAG tasks whose waiting is over, by DAG.
+    /// DAG tasks without unsettled dependencies, by DAG.
     pub(super) ready: HashMap<NodeIx, VecDeque<u32>>,
-    /// Nodes that would start a pod but for the run's own limit.
+    /// Nodes that the run's parallelism limit keeps from starting a pod.
     pub(super) parked: VecDeque<NodeIx>,
-    /// Nodes that would start a child but for their boundary's limit.
+    /// Nodes that their boundary's parallelism limit keeps from starting a child, by boundary.
     pub(super) parked_in: HashMap<NodeIx, VecDeque<NodeIx>>,
-    /// Everything that is parked somewhere, so that nothing is parked twice.
+    /// All parked nodes, so that none is parked twice.
     pub(super) parked_nodes: HashSet<NodeIx>,
-    /// Boundaries with parked nodes that have lost a child.
-    pub(super) roomy: VecDeque<NodeIx>,
-    /// Pods that came into being and wait for the scheduler.
+    /// Boundaries with parked nodes in which a child ended, so that a slot may be free.
+    pub(super) with_free_slot: VecDeque<NodeIx>,
+    /// New pods that wait for the scheduler.
     pub(super) queued: Vec<NodeIx>,
-    /// Who wants locks and is not in their table yet: nodes, or the run itself.
+    /// Nodes, or the run itself, that want locks and are not in the lock table yet.
     pub(super) wants: Vec<Option<NodeIx>>,
-    /// Wake-ups to be set: a node's, or the run's own.
+    /// Timers to set, for a node or for the run itself.
     pub(super) wakes: Vec<(Time, Option<NodeIx>)>,
-    /// Nodes with hooks that look beyond the node itself.
+    /// Nodes with hooks that depend on more than the node itself.
     pub(super) watchers: BTreeSet<NodeIx>,
-    /// A hook of the run would start but for the run's own limit.
+    /// True if the run's parallelism limit keeps a hook of the run from starting.
     pub(super) run_parked: bool,
-    /// The run's own next step (begin, exit handler, end) wants a look.
+    /// True if the run itself must be visited.
     pub(super) run: bool,
-    /// A loop was stopped in the middle; the node it unfolds is the first of the agenda.
+    /// True if a loop was paused; the node it expands is the first of the queue.
     pub(super) paused: bool,
 }
 
 impl Run {
-    /// Enters the notes of a fold.
+    /// Enters the notes of a fold into the work list.
     pub(super) fn heed(&mut self) {
         for note in self.notes.drain(..) {
             match note {
@@ -86,17 +86,18 @@ impl Todo {
         match note {
             Note::Changed(at) => self.agenda.push_back(at),
             Note::RunChanged => self.run = true,
-            Note::RulesChanged => self.look_everywhere(state),
+            Note::RulesChanged => self.visit_all(state),
             Note::Watched => self.agenda.extend(&self.watchers),
             Note::Queued(at) => self.queued.push(at),
             Note::Wants(node) => self.wants.push(node),
             Note::Wake(at, node) => self.wakes.push((at, node)),
             Note::ChildOver(boundary) => {
                 if self.parked_in.contains_key(&boundary) {
-                    self.roomy.push_back(boundary);
+                    self.with_free_slot.push_back(boundary);
                 }
             }
-            // Without a list the DAG's next visit makes a whole one; a list begun here would hide what waited before.
+            // Without a list the DAG's next visit builds a complete one; a list begun here would hide earlier ready
+            // tasks.
             Note::Ready { dag, task } => {
                 if let Some(ready) = self.ready.get_mut(&dag) {
                     ready.push_back(task);
@@ -105,7 +106,7 @@ impl Todo {
             Note::Finished(at) => {
                 self.ready.remove(&at);
                 for parked in self.parked_in.remove(&at).into_iter().flatten() {
-                    // Whoever waited for room in here may have to wait for room elsewhere: its own exit handler, for one.
+                    // The node may have to be parked elsewhere next, for example for its own exit handler.
                     self.parked_nodes.remove(&parked);
                 }
             }
@@ -116,12 +117,12 @@ impl Todo {
         }
     }
 
-    /// Everything that is open gets a look: after a restart, and when a command changes the rules for all.
-    pub(super) fn look_everywhere(&mut self, state: &State) {
+    /// Puts all open nodes on the work list: after a restart, and when a command changes the rules for all.
+    pub(super) fn visit_all(&mut self, state: &State) {
         self.parked.clear();
         self.parked_in.clear();
         self.parked_nodes.clear();
-        self.roomy.clear();
+        self.with_free_slot.clear();
         self.ready.clear();
         self.run_parked = false;
         let open = state.nodes.iter().enumerate().filter(|(_, node)| !node.settled);

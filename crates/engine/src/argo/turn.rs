@@ -1,5 +1,5 @@
-//! One turn: an input has changed something, and everything that follows from it is decided until nothing is left to decide.
-//! Each decision is a fact that is folded at once, so later decisions of the turn see it.
+//! Decides everything that follows from one input, until nothing is left to decide. Each decision is a fact that is
+//! folded at once, so later decisions of the turn see it.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use octoflow_model::{
     argo::{NodeFinished, NodeKind, OutputValues, Phase, WorkflowFact},
 };
 
-use super::{meter::Occasion, node::Body, run::Run, view::View};
+use super::{meter::MeterTrigger, node::Body, run::Run, view::View};
 use crate::{
     effect::Effects,
     engine::World,
@@ -21,10 +21,10 @@ pub struct Turn<'a> {
     pub now: Time,
     pub world: &'a World,
     pub(super) effects: Effects,
-    /// The metrics this turn has read first; the world hears of them when it is over.
+    /// Metrics that were first read in this turn. The engine learns of them when the turn ends.
     pub(super) defined: HashMap<String, Definition>,
-    /// Entries of caches that were made in this turn, by cache and key.
-    pub(super) learnt: HashMap<(String, String), Vec<u8>>,
+    /// Cache entries written in this turn, by cache and key.
+    pub(super) written: HashMap<(String, String), Vec<u8>>,
     slice: Slice,
 }
 
@@ -32,41 +32,42 @@ impl<'a> Turn<'a> {
     pub fn new(run: &'a mut Run, now: Time, world: &'a World) -> Self {
         let slice = Slice::new(run.meter.total());
         run.meter.next_node(run.state.nodes.len());
-        Self { run, now, world, effects: Effects::default(), defined: HashMap::new(), learnt: HashMap::new(), slice }
+        Self { run, now, world, effects: Effects::default(), defined: HashMap::new(), written: HashMap::new(), slice }
     }
 
-    /// Lets this turn do so much; what is left then is done in another one.
+    /// Limits how much work this turn may do. The rest is left to the next turn.
     pub(crate) fn limit(&mut self, work: Work) {
         self.slice.limit = work;
     }
 
-    /// What it has done.
+    /// Returns the work done so far.
     pub(crate) fn done(&self) -> Work {
         self.slice.done(self.run.meter.total())
     }
 
-    /// It has done as much as it may, and something: a slice without a fact would never come to an end.
+    /// Whether the slice is used up and at least one fact was decided: a slice without a fact would never make
+    /// progress.
     pub(super) fn is_spent(&self) -> bool {
         !self.effects.facts.is_empty() && self.done() >= self.slice.limit
     }
 
-    /// Stops a loop that unfolds this node, because the turn [is spent](Self::is_spent). Another slice goes on exactly
-    /// here, so that slices change when something is decided and never what.
+    /// Stops a loop that expands this node, because the slice [is used up](Self::is_spent). The next slice resumes
+    /// exactly here, so that slices change when something is decided and never what.
     pub(super) fn pause(&mut self, at: NodeIx) {
         self.run.todo.agenda.push_front(at);
         self.run.todo.paused = true;
     }
 
-    /// A run that is being ended rests wherever it is spent: its open nodes come to the same end in whatever order, also
-    /// when a restart lets it begin anew with those that are left.
-    fn may_rest(&self) -> bool {
+    /// Whether a run that is shutting down may yield wherever its slice is used up. Its open nodes reach the same end
+    /// in any order, also when a restart resumes with those that are left.
+    fn may_yield(&self) -> bool {
         self.run.state.head.shutdown.is_some() && !self.run.todo.agenda.is_empty() && self.is_spent()
     }
 
-    /// Decides until nothing is left to decide, or until a loop paused; tells whether something is left.
+    /// Decides until nothing is left to decide, or until a loop paused. Returns true if work is left.
     pub fn settle(&mut self) -> bool {
         loop {
-            if std::mem::take(&mut self.run.todo.paused) || self.may_rest() {
+            if std::mem::take(&mut self.run.todo.paused) || self.may_yield() {
                 return true;
             }
             self.slice.visited();
@@ -81,18 +82,18 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// What to look at next: what changed first, then what had to wait for room.
+    /// Picks the next node to visit: changed nodes first, then nodes parked by a parallelism limit.
     fn next(&mut self) -> Option<NodeIx> {
         let todo = &mut self.run.todo;
         if let Some(at) = todo.agenda.pop_front() {
             return Some(at);
         }
-        while let Some(boundary) = self.run.todo.roomy.front().copied() {
+        while let Some(boundary) = self.run.todo.with_free_slot.front().copied() {
             let room = self.boundary_has_room(boundary);
             let todo = &mut self.run.todo;
             if !room {
-                // Those that still wait are called when the next child is over.
-                todo.roomy.pop_front();
+                // Nodes that are still parked are resumed when the next child ends.
+                todo.with_free_slot.pop_front();
                 continue;
             }
             match todo.parked_in.get_mut(&boundary).and_then(std::collections::VecDeque::pop_front) {
@@ -102,7 +103,7 @@ impl<'a> Turn<'a> {
                 }
                 None => {
                     todo.parked_in.remove(&boundary);
-                    todo.roomy.pop_front();
+                    todo.with_free_slot.pop_front();
                 }
             }
         }
@@ -143,7 +144,7 @@ impl<'a> Turn<'a> {
             if node.wake.is_some_and(|wake| wake <= self.now) {
                 return self.decide(WorkflowFact::Expired { node: at, at: self.now });
             }
-            // What was born just before the run became full must not make its calls.
+            // A node added just before the run reached its node limit must not make its calls.
             if node.children.is_empty()
                 && let Some(why) = super::room::full(self.run.state.nodes.len(), self.world.most_nodes)
             {
@@ -159,16 +160,16 @@ impl<'a> Turn<'a> {
             NodeKind::TaskGroup => self.visit_task_group(at),
             NodeKind::Retry => self.visit_retry(at),
             NodeKind::Skipped => unreachable!("a skipped node is born final"),
-            // Its pod is looked at, and speaks for it.
+            // Containers follow their pod, which is visited itself.
             NodeKind::Container => {}
         }
     }
 
-    /// Records a decision and makes it true.
+    /// Records a decision: folds the fact, notes its effects and reads the metrics that it triggers.
     pub(super) fn decide(&mut self, fact: impl Into<Fact>) {
         let fact = fact.into();
-        let occasion = self.occasion(&fact);
-        if let Some(Occasion::End(phase)) = occasion {
+        let trigger = self.trigger(&fact);
+        if let Some(MeterTrigger::End(phase)) = trigger {
             self.meter_end(phase);
         }
         self.run.apply(&fact);
@@ -181,8 +182,8 @@ impl<'a> Turn<'a> {
             unreachable!("a workflow decides nothing of other dialects: {fact:?}");
         }
         self.effects.facts.push(fact);
-        if let Some(occasion) = occasion {
-            self.meter(occasion);
+        if let Some(trigger) = trigger {
+            self.meter(trigger);
         }
     }
 
@@ -201,7 +202,7 @@ impl<'a> Turn<'a> {
         self.finish_logged(at, phase, message, outputs, outbound, 0);
     }
 
-    /// The same for a task, whose log is so long.
+    /// Like [`finish_with`](Self::finish_with), for a task whose log has `log_bytes` bytes.
     pub(super) fn finish_logged(
         &mut self,
         at: NodeIx,
@@ -215,7 +216,7 @@ impl<'a> Turn<'a> {
         let (phase, message, outputs) = super::room::ending(room, phase, message, outputs);
         self.close_containers(at, &[], phase, &message);
         if phase == Phase::Succeeded {
-            self.memorize(at, &outputs);
+            self.memoize_outputs(at, &outputs);
         }
         self.decide(WorkflowFact::Finished(Box::new(NodeFinished {
             node: at,
@@ -238,7 +239,7 @@ impl View<'_> {
         self.run.has_room()
     }
 
-    /// The nodes that whatever comes after this one hangs off in the drawing.
+    /// Finds the nodes that the successors of this one are drawn below.
     pub(super) fn outbound(&self, at: NodeIx) -> Vec<NodeIx> {
         let mut found = Vec::new();
         let mut open = vec![at];
@@ -263,7 +264,7 @@ impl View<'_> {
         found
     }
 
-    /// The last attempt of a retried call; hooks hang off the retry node too but are not attempts.
+    /// Finds the last attempt of a retried call. Hooks are children of the retry node too, but not attempts.
     pub(super) fn last_attempt(&self, retry: NodeIx) -> Option<NodeIx> {
         let is_attempt =
             |at: &&NodeIx| matches!(self.run.state.node(**at).role, octoflow_model::argo::Role::Attempt(_));

@@ -1,5 +1,5 @@
-//! How much of the machine tasks had reserved, and for how long: what `resourcesDuration` says.
-//! A projection of the state; what tasks really used is not measured here.
+//! Computes `resourcesDuration`: the resources that tasks had reserved, and for how long.
+//! A projection of the state; actual usage is not measured here.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -17,12 +17,12 @@ use super::{
 };
 use crate::{expr::Meter, pod::thousandths};
 
-/// What a container has that does not ask for anything, in thousandths: a tenth of a core, and 100Mi.
+/// Default reservation of a container in thousandths: a tenth of a core, and 100Mi.
 const DEFAULTS: [(&str, u64); 2] = [("cpu", 100), ("memory", 100 * MEBIBYTE)];
-/// In thousandths of a byte.
+/// One mebibyte in thousandths of a byte.
 const MEBIBYTE: u64 = 1024 * 1024 * 1000;
 
-/// Whole seconds by resource: a core for a second is 1, and so are 100Mi of memory for a second.
+/// Resource seconds: a core for a second is 1, and so are 100Mi of memory for a second.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     cpu: u64,
@@ -64,18 +64,18 @@ impl Usage {
     }
 }
 
-/// What one task had; nothing when it is no task, is not over, or never began.
+/// Returns the usage of one task; `None` if the node is no task, is not over, or never began.
 pub(crate) fn of_task(run: &Run, at: NodeIx) -> Option<Usage> {
     let node = run.state.node(at);
     let finished = node.finished.filter(|_| node.kind == NodeKind::Pod && node.ran)?;
     let recipe = node.template.as_deref().and_then(|name| run.program.recipe(name))?;
-    // Looking at a run must not use up what it may still decide with.
+    // Rendering a run must not use up the budget of its decisions.
     let meter = Meter::default();
     let scope = Scope {
         inputs: node.inputs.as_deref(),
         template: Some(&recipe.template),
         meter: &meter,
-        // The moment changes nothing: what a container asks for does not depend on it.
+        // The time has no effect: a container's request does not depend on it.
         ..Scope::of_node(run, finished, at)
     };
     let mut usage = Usage::default();
@@ -86,7 +86,7 @@ pub(crate) fn of_task(run: &Run, at: NodeIx) -> Option<Usage> {
     Some(usage)
 }
 
-/// A node and everything below it.
+/// Sums up the usage of a node and everything below it.
 pub(crate) fn below(run: &Run, at: NodeIx) -> Usage {
     let nodes = &run.state.nodes;
     let mut inside = vec![false; nodes.len() - at.at()];
@@ -103,8 +103,8 @@ pub(crate) fn below(run: &Run, at: NodeIx) -> Usage {
     usage
 }
 
-/// By node: what it and everything below it had, and the whole run last. Children come after their parents, so one walk
-/// from the end adds everything up.
+/// Computes the usage of each node with everything below it, and of the whole run. Children come after their parents,
+/// so one pass from the end adds everything up.
 pub(crate) fn of_all(run: &Run) -> (Vec<Usage>, Usage) {
     let mut sums = vec![Usage::default(); run.state.nodes.len()];
     let mut whole = Usage::default();
@@ -121,7 +121,7 @@ pub(crate) fn of_all(run: &Run) -> (Vec<Usage>, Usage) {
     (sums, whole)
 }
 
-/// Everything that runs as long as the task does.
+/// Iterates over the containers that run as long as the task does.
 fn containers(template: &Template) -> impl Iterator<Item = &ContainerResources> {
     let main = template.container.iter().chain(template.script.iter().map(|script| &script.container));
     let set = template.container_set.iter().flat_map(|set| set.containers.iter().map(|member| &member.container));
@@ -129,23 +129,23 @@ fn containers(template: &Template) -> impl Iterator<Item = &ContainerResources> 
     main.chain(set).chain(beside).map(|container| &container.resources)
 }
 
-/// What a container has, in thousandths: what it asks for, else its limit, else the default.
-fn reserved(resources: &ContainerResources, scope: &Scope<'_>, mut tell: impl FnMut(&str, u64)) {
+/// Reports the reservation of a container in thousandths: its request, else its limit, else the default.
+fn reserved(resources: &ContainerResources, scope: &Scope<'_>, mut report: impl FnMut(&str, u64)) {
     let amount = |name: &str| {
         let text = resources.requests.get(name).or_else(|| resources.limits.get(name))?;
         thousandths(&fill(&text.0, scope, Missing::Keep).ok()?)
     };
     for (name, default) in DEFAULTS {
-        tell(name, amount(name).unwrap_or(default));
+        report(name, amount(name).unwrap_or(default));
     }
     let limits = resources.limits.keys().filter(|name| !resources.requests.contains_key(*name));
     let named = resources.requests.keys().chain(limits).filter(|name| !matches!(name.as_str(), "cpu" | "memory"));
     for name in named {
-        tell(name, amount(name).unwrap_or(0));
+        report(name, amount(name).unwrap_or(0));
     }
 }
 
-/// Rounded down, so that a short task with little memory has none.
+/// Converts a reservation to seconds, rounded down, so that a short task with little memory has none.
 fn seconds(span: Duration, resource: &str, thousandths: u64) -> u64 {
     let base: u64 = match resource {
         "memory" => 100 * MEBIBYTE,

@@ -1,11 +1,11 @@
-//! What a decision looks at. A view reads and decides nothing; whatever decides needs `&mut Turn`.
+//! Gives decisions read-only access to a run. A view decides nothing; whatever decides needs `&mut Turn`.
 
 use octoflow_model::Time;
 
 use super::{run::Run, turn::Turn};
 use crate::engine::World;
 
-/// A run at a moment, with what runs can refer to.
+/// A run at one time, with what runs can refer to.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) run: &'a Run,
@@ -14,7 +14,7 @@ pub(super) struct View<'a> {
 }
 
 impl Turn<'_> {
-    /// What the turn decides by.
+    /// Returns the read-only view that decisions are based on.
     pub(super) fn view(&self) -> View<'_> {
         View { run: self.run, now: self.now, world: self.world }
     }

@@ -7,7 +7,7 @@ use std::{
 
 use octoflow_engine::{
     Command,
-    argo::rerun::{Refusal, RerunOptions, RerunPlan, RunContext, memoized, plan, renewed, resubmitted},
+    argo::rerun::{Refusal, RerunOptions, RerunPlan, RunContext, memoized, plan, resubmit_manifest, retry_manifest},
     schedule::Capacity,
 };
 use octoflow_model::{
@@ -50,7 +50,7 @@ fn retried(done: &Done, options: &RerunOptions, script: Script) -> Play {
 }
 
 fn retried_with(done: &Done, options: &RerunOptions, script: Script, capacity: Capacity) -> Play {
-    let fresh = renewed(&done.object, &options.parameters);
+    let fresh = retry_manifest(&done.object, &options.parameters);
     let before = planned(done, options).before(vec![RunId(7)]);
     Play::after(fresh.manifest, fresh.stored, before, script, capacity)
 }
@@ -110,7 +110,7 @@ fn j11_a_dry_run_says_what_runs_again_and_why() {
         again,
         [
             ("w.c".to_owned(), "it ended Failed: main: Error (exit code 3)".to_owned()),
-            ("w.d".to_owned(), "it was omitted and may have its turn now".to_owned()),
+            ("w.d".to_owned(), "it was omitted and may run now".to_owned()),
         ],
         "{again:?}"
     );
@@ -134,7 +134,7 @@ fn j12_a_task_that_was_omitted_has_its_turn_after_a_retry() {
 fn j13_a_memoized_resubmit_shows_what_succeeded_as_skipped_and_has_its_outputs() {
     let first = diamond();
     let again = memoized(&first.object, &context(&first), Time::from_secs(1_800_000_000)).unwrap();
-    let fresh = resubmitted(&first.object, &[]);
+    let fresh = resubmit_manifest(&first.object, &[]);
     let second = Play::after(fresh.manifest, fresh.stored, again.before(Vec::new()), Script::default(), ROOMY).finish();
     assert_eq!((second.phase(), second.started()), ("Succeeded", vec!["w.c", "w.d"]));
     let a = second.node("w.a");
@@ -143,7 +143,7 @@ fn j13_a_memoized_resubmit_shows_what_succeeded_as_skipped_and_has_its_outputs()
     assert_eq!((second.output("w.a", "x"), second.said("d")), ("42", "42"));
     // Such a run can be retried like any other.
     let failing = Play::after(
-        resubmitted(&first.object, &[]).manifest,
+        resubmit_manifest(&first.object, &[]).manifest,
         Stored::default(),
         memoized(&first.object, &context(&first), Time::from_secs(1_800_000_000)).unwrap().before(Vec::new()),
         Script::default().on("c", exit(1)),
@@ -170,7 +170,7 @@ templates:
     let first = Play::with(spec, script).finish();
     assert_eq!(first.phase(), "Failed");
     let again = memoized(&first.object, &context(&first), Time(0)).unwrap();
-    let fresh = resubmitted(&first.object, &[]);
+    let fresh = resubmit_manifest(&first.object, &[]);
     let second = Play::after(fresh.manifest, fresh.stored, again.before(Vec::new()), Script::default(), ROOMY).finish();
     assert_eq!((second.phase(), second.started()), ("Succeeded", vec!["w.sum"]));
     assert_eq!(second.said("sum"), "[\"v\",\"v\"]");
@@ -410,7 +410,7 @@ templates:
     assert_eq!(kept.started(), ["w[1].b"]);
     assert_eq!(shown(&first, "w[0].a"), shown(&kept, "w[0].a"));
     let id = first.node("w[0].a")["id"].as_str().unwrap().to_owned();
-    let doomed = RunContext { doomed: [id.clone()].into(), ..RunContext::default() };
+    let doomed = RunContext { deleting: [id.clone()].into(), ..RunContext::default() };
     let again = plan(&first.object, &doomed, &options()).unwrap();
     assert_eq!(again.rerun[0].why.to_string(), "its artifact 'f' was deleted");
     first.object["status"]["nodes"][id]["outputs"]["artifacts"][0]["deleted"] = true.into();

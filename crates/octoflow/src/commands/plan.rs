@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use anyhow::Result;
 use octoflow_engine::{
-    argo::outlook::{Bounds, longest},
+    argo::outlook::{Bounds, longest_path},
     dialect,
 };
 use serde_json::Value;
@@ -37,7 +37,7 @@ pub(crate) fn plan(args: &Plan, context: &Context) -> Result<Exit> {
         let outlook = known.outlook.map_err(|why| Failure::usage(why).help("check it with: octoflow lint FILE"))?;
         let found = outlook(&ready.manifest, &ready.stored, bounds)
             .map_err(|why| Failure::new(Exit::InvalidManifest, format!("cannot plan it: {why}")))?;
-        let sum = longest(&found, &|template| took.get(template).copied());
+        let sum = longest_path(&found, &|template| took.get(template).copied());
         let name = Workflow::new(&ready.manifest);
         let title = match name.name() {
             "" => ready.manifest["metadata"]["generateName"].as_str().unwrap_or_default().to_owned(),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use octoflow_engine::argo::outlook::{Condition, Cut, Item, Longest, Outlook, Rounds};
+use octoflow_engine::argo::outlook::{Condition, Cut, Item, LongestPath, Outlook, Rounds};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
 /// How many names of the longest chain are written out at each end.
 const ENDS: usize = 6;
 
-pub(crate) fn pretty(title: &str, outlook: &Outlook, sum: &Longest, paint: Paint) -> String {
+pub(crate) fn pretty(title: &str, outlook: &Outlook, sum: &LongestPath, paint: Paint) -> String {
     let mut text = format!("{} {title}\n", paint.paint("workflow", Colour::Bold));
     let mut notes = Vec::new();
     if let Some(most) = outlook.parallelism {
@@ -100,7 +100,7 @@ fn line(item: &Item, numbered: bool, paint: Paint) -> String {
         .to_owned()
 }
 
-fn totals(sum: &Longest) -> String {
+fn totals(sum: &LongestPath) -> String {
     let tasks = match (sum.least, sum.most) {
         (least, Some(most)) if least == most => format!("{} {}", least, plural(least)),
         (least, Some(most)) => format!("{least} to {most} tasks"),
@@ -124,7 +124,7 @@ fn plural(count: usize) -> &'static str {
     if count == 1 { "task" } else { "tasks" }
 }
 
-pub(crate) fn json(title: &str, outlook: &Outlook, sum: &Longest) -> Value {
+pub(crate) fn json(title: &str, outlook: &Outlook, sum: &LongestPath) -> Value {
     let mut value = json!({
         "workflow": title,
         "entrypoint": outlook.entrypoint,

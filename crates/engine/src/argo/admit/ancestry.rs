@@ -1,37 +1,37 @@
-//! Which of the tasks a task refers to must have ended before it begins.
-//! Answers many questions in one walk over the graph, so that a large graph full of references stays cheap.
+//! Finds references between tasks of a DAG that no dependency orders.
+//! Answers many pairs in one walk over the graph, so that a large graph full of references stays cheap.
 
 use crate::graph;
 
 /// A task and one it refers to.
 type Pair = (usize, usize);
 
-/// So many referred tasks are followed in one walk.
+/// Number of referred tasks that one walk follows.
 const BATCH: usize = 256;
 type Marks = [u64; BATCH / 64];
 
-/// Edges followed before the rest is believed: half a second of work. A reference that is believed wrongly becomes an
+/// Limit of edges followed before the rest is accepted: half a second of work. A reference accepted wrongly becomes an
 /// error of its task when it runs.
-const MOST_WORK: usize = 100_000_000;
+const MAX_WORK: usize = 100_000_000;
 
-/// Of pairs (task, task it refers to), those where the second is not needed by the first, directly or through others.
-/// Nothing in a graph with a circle, where the question has no answer.
-pub(super) fn strangers(needs: &[Vec<usize>], mut pairs: Vec<Pair>) -> Vec<Pair> {
+/// Returns the pairs (task, task it refers to) whose second task is not needed by the first, directly or indirectly.
+/// Returns nothing for a graph with a cycle, where the question has no answer.
+pub(super) fn unordered(needs: &[Vec<usize>], mut pairs: Vec<Pair>) -> Vec<Pair> {
     pairs.sort_unstable_by_key(|(task, referred)| (*referred, *task));
     pairs.dedup();
     pairs.retain(|(task, referred)| needs[*task].binary_search(referred).is_err());
     let Some(order) = (!pairs.is_empty()).then(|| graph::order(needs)).flatten() else {
         return Vec::new();
     };
-    let line = Line::of(needs);
-    pairs.retain(|(task, referred)| !line.above(*referred, *task));
+    let forest = SpanningForest::of(needs);
+    pairs.retain(|(task, referred)| !forest.is_ancestor(*referred, *task));
     let walk = needs.len() + needs.iter().map(Vec::len).sum::<usize>();
     let mut work = 0;
-    let mut strange = Vec::new();
+    let mut unordered = Vec::new();
     let mut marks: Vec<Marks> = Vec::new();
     let mut bits = vec![NONE; needs.len()];
     let mut rest = pairs.as_slice();
-    while !rest.is_empty() && work < MOST_WORK {
+    while !rest.is_empty() && work < MAX_WORK {
         let (batch, later) = split(rest);
         distinct(batch).enumerate().for_each(|(bit, referred)| bits[referred] = bit);
         marks.clear();
@@ -47,7 +47,7 @@ pub(super) fn strangers(needs: &[Vec<usize>], mut pairs: Vec<Pair>) -> Vec<Pair>
             }
             marks[task] = own;
         }
-        strange.extend(batch.iter().filter(|(task, referred)| {
+        unordered.extend(batch.iter().filter(|(task, referred)| {
             let bit = bits[*referred];
             marks[*task][bit / 64] & (1 << (bit % 64)) == 0
         }));
@@ -55,18 +55,19 @@ pub(super) fn strangers(needs: &[Vec<usize>], mut pairs: Vec<Pair>) -> Vec<Pair>
         work += walk;
         rest = later;
     }
-    strange
+    unordered
 }
 
 const NONE: usize = usize::MAX;
 
-/// Each task with only the first of its needs: a forest, in which most answers are found by comparing numbers.
-struct Line {
-    /// When a walk over the forest enters each task, and the last entry below it.
+/// A spanning forest: each task below the first of its needs. Most ancestor queries are answered by comparing two
+/// intervals.
+struct SpanningForest {
+    /// Preorder number of each task, and the last number below it.
     spans: Vec<(usize, usize)>,
 }
 
-impl Line {
+impl SpanningForest {
     fn of(needs: &[Vec<usize>]) -> Self {
         let mut children: Vec<Vec<usize>> = vec![Vec::new(); needs.len()];
         let mut open = Vec::new();
@@ -91,14 +92,14 @@ impl Line {
         Self { spans }
     }
 
-    fn above(&self, upper: usize, lower: usize) -> bool {
+    fn is_ancestor(&self, upper: usize, lower: usize) -> bool {
         let (entered, last) = self.spans[upper];
         let (below, _) = self.spans[lower];
         entered < below && below <= last
     }
 }
 
-/// As many pairs as have no more than [`BATCH`] different referred tasks; pairs are sorted by them.
+/// Splits off the pairs with at most [`BATCH`] different referred tasks. Pairs are sorted by referred task.
 fn split(pairs: &[Pair]) -> (&[Pair], &[Pair]) {
     let beyond = distinct(pairs).nth(BATCH);
     let end = beyond.map_or(pairs.len(), |referred| pairs.partition_point(|pair| pair.1 < referred));
@@ -118,7 +119,7 @@ mod tests {
     fn direct_and_indirect_needs_are_no_strangers() {
         // 0 <- 1 <- 2, 3 alone.
         let needs = [vec![], vec![0], vec![1], vec![]];
-        assert_eq!(strangers(&needs, vec![(2, 0), (2, 1), (2, 3), (0, 2), (3, 3)]), [(0, 2), (2, 3), (3, 3)]);
+        assert_eq!(unordered(&needs, vec![(2, 0), (2, 1), (2, 3), (0, 2), (3, 3)]), [(0, 2), (2, 3), (3, 3)]);
     }
 
     #[test]
@@ -127,13 +128,13 @@ mod tests {
         let needs: Vec<Vec<usize>> = (0..size).map(|task| if task == 0 { vec![] } else { vec![task - 1] }).collect();
         let last = size - 1;
         let pairs: Vec<_> = (0..size).map(|referred| (last, referred)).chain((1..size).map(|task| (0, task))).collect();
-        let strange = strangers(&needs, pairs);
-        assert_eq!(strange.len(), size);
-        assert!(strange.iter().all(|(task, referred)| *task == 0 || (*task, *referred) == (last, last)));
+        let unordered = unordered(&needs, pairs);
+        assert_eq!(unordered.len(), size);
+        assert!(unordered.iter().all(|(task, referred)| *task == 0 || (*task, *referred) == (last, last)));
     }
 
     #[test]
     fn a_graph_with_a_circle_gets_no_answer() {
-        assert_eq!(strangers(&[vec![1], vec![0], vec![]], vec![(2, 0)]), []);
+        assert_eq!(unordered(&[vec![1], vec![0], vec![]], vec![(2, 0)]), []);
     }
 }

@@ -1,4 +1,4 @@
-//! Arguments: that each has a value, and that a template gets every input it needs.
+//! Checks arguments: each has a value, and a template gets every input it needs.
 
 use std::collections::HashSet;
 
@@ -6,8 +6,9 @@ use octoflow_model::argo::{Arguments, Artifact, Template, template::Parameter};
 use serde_json::Value;
 
 use super::{
-    book::Entry,
-    code, name,
+    code,
+    index::Entry,
+    name,
     report::{At, Report},
 };
 use crate::shape::short;
@@ -43,7 +44,7 @@ pub(super) fn declared(report: &mut Report, at: &At<'_>, of: &str, arguments: &A
     name::list(report, &artifacts, &|| format!("{of}.artifacts"), name::Rule::Data, names);
 }
 
-/// Whether the template gets its inputs from these arguments.
+/// Reports inputs of a template that these arguments do not supply.
 pub(super) fn supply(report: &mut Report, at: &At<'_>, prefix: &str, entry: &Entry<'_>, arguments: &Arguments) {
     if entry.broken {
         return;
@@ -55,7 +56,7 @@ pub(super) fn supply(report: &mut Report, at: &At<'_>, prefix: &str, entry: &Ent
         let help = format!("pass it under `arguments.{what}`, or give the input a `default`");
         (message, Some(help))
     };
-    // Once the report is full nothing more is told, and the work must not grow with what is left.
+    // A full report takes no more problems, so stop here: the work must not grow with the rest.
     if report.is_full() {
         return;
     }
@@ -77,7 +78,7 @@ pub(super) fn supply(report: &mut Report, at: &At<'_>, prefix: &str, entry: &Ent
     }
 }
 
-/// The inputs a call must hand in.
+/// Inputs that a call must supply.
 #[derive(Default)]
 pub(super) struct Needs {
     parameters: Vec<String>,
@@ -108,7 +109,7 @@ impl Needs {
     }
 }
 
-/// Whether an enumeration allows the value; values with variables are only known when they run.
+/// Checks a value against its `enum`. Values with variables are only known at run time.
 pub(super) fn choice(report: &mut Report, at: &At<'_>, of: &str, parameter: &Parameter) {
     let Some(choices) = &parameter.choices else { return };
     let name = &parameter.name;
@@ -169,7 +170,7 @@ fn source(report: &mut Report, at: &At<'_>, of: &str, artifact: &Artifact, raw: 
     }
 }
 
-/// It brings its own content, or names a place (some of which are refused elsewhere).
+/// Whether the artifact brings its own content or names a location (some locations are refused elsewhere).
 fn located(artifact: &Artifact, raw: Option<&Value>) -> bool {
     const STORES: [&str; 9] = ["s3", "gcs", "oss", "azure", "hdfs", "artifactory", "http", "git", "plugin"];
     artifact.raw.is_some()

@@ -1,4 +1,4 @@
-//! Admission of a WorkflowEventBinding: its expressions, and the template it refers to. What an event holds is not known.
+//! Admits WorkflowEventBindings: their expressions and the template they refer to. The content of events is unknown.
 
 use octoflow_manifest::{Path, Problem, Severity};
 use octoflow_model::meta::DEFAULT_NAMESPACE;
@@ -15,10 +15,10 @@ use crate::{
     shape,
 };
 
-/// The first words of everything a binding can refer to.
+/// Root names that a binding's expressions can refer to.
 const ROOTS: [&str; 5] = ["payload", "metadata", "discriminator", "namespace", "sprig"];
 
-/// Judges a WorkflowEventBinding. The answer are problems and warnings.
+/// Checks a WorkflowEventBinding. Returns problems and warnings.
 pub fn examine_binding(object: &Value, others: &dyn Catalog) -> (Vec<Problem>, Vec<Problem>) {
     let checked = shape::check(object, &EVENT_BINDING);
     let mut report = Report::new(checked.problems, checked.warnings);
@@ -54,7 +54,7 @@ fn submit(spec: &Value, object: &Value, others: &dyn Catalog, at: &At<'_>, repor
             "spec.submit.workflowTemplateRef.name is required".to_owned()
         }),
         Some(name) if others.template(reach, namespace.unwrap_or(DEFAULT_NAMESPACE), name).is_none() => {
-            // It may come later, or be elsewhere.
+            // The template may be created later, or exist elsewhere.
             report.warn(&at.key("workflowTemplateRef").key("name"), code::NOT_LOADED, || {
                 format!("{} '{}' is not loaded", reach.kind(), shape::short(name))
             });
@@ -87,7 +87,7 @@ fn submit(spec: &Value, object: &Value, others: &dyn Catalog, at: &At<'_>, repor
     }
 }
 
-/// An expression that may refer to these words and to functions.
+/// Checks an expression that may refer to these root names and to functions.
 pub(super) fn expression(report: &mut Report, at: &At<'_>, text: &str, roots: &[&str]) {
     let shown = shape::short(text.trim());
     let program = match lang::parse(text) {
@@ -110,7 +110,7 @@ pub(super) fn expression(report: &mut Report, at: &At<'_>, text: &str, roots: &[
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("it can refer to: {}", roots.join(", ")),
                 };
-                (format!("nothing is called `{}` here", shape::short(&reference.path.join("."))), Some(help))
+                (format!("unknown name `{}`", shape::short(&reference.path.join("."))), Some(help))
             });
         }
     }

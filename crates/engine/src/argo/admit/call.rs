@@ -1,13 +1,13 @@
-//! Steps and tasks: their names, what they call, what they hand over, their loops, conditions and exit handlers.
+//! Checks steps and tasks: names, called templates, arguments, loops, conditions and exit handlers.
 
 use std::collections::HashSet;
 
 use octoflow_model::argo::Call;
 
 use super::{
-    Subject, argument,
-    book::{Callee, Entry, Spot},
-    code, hook, item, name,
+    Subject, argument, code, hook,
+    index::{Callee, Entry, Spot},
+    item, name,
     report::{At, Report},
     spec,
 };
@@ -40,9 +40,9 @@ fn one(
     let raw = spot.find(entry.raw);
     target(subject, report, at, entry, spot, call);
     if let Callee::Entry(index) = callee
-        && !subject.book.entries[index].needs.is_empty()
+        && !subject.templates.entries[index].needs.is_empty()
     {
-        argument::supply(report, at, &prefix(), &subject.book.entries[index], &call.arguments);
+        argument::supply(report, at, &prefix(), &subject.templates.entries[index], &call.arguments);
     }
     if !call.arguments.parameters.is_empty() || !call.arguments.artifacts.is_empty() {
         let raw = raw.and_then(|raw| raw.get("arguments"));
@@ -54,26 +54,26 @@ fn one(
     condition(report, at, call);
     if let Some(handler) = call.on_exit.as_deref().filter(|name| !name.is_empty()) {
         let (place, of) = (at.key("onExit"), format!("{}.onExit", prefix()));
-        spec::root(subject, report, &place, &of, entry.home.as_deref(), handler, Some(&call.arguments));
+        spec::root(subject, report, &place, &of, entry.template_scope.as_deref(), handler, Some(&call.arguments));
     }
     let hooks = at.key("hooks");
     for (moment, handler) in &call.hooks {
         let place = hooks.key(moment);
         hook::check(report, &place, &format!("{}.", prefix()), moment, handler);
         let of = format!("{}.hooks.{moment}", prefix());
-        spec::exit_template(subject, report, &place, &of, entry.home.as_deref(), handler);
+        spec::exit_template(subject, report, &place, &of, entry.template_scope.as_deref(), handler);
     }
 }
 
-/// That it calls exactly one template, and one that is there.
+/// Checks that a call names exactly one template, and one that exists.
 fn target(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, entry: &Entry<'_>, spot: Spot, call: &Call) {
     let prefix = || format!("templates.{}.{}", entry.label, spot.of(&call.name));
     let named = call.template.as_deref().filter(|name| !name.is_empty());
     match (named, call.inline.is_some(), call.template_ref.is_some()) {
         (Some(name), false, false) => {
-            // What is missing at another home was told where the manifest refers to it.
-            let known = name::has_variables(name) || subject.open || entry.home.is_some();
-            if !known && subject.book.find(name).is_none() {
+            // A template missing in another WorkflowTemplate was reported where the manifest refers to it.
+            let known = name::has_variables(name) || subject.open || entry.template_scope.is_some();
+            if !known && subject.templates.find(name).is_none() {
                 undefined(subject, report, &at.key("template"), &prefix(), name);
             }
         }
@@ -87,16 +87,19 @@ fn target(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, entry: &Entry
     }
 }
 
-/// Tells that a template does not exist, and which one may be meant.
+/// Reports an unknown template and suggests the nearest name.
 pub(super) fn undefined(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, prefix: &str, name: &str) {
     let gap = if prefix.is_empty() { "" } else { " " };
     report.error_with(at, code::UNKNOWN_TEMPLATE, || {
-        (format!("{prefix}{gap}template name '{}' undefined", short(name)), name::suggest(name, subject.book.names()))
+        (
+            format!("{prefix}{gap}template name '{}' undefined", short(name)),
+            name::suggest(name, subject.templates.names()),
+        )
     });
 }
 
-/// A condition without variables is decided by its text alone, so it must be one. That it is no truth value is found
-/// out when it runs, as the dialect has it.
+/// Checks a condition without variables, which its text alone decides. A result that is not boolean is only found at
+/// run time, as in Argo.
 fn condition(report: &mut Report, at: &At<'_>, call: &Call) {
     let Some(text) = call.when.as_deref() else { return };
     if name::has_variables(text) {
@@ -110,7 +113,7 @@ fn condition(report: &mut Report, at: &At<'_>, call: &Call) {
     }
 }
 
-/// Whatever the variables are, a quote that is opened must be closed.
+/// Warns about quotes that are never closed, whatever the variables are.
 fn quotes(report: &mut Report, at: &At<'_>, text: &str) {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,10 +1,10 @@
-//! Admission of a CronWorkflow: its schedules and conditions, and the Workflow it makes, judged as if it ran now.
+//! Admits CronWorkflows: schedules, conditions, and the Workflow they create, which is checked as if it ran now.
 
 use octoflow_manifest::{Path, Problem, Segment, Severity};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Catalog, Standing, code, look, name, own_name,
+    AdmitAs, Catalog, check_workflow, code, name, own_name,
     report::{At, Report},
     tag::{self, Tag},
     version,
@@ -16,7 +16,7 @@ use crate::{
 };
 use octoflow_model::Time;
 
-/// Judges a CronWorkflow with everything in it. The answer are problems and warnings.
+/// Checks a CronWorkflow completely. Returns problems and warnings.
 pub fn examine_cron(object: &Value, others: &dyn Catalog) -> (Vec<Problem>, Vec<Problem>) {
     let checked = shape::check(object, &CRON_WORKFLOW);
     let mut report = Report::new(checked.problems, checked.warnings);
@@ -114,7 +114,7 @@ fn conditions(spec: &Value, at: &At<'_>, report: &mut Report) {
     });
 }
 
-/// What is wrong with the Workflow it makes, told at its place in the CronWorkflow.
+/// Checks the Workflow that it creates. Problems carry their path in the CronWorkflow.
 fn within(object: &Value, broken: &[Path], others: &dyn Catalog) -> Vec<Problem> {
     let own = object["metadata"]["name"].as_str().filter(|own| own.len() <= LONGEST_NAME && name::is_object_name(own));
     let mut metadata = Map::new();
@@ -132,7 +132,7 @@ fn within(object: &Value, broken: &[Path], others: &dyn Catalog) -> Vec<Problem>
         .map(|path| Path(path.segments().iter().take(1).chain(path.segments().iter().skip(2)).cloned().collect()))
         .collect();
     let mut report = Report::default();
-    look(&manifest, &broken, Standing::Run, others, &mut report);
+    check_workflow(&manifest, &broken, AdmitAs::Run, others, &mut report);
     let mut found = match report.verdict() {
         Ok(warnings) => warnings,
         Err(problems) => problems.0,

@@ -1,13 +1,13 @@
-//! Dependencies between the tasks of one DAG: that they can be read, name tasks that are there, keep to one style,
-//! and lead nowhere in a circle.
+//! Checks the dependencies of one DAG: they parse, name existing tasks, use one style, and form no cycle.
 
 use std::collections::HashMap;
 
 use octoflow_model::argo::Call;
 
 use super::{
-    book::{Entry, Kind},
-    code, name,
+    code,
+    index::{Entry, TemplateType},
+    name,
     report::{At, Report},
 };
 use crate::{
@@ -19,17 +19,17 @@ use crate::{
     shape::short,
 };
 
-/// The tasks of a DAG and what each needs.
+/// The tasks of a DAG and their dependencies.
 pub(super) struct Graph<'a> {
     index: HashMap<&'a str, usize>,
-    /// By task: the tasks it needs, each once, in ascending order.
+    /// Dependencies by task, each once, in ascending order.
     pub(super) needs: Vec<Vec<usize>>,
     conditions: Vec<Option<Result<Depends, Error>>>,
 }
 
 impl<'a> Graph<'a> {
     pub(super) fn of(entry: &'a Entry<'_>) -> Option<Self> {
-        let dag = entry.template.dag.as_ref().filter(|_| entry.kind == Kind::Dag && !entry.broken)?;
+        let dag = entry.template.dag.as_ref().filter(|_| entry.kind == TemplateType::Dag && !entry.broken)?;
         let mut index = HashMap::with_capacity(dag.tasks.len());
         for (at, task) in dag.tasks.iter().enumerate() {
             index.entry(task.name.as_str()).or_insert(at);
@@ -50,7 +50,7 @@ impl<'a> Graph<'a> {
         Some(graph)
     }
 
-    /// What a task needs is known: it could be read.
+    /// Whether the dependencies of a task could be parsed.
     pub(super) fn readable(&self, task: usize) -> bool {
         !matches!(self.conditions.get(task), Some(Some(Err(_))))
     }

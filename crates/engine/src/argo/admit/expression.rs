@@ -1,5 +1,5 @@
-//! Expressions: that they parse, and that what they refer to can exist.
-//! An expression that is prepared for missing values is believed.
+//! Checks expressions: they parse, and what they refer to can exist.
+//! An expression that handles missing values is accepted.
 
 use super::{
     code,
@@ -15,11 +15,11 @@ use crate::{
     shape::short,
 };
 
-/// The first words of everything an expression can refer to.
+/// Root names that an expression can refer to.
 const ROOTS: [&str; 11] =
     ["inputs", "outputs", "workflow", "steps", "tasks", "item", "retries", "lastRetry", "pod", "node", "sprig"];
 
-/// An expression that fills a whole field. With variables in it, it is only known when it runs.
+/// Checks an expression that fills a whole field. One with variables is only known at run time.
 pub(super) fn field(
     report: &mut Report,
     at: &At<'_>,
@@ -32,7 +32,7 @@ pub(super) fn field(
     }
 }
 
-/// Tells what is wrong with an expression; references to tasks of the DAG go to `tasks`.
+/// Reports what is wrong with an expression. References to tasks of the DAG go to `tasks`.
 pub(super) fn check(
     report: &mut Report,
     at: &At<'_>,
@@ -66,16 +66,16 @@ pub(super) fn check(
         match scope.find_path(&reference.path) {
             Found::Unknown if !prepared => report.error_with(at, code::UNRESOLVED, || {
                 let message =
-                    format!("nothing is called `{}` (character {} of the expression)", short(&shown), reference.column);
+                    format!("unknown name `{}` (character {} of the expression)", short(&shown), reference.column);
                 (format!("failed to resolve {{{{={}}}}}: {message}", short(text)), scope.help(&shown))
             }),
-            // Whoever submits may add arguments; everything else is written down.
+            // A submission may add arguments; all other names are written in the manifest.
             Found::Unknown if reference.root() != "workflow" => report.warn_with(at, code::UNRESOLVED, || {
-                let message = format!("nothing can ever be called `{}`, so it is always nil", short(&shown));
+                let message = format!("`{}` can never exist, so it is always nil", short(&shown));
                 (message, scope.help(&shown))
             }),
-            Found::Left(why) => {
-                report.warn(at, code::UNRESOLVED, || format!("nothing stands for `{}`: {why}", short(&shown)))
+            Found::Unfilled(why) => {
+                report.warn(at, code::UNRESOLVED, || format!("`{}` has no value: {why}", short(&shown)))
             }
             Found::Task(task) if !prepared => tasks(report, at, task),
             _ => {}

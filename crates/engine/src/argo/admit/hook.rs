@@ -1,4 +1,4 @@
-//! Hooks: each needs a template, and all but the one named `exit` a condition.
+//! Checks hooks: each needs a template, and each but the one named `exit` a condition.
 
 use octoflow_model::argo::Hook;
 
@@ -7,10 +7,10 @@ use super::{
     report::{At, Report},
 };
 
-/// The hook that is an exit handler.
+/// Name of the hook that is the exit handler.
 pub(super) const EXIT: &str = "exit";
 
-/// `prefix` is empty for the workflow's own hooks, else it ends in a dot.
+/// Checks one hook. `prefix` is empty for the workflow's own hooks, else it ends in a dot.
 pub(super) fn check(report: &mut Report, at: &At<'_>, prefix: &str, moment: &str, hook: &Hook) {
     let given = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.is_empty());
     if moment != EXIT && !given(&hook.expression) {

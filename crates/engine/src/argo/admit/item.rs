@@ -1,4 +1,4 @@
-//! Loops: one kind at a time, with items that can be told apart from a mistake, and not without end.
+//! Checks loops: only one kind per call, well-formed items, and no more items than the limit.
 
 use octoflow_model::{
     argo::{Call, Sequence},
@@ -80,7 +80,7 @@ fn numbers(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, sequence: 
     }
 }
 
-/// The number, when it is one already; a text with variables is only known when it runs.
+/// Parses a number. A text with variables is only known at run time.
 fn number(
     report: &mut Report,
     at: &At<'_>,

@@ -1,4 +1,4 @@
-//! Locks: each is named, and a semaphore says where its limit stands.
+//! Checks locks: each has a name, and a semaphore names the source of its limit.
 
 use octoflow_model::argo::{
     Synchronization,
@@ -10,7 +10,7 @@ use super::{
     report::{At, Report},
 };
 
-/// `of` is what messages call the place.
+/// Checks the locks of a workflow or template. `of` names their place in messages.
 pub(super) fn check(report: &mut Report, at: &At<'_>, of: &str, wanted: &Synchronization) {
     let list = at.key("mutexes");
     for (index, lock) in wanted.mutexes.iter().enumerate() {
@@ -58,7 +58,7 @@ fn semaphore(report: &mut Report, at: &At<'_>, of: &str, lock: &Semaphore) {
         }),
         (None, None) => report.error_with(at, code::REQUIRED, || {
             (
-                format!("{of} says nothing about its limit"),
+                format!("{of} has no source for its limit"),
                 Some("write `configMapKeyRef: {name: my-config, key: my-limit}`".to_owned()),
             )
         }),

@@ -1,4 +1,4 @@
-//! Memoization: a key, a cache, and an age that is one.
+//! Checks memoization: a key, a cache, and a valid maximum age.
 
 use octoflow_model::argo::Memoize;
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{argo::memo::is_key, shape::short};
 
-/// `of` is what messages call the place.
+/// Checks `memoize` of a template. `of` names its place in messages.
 pub(super) fn check(report: &mut Report, at: &At<'_>, of: &str, memoize: &Memoize) {
     let key = &memoize.key.0;
     if key.is_empty() {

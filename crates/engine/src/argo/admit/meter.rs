@@ -1,5 +1,5 @@
-//! Custom metrics: each has a name, a help text and exactly one kind, and what it publishes can be published.
-//! What can only go wrong for the metric and not for the run is warned of, as the dialect has it.
+//! Checks custom metrics: each has a name, a help text, exactly one type and publishable values.
+//! Mistakes that affect only the metric, not the run, are warnings, as in Argo.
 
 use std::collections::HashMap;
 
@@ -21,11 +21,11 @@ use crate::{
     shape::short,
 };
 
-/// The variables that only metrics have and that are written without a dot.
+/// Variables without a dot that only metrics have.
 const OWN: [&str; 4] = ["duration", "status", "exitCode", "retries"];
 
-/// What the first metric of a name says: its kind, its help text and its labels.
-type Saying<'m> = (&'static str, &'m str, Vec<&'m str>);
+/// Definition of a metric by its first occurrence: type, help text and labels.
+type Definition<'m> = (&'static str, &'m str, Vec<&'m str>);
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
     let spec = &subject.workflow.spec;
@@ -40,8 +40,8 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
         let at = at.key("templateDefaults");
         list(report, &at.key("metrics"), "spec.templateDefaults", metrics, false, &mut known);
     }
-    for entry in subject.book.entries.iter().filter(|entry| !entry.broken) {
-        // Those that every template gets were looked at once.
+    for entry in subject.templates.entries.iter().filter(|entry| !entry.broken) {
+        // Metrics from the template defaults were checked once, above.
         if let Some(metrics) = entry.template.metrics.as_ref().filter(|own| defaults.as_ref() != Some(*own)) {
             let at = At::base(&entry.path);
             list(report, &at.key("metrics"), &format!("templates.{}", entry.label), metrics, false, &mut known);
@@ -55,14 +55,14 @@ fn list<'m>(
     of: &str,
     metrics: &'m Metrics,
     whole: bool,
-    known: &mut HashMap<&'m str, Saying<'m>>,
+    known: &mut HashMap<&'m str, Definition<'m>>,
 ) {
     let at = at.key("prometheus");
     for (index, metric) in metrics.prometheus.iter().enumerate() {
         let at = at.index(index);
         one(report, &at, of, metric, whole);
         agree(report, &at, of, metric, known);
-        strangers(report, &at, of, metric);
+        near_misses(report, &at, of, metric);
     }
 }
 
@@ -127,7 +127,7 @@ fn number(report: &mut Report, at: &At<'_>, of: &str, called: &str, kind: &str, 
     }
 }
 
-/// A gauge that follows can only follow time.
+/// Checks a real-time gauge, which can only measure durations.
 fn following(report: &mut Report, at: &At<'_>, of: &str, called: &str, gauge: &Gauge, whole: bool) {
     let value = gauge.value.0.trim();
     if value.contains("resourcesDuration.") {
@@ -165,13 +165,13 @@ fn labels(report: &mut Report, at: &At<'_>, of: &str, called: &str, metric: &Pro
     }
 }
 
-/// All metrics of one name are one metric.
+/// Warns if metrics of the same name differ in type, help text or labels.
 fn agree<'m>(
     report: &mut Report,
     at: &At<'_>,
     of: &str,
     metric: &'m Prometheus,
-    known: &mut HashMap<&'m str, Saying<'m>>,
+    known: &mut HashMap<&'m str, Definition<'m>>,
 ) {
     if texts(metric).any(|text| text.is_empty())
         || [&metric.name, &metric.help].into_iter().any(|text| name::has_variables(text))
@@ -186,9 +186,9 @@ fn agree<'m>(
     };
     let mut keys: Vec<&str> = metric.labels.iter().map(|label| label.key.as_str()).collect();
     keys.sort_unstable();
-    let saying = (kind, metric.help.as_str(), keys);
-    let first = known.entry(&metric.name).or_insert_with(|| saying.clone());
-    let differs = match (first.0 == saying.0, first.1 == saying.1, first.2 == saying.2) {
+    let definition = (kind, metric.help.as_str(), keys);
+    let first = known.entry(&metric.name).or_insert_with(|| definition.clone());
+    let differs = match (first.0 == definition.0, first.1 == definition.1, first.2 == definition.2) {
         (false, _, _) => "type",
         (_, false, _) => "help text",
         (_, _, false) => "labels",
@@ -202,8 +202,8 @@ fn agree<'m>(
     });
 }
 
-/// A variable that metrics do not have, but nearly.
-fn strangers(report: &mut Report, at: &At<'_>, of: &str, metric: &Prometheus) {
+/// Warns about unknown variables that resemble one that metrics have.
+fn near_misses(report: &mut Report, at: &At<'_>, of: &str, metric: &Prometheus) {
     for text in texts(metric) {
         tag::each(text, &mut |tag| {
             let Tag::Name(word) = tag else { return true };

@@ -1,5 +1,5 @@
-//! Which names may be given, and that no two things in one list share one.
-//! Whether a name is used rightly elsewhere is not its business.
+//! Checks names: allowed characters and length, and no duplicates within one list.
+//! References to names are checked elsewhere.
 
 use std::collections::HashSet;
 
@@ -11,23 +11,24 @@ use super::{
 };
 use crate::{expr::nearest, shape::short};
 
-/// Labels carry the name, and labels hold no more.
+/// Maximum length of a workflow name: labels carry the name, and labels hold no more.
 pub const LONGEST_WORKFLOW_NAME: usize = 63;
 
-/// Names of templates, steps and tasks become parts of node names; longer ones cannot be read.
+/// Maximum length of the names of templates, steps and tasks, which become parts of node names; longer ones are
+/// unreadable.
 const LONGEST: usize = 128;
 
-/// A person mistypes one of a few names. Among more than these, a search would cost more than it helps.
+/// Maximum number of names searched for a suggestion. Beyond it, the search would cost more than it helps.
 const SUGGESTED: usize = 1_000;
 
-/// Two rules: templates, steps and tasks; parameters and artifacts.
+/// Naming rules: `Field` for templates, steps and tasks; `Data` for parameters and artifacts.
 #[derive(Clone, Copy)]
 pub(super) enum Rule {
     Field,
     Data,
 }
 
-/// Checks every name of a list and that it is there once. `of` names the list in messages, such as `spec.templates`.
+/// Checks every name of a list and that it is unique. `of` names the list in messages, such as `spec.templates`.
 pub(super) fn list<'n>(
     report: &mut Report,
     at: &At<'_>,
@@ -55,7 +56,7 @@ pub(super) fn one<'n>(
         report.error(at, code::REQUIRED, || format!("{}.name is required", of()));
         return;
     }
-    if let Some(why) = rule.objection(name) {
+    if let Some(why) = rule.violation(name) {
         report.error(at, code::NAME, || format!("{}.name: '{}' is invalid: {why}", of(), short(name)));
     } else if !seen.insert(name) {
         report.error(at, code::DUPLICATE_NAME, || format!("{}.name '{name}' is not unique", of()));
@@ -63,14 +64,14 @@ pub(super) fn one<'n>(
 }
 
 impl Rule {
-    fn objection(self, name: &str) -> Option<String> {
+    fn violation(self, name: &str) -> Option<String> {
         match self {
             Self::Field if name.len() > LONGEST => Some(format!("must be no more than {LONGEST} characters")),
             Self::Field if !is_field_name(name) => Some(
                 "name must consist of alpha-numeric characters or '-', and must start with an alpha-numeric character (e.g. My-name1-2, 123-NAME)"
                     .to_owned(),
             ),
-            // The dialect puts inputs into names before it looks at them.
+            // Argo fills inputs into names before it checks them.
             Self::Data if !is_data_name(name) && !has_variables(name) => Some(
                 "Parameter/Artifact name must consist of alpha-numeric characters, '_' or '-' e.g. my_param_1, MY-PARAM-1"
                     .to_owned(),
@@ -88,18 +89,18 @@ pub(super) fn is_data_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
 }
 
-/// Lower-case words with dots between them, as Kubernetes wants object names.
+/// Whether the name is a DNS subdomain, as Kubernetes requires of object names.
 pub(super) fn is_object_name(name: &str) -> bool {
     name.split('.').all(is_label)
 }
 
-/// One lower-case word with dashes inside.
+/// Whether the word is a DNS label.
 pub(super) fn is_label(word: &str) -> bool {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !word.is_empty() && word.chars().all(inner) && !word.starts_with('-') && !word.ends_with('-')
 }
 
-/// "did you mean …" among the first names of a list.
+/// Suggests the nearest of the first names of a list.
 pub(super) fn suggest<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
     nearest(word, names.take(SUGGESTED)).map(|name| format!("did you mean `{name}`?"))
 }

@@ -1,10 +1,11 @@
-//! Outputs of a template: that each has a source, and one that fits the template's type.
+//! Checks the outputs of a template: each has a source, and one that fits the template's type.
 
 use octoflow_model::argo::template::Parameter;
 
 use super::{
-    book::{Entry, Kind},
-    code, name,
+    code,
+    index::{Entry, TemplateType},
+    name,
     report::{At, Report},
     request, template,
 };
@@ -41,7 +42,7 @@ pub(super) fn check(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
     }
 }
 
-fn parameter(report: &mut Report, at: &At<'_>, kind: Kind, of: &dyn Fn() -> String, output: &Parameter) {
+fn parameter(report: &mut Report, at: &At<'_>, kind: TemplateType, of: &dyn Fn() -> String, output: &Parameter) {
     let Some(from) = &output.value_from else {
         if output.value.is_none() {
             report.error(at, code::OUTPUT_SOURCE, || format!("{} does not have valueFrom or value specified", of()));
@@ -74,14 +75,14 @@ fn parameter(report: &mut Report, at: &At<'_>, kind: Kind, of: &dyn Fn() -> Stri
     }
 }
 
-fn fits(report: &mut Report, at: &At<'_>, kind: Kind, of: &dyn Fn() -> String, sources: [bool; 5]) {
+fn fits(report: &mut Report, at: &At<'_>, kind: TemplateType, of: &dyn Fn() -> String, sources: [bool; 5]) {
     let [path, parameter, expression, supplied, object] = sources;
     let wanted = match kind {
-        Kind::Container | Kind::Script | Kind::ContainerSet if !path => "path",
-        Kind::Steps | Kind::Dag if !parameter && !expression => "parameter or expression",
-        Kind::Suspend if !supplied && !expression => "supplied",
-        Kind::Resource if !object => "jsonPath or jqFilter",
-        Kind::Http | Kind::Data => {
+        TemplateType::Container | TemplateType::Script | TemplateType::ContainerSet if !path => "path",
+        TemplateType::Steps | TemplateType::Dag if !parameter && !expression => "parameter or expression",
+        TemplateType::Suspend if !supplied && !expression => "supplied",
+        TemplateType::Resource if !object => "jsonPath or jqFilter",
+        TemplateType::Http | TemplateType::Data => {
             return report.error_with(at, code::OUTPUT_SOURCE, || {
                 (
                     format!("{} cannot be set: {} templates have no output parameters", of(), kind.word()),

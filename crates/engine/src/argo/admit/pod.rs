@@ -1,5 +1,5 @@
-//! Templates with several containers: their names, what they depend on, what they mount, and who may have inputs and
-//! outputs. What one container says by itself is looked at as everywhere.
+//! Checks templates with several containers: names, dependencies, mounts, and which containers may have inputs and
+//! outputs. The containers themselves are checked like any other.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,9 +9,9 @@ use octoflow_model::{
 };
 
 use super::{
-    Subject,
-    book::{Entry, Kind},
-    code, name,
+    Subject, code,
+    index::{Entry, TemplateType},
+    name,
     report::{At, Report},
     template, volume,
 };
@@ -26,7 +26,7 @@ use crate::{
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
     let mut seen: HashSet<&str> = HashSet::new();
-    if let (Kind::ContainerSet, Some(set)) = (entry.kind, &entry.template.container_set) {
+    if let (TemplateType::ContainerSet, Some(set)) = (entry.kind, &entry.template.container_set) {
         let at = at.key("containerSet");
         check_set(subject, report, &at, entry, set, &mut seen);
     } else {
@@ -39,7 +39,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, ent
             continue;
         }
         let at = at.key(field);
-        if matches!(entry.kind, Kind::Steps | Kind::Dag | Kind::Suspend) {
+        if matches!(entry.kind, TemplateType::Steps | TemplateType::Dag | TemplateType::Suspend) {
             report.warn(&at, shape::code::IGNORED, || {
                 format!(
                     "templates.{}.{field} has no effect: a {} template runs no container",
@@ -55,7 +55,7 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report, at: &At<'_>, ent
     }
 }
 
-/// A patch without variables can be read here and now.
+/// Checks a pod spec patch without variables, which can be parsed before the run.
 pub(super) fn check_patch(report: &mut Report, at: &At<'_>, of: &str, patch: &str) {
     if !name::has_variables(patch)
         && let Some(why) = task::patch_flaw(patch)

@@ -1,4 +1,4 @@
-//! Templates that ask for something: that the question makes sense before anybody asks it.
+//! Checks http, resource and data templates before their requests are sent.
 
 use octoflow_manifest::{Limits, read};
 use octoflow_model::{
@@ -10,8 +10,9 @@ use octoflow_model::{
 };
 
 use super::{
-    book::Entry,
-    code, name,
+    code,
+    index::Entry,
+    name,
     report::{At, Report},
 };
 use crate::{
@@ -88,7 +89,7 @@ fn headers(report: &mut Report, at: &At<'_>, of: &str, asked: &HttpTemplate) {
     }
 }
 
-/// An expression that fills a whole field and knows only these names.
+/// Checks an expression that fills a whole field and may refer to these root names only.
 fn condition_parses(report: &mut Report, at: &At<'_>, text: &str, roots: &[&str]) {
     if text.trim().is_empty() || text.contains("{{") {
         return;
@@ -185,7 +186,7 @@ fn manifest(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, of: &str, asked
     }
 }
 
-/// Paths and filters into an object must at least be such.
+/// Checks that `jsonPath` and `jqFilter` parse.
 pub(super) fn sources(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, from: &ValueFrom) {
     if let Some(path) = from.json_path.as_deref().filter(|path| !path.contains("{{"))
         && let Err(why) = resource::path_of(path)

@@ -1,5 +1,5 @@
-//! Which variables are known at a place of the manifest, before anything has run.
-//! What is known only when it runs is believed; what can never be known is told, with the nearest name.
+//! Resolves variables at a place of the manifest, before the run.
+//! Names that are only known at run time are accepted; names that can never exist are reported with the nearest name.
 
 mod frame;
 mod globals;
@@ -12,34 +12,35 @@ use serde_json::Value;
 use self::globals::WORKFLOW;
 pub(super) use self::{frame::Frame, globals::Globals};
 use super::{
-    book::{Entry, Kind, Spot},
+    index::{Entry, Spot, TemplateType},
     name,
 };
 
 const LAST_RETRY: [&str; 4] = ["exitCode", "status", "duration", "message"];
 
-/// What a name turns out to be.
+/// Result of resolving a name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Something will stand for it.
+    /// The name will have a value.
     Known,
-    /// It belongs to this task of the DAG, which must be an ancestor.
+    /// The name belongs to this task of the DAG, which must be an ancestor.
     Task(usize),
-    /// Nothing can stand for it; [`Scope::help`] may know what was meant.
+    /// The name can have no value. [`Scope::help`] may suggest one.
     Unknown,
-    /// Nothing stands for it, and the dialect leaves it as it is.
-    Left(&'static str),
-    /// Not a variable of this dialect.
+    /// The name has no value, and Argo leaves the text as it is; with the reason.
+    Unfilled(&'static str),
+    /// The name is no variable of this dialect.
     Foreign,
 }
 
-/// Which calls can be referred to.
+/// The calls that can be referred to.
 #[derive(Clone, Copy)]
-pub(super) enum View<'a> {
+pub(super) enum VisibleCalls<'a> {
     None,
-    /// From a template's outputs: all of them.
+    /// From a template's outputs: all calls.
     All(&'a Frame<'a>),
-    /// From a call: earlier groups, or other tasks. `ended`: the call itself has ended, as for its exit handler.
+    /// From a call: earlier groups, or other tasks. `ended` is true if the call itself has ended, as for its exit
+    /// handler.
     From {
         frame: &'a Frame<'a>,
         spot: Spot,
@@ -50,7 +51,7 @@ pub(super) enum View<'a> {
 /// The item of a loop.
 pub(super) enum Item<'a> {
     No,
-    /// Known only when it runs, or another call of the template has a loop.
+    /// Known at run time only, or another call of the template has a loop.
     Any,
     Number,
     Listed {
@@ -61,11 +62,11 @@ pub(super) enum Item<'a> {
 
 pub(super) struct Scope<'a> {
     pub(super) globals: &'a Globals<'a>,
-    /// The template; none for what belongs to the whole workflow.
+    /// The template; `None` for fields of the workflow itself.
     pub(super) entry: Option<&'a Entry<'a>>,
-    /// Outside of an inline template: what its call knows.
+    /// Scope of the call around an inline template.
     pub(super) outer: Option<&'a Scope<'a>>,
-    pub(super) view: View<'a>,
+    pub(super) view: VisibleCalls<'a>,
     pub(super) item: &'a Item<'a>,
 }
 
@@ -87,7 +88,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The keys of listed items.
+    /// Returns the keys of listed items.
     fn keys(&self) -> Option<&HashSet<String>> {
         let Self::Listed { items, keys } = self else { return None };
         Some(keys.get_or_init(|| {
@@ -105,12 +106,12 @@ impl<'a> Item<'a> {
 }
 
 impl Scope<'_> {
-    /// What a tag's name is, without spaces around it.
+    /// Resolves the name in a tag, trimmed.
     pub(super) fn find(&self, name: &str) -> Found {
         let Some((root, rest)) = name.split_once('.') else {
             return match name {
-                "item" if self.item_is_none() => Found::Left("there is no loop here"),
-                "retries" if !self.retried() => Found::Left("the template has no retryStrategy"),
+                "item" if self.item_is_none() => Found::Unfilled("there is no loop here"),
+                "retries" if !self.retried() => Found::Unfilled("the template has no retryStrategy"),
                 "item" | "retries" => Found::Known,
                 _ => Found::Foreign,
             };
@@ -119,12 +120,13 @@ impl Scope<'_> {
             "workflow" => self.globals.find(rest),
             "inputs" => self.input(rest),
             "outputs" if self.output(rest) => Found::Known,
-            "outputs" => Found::Left("the template has no such output"),
+            "outputs" => Found::Unfilled("the template has no such output"),
             "item" => self.item_field(rest),
             "pod"
                 if rest == "name"
                     && self.entry.is_some_and(|entry| {
-                        entry.kind.leaf() || matches!(entry.kind, Kind::Resource | Kind::Data | Kind::Unclear)
+                        entry.kind.leaf()
+                            || matches!(entry.kind, TemplateType::Resource | TemplateType::Data | TemplateType::Unclear)
                     }) =>
             {
                 Found::Known
@@ -132,14 +134,14 @@ impl Scope<'_> {
             "pod" => Found::Unknown,
             "steps" | "tasks" if rest == "name" || rest.starts_with("name.") => Found::Known,
             "steps" | "tasks" => self.call(root, rest),
-            "lastRetry" if !self.retried() => Found::Left("the template has no retryStrategy"),
+            "lastRetry" if !self.retried() => Found::Unfilled("the template has no retryStrategy"),
             "lastRetry" if LAST_RETRY.contains(&rest) => Found::Known,
-            "lastRetry" => Found::Left("known are lastRetry.exitCode, .status, .duration and .message"),
+            "lastRetry" => Found::Unfilled("known are lastRetry.exitCode, .status, .duration and .message"),
             _ => Found::Foreign,
         }
     }
 
-    /// What a path of an expression is; what cannot be said of it is believed.
+    /// Resolves a path of an expression. Paths that cannot be decided are accepted.
     pub(super) fn find_path(&self, path: &[String]) -> Found {
         let words: Vec<&str> = path.iter().map(String::as_str).collect();
         match words.as_slice() {
@@ -152,11 +154,11 @@ impl Scope<'_> {
                 self.globals.find(&format!("outputs.{kind}.{name}"))
             }
             ["workflow", "creationTimestamp", part, ..] => self.globals.find(&format!("creationTimestamp.{part}")),
-            ["item", ..] if self.item_is_none() => Found::Left("there is no loop here"),
+            ["item", ..] if self.item_is_none() => Found::Unfilled("there is no loop here"),
             ["item", field, ..] => self.item_path(field),
-            ["retries" | "lastRetry", ..] if !self.retried() => Found::Left("the template has no retryStrategy"),
+            ["retries" | "lastRetry", ..] if !self.retried() => Found::Unfilled("the template has no retryStrategy"),
             ["lastRetry", field, ..] if !LAST_RETRY.contains(field) => {
-                Found::Left("known are lastRetry.exitCode, .status, .duration and .message")
+                Found::Unfilled("known are lastRetry.exitCode, .status, .duration and .message")
             }
             ["steps" | "tasks", "name", ..] | ["steps" | "tasks"] => Found::Known,
             [root @ ("steps" | "tasks"), call, "outputs", kind @ ("parameters" | "artifacts"), name, ..] => {
@@ -165,7 +167,7 @@ impl Scope<'_> {
             [root @ ("steps" | "tasks"), call, "outputs", "result", ..] => {
                 self.call(root, &format!("{call}.outputs.result"))
             }
-            // Any field that every call has stands for the call itself.
+            // A field that every call has is checked as a reference to the call itself.
             [root @ ("steps" | "tasks"), call, ..] => self.call(root, &format!("{call}.status")),
             _ => Found::Known,
         }
@@ -180,7 +182,8 @@ impl Scope<'_> {
         if known { Found::Known } else { Found::Unknown }
     }
 
-    /// A field of an item as an expression reaches for it: only in maps whose keys are all known it can be missed.
+    /// Resolves a field of the item in an expression. Only a list of maps, whose keys are all known, proves a field
+    /// missing.
     fn item_path(&self, field: &str) -> Found {
         match self.item {
             Item::Listed { items, .. } if items.iter().all(Value::is_object) => self.item_field(field),
@@ -225,7 +228,7 @@ impl Scope<'_> {
 
     fn frame(&self, root: &str) -> Option<&Frame<'_>> {
         match self.view {
-            View::All(frame) | View::From { frame, .. } if frame.root() == root => Some(frame),
+            VisibleCalls::All(frame) | VisibleCalls::From { frame, .. } if frame.root() == root => Some(frame),
             _ => None,
         }
     }
@@ -238,32 +241,32 @@ impl Scope<'_> {
         let Some((position, spot, call)) = frame.index.get(name) else {
             return self.outer.map_or(Found::Unknown, |outer| outer.call(root, rest));
         };
-        let reach = self.reach(*spot, field);
-        if reach == Reach::No || !frame.has(*position, call, field) {
+        let visibility = self.visibility(*spot, field);
+        if visibility == Visibility::No || !frame.has(*position, call, field) {
             return Found::Unknown;
         }
-        match reach {
-            Reach::Task(task) => Found::Task(task),
-            Reach::Yes | Reach::No => Found::Known,
+        match visibility {
+            Visibility::Task(task) => Found::Task(task),
+            Visibility::Yes | Visibility::No => Found::Known,
         }
     }
 
-    /// Whether the call this scope belongs to can refer to another one of its template.
-    fn reach(&self, to: Spot, field: &str) -> Reach {
-        let View::From { spot: from, ended, .. } = self.view else { return Reach::Yes };
+    /// Decides whether the call of this scope can refer to another call of its template.
+    fn visibility(&self, to: Spot, field: &str) -> Visibility {
+        let VisibleCalls::From { spot: from, ended, .. } = self.view else { return Visibility::Yes };
         match (from, to) {
-            _ if from == to && ended => Reach::Yes,
+            _ if from == to && ended => Visibility::Yes,
             (Spot::Step { group: own, .. }, Spot::Step { group, .. })
                 if group < own || group == own && field == "status" =>
             {
-                Reach::Yes
+                Visibility::Yes
             }
-            (Spot::Task(_), Spot::Task(task)) => Reach::Task(task),
-            _ => Reach::No,
+            (Spot::Task(_), Spot::Task(task)) => Visibility::Task(task),
+            _ => Visibility::No,
         }
     }
 
-    /// What may have been meant by a name that is unknown.
+    /// Suggests what an unknown name may have meant.
     pub(super) fn help(&self, name: &str) -> Option<String> {
         let (root, rest) = name.split_once('.')?;
         match root {
@@ -288,8 +291,8 @@ impl Scope<'_> {
         let word = format!("{root}.{rest}");
         let Some(frame) = self.frame(root) else {
             return match self.view {
-                View::None => Some("hand it in as an argument; a template sees only its own inputs".to_owned()),
-                View::All(frame) | View::From { frame, .. } => {
+                VisibleCalls::None => Some("pass it as an argument; a template sees only its own inputs".to_owned()),
+                VisibleCalls::All(frame) | VisibleCalls::From { frame, .. } => {
                     Some(format!("in this template it is `{}.{rest}`", frame.root()))
                 }
             };
@@ -298,7 +301,7 @@ impl Scope<'_> {
         let Some((position, spot, _)) = frame.index.get(name) else {
             return near(&word, frame.index.keys().map(|name| format!("{root}.{name}.{field}")));
         };
-        if self.reach(*spot, field) == Reach::No {
+        if self.visibility(*spot, field) == Visibility::No {
             return Some(format!(
                 "`{name}` does not end before this step begins; only steps of earlier groups can be referred to"
             ));
@@ -308,10 +311,10 @@ impl Scope<'_> {
 }
 
 #[derive(PartialEq, Eq)]
-enum Reach {
+enum Visibility {
     Yes,
     No,
-    /// If this task is an ancestor.
+    /// Reachable if this task is an ancestor.
     Task(usize),
 }
 

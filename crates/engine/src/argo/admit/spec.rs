@@ -1,17 +1,17 @@
-//! What is said about the workflow as a whole: its name, entrypoint, arguments, exit handler and volumes.
+//! Checks the fields of the workflow as a whole: name, entrypoint, arguments, exit handler and volumes.
 
 use octoflow_manifest::Path;
 use octoflow_model::argo::{Arguments, Hook};
 
 use super::{
-    Standing, Subject, argument, call, code, hook, lock, name, pod,
+    AdmitAs, Subject, argument, call, code, hook, lock, name, pod,
     report::{At, Report},
     template, volume,
 };
 use crate::shape::short;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
-    if subject.standing == Standing::Run {
+    if subject.admit_as == AdmitAs::Run {
         metadata(subject, report);
     }
     let place = Path::root().join("spec");
@@ -22,9 +22,9 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
         &at.key("templates"),
         &|| "spec.templates".to_owned(),
         name::Rule::Field,
-        subject.book.entries[..subject.book.own].iter().map(|entry| entry.template.name.as_str()),
+        subject.templates.entries[..subject.templates.own].iter().map(|entry| entry.template.name.as_str()),
     );
-    if subject.standing == Standing::Template {
+    if subject.admit_as == AdmitAs::Template {
         argument::declared(report, &at.key("arguments"), "spec.arguments", &spec.arguments);
     } else if !subject.broken_at(&["spec", "arguments"]) {
         argument::check(report, &at.key("arguments"), "spec.arguments", &spec.arguments, None);
@@ -53,7 +53,7 @@ fn metadata(subject: &Subject<'_>, report: &mut Report) {
     match (given, beginning) {
         (Some(name), _) => object_name(report, &at.key("name"), name),
         (None, Some(beginning)) => {
-            // What follows is appended, so a dash or dot at the end is as good as a letter.
+            // A suffix is appended to this name, so a dash or dot at its end is allowed.
             let whole = format!("{beginning}x");
             if !name::is_object_name(&whole) {
                 report.error_with(&at.key("generateName"), code::NAME, || {
@@ -104,20 +104,20 @@ fn object_name(report: &mut Report, at: &At<'_>, name: &str) {
     }
 }
 
-/// What the run begins and ends with.
+/// Checks the templates that a run begins and ends with: entrypoint, exit handler and hooks.
 fn roots(subject: &Subject<'_>, report: &mut Report, at: &At<'_>) {
     let spec = &subject.workflow.spec;
-    if subject.open || subject.broken_at(&["spec", "templates"]) && subject.book.own == 0 {
+    if subject.open || subject.broken_at(&["spec", "templates"]) && subject.templates.own == 0 {
         return;
     }
-    // Whoever uses a template may bring more arguments.
-    let whole = subject.standing == Standing::Run && !subject.broken_at(&["spec", "arguments"]);
+    // Users of a WorkflowTemplate may add arguments.
+    let whole = subject.admit_as == AdmitAs::Run && !subject.broken_at(&["spec", "arguments"]);
     let supplied = whole.then_some(&spec.arguments);
     match spec.entrypoint.as_deref().filter(|name| !name.is_empty()) {
         Some(name) => root(subject, report, &at.key("entrypoint"), "", None, name, supplied),
-        None if subject.broken_at(&["spec", "entrypoint"]) || subject.standing == Standing::Template => {}
+        None if subject.broken_at(&["spec", "entrypoint"]) || subject.admit_as == AdmitAs::Template => {}
         None => report.error_with(at, code::REQUIRED, || {
-            let first = subject.book.names().next().map(|name| format!("write `entrypoint: {name}`"));
+            let first = subject.templates.names().next().map(|name| format!("write `entrypoint: {name}`"));
             ("spec.entrypoint is required".to_owned(), first)
         }),
     }
@@ -132,44 +132,44 @@ fn roots(subject: &Subject<'_>, report: &mut Report, at: &At<'_>) {
     }
 }
 
-/// Whether the template of a hook exists and gets what it needs.
+/// Checks that the template of a hook exists and gets its inputs.
 pub(super) fn exit_template(
     subject: &Subject<'_>,
     report: &mut Report,
     at: &At<'_>,
     prefix: &str,
-    home: Option<&str>,
+    template_scope: Option<&str>,
     hook: &Hook,
 ) {
-    if let Some(index) = hook.template_ref.as_ref().and_then(|reference| subject.book.find_reference(reference)) {
-        argument::supply(report, at, prefix, &subject.book.entries[index], &hook.arguments);
+    if let Some(index) = hook.template_ref.as_ref().and_then(|reference| subject.templates.find_reference(reference)) {
+        argument::supply(report, at, prefix, &subject.templates.entries[index], &hook.arguments);
     }
     if let Some(name) = hook.template.as_deref().filter(|name| !name.is_empty()) {
-        root(subject, report, &at.key("template"), prefix, home, name, Some(&hook.arguments));
+        root(subject, report, &at.key("template"), prefix, template_scope, name, Some(&hook.arguments));
     }
 }
 
-/// Whether a template that something refers to by name exists and gets what it needs from `supplied`.
+/// Checks that a template referred to by name exists and gets its inputs from `supplied`.
 pub(super) fn root(
     subject: &Subject<'_>,
     report: &mut Report,
     at: &At<'_>,
     prefix: &str,
-    home: Option<&str>,
+    template_scope: Option<&str>,
     name: &str,
     supplied: Option<&Arguments>,
 ) {
     if name::has_variables(name) || subject.open {
         return;
     }
-    let Some(index) = subject.book.find_from(home, name) else {
-        // What is missing at another home was told where the manifest refers to it.
-        if home.is_none() {
+    let Some(index) = subject.templates.find_from(template_scope, name) else {
+        // A template missing in another WorkflowTemplate was reported where the manifest refers to it.
+        if template_scope.is_none() {
             call::undefined(subject, report, at, prefix, name);
         }
         return;
     };
     if let Some(arguments) = supplied {
-        argument::supply(report, at, prefix, &subject.book.entries[index], arguments);
+        argument::supply(report, at, prefix, &subject.templates.entries[index], arguments);
     }
 }

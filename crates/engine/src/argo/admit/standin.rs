@@ -1,5 +1,5 @@
-//! Places the local store stands in for, because their Secret is not there or only a plugin could reach them, and
-//! repositories nobody has described. The run goes well; that its artifacts lie elsewhere than written must be told.
+//! Warns about artifact locations that the local store replaces, because their Secret is missing or only a plugin could
+//! reach them, and about undescribed repositories. The run succeeds, but its artifacts are not where the manifest says.
 
 use std::collections::HashSet;
 
@@ -24,36 +24,36 @@ use octoflow_model::{
 pub(super) fn check(subject: &Subject<'_>, others: &dyn Catalog, report: &mut Report) {
     let workflow = subject.workflow;
     let namespace = workflow.metadata.namespace.as_deref().filter(|name| !name.is_empty()).unwrap_or(DEFAULT_NAMESPACE);
-    let mut look = Look { others, namespace, report, told: HashSet::new() };
+    let mut check = StandInCheck { others, namespace, report, reported: HashSet::new() };
     let spec = Path::root().join("spec");
     let at = At::base(&spec);
-    look.artifacts(&at.key("arguments").key("artifacts"), &workflow.spec.arguments.artifacts);
-    for entry in &subject.book.entries {
+    check.artifacts(&at.key("arguments").key("artifacts"), &workflow.spec.arguments.artifacts);
+    for entry in &subject.templates.entries {
         let at = At::base(&entry.path);
-        look.artifacts(&at.key("inputs").key("artifacts"), &entry.template.inputs.artifacts);
-        look.artifacts(&at.key("outputs").key("artifacts"), &entry.template.outputs.artifacts);
+        check.artifacts(&at.key("inputs").key("artifacts"), &entry.template.inputs.artifacts);
+        check.artifacts(&at.key("outputs").key("artifacts"), &entry.template.outputs.artifacts);
         if let Some(place) = &entry.template.archive_location {
-            look.place(&at.key("archiveLocation"), place);
+            check.place(&at.key("archiveLocation"), place);
         }
         if let Some(Ok(place)) = entry.template.data.as_ref().map(data::source) {
-            look.place(&at.key("data").key("source").key("artifactPaths"), &place);
+            check.place(&at.key("data").key("source").key("artifactPaths"), &place);
         }
         for (spot, call) in entry.calls() {
-            look.artifacts(&at.call(spot).key("arguments").key("artifacts"), &call.arguments.artifacts);
+            check.artifacts(&at.call(spot).key("arguments").key("artifacts"), &call.arguments.artifacts);
         }
     }
-    look.repository(&at.key("artifactRepositoryRef"), workflow.spec.artifact_repository_ref.as_ref());
+    check.repository(&at.key("artifactRepositoryRef"), workflow.spec.artifact_repository_ref.as_ref());
 }
 
-struct Look<'a> {
+struct StandInCheck<'a> {
     others: &'a dyn Catalog,
     namespace: &'a str,
     report: &'a mut Report,
-    /// The stores that were told of already.
-    told: HashSet<String>,
+    /// Stores that were reported already.
+    reported: HashSet<String>,
 }
 
-impl Look<'_> {
+impl StandInCheck<'_> {
     fn artifacts(&mut self, at: &At<'_>, artifacts: &[Artifact]) {
         for (index, artifact) in artifacts.iter().enumerate() {
             self.place(&at.index(index), &artifact.location);
@@ -62,10 +62,10 @@ impl Look<'_> {
 
     fn place(&mut self, at: &At<'_>, place: &ArtifactLocation) {
         let (others, namespace) = (self.others, self.namespace);
-        // Which Secret a variable names is known when the task is built.
+        // A Secret named by a variable is only known when the task is built.
         let has_secret = |secret: &str| name::has_variables(secret) || others.has_secret(namespace, secret);
         let Some(obstacle) = standin::obstacle(place, &has_secret) else { return };
-        let Some(store) = standin::store(place).filter(|store| self.told.insert(store.clone())) else { return };
+        let Some(store) = standin::store(place).filter(|store| self.reported.insert(store.clone())) else { return };
         match obstacle {
             Obstacle::Secret(secret) => self.report.warn(&at.key("s3"), code::STAND_IN, || {
                 format!(
@@ -92,7 +92,7 @@ impl Look<'_> {
             return;
         }
         if !self.others.has_config_map(self.namespace, name) {
-            // The usual name says no more than none.
+            // The default name alone says no more than no reference.
             if key.is_some() || name != REPOSITORIES {
                 self.nobody(&at.key("configMap"), &format!("ConfigMap '{}' is not here", short(name)));
             }
@@ -108,7 +108,7 @@ impl Look<'_> {
         }
         let Some(object) = object else { return };
         let Some(key) = key.or_else(|| object["metadata"]["annotations"][DEFAULT_MARK].as_str()) else { return };
-        // What is wrong with a repository is told when it is used.
+        // A malformed repository is reported when it is used.
         let described = object["data"][key].as_str().and_then(|text| Repository::read(text.as_bytes()).ok());
         if let Some(store) = described.and_then(|repository| repository.store) {
             self.place(at, &store);
@@ -170,8 +170,8 @@ mod tests {
                 "container": {"image": "i", "command": ["c"]}}]}});
         object["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
         let admitted = admit(&object, controller).unwrap_or_else(|problems| panic!("{problems:?}"));
-        let told = admitted.warnings().iter().filter(|problem| problem.code == code::STAND_IN);
-        told.map(|one| (one.path.as_ref().unwrap().to_string(), one.message.clone())).collect()
+        let reported = admitted.warnings().iter().filter(|problem| problem.code == code::STAND_IN);
+        reported.map(|one| (one.path.as_ref().unwrap().to_string(), one.message.clone())).collect()
     }
 
     #[test]
@@ -180,17 +180,20 @@ mod tests {
             {"name": "c", "path": "/c", "s3": bucket("two")}]);
         let spec = json!({"templates": [{"name": "main", "container": {"image": "i", "command": ["c"]},
             "archiveLocation": {"plugin": {"name": "mine", "key": "x"}}, "outputs": {"artifacts": outputs}}]});
-        let told = warned(&Objects::default(), spec.clone());
-        assert_eq!(told.len(), 3, "{told:?}");
-        assert_eq!(told[0].0, "spec.templates[0].outputs.artifacts[0].s3");
+        let reported = warned(&Objects::default(), spec.clone());
+        assert_eq!(reported.len(), 3, "{reported:?}");
+        assert_eq!(reported[0].0, "spec.templates[0].outputs.artifacts[0].s3");
         assert!(
-            told[0].1.contains("Secret 'cred' is not here") && told[0].1.contains("s3://minio:9000/one"),
-            "{told:?}"
+            reported[0].1.contains("Secret 'cred' is not here") && reported[0].1.contains("s3://minio:9000/one"),
+            "{reported:?}"
         );
-        assert!(told[0].1.contains("load the Secret to use the bucket itself"), "{told:?}");
-        assert!(told[1].1.contains("s3://minio:9000/two") && told[2].1.contains("plugin 'mine'"), "{told:?}");
-        let told = warned(&Objects { secrets: vec!["cred"], map: None }, spec);
-        assert_eq!(told.len(), 1, "only the plugin: {told:?}");
+        assert!(reported[0].1.contains("load the Secret to use the bucket itself"), "{reported:?}");
+        assert!(
+            reported[1].1.contains("s3://minio:9000/two") && reported[2].1.contains("plugin 'mine'"),
+            "{reported:?}"
+        );
+        let reported = warned(&Objects { secrets: vec!["cred"], map: None }, spec);
+        assert_eq!(reported.len(), 1, "only the plugin: {reported:?}");
     }
 
     #[test]

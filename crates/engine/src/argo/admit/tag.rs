@@ -1,14 +1,14 @@
-//! Where variables stand in a text: `{{name}}` and `{{=expression}}`.
-//! It finds them; what they mean is the scope's.
+//! Finds variables in a text: `{{name}}` and `{{=expression}}`.
+//! Resolving them is the scope's job.
 
 use crate::expr::{
     Error,
     lang::{self, Program},
 };
 
-/// One variable in a text.
+/// A variable in a text.
 pub(super) enum Tag<'t> {
-    /// What stands between the braces, spaces and all.
+    /// The text between the braces, spaces included.
     Name(&'t str),
     Expression {
         text: &'t str,
@@ -16,14 +16,14 @@ pub(super) enum Tag<'t> {
     },
 }
 
-/// An expression may hold `}}` of its own, so it ends where it parses; after so many tries it counts as wrong.
+/// Maximum number of closing braces tried. An expression may contain `}}` itself, so it ends where it parses.
 const TRIES: usize = 16;
 
-/// Nor is the end looked for further away than this, in bytes; nobody writes such an expression, and trying costs time.
+/// Maximum length of an expression in bytes. Nobody writes longer ones, and parsing takes time.
 const FURTHEST: usize = 64 * 1024;
 
-/// All tags of a text, innermost first where they nest, while `see` wants more. The outer of two nested ones is left
-/// out: its name is only known when it runs.
+/// Calls `see` with each tag of a text, innermost first where tags nest, until it returns false. The outer of two
+/// nested tags is left out: its name is only known at run time.
 pub(super) fn each<'t>(text: &'t str, see: &mut dyn FnMut(Tag<'t>) -> bool) {
     let mut at = 0;
     while let Some(open) = text[at..].find("{{").map(|found| at + found) {
@@ -46,13 +46,14 @@ pub(super) fn each<'t>(text: &'t str, see: &mut dyn FnMut(Tag<'t>) -> bool) {
     }
 }
 
-/// A tag with its braces, given what stands between them; `body` is a part of `text`.
+/// Returns a tag with its braces, given the text between them; `body` is a part of `text`.
 pub(super) fn whole<'t>(text: &'t str, body: &'t str) -> &'t str {
     let start = (body.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
     text.get(start.wrapping_sub(2)..start.wrapping_add(body.len() + 2)).unwrap_or(body)
 }
 
-/// The expression that begins at `start`, and where it closes: at the first braces it parses with, or at the first.
+/// Parses the expression that begins at `start`. Returns it with the position of its closing braces: the first it
+/// parses with, else the first.
 fn expression(text: &str, start: usize, first: usize) -> (Result<Program, Error>, usize) {
     let parsed = lang::parse(&text[start..first]);
     if parsed.is_ok() {

@@ -1,14 +1,14 @@
-//! One template by itself: exactly one type, fields that fit the type, limits that make sense.
-//! Its calls, outputs, volumes and variables are looked at by their own modules.
+//! Checks a template by itself: exactly one type, fields that fit the type, valid limits.
+//! Calls, outputs, volumes and variables have modules of their own.
 
 use octoflow_model::{argo::RetryStrategy, podspec::Container, scalar::IntOrText};
 
 pub(super) use crate::pod::check::absolute;
 
 use super::{
-    Subject, argument,
-    book::{Entry, Kind},
-    call, code, dag, lock, memo, name, output, pod,
+    Subject, argument, call, code, dag,
+    index::{Entry, TemplateType},
+    lock, memo, name, output, pod,
     report::{At, Report},
     request, volume,
 };
@@ -21,7 +21,7 @@ use crate::{
 const POLICIES: [&str; 4] = ["Always", "OnFailure", "OnError", "OnTransientError"];
 
 pub(super) fn check(subject: &Subject<'_>, index: usize, report: &mut Report) {
-    let entry = &subject.book.entries[index];
+    let entry = &subject.templates.entries[index];
     if entry.broken {
         return;
     }
@@ -36,7 +36,7 @@ pub(super) fn check(subject: &Subject<'_>, index: usize, report: &mut Report) {
         let of = format!("templates.{}.synchronization", entry.label);
         lock::check(report, &at.key("synchronization"), &of, wanted);
     }
-    let stays = entry.kind.leaf() || entry.kind == Kind::Unclear;
+    let stays = entry.kind.leaf() || entry.kind == TemplateType::Unclear;
     if entry.template.daemon == Some(true) && !stays {
         report.warn(&at.key("daemon"), code::MISPLACED, || {
             format!("templates.{}.daemon has no effect: only a task stays up beside others", entry.label)
@@ -57,7 +57,7 @@ pub(super) fn check(subject: &Subject<'_>, index: usize, report: &mut Report) {
     volume::list(report, &at.key("volumes"), &entry.template.volumes, &entry.raw["volumes"]);
     request::check(report, &at, entry);
     output::check(report, &at, entry);
-    if entry.kind == Kind::Dag {
+    if entry.kind == TemplateType::Dag {
         dag::check(report, &at, entry, subject.graphs[index].as_ref());
     }
     call::check(subject, report, &at, entry);
@@ -108,7 +108,7 @@ fn inputs(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
     }
 }
 
-/// Tasks need to know where an artifact is; calls must not say.
+/// Checks an artifact's path: tasks need one; templates of calls must not have one.
 pub(super) fn artifact_path(
     report: &mut Report,
     at: &At<'_>,
@@ -117,20 +117,20 @@ pub(super) fn artifact_path(
     path: Option<&str>,
 ) {
     match (entry.kind, path.filter(|path| !path.is_empty())) {
-        (Kind::Container | Kind::Script | Kind::ContainerSet, None) => {
+        (TemplateType::Container | TemplateType::Script | TemplateType::ContainerSet, None) => {
             report.error(at, code::ARTIFACT, || format!("{}.path not specified", of()));
         }
-        (Kind::Steps | Kind::Dag | Kind::Suspend, Some(_)) => {
+        (TemplateType::Steps | TemplateType::Dag | TemplateType::Suspend, Some(_)) => {
             report.error(&at.key("path"), code::ARTIFACT, || {
                 format!("{}.path only valid in container/script templates", of())
             });
         }
-        (Kind::Container | Kind::Script | Kind::ContainerSet, Some(path)) => {
+        (TemplateType::Container | TemplateType::Script | TemplateType::ContainerSet, Some(path)) => {
             absolute(report, &at.key("path"), &|| format!("{}.path", of()), path)
         }
-        // Nothing is placed anywhere: a manifest may come from an input, and there are no files to leave.
-        (Kind::Http | Kind::Resource | Kind::Data, _) => {}
-        (Kind::Steps | Kind::Dag | Kind::Suspend, None) | (Kind::Unclear, _) => {}
+        // These types place no files: a manifest may come from an input, and there are no files to collect.
+        (TemplateType::Http | TemplateType::Resource | TemplateType::Data, _) => {}
+        (TemplateType::Steps | TemplateType::Dag | TemplateType::Suspend, None) | (TemplateType::Unclear, _) => {}
     }
 }
 
@@ -139,7 +139,7 @@ fn limits(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
     let label = &entry.label;
     if let Some(timeout) = &template.timeout {
         let place = at.key("timeout");
-        if matches!(entry.kind, Kind::Steps | Kind::Dag | Kind::Suspend) {
+        if matches!(entry.kind, TemplateType::Steps | TemplateType::Dag | TemplateType::Suspend) {
             report.error(&place, code::MISPLACED, || {
                 format!("templates.{label} {} template doesn't support timeout field", entry.kind.word())
             });
@@ -157,7 +157,7 @@ fn limits(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
     }
     if let Some(deadline) = &template.active_deadline_seconds {
         let place = at.key("activeDeadlineSeconds");
-        if matches!(entry.kind, Kind::Steps | Kind::Dag) {
+        if matches!(entry.kind, TemplateType::Steps | TemplateType::Dag) {
             report.error_with(&place, code::MISPLACED, || {
                 (
                     format!("templates.{label}.activeDeadlineSeconds is only valid for leaf templates"),
@@ -175,7 +175,7 @@ fn limits(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
     }
     if let Some(parallelism) = &template.parallelism {
         let place = at.key("parallelism");
-        if !matches!(entry.kind, Kind::Steps | Kind::Dag | Kind::Unclear) {
+        if !matches!(entry.kind, TemplateType::Steps | TemplateType::Dag | TemplateType::Unclear) {
             report.error(&place, code::MISPLACED, || {
                 format!("templates.{label}.parallelism is only valid for steps and dag templates")
             });
@@ -198,7 +198,7 @@ fn image(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, field: &str, conta
     }
 }
 
-/// How something is tried again, on a template or on the whole workflow. Its expression is looked at with the variables.
+/// Checks a retry strategy of a template or of the whole workflow. Its expression is checked with the variables.
 pub(super) fn retry(report: &mut Report, at: &At<'_>, strategy: &RetryStrategy) {
     if let Some(policy) = strategy.retry_policy.as_deref().filter(|policy| !policy.is_empty())
         && !POLICIES.contains(&policy)

@@ -1,4 +1,4 @@
-//! What is let in and what is not: by table, by scenario, by corpus, and by those who mean harm.
+//! Tests of admission: by table, by scenario, by corpus, and with hostile manifests.
 
 mod corpus;
 mod cron;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::{Admitted, Catalog, admit};
 use crate::argo::refer::Reach;
 
-/// Has nothing but what is listed.
+/// A catalog that contains only what is listed.
 #[derive(Default)]
 struct Objects {
     config_maps: &'static [&'static str],
@@ -62,7 +62,7 @@ fn judged(text: &str) -> Result<Admitted, Problems> {
     admit(&parsed(text), &Objects::default())
 }
 
-/// A workflow with these templates, given with two spaces before each line.
+/// Builds a workflow with these templates, given with two spaces before each line.
 fn with_templates(templates: &str) -> String {
     format!(
         "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata:\n  generateName: test-\nspec:\n  entrypoint: main\n  templates:\n{templates}"
@@ -77,7 +77,7 @@ fn pairs<'p>(problems: impl IntoIterator<Item = &'p Problem>) -> Vec<(String, St
     problems.into_iter().map(pair).collect()
 }
 
-/// The codes and places of everything wrong with a manifest.
+/// Returns the codes and paths of all problems of a manifest.
 fn wrongs(text: &str) -> Vec<(String, String)> {
     match judged(text) {
         Ok(admitted) => panic!("admitted, with warnings {:?}", pairs(admitted.warnings())),

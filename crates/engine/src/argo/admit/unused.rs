@@ -1,5 +1,5 @@
-//! What nobody uses: templates that are never called and inputs that are never read. Not wrong, so it is told only to
-//! those who ask for it; what cannot be known is believed to be used.
+//! Finds unused parts: templates that are never called and inputs that are never read. Unused is not wrong, so it is
+//! only reported on request; what cannot be known counts as used.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::shape::short;
 
-/// The unused parts of a Workflow, or of a WorkflowTemplate, whose templates others may call.
+/// Reports the unused parts of a Workflow, or of a WorkflowTemplate, whose templates others may call.
 pub fn unused(object: &Value) -> Vec<Problem> {
     let own = templates(object);
     let list = Path(vec!["spec".into(), "templates".into()]);
@@ -35,8 +35,8 @@ pub fn unused(object: &Value) -> Vec<Problem> {
     found
 }
 
-/// The templates that can be reached from the beginning, the end and the hooks; nothing where a name is only known when
-/// it runs, or where another object gives some of them.
+/// Returns the templates reachable from the entrypoint, the exit handler and the hooks; `None` if a name is only known
+/// at run time, or if another object provides some of them.
 fn reached<'v>(object: &'v Value, own: &'v [Value]) -> Option<HashSet<&'v str>> {
     let spec = &object["spec"];
     if spec.get("workflowTemplateRef").is_some() {
@@ -83,7 +83,7 @@ fn calls(template: &Value) -> impl Iterator<Item = &Value> {
     steps.chain(template["dag"]["tasks"].as_array().into_iter().flatten())
 }
 
-/// Input parameters that no text of the template mentions.
+/// Reports input parameters that no text of the template mentions.
 fn inputs(template: &Value, at: &Path, found: &mut Vec<Problem>) {
     let Some(declared) = template["inputs"]["parameters"].as_array() else { return };
     let mut read = Read::default();
@@ -93,7 +93,7 @@ fn inputs(template: &Value, at: &Path, found: &mut Vec<Problem>) {
     }
     for (index, parameter) in declared.iter().enumerate() {
         let name = parameter["name"].as_str().unwrap_or_default();
-        // An output a person supplies borrows the default of the input of the same name.
+        // A supplied output takes its default from the input of the same name.
         let supplied = template["outputs"]["parameters"].as_array().into_iter().flatten();
         let borrowed =
             supplied.into_iter().any(|output| output["name"] == name && output["valueFrom"]["supplied"].is_object());
@@ -109,11 +109,11 @@ fn inputs(template: &Value, at: &Path, found: &mut Vec<Problem>) {
     }
 }
 
-/// The input parameters a template's texts mention.
+/// The input parameters that a template's texts mention.
 #[derive(Default)]
 struct Read {
     names: HashSet<String>,
-    /// Some text reads them all, or nobody can say which.
+    /// True if some text reads all of them, or if it cannot be known which.
     all: bool,
 }
 
@@ -124,7 +124,7 @@ impl Read {
             Value::Array(items) => items.iter().for_each(|item| self.value(item)),
             Value::Object(fields) => fields.iter().for_each(|(key, field)| {
                 self.text(key);
-                // Some fields are expressions as a whole; what of them parses may mention inputs.
+                // Some fields are whole expressions; one that parses may mention inputs.
                 if matches!(
                     key.as_str(),
                     "expression" | "fromExpression" | "successCondition" | "failureCondition" | "when"
@@ -140,7 +140,7 @@ impl Read {
     }
 
     fn text(&mut self, text: &str) {
-        // The outer of two nested variables is not told of; its name may be any.
+        // The outer of two nested variables is not visited; its name may be any.
         self.all |= text.contains("{{inputs.parameters.{{");
         tag::each(text, &mut |tag| {
             match tag {

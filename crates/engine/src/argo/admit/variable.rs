@@ -1,4 +1,4 @@
-//! Walks over every text of every template and tells which variables nothing can stand for.
+//! Walks over every text of every template and reports variables that can have no value.
 
 use std::collections::HashSet;
 
@@ -7,11 +7,10 @@ use octoflow_model::argo::{Call, Hook};
 use serde_json::Value;
 
 use super::{
-    Subject, ancestry,
-    book::{Callee, Entry, Kind, Spot},
-    code, expression,
+    Subject, ancestry, code, expression,
+    index::{Callee, Entry, Spot, TemplateType},
     report::{At, Report},
-    scope::{Found, Frame, Globals, Item, Scope, View},
+    scope::{Found, Frame, Globals, Item, Scope, VisibleCalls},
     tag::{self, Tag},
 };
 use crate::shape::short;
@@ -19,7 +18,7 @@ use crate::shape::short;
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
     let globals = Globals::of(subject);
     let walker = Walker { subject, globals: &globals };
-    for index in 0..subject.book.listed {
+    for index in 0..subject.templates.listed {
         walker.template(report, index, None);
     }
     walker.handlers(report);
@@ -30,19 +29,19 @@ struct Walker<'a> {
     globals: &'a Globals<'a>,
 }
 
-/// What is done with a reference to a task of the DAG.
+/// Callback for a reference to a task of the DAG.
 type Tasks<'t> = dyn FnMut(&mut Report, &At<'_>, usize) + 't;
 
 impl Walker<'_> {
-    /// A template and, inside its calls, the inline ones. Nesting is bounded by the depth a manifest may have.
+    /// Checks a template and the inline templates in its calls. Nesting is bounded by the depth limit of manifests.
     fn template(&self, report: &mut Report, index: usize, outer: Option<&Scope<'_>>) {
-        let entry = &self.subject.book.entries[index];
+        let entry = &self.subject.templates.entries[index];
         if entry.broken {
             return;
         }
         let at = At::base(&entry.path);
-        let calls = matches!(entry.kind, Kind::Steps | Kind::Dag);
-        let own = Scope { globals: self.globals, entry: Some(entry), outer, view: View::None, item: &Item::No };
+        let calls = matches!(entry.kind, TemplateType::Steps | TemplateType::Dag);
+        let own = Scope { globals: self.globals, entry: Some(entry), outer, view: VisibleCalls::None, item: &Item::No };
         let skipped: &[&str] = if calls { &["steps", "dag", "outputs"] } else { &[] };
         self.fields(report, &at, &own, entry.raw, skipped, &mut ignore);
         let retry = entry.template.retry_strategy.as_ref().and_then(|strategy| strategy.expression.as_deref());
@@ -54,8 +53,8 @@ impl Walker<'_> {
             self.outputs(report, &at, &own);
             return;
         }
-        let frame = Frame::of(self.subject.book, entry);
-        let all = Scope { view: View::All(&frame), ..own };
+        let frame = Frame::of(self.subject.templates, entry);
+        let all = Scope { view: VisibleCalls::All(&frame), ..own };
         if let Some(outputs) = entry.raw.get("outputs") {
             self.value(report, &at.key("outputs"), &all, outputs, &mut ignore);
         }
@@ -105,7 +104,7 @@ impl Walker<'_> {
                 globals: self.globals,
                 entry: Some(entry),
                 outer,
-                view: View::From { frame, spot, ended: false },
+                view: VisibleCalls::From { frame, spot, ended: false },
                 item: &item,
             };
             let place = at.call(spot);
@@ -121,27 +120,27 @@ impl Walker<'_> {
             }
         }
         let Some(graph) = &self.subject.graphs[index] else { return };
-        let strange: HashSet<(usize, usize)> = ancestry::strangers(&graph.needs, pairs).into_iter().collect();
-        if !strange.is_empty() {
-            self.strangers(report, at, frame, outer, &strange);
+        let unordered: HashSet<(usize, usize)> = ancestry::unordered(&graph.needs, pairs).into_iter().collect();
+        if !unordered.is_empty() {
+            self.report_unordered(report, at, frame, outer, &unordered);
         }
     }
 
-    /// A second look at the tasks that refer to others they do not depend on, now to tell where.
-    fn strangers(
+    /// Walks a second time over the tasks that refer to others they do not depend on, to report the places.
+    fn report_unordered(
         &self,
         report: &mut Report,
         at: &At<'_>,
         frame: &Frame<'_>,
         outer: Option<&Scope<'_>>,
-        strange: &HashSet<(usize, usize)>,
+        unordered: &HashSet<(usize, usize)>,
     ) {
         let entry = frame.entry;
         let Some(dag) = &entry.template.dag else { return };
-        let mut tasks: Vec<usize> = strange.iter().map(|(task, _)| *task).collect();
+        let mut tasks: Vec<usize> = unordered.iter().map(|(task, _)| *task).collect();
         tasks.sort_unstable();
         tasks.dedup();
-        // The rest of what is wrong here was told at the first look.
+        // All other problems of these tasks were reported by the first walk.
         let mut again = Report::default();
         for task in tasks {
             let call = &dag.tasks[task];
@@ -151,12 +150,12 @@ impl Walker<'_> {
                 globals: self.globals,
                 entry: Some(entry),
                 outer,
-                view: View::From { frame, spot, ended: false },
+                view: VisibleCalls::From { frame, spot, ended: false },
                 item: &item,
             };
             let place = at.call(spot);
             self.call(&mut again, &place, &scope, spot, call, &mut |_, at, needed| {
-                if strange.contains(&(task, needed)) {
+                if unordered.contains(&(task, needed)) {
                     missing(report, at, entry, call, &dag.tasks[needed].name);
                 }
             });
@@ -165,7 +164,7 @@ impl Walker<'_> {
 
     fn item(call: &Call, looped_before: bool) -> Item<'_> {
         match Item::of(call) {
-            // A loop of this or an earlier group makes the dialect accept the item's name here too.
+            // A loop in this or an earlier group makes Argo accept the item's name here too.
             Item::No if looped_before => Item::Any,
             item => item,
         }
@@ -193,8 +192,8 @@ impl Walker<'_> {
                 expression::field(report, &place.key("fromExpression"), scope, text, tasks);
             }
         }
-        let View::From { frame, .. } = scope.view else { return };
-        let ended = Scope { view: View::From { frame, spot, ended: true }, ..*scope };
+        let VisibleCalls::From { frame, .. } = scope.view else { return };
+        let ended = Scope { view: VisibleCalls::From { frame, spot, ended: true }, ..*scope };
         if let Some(hooks) = raw.get("hooks") {
             let place = at.key("hooks");
             self.value(report, &place, &ended, hooks, tasks);
@@ -210,9 +209,10 @@ impl Walker<'_> {
         }
     }
 
-    /// The workflow's own hooks and retry strategy know only what the whole run knows.
+    /// Checks the workflow's own hooks, metrics and retry strategy, which see only `workflow.*`.
     fn handlers(&self, report: &mut Report) {
-        let scope = Scope { globals: self.globals, entry: None, outer: None, view: View::None, item: &Item::No };
+        let scope =
+            Scope { globals: self.globals, entry: None, outer: None, view: VisibleCalls::None, item: &Item::No };
         let place = Path::root().join("spec");
         let at = At::base(&place);
         let spec = &self.subject.workflow.spec;
@@ -234,7 +234,7 @@ impl Walker<'_> {
                 self.value(report, &at.key(field), &scope, value, &mut ignore);
             }
         }
-        // The dialect does not check these; what is wrong with them is found when they are used.
+        // Argo does not check these at admission; mistakes surface when they are used, so they are warnings here.
         let mut aside = Report::default();
         for field in ["volumes", "volumeClaimTemplates", "synchronization", "podMetadata", "workflowMetadata"] {
             if let Some(value) = raw.get(field) {
@@ -289,7 +289,7 @@ impl Walker<'_> {
                 }
                 Tag::Name(body) => self.name(report, &at.part(tag::whole(text, body)), scope, body, tasks),
             }
-            // When nothing more will be told, nothing more is worth looking at.
+            // Stop looking once the report takes no more problems.
             !report.is_full()
         });
     }
@@ -303,11 +303,10 @@ impl Walker<'_> {
             Found::Unknown if name.len() == body.trim_end().len() => report.error_with(at, code::UNRESOLVED, || {
                 (format!("failed to resolve {{{{{}}}}}", short(name)), scope.help(name))
             }),
-            Found::Unknown => report.warn(at, code::UNRESOLVED, || {
-                format!("nothing stands for {{{{{}}}}}, it will be left as it is", short(body))
-            }),
-            Found::Left(why) => {
-                report.warn(at, code::UNRESOLVED, || format!("nothing stands for {{{{{}}}}}: {why}", short(body)))
+            Found::Unknown => report
+                .warn(at, code::UNRESOLVED, || format!("{{{{{}}}}} has no value and is left as it is", short(body))),
+            Found::Unfilled(why) => {
+                report.warn(at, code::UNRESOLVED, || format!("{{{{{}}}}} has no value: {why}", short(body)))
             }
         }
     }
@@ -315,7 +314,7 @@ impl Walker<'_> {
 
 fn ignore(_: &mut Report, _: &At<'_>, _: usize) {}
 
-/// `at` is the text with the reference, somewhere below the call.
+/// Reports a reference without dependency. `at` is the text with the reference, somewhere below the call.
 fn missing(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, call: &Call, needed: &str) {
     report.error_with(at, code::MISSING_DEPENDENCY, || {
         let message = format!(
@@ -328,7 +327,7 @@ fn missing(report: &mut Report, at: &At<'_>, entry: &Entry<'_>, call: &Call, nee
     });
 }
 
-/// What refers: `parameter 'p'`, `artifact 'a'`, or the field itself.
+/// Names the referring field: `parameter 'p'`, `artifact 'a'`, or the field itself.
 fn user(at: &At<'_>, call: &Call) -> String {
     let path = at.path().to_string();
     let index_behind = |list: &str| {

@@ -1,11 +1,11 @@
-//! Volumes and their mounts: one source each, names that meet, and no two things at one path.
+//! Checks volumes and mounts: one source each, mounts of existing volumes, and no two mounts at one path.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    Subject,
-    book::Entry,
-    code, name,
+    Subject, code,
+    index::Entry,
+    name,
     report::{At, Report},
     template::absolute,
 };
@@ -31,7 +31,7 @@ pub(super) fn claims(report: &mut Report, at: &At<'_>, claims: &[ClaimTemplate])
     }
 }
 
-/// What a container mounts; `at` and `field` say where that container is.
+/// Checks the mounts of a container; `at` and `field` say where that container is.
 pub(super) fn mounts(
     subject: &Subject<'_>,
     report: &mut Report,
@@ -48,7 +48,7 @@ pub(super) fn mounts(
     let volumes = || spec.volumes.iter().chain(&entry.template.volumes).map(|volume| volume.name.as_str());
     let claims = || spec.volume_claim_templates.iter().filter_map(|claim| claim.metadata.name.as_deref());
     let own: HashSet<&str> = entry.template.volumes.iter().map(|volume| volume.name.as_str()).collect();
-    // A volume whose name holds variables may be any of them.
+    // A volume whose name contains variables may have any name.
     let open = subject.open_volumes || own.iter().any(|name| name::has_variables(name));
     let list = at.key("volumeMounts");
     let mut taken: HashMap<&str, String> = HashMap::new();

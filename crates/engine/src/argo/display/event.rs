@@ -1,10 +1,10 @@
-//! Events: what happened to a run and its nodes, told in the words of Kubernetes. Read from the run's object.
+//! Renders events: what happened to a run and its nodes, as Kubernetes events. Reads the run's object.
 
 use serde_json::Value;
 
 use crate::view::{Told, event};
 
-/// All events of a run, by when they happened.
+/// Returns all events of a run, by time.
 pub(super) fn all(run: &Value) -> Vec<(String, Value)> {
     let status = &run["status"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -53,7 +53,7 @@ pub(super) fn all(run: &Value) -> Vec<(String, Value)> {
     events
 }
 
-/// One event of a workflow.
+/// Renders one event of a workflow.
 fn of_workflow(run: &Value, reason: &str, node: &str, message: &str, at: &Value) -> (String, Value) {
     let bad = matches!(
         reason,

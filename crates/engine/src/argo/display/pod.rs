@@ -1,21 +1,21 @@
-//! Pods: the tasks of a run as somebody sees them who knows Kubernetes. Read from the run's object, never kept. Those that
-//! `podGC` has removed are not seen; what they wrote stays with the run.
+//! Renders the tasks of a run as Kubernetes pods, from the run's object; pods are never stored. Those that `podGC`
+//! removed are left out; their logs stay with the run.
 
 use std::collections::BTreeMap;
 
 use octoflow_model::Time;
 use serde_json::{Map, Value, json};
 
-use super::podded::{self, Podded};
+use super::pod_node::{self, PodNode};
 use crate::{
     argo::{
         DIALECT,
-        lifetime::{pod_goes, pod_is_kept},
+        lifetime::{pod_hidden_at, pod_is_shown},
     },
     view::{MAIN, Pods, owner, uid},
 };
 
-/// The pods of a run that are there at this time, by their names.
+/// Returns the pods of a run that exist at this time, by name.
 pub(super) fn all(run: &Value, now: Time) -> Pods {
     let mut containers: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for node in run["status"]["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values()) {
@@ -24,28 +24,28 @@ pub(super) fn all(run: &Value, now: Time) -> Pods {
         }
     }
     let mut pods = Pods::default();
-    for pod in podded::of(run) {
+    for pod in pod_node::of(run) {
         let labels: BTreeMap<String, String> = labels(run, pod, template(run, pod))
             .into_iter()
             .filter_map(|(key, value)| Some((key, value.as_str()?.to_owned())))
             .collect();
-        if !pod_is_kept(run, pod.node, &labels, now) {
+        if !pod_is_shown(run, pod.node, &labels, now) {
             continue;
         }
-        let goes = pod_goes(run, pod.node, &labels);
-        pods.until = pods.until.into_iter().chain(goes).min();
+        let hidden_at = pod_hidden_at(run, pod.node, &labels);
+        pods.until = pods.until.into_iter().chain(hidden_at).min();
         let set = containers.get(pod.text("id")).map_or(&[][..], Vec::as_slice);
         pods.items.push((pod.name(), render(run, pod, set)));
     }
     pods
 }
 
-/// Only its name and labels, for whoever selects by them.
-pub(super) fn labelled(run: &Value, pod: Podded<'_>) -> Value {
+/// Renders only the name and labels of a pod, for selectors.
+pub(super) fn labelled(run: &Value, pod: PodNode<'_>) -> Value {
     json!({"metadata": {"name": pod.name(), "labels": labels(run, pod, template(run, pod))}})
 }
 
-fn render(run: &Value, pod: Podded<'_>, set: &[&Value]) -> Value {
+fn render(run: &Value, pod: PodNode<'_>, set: &[&Value]) -> Value {
     let metadata = &run["metadata"];
     let template = template(run, pod);
     let name = pod.name();
@@ -120,7 +120,7 @@ fn render(run: &Value, pod: Podded<'_>, set: &[&Value]) -> Value {
     })
 }
 
-/// One container: what it was to be, and the node that tells how it is.
+/// A container: its spec, and the node with its status.
 struct Part<'a> {
     name: &'a str,
     given: &'a Value,
@@ -156,15 +156,15 @@ impl Part<'_> {
     }
 }
 
-fn labels(run: &Value, pod: Podded<'_>, template: &Value) -> Map<String, Value> {
+fn labels(run: &Value, pod: PodNode<'_>, template: &Value) -> Map<String, Value> {
     let mut labels: Map<String, Value> = template["metadata"]["labels"].as_object().cloned().unwrap_or_default();
     labels.insert(DIALECT.pod_label.to_owned(), run["metadata"]["name"].clone());
     labels.insert("workflows.argoproj.io/completed".to_owned(), json!(pod.over().to_string()));
     labels
 }
 
-/// The template a pod was made of, wherever the run has it from.
-fn template<'a>(run: &'a Value, pod: Podded<'_>) -> &'a Value {
+/// Finds the template of a pod, in the run's own spec or among the stored templates.
+fn template<'a>(run: &'a Value, pod: PodNode<'_>) -> &'a Value {
     let name = pod.template();
     let named = |list: &'a Value| list.as_array().into_iter().flatten().find(|template| template["name"] == name);
     if pod.node["templateRef"].is_null()
@@ -181,12 +181,12 @@ fn template<'a>(run: &'a Value, pod: Podded<'_>) -> &'a Value {
     found.map_or(&Value::Null, |(_, template)| template)
 }
 
-/// What a template runs in its own container.
+/// Returns the spec of a template's own container.
 fn own(template: &Value) -> &Value {
     ["container", "script"].iter().map(|field| &template[*field]).find(|part| !part.is_null()).unwrap_or(&Value::Null)
 }
 
-/// With the node's own inputs in place of the variables that name them; others stay as they were written.
+/// Fills the node's own inputs into a value; other variables stay as written.
 fn filled(value: &Value, node: &Value) -> Value {
     match value {
         Value::String(text) if text.contains("{{") => {
@@ -214,7 +214,7 @@ fn phase(of_node: &str) -> &'static str {
     }
 }
 
-fn conditions(pod: Podded<'_>) -> Value {
+fn conditions(pod: PodNode<'_>) -> Value {
     let said = |holds: bool| if holds { "True" } else { "False" };
     let running = pod.text("phase") == "Running";
     let began = pod.text("phase") != "Pending";

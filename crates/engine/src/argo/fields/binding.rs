@@ -1,4 +1,4 @@
-//! The fields of a WorkflowEventBinding: which events it takes, and what it submits for them.
+//! Lists the fields of a WorkflowEventBinding: which events it matches, and what it submits for them.
 
 use super::{OBJECT, data::ARGUMENT_ARTIFACTS, spec::WORKFLOW_TEMPLATE_REF};
 use crate::shape::{Field, Shape, TEXT, TEXT_MAP};

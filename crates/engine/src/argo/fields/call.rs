@@ -1,4 +1,4 @@
-//! The fields of a step, a DAG task and a hook, and of the arguments they hand over.
+//! Lists the fields of steps, DAG tasks and hooks, and of their arguments.
 
 use super::{
     data::{ARGUMENT_ARTIFACTS, PARAMETERS},

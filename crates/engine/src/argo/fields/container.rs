@@ -1,4 +1,4 @@
-//! The containers of templates: plain ones, scripts, those beside the main one, and sets.
+//! Lists the fields of containers in templates: plain ones, scripts, init containers and sidecars, and sets.
 
 use crate::{
     pod::fields::{NO_PODS, container::FIELDS, volume::VOLUME_MOUNTS},
@@ -7,7 +7,7 @@ use crate::{
 
 pub(super) use crate::pod::fields::container::CONFIG_KEY;
 
-/// Nobody reads what a container leaves as its last words.
+/// Termination messages, which nothing reads here.
 const LAST_WORDS: &[Field] = &[
     Field::ignored("terminationMessagePath", NO_PODS, "Where it leaves a last message"),
     Field::ignored("terminationMessagePolicy", NO_PODS, "Where its last message comes from"),
@@ -17,7 +17,7 @@ pub(super) static CONTAINER: Shape = Shape::Object(&[FIELDS, LAST_WORDS]);
 
 pub(super) static SCRIPT: Shape = Shape::Object(&[FIELDS, LAST_WORDS, &[Field::yes("source", &TEXT, "The script")]]);
 
-/// Init containers and sidecars.
+/// Shape of init containers and sidecars.
 pub(super) static USER_CONTAINERS: Shape = Shape::List(&USER_CONTAINER);
 static USER_CONTAINER: Shape = Shape::Object(&[
     FIELDS,

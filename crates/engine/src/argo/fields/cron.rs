@@ -1,4 +1,4 @@
-//! The fields of a CronWorkflow: when it runs, and what.
+//! Lists the fields of a CronWorkflow: when it runs, and what.
 
 use super::{LABELLED, OBJECT, spec::SPEC};
 use crate::{

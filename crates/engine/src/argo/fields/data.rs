@@ -1,4 +1,4 @@
-//! The fields of parameters and artifacts, wherever they stand: as inputs, outputs or arguments.
+//! Lists the fields of parameters and artifacts, as inputs, outputs or arguments.
 
 use super::{
     container::CONFIG_KEY,
@@ -21,7 +21,7 @@ pub(super) static OUTPUTS: Shape = Shape::Object(&[&[
 pub(super) static PARAMETERS: Shape = Shape::List(&PARAMETER);
 static PARAMETER: Shape = Shape::Object(&[&[
     Field::yes("name", &TEXT, "The name, unique in its list"),
-    // A list or mapping is taken too, as JSON text.
+    // A list or mapping is accepted too, as JSON text.
     Field::yes("value", &ANY, "The value"),
     Field::yes("default", &ANY, "The value when none is given"),
     Field::yes("enum", &CHOICES, "The only values allowed"),
@@ -43,7 +43,7 @@ static VALUE_FROM: Shape = Shape::Object(&[&[
     Field::refused_for("event", "Take it from an event", "Only a WorkflowEventBinding sees an event"),
 ]]);
 
-/// Inputs and arguments.
+/// Shape of artifacts as inputs and arguments.
 pub(super) static ARGUMENT_ARTIFACTS: Shape = Shape::List(&ARGUMENT_ARTIFACT);
 pub(super) static ARGUMENT_ARTIFACT: Shape = Shape::Object(&[ARTIFACT, RAW_TEXT, STORES, READ_ONLY]);
 
@@ -68,7 +68,7 @@ const ARTIFACT: &[Field] = &[
 
 const RAW_TEXT: &[Field] = &[Field::yes("raw", &RAW, "The content itself")];
 
-/// Places nothing can be written to.
+/// Locations that cannot be written to.
 const NO_OUTPUT: &[Field] = &[
     Field::refused("raw", "Hold the content itself, which a task is about to make"),
     Field::refused("git", "Commit to a git repository"),

@@ -1,4 +1,4 @@
-//! The objects that may be loaded beside a workflow: ConfigMaps, Secrets and claims.
+//! Lists the fields of objects that may be loaded beside a workflow: ConfigMaps, Secrets and claims.
 
 use super::{METADATA, NO_PODS, OBJECT};
 use crate::shape::{ANY, BOOL, Field, QUANTITY_MAP, Shape, TEXT, TEXT_MAP, TEXTS};
@@ -24,7 +24,7 @@ pub static SECRET: Shape = Shape::Object(&[
 
 pub static CLAIM: Shape = Shape::Object(&[OBJECT, CLAIM_BODY]);
 
-/// A claim a workflow makes for itself.
+/// Shape of a claim that a workflow creates for itself.
 pub(super) static CLAIM_TEMPLATE: Shape = Shape::Object(&[
     &[
         Field::yes("apiVersion", &TEXT, "Its version"),

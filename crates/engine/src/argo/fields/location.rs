@@ -1,9 +1,10 @@
-//! The fields of places where artifacts lie: stores, web servers, repositories, and when artifacts are deleted there.
+//! Lists the fields of artifact locations: stores, web servers, repositories, and the deletion of artifacts there.
 
 use super::{NO_PODS, container::CONFIG_KEY};
 use crate::shape::{BOOL, COUNT, Field, Shape, TEXT, TEXTS};
 
-/// Places that can be read and written. A key alone means the default repository, whatever store it is written under.
+/// Locations that can be read and written. A key alone means the default repository, whatever store it is written
+/// under.
 pub(super) const STORES: &[Field] = &[
     Field::yes("s3", &S3, "An S3 bucket, or with a key alone the default repository"),
     Field::yes("http", &HTTP, "Load it with GET, store it with PUT"),
@@ -36,7 +37,7 @@ static S3: Shape = Shape::Object(&[&[
     Field::yes("keyFormat", &TEXT, "How keys are made, in a repository"),
     Field::yes("keyPrefix", &TEXT, "What keys begin with, in a repository"),
     Field::refused("roleARN", "Take on a role"),
-    Field::refused("useSDKCreds", "Take credentials from the surroundings"),
+    Field::refused("useSDKCreds", "Take credentials from the environment"),
     Field::refused("createBucketIfNotPresent", "Make the bucket"),
     Field::refused("encryptionOptions", "Encrypt objects on the server"),
     Field::ignored("addressingStyle", "the style is chosen by the endpoint", "How the bucket is written in addresses"),
@@ -62,7 +63,7 @@ const NO_PLUGINS: &str = "no plugin runs here";
 static PLUGIN: Shape = Shape::Object(&[&[
     Field::yes("name", &TEXT, "The plugin"),
     Field::yes("key", &TEXT, "The name in its store"),
-    Field::yes("configuration", &TEXT, "What the plugin is told; nobody reads it here"),
+    Field::yes("configuration", &TEXT, "The configuration of the plugin; not used here"),
     Field::ignored("connectionTimeoutSeconds", NO_PLUGINS, "How long to wait for the plugin"),
 ]]);
 
@@ -98,13 +99,13 @@ static GIT: Shape = Shape::Object(&[&[
     Field::yes("usernameSecret", &CONFIG_KEY, "The user's name"),
     Field::yes("passwordSecret", &CONFIG_KEY, "The user's password or token"),
     Field::yes("sshPrivateKeySecret", &CONFIG_KEY, "The key for SSH"),
-    Field::yes("insecureIgnoreHostKey", &BOOL, "Believe any SSH server"),
-    Field::refused("insecureSkipTLS", "Believe any HTTPS server"),
+    Field::yes("insecureIgnoreHostKey", &BOOL, "Accept any SSH host key"),
+    Field::refused("insecureSkipTLS", "Accept any HTTPS certificate"),
 ]]);
 
-/// One artifact.
+/// Garbage collection of one artifact.
 pub(super) static ARTIFACT_GC: Shape = Shape::Object(&[GC]);
-/// All artifacts of a run.
+/// Garbage collection of all artifacts of a run.
 pub(super) static WORKFLOW_GC: Shape = Shape::Object(&[
     GC,
     &[

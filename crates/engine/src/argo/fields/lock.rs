@@ -1,4 +1,4 @@
-//! The fields of locks, on a workflow or on a template.
+//! Lists the fields of locks, on a workflow or on a template.
 
 use super::container::CONFIG_KEY;
 use crate::shape::{BOOL, Field, Shape, TEXT};

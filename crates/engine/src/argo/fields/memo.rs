@@ -1,4 +1,4 @@
-//! The fields of memoization.
+//! Lists the fields of memoization.
 
 use crate::shape::{BOOL, Field, INT_OR_TEXT, Shape, TEXT};
 

@@ -1,4 +1,4 @@
-//! The fields of custom metrics, on a workflow or on a template.
+//! Lists the fields of custom metrics, on a workflow or on a template.
 
 use crate::shape::{BOOL, Field, SCALAR, Shape, TEXT};
 

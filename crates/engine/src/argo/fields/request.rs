@@ -1,4 +1,4 @@
-//! The fields of templates that ask for something instead of running a container.
+//! Lists the fields of http, resource and data templates, which send a request instead of running a container.
 
 use super::{container::CONFIG_KEY, data::ARGUMENT_ARTIFACT};
 use crate::shape::{ANY, BOOL, Field, INT_OR_TEXT, SCALAR, Shape, TEXT, TEXTS};

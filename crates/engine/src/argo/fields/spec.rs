@@ -1,4 +1,4 @@
-//! The fields of `spec` of a Workflow, except what its templates hold.
+//! Lists the fields of `spec` of a Workflow, except those of its templates.
 
 use super::{
     LABELLED, NO_PODS,
@@ -66,7 +66,7 @@ const KUBERNETES: &[Field] = &[
     Field::ignored("resourceClaims", NO_PODS, "Devices that pods ask for"),
     Field::ignored("schedulerName", NO_PODS, "Who places the pods"),
     Field::ignored("securityContext", NO_PODS, "Users and rights of the pods"),
-    Field::ignored("tolerations", NO_PODS, "Taints that pods put up with"),
+    Field::ignored("tolerations", NO_PODS, "Taints that pods tolerate"),
     Field::ignored(
         "ttlSecondsAfterFinished",
         "`ttlStrategy` took its place",

@@ -1,4 +1,4 @@
-//! The fields of one template, except those of its containers and calls.
+//! Lists the fields of a template, except those of its containers and calls.
 
 use super::{
     LABELLED, NO_PODS,
@@ -14,10 +14,10 @@ use super::{
 };
 use crate::shape::{BOOL, COUNT, Field, INT_OR_TEXT, INT32, Shape, TEXT, TEXT_MAP};
 
-/// A template, listed under `spec.templates` or inline at a call.
+/// Shape of a template, listed under `spec.templates` or inline at a call.
 pub static TEMPLATE: Shape = Shape::Object(&[OWN, &TYPES, CONTROL, KUBERNETES, LATER]);
 
-/// The fields of which every template has exactly one.
+/// Fields of which every template has exactly one.
 pub(crate) const TYPE_NAMES: &[&str] =
     &["container", "script", "steps", "dag", "suspend", "resource", "http", "data", "containerSet", "plugin"];
 
@@ -79,7 +79,7 @@ const KUBERNETES: &[Field] = &[
     Field::ignored("resourceClaims", NO_PODS, "Devices its pods ask for"),
     Field::ignored("schedulerName", NO_PODS, "Who places its pods"),
     Field::ignored("securityContext", NO_PODS, "Users and rights of its pods"),
-    Field::ignored("tolerations", NO_PODS, "Taints its pods put up with"),
+    Field::ignored("tolerations", NO_PODS, "Taints that its pods tolerate"),
     Field::ignored("resubmitPendingPods", NO_PODS, "Create pods again that could not be placed"),
     Field::ignored("arguments", "a call hands in arguments", "Arguments of the template itself, in an older spelling"),
 ];
@@ -98,7 +98,7 @@ static DAG: Shape = Shape::Object(&[&[
 static SUSPEND: Shape =
     Shape::Object(&[&[Field::yes("duration", &INT_OR_TEXT, "How long to wait, a duration or a number of seconds")]]);
 
-/// How something is tried again.
+/// Shape of a retry strategy.
 pub(super) static RETRY: Shape = Shape::Object(&[&[
     Field::yes("limit", &INT_OR_TEXT, "The most attempts after the first"),
     Field::yes("retryPolicy", &TEXT, "Which ends are tried again: Always, OnFailure, OnError or OnTransientError"),

@@ -1,4 +1,4 @@
-//! The table keeps its own rules, and agrees with the types that read what it lets through.
+//! Checks that the table keeps its own rules and agrees with the types that deserialize what it accepts.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::{
     shape::{self, Support},
 };
 
-/// Every shape that can be reached, each once.
+/// Returns every reachable shape, each once.
 fn shapes() -> Vec<&'static Shape> {
     let mut found: Vec<&'static Shape> = vec![&WORKFLOW, &WORKFLOW_TEMPLATE, &CONFIG_MAP, &SECRET, &CLAIM];
     let mut seen: HashSet<*const Shape> = HashSet::new();
@@ -60,12 +60,12 @@ fn every_template_type_and_volume_source_is_in_the_table() {
     }
 }
 
-/// A value with every supported field, at the edge of what is allowed.
+/// Builds a value with every supported field, at the edge of what is allowed.
 fn filled(shape: &Shape, largest: bool, depth: usize) -> Value {
     match shape {
         Shape::Object(_) => {
             let known = shape.fields().filter(|field| field.support == Support::Yes);
-            // A template inside a template inside a template says nothing new.
+            // A template inside a template inside a template tests nothing new.
             let fields = known.filter(|field| depth < 12 || field.name != "inline");
             Value::Object(
                 fields.map(|field| (field.name.to_owned(), filled(field.shape, largest, depth + 1))).collect(),

@@ -1,4 +1,4 @@
-//! The part of the fold that is about daemons: who counts as over though it is up.
+//! Folds facts about daemons. A daemon that is up counts as over for those that wait for it.
 
 use octoflow_model::{NodeIx, argo::Role};
 
@@ -6,7 +6,7 @@ use super::Fold;
 use crate::argo::todo::Note;
 
 impl Fold<'_> {
-    /// Folds that a daemon stands: whoever waits for it goes on.
+    /// Folds that a daemon is up: whatever waits for it goes on.
     pub(super) fn stand(&mut self, at: NodeIx) {
         self.count(at, -1);
         self.state.nodes[at.at()].daemoned = true;
@@ -24,7 +24,7 @@ impl Fold<'_> {
         self.tell_parent(site);
     }
 
-    /// Folds that a daemon others waited for is over with all that hangs on it.
+    /// Folds that a daemon has settled, and lets its boundary check whether it can end.
     pub(super) fn lie_down(&mut self, site: NodeIx) {
         let Some(boundary) = self.state.node(site).boundary else { return };
         if let Some(daemons) = self.state.daemons.get_mut(&boundary) {

@@ -1,5 +1,5 @@
-//! The part of the fold that is about what happens beside the plain course of a node: hooks, daemons, memory, and
-//! attempts whose time is up.
+//! Folds facts beside the plain life cycle of a node: hooks, daemons, memoization, supplied values and expired
+//! attempts.
 
 use octoflow_model::{
     NodeIx, Time,
@@ -13,7 +13,7 @@ use crate::argo::{
 };
 
 impl Fold<'_> {
-    /// A daemon is told to end.
+    /// Folds that a daemon was ordered to stop.
     pub(super) fn dismiss(&mut self, node: NodeIx) {
         let slot = &mut self.state.nodes[node.at()];
         slot.move_to(Leaf::Stopping);
@@ -21,7 +21,7 @@ impl Fold<'_> {
         slot.wake = None;
     }
 
-    /// Somebody gave a suspended node values or a message.
+    /// Folds values or a message that a user supplied to a suspended node.
     pub(super) fn supply(&mut self, node: NodeIx, parameters: &[(String, String)], message: &str) {
         let slot = &mut self.state.nodes[node.at()];
         if !message.is_empty() {
@@ -35,14 +35,14 @@ impl Fold<'_> {
         }
     }
 
-    /// The time of an attempt is up, and of everything in it.
+    /// Folds that the deadline of an attempt, and of everything in it, has passed.
     pub(super) fn expire(&mut self, node: NodeIx) {
         self.state.expired.insert(node);
         self.state.nodes[node.at()].wake = None;
         self.note(Note::RulesChanged);
     }
 
-    /// The runtime says that a task runs.
+    /// Folds a runtime's report that a task runs.
     pub(super) fn start(&mut self, node: NodeIx, at: Time) {
         let slot = &mut self.state.nodes[node.at()];
         slot.enter(Phase::Running);
@@ -67,7 +67,7 @@ impl Fold<'_> {
         }
     }
 
-    /// Something changed that a hook may look at though it is not its own node.
+    /// Notes a change that hooks of other nodes, or of the run, may depend on.
     pub(super) fn look_at_watchers(&mut self) {
         self.note(Note::Watched);
         if crate::argo::hook::run_watches(&self.program.workflow.spec) {
@@ -79,7 +79,7 @@ impl Fold<'_> {
         let kind = if hit { crate::argo::call::kind_of(&self.recipe_of(at).template) } else { None };
         let node = &mut self.state.nodes[at.at()];
         node.memo = Some(Box::new(Memo { cache: cache.to_owned(), key: key.to_owned(), hit }));
-        // What has been found is not tried, so there are no attempts to stand for.
+        // A cache hit is not run, so the node stands for no attempts.
         if let (NodeKind::Retry, Some(kind)) = (node.kind, kind) {
             self.count(at, -1);
             self.state.nodes[at.at()].kind = kind;

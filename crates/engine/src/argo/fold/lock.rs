@@ -1,4 +1,4 @@
-//! The part of the fold that is about locks: who wants them, waits for them and has them.
+//! Folds facts about locks: wanted, waited for, and held.
 
 use octoflow_model::{Claim, NodeIx, Time, argo::Phase};
 
@@ -31,7 +31,7 @@ impl Fold<'_> {
         }
     }
 
-    /// It holds its locks: a task goes to the scheduler, everything else begins.
+    /// Folds that all locks are held: a task goes to the scheduler's queue, every other node begins.
     pub(super) fn unbar(&mut self, node: Option<NodeIx>, wake: Option<Time>) {
         if let Some(lock) = self.lock_mut(node) {
             lock.held = true;

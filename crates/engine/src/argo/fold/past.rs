@@ -1,5 +1,5 @@
-//! The part of the fold that is about results from before: a node that was done takes its result over, and those around
-//! it learn whether anything in them is done anew.
+//! Folds reused results of a previous run: a reused node takes its result over, and the nodes above it learn whether
+//! anything in them runs again.
 
 use octoflow_model::{
     NodeIx,
@@ -13,7 +13,7 @@ use crate::argo::{
 };
 
 impl Fold<'_> {
-    /// A node of a run that comes after another one was added.
+    /// Folds the addition of a node to a rerun.
     pub(super) fn compare_with_before(&mut self, at: NodeIx, reused: bool) {
         let node = self.state.node(at);
         if reused {
@@ -64,7 +64,7 @@ impl Fold<'_> {
         }
     }
 
-    /// Something is done anew in everything around the node.
+    /// Marks all nodes above this one as having work that runs again.
     fn freshen(&mut self, at: NodeIx) {
         let mut above = self.state.node(at).parent;
         while let Some(up) = above {

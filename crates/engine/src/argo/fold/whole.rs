@@ -1,4 +1,4 @@
-//! The part of the fold that is about the run as a whole: its beginning and end, what it gives away, and commands to it.
+//! Folds facts about the run as a whole: begin and end, exports, and commands.
 
 use octoflow_model::{
     RunFact, RunPhase, Time,
@@ -10,7 +10,7 @@ use super::Fold;
 use crate::argo::todo::Note;
 
 impl Fold<'_> {
-    /// Folds what the head's change means for the workflow.
+    /// Folds what a change of the head means for the workflow.
     pub(super) fn follow_head(&mut self, fact: &RunFact) {
         match fact {
             RunFact::Submitted(_) | RunFact::Suspended { .. } | RunFact::Marked { .. } => {}
@@ -49,7 +49,7 @@ impl Fold<'_> {
         self.look_at_watchers();
     }
 
-    /// Of all metrics only those that follow the run are part of it; the others are the engine's.
+    /// Keeps only gauges that follow the run; all other metrics belong to the engine.
     pub(super) fn keep_gauge(&mut self, metered: &Metered) {
         if metered.reading == Reading::Follow {
             self.state.following.push(metered.clone());

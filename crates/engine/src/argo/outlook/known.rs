@@ -1,4 +1,4 @@
-//! Values that are known before anything runs, and texts with these values put in.
+//! Fills texts with the values that are known before anything runs.
 
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -9,25 +9,25 @@ use crate::expr::{self, Meter, lang::Env};
 
 use super::Condition;
 
-/// What can be named in the templates of one call.
+/// Variables of one call with known values.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Known {
+pub(super) struct KnownValues {
     workflow: BTreeMap<String, String>,
     inputs: BTreeMap<String, String>,
     item: Option<Value>,
-    /// Shared by everything that is looked at.
+    /// Expression budget shared by the whole outlook.
     meter: Rc<Meter>,
 }
 
-/// A text with what is known put in.
+/// A text with the known values filled in.
 pub(super) struct Filled {
     pub(super) text: String,
-    /// Nothing is open in it.
+    /// True if no variable is left in it.
     pub(super) whole: bool,
 }
 
-impl Known {
-    /// The workflow's own parameters, those that have a value.
+impl KnownValues {
+    /// Collects the workflow's own parameters that have a value.
     pub(super) fn of_workflow(arguments: &Arguments) -> Self {
         let valued =
             arguments.parameters.iter().filter_map(|one| Some((one.name.clone(), one.value.as_ref()?.0.clone())));
@@ -38,7 +38,7 @@ impl Known {
         Self { item: Some(item.clone()), ..self.clone() }
     }
 
-    /// What is known inside a template that is called with these arguments.
+    /// Returns what is known inside a template that is called with these arguments.
     pub(super) fn inside(&self, template: &Template, arguments: &Arguments) -> Self {
         let mut inside = Self { workflow: self.workflow.clone(), meter: self.meter.clone(), ..Self::default() };
         for input in &template.inputs.parameters {
@@ -136,7 +136,7 @@ impl Known {
     }
 }
 
-impl Env for Known {
+impl Env for KnownValues {
     fn root(&self, name: &str) -> Option<expr::Value> {
         let parameters = |map: &BTreeMap<String, String>| {
             let pairs = map.iter().map(|(name, value)| (name.clone(), expr::Value::from(value.as_str())));

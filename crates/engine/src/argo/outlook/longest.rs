@@ -1,30 +1,29 @@
-//! How many tasks there are, and the longest chain of tasks that wait for each other.
+//! Counts the tasks of an outlook and finds its critical path: the longest chain of tasks that wait for each other.
 
 use std::time::Duration;
 
 use super::{Condition, Cut, Item, Outlook, Rounds};
 
-/// The sum of an outlook.
+/// Task counts and critical path of an outlook.
 #[derive(Clone, Debug, Default)]
-pub struct Longest {
-    /// Tasks that run in any case, attempts not counted.
+pub struct LongestPath {
+    /// Number of tasks that run in any case, without retries.
     pub least: usize,
-    /// Tasks that run at most; nothing when a loop or a recursion leaves it open.
+    /// Maximum number of tasks; `None` if a loop or a recursion leaves it open.
     pub most: Option<usize>,
     /// Tasks of the longest chain, in order.
     pub chain: Vec<String>,
-    /// How long the longest chain takes, as far as it is known how long its tasks take.
+    /// Duration of the longest chain, as far as the durations of its tasks are known.
     pub span: Option<Duration>,
 }
 
-/// What tasks of a template usually take.
-pub type Took<'a> = &'a dyn Fn(&str) -> Option<Duration>;
+/// Returns the usual duration of a template's tasks.
+pub type TypicalDuration<'a> = &'a dyn Fn(&str) -> Option<Duration>;
 
-/// `took` knows how long tasks of a template take. With any such knowledge the longest chain is the slowest, else it is
-/// the one with the most tasks.
-pub fn longest(outlook: &Outlook, took: Took<'_>) -> Longest {
-    let root = weigh(&outlook.root, None, took);
-    let exit = outlook.exit.as_ref().map(|exit| weigh(exit, Some(""), took));
+/// Finds the longest chain: the slowest, if `typical` knows any durations, else the one with the most tasks.
+pub fn longest_path(outlook: &Outlook, typical: TypicalDuration<'_>) -> LongestPath {
+    let root = weigh(&outlook.root, None, typical);
+    let exit = outlook.exit.as_ref().map(|exit| weigh(exit, Some(""), typical));
     let whole = match exit {
         Some(exit) => Weight {
             least: root.least + exit.least,
@@ -34,7 +33,7 @@ pub fn longest(outlook: &Outlook, took: Took<'_>) -> Longest {
         None => root,
     };
     let span = (whole.chain.span > Duration::ZERO).then_some(whole.chain.span);
-    Longest { least: whole.least, most: whole.most, chain: whole.chain.names, span }
+    LongestPath { least: whole.least, most: whole.most, chain: whole.chain.names, span }
 }
 
 struct Weight {
@@ -65,15 +64,15 @@ fn add(one: Option<usize>, other: Option<usize>) -> Option<usize> {
     one.zip(other).map(|(one, other)| one.saturating_add(other))
 }
 
-/// The tree is as deep as templates may nest, so this may call itself. Names are told below the call they belong to, the
-/// entrypoint's own left out; it has nothing above it.
-fn weigh(item: &Item, above: Option<&str>, took: Took<'_>) -> Weight {
+/// Sums up one item and everything below it. The tree is as deep as templates may nest, so recursion is safe. Names are
+/// qualified by their call, except below the entrypoint, which has nothing above it.
+fn weigh(item: &Item, above: Option<&str>, typical: TypicalDuration<'_>) -> Weight {
     if matches!(item.condition, Condition::Never(_)) {
         return Weight { least: 0, most: Some(0), chain: Chain::default() };
     }
     let name = match above {
         None | Some("") => item.name.clone(),
-        // A round says which call it is of.
+        // The name of an iteration contains that of its call.
         Some(_) if matches!(item.rounds, Rounds::Once) && item.name.ends_with(')') => item.name.clone(),
         Some(above) => format!("{above}.{}", item.name),
     };
@@ -82,19 +81,19 @@ fn weigh(item: &Item, above: Option<&str>, took: Took<'_>) -> Weight {
         Rounds::Known(rounds) => rounds.saturating_sub(body.len()),
         Rounds::Once | Rounds::Open(_) => 0,
     };
-    // Whatever calls nothing is a task, of whichever kind; waiting for a person is none.
+    // Whatever calls nothing is a task, of whichever kind, except a suspension.
     let is_task = body.is_empty() && !matches!(item.kind.as_str(), "" | "Steps" | "DAG" | "Suspend");
     let mut weight = if is_task {
-        let chain = Chain { names: vec![name], span: took(&item.template).unwrap_or_default() };
+        let chain = Chain { names: vec![name], span: typical(&item.template).unwrap_or_default() };
         Weight { least: 1, most: Some(1), chain }
     } else {
-        sum(&body, if above.is_none() { "" } else { &name }, hidden, took)
+        sum(&body, if above.is_none() { "" } else { &name }, hidden, typical)
     };
     if matches!(item.rounds, Rounds::Open(_)) || matches!(item.cut, Some(Cut::Recursion | Cut::Size)) {
         weight.most = None;
     }
     for hook in hooks {
-        let hook = weigh(hook, above.map(|_| ""), took);
+        let hook = weigh(hook, above.map(|_| ""), typical);
         weight.most = add(weight.most, hook.most);
         weight.least = weight.least.saturating_add(hook.least);
         weight.chain = weight.chain.then(hook.chain);
@@ -105,12 +104,12 @@ fn weigh(item: &Item, above: Option<&str>, took: Took<'_>) -> Weight {
     weight
 }
 
-/// Siblings: each begins when all it needs are over. So many more that are not written out are like the last.
-fn sum(children: &[&Item], above: &str, hidden: usize, took: Took<'_>) -> Weight {
+/// Sums up siblings, each of which begins when all it needs are over. `hidden` more of them are like the last.
+fn sum(children: &[&Item], above: &str, hidden: usize, typical: TypicalDuration<'_>) -> Weight {
     let mut total = Weight { least: 0, most: Some(0), chain: Chain::default() };
     let mut ends: Vec<Chain> = Vec::with_capacity(children.len());
     for (at, child) in children.iter().enumerate() {
-        let weight = weigh(child, Some(above), took);
+        let weight = weigh(child, Some(above), typical);
         let times = if at + 1 == children.len() { hidden.saturating_add(1) } else { 1 };
         total.least = total.least.saturating_add(weight.least.saturating_mul(times));
         total.most = add(total.most, weight.most.map(|most| most.saturating_mul(times)));

@@ -1,4 +1,4 @@
-//! Outlooks of small workflows.
+//! Tests outlooks of small workflows.
 
 use octoflow_manifest::{Limits, read};
 
@@ -21,8 +21,8 @@ fn names(item: &Item) -> Vec<(&str, usize)> {
     item.children.iter().map(|child| (child.name.as_str(), child.wave)).collect()
 }
 
-fn weigh(outlook: &Outlook) -> Longest {
-    longest(outlook, &|_| None)
+fn weigh(outlook: &Outlook) -> LongestPath {
+    longest_path(outlook, &|_| None)
 }
 
 const LEAF: &str = "
@@ -65,7 +65,7 @@ templates:{LEAF}
     let found = weigh(&outlook);
     assert_eq!((found.least, found.most), (7, Some(8)), "whether e runs is open");
     assert_eq!(found.chain, ["a", "c.one", "c.three", "d", "onExit"]);
-    let slow = longest(&outlook, &|template| (template == "leaf").then_some(std::time::Duration::from_secs(10)));
+    let slow = longest_path(&outlook, &|template| (template == "leaf").then_some(std::time::Duration::from_secs(10)));
     assert_eq!(slow.span, Some(std::time::Duration::from_secs(50)));
 }
 

@@ -1,4 +1,4 @@
-//! The expansion itself: from the entrypoint down, within bounds.
+//! Expands templates from the entrypoint down, within bounds.
 
 use octoflow_model::{
     argo::{Arguments, Call, Hook, Synchronization, Template},
@@ -11,19 +11,19 @@ use super::{
     super::{
         call::{MAX_DEPTH, kind_of},
         ident,
-        program::{Calls, Place, Program, Recipe},
+        program::{CallSite, Calls, Program, Recipe},
         refer, sequence,
     },
     Bounds, Condition, Cut, Item, Outlook, Rounds,
-    known::Known,
+    known::KnownValues,
 };
 
 pub(super) struct Walk<'p> {
     program: &'p Program,
     bounds: Bounds,
-    /// Items that may still be made.
+    /// Number of items that may still be added.
     left: usize,
-    /// The templates that are being expanded, outermost first.
+    /// Templates that are being expanded, outermost first.
     open: Vec<Arc<str>>,
 }
 
@@ -34,7 +34,7 @@ impl<'p> Walk<'p> {
 
     pub(super) fn whole(mut self) -> Outlook {
         let spec = &self.program.workflow.spec;
-        let known = Known::of_workflow(&spec.arguments);
+        let known = KnownValues::of_workflow(&spec.arguments);
         let entrypoint = spec.entrypoint.clone().unwrap_or_default();
         let mut root = Item { name: entrypoint.clone(), wave: 1, ..Item::default() };
         self.enter(&mut root, self.program.recipe(&entrypoint), &spec.arguments, &known, true);
@@ -49,13 +49,13 @@ impl<'p> Walk<'p> {
         Outlook { entrypoint, locks, parallelism: spec.parallelism, root, exit, cut: self.left == 0 }
     }
 
-    /// Fills in what the called template says. `certain` is false where the call may never be made.
+    /// Fills an item in from the called template. `certain` is false where the call may never be made.
     fn enter(
         &mut self,
         item: &mut Item,
         recipe: Option<&'p Arc<Recipe>>,
         arguments: &Arguments,
-        known: &Known,
+        known: &KnownValues,
         certain: bool,
     ) {
         self.left = self.left.saturating_sub(1);
@@ -69,7 +69,7 @@ impl<'p> Walk<'p> {
         item.retries = self.program.retry(template).map(|retry| retry.limit.as_ref().map_or_else(String::new, text));
         item.parallelism = template.parallelism.as_ref().map(text);
         item.locks = template.synchronization.as_ref().map(|locks| self.locks(locks, &inside)).unwrap_or_default();
-        // A template that calls itself goes on as long as its conditions are known to hold.
+        // A template that calls itself is expanded as long as its conditions are known to hold.
         if self.open.len() >= usize::from(MAX_DEPTH) || !certain && self.open.contains(&recipe.key) {
             item.cut = Some(Cut::Recursion);
             return;
@@ -87,7 +87,7 @@ impl<'p> Walk<'p> {
         self.open.pop();
     }
 
-    fn steps(&mut self, item: &mut Item, recipe: &'p Arc<Recipe>, inside: &Known, certain: bool) {
+    fn steps(&mut self, item: &mut Item, recipe: &'p Arc<Recipe>, inside: &KnownValues, certain: bool) {
         let mut before: Vec<usize> = Vec::new();
         for (group, steps) in recipe.template.steps.iter().flatten().enumerate() {
             let mut made = Vec::new();
@@ -96,7 +96,7 @@ impl<'p> Walk<'p> {
                     item.cut = Some(Cut::Size);
                     return;
                 }
-                let mut child = self.call(recipe, Place::Step(group as u32, step as u32), call, inside, certain);
+                let mut child = self.call(recipe, CallSite::Step(group as u32, step as u32), call, inside, certain);
                 child.wave = group + 1;
                 child.needs.clone_from(&before);
                 made.push(item.children.len());
@@ -106,11 +106,11 @@ impl<'p> Walk<'p> {
         }
     }
 
-    fn dag(&mut self, item: &mut Item, recipe: &'p Arc<Recipe>, inside: &Known, certain: bool) {
+    fn dag(&mut self, item: &mut Item, recipe: &'p Arc<Recipe>, inside: &KnownValues, certain: bool) {
         let graph = recipe.graph();
         let Some(dag) = &recipe.template.dag else { return };
         let wanted = wanted(recipe, dag.target.as_deref().unwrap_or_default(), inside);
-        // Children keep the order in which they may run, so that what is needed always comes before.
+        // Children keep the topological order, so that what is needed always comes before.
         let mut places: Vec<Option<usize>> = vec![None; dag.tasks.len()];
         for task in graph.order.iter().copied().filter(|task| wanted[*task as usize]) {
             if self.left == 0 {
@@ -119,7 +119,7 @@ impl<'p> Walk<'p> {
             }
             let vertex = &graph.tasks[task as usize];
             let call = &dag.tasks[task as usize];
-            let mut child = self.call(recipe, Place::Task(task), call, inside, certain && plainly(call));
+            let mut child = self.call(recipe, CallSite::Task(task), call, inside, certain && plainly(call));
             child.needs = vertex.needs.iter().filter_map(|need| places[*need as usize]).collect();
             child.wave = 1 + child.needs.iter().map(|need| item.children[*need].wave).max().unwrap_or(0);
             child.depends = call.depends.clone().filter(|_| !plainly(call));
@@ -128,7 +128,14 @@ impl<'p> Walk<'p> {
         }
     }
 
-    fn call(&mut self, recipe: &'p Arc<Recipe>, place: Place, call: &Call, inside: &Known, certain: bool) -> Item {
+    fn call(
+        &mut self,
+        recipe: &'p Arc<Recipe>,
+        place: CallSite,
+        call: &Call,
+        inside: &KnownValues,
+        certain: bool,
+    ) -> Item {
         let callee = recipe.called_template(place, self.program);
         let mut item = Item { name: call.name.clone(), ..Item::default() };
         item.template = callee.map_or_else(
@@ -140,7 +147,7 @@ impl<'p> Walk<'p> {
             return item;
         }
         match items(call, inside) {
-            Ok(rounds) => {
+            LoopItems::Known(rounds) => {
                 item.rounds = Rounds::Known(rounds.len());
                 self.left = self.left.saturating_sub(1);
                 for (index, round) in rounds.iter().enumerate() {
@@ -154,7 +161,7 @@ impl<'p> Walk<'p> {
                     item.children.push(child);
                 }
             }
-            Err(text) => {
+            LoopItems::Open(text) => {
                 item.rounds = Rounds::Open(text);
                 self.one(&mut item, recipe, callee, call, inside, false);
             }
@@ -162,14 +169,14 @@ impl<'p> Walk<'p> {
         item
     }
 
-    /// One round of a call, or the only one.
+    /// Expands one iteration of a call, or the only one.
     fn one(
         &mut self,
         item: &mut Item,
         recipe: &'p Arc<Recipe>,
         callee: Option<&'p Arc<Recipe>>,
         call: &Call,
-        inside: &Known,
+        inside: &KnownValues,
         certain: bool,
     ) {
         item.condition = call.when.as_ref().map_or(Condition::Always, |when| inside.condition(when));
@@ -188,15 +195,15 @@ impl<'p> Walk<'p> {
         let others = call.hooks.iter().filter(|(name, _)| *name != "exit");
         let others = others.map(|(name, hook)| (format!("hooks.{name}"), hook.clone()));
         for (suffix, hook) in exit.into_iter().chain(others) {
-            let made = self.hook(format!("{}.{suffix}", call.name), &hook, recipe.home(), inside);
+            let made = self.hook(format!("{}.{suffix}", call.name), &hook, recipe.template_scope(), inside);
             item.children.push(made);
         }
     }
 
-    fn hook(&mut self, name: String, hook: &Hook, home: Option<&str>, known: &Known) -> Item {
+    fn hook(&mut self, name: String, hook: &Hook, template_scope: Option<&str>, known: &KnownValues) -> Item {
         let key = match (&hook.template_ref, &hook.template) {
             (Some(reference), _) => refer::key(reference),
-            (None, Some(name)) => refer::neighbour(home, name),
+            (None, Some(name)) => refer::sibling_key(template_scope, name),
             (None, None) => String::new(),
         };
         let condition = hook.expression.clone().map_or(Condition::Always, Condition::Open);
@@ -207,7 +214,7 @@ impl<'p> Walk<'p> {
         item
     }
 
-    fn locks(&self, locks: &Synchronization, known: &Known) -> Vec<String> {
+    fn locks(&self, locks: &Synchronization, known: &KnownValues) -> Vec<String> {
         let mutexes = locks.all_mutexes().map(|mutex| format!("mutex {}", known.fill(&mutex.name).text));
         let semaphores = locks.all_semaphores().filter_map(|semaphore| {
             let key = match (&semaphore.config_map_key_ref, &semaphore.database) {
@@ -221,13 +228,13 @@ impl<'p> Walk<'p> {
     }
 }
 
-/// Whether its condition on other tasks is only that they are over, one way or the other well.
+/// Whether its condition on other tasks requires no more than that they are over successfully.
 fn plainly(call: &Call) -> bool {
     call.depends.as_ref().is_none_or(|depends| !depends.contains(['.', '|', '!']))
 }
 
-/// The tasks a DAG runs: all of them, or its targets and what they need.
-fn wanted(recipe: &Recipe, target: &str, inside: &Known) -> Vec<bool> {
+/// Marks the tasks that a DAG runs: all of them, or its targets and what they need.
+fn wanted(recipe: &Recipe, target: &str, inside: &KnownValues) -> Vec<bool> {
     let graph = recipe.graph();
     let target = inside.fill(target);
     let mut open: Vec<u32> = target.text.split_whitespace().filter_map(|name| graph.index.get(name).copied()).collect();
@@ -243,28 +250,41 @@ fn wanted(recipe: &Recipe, target: &str, inside: &Known) -> Vec<bool> {
     wanted
 }
 
-/// The items of a loop, or what they depend on.
-fn items(call: &Call, inside: &Known) -> Result<Vec<Value>, String> {
+/// The items of a loop, as far as they are known before the run.
+enum LoopItems {
+    Known(Vec<Value>),
+    /// Not known yet; with the text that the items depend on.
+    Open(String),
+}
+
+fn items(call: &Call, inside: &KnownValues) -> LoopItems {
     if let Some(items) = &call.with_items {
         let whole: Option<Vec<Value>> = items.iter().map(|item| inside.fill_value(item)).collect();
-        return whole.ok_or_else(|| Value::Array(items.clone()).to_string());
+        return match whole {
+            Some(items) => LoopItems::Known(items),
+            None => LoopItems::Open(Value::Array(items.clone()).to_string()),
+        };
     }
     if let Some(text) = &call.with_param {
         let filled = inside.fill(&text.0);
         return match serde_json::from_str(&filled.text) {
-            Ok(items) if filled.whole => Ok(items),
-            _ => Err(filled.text),
+            Ok(items) if filled.whole => LoopItems::Known(items),
+            _ => LoopItems::Open(filled.text),
         };
     }
-    let Some(sequence) = &call.with_sequence else { return Ok(Vec::new()) };
+    let Some(sequence) = &call.with_sequence else { return LoopItems::Known(Vec::new()) };
     let number = |text: &Option<IntOrText>| text.as_ref().map(|text| inside.fill(&text.0));
     let (start, count, end) = (number(&sequence.start), number(&sequence.count), number(&sequence.end));
     if let Some(open) = [&start, &count, &end].into_iter().flatten().find(|filled| !filled.whole) {
-        return Err(open.text.clone());
+        return LoopItems::Open(open.text.clone());
     }
     let format = sequence.format.as_ref().map(|format| inside.fill(format).text);
     let text = |filled: &Option<super::known::Filled>| filled.as_ref().map(|filled| filled.text.clone());
-    sequence::numbered(text(&start), text(&count), text(&end), format.as_deref())
+    match sequence::numbered(text(&start), text(&count), text(&end), format.as_deref()) {
+        Ok(items) => LoopItems::Known(items),
+        // A malformed sequence fails when it runs; here its reason is shown in place of the items.
+        Err(why) => LoopItems::Open(why),
+    }
 }
 
 fn image(template: &Template) -> Option<&str> {

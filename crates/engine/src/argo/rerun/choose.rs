@@ -1,33 +1,33 @@
-//! Which nodes of an old run are to run again. Everything that succeeded stays, unless somebody chose it, it comes after
-//! something that runs again, or what it made is gone.
+//! Selects the nodes of an old run that run again. Everything that succeeded is kept, unless the user selected it, it
+//! comes after something that runs again, or its artifacts are gone.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
 use super::{Refusal, Rerun, RerunOptions, RunContext, Why, graph::Graph};
 use crate::argo::selector::{Selector, input_named};
 
-/// The artifact that holds what a task wrote; nobody takes it as an input.
+/// Name of the artifact with a task's log; it is never an input.
 const LOG_ARTIFACT: &str = "main-logs";
 
 pub(super) struct Choice {
-    /// By node: why it runs again. Nodes that others belong to have one only when somebody chose them.
+    /// Why each node runs again, by node. Nodes with children have a reason only if the user selected them.
     why: Vec<Option<Why>>,
-    /// By node: its result stays.
+    /// Whether each node's result is kept, by node.
     keep: Vec<bool>,
 }
 
 impl Choice {
     pub(super) fn make(graph: &Graph<'_>, context: &RunContext, options: &RerunOptions) -> Result<Self, Refusal> {
         let mut choice = Self { why: vec![None; graph.nodes.len()], keep: vec![false; graph.nodes.len()] };
-        choice.take_chosen(graph, options)?;
-        let forgiven = Forgiven::of(graph);
-        choice.take_bad(graph, context, &forgiven, options.failed);
+        choice.select_chosen(graph, options)?;
+        let tolerated = Tolerated::of(graph);
+        choice.select_failed(graph, context, &tolerated, options.failed);
         choice.join_attempts(graph);
-        let mut disturbed = choice.disturbed(graph, &forgiven);
-        choice.take_daemons(graph, options, &mut disturbed);
-        choice.take_handlers(graph, &disturbed);
-        choice.take_omitted(graph, &disturbed);
-        choice.keep_the_rest(graph, &forgiven);
+        let mut affected = choice.affected(graph, &tolerated);
+        choice.select_daemons(graph, options, &mut affected);
+        choice.select_handlers(graph, &affected);
+        choice.select_omitted(graph, &affected);
+        choice.keep_the_rest(graph, &tolerated);
         Ok(choice)
     }
 
@@ -39,9 +39,9 @@ impl Choice {
         self.why[at].is_some()
     }
 
-    /// What runs again, in the order it ran: tasks, not what they belong to; a retried one once.
-    pub(super) fn told(&self, graph: &Graph<'_>) -> Vec<Rerun> {
-        let mut told = Vec::new();
+    /// Lists what runs again, in the order it ran: tasks, not the nodes around them; a retried task once.
+    pub(super) fn list(&self, graph: &Graph<'_>) -> Vec<Rerun> {
+        let mut list = Vec::new();
         let mut seen = BTreeSet::new();
         for (at, why) in self.why.iter().enumerate() {
             let Some(why) = why else { continue };
@@ -49,27 +49,27 @@ impl Choice {
             if !graph.is_leaf(at) && node.kind != "Skipped" {
                 continue;
             }
-            let told_as = graph.retry_of(at).unwrap_or(at);
-            if seen.insert(told_as) {
-                let node = &graph.nodes[told_as];
+            let listed_as = graph.retry_of(at).unwrap_or(at);
+            if seen.insert(listed_as) {
+                let node = &graph.nodes[listed_as];
                 let display = node.value["displayName"].as_str().unwrap_or(node.name);
-                told.push(Rerun { node: node.name.to_owned(), display: display.to_owned(), why: why.clone() });
+                list.push(Rerun { node: node.name.to_owned(), display: display.to_owned(), why: why.clone() });
             }
         }
-        told
+        list
     }
 
-    fn take(&mut self, at: usize, why: Why) {
+    fn select(&mut self, at: usize, why: Why) {
         self.why[at].get_or_insert(why);
     }
 
-    fn take_after(&mut self, graph: &Graph<'_>, from: &[usize]) {
+    fn select_after(&mut self, graph: &Graph<'_>, from: &[usize]) {
         for (at, source) in graph.after(from) {
-            self.take(at, Why::After(graph.nodes[source].name.to_owned()));
+            self.select(at, Why::After(graph.nodes[source].name.to_owned()));
         }
     }
 
-    fn take_chosen(&mut self, graph: &Graph<'_>, options: &RerunOptions) -> Result<(), Refusal> {
+    fn select_chosen(&mut self, graph: &Graph<'_>, options: &RerunOptions) -> Result<(), Refusal> {
         let mut chosen: Vec<(usize, bool)> = Vec::new();
         if let (true, Some(text)) = (options.restart_successful, &options.selector) {
             let selector = Selector::parse(text).ok_or_else(|| Refusal::Selector { text: text.clone() })?;
@@ -92,17 +92,17 @@ impl Choice {
         let mut from = Vec::new();
         for (at, onwards) in chosen {
             let whole = graph.with_below(graph.retry_of(at).unwrap_or(at));
-            whole.iter().for_each(|at| self.take(*at, Why::Chosen));
+            whole.iter().for_each(|at| self.select(*at, Why::Chosen));
             if onwards {
                 from.extend(whole);
             }
         }
-        self.take_after(graph, &from);
+        self.select_after(graph, &from);
         Ok(())
     }
 
-    /// What ended badly and did harm by that, and what comes after it.
-    fn take_bad(&mut self, graph: &Graph<'_>, context: &RunContext, forgiven: &Forgiven, all: bool) {
+    /// Selects nodes whose failure was not excused, and what comes after them.
+    fn select_failed(&mut self, graph: &Graph<'_>, context: &RunContext, tolerated: &Tolerated, all: bool) {
         let mut from = Vec::new();
         for (at, node) in graph.nodes.iter().enumerate() {
             let leaf = graph.is_leaf(at) || node.kind == "Skipped";
@@ -110,19 +110,19 @@ impl Choice {
                 continue;
             }
             let tried_again = || graph.retry_of(at).is_some_and(|retry| graph.nodes[retry].phase == "Succeeded");
-            if node.bad() && (!forgiven.is(graph, at) || all && !tried_again()) {
-                self.take(at, Why::Ended { phase: node.phase.to_owned(), message: node.message().to_owned() });
+            if node.bad() && (!tolerated.is(graph, at) || all && !tried_again()) {
+                self.select(at, Why::Ended { phase: node.phase.to_owned(), message: node.message().to_owned() });
                 from.push(at);
             } else if !node.over() {
-                self.take(at, Why::Unfinished);
-            } else if let Some(artifact) = gone(node.value, context.doomed.contains(node.id)) {
-                self.take(at, Why::Gone { artifact });
+                self.select(at, Why::Unfinished);
+            } else if let Some(artifact) = deleted_artifact(node.value, context.deleting.contains(node.id)) {
+                self.select(at, Why::Gone { artifact });
             }
         }
-        self.take_after(graph, &from);
+        self.select_after(graph, &from);
     }
 
-    /// The attempts of a call are all from before, or all new.
+    /// Makes the attempts of a call uniform: all kept, or all run again.
     fn join_attempts(&mut self, graph: &Graph<'_>) {
         for (retry, node) in graph.nodes.iter().enumerate() {
             if node.kind != "Retry" {
@@ -130,74 +130,74 @@ impl Choice {
             }
             let tries: Vec<usize> = graph.attempts_of(retry).filter(|at| graph.is_leaf(*at)).collect();
             if let Some(why) = tries.iter().find_map(|at| self.why[*at].clone()) {
-                tries.into_iter().for_each(|at| self.take(at, why.clone()));
+                tries.into_iter().for_each(|at| self.select(at, why.clone()));
             }
         }
     }
 
-    /// Whatever may end in another way than it did.
-    fn disturbed(&self, graph: &Graph<'_>, forgiven: &Forgiven) -> Vec<bool> {
-        let mut disturbed = vec![false; graph.nodes.len()];
+    /// Marks the nodes that may end differently than they did.
+    fn affected(&self, graph: &Graph<'_>, tolerated: &Tolerated) -> Vec<bool> {
+        let mut affected = vec![false; graph.nodes.len()];
         for (at, node) in graph.nodes.iter().enumerate() {
             let runs = self.reruns(at) && !graph.in_hook(at);
-            if runs || !graph.in_hook(at) && (node.bad() && !forgiven.is(graph, at) || !node.over()) {
-                disturbed[at] = true;
-                graph.above(at).for_each(|up| disturbed[up] = true);
+            if runs || !graph.in_hook(at) && (node.bad() && !tolerated.is(graph, at) || !node.over()) {
+                affected[at] = true;
+                graph.above(at).for_each(|up| affected[up] = true);
             }
         }
-        disturbed
+        affected
     }
 
-    /// A daemon is not there any more. It is missed where something beside it runs again.
-    fn take_daemons(&mut self, graph: &Graph<'_>, options: &RerunOptions, disturbed: &mut [bool]) {
+    /// Selects daemons, which are not running any more, if something in their boundary runs again.
+    fn select_daemons(&mut self, graph: &Graph<'_>, options: &RerunOptions, affected: &mut [bool]) {
         for (at, node) in graph.nodes.iter().enumerate() {
             if !node.daemon || !graph.is_leaf(at) {
                 continue;
             }
             let boundary = graph.boundary_of(at);
             let calm =
-                boundary.is_some_and(|boundary| !disturbed[boundary] && graph.nodes[boundary].phase == "Succeeded");
+                boundary.is_some_and(|boundary| !affected[boundary] && graph.nodes[boundary].phase == "Succeeded");
             if !calm || !options.parameters.is_empty() {
-                self.take(at, Why::Daemon);
-                disturbed[at] = true;
-                graph.above(at).for_each(|up| disturbed[up] = true);
+                self.select(at, Why::Daemon);
+                affected[at] = true;
+                graph.above(at).for_each(|up| affected[up] = true);
             }
         }
         self.join_attempts(graph);
     }
 
-    /// Handlers and hooks go with what they belong to; those of the run always run again.
-    fn take_handlers(&mut self, graph: &Graph<'_>, disturbed: &[bool]) {
+    /// Selects handlers and hooks together with what they belong to; those of the run always run again.
+    fn select_handlers(&mut self, graph: &Graph<'_>, affected: &[bool]) {
         for (at, node) in graph.nodes.iter().enumerate() {
             if !node.hooked {
                 continue;
             }
             let owner = node.name.strip_suffix(".onExit").or_else(|| Some(node.name.rsplit_once(".hooks.")?.0));
             let owner = owner.filter(|owner| *owner != graph.run).and_then(|owner| graph.find(owner));
-            if owner.is_none_or(|owner| disturbed[owner]) {
-                graph.with_below(at).into_iter().for_each(|at| self.take(at, Why::Handler));
+            if owner.is_none_or(|owner| affected[owner]) {
+                graph.with_below(at).into_iter().for_each(|at| self.select(at, Why::Handler));
             }
         }
         self.join_attempts(graph);
     }
 
-    fn take_omitted(&mut self, graph: &Graph<'_>, disturbed: &[bool]) {
+    fn select_omitted(&mut self, graph: &Graph<'_>, affected: &[bool]) {
         for (at, node) in graph.nodes.iter().enumerate() {
-            if node.phase == "Omitted" && graph.above(at).any(|up| disturbed[up]) {
+            if node.phase == "Omitted" && graph.above(at).any(|up| affected[up]) {
                 self.why[at] = Some(Why::Omitted);
             }
         }
     }
 
-    fn keep_the_rest(&mut self, graph: &Graph<'_>, forgiven: &Forgiven) {
+    fn keep_the_rest(&mut self, graph: &Graph<'_>, tolerated: &Tolerated) {
         for (at, node) in graph.nodes.iter().enumerate() {
             self.keep[at] = node.over()
                 && self.why[at].is_none()
                 && match node.kind {
-                    // Only one that gave up and was forgiven says something its attempts do not say.
+                    // Only a retry node that gave up and was excused says something its attempts do not say.
                     "Retry" if !node.recalled() => {
                         let calm = graph.with_below(at).into_iter().all(|at| self.why[at].is_none());
-                        node.bad() && calm && (graph.in_hook(at) || forgiven.is(graph, at))
+                        node.bad() && calm && (graph.in_hook(at) || tolerated.is(graph, at))
                     }
                     _ => graph.is_leaf(at),
                 };
@@ -205,13 +205,13 @@ impl Choice {
     }
 }
 
-/// Failures that did no harm.
-struct Forgiven {
-    /// By node: something came after it in spite of how it ended, and nothing was left out for it.
+/// Failures that were excused.
+struct Tolerated {
+    /// Whether something ran after the node in spite of its failure and nothing was omitted because of it, by node.
     passed: Vec<bool>,
 }
 
-impl Forgiven {
+impl Tolerated {
     fn of(graph: &Graph<'_>) -> Self {
         let mut passed = vec![false; graph.nodes.len()];
         let mut missed = vec![false; graph.nodes.len()];
@@ -231,11 +231,11 @@ impl Forgiven {
     }
 }
 
-/// An artifact a node made that is not there any more.
-fn gone(node: &serde_json::Value, doomed: bool) -> Option<String> {
+/// Names an artifact of the node that is not there any more.
+fn deleted_artifact(node: &serde_json::Value, deleting: bool) -> Option<String> {
     let artifacts = node["outputs"]["artifacts"].as_array()?;
     let lost =
-        |artifact: &&serde_json::Value| artifact["name"] != LOG_ARTIFACT && (doomed || artifact["deleted"] == true);
+        |artifact: &&serde_json::Value| artifact["name"] != LOG_ARTIFACT && (deleting || artifact["deleted"] == true);
     Some(artifacts.iter().find(lost)?["name"].as_str().unwrap_or_default().to_owned())
 }
 
@@ -247,7 +247,7 @@ fn named(graph: &Graph<'_>, name: &str) -> Vec<usize> {
     (0..graph.nodes.len()).filter(is).collect()
 }
 
-/// A field of a node, as selectors name it.
+/// Returns a field of a node, by its name in selectors.
 fn field<'g>(graph: &Graph<'g>, at: usize, key: &str) -> Option<Cow<'g, str>> {
     let value = graph.nodes[at].value;
     let found = match key {

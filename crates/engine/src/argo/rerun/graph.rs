@@ -1,5 +1,5 @@
-//! The nodes of an old run with the ways between them, read from its object. Who belongs to whom is in the names: a node
-//! is below another when its name goes on with `.`, `[` or `(`.
+//! Reads the nodes of an old run and their edges from its object. The hierarchy is in the names: a node is below
+//! another if its name continues with `.`, `[` or `(`.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -8,24 +8,24 @@ use std::{
 
 use serde_json::Value;
 
-pub(super) struct Old<'o> {
+pub(super) struct OldNode<'o> {
     pub(super) id: &'o str,
     pub(super) name: &'o str,
     pub(super) kind: &'o str,
     pub(super) phase: &'o str,
     pub(super) children: Vec<usize>,
-    /// A hook or an exit handler.
+    /// True for a hook or an exit handler.
     pub(super) hooked: bool,
-    /// One attempt of a retried call.
+    /// True for an attempt of a retried call.
     pub(super) retried: bool,
-    /// It stayed up beside others.
+    /// True for a daemon.
     pub(super) daemon: bool,
-    /// It was taken over from another run, and is shown as skipped.
+    /// True if its result was reused from another run, so that it is shown as skipped.
     pub(super) carried: bool,
     pub(super) value: &'o Value,
 }
 
-impl Old<'_> {
+impl OldNode<'_> {
     pub(super) fn bad(&self) -> bool {
         matches!(self.phase, "Failed" | "Error")
     }
@@ -38,7 +38,7 @@ impl Old<'_> {
         self.value["message"].as_str().unwrap_or_default()
     }
 
-    /// A memoized call that found its outputs.
+    /// Whether it is a memoized call that hit its cache.
     pub(super) fn recalled(&self) -> bool {
         self.value["memoizationStatus"]["hit"] == true
     }
@@ -46,13 +46,13 @@ impl Old<'_> {
 
 pub(super) struct Graph<'o> {
     pub(super) run: &'o str,
-    /// In the order they began.
-    pub(super) nodes: Vec<Old<'o>>,
+    /// The nodes in the order they began.
+    pub(super) nodes: Vec<OldNode<'o>>,
     by_id: HashMap<&'o str, usize>,
     by_name: BTreeMap<&'o str, usize>,
-    /// By node: it is a hook or belongs to one.
+    /// Whether each node is a hook or belongs to one, by node.
     hooks: Vec<bool>,
-    /// By attempt: the node around it.
+    /// Retry nodes, by attempt.
     retries: HashMap<usize, usize>,
 }
 
@@ -60,7 +60,7 @@ impl<'o> Graph<'o> {
     pub(super) fn of(object: &'o Value) -> Self {
         let run = object["metadata"]["name"].as_str().unwrap_or_default();
         let all = object["status"]["nodes"].as_object().into_iter().flatten();
-        let mut nodes: Vec<Old<'o>> = all.map(|(id, value)| old(id, value)).collect();
+        let mut nodes: Vec<OldNode<'o>> = all.map(|(id, value)| old(id, value)).collect();
         nodes.sort_by_key(|node| (node.value["startedAt"].as_str().unwrap_or_default(), node.name.len(), node.name));
         let by_id: HashMap<&str, usize> = nodes.iter().enumerate().map(|(at, node)| (node.id, at)).collect();
         let by_name = nodes.iter().enumerate().map(|(at, node)| (node.name, at)).collect();
@@ -90,18 +90,18 @@ impl<'o> Graph<'o> {
         name.strip_prefix(self.run).unwrap_or(name)
     }
 
-    /// It is over by itself, not by what is in it.
+    /// Whether its end is its own and not derived from its children.
     pub(super) fn is_leaf(&self, at: usize) -> bool {
         let node = &self.nodes[at];
         matches!(node.kind, "Pod" | "HTTP" | "Suspend") || node.carried || node.recalled()
     }
 
-    /// It is a hook or an exit handler, or belongs to one.
+    /// Whether it is a hook or an exit handler, or belongs to one.
     pub(super) fn in_hook(&self, at: usize) -> bool {
         self.hooks[at]
     }
 
-    /// The node around an attempt.
+    /// Returns the retry node of an attempt.
     pub(super) fn retry_of(&self, at: usize) -> Option<usize> {
         self.retries.get(&at).copied()
     }
@@ -110,7 +110,7 @@ impl<'o> Graph<'o> {
         self.nodes[retry].children.iter().copied().filter(|child| self.nodes[*child].retried)
     }
 
-    /// The pod of a container.
+    /// Returns the pod of a container.
     pub(super) fn pod_of(&self, at: usize) -> Option<usize> {
         self.boundary_of(at)
     }
@@ -119,7 +119,7 @@ impl<'o> Graph<'o> {
         self.by_id.get(self.nodes[at].value["boundaryID"].as_str()?).copied()
     }
 
-    /// The node and everything that belongs to it.
+    /// Returns the node and everything below it.
     pub(super) fn with_below(&self, at: usize) -> Vec<usize> {
         let name = self.nodes[at].name;
         let mut found = vec![at];
@@ -132,11 +132,11 @@ impl<'o> Graph<'o> {
         found
     }
 
-    /// Everything the node belongs to.
+    /// Iterates over everything above the node.
     pub(super) fn above(&self, at: usize) -> impl Iterator<Item = usize> + '_ {
         let name = self.nodes[at].name;
         let mut inside = false;
-        // What describes an item stands in parentheses, and none stand in it.
+        // An item's description is in parentheses and contains none itself.
         let ends = name.char_indices().filter(move |(_, sign)| match sign {
             '(' => !std::mem::replace(&mut inside, true),
             ')' => {
@@ -154,7 +154,7 @@ impl<'o> Graph<'o> {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[', '(']))
     }
 
-    /// Everything that comes after these by the ways between nodes, without them; each with one it comes after.
+    /// Returns everything reachable from these nodes, without them; each with one of them that it comes after.
     pub(super) fn after(&self, from: &[usize]) -> Vec<(usize, usize)> {
         let mut seen = vec![false; self.nodes.len()];
         from.iter().for_each(|at| seen[*at] = true);
@@ -172,11 +172,11 @@ impl<'o> Graph<'o> {
     }
 }
 
-fn old<'o>(id: &'o str, value: &'o Value) -> Old<'o> {
+fn old<'o>(id: &'o str, value: &'o Value) -> OldNode<'o> {
     let text = |field: &str| value[field].as_str().unwrap_or_default();
     let carried =
         value["type"] == "Skipped" && value["phase"] == "Skipped" && text("message").starts_with("original pod: ");
-    Old {
+    OldNode {
         id,
         name: text("name"),
         kind: text("type"),

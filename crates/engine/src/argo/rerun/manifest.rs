@@ -1,9 +1,9 @@
-//! The manifest of a run that is done again: the old object without what the old run put into it.
+//! Builds the manifest of a rerun: the old object without what the old run added to it.
 
 use octoflow_model::submission::Stored;
 use serde_json::{Map, Value, json};
 
-/// Labels that say how the old run stood and who made it.
+/// Labels with the old run's status and its submitter.
 const DROPPED_LABELS: [&str; 7] = [
     "workflows.argoproj.io/creator",
     "workflows.argoproj.io/creator-email",
@@ -13,51 +13,51 @@ const DROPPED_LABELS: [&str; 7] = [
     "workflows.argoproj.io/workflow-archiving-status",
     PREVIOUS,
 ];
-/// The label with the name of the run a new one was made from.
+/// Label with the name of the run that a new one was made from.
 const PREVIOUS: &str = "workflows.argoproj.io/resubmitted-from-workflow";
-/// What only the old run can have in its metadata.
+/// Metadata fields that belong to the old run alone.
 const OWN_METADATA: [&str; 7] =
     ["name", "uid", "creationTimestamp", "resourceVersion", "selfLink", "managedFields", "deletionTimestamp"];
 
-/// What is to be submitted.
+/// The manifest to submit.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fresh {
+pub struct RerunManifest {
     pub manifest: Value,
     pub stored: Stored,
-    /// What a new name begins with.
+    /// Prefix of the new name.
     pub generate_name: String,
 }
 
-/// The same run once more, under its old name.
-pub fn renewed(object: &Value, parameters: &[(String, String)]) -> Fresh {
-    let mut fresh = taken(object, parameters);
-    if let Some(metadata) = fresh.manifest["metadata"].as_object_mut() {
-        // They are given anew; the labels of the user, and of who submitted it, stay.
+/// Builds the manifest of a retry, under the old name.
+pub fn retry_manifest(object: &Value, parameters: &[(String, String)]) -> RerunManifest {
+    let mut made = base_manifest(object, parameters);
+    if let Some(metadata) = made.manifest["metadata"].as_object_mut() {
+        // These are assigned anew; the labels of the user, and of who submitted it, stay.
         for field in OWN_METADATA.iter().filter(|field| **field != "name") {
             metadata.remove(*field);
         }
         let own = |label: &str| matches!(label, "workflows.argoproj.io/phase" | "workflows.argoproj.io/completed");
         drop_labels(metadata, own);
     }
-    fresh
+    made
 }
 
-/// A new run made from an old one.
-pub fn resubmitted(object: &Value, parameters: &[(String, String)]) -> Fresh {
-    let mut fresh = taken(object, parameters);
+/// Builds the manifest of a resubmit, under a new name.
+pub fn resubmit_manifest(object: &Value, parameters: &[(String, String)]) -> RerunManifest {
+    let mut made = base_manifest(object, parameters);
     let old = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    if let Some(metadata) = fresh.manifest["metadata"].as_object_mut() {
+    if let Some(metadata) = made.manifest["metadata"].as_object_mut() {
         for field in OWN_METADATA {
             metadata.remove(field);
         }
         drop_labels(metadata, |label| DROPPED_LABELS.contains(&label));
         metadata.entry("labels").or_insert_with(|| json!({}))[PREVIOUS] = json!(old);
-        metadata.insert("generateName".to_owned(), json!(fresh.generate_name));
+        metadata.insert("generateName".to_owned(), json!(made.generate_name));
     }
-    fresh
+    made
 }
 
-fn taken(object: &Value, parameters: &[(String, String)]) -> Fresh {
+fn base_manifest(object: &Value, parameters: &[(String, String)]) -> RerunManifest {
     let mut manifest = object.clone();
     let status = manifest.as_object_mut().and_then(|fields| fields.remove("status")).unwrap_or_default();
     if !manifest["metadata"].is_object() {
@@ -71,7 +71,7 @@ fn taken(object: &Value, parameters: &[(String, String)]) -> Fresh {
     };
     for spec in manifest.get_mut("spec").into_iter().chain(stored.spec.as_mut()) {
         if let Some(fields) = spec.as_object_mut() {
-            // It was stopped or suspended then, not now.
+            // The old run was stopped or suspended; the new one is not.
             fields.remove("shutdown");
             fields.remove("suspend");
             override_parameters(fields, parameters);
@@ -82,10 +82,10 @@ fn taken(object: &Value, parameters: &[(String, String)]) -> Fresh {
         Some(text) => text.to_owned(),
         None => format!("{}-", metadata["name"].as_str().unwrap_or_default()),
     };
-    Fresh { manifest, stored, generate_name }
+    RerunManifest { manifest, stored, generate_name }
 }
 
-/// A parameter of that name gets the value and nothing else; one nobody declared is added.
+/// Replaces the values of parameters by name, `valueFrom` included. Undeclared ones are added.
 fn override_parameters(spec: &mut Map<String, Value>, parameters: &[(String, String)]) {
     if parameters.is_empty() {
         return;
@@ -145,37 +145,37 @@ mod tests {
 
     #[test]
     fn j13_a_resubmitted_run_has_a_new_name_and_says_where_it_comes_from() {
-        let fresh = resubmitted(&old(), &[]);
-        let metadata = &fresh.manifest["metadata"];
+        let made = resubmit_manifest(&old(), &[]);
+        let metadata = &made.manifest["metadata"];
         assert_eq!(
-            (fresh.generate_name.as_str(), &metadata["name"], &metadata["uid"]),
+            (made.generate_name.as_str(), &metadata["name"], &metadata["uid"]),
             ("w-", &Value::Null, &Value::Null)
         );
         assert_eq!(metadata["labels"], json!({"own": "1", PREVIOUS: "w-abc"}));
-        assert_eq!(fresh.manifest["spec"]["shutdown"], Value::Null);
-        assert_eq!(fresh.manifest.get("status"), None);
+        assert_eq!(made.manifest["spec"]["shutdown"], Value::Null);
+        assert_eq!(made.manifest.get("status"), None);
         let mut nameless = old();
         nameless["metadata"].as_object_mut().unwrap().remove("generateName");
-        assert_eq!(resubmitted(&nameless, &[]).generate_name, "w-abc-");
+        assert_eq!(resubmit_manifest(&nameless, &[]).generate_name, "w-abc-");
     }
 
     #[test]
     fn a_renewed_run_keeps_its_name_and_labels_and_what_it_refers_to() {
-        let fresh = renewed(&old(), &[]);
-        let metadata = &fresh.manifest["metadata"];
+        let made = retry_manifest(&old(), &[]);
+        let metadata = &made.manifest["metadata"];
         assert_eq!((&metadata["name"], &metadata["uid"]), (&json!("w-abc"), &Value::Null));
         assert_eq!(metadata["labels"], json!({"own": "1", "workflows.argoproj.io/creator": "me"}));
-        assert_eq!(fresh.stored.spec, Some(json!({"entrypoint": "x"})));
-        assert_eq!(fresh.stored.templates["namespaced/t/x"], json!({"name": "x"}));
-        assert_eq!(fresh.manifest["spec"].get("suspend"), None);
+        assert_eq!(made.stored.spec, Some(json!({"entrypoint": "x"})));
+        assert_eq!(made.stored.templates["namespaced/t/x"], json!({"name": "x"}));
+        assert_eq!(made.manifest["spec"].get("suspend"), None);
     }
 
     #[test]
     fn arguments_are_replaced_by_name_and_others_added() {
         let given = [("a".to_owned(), "1".to_owned()), ("c".to_owned(), "3".to_owned())];
-        let fresh = renewed(&old(), &given);
+        let made = retry_manifest(&old(), &given);
         let wanted = json!([{"name": "a", "value": "1"}, {"name": "b", "value": "2"}, {"name": "c", "value": "3"}]);
-        assert_eq!(fresh.manifest["spec"]["arguments"]["parameters"], wanted);
-        assert_eq!(fresh.stored.spec.unwrap()["arguments"]["parameters"].as_array().unwrap().len(), 2);
+        assert_eq!(made.manifest["spec"]["arguments"]["parameters"], wanted);
+        assert_eq!(made.stored.spec.unwrap()["arguments"]["parameters"].as_array().unwrap().len(), 2);
     }
 }

@@ -1,12 +1,12 @@
-//! The arguments a run is done again with. They are judged like those of a submission, before anything is touched; what a
-//! value must be, the run says that is done again.
+//! Checks the arguments of a rerun like those of a submission, before anything is changed. The old run's object says
+//! which values are allowed.
 
 use octoflow_model::scalar::Text;
 use serde_json::Value;
 
 use super::Refusal;
 
-/// Whether all of them are allowed where the workflow says what is. Values with variables are only known when they run.
+/// Refuses values that the parameter's `enum` does not list. Values with variables are only known at run time.
 pub fn allows(object: &Value, parameters: &[(String, String)]) -> Result<(), Refusal> {
     for (name, value) in parameters {
         let Some(choices) = choices(object, name) else { continue };
@@ -17,7 +17,7 @@ pub fn allows(object: &Value, parameters: &[(String, String)]) -> Result<(), Ref
     Ok(())
 }
 
-/// What the templates it refers to say is in the stored spec, together with what it says itself.
+/// Returns the `enum` of a parameter. The stored spec includes what the referenced templates say.
 fn choices(object: &Value, name: &str) -> Option<Vec<String>> {
     let specs = [&object["status"]["storedWorkflowTemplateSpec"], &object["spec"]];
     specs.into_iter().find_map(|spec| {

@@ -1,4 +1,4 @@
-//! How an old node ended, read back from the way it is shown.
+//! Reads the result of an old node back from the run's object.
 
 use octoflow_model::{
     AttemptId, Time,
@@ -10,13 +10,13 @@ use octoflow_model::{
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::graph::Old;
+use super::graph::OldNode;
 
-/// Fields of a shown artifact that are not where it was sent to.
+/// Fields of an artifact in the object that are not part of its remote location.
 const OWN_FIELDS: [&str; 4] = ["name", "path", "local", "deleted"];
 
-/// Nothing when it is not over, or is shown in a way this engine does not write.
-pub(super) fn done(node: &Old<'_>, attempt: Option<AttemptId>) -> Option<Done> {
+/// Reads a node's result; `None` if it is not over, or if the object was not written by this engine.
+pub(super) fn done(node: &OldNode<'_>, attempt: Option<AttemptId>) -> Option<Done> {
     let value = node.value;
     let time = |field: &str| value[field].as_str().and_then(Time::parse);
     let (kind, phase) = match node.carried {
@@ -64,11 +64,11 @@ fn artifact(shown: Value) -> Option<OutputArtifactValue> {
     Some(OutputArtifactValue { name: text("name")?, path: text("path"), artifact })
 }
 
-/// What a task said of itself; one of one is what everybody has.
+/// Reads the progress that a task reported; 1 of 1 is the default.
 fn progress(node: &Value) -> Option<(u32, u32)> {
     let (done, total) = node["progress"].as_str()?.split_once('/')?;
-    let told = (done.parse().ok()?, total.parse().ok()?);
-    (told.1 != 1).then_some(told)
+    let reported = (done.parse().ok()?, total.parse().ok()?);
+    (reported.1 != 1).then_some(reported)
 }
 
 fn memo(status: &Value) -> Option<Remembered> {

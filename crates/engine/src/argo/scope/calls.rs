@@ -1,5 +1,5 @@
-//! The fields of `steps.X` and `tasks.X`: outputs, status and times of what the frame has called.
-//! A loop's outputs are the JSON lists of its items' outputs, in item order, of those that succeeded.
+//! Resolves the fields of `steps.X` and `tasks.X`: outputs, status and times of the frame's calls.
+//! A loop's outputs are JSON lists of its items' outputs, in item order, of those that succeeded.
 
 use octoflow_model::{
     NodeIx,
@@ -7,43 +7,43 @@ use octoflow_model::{
 };
 use serde_json::{Map, Value};
 
-use super::{Lookup, Scope, Subject};
+use super::{CallNodes, Lookup, Scope};
 use crate::argo::daemon;
 
 impl Scope<'_> {
     pub(super) fn call(&self, root: &str, call: &str, field: &str) -> Lookup {
-        let Some(subject) = self.subject(root, call) else { return Lookup::Unknown };
+        let Some(nodes) = self.call_nodes(root, call) else { return Lookup::Unknown };
         match field {
-            "status" => return Lookup::Text(self.phase(subject).word().to_owned()),
-            "id" => return Lookup::Text(self.run.state.id_of(self.carrier(subject))),
-            "startedAt" => return Lookup::Text(self.node(self.carrier(subject)).started.to_string()),
-            "finishedAt" => return self.node(self.carrier(subject)).finished.map(|at| at.to_string()).into(),
+            "status" => return Lookup::Text(self.phase(nodes).word().to_owned()),
+            "id" => return Lookup::Text(self.run.state.id_of(self.carrier(nodes))),
+            "startedAt" => return Lookup::Text(self.node(self.carrier(nodes)).started.to_string()),
+            "finishedAt" => return self.node(self.carrier(nodes)).finished.map(|at| at.to_string()).into(),
             "name" => return Lookup::Text(call.to_owned()),
-            "ip" | "hostNodeName" => return self.machine(subject, field).into(),
-            // An older spelling of `outputs.exitCode`.
+            "ip" | "hostNodeName" => return self.machine(nodes, field).into(),
+            // Deprecated spelling of `outputs.exitCode`.
             "exitCode" => return self.call(root, call, "outputs.exitCode"),
             _ => {}
         }
         let Some(output) = field.strip_prefix("outputs.") else { return Lookup::Unknown };
-        if !self.fulfilled(subject) {
+        if !self.fulfilled(nodes) {
             return Lookup::Unknown;
         }
-        let found = match subject {
-            Subject::One(node) => self.output(node, output),
-            Subject::Many { fan, .. } => self.aggregate(&fan.nodes, output),
+        let found = match nodes {
+            CallNodes::One(node) => self.output(node, output),
+            CallNodes::Many { fan, .. } => self.aggregate(&fan.nodes, output),
         };
         match found {
             Some(text) => Lookup::Text(text),
-            None if matches!(self.phase(subject), Phase::Skipped | Phase::Omitted) => {
+            None if matches!(self.phase(nodes), Phase::Skipped | Phase::Omitted) => {
                 self.producer_default(root, call, output)
             }
             None => Lookup::Unknown,
         }
     }
 
-    /// Where a task runs, once it does: everything runs on this machine.
-    fn machine(&self, subject: Subject<'_>, field: &str) -> Option<String> {
-        let Subject::One(at) = subject else { return None };
+    /// Returns the host of a task that has started: everything runs on this machine.
+    fn machine(&self, nodes: CallNodes<'_>, field: &str) -> Option<String> {
+        let CallNodes::One(at) = nodes else { return None };
         let ran = match self.node(at).kind {
             NodeKind::Skipped | NodeKind::Suspend | NodeKind::StepGroup | NodeKind::TaskGroup => false,
             NodeKind::Steps | NodeKind::Dag => field == "hostNodeName",
@@ -53,11 +53,11 @@ impl Scope<'_> {
         (ran && self.node(at).phase != Phase::Pending).then(|| word.to_owned())
     }
 
-    /// The node that carries a subject's phase and times.
-    fn carrier(&self, subject: Subject<'_>) -> NodeIx {
-        match subject {
-            Subject::One(node) => node,
-            Subject::Many { group, .. } => group,
+    /// Returns the node that carries a nodes's phase and times.
+    fn carrier(&self, nodes: CallNodes<'_>) -> NodeIx {
+        match nodes {
+            CallNodes::One(node) => node,
+            CallNodes::Many { group, .. } => group,
         }
     }
 
@@ -92,11 +92,11 @@ impl Scope<'_> {
         Some(Value::Array(list).to_string())
     }
 
-    /// What a skipped producer's template says stands in for its output.
+    /// Returns the default that a skipped producer's template declares for its output.
     fn producer_default(&self, root: &str, call: &str, output: &str) -> Lookup {
         let declared = || {
             let (_, recipe) = self.frame?;
-            let place = recipe.place_of(root, call)?;
+            let place = recipe.call_site(root, call)?;
             let template = recipe.called_template(place, &self.run.program)?;
             let name = output.strip_prefix("parameters.")?;
             let parameter = template.template.outputs.parameters.iter().find(|parameter| parameter.name == name)?;
@@ -106,11 +106,11 @@ impl Scope<'_> {
         declared().map_or(Lookup::Absent, Lookup::Text)
     }
 
-    /// A call's fields as an expression sees them; `None` while it is not known.
+    /// Builds the map of a call's fields for expressions; `None` while it is not known.
     pub(super) fn call_map(&self, root: &str, call: &str) -> Option<Value> {
-        let subject = self.subject(root, call)?;
-        // A hook looks at calls that are still at work; of those only the outputs are not known.
-        if !self.fulfilled(subject) && self.own.is_none() {
+        let nodes = self.call_nodes(root, call)?;
+        // Hooks see calls that still run; of those only the outputs are unknown.
+        if !self.fulfilled(nodes) && self.own.is_none() {
             return None;
         }
         let mut fields = Map::new();
@@ -126,7 +126,7 @@ impl Scope<'_> {
             }
         }
         let mut parameters = Map::new();
-        for name in self.output_names(root, call, subject) {
+        for name in self.output_names(root, call, nodes) {
             if let Lookup::Text(text) = self.call(root, call, &format!("outputs.parameters.{name}")) {
                 parameters.insert(name, text.into());
             }
@@ -136,13 +136,13 @@ impl Scope<'_> {
         Some(Value::Object(fields))
     }
 
-    fn output_names(&self, root: &str, call: &str, subject: Subject<'_>) -> Vec<String> {
-        let mut names: Vec<String> = match subject {
-            Subject::One(node) => self.names_in(node),
-            Subject::Many { fan, .. } => fan.nodes.iter().flat_map(|node| self.names_in(*node)).collect(),
+    fn output_names(&self, root: &str, call: &str, nodes: CallNodes<'_>) -> Vec<String> {
+        let mut names: Vec<String> = match nodes {
+            CallNodes::One(node) => self.names_in(node),
+            CallNodes::Many { fan, .. } => fan.nodes.iter().flat_map(|node| self.names_in(*node)).collect(),
         };
         let declared = self.frame.and_then(|(_, recipe)| {
-            let place = recipe.place_of(root, call)?;
+            let place = recipe.call_site(root, call)?;
             recipe.called_template(place, &self.run.program)
         });
         names.extend(
@@ -169,12 +169,12 @@ fn parameters_map(outputs: &OutputValues) -> Value {
     Value::Object(outputs.parameters.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect())
 }
 
-/// A result that is JSON joins the list as what it is; any other joins as text.
+/// Parses a result as JSON; any other is taken as text.
 fn parsed_or_text(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }
 
-/// The values as lists and objects, when every one of them is one.
+/// Parses the values as lists and objects, if each of them is one.
 fn structured(texts: &[&str]) -> Option<Vec<Value>> {
     let parse =
         |text: &&str| serde_json::from_str::<Value>(text).ok().filter(|value| value.is_array() || value.is_object());
@@ -182,20 +182,20 @@ fn structured(texts: &[&str]) -> Option<Vec<Value>> {
 }
 
 impl Scope<'_> {
-    /// The node that produced `steps.X.outputs.artifacts.Y`.
+    /// Returns the node that produced `steps.X.outputs.artifacts.Y`.
     pub(crate) fn artifact_producer(&self, reference: &str) -> Option<NodeIx> {
         let (root, rest) = reference.split_once('.')?;
         let (call, _) = rest.split_once(".outputs.artifacts.")?;
-        match self.subject(root, call)? {
-            Subject::One(node) => Some(node),
-            Subject::Many { .. } => None,
+        match self.call_nodes(root, call)? {
+            CallNodes::One(node) => Some(node),
+            CallNodes::Many { .. } => None,
         }
     }
 
-    /// A call's fields with its artifacts standing for their own references.
+    /// Builds the map of a call's fields, in which each artifact stands for its own reference.
     pub(crate) fn call_with_artifacts(&self, root: &str, call: &str) -> Option<Value> {
         let mut fields = self.call_map(root, call)?;
-        let Subject::One(node) = self.subject(root, call)? else { return Some(fields) };
+        let CallNodes::One(node) = self.call_nodes(root, call)? else { return Some(fields) };
         let artifacts: Map<String, Value> = self
             .node(node)
             .outputs

@@ -1,4 +1,4 @@
-//! The scope as an expression sees it: nested maps whose leaves are texts.
+//! Exposes the scope to expressions: nested maps whose leaves are texts.
 
 use serde_json::{Map, Value, json};
 
@@ -8,11 +8,11 @@ use crate::expr::{
     lang::{Env, Occasion, Reference},
 };
 
-/// Names whose values come only later: an expression that uses one is left for a later pass.
+/// Root names whose values may come later: an expression that uses one is left for a later pass.
 const LATE: [&str; 5] = ["item", "retries", "lastRetry", "steps", "tasks"];
 
 impl Scope<'_> {
-    /// The expression refers to something this scope will only know later.
+    /// Whether the reference will only have a value later.
     pub(crate) fn is_late(&self, reference: &Reference) -> bool {
         let Some(root) = reference.path.first() else { return false };
         if !LATE.contains(&root.as_str()) {
@@ -49,7 +49,7 @@ impl Scope<'_> {
         Some(Value::Object(map))
     }
 
-    /// `lastRetry.exitCode` and its kin, gathered under their first word.
+    /// Builds the map of local variables such as `lastRetry.exitCode` below their root name.
     fn local_map(&self, root: &str) -> Option<Value> {
         if let Some((_, value)) = self.locals.iter().find(|(name, _)| *name == root) {
             return Some(value.as_str().into());

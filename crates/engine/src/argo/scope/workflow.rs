@@ -1,4 +1,4 @@
-//! `workflow.*`: what every place of a run can refer to.
+//! Resolves `workflow.*`, which every text of a run can refer to.
 
 use octoflow_model::{
     argo::{NodeKind, Phase},
@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 
 use super::Scope;
 
-/// The letters after `workflow.creationTimestamp.`, each a part of the date as `strftime` would print it.
+/// Letters after `workflow.creationTimestamp.`, each a part of the date as `strftime` prints it.
 const DATE_LETTERS: &str = "YmdHMSyBbAaFTDRjpIZeUW";
 
-/// Whether `workflow.creationTimestamp` has this part; nothing at all is the whole of it.
+/// Whether `workflow.creationTimestamp` has this part; the empty part is the whole timestamp.
 pub(crate) fn is_date_part(part: &str) -> bool {
     matches!(part, "" | "s" | "RFC3339") || part.len() == 1 && DATE_LETTERS.contains(part)
 }
@@ -68,7 +68,7 @@ impl Scope<'_> {
         Value::Array(list).to_string()
     }
 
-    /// `Running` until the entrypoint is over, then what it came to.
+    /// Returns `Running` until the entrypoint is over, then its phase.
     fn status(&self) -> String {
         let state = &self.run.state;
         let word = match state.root.map(|root| state.node(root).phase) {
@@ -80,7 +80,7 @@ impl Scope<'_> {
         word.to_owned()
     }
 
-    /// The failed pods so far, as a JSON list.
+    /// Returns the failed pods so far, as a JSON list.
     fn failures(&self) -> String {
         let state = &self.run.state;
         let failed = state

@@ -1,5 +1,5 @@
-//! Where a task's artifacts come from and go to: the place an artifact names, else its template's, else the default
-//! repository. Credentials are looked up here, and go into the task and nowhere else.
+//! Resolves where a task's artifacts come from and go to: the artifact's own location, else its template's, else the
+//! default repository. Credentials are looked up here, and go into the task and nowhere else.
 
 use octoflow_model::{
     NodeIx,
@@ -19,14 +19,14 @@ use crate::{
 };
 
 impl View<'_> {
-    /// Where an input is fetched from.
+    /// Returns the location that an input is fetched from.
     pub(in crate::argo) fn input_location(
         &self,
         template: &Template,
         declared: &Artifact,
         given: &ArtifactLocation,
     ) -> Result<Location, String> {
-        // Written in the template it has all its variables by now.
+        // A location in the template has all its variables filled in by now.
         let place = if declared.location.is_given() { &declared.location } else { given };
         let place = ArtifactLocation { stand_in: given.stand_in, ..place.clone() };
         let namespace = &self.run.state.head.namespace;
@@ -41,8 +41,8 @@ impl View<'_> {
         }
     }
 
-    /// The place with its store: what names a key alone lies in the default repository. It stays a key alone when that
-    /// is this machine's own. Whether the local store stands in is decided too, unless it was before.
+    /// Completes a location with its store: a key alone is in the default repository. It stays a key alone if that is
+    /// the local store. Also decides whether the local store stands in, unless that was decided before.
     pub(in crate::argo) fn store_of(
         &self,
         template: &Template,
@@ -56,20 +56,20 @@ impl View<'_> {
                 None => return Ok(place),
             },
         };
-        Ok(locate::decided(self.world, namespace, whole))
+        Ok(locate::with_stand_in(self.world, namespace, whole))
     }
 
-    /// Whether the local store stands in for an input's place, as far as it is known when the call is made. What is
-    /// not is decided when the task is built.
+    /// Whether the local store stands in for an input's location, if that is known when the call is made. Otherwise it
+    /// is decided when the task is built.
     pub(in crate::argo) fn stands_in(&self, template: &Template, place: &ArtifactLocation) -> Option<bool> {
         let decided = self.store_of(template, place.clone()).ok()?;
-        // Which Secret it is may still depend on a variable.
+        // The name of the Secret may still contain a variable.
         let store = serde_json::to_string(&decided.clone().keyed("")).ok()?;
         decided.stand_in.filter(|_| !store.contains("{{"))
     }
 
-    /// Completes an output with its key and the place it goes to.
-    pub(super) fn destined(
+    /// Completes an output with its key and its location.
+    pub(super) fn with_destination(
         &self,
         at: NodeIx,
         template: &Template,
@@ -85,16 +85,16 @@ impl View<'_> {
         let repository = if whole.is_some() { Repository::default() } else { self.repository(template)? };
         output.key = match own_key {
             Some(key) => key.to_owned(),
-            None => self.usual_key(at, &repository, file)?,
+            None => self.default_key(at, &repository, file)?,
         };
         let place = match (whole, repository.store) {
             (Some(place), _) => ArtifactLocation { archive_logs: None, stand_in: None, ..place.clone() },
             (None, Some(store)) => store.keyed(&output.key),
             (None, None) => return Ok(output),
         };
-        let mut place = locate::decided(self.world, namespace, place);
+        let mut place = locate::with_stand_in(self.world, namespace, place);
         match locate::complete(self.world, namespace, &place)? {
-            // The local store alone has it, and its key says for whom.
+            // Only the local store has it, and the key names the store it stands in for.
             Location::Local(at) => output.key = at.key,
             away => {
                 output.to = Some(away);
@@ -110,7 +110,7 @@ impl View<'_> {
         Ok(output)
     }
 
-    /// Whether the log becomes an artifact: the template's word counts most, then the workflow's, then the repository's.
+    /// Whether the log is archived: the template decides first, then the workflow, then the repository.
     pub(super) fn logs_are_kept(&self, template: &Template) -> Result<bool, String> {
         let said = template.archive_location.as_ref().and_then(|place| place.archive_logs);
         if let Some(said) = said.or(self.run.program.workflow.spec.archive_logs) {
@@ -119,7 +119,7 @@ impl View<'_> {
         Ok(self.repository(template)?.archive_logs)
     }
 
-    fn usual_key(&self, at: NodeIx, repository: &Repository, file: &str) -> Result<String, String> {
+    fn default_key(&self, at: NodeIx, repository: &Repository, file: &str) -> Result<String, String> {
         let format = repository.key_format.as_deref().unwrap_or(KEY_FORMAT);
         let locals = self.locals(at);
         let inputs = self.run.state.node(at).inputs.as_deref();
@@ -128,7 +128,7 @@ impl View<'_> {
         Ok(format!("{}/{file}", key.trim_end_matches('/')))
     }
 
-    /// The default repository of a task's artifacts. Without a store it is this machine's own.
+    /// Returns the default repository of a task's artifacts; without a store it is the local one.
     fn repository(&self, template: &Template) -> Result<Repository, String> {
         if let Some(place) = template.archive_location.as_ref().filter(|place| place.is_given()) {
             let (named, key) = match (&place.s3, &place.plugin) {
@@ -143,7 +143,7 @@ impl View<'_> {
                 true => Repository { store: Some(store), ..Repository::default() },
                 false => self.repository_of_run()?,
             };
-            // A key says what keys begin with.
+            // A key in `archiveLocation` is the key format.
             repository.key_format = key.clone().or(repository.key_format);
             return Ok(repository);
         }
@@ -156,7 +156,7 @@ impl View<'_> {
         let name = named.unwrap_or(REPOSITORIES);
         let namespace = &self.run.state.head.namespace;
         let Some(map) = self.world.keyed(Keyed::ConfigMap, namespace, name) else {
-            // Where nobody describes repositories, there is only this machine's.
+            // Without described repositories there is only the local store.
             return Ok(Repository::default());
         };
         let key = reference.and_then(|reference| reference.key.as_deref()).filter(|key| !key.is_empty());

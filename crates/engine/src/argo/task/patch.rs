@@ -1,4 +1,4 @@
-//! `podSpecPatch`: there are no pods to change here, but a patch that cannot be read is an error all the same.
+//! Checks `podSpecPatch`: there are no pods to patch here, but a malformed patch is an error all the same.
 
 use octoflow_manifest::{Limits, read};
 use octoflow_model::{NodeIx, argo::Template};
@@ -10,7 +10,7 @@ use crate::argo::{
 };
 
 impl View<'_> {
-    /// The patches of the workflow and of the template can be read once their variables are put in.
+    /// Checks that the patches of the workflow and of the template parse once their variables are filled in.
     pub(super) fn check_patches(&self, at: NodeIx, template: &Template) -> Result<(), String> {
         if let Some(patch) = &self.run.program.workflow.spec.pod_spec_patch {
             let locals = self.locals(at);
@@ -27,7 +27,7 @@ impl View<'_> {
     }
 }
 
-/// What keeps a patch from being one; completes a sentence that begins with its name.
+/// Why a patch is malformed; completes a sentence that begins with its name.
 pub(crate) fn flaw(patch: &str) -> Option<String> {
     if patch.trim().is_empty() {
         return None;

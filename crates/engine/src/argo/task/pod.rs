@@ -1,4 +1,4 @@
-//! The containers of a task beside its main one, or in its place: init containers, sidecars and sets.
+//! Builds the containers of a task beside its main one, or in its place: init containers, sidecars and sets.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::argo::{
 };
 
 impl View<'_> {
-    /// All containers of a task whose main one is given, in the order they are judged; nothing when there is no other.
+    /// Builds all containers of a task, given its main one, in the order they are judged; `None` if there is no other.
     pub(super) fn pod(
         &self,
         at: NodeIx,
@@ -38,7 +38,7 @@ impl View<'_> {
             None => made.members.push(Member {
                 part: Part::Main,
                 container: main.clone(),
-                // What the main container needs is the task's own.
+                // Files and mounts of the main container are the task's own.
                 files: Vec::new(),
                 mounts: Vec::new(),
                 after: Vec::new(),
@@ -98,7 +98,7 @@ impl View<'_> {
     ) -> Result<(), String> {
         if order(&set.containers).is_none() {
             return Err(
-                "the containers of the set depend on each other in a circle, or on one that is not there".to_owned()
+                "the containers of the set depend on each other in a cycle, or on one that does not exist".to_owned()
             );
         }
         let first = made.members.len() as u32;
@@ -136,7 +136,7 @@ fn retries(retry: &octoflow_model::argo::body::SetRetry) -> Result<(u32, Duratio
     Ok((count, pause))
 }
 
-/// The container of a set that speaks for the whole: the one called `main`.
-pub(super) fn spokesman(set: &ContainerSet) -> Option<&Container> {
+/// Returns the container of a set that provides its result: the one called `main`.
+pub(super) fn main_of_set(set: &ContainerSet) -> Option<&Container> {
     set.containers.iter().find(|container| name_of(container) == MAIN).map(|container| &container.container)
 }

@@ -1,4 +1,4 @@
-//! Which volumes a template's container sees: its own, the workflow's, and the claims made for the run.
+//! Mounts volumes into a template's container: its own, the workflow's, and the claims made for the run.
 
 use octoflow_model::{
     NodeIx,
@@ -45,7 +45,7 @@ impl View<'_> {
         Ok(())
     }
 
-    /// The workflow's volumes, with this node's variables put in.
+    /// Returns the workflow's volumes, with this node's variables filled in.
     fn shared_volumes(&self, at: NodeIx) -> Result<Vec<Volume>, String> {
         let Some(raw) = &self.run.program.volumes else { return Ok(Vec::new()) };
         let locals = self.locals(at);
@@ -61,7 +61,7 @@ trait Claims {
 }
 
 impl Claims for Workflow {
-    /// The name is that of a claim made for the run.
+    /// Whether the name is that of a claim made for the run.
     fn claims(&self, name: &str) -> bool {
         self.spec.volume_claim_templates.iter().any(|claim| claim.metadata.name.as_deref() == Some(name))
     }

@@ -9,7 +9,7 @@ use octoflow_model::{
 use serde_json::Value;
 
 use crate::{
-    argo::admit::{Catalog, loaded::Look},
+    argo::admit::{Catalog, references::ReferenceCheck},
     code,
     expr::nearest,
     pod::check::{absolute, volumes},
@@ -63,7 +63,7 @@ pub(super) fn check(
                 )
             });
         }
-        let mut look = Look { others, namespace, report, fields: POD_FIELDS, told: HashSet::new() };
+        let mut look = ReferenceCheck { others, namespace, report, fields: POD_FIELDS, reported: HashSet::new() };
         look.volumes(&at.key("volumes"), &spec.volumes);
         for (field, list) in [("initContainers", &spec.init_containers), ("containers", &spec.containers)] {
             let list_at = at.key(field);

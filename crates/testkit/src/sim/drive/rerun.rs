@@ -2,7 +2,7 @@
 
 use octoflow_control::Acceptance;
 use octoflow_engine::argo::{
-    rerun::{RerunOptions, RunContext, Why, plan, renewed},
+    rerun::{RerunOptions, RunContext, Why, plan, retry_manifest},
     status,
 };
 use octoflow_model::{AttemptId, NodeIx, RunId, RunPhase, before::Before, submission::Submission};
@@ -50,7 +50,7 @@ impl Sim<'_> {
                 return broken(Guarantee::Twice, format!("{name} succeeded and is forgotten by a retry: {plan:?}"));
             }
         }
-        let fresh = renewed(&object, &[]);
+        let fresh = retry_manifest(&object, &[]);
         let before: Before = plan.before(vec![old]);
         let submission = Submission {
             name: seen.state.head.name.to_string(),

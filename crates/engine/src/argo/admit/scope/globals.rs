@@ -1,40 +1,40 @@
-//! What every place of a run knows: `workflow.*`.
+//! Resolves the variables that every part of a run has: `workflow.*`.
 
 use std::collections::HashSet;
 
 use super::Found;
 use crate::argo::{
-    admit::{Standing, Subject, name},
+    admit::{AdmitAs, Subject, name},
     scope::is_date_part,
 };
 
-/// What the whole run knows.
+/// Names below `workflow.`.
 pub(in crate::argo::admit) struct Globals<'a> {
-    /// Nothing when the arguments are broken, and every name is believed.
+    /// Names of the arguments; `None` if the arguments are broken and every name is accepted.
     parameters: Option<HashSet<&'a str>>,
     labels: HashSet<&'a str>,
     annotations: HashSet<&'a str>,
     outputs: Exported<'a>,
     artifacts: Exported<'a>,
     pub(super) retries: bool,
-    /// Whoever uses the template brings more of everything.
+    /// Set for a WorkflowTemplate, whose users bring more of everything.
     users: Option<Users>,
 }
 
-/// How a WorkflowTemplate is meant to be used.
+/// Intended use of a WorkflowTemplate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Users {
-    /// Its templates are called one by one; the variables are the caller's.
+    /// Workflows call its templates one by one, with the variables of the caller.
     Call,
-    /// It has an entrypoint, so it can also run as a whole.
+    /// Workflows may also run it as a whole, since it has an entrypoint.
     Run,
 }
 
-/// Outputs some template gives a global name.
+/// Outputs that some template exports under a global name.
 #[derive(Default)]
 struct Exported<'a> {
     names: HashSet<&'a str>,
-    /// Some name holds variables, so it may be any.
+    /// True if a name contains variables, so that any name may exist.
     any: bool,
 }
 
@@ -67,9 +67,9 @@ impl<'a> Globals<'a> {
         );
         let annotations = metadata.annotations.keys().map(String::as_str);
         let annotations = annotations.chain(added.flat_map(|added| added.annotations.keys().map(String::as_str)));
-        let users = (subject.standing == Standing::Template)
+        let users = (subject.admit_as == AdmitAs::Template)
             .then(|| if spec.entrypoint.is_some() { Users::Run } else { Users::Call });
-        let templates = || subject.book.entries.iter().map(|entry| &entry.template);
+        let templates = || subject.templates.entries.iter().map(|entry| &entry.template);
         Self {
             parameters: (!open).then(|| parameters.collect()),
             labels: labels.collect(),
@@ -111,7 +111,7 @@ impl<'a> Globals<'a> {
             _ if known => Found::Known,
             Some(_) if !matches!(field, "parameters" | "labels" | "annotations" | "outputs") => Found::Unknown,
             Some(Users::Call) => Found::Known,
-            Some(Users::Run) => Found::Left("this template does not declare it; whoever uses it must bring it"),
+            Some(Users::Run) => Found::Unfilled("this template does not declare it; the workflow that uses it must"),
             None => Found::Unknown,
         }
     }

@@ -1,5 +1,5 @@
-//! The conformance corpus at the gate: rows to be rejected are, rows of supported features are not, and the rest is
-//! refused for a feature that is named, never for anything else.
+//! Admits the conformance corpus: rows to be rejected are, rows of supported features are not, and the rest is refused
+//! for an unsupported feature that is named, never for anything else.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -19,17 +19,17 @@ struct Row {
     file: String,
     rejected: bool,
     text: String,
-    /// What is loaded before it.
+    /// Objects that are loaded before it.
     before: Vec<String>,
 }
 
-/// Rows whose phase is only assumed, and which by reading cannot run as they are: a parameter has no value.
+/// Rows whose phase is only assumed, and which visibly cannot run as they are: a parameter has no value.
 const NEED_A_PARAMETER: [&str; 1] = ["e2e/testdata/parameters-workflow.yaml"];
 
 /// A row that refers to a template which refers to another one that the row does not load.
 const NEED_A_TEMPLATE: [&str; 1] = ["e2e/testdata/artifactgc/artgc-from-ref-template-plugin.yaml"];
 
-/// The rows, or nothing where the corpus is not at hand; a build that must prove something has it.
+/// Reads the rows; `None` without the corpus. A build that must prove something has it.
 fn rows() -> Option<Vec<Row>> {
     let corpus = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus/argo");
     let Ok(table) = std::fs::read_to_string(corpus.join("cases.tsv")) else {
@@ -48,7 +48,7 @@ fn rows() -> Option<Vec<Row>> {
     Some(table.lines().skip(1).filter_map(row).collect())
 }
 
-/// Nothing when it is admitted, else (code, path, message) of all problems.
+/// Returns (code, path, message) of all problems; empty if the row is admitted.
 fn problems(row: &Row) -> Vec<(&'static str, String, String)> {
     let documents = match read(&row.file, row.text.as_bytes(), &Limits::default()) {
         Ok(documents) => documents,

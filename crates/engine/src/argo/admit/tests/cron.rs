@@ -1,4 +1,4 @@
-//! CronWorkflows and WorkflowEventBindings that are let in, and everything that is wrong with others.
+//! Admits CronWorkflows and WorkflowEventBindings, and reports all problems of wrong ones.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Manifests that mean harm, and honest ones that are merely large: answered at once, with a stack of ordinary size.
+//! Hostile manifests, and honest ones that are merely large: answered quickly, with a stack of ordinary size.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Custom metrics that are let in, refused, and warned of.
+//! Custom metrics that are admitted, refused, and warned about.
 
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ fn gauge(gauge: Value) -> Value {
 
 type Told = Vec<(String, String)>;
 
-/// What is wrong, or what is warned of.
+/// Returns problems and warnings.
 fn told(object: &Value) -> (Told, Told) {
     match admit(object, &Objects::default()) {
         Ok(admitted) => (Vec::new(), pairs(admitted.warnings())),

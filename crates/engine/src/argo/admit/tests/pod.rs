@@ -1,11 +1,11 @@
-//! Wrong templates with several containers, and where they are wrong.
+//! Templates with several containers and their problems.
 
 use serde_json::{Value, json};
 
 use super::{Objects, pairs, parsed, with_templates};
 use crate::argo::admit::admit;
 
-/// What is wrong with a workflow whose one template has these fields.
+/// Returns the problems of a workflow whose one template has these fields.
 fn wrong(template: &Value) -> Vec<(String, String)> {
     let mut object = parsed(&with_templates("\n  - {name: main, suspend: {}}\n"));
     object["spec"]["volumes"] = json!([{"name": "work", "emptyDir": {}}]);

@@ -1,4 +1,4 @@
-//! Templates elsewhere, as admission sees them: what is missing, what is wrong in them, and what is taken along.
+//! Admission of references to templates of other objects: missing ones, wrong ones, and the copies that are stored.
 
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ const CALL: &str = "spec.templates[0].steps[0][0].templateRef";
 fn a_template_that_is_not_loaded_is_told_where_it_is_referred_to() {
     let manifest = calling(json!({"name": "lib", "template": "echo"}));
     assert_eq!(wrongs(&manifest, vec![]), [pair("OF1018", &format!("{CALL}.name"))]);
-    // The other kind has names of its own.
+    // The cluster-scoped kind has names of its own.
     let cluster = library("ClusterWorkflowTemplate", "lib", json!({"templates": [echo(json!({}))]}));
     assert_eq!(wrongs(&manifest, vec![cluster.clone()]), [pair("OF1018", &format!("{CALL}.name"))]);
     let manifest = calling(json!({"name": "lib", "template": "echo", "clusterScope": true}));

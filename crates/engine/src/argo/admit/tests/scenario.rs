@@ -1,4 +1,4 @@
-//! The scenarios of the reference that speak of admission, by their numbers.
+//! Admission scenarios of the reference, by their numbers.
 
 use super::{judged, message_of, pairs, with_templates, wrongs};
 

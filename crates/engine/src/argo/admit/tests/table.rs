@@ -1,11 +1,11 @@
-//! Wrong manifests and the codes and places of what is wrong with them, in the order it is told.
+//! Wrong manifests with the codes and paths of their problems, in the order reported.
 
 use serde_json::{Value, json};
 
 use super::{Objects, judged, pairs, parsed, with_templates, wrongs};
 use crate::argo::admit::admit;
 
-/// A sound workflow; each case changes one thing about it.
+/// Returns a valid workflow; each case changes one thing about it.
 fn sound() -> Value {
     parsed(&with_templates(
         r#"
@@ -34,7 +34,7 @@ fn sound() -> Value {
     ))
 }
 
-/// Sets the value at a JSON pointer; a last step that is not there is added.
+/// Sets the value at a JSON pointer. A missing last step is added.
 fn set(object: &mut Value, pointer: &str, value: Value) {
     let (head, last) = pointer.rsplit_once('/').expect("a pointer begins with a slash");
     let parent = object.pointer_mut(head).unwrap_or_else(|| panic!("nothing at {head}"));

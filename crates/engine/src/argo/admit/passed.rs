@@ -1,18 +1,18 @@
-//! What calls hand over: arguments the called template does not take, and references of the wrong kind.
-//! That something is missing is told elsewhere.
+//! Checks what calls pass on: arguments that the called template does not declare, and references of the wrong type.
+//! Missing arguments are reported elsewhere.
 
 use octoflow_model::argo::{Arguments, Artifact, template::Parameter};
 
 use super::{
-    Subject,
-    book::{Callee, Entry},
-    code, name,
+    Subject, code,
+    index::{Callee, Entry},
+    name,
     report::{At, Report},
 };
 use crate::shape::short;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
-    for entry in subject.book.entries.iter().filter(|entry| !entry.broken) {
+    for entry in subject.templates.entries.iter().filter(|entry| !entry.broken) {
         let base = At::base(&entry.path);
         outputs(report, &base, entry);
         for ((spot, call), callee) in entry.calls().zip(&entry.callees) {
@@ -21,13 +21,13 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
             let arguments = place.key("arguments");
             artifacts(report, &arguments.key("artifacts"), &call.arguments.artifacts);
             if let Callee::Entry(callee) = callee {
-                extra(report, &arguments, &of, &subject.book.entries[*callee], &call.arguments);
+                check_declared(report, &arguments, &of, &subject.templates.entries[*callee], &call.arguments);
             }
             let hooks = place.key("hooks");
             for (moment, hook) in &call.hooks {
                 let callee = match (&hook.template, &hook.template_ref) {
-                    (Some(name), None) => subject.book.find_from(entry.home.as_deref(), name),
-                    (None, Some(reference)) => subject.book.find_reference(reference),
+                    (Some(name), None) => subject.templates.find_from(entry.template_scope.as_deref(), name),
+                    (None, Some(reference)) => subject.templates.find_reference(reference),
                     _ => None,
                 };
                 let place = hooks.key(moment);
@@ -35,15 +35,21 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
                 artifacts(report, &arguments.key("artifacts"), &hook.arguments.artifacts);
                 if let Some(callee) = callee {
                     let of = || format!("{}.hooks.{moment}", of());
-                    extra(report, &arguments, &of, &subject.book.entries[callee], &hook.arguments);
+                    check_declared(report, &arguments, &of, &subject.templates.entries[callee], &hook.arguments);
                 }
             }
         }
     }
 }
 
-/// Arguments nobody takes are not wrong for the dialect, but hardly anybody means them.
-fn extra(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, callee: &Entry<'_>, arguments: &Arguments) {
+/// Warns about arguments that the template does not declare: Argo accepts them, but they are hardly ever meant.
+fn check_declared(
+    report: &mut Report,
+    at: &At<'_>,
+    of: &dyn Fn() -> String,
+    callee: &Entry<'_>,
+    arguments: &Arguments,
+) {
     if callee.broken {
         return;
     }
@@ -52,18 +58,18 @@ fn extra(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, callee: &Ent
     for (index, given) in arguments.parameters.iter().enumerate() {
         value(report, &list.index(index), of, callee, given);
         if !name::has_variables(&given.name) && !inputs.parameter(&given.name) {
-            tell(report, &list.index(index), of, callee, ("parameter", &given.name), &inputs.parameters);
+            undeclared(report, &list.index(index), of, callee, ("parameter", &given.name), &inputs.parameters);
         }
     }
     let list = at.key("artifacts");
     for (index, given) in arguments.artifacts.iter().enumerate() {
         if !name::has_variables(&given.name) && !inputs.artifact(&given.name) {
-            tell(report, &list.index(index), of, callee, ("artifact", &given.name), &inputs.artifacts);
+            undeclared(report, &list.index(index), of, callee, ("artifact", &given.name), &inputs.artifacts);
         }
     }
 }
 
-/// A value that can be seen to be wrong: not among those the input allows, or an artifact.
+/// Warns about a value that is visibly wrong: not in the input's `enum`, or an artifact.
 fn value(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, callee: &Entry<'_>, given: &Parameter) {
     let Some(text) = given.value.as_ref().map(|value| value.0.as_str()) else { return };
     let named = |parameter: &&Parameter| parameter.name == given.name;
@@ -75,7 +81,7 @@ fn value(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, callee: &Ent
         report.warn_with(&at.key("value"), code::NOT_IN_ENUM, || {
             let known: Vec<String> = choices.iter().take(20).map(|choice| format!("`{}`", short(&choice.0))).collect();
             let message = format!(
-                "{} hands over '{}', which is not in the enum list of the parameter '{}'",
+                "{} passes '{}', which is not in the enum list of the parameter '{}'",
                 of(),
                 short(text),
                 short(&given.name)
@@ -83,15 +89,15 @@ fn value(report: &mut Report, at: &At<'_>, of: &dyn Fn() -> String, callee: &Ent
             (message, Some(format!("allowed are: {}", known.join(", "))))
         });
     }
-    if lone(text).is_some_and(names_artifact) {
+    if only_variable(text).is_some_and(names_artifact) {
         report.warn_with(&at.key("value"), code::ARTIFACT, || {
             let message = format!("'{}' is an artifact; as a parameter it stays the text it is", short(text));
-            (message, Some("hand it over under `arguments.artifacts`, with `from`".to_owned()))
+            (message, Some("pass it under `arguments.artifacts`, with `from`".to_owned()))
         });
     }
 }
 
-fn tell(
+fn undeclared(
     report: &mut Report,
     at: &At<'_>,
     of: &dyn Fn() -> String,
@@ -101,7 +107,7 @@ fn tell(
 ) {
     report.warn_with(&at.key("name"), code::NOT_TAKEN, || {
         let message = format!(
-            "{} hands over the {what} '{}', which template '{}' does not take",
+            "{} passes the {what} '{}', which template '{}' does not declare",
             of(),
             short(name),
             short(&callee.label)
@@ -125,7 +131,7 @@ fn outputs(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
         let place = list.index(index);
         let place = place.key("valueFrom");
         let place = place.key("parameter");
-        if lone(text).is_some_and(names_artifact) {
+        if only_variable(text).is_some_and(names_artifact) {
             report.error(&place, code::OUTPUT_SOURCE, || {
                 format!("'{}' is an artifact, and a parameter cannot take its value from one", short(text))
             });
@@ -134,34 +140,35 @@ fn outputs(report: &mut Report, at: &At<'_>, entry: &Entry<'_>) {
             && ["steps.", "tasks.", "inputs.", "workflow."].iter().any(|root| text.trim().starts_with(root));
         if bare {
             report.warn_with(&place, code::OUTPUT_SOURCE, || {
-                let message = format!("'{}' stands for itself here, not for the value of that name", short(text));
+                let message =
+                    format!("'{}' is a literal text here, not a reference to the value of that name", short(text));
                 (message, Some(format!("write it as a variable: `{{{{{}}}}}`", short(text.trim()))))
             });
         }
     }
 }
 
-/// `from` must name an artifact.
+/// Checks that `from` names an artifact.
 fn artifacts(report: &mut Report, at: &At<'_>, artifacts: &[Artifact]) {
     for (index, artifact) in artifacts.iter().enumerate() {
         let Some(from) = artifact.from.as_deref().filter(|from| name::has_variables(from)) else { continue };
-        // What nests is only known when it runs.
-        let Some(name) = lone(from) else { continue };
+        // A nested variable is only known at run time.
+        let Some(name) = only_variable(from) else { continue };
         let other = ["inputs.", "outputs.", "steps.", "tasks.", "workflow.", "item"];
         if !names_artifact(name) && other.iter().any(|root| name.starts_with(root)) {
             let place = at.index(index);
             report.error_with(&place.key("from"), code::ARTIFACT, || {
                 (
                     format!("'{}' is not an artifact", short(from)),
-                    Some("an artifact is named `{{steps.NAME.outputs.artifacts.NAME}}` or `{{inputs.artifacts.NAME}}`; a text can be handed over as a parameter, or as `raw: {data: …}`".to_owned()),
+                    Some("an artifact is named `{{steps.NAME.outputs.artifacts.NAME}}` or `{{inputs.artifacts.NAME}}`; a text can be passed as a parameter, or as `raw: {data: …}`".to_owned()),
                 )
             });
         }
     }
 }
 
-/// The name in a text that is one variable and nothing else.
-fn lone(text: &str) -> Option<&str> {
+/// Returns the name in a text that is a single variable.
+fn only_variable(text: &str) -> Option<&str> {
     let name = text.trim().strip_prefix("{{")?.strip_suffix("}}")?.trim();
     (!name.contains("{{") && !name.contains("}}") && !name.starts_with('=')).then_some(name)
 }

@@ -1,35 +1,35 @@
-//! The nodes of a run that are pods to the outside: what they are called and where they stand. Reads the run's object.
+//! Finds the nodes of a run that are pods to the outside, with their names and phases. Reads the run's object.
 
 use octoflow_model::Time;
 use serde_json::Value;
 
 use crate::argo::ident;
 
-/// One node that is a pod.
+/// A node that is a pod.
 #[derive(Clone, Copy)]
-pub(super) struct Podded<'a> {
+pub(super) struct PodNode<'a> {
     pub node: &'a Value,
     run: &'a str,
 }
 
-/// The pods of a run in no particular order. What never came to be a pod is none.
-pub(super) fn of(object: &Value) -> impl Iterator<Item = Podded<'_>> {
+/// Iterates over the pods of a run in no particular order. Nodes that never became a pod are left out.
+pub(super) fn of(object: &Value) -> impl Iterator<Item = PodNode<'_>> {
     let run = object["metadata"]["name"].as_str().unwrap_or_default();
     let nodes = object["status"]["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values());
-    nodes.filter(|node| node["type"] == "Pod").map(move |node| Podded { node, run }).filter(|pod| pod.came_to_be())
+    nodes.filter(|node| node["type"] == "Pod").map(move |node| PodNode { node, run }).filter(|pod| pod.is_pod())
 }
 
-/// The name of the pod that a node of a run is.
+/// Returns the name of the pod that a node is.
 pub(super) fn name(run: &str, node: &Value) -> String {
-    Podded { node, run }.name()
+    PodNode { node, run }.name()
 }
 
-impl<'a> Podded<'a> {
+impl<'a> PodNode<'a> {
     pub(super) fn name(self) -> String {
         ident::pod_name(self.run, self.text("name"), self.template())
     }
 
-    /// The template it runs; empty for one without a name.
+    /// Returns the template it runs; empty for an inline one.
     pub(super) fn template(self) -> &'a str {
         match self.text("templateName") {
             "" => self.node["templateRef"]["template"].as_str().unwrap_or_default(),
@@ -49,13 +49,13 @@ impl<'a> Podded<'a> {
         matches!(self.text("phase"), "Succeeded" | "Failed" | "Error" | "Skipped" | "Omitted")
     }
 
-    /// It is called this, in any of the ways a node is called.
+    /// Whether the word is one of its names: id, name, display name or pod name.
     pub(super) fn is_called(self, word: &str) -> bool {
         ["id", "name", "displayName"].iter().any(|field| self.text(field) == word) || self.name() == word
     }
 
-    /// A node that found its outputs in a cache or waits for a lock has no pod.
-    fn came_to_be(self) -> bool {
+    /// Whether the node became a pod: a cache hit or a wait for a lock has none.
+    fn is_pod(self) -> bool {
         self.node["memoizationStatus"]["hit"] != true && self.node["synchronizationStatus"].is_null()
     }
 }

@@ -1,5 +1,5 @@
-//! All templates of a workflow, inline ones too, found by name and with their calls resolved.
-//! It never judges; what cannot be known (a name with variables, a template with broken fields) is left open.
+//! Indexes all templates of a workflow, inline ones included, by name, and resolves their calls.
+//! Reports nothing; what cannot be known (a name with variables, a template with broken fields) stays open.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,17 +13,17 @@ pub(super) use crate::report::Spot;
 
 use crate::argo::{fields::TYPE_NAMES, refer};
 
-pub(super) struct Book<'a> {
+pub(super) struct TemplateIndex<'a> {
     pub(super) entries: Vec<Entry<'a>>,
     names: HashMap<String, usize>,
-    /// How many of the entries stand under `spec.templates`.
+    /// Number of entries under `spec.templates`.
     pub(super) own: usize,
-    /// How many have a name: the own ones and those of WorkflowTemplates. The rest are inline.
+    /// Number of named entries: the workflow's own and those of WorkflowTemplates. The rest are inline.
     pub(super) listed: usize,
 }
 
-/// A template of a WorkflowTemplate, and the place that refers to it.
-pub(super) struct Borrowed {
+/// A template of a WorkflowTemplate, and the path of the field that refers to it.
+pub(super) struct ReferencedTemplate {
     pub(super) key: String,
     pub(super) place: Path,
     pub(super) template: Value,
@@ -33,32 +33,32 @@ pub(super) struct Entry<'a> {
     pub(super) path: Path,
     pub(super) raw: &'a Value,
     pub(super) template: Template,
-    pub(super) kind: Kind,
-    /// What messages call it: its name, or the call it is inline in.
+    pub(super) kind: TemplateType,
+    /// Name in messages: the template's name, or the call that it is inline in.
     pub(super) label: String,
-    /// The WorkflowTemplate it stands in; nothing for those of the workflow itself.
-    pub(super) home: Option<String>,
-    /// Fields of it have the wrong type, so that nothing may be concluded from what is missing.
+    /// WorkflowTemplate that it belongs to; `None` for the workflow's own.
+    pub(super) template_scope: Option<String>,
+    /// True if fields of it have the wrong type, so that a missing field proves nothing.
     pub(super) broken: bool,
-    /// What a call must hand in.
+    /// Inputs that a call must supply.
     pub(super) needs: Needs,
     pub(super) inputs: Names,
     pub(super) outputs: Names,
-    /// What each of its calls calls, in the order of [`Entry::calls`].
+    /// Resolved templates of its calls, in the order of [`Entry::calls`].
     pub(super) callees: Vec<Callee>,
 }
 
-/// Declared names, for quick answers.
+/// Declared parameter and artifact names.
 pub(super) struct Names {
     pub(super) parameters: HashSet<String>,
     pub(super) artifacts: HashSet<String>,
-    /// Some of them hold variables, so that they may be any.
+    /// True if some names contain variables, so that any name may exist.
     open: bool,
 }
 
-/// What a template is.
+/// The type of a template.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum TemplateType {
     Container,
     Script,
     ContainerSet,
@@ -68,61 +68,61 @@ pub(super) enum Kind {
     Http,
     Resource,
     Data,
-    /// A known type that is not supported, no type, or several types: told elsewhere.
+    /// An unsupported type, no type, or several types: reported elsewhere.
     Unclear,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Callee {
     Entry(usize),
-    /// Not known before it runs, or a mistake that is told elsewhere.
+    /// Not known before the run, or a mistake that is reported elsewhere.
     Open,
 }
 
-impl<'a> Book<'a> {
-    /// `broken` are the places of wrong types in the manifest.
-    pub(super) fn open(templates: &'a [Value], borrowed: &'a [Borrowed], broken: &[Path]) -> Self {
+impl<'a> TemplateIndex<'a> {
+    /// Indexes the templates. `broken` are the paths of fields with wrong types.
+    pub(super) fn open(templates: &'a [Value], borrowed: &'a [ReferencedTemplate], broken: &[Path]) -> Self {
         let entries = Vec::with_capacity(templates.len() + borrowed.len());
-        let mut book = Self { entries, names: HashMap::new(), own: 0, listed: 0 };
+        let mut all = Self { entries, names: HashMap::new(), own: 0, listed: 0 };
         let list = Path(vec!["spec".into(), "templates".into()]);
         for (index, raw) in templates.iter().enumerate() {
             let label = raw.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-            book.add(list.join(index), raw, label, None, broken);
+            all.add(list.join(index), raw, label, None, broken);
         }
-        book.own = book.entries.len();
-        for index in 0..book.own {
-            let name = book.entries[index].template.name.clone();
-            book.names.entry(name).or_insert(index);
+        all.own = all.entries.len();
+        for index in 0..all.own {
+            let name = all.entries[index].template.name.clone();
+            all.names.entry(name).or_insert(index);
         }
         for one in borrowed {
-            let home = refer::home(&one.key).map(str::to_owned);
+            let template_scope = refer::scope_of(&one.key).map(str::to_owned);
             let label = one.key.split_once('/').map_or(one.key.as_str(), |(_, label)| label);
-            book.names.insert(one.key.clone(), book.entries.len());
-            book.add(one.place.clone(), &one.template, label.to_owned(), home, &[]);
+            all.names.insert(one.key.clone(), all.entries.len());
+            all.add(one.place.clone(), &one.template, label.to_owned(), template_scope, &[]);
         }
-        book.listed = book.entries.len();
-        // Inline templates are appended as they are met, and met themselves later.
+        all.listed = all.entries.len();
+        // Resolving appends inline templates, which this loop then visits too.
         let mut next = 0;
-        while next < book.entries.len() {
-            book.resolve(next, broken);
+        while next < all.entries.len() {
+            all.resolve(next, broken);
             next += 1;
         }
-        book
+        all
     }
 
     pub(super) fn find(&self, name: &str) -> Option<usize> {
         self.names.get(name).copied()
     }
 
-    /// What a template at this home means by a name.
-    pub(super) fn find_from(&self, home: Option<&str>, name: &str) -> Option<usize> {
-        match home {
-            Some(_) => self.find(&refer::neighbour(home, name)),
+    /// Resolves a name as a template of this WorkflowTemplate means it.
+    pub(super) fn find_from(&self, template_scope: Option<&str>, name: &str) -> Option<usize> {
+        match template_scope {
+            Some(_) => self.find(&refer::sibling_key(template_scope, name)),
             None => self.find(name),
         }
     }
 
-    /// What a reference means.
+    /// Resolves a `templateRef`.
     pub(super) fn find_reference(&self, reference: &TemplateRef) -> Option<usize> {
         self.find(&refer::key(reference))
     }
@@ -131,13 +131,13 @@ impl<'a> Book<'a> {
         self.entries[..self.own].iter().map(|entry| entry.template.name.as_str())
     }
 
-    fn add(&mut self, path: Path, raw: &'a Value, label: String, home: Option<String>, broken: &[Path]) {
+    fn add(&mut self, path: Path, raw: &'a Value, label: String, template_scope: Option<String>, broken: &[Path]) {
         let broken = broken.iter().any(|place| place.starts_with(&path));
         let (template, broken) = match Template::deserialize(raw) {
             Ok(template) => (template, broken),
             Err(_) => (Template { name: label.clone(), ..Template::default() }, true),
         };
-        let kind = Kind::of(raw, &template);
+        let kind = TemplateType::of(raw, &template);
         let needs = Needs::of(&template, raw);
         let inputs = Names::of(&template.inputs.parameters, &template.inputs.artifacts);
         let outputs = Names::of(&template.outputs.parameters, &template.outputs.artifacts);
@@ -147,7 +147,7 @@ impl<'a> Book<'a> {
             template,
             kind,
             label,
-            home,
+            template_scope,
             broken,
             needs,
             inputs,
@@ -172,28 +172,28 @@ impl<'a> Book<'a> {
                     Callee::Entry(self.entries.len() + inline.len() - 1)
                 }
                 (None, Some(name), None) => {
-                    self.find_from(entry.home.as_deref(), name).map_or(Callee::Open, Callee::Entry)
+                    self.find_from(entry.template_scope.as_deref(), name).map_or(Callee::Open, Callee::Entry)
                 }
                 (None, None, Some(reference)) => self.find_reference(reference).map_or(Callee::Open, Callee::Entry),
                 _ => Callee::Open,
             });
         }
-        let home = entry.home.clone();
+        let template_scope = entry.template_scope.clone();
         self.entries[index].callees = callees;
         for (path, own, label) in inline {
-            self.add(path, own, label, home.clone(), broken);
+            self.add(path, own, label, template_scope.clone(), broken);
         }
     }
 }
 
 impl Entry<'_> {
-    /// Its steps or tasks in the order written.
+    /// Iterates over its steps or tasks in the order written.
     pub(super) fn calls(&self) -> Box<dyn Iterator<Item = (Spot, &Call)> + '_> {
         match (self.kind, &self.template.steps, &self.template.dag) {
-            (Kind::Steps, Some(groups), _) => Box::new(groups.iter().enumerate().flat_map(|(group, steps)| {
+            (TemplateType::Steps, Some(groups), _) => Box::new(groups.iter().enumerate().flat_map(|(group, steps)| {
                 steps.iter().enumerate().map(move |(step, call)| (Spot::Step { group, step }, call))
             })),
-            (Kind::Dag, _, Some(dag)) => {
+            (TemplateType::Dag, _, Some(dag)) => {
                 Box::new(dag.tasks.iter().enumerate().map(|(at, call)| (Spot::Task(at), call)))
             }
             _ => Box::new(std::iter::empty()),
@@ -218,7 +218,7 @@ impl Names {
     }
 }
 
-impl Kind {
+impl TemplateType {
     fn of(raw: &Value, template: &Template) -> Self {
         if TYPE_NAMES.iter().filter(|name| raw.get(name).is_some()).count() != 1 {
             return Self::Unclear;
@@ -237,12 +237,12 @@ impl Kind {
         }
     }
 
-    /// Runs a process.
+    /// Whether the template runs a process.
     pub(super) fn leaf(self) -> bool {
         matches!(self, Self::Container | Self::Script | Self::ContainerSet)
     }
 
-    /// The word of messages.
+    /// Returns the type's name in messages.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Container => "Container",
@@ -260,7 +260,7 @@ impl Kind {
 }
 
 impl Spot {
-    /// How messages name the call: `steps[1].b` or `tasks.b`.
+    /// Formats the call for messages: `steps[1].b` or `tasks.b`.
     pub(super) fn of(self, name: &str) -> String {
         match self {
             Self::Step { group, .. } => format!("steps[{group}].{name}"),
@@ -268,7 +268,7 @@ impl Spot {
         }
     }
 
-    /// The raw call in its raw template.
+    /// Looks up the raw call in its raw template.
     pub(super) fn find(self, template: &Value) -> Option<&Value> {
         match self {
             Self::Step { group, step } => template.get("steps")?.get(group)?.get(step),

@@ -1,18 +1,17 @@
-//! Templates that call themselves before anything could stop them. Calling oneself is allowed where something can end
-//! it; where nothing can, running it could only ever end at the limit of recursion.
+//! Finds templates that call themselves unconditionally. Recursion is allowed where a condition can end it; without
+//! one, a run could only end at the recursion limit.
 
 use octoflow_model::{argo::Call, scalar::IntOrText};
 
 use super::{
-    Subject,
-    book::{Callee, Entry, Kind, Spot},
-    code,
+    Subject, code,
+    index::{Callee, Entry, Spot, TemplateType},
     report::{At, Report},
 };
 use crate::graph;
 
 pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
-    let entries = &subject.book.entries;
+    let entries = &subject.templates.entries;
     let certain: Vec<Vec<usize>> = entries
         .iter()
         .map(|entry| {
@@ -37,12 +36,15 @@ pub(super) fn check(subject: &Subject<'_>, report: &mut Report) {
     if let Some(circle) = graph::find_cycle(&certain) {
         let names: Vec<&str> = circle.iter().map(|index| entries[*index].label.as_str()).collect();
         report.error(&At::base(&entries[circle[0]].path), code::ENDLESS, || {
-            format!("these templates always call each other and could never end: {}", graph::show_cycle(&names))
+            format!(
+                "these templates call each other unconditionally and would never end: {}",
+                graph::show_cycle(&names)
+            )
         });
     }
 }
 
-/// A loop that is written down and not empty calls at least once.
+/// Whether a literal loop has at least one item, and so calls at least once.
 fn has_items(call: &Call) -> bool {
     let listed = call.with_items.as_ref().is_some_and(|items| !items.is_empty());
     let counted = call.with_sequence.as_ref().is_some_and(|sequence| {
@@ -56,10 +58,10 @@ fn has_items(call: &Call) -> bool {
     listed || counted
 }
 
-/// Nothing has to end well before it is called.
+/// Whether a call waits for nothing to succeed first.
 fn first(entry: &Entry<'_>, spot: Spot, waits: bool) -> bool {
     match (entry.kind, spot) {
-        (Kind::Steps, Spot::Step { group, .. }) => group == 0,
+        (TemplateType::Steps, Spot::Step { group, .. }) => group == 0,
         _ => !waits,
     }
 }

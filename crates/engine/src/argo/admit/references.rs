@@ -1,5 +1,5 @@
-//! References to ConfigMaps, Secrets and claims that are not there, and to fields of pods that tasks do not have.
-//! Only warned of: they may be optional, or loaded later. Paths of the machine that may not be mounted are refused.
+//! Warns about references to missing ConfigMaps, Secrets and claims, and to pod fields that tasks do not have: they may
+//! be optional, or loaded later. Refuses host paths that may not be mounted.
 
 use std::collections::HashSet;
 
@@ -16,56 +16,56 @@ use super::{
 };
 use crate::{argo::lock::DATABASE_LIMITS, shape};
 
-/// The fields of a pod that every task has a value for.
+/// Pod fields that every task has a value for.
 const TASK_FIELDS: &[&str] = &["metadata.name", "metadata.namespace", "metadata.uid"];
 
 pub(super) fn check(subject: &Subject<'_>, others: &dyn Catalog, report: &mut Report) {
     let workflow = subject.workflow;
     let namespace = workflow.metadata.namespace.as_deref().filter(|name| !name.is_empty()).unwrap_or(DEFAULT_NAMESPACE);
-    let mut look = Look { others, namespace, report, fields: TASK_FIELDS, told: HashSet::new() };
+    let mut check = ReferenceCheck { others, namespace, report, fields: TASK_FIELDS, reported: HashSet::new() };
     let place = Path::root().join("spec");
     let at = At::base(&place);
     let arguments = at.key("arguments");
-    look.parameters(&arguments.key("parameters"), &workflow.spec.arguments.parameters);
-    look.volumes(&at.key("volumes"), &workflow.spec.volumes);
-    look.locks(&at.key("synchronization"), workflow.spec.synchronization.as_ref());
-    for entry in &subject.book.entries {
+    check.parameters(&arguments.key("parameters"), &workflow.spec.arguments.parameters);
+    check.volumes(&at.key("volumes"), &workflow.spec.volumes);
+    check.locks(&at.key("synchronization"), workflow.spec.synchronization.as_ref());
+    for entry in &subject.templates.entries {
         let at = At::base(&entry.path);
         let inputs = at.key("inputs");
-        look.parameters(&inputs.key("parameters"), &entry.template.inputs.parameters);
-        look.volumes(&at.key("volumes"), &entry.template.volumes);
-        look.locks(&at.key("synchronization"), entry.template.synchronization.as_ref());
+        check.parameters(&inputs.key("parameters"), &entry.template.inputs.parameters);
+        check.volumes(&at.key("volumes"), &entry.template.volumes);
+        check.locks(&at.key("synchronization"), entry.template.synchronization.as_ref());
         if let Some(container) = &entry.template.container {
-            look.container(&at.key("container"), container);
+            check.container(&at.key("container"), container);
         }
         if let Some(script) = &entry.template.script {
-            look.container(&at.key("script"), &script.container);
+            check.container(&at.key("script"), &script.container);
         }
         let set = entry.template.container_set.iter().flat_map(|set| &set.containers);
         let (set_at, lists) = (at.key("containerSet"), ["initContainers", "sidecars"]);
         for (index, one) in set.enumerate() {
-            look.container(&set_at.key("containers").index(index), &one.container);
+            check.container(&set_at.key("containers").index(index), &one.container);
         }
         for (field, list) in lists.into_iter().zip([&entry.template.init_containers, &entry.template.sidecars]) {
             for (index, one) in list.iter().enumerate() {
-                look.container(&at.key(field).index(index), &one.container);
+                check.container(&at.key(field).index(index), &one.container);
             }
         }
     }
 }
 
-/// Looks for what is referred to and not there.
-pub(crate) struct Look<'a> {
+/// Looks up referenced objects and reports those that are missing.
+pub(crate) struct ReferenceCheck<'a> {
     pub(crate) others: &'a dyn Catalog,
     pub(crate) namespace: &'a str,
     pub(crate) report: &'a mut Report,
-    /// The fields of a pod that have a value.
+    /// Pod fields that have a value.
     pub(crate) fields: &'static [&'static str],
-    /// What was warned of already.
-    pub(crate) told: HashSet<(&'static str, String)>,
+    /// References that were reported already.
+    pub(crate) reported: HashSet<(&'static str, String)>,
 }
 
-impl Look<'_> {
+impl ReferenceCheck<'_> {
     fn parameters(&mut self, at: &At<'_>, parameters: &[Parameter]) {
         for (index, parameter) in parameters.iter().enumerate() {
             if let Some(from) = &parameter.value_from
@@ -139,7 +139,7 @@ impl Look<'_> {
         let listed = wanted.map_or(0, |wanted| wanted.semaphores.len());
         for (index, semaphore) in wanted.into_iter().flat_map(Synchronization::all_semaphores).enumerate() {
             let (one, single) = (list.index(index), at.key("semaphore"));
-            // The older field holds one semaphore and comes after the list.
+            // The deprecated field holds one semaphore and is checked after the list.
             let at = if index < listed { &one } else { &single };
             let namespace = semaphore.namespace.as_deref().filter(|name| !name.is_empty()).unwrap_or(self.namespace);
             if let Some(reference) = &semaphore.config_map_key_ref {
@@ -153,11 +153,11 @@ impl Look<'_> {
             }
             if let Some(database) = &semaphore.database
                 && !self.others.has_config_map(namespace, DATABASE_LIMITS)
-                && self.told.insert(("database", database.key.clone()))
+                && self.reported.insert(("database", database.key.clone()))
             {
                 self.report.warn(at, code::NOT_LOADED, || {
                     format!(
-                        "nobody says how many may hold the semaphore '{}' at a time, so one may; to allow more, load a \
+                        "the semaphore '{}' has no limit, so one holder at a time is allowed; to allow more, load a \
                          ConfigMap '{DATABASE_LIMITS}' with that key",
                         shape::short(&database.key)
                     )
@@ -185,7 +185,7 @@ impl Look<'_> {
     }
 
     fn keyless(&mut self, at: &At<'_>, kind: &'static str, name: &str, key: &str, there: bool) {
-        if !there && self.told.insert((kind, format!("{name}/{key}"))) {
+        if !there && self.reported.insert((kind, format!("{name}/{key}"))) {
             self.report.warn(at, code::NOT_LOADED, || {
                 format!("{kind} '{}' has no key '{}'", shape::short(name), shape::short(key))
             });
@@ -203,7 +203,7 @@ impl Look<'_> {
     }
 
     fn missing(&mut self, at: &At<'_>, kind: &'static str, name: &str, there: bool) {
-        if !there && !name.is_empty() && !name::has_variables(name) && self.told.insert((kind, name.to_owned())) {
+        if !there && !name.is_empty() && !name::has_variables(name) && self.reported.insert((kind, name.to_owned())) {
             self.report.warn(at, code::NOT_LOADED, || {
                 format!(
                     "{kind} '{name}' is not loaded in namespace '{}'; load it before the run needs it",
@@ -214,7 +214,7 @@ impl Look<'_> {
     }
 
     fn field(&mut self, at: &At<'_>, path: &str) {
-        if !self.fields.contains(&path) && !path.contains("['") && self.told.insert(("fieldRef", path.to_owned())) {
+        if !self.fields.contains(&path) && !path.contains("['") && self.reported.insert(("fieldRef", path.to_owned())) {
             self.report.warn(at, shape::code::IGNORED, || {
                 format!(
                     "the pod field `{}` has no value here; known are: {}",
