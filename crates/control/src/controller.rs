@@ -23,7 +23,7 @@ use octoflow_runtime::{
     route::Router,
     threads::ThreadOwner,
 };
-use octoflow_store::{Batch, Pulse, Reader, RunRow, SecretsKey, Store};
+use octoflow_store::{Batch, BusyTimer, Reader, RunRow, SecretsKey, Store};
 use serde_json::Value;
 
 use crate::{
@@ -102,7 +102,7 @@ pub struct Controller {
     progress: Arc<StartProgress>,
     supervisor: Supervisor,
     /// Of the event loop.
-    pulse: Pulse,
+    busy: BusyTimer,
     capacity: Capacity,
     opened: Time,
     data_dir: PathBuf,
@@ -155,7 +155,7 @@ impl Controller {
             Place::Processes(config) => (config.egress.clone(), config.host_paths.clone()),
             Place::Nowhere => (Policy::strict(), HostPaths::Any),
         };
-        let (supervisor, pulse) = (Supervisor::default(), Pulse::default());
+        let (supervisor, busy) = (Supervisor::default(), BusyTimer::default());
         let mut sweeper = Sweeper::new(store.clone(), config.data_dir.clone(), policy.clone(), supervisor.clone());
         for doomed in sweep::leftovers(&config.data_dir, &reader)? {
             sweeper.send(doomed.mission(engine.world()));
@@ -186,7 +186,7 @@ impl Controller {
             // An event loop that is gone decides nothing.
             let _ = failed.send(Message::Failed(error));
         }));
-        let recovery = Recovery::new(capacity, pulse.clone());
+        let recovery = Recovery::new(capacity, busy.clone());
         let archiver = Archiver::new(supervisor.clone(), messages.clone(), store.clone());
         let in_flight = handle.in_flight.clone();
         let driver = Driver::new(engine);
@@ -196,7 +196,7 @@ impl Controller {
         let thread = supervisor.spawn("event-loop", move || event_loop.work()).map_err(Error::Thread)?;
         let (thread, opened) = (Mutex::new(Some(thread)), clock::now());
         let controller =
-            Self { handle, thread, dispatcher, sweeper, progress, supervisor, pulse, data_dir, capacity, opened };
+            Self { handle, thread, dispatcher, sweeper, progress, supervisor, busy, data_dir, capacity, opened };
         notices.extend(unread);
         notices.extend(plaintext.map(|left| left.to_string()));
         notices.extend(clock_trouble.map(|why| {
@@ -350,7 +350,7 @@ impl Controller {
         if let Some(failure) = self.supervisor.failure() {
             return Some(failure.to_string());
         }
-        let threads = [("event loop", self.pulse.busy_for()), ("store's writer", self.handle.store.busy_for())];
+        let threads = [("event loop", self.busy.busy_for()), ("store's writer", self.handle.store.busy_for())];
         threads.into_iter().find_map(|(thread, busy)| {
             let busy = busy.filter(|busy| *busy > longest)?;
             Some(format!("the {thread} has been busy with one thing for {} s", busy.as_secs()))

@@ -167,7 +167,7 @@ impl EventLoop {
     pub(super) fn work_on(&mut self) -> Result<(), Error> {
         loop {
             let first = self.first();
-            self.recovery.pulse().begin();
+            self.recovery.busy().begin();
             let began = Instant::now();
             let next = match first {
                 Ok(message) => self.sweep(message)?,
@@ -201,7 +201,7 @@ impl EventLoop {
             if closing || self.clock_kept.elapsed() >= KEEP_CLOCK {
                 self.keep_clock();
             }
-            self.recovery.pulse().end();
+            self.recovery.busy().end();
             if let Next::Close = next {
                 return self.finish_all();
             }

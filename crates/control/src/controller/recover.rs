@@ -14,7 +14,7 @@ use std::{
 
 use octoflow_engine::{Engine, Setup, slice::SLICE};
 use octoflow_model::{Fact, Revision, RunId};
-use octoflow_store::{Error as StoreError, Pulse};
+use octoflow_store::{BusyTimer, Error as StoreError};
 
 use super::{
     Audience, Message,
@@ -50,7 +50,7 @@ pub(super) struct Recovery {
     tries: Arc<AtomicU32>,
     /// Where the store stood when it was last opened again.
     reopened: Revision,
-    pulse: Pulse,
+    busy: BusyTimer,
 }
 
 /// What a commit does for it once its outcome is known.
@@ -61,19 +61,19 @@ pub(super) struct Outcome {
 }
 
 impl Recovery {
-    pub(super) fn new(capacity: Capacity, pulse: Pulse) -> Self {
+    pub(super) fn new(capacity: Capacity, busy: BusyTimer) -> Self {
         Self {
             capacity,
             ours: Arc::default(),
             untold: Arc::default(),
             tries: Arc::default(),
             reopened: Revision(0),
-            pulse,
+            busy,
         }
     }
 
-    pub(super) fn pulse(&self) -> &Pulse {
-        &self.pulse
+    pub(super) fn busy(&self) -> &BusyTimer {
+        &self.busy
     }
 
     /// From now on this run is worked on here.
@@ -127,12 +127,12 @@ impl EventLoop {
         tracing::error!("nothing is decided until the journal can be written again: {failure}");
         loop {
             self.let_go(&failure);
-            self.recovery.pulse.end();
+            self.recovery.busy.end();
             let tries = self.recovery.tries.fetch_add(1, Ordering::Relaxed);
             if let Next::Close = self.wait_out(&failure, pause(tries))? {
                 return Err(failure.into());
             }
-            self.recovery.pulse.begin();
+            self.recovery.busy.begin();
             let reopened = self.store.reopen().map_err(Error::from);
             match reopened.and_then(|revision| self.rebuild().map(|()| self.recovery.reopened = revision)) {
                 Ok(()) => break,

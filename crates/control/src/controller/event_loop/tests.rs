@@ -4,7 +4,7 @@ use std::sync::mpsc;
 
 use octoflow_engine::Engine;
 use octoflow_runtime::{egress::Policy, null::NullRuntime};
-use octoflow_store::Pulse;
+use octoflow_store::BusyTimer;
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
 use super::*;
@@ -19,7 +19,7 @@ fn worker(store: &Store) -> EventLoop {
     let sweeper = Sweeper::new(store.clone(), data_dir.clone(), Policy::strict(), Supervisor::default());
     let keeper = Keeper { data_dir, sweeper: Arc::new(Mutex::new(sweeper)) };
     let capacity = Capacity { slots: 1, cpu_milli: 1000, memory_bytes: 1 << 30 };
-    let recovery = Recovery::new(capacity, Pulse::default());
+    let recovery = Recovery::new(capacity, BusyTimer::default());
     let driver = Driver::new(Engine::new(capacity));
     let archiver = Archiver::new(Supervisor::default(), messages.clone(), store.clone());
     let (queue, in_flight) = (dispatcher.queue(), InFlight::default());
