@@ -1,5 +1,5 @@
-//! The runtime of HTTP requests: a bounded pool of threads that ask, wait and report, behind the same port as processes.
-//! Every connection goes through the egress guard; nothing here decides what an answer means.
+//! The runtime of HTTP requests: a bounded thread pool that sends, waits and reports, behind the same port as
+//! processes. Every connection goes through the egress guard; it never interprets a response.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -28,7 +28,7 @@ mod exchange;
 
 pub use exchange::LARGEST_BODY;
 
-/// Requests that wait for an answer at one time; more wait for their turn. A thread that waits costs some kilobytes.
+/// Limit of concurrent requests; more are queued. A waiting thread costs some kilobytes.
 const MOST_AT_ONCE: usize = 64;
 
 pub struct Calls {
@@ -46,7 +46,7 @@ struct Pool {
 struct State {
     queue: VecDeque<Work>,
     calls: HashMap<AttemptId, Stage>,
-    /// Threads that wait for work, and all that may take some.
+    /// Threads that wait for work; `threads` counts all that may take some.
     idle: usize,
     threads: usize,
     closed: bool,
@@ -54,16 +54,16 @@ struct State {
 
 enum Work {
     Ask(AttemptId, Box<HttpRequest>),
-    /// Reports never come from inside an order: the caller must not find itself inside its own sink.
+    /// Reports are queued and never sent from inside an order: the caller must not re-enter its own sink.
     Tell(Report),
 }
 
-/// How far a request is, until it is forgotten.
+/// Progress of a request until it is forgotten.
 #[derive(Clone, PartialEq)]
 enum Stage {
     Queued,
     UnderWay,
-    /// What was told: an engine that lost it asks again.
+    /// The report that was sent, kept because an engine that lost it asks again.
     Told(Box<Report>),
 }
 
@@ -88,7 +88,8 @@ impl Runtime for Calls {
         }
     }
 
-    /// Nobody wrote down how far a request was. One that may be repeated is; of any other nobody knows.
+    /// Takes over requests after a restart. Their progress was not recorded: idempotent ones are repeated, all others
+    /// are reported lost.
     fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>, _: &[RunId]) {
         let mut state = self.pool.lock();
         for (attempt, task) in believed {
@@ -140,18 +141,18 @@ impl Pool {
         }
     }
 
-    /// The end is told at once; an answer that still comes is ignored.
+    /// Reports the end at once; a response that still arrives is ignored.
     fn stop(self: &Arc<Self>, state: &mut State, attempt: AttemptId) {
         match state.calls.get(&attempt) {
             None | Some(Stage::Told(_)) => return,
-            // Its thread may wait for long yet; another takes its place.
+            // Its thread may wait for long yet; another one may take its place.
             Some(Stage::UnderWay) => state.threads -= 1,
             Some(Stage::Queued) => {}
         }
         self.tell(state, Report::Answered { attempt, at: now(), answer: Box::new(Answer::Stopped) });
     }
 
-    /// Reports from a thread of ours, and remembers what.
+    /// Sends a report from a pool thread, and remembers it.
     fn tell(self: &Arc<Self>, state: &mut State, report: Report) {
         state.calls.insert(report.attempt(), Stage::Told(Box::new(report.clone())));
         self.push(state, Work::Tell(report));
@@ -164,7 +165,7 @@ impl Pool {
             return;
         }
         let pool = Arc::clone(self);
-        // Without a thread the work waits for one that is there; the first is missed only when the machine has none left.
+        // If no thread can be started, the work waits for an existing one; that fails only if there is none at all.
         if thread::Builder::new().name("call".to_owned()).spawn(move || pool.run()).is_ok() {
             state.threads += 1;
         }
@@ -195,7 +196,7 @@ impl Pool {
                     state = self.lock();
                 }
                 Work::Ask(attempt, request) => {
-                    // It may have been stopped while it waited.
+                    // It may have been stopped while it was queued.
                     if state.calls.get(&attempt) != Some(&Stage::Queued) {
                         continue;
                     }
@@ -218,7 +219,8 @@ impl Pool {
     }
 }
 
-/// A panic is a bug; it costs this call, not the thread and the room it has among those at once.
+/// Runs an exchange and turns a panic, which is a bug, into a refusal: it costs this call, not the thread and its place
+/// in the pool.
 fn exchange_safely(exchange: impl FnOnce() -> Answer) -> Answer {
     catch_unwind(AssertUnwindSafe(exchange))
         .unwrap_or_else(|panic| Answer::Refused(format!("a bug of octoflow: asking panicked: {}", said(&*panic))))

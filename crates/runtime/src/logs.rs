@@ -1,5 +1,6 @@
-//! Attempt logs: one file an attempt, a row of frames with stream, time and bytes, exactly as they came.
-//! This file owns the format and reading it; the spawner writes, through `writer`. How lines look to people is the caller's business.
+//! Attempt logs: one file per attempt, a sequence of frames with stream, time and bytes, exactly as written. Owns the
+//! format and the reader; the spawner writes, through `writer`. Never formats lines for people; that is the caller's
+//! part.
 
 mod writer;
 
@@ -22,7 +23,7 @@ pub(crate) use self::writer::{Pressure, Writer};
 pub enum Stream {
     Stdout,
     Stderr,
-    /// A word of the controller itself, e.g. that the log was cut here.
+    /// A message of octoflow itself, e.g. that the log was truncated here.
     Note,
 }
 
@@ -49,7 +50,7 @@ impl Stream {
 pub struct Frame {
     pub stream: Stream,
     pub at: Time,
-    /// The container that wrote it, when it is not the main one.
+    /// Container that wrote the bytes, if it is not the main one.
     pub container: Option<Box<str>>,
     pub bytes: Vec<u8>,
 }
@@ -64,16 +65,16 @@ pub enum Error {
     Delete { path: PathBuf, source: io::Error },
 }
 
-/// Stream, microseconds since the epoch, length.
+/// Length of a header: stream, microseconds since the epoch, length.
 const HEADER: usize = 1 + 8 + 4;
 
-/// Added to the stream's number when the bytes begin with the length and the name of a container.
+/// Flag in the stream's number: the bytes begin with the length and the name of a container.
 const OF_CONTAINER: u8 = 0x10;
 
-/// A single frame never holds more than this, so a reader's memory is bounded.
+/// Limit of a frame, so that a reader's memory is bounded.
 pub(crate) const LARGEST_FRAME: usize = 1 << 20;
 
-/// A container's name with its length.
+/// Limit of a container's name with its length.
 const LARGEST_NAME: usize = 128;
 
 pub(crate) fn header(stream: Stream, at: Time, length: usize) -> [u8; HEADER] {
@@ -88,12 +89,12 @@ pub(crate) fn header(stream: Stream, at: Time, length: usize) -> [u8; HEADER] {
 #[derive(Clone, Debug)]
 pub struct Logs {
     dir: PathBuf,
-    /// Shared with everybody who reads by this handle.
+    /// Shared by all readers of this handle.
     expected: Arc<RwLock<Sizes>>,
 }
 
-/// How long the logs of ended attempts must be. Logs are not synced before an end is told, so after the machine went down
-/// one may be shorter, or missing; whoever reads it is told so.
+/// Sizes that the logs of ended attempts must have. Logs are not synced before an end is reported, so after a crash of
+/// the machine one may be shorter, or missing; its reader then says so.
 pub type Sizes = Arc<HashMap<AttemptId, u64>>;
 
 impl Logs {
@@ -101,12 +102,12 @@ impl Logs {
         Self { dir: data_dir.join("logs"), expected: Arc::default() }
     }
 
-    /// The same logs, of which nothing is expected.
+    /// Returns a handle to the same logs that expects no sizes.
     pub fn apart(&self) -> Self {
         Self { dir: self.dir.clone(), expected: Arc::default() }
     }
 
-    /// From now on readers of this handle and its clones say what is missing of these.
+    /// Makes readers of this handle and its clones report what is missing of these sizes.
     pub fn expect(&self, sizes: &Sizes) {
         *self.expected.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(sizes);
     }
@@ -119,8 +120,8 @@ impl Logs {
         self.dir.join(run.to_string())
     }
 
-    /// The frames written so far; after the end of the iterator, calling `next` again sees what came meanwhile.
-    /// An attempt that wrote nothing has no file and gives no frames.
+    /// Returns a reader of the frames written so far; after the end of the iterator, calling `next` again returns what
+    /// was written meanwhile. An attempt that wrote nothing has no file and gives no frames.
     pub fn read(&self, attempt: AttemptId) -> Reader {
         Reader {
             path: self.path(attempt),
@@ -135,7 +136,7 @@ impl Logs {
         }
     }
 
-    /// Deletes the logs of a whole run; a run without logs is fine.
+    /// Deletes the logs of a whole run; a run without logs is no error.
     pub fn delete(&self, run: RunId) -> Result<(), Error> {
         let path = self.run_dir(run);
         match fs::remove_dir_all(&path) {
@@ -144,7 +145,7 @@ impl Logs {
         }
     }
 
-    /// The last `most` bytes of the main container's standard output, and whether there was more before them.
+    /// Returns the last `most` bytes of the main container's standard output, and whether there was more before them.
     pub(crate) fn tail_of_stdout(&self, attempt: AttemptId, most: usize) -> Result<(Vec<u8>, bool), Error> {
         let mut reader = self.read(attempt);
         let (mut tail, mut cut) = (Vec::new(), false);
@@ -169,40 +170,40 @@ impl Logs {
     }
 }
 
-/// What stands before the bytes of a frame.
+/// Header of a frame.
 struct Head {
     stream: Stream,
-    /// The bytes begin with the name of a container.
+    /// True if the bytes begin with the name of a container.
     marked: bool,
     at: Time,
     length: usize,
 }
 
-/// Reads one attempt's frames, also while it is being written. Its file is open only while it is read from, because many
-/// may follow runs with many logs.
+/// Reads one attempt's frames, also while they are being written. The file is open only during a read, because many
+/// readers may follow runs with many logs.
 pub struct Reader {
     path: PathBuf,
     attempt: AttemptId,
     expected: Arc<RwLock<Sizes>>,
-    /// It was said that something is missing.
+    /// True once the missing part was reported.
     told: bool,
-    /// When the last frame was written.
+    /// Time of the last frame.
     last: Time,
-    /// There is a file, or was.
+    /// True if the file was ever found.
     found: bool,
-    /// Where the next frame begins.
+    /// Offset of the next frame in the file.
     at: u64,
-    /// Bytes read ahead; those from `begin` on stand in the file from `at` on.
+    /// Bytes read ahead; those from `begin` on are at offset `at` of the file.
     behind: Vec<u8>,
     begin: usize,
 }
 
-/// Small frames are read many at a time.
+/// Bytes read at a time, so that small frames are read many at once.
 const READ_AHEAD: usize = 64 * 1024;
 
 impl Reader {
-    /// Gives frames to `each` until `done` says the attempt is over and everything was given. Between looks it calls
-    /// `pause`, which may wait or do something useful.
+    /// Passes frames to `each` until `done` says that the attempt is over and everything was passed. Calls `pause`
+    /// between reads, which may wait or do other work.
     pub fn follow(
         &mut self,
         mut each: impl FnMut(Frame),
@@ -210,7 +211,7 @@ impl Reader {
         mut pause: impl FnMut(),
     ) -> Result<(), Error> {
         loop {
-            // Asked before reading: whatever was written before the end is then seen by this look.
+            // Checked before reading, so that this read sees whatever was written before the end.
             let last = done();
             while let Some(frame) = self.next_frame()? {
                 each(frame);
@@ -238,8 +239,8 @@ impl Reader {
         Ok(Some(Frame { stream, at, container, bytes }))
     }
 
-    /// Adds the bytes of the next frame, if they are wanted; `false` when there is no frame yet. For whoever wants bytes
-    /// and nothing about them.
+    /// Appends the bytes of the next frame if `wanted` accepts them; returns `false` if there is no frame yet. For
+    /// callers that need only the bytes.
     pub fn pour(
         &mut self,
         to: &mut Vec<u8>,
@@ -270,7 +271,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// A note, once, when the log of an attempt that is over ends before it should.
+    /// Returns a note, once, if the log of an ended attempt is shorter than it should be.
     fn missing(&mut self) -> Option<Frame> {
         let expected = self.expected.read().unwrap_or_else(PoisonError::into_inner).get(&self.attempt).copied()?;
         if self.told || self.at >= expected {
@@ -287,7 +288,7 @@ impl Reader {
         Some(Frame { stream: Stream::Note, at: self.last, container: None, bytes: text.into_bytes() })
     }
 
-    /// The next frame's header, once the whole frame is there.
+    /// Returns the next frame's header, once the whole frame is there.
     fn next_header(&mut self) -> Result<Option<Head>, Error> {
         if !self.have(HEADER)? {
             return Ok(None);
@@ -316,13 +317,13 @@ impl Reader {
         self.at += (HEADER + length) as u64;
     }
 
-    /// Whether `count` bytes are there from `at` on, reading more when needed.
+    /// Returns whether `count` bytes are available from `at` on, reading more if needed.
     fn have(&mut self, count: usize) -> Result<bool, Error> {
         let failed = |source| Error::Read { path: self.path.clone(), source };
         if self.behind.len() - self.begin >= count {
             return Ok(true);
         }
-        // What was given away is dropped once for many frames, so that the cost stays linear.
+        // Consumed bytes are dropped once for many frames, so that the cost stays linear.
         self.behind.drain(..self.begin);
         self.begin = 0;
         let mut file = match File::open(&self.path) {
@@ -336,7 +337,7 @@ impl Reader {
         let want = (count - self.behind.len()).max(READ_AHEAD) as u64;
         file.take(want).read_to_end(&mut self.behind).map_err(failed)?;
         if self.behind.is_empty() {
-            // Whoever waits for more holds no memory for what was read.
+            // A reader that waits for more holds no memory.
             self.behind = Vec::new();
         }
         Ok(self.behind.len() >= count)

@@ -1,5 +1,5 @@
-//! Several runtimes as one: each task goes to the place that can do it, and later orders follow it there.
-//! It knows which place has which attempt and nothing else.
+//! Several runtimes as one: each task goes to the runtime that can execute it, and later orders follow it there. Only
+//! knows which runtime has which attempt.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use octoflow_model::{
 
 use crate::port::{Health, Runtime};
 
-/// Where a task that asks goes.
+/// Runtime of a task that is a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Aside {
     Calls,
@@ -20,11 +20,11 @@ enum Aside {
 }
 
 pub struct Router {
-    /// Everything that runs as a process or a container.
+    /// Runtime of everything that runs as a process or a container.
     tasks: Box<dyn Runtime>,
     calls: Box<dyn Runtime>,
     objects: Box<dyn Runtime>,
-    /// The attempts that are not with `tasks`, until they are forgotten.
+    /// Attempts that are not with `tasks`, until they are forgotten.
     aside: HashMap<AttemptId, Aside>,
 }
 
@@ -71,13 +71,13 @@ impl Runtime for Router {
 
     fn adopt(&mut self, believed: Vec<(AttemptId, Box<Task>)>, leave: &[RunId]) {
         let [tasks, calls, objects] = self.sort(believed, |router, (attempt, task)| router.take(*attempt, task));
-        // The place of processes must hear even that nothing is believed to run.
+        // The process runtime must be told even that nothing is believed to run.
         self.tasks.adopt(tasks, leave);
         self.calls.adopt(calls, leave);
         self.objects.adopt(objects, leave);
     }
 
-    /// The other two places are threads of this process.
+    /// Returns the health of the process runtime; the other two are threads of this process.
     fn health(&self) -> Health {
         self.tasks.health()
     }

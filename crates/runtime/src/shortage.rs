@@ -1,9 +1,9 @@
-//! Shortages of what the machine lends: space, descriptors, processes, memory. They pass, so whatever met one waits and
-//! is tried again; a task never fails because of one. Knows which errors mean a shortage and how long to wait.
+//! Shortages of resources: space, descriptors, processes, memory. They are temporary, so work that meets one waits and
+//! is retried; a task never fails because of one. Knows which errors mean a shortage and how long to wait.
 
 use std::time::Duration;
 
-/// What the machine has none of right now.
+/// Resource that is exhausted right now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Shortage {
     Space,
@@ -17,26 +17,26 @@ impl Shortage {
         Some(match code {
             libc::ENOSPC | libc::EDQUOT => Self::Space,
             libc::EMFILE | libc::ENFILE => Self::Descriptors,
-            // Of clone and of new threads; what only has nothing to read says `WouldBlock` to itself.
+            // From clone and from new threads; non-blocking reads handle `WouldBlock` themselves.
             libc::EAGAIN => Self::Processes,
             libc::ENOMEM => Self::Memory,
             _ => return None,
         })
     }
 
-    /// The shortage a sentence tells of. Errors of the system end with their number when they become text, and many of
-    /// ours travel as sentences.
+    /// Finds the shortage that a message is about. System errors end with their number when they become text, and many
+    /// of ours are passed on as text.
     pub(crate) fn in_text(text: &str) -> Option<Self> {
         let (_, rest) = text.rsplit_once("(os error ")?;
         rest.split_once(')')?.0.parse().ok().and_then(Self::of_code)
     }
 
-    /// The same for work with files, of which the others are told by networks too.
+    /// Does the same for work with files, and ignores codes that network errors have too.
     pub(crate) fn of_files(text: &str) -> Option<Self> {
         Self::in_text(text).filter(|shortage| matches!(shortage, Self::Space | Self::Descriptors))
     }
 
-    /// What to do about it.
+    /// Returns what to do about it.
     pub(crate) fn advice(self) -> &'static str {
         match self {
             Self::Space => "no space is left on the disk: free some, tasks go on by themselves",
@@ -47,15 +47,15 @@ impl Shortage {
     }
 }
 
-/// Pauses that grow from one try to the next.
+/// Delays that grow from one attempt to the next.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     next: Duration,
 }
 
-/// A first pause that is hardly noticed.
+/// First delay, hardly noticeable.
 const FIRST: Duration = Duration::from_millis(100);
-/// Whatever waits goes on within seconds of the cause being gone.
+/// Longest delay: work continues within seconds after the cause is gone.
 const LONGEST: Duration = Duration::from_secs(5);
 
 impl Default for Backoff {
@@ -71,7 +71,7 @@ impl Backoff {
         pause
     }
 
-    /// Something worked: the next pause is short again.
+    /// Resets the delay after a success.
     pub(crate) fn reset(&mut self) {
         *self = Self::default();
     }

@@ -1,5 +1,5 @@
-//! Retired words: names that a word of the trade has replaced. `docs/glossary.md` has the words in use. The retired ones are
-//! put together from pieces so that this file does not match itself.
+//! Retired words: private words that a standard term has replaced. `docs/glossary.md` has the words in use. The retired
+//! ones are assembled from pieces so that this file does not match itself.
 
 use super::Problem;
 use super::source::{File, has_word};

@@ -1,10 +1,11 @@
-//! How much an archive may unpack to. Archives of others may be bombs: small files that fill a disk, or never end.
+//! Limits what an archive may unpack to. Archives of others may be bombs: small files that fill a disk, or never end.
 
 use std::io::{self, Read};
 
-/// What every archive may hold, however small it is.
+/// Bytes that every archive may unpack to, however small it is.
 const BYTES: u64 = 1 << 30;
-/// Text compresses ten times, logs thirty; a hundred times is no ordinary content any more.
+/// Highest plausible compression ratio: text compresses ten times, logs thirty; a hundred times is not ordinary
+/// content.
 const RATIO: u64 = 100;
 const ENTRIES: u64 = 1_000_000;
 
@@ -15,12 +16,12 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// For what somebody else packed.
+    /// Returns the budget for an archive that somebody else packed.
     pub(super) fn for_strangers(packed: u64) -> Self {
         Self { bytes: packed.saturating_mul(RATIO).saturating_add(BYTES), entries: ENTRIES }
     }
 
-    /// For what we packed ourselves, from files that were there.
+    /// Returns the budget for an archive that this program packed from existing files.
     pub(super) fn for_own() -> Self {
         Self { bytes: u64::MAX, entries: u64::MAX }
     }
@@ -31,7 +32,7 @@ impl Budget {
     }
 }
 
-/// Bytes as they come out of an archive, counted.
+/// A reader that charges the bytes of an archive to a budget.
 pub(super) struct Metered<'a, R> {
     inner: R,
     budget: &'a mut Budget,

@@ -1,5 +1,5 @@
-//! Carries artifacts between this machine and elsewhere: buckets, web servers, git repositories, and keys of the own
-//! store. Every connection goes through the egress guard; bytes are streamed and never held in memory.
+//! Transfers artifacts between this machine and remote places: S3 buckets, web servers, git repositories, and keys of
+//! the local store. Every connection goes through the egress guard; bytes are streamed and never held in memory.
 
 use std::{
     fs::File,
@@ -34,17 +34,17 @@ pub struct Carrier {
     agent: Agent,
 }
 
-/// Why an artifact could not be carried. All sentences are for the user and hold no credentials.
+/// Error of a transfer. All messages are for the user and hold no credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is nothing at that place.
+    /// There is nothing at that location.
     #[error("{0}")]
     Absent(String),
     #[error("{0}")]
     Failed(String),
 }
 
-/// Says whether anybody still wants the result.
+/// Cancellation check: returns false once the result is no longer wanted.
 pub(crate) type Alive<'a> = &'a dyn Fn() -> bool;
 
 impl Carrier {
@@ -53,7 +53,7 @@ impl Carrier {
         Self { store: Store::new(data_dir), policy, agent }
     }
 
-    /// How many bytes of the file system artifacts leave free, when it is not the default.
+    /// Sets how many bytes of the file system artifacts leave free; `None` means the default.
     pub(crate) fn with_floor(mut self, floor: Option<u64>) -> Self {
         self.store.set_floor(floor);
         self
@@ -63,7 +63,7 @@ impl Carrier {
         &self.store
     }
 
-    /// Brings an artifact here, ready to be placed.
+    /// Fetches an artifact, ready to be placed.
     pub(crate) fn fetch(&self, location: &Location, alive: Alive<'_>) -> Result<(Parcel, Fetched), Error> {
         match location {
             Location::Local(at) => self.local(at),
@@ -75,12 +75,12 @@ impl Carrier {
         }
     }
 
-    /// Sends a saved artifact to another place as well.
+    /// Uploads a saved artifact to another location.
     pub(crate) fn send(&self, location: &Location, artifact: &StoredArtifact, alive: Alive<'_>) -> Result<(), Error> {
         let file = self.store.open(artifact).map_err(|error| Error::Failed(describe(error)))?;
         let is_tree = self.is_tree(artifact);
         match location {
-            // It is there already.
+            // A local key was written when the artifact was saved.
             Location::Local(_) => Ok(()),
             Location::S3(bucket) if is_tree => s3::Client::new(self, bucket)?.send_tree(file, alive),
             Location::S3(bucket) => s3::Client::new(self, bucket)?.send(&bucket.key, &file, 0..artifact.size, alive),
@@ -92,7 +92,7 @@ impl Carrier {
         }
     }
 
-    /// All keys that begin with the location's key, in order.
+    /// Lists all keys that begin with the location's key, sorted.
     pub fn list(&self, location: &Location) -> Result<Vec<String>, Error> {
         match location {
             Location::Local(at) => self.store.list(at).map_err(|error| Error::Failed(describe(error))),
@@ -106,10 +106,10 @@ impl Carrier {
         }
     }
 
-    /// Deletes an artifact of a namespace where it was sent to, and here. Nothing being there is fine.
+    /// Deletes an artifact of a namespace at the location it was uploaded to, and locally. A missing one is no error.
     pub fn delete(&self, away: Option<&Location>, namespace: &str, artifact: &StoredArtifact) -> Result<(), Error> {
         match away {
-            // What lies below the key of a single object belongs to others.
+            // Objects below the key of a single object belong to others.
             Some(Location::S3(bucket)) => s3::Client::new(self, bucket)?.delete(self.is_tree(artifact), ONCE)?,
             Some(Location::Http(web)) => patiently(ONCE, || web::delete(self, web))?,
             Some(Location::Git(_) | Location::Local(_)) | None => {}
@@ -118,7 +118,7 @@ impl Carrier {
         self.store.discard(&at, &artifact.digest).map_err(|error| Error::Failed(describe(error)))
     }
 
-    /// It was a directory, kept without an archive.
+    /// Returns whether the artifact is a directory that was saved without an archive.
     fn is_tree(&self, artifact: &StoredArtifact) -> bool {
         artifact.archive == (Archive::Tar { level: Some(0) })
             && self.store.open(artifact).is_ok_and(|mut file| starts_as_tree(&mut file).unwrap_or(false))
@@ -150,10 +150,10 @@ impl Carrier {
     }
 }
 
-/// Nobody waits: what cannot be deleted now is tried again another day.
+/// Cancellation check that prevents retries: a failed deletion is attempted again by a later sweep.
 const ONCE: Alive<'static> = &|| false;
 
-/// Several objects become one directory.
+/// Builds one directory from several objects.
 struct Tree<'a> {
     tarball: tar::Builder<Entry<'a>>,
 }
@@ -175,7 +175,7 @@ impl<'a> Tree<'a> {
     }
 
     fn add(&mut self, name: &str, size: u64, bytes: &mut dyn Read) -> Result<(), Error> {
-        // Some tools leave an empty object to stand for a directory.
+        // Some tools create an empty object to represent a directory.
         if name.is_empty() {
             return Ok(());
         }
@@ -205,17 +205,17 @@ fn named(name: &str, error: &io::Error) -> Error {
     Error::Failed(format!("`{name}`: {error}"))
 }
 
-/// A stretch of a file as a body to send; sending it again starts anew.
+/// Returns a range of a file as a request body; a retry starts from its beginning.
 fn stretch(file: &File, range: &std::ops::Range<u64>) -> io::Result<io::Take<File>> {
     let mut file = file.try_clone()?;
     file.seek(SeekFrom::Start(range.start))?;
     Ok(file.take(range.end - range.start))
 }
 
-/// Nothing a manifest can name is larger than this.
+/// Limit of one transfer; nothing that a manifest can name is larger.
 const LARGEST: u64 = 1 << 40;
 
-/// Copies as long as somebody wants it.
+/// Copies until the end or until cancelled.
 fn pour(from: &mut dyn Read, to: &mut dyn Write, alive: Alive<'_>) -> Result<u64, Trouble> {
     let mut buffer = vec![0; 64 * 1024];
     let mut total = 0;
@@ -238,7 +238,7 @@ fn pour(from: &mut dyn Read, to: &mut dyn Write, alive: Alive<'_>) -> Result<u64
     }
 }
 
-/// A directory of our own for the time of a transfer.
+/// A private directory for the duration of a transfer.
 struct Room(PathBuf);
 
 impl Room {
@@ -257,7 +257,7 @@ impl Room {
 
 impl Drop for Room {
     fn drop(&mut self) {
-        // What cannot be removed is swept away with the store's other leftovers.
+        // What cannot be removed is swept with the store's other leftovers.
         let _ = crate::process::view::remove_dir(&self.0);
     }
 }

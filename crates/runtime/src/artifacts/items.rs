@@ -1,5 +1,5 @@
-//! What is in an archive, one thing after the other: the same view of tarballs and zip archives.
-//! Nothing is believed here and nothing is written; who asks decides what to make of an item.
+//! Iterates over the entries of an archive, with one interface for tarballs and zip archives. Trusts nothing and writes
+//! nothing; the caller decides what to do with an entry.
 
 use std::{
     ffi::OsStr,
@@ -25,9 +25,9 @@ pub(super) enum Packed {
 pub(super) struct Item {
     pub(super) name: PathBuf,
     pub(super) kind: Kind,
-    /// Permission bits, as far as the archive says.
+    /// Permission bits, if the archive has them.
     pub(super) mode: Option<u32>,
-    /// Seconds since the epoch.
+    /// Modification time in seconds since the epoch.
     pub(super) modified: Option<u64>,
 }
 
@@ -37,11 +37,11 @@ pub(super) enum Kind {
     Dir,
     Symlink(PathBuf),
     HardLink(PathBuf),
-    /// Devices, pipes and what nobody knows.
+    /// Devices, pipes and unknown types.
     Other,
 }
 
-/// What the bytes are. A zip archive is only one when it is asked for.
+/// Detects the format from the content. Never detects a zip archive, which must be asked for.
 pub(super) fn look_inside(file: &mut File) -> io::Result<Packed> {
     let is_tar = |head: &[u8]| head.len() >= 262 && &head[257..262] == b"ustar";
     let mut head = Vec::new();
@@ -61,7 +61,7 @@ pub(super) fn look_inside(file: &mut File) -> io::Result<Packed> {
     Ok(Packed::No)
 }
 
-/// Calls `take` for every item, in the archive's order, with the item's bytes. `Ok(false)` ends the walk.
+/// Calls `take` for every entry, in the archive's order, with the entry's bytes. `Ok(false)` ends the iteration.
 pub(super) fn each(
     file: &mut File,
     packed: Packed,
@@ -76,10 +76,10 @@ pub(super) fn each(
     }
 }
 
-/// A name may be this long; the headers that carry longer ones are read into memory.
+/// Limit of a header: headers with long names are read into memory.
 const LONGEST_HEADER: u64 = 1 << 20;
 
-/// Looks at a stranger's tarball without believing the lengths it claims for its own headers.
+/// Checks the headers of an untrusted tarball without trusting the lengths they claim.
 pub(super) fn sift(file: &mut File, packed: Packed, mut budget: Budget) -> Result<(), String> {
     file.rewind().map_err(said)?;
     let bytes: Box<dyn Read + '_> = match packed {
@@ -142,7 +142,7 @@ fn each_of_tar(
     Ok(())
 }
 
-/// Where a link of a zip archive points is its content; no path is longer than this.
+/// Limit of a link target: a zip archive stores it as content, and no path is longer.
 const LONGEST_LINK: u64 = 4096;
 
 fn each_of_zip(
@@ -150,7 +150,7 @@ fn each_of_zip(
     budget: &mut Budget,
     take: &mut dyn FnMut(Item, &mut dyn Read) -> Result<bool, String>,
 ) -> Result<(), String> {
-    // The list at its end is read into memory, so its length is looked at first.
+    // The directory at the end is read into memory, so its length is checked first.
     if claimed_entries(file).map_err(said)?.is_some_and(|count| count > budget.entries) {
         return Err(format!("it has more than {} entries", budget.entries));
     }
@@ -185,7 +185,7 @@ fn each_of_zip(
     Ok(())
 }
 
-/// How many entries a zip archive says it has, from the record at its end. `None`: there is no such record to be found.
+/// Returns the number of entries that a zip archive claims in the record at its end; `None` if there is no such record.
 fn claimed_entries(file: &mut File) -> io::Result<Option<u64>> {
     const END: [u8; 4] = *b"PK\x05\x06";
     const END_64: [u8; 4] = *b"PK\x06\x06";

@@ -1,5 +1,5 @@
-//! Artifacts for whoever wants to look at them: as one file each, a directory as a tarball, or one file out of an
-//! archive. Nothing is unpacked to a place with a name, and names in archives are only compared.
+//! Downloads of artifacts: a file as it is, a directory as a tarball, or one file of an archive. Nothing is unpacked to
+//! a named file, and names in archives are only compared.
 
 use std::{
     fs::File,
@@ -19,17 +19,17 @@ use super::{
     unpack::{Parcel, starts_as_tree},
 };
 
-/// Bytes to hand out, from the file's beginning.
+/// A download, from the beginning of the file.
 #[derive(Debug)]
 pub struct Loan {
     pub file: File,
     pub size: u64,
-    /// It was a directory and is a compressed tarball now.
+    /// True if the artifact is a directory, downloaded as a compressed tarball.
     pub tarball: bool,
 }
 
 impl Carrier {
-    /// A saved artifact.
+    /// Returns a saved artifact, or one file of it.
     pub fn lend(&self, artifact: &StoredArtifact, inner: Option<&str>) -> Result<Loan, Error> {
         if artifact.deleted {
             return Err(Error::Absent("it was deleted".to_owned()));
@@ -41,12 +41,12 @@ impl Carrier {
         }
     }
 
-    /// A text in the place of an artifact.
+    /// Returns a text in the place of an artifact.
     pub fn lend_text(&self, text: &str) -> Result<Loan, Error> {
         hold(self.store(), false, |out| out.write_all(text.as_bytes()).map_err(said))
     }
 
-    /// An artifact that lies elsewhere.
+    /// Returns an artifact from a remote location, or one file of it.
     pub fn lend_from(&self, location: &Location, inner: Option<&str>) -> Result<Loan, Error> {
         let (parcel, _) = self.fetch(location, &|| true)?;
         self.loan(parcel, inner)
@@ -83,7 +83,7 @@ impl Carrier {
     }
 }
 
-/// One file out of an archive; the name of the directory that holds everything may be left out.
+/// Returns one file of an archive; the name of a single top-level directory may be omitted.
 fn pick(store: &Store, file: &mut File, packed: Packed, budget: Budget, wanted: &Path) -> Result<Loan, Error> {
     let mut found = None;
     let mut budget = budget;
@@ -101,7 +101,7 @@ fn pick(store: &Store, file: &mut File, packed: Packed, budget: Budget, wanted: 
     found.unwrap_or_else(|| Err(Error::Absent(format!("there is no file `{}` in it", wanted.display()))))
 }
 
-/// Writes to a file without a name, which is gone once nobody reads it.
+/// Writes to an unnamed file, which disappears when it is closed.
 fn hold(store: &Store, tarball: bool, write: impl FnOnce(&mut dyn Write) -> Result<(), String>) -> Result<Loan, Error> {
     let mut entry = store.begin().map_err(|error| Error::Failed(describe(error)))?;
     write(&mut entry).map_err(Error::Failed)?;
@@ -117,7 +117,7 @@ fn begins(file: &mut File, mark: &[u8]) -> io::Result<bool> {
     Ok(head == mark)
 }
 
-/// Without dots; `None` for what leads elsewhere.
+/// Returns the path without `.` components; `None` if it leads elsewhere.
 fn plain(path: &Path) -> Option<PathBuf> {
     let mut clean = PathBuf::new();
     for part in path.components() {

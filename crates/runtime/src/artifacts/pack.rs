@@ -1,5 +1,5 @@
-//! From a task's files into the store: a file as it is, or an archive whose bytes depend only on what is in it.
-//! Devices and pipes are refused; a link is kept as a link and never followed.
+//! Saves a task's files to the store: a file as it is, or an archive whose bytes depend only on its content. Devices
+//! and pipes are refused; a link is saved as a link and never followed.
 
 use std::{
     fs,
@@ -20,10 +20,11 @@ use super::store::{Entry, Store};
 use crate::logs::{Logs, Stream};
 use crate::process::view::{self, Inside, View, by_handle};
 
-/// The first entry of a tarball that stands for a directory kept without an archive. It unpacks to a tree, always.
+/// First entry of a tarball that represents a directory saved without an archive. It always unpacks to a tree.
 pub(super) const TREE: &str = "./";
 
-/// Saves what the task left at `path`. What is wrong is data for the dialect, so this never fails.
+/// Saves the file or directory that the task left at `path`. Failures are data for the dialect, so this never returns
+/// an error.
 pub(crate) fn save(store: &Store, view: &View, path: &Inside, output: &ArtifactOutput) -> Found<StoredArtifact> {
     match try_save(store, view, path, output) {
         Ok(Some(artifact)) => Found::Here(artifact),
@@ -124,7 +125,7 @@ fn append_file(
     tarball.append_data(&mut header, name, &mut exact).map_err(|error| format!("`{}`: {error}", name.display()))
 }
 
-/// Exactly as many bytes as the header promised; a file that shrank meanwhile would corrupt the whole tarball.
+/// Reads exactly as many bytes as the header announced; a file that shrank meanwhile would corrupt the whole tarball.
 struct Exact<'a> {
     file: &'a mut fs::File,
     left: u64,
@@ -144,7 +145,7 @@ impl Read for Exact<'_> {
     }
 }
 
-/// Saves what a task wrote, both streams as they came.
+/// Saves the log of a task, both streams in order.
 pub(crate) fn keep_log(
     store: &Store,
     logs: &Logs,
@@ -171,21 +172,22 @@ fn keep(entry: Entry<'_>, archive: Archive, output: &ArtifactOutput) -> Result<S
     entry.finish_as(&at, about).map_err(describe)
 }
 
-/// A whole tree as a tarball.
+/// Packs a whole tree as a tarball.
 pub(super) fn pack(tree: &View, name: &Path, out: &mut dyn Write) -> Result<(), String> {
     let mut tarball = Tarball(tar::Builder::new(out));
     walk(tree, name, &mut tarball)?;
     tarball.0.finish().map_err(|error| error.to_string())
 }
 
-/// Something files are put into.
+/// Common interface of the archive formats that files are packed into.
 pub(super) trait Sack {
     fn dir(&mut self, about: &fs::Metadata, name: &Path) -> Result<(), String>;
     fn link(&mut self, about: &fs::Metadata, name: &Path, target: &Path) -> Result<(), String>;
     fn file(&mut self, file: &mut fs::File, about: &fs::Metadata, name: &Path) -> Result<(), String>;
 }
 
-/// Names in order, without recursion. Links are kept as links; sockets mean nothing elsewhere and stay out.
+/// Walks a tree in sorted order, without recursion. Links are kept as links; sockets are meaningless elsewhere and are
+/// skipped.
 fn walk(tree: &View, name: &Path, sack: &mut dyn Sack) -> Result<(), String> {
     let mut waiting = vec![PathBuf::from("/")];
     while let Some(path) = waiting.pop() {
@@ -200,7 +202,7 @@ fn walk(tree: &View, name: &Path, sack: &mut dyn Sack) -> Result<(), String> {
             for child in fs::read_dir(by_handle(&dir)).map_err(said)? {
                 children.push(path.join(child.map_err(said)?.file_name()));
             }
-            // The stack gives the last one first.
+            // The stack pops the last one first.
             children.sort_by(|a, b| b.cmp(a));
             waiting.extend(children);
             sack.dir(&found.about, &shown)?;
@@ -247,7 +249,8 @@ impl<'a> Zip<'a> {
     }
 }
 
-/// Without a time of its own every archive of the same files has the same bytes.
+/// Returns the options of a zip entry. The modification time is fixed, so that every archive of the same files has the
+/// same bytes.
 fn zip_options(about: &fs::Metadata) -> zip::write::SimpleFileOptions {
     zip::write::SimpleFileOptions::default()
         .compression_method(zip::CompressionMethod::Deflated)

@@ -1,4 +1,4 @@
-//! A small artifact as text: the file itself, or the one file in its archive.
+//! Reads a small artifact as text: the file itself, or the one file in its archive.
 
 use std::io::{Read, Seek};
 
@@ -14,10 +14,10 @@ use super::{
     store::Store,
 };
 
-/// The most a manifest may have.
+/// Size limit of a text, which is that of a manifest.
 const LARGEST: u64 = 4 * 1024 * 1024;
 
-/// The reason when there is no such text.
+/// Reads a stored artifact as text. The error says why there is no such text.
 pub fn text(store: &Store, artifact: &StoredArtifact, sub_path: Option<&str>) -> Result<String, String> {
     let told = |error: &dyn std::fmt::Display| format!("artifact '{}' cannot be read: {error}", artifact.key);
     let mut file = store.open(artifact).map_err(|error| told(&error))?;
@@ -30,7 +30,7 @@ pub fn text(store: &Store, artifact: &StoredArtifact, sub_path: Option<&str>) ->
 }
 
 impl Carrier {
-    /// The same of an artifact that lies elsewhere. Nobody says how it is packed, so that is seen from what it is.
+    /// Reads a remote artifact as text. Its format is not declared, so it is detected from the content.
     pub fn text(&self, location: &Location, sub_path: Option<&str>) -> Result<String, CarrierError> {
         let (mut parcel, _) = self.fetch(location, &|| true)?;
         let failed = CarrierError::Failed;

@@ -1,5 +1,5 @@
-//! From the store, or from elsewhere, into a task's files. Archives are untrusted: names with `..`, links that lead out
-//! and devices are refused, bits that give rights are dropped, and nothing is written outside the target.
+//! Places artifacts from the store or a remote location into a task's files. Archives are untrusted: names with `..`,
+//! links that lead out and devices are refused, set-id bits are dropped, and nothing is written outside the target.
 
 use std::{
     collections::BTreeSet,
@@ -20,14 +20,14 @@ use super::{
 };
 use crate::process::view::{Inside, View, by_handle};
 
-/// An artifact's bytes at hand, and what is known of them.
+/// The content of an artifact as a file, and what is known about it.
 #[derive(Debug)]
 pub(crate) struct Parcel {
     pub(crate) file: File,
     pub(crate) size: u64,
-    /// Packed by this program from files that were there. Everything else may be a trap.
+    /// True if this program packed it from existing files. Everything else is untrusted.
     pub(crate) own: bool,
-    /// It may be a directory as this program keeps one.
+    /// True if it may be a directory in this program's own format.
     pub(crate) maybe_tree: bool,
 }
 
@@ -100,7 +100,7 @@ pub(super) fn starts_as_tree(file: &mut File) -> Result<bool, String> {
     Ok(count == 3 && head.starts_with(TREE.as_bytes()) && head[2] == 0)
 }
 
-/// An archive of exactly one thing is unwrapped: the thing itself takes the target's place. Empty otherwise.
+/// Returns the name of the only top-level entry, which takes the target's place; empty if there are several.
 fn only_name(file: &mut File, packed: Packed, mut budget: Budget) -> Result<PathBuf, String> {
     let mut names = BTreeSet::new();
     items::each(file, packed, &mut budget, &mut |item, _| {
@@ -114,9 +114,9 @@ fn only_name(file: &mut File, packed: Packed, mut budget: Budget) -> Result<Path
 struct Unpacking<'a> {
     view: &'a View,
     target: &'a Inside,
-    /// Taken off the front of every name.
+    /// Prefix removed from every name.
     unwrapped: PathBuf,
-    /// Only what is below this name is wanted.
+    /// Only entries below this name are unpacked.
     part: Option<PathBuf>,
     mode: Option<u32>,
     /// Links placed so far. Nothing may be written through one.
@@ -142,7 +142,7 @@ fn unpack_all(file: &mut File, packed: Packed, mut budget: Budget, mut plan: Unp
 }
 
 impl Unpacking<'_> {
-    /// The name as seen from the target, when it belongs there.
+    /// Returns the name relative to the target, if it belongs there.
     fn below<'n>(&self, name: &'n Path) -> Option<&'n Path> {
         let below = name.strip_prefix(&self.unwrapped).ok()?;
         match &self.part {
@@ -161,12 +161,12 @@ impl Unpacking<'_> {
             return Err(format!("it would be written through the link `{}`", link.display()));
         }
         let view = self.view;
-        // The bits that lend the owner's rights to whoever runs the file are never taken from an archive.
+        // The set-user-id and set-group-id bits are never taken from an archive.
         let mode = |otherwise: u32| self.mode.unwrap_or_else(|| item.mode.unwrap_or(otherwise) & 0o777) & 0o7777;
         match &item.kind {
             Kind::Dir => {
                 let dir = view.make_dir(path.path()).map_err(said)?;
-                // Its owner must be able to put things into it.
+                // The owner must be able to create files in it.
                 std::fs::set_permissions(by_handle(&dir), Permissions::from_mode(mode(0o755) | 0o700)).map_err(said)
             }
             Kind::File => {
@@ -174,7 +174,7 @@ impl Unpacking<'_> {
                 io::copy(bytes, &mut out).map_err(said)?;
                 match item.modified {
                     Some(seconds) => {
-                        // A time beyond all calendars is not worth failing for.
+                        // An absurd time is not worth failing for.
                         let time = UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).unwrap_or(UNIX_EPOCH);
                         out.set_modified(time).map_err(said)
                     }
@@ -207,7 +207,7 @@ impl Unpacking<'_> {
     }
 }
 
-/// A name that stays below where it starts.
+/// Normalises a name. Refuses one that leads out of the archive.
 fn clean(name: &Path) -> Result<PathBuf, String> {
     let mut clean = PathBuf::new();
     for part in name.components() {
@@ -222,8 +222,8 @@ fn clean(name: &Path) -> Result<PathBuf, String> {
     Ok(clean)
 }
 
-/// Whether a link at `name` with this target points outside the archive's own tree. A step down and up again counts as
-/// outside: what it goes down into may be a link itself.
+/// Returns whether a link at `name` with this target points outside the archive's own tree. A step down and up again
+/// counts as outside: what it goes down into may be a link itself.
 fn leads_out(name: &Path, target: &Path) -> bool {
     let mut above = name.components().count().saturating_sub(1);
     let mut down = false;

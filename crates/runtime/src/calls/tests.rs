@@ -1,4 +1,4 @@
-//! Requests against a small server of our own, each connection answered by a script.
+//! Requests against a small local server that answers each connection from a script.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -10,7 +10,7 @@ use octoflow_model::{ids::NodeIx, task::EnvValue};
 
 use super::*;
 
-/// Answers each connection with the next of these; tells what it was asked.
+/// Answers each connection with the next of `answers`; returns the requests it got.
 fn server(answers: Vec<String>) -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -65,7 +65,7 @@ fn attempt(task: u32) -> AttemptId {
 
 fn place(policy: &Policy) -> (Calls, Receiver<Vec<Report>>) {
     let (tell, told) = mpsc::channel();
-    // The end of the test is the end of interest in reports.
+    // Once the test has ended, reports are dropped.
     (Calls::new(policy, Box::new(move |batch| drop(tell.send(batch)))), told)
 }
 
@@ -164,7 +164,7 @@ fn a_stopped_request_ends_at_once_and_its_late_answer_is_ignored() {
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let (mut calls, told) = place(&Policy::local());
     calls.send(vec![Order::Start { attempt: attempt(1), task: task(get(url)) }]);
-    // It is under way, and the server keeps silent.
+    // The request is in progress, and the server stays silent.
     let (stream, _) = listener.accept().unwrap();
     let stop = || vec![Order::Stop { attempt: attempt(1) }, Order::Kill { attempt: attempt(1) }];
     calls.send(stop());

@@ -1,5 +1,5 @@
-//! After the end: reads what the task was wanted for, from its log and its file system. A missing file is data.
-//! Before the start: places stored artifacts. Both run on the runtime's small pool, never on the event loop.
+//! Collects a task's outputs after its end, from its log and its file system; a missing file is data. Stages stored
+//! artifacts before its start. Both run on the runtime's small pool, never on the event loop.
 
 use std::io::Read;
 
@@ -19,16 +19,17 @@ use crate::{
     logs::Logs,
 };
 
-/// The end of standard output that becomes the result.
+/// Bytes of standard output, from its end, that become the result.
 const RESULT_BYTES: usize = 256 * 1024;
 
-/// A parameter is held in memory, in the journal and in templates; beyond this it is an artifact.
+/// Limit of a parameter, which is held in memory, in the journal and in templates; anything larger is an artifact.
 const PARAMETER_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Nobody can take back what is collected: the task is over, and its outputs are wanted whatever becomes of the run.
+/// Cancellation check for collecting, which is never cancelled: the task is over, and its outputs are wanted whatever
+/// becomes of the run.
 const ALWAYS: Alive<'static> = &|| true;
 
-/// Whether there is anything to look for. The last words came with the end.
+/// Returns whether there is anything to collect. The termination message came with the end.
 pub(crate) fn is_needed(wanted: &Wanted) -> bool {
     wanted.result || !wanted.parameters.is_empty() || !wanted.artifacts.is_empty() || wanted.log.is_some()
 }
@@ -75,13 +76,13 @@ pub(crate) fn collect(
             .log
             .as_ref()
             .map(|output| sent(carrier, output, artifacts::keep_log(carrier.store(), logs, attempt, output))),
-        // The spawner has them.
+        // The spawner has it.
         message: None,
         fetched: Vec::new(),
     }
 }
 
-/// What was saved goes on to where it belongs.
+/// Uploads a saved artifact to its location, if it has one.
 fn sent(carrier: &Carrier, output: &ArtifactOutput, found: Found<StoredArtifact>) -> Found<StoredArtifact> {
     match (&output.to, found) {
         (Some(location), Found::Here(artifact)) => match carrier.send(location, &artifact, ALWAYS) {
@@ -92,7 +93,8 @@ fn sent(carrier: &Carrier, output: &ArtifactOutput, found: Found<StoredArtifact>
     }
 }
 
-/// The end of standard output without its last newline. An unreadable log gives no result; the log command says why.
+/// Returns the end of standard output without its last newline. An unreadable log gives no result; the log command says
+/// why.
 fn result(logs: &Logs, attempt: AttemptId) -> Option<String> {
     let (bytes, _) = logs.tail_of_stdout(attempt, RESULT_BYTES).ok()?;
     Some(without_newline(&bytes))
@@ -122,18 +124,18 @@ fn without_newline(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes.strip_suffix(b"\n").unwrap_or(bytes)).into_owned()
 }
 
-/// Whether collecting sends something elsewhere, which may take long.
+/// Returns whether collecting uploads something, which may take long.
 pub(crate) fn goes_away(task: &Task) -> bool {
     task.wanted.artifacts.iter().chain(task.wanted.log.as_deref()).any(|output| output.to.is_some())
 }
 
-/// Whether staging fetches something from elsewhere, which may take long.
+/// Returns whether staging downloads something, which may take long.
 pub(crate) fn comes_from_away(task: &Task) -> bool {
     let away = |source: &ArtifactSource| matches!(source, ArtifactSource::Remote { location, .. } if !matches!(location, Location::Local(_)));
     task.inputs.iter().any(|input| away(&input.source))
 }
 
-/// Places every input that is not there already; answers what was fetched for it. `Err` is a sentence for the user.
+/// Places every input that is not written as a file; returns what was fetched. `Err` is a sentence for the user.
 pub(crate) fn stage(
     carrier: &Carrier,
     task: &Task,

@@ -1,5 +1,5 @@
-//! The engine's memory of what is on its way: which attempts the spawner was told about and what is wanted of them.
-//! It turns orders into messages. `supervise` keeps the connection, `hear` turns messages into reports.
+//! The engine's record of attempts in flight: which ones the spawner has been sent, and what is wanted of them. Turns
+//! orders into messages. `supervise` keeps the connection, `receive` turns messages into reports.
 
 use std::{
     any::Any,
@@ -34,7 +34,7 @@ use super::{
 };
 use crate::{artifacts::Carrier, egress::Policy, logs::Logs, port::Sink, shortage::Shortage, threads::ThreadOwner};
 
-/// How long what met a shortage on this side waits before it is tried again.
+/// Delay before a retry after a resource shortage on this side.
 pub(super) const SHORTAGE_PAUSE: Duration = Duration::from_millis(500);
 
 pub(crate) struct Dispatcher {
@@ -46,33 +46,33 @@ pub(crate) struct Dispatcher {
     pub(super) outbox: Arc<Outbox>,
     pub(super) pool: Pool,
     pub(super) transfers: Pool,
-    /// Attempts that were started and whose end has not come back.
+    /// Attempts that were started and have not ended.
     pub(super) flights: Mutex<HashMap<AttemptId, Flight>>,
-    /// What was fetched for attempts that have not ended.
+    /// Artifacts fetched for attempts that have not ended.
     pub(super) fetched: Mutex<HashMap<AttemptId, Vec<(String, Fetched)>>>,
     pub(super) isolated: AtomicBool,
     pub(super) hello: Hello,
     pub(super) command: Vec<OsString>,
     pub(super) closing: Closing,
-    /// How the spawner stands.
+    /// State of the spawner.
     pub(super) monitor: Monitor,
-    /// What is tried again after a pause.
+    /// Retries after a pause.
     pub(super) later: Arc<Later>,
-    /// Runs whose attempts are not ours to end.
+    /// Runs whose attempts must not be ended by this engine.
     pub(super) left: Mutex<Vec<u64>>,
-    /// Without isolation: what we put where on the machine itself, and for whom.
+    /// Without isolation: files placed on the machine itself, and their attempts.
     placed: Mutex<HashMap<PathBuf, AttemptId>>,
-    /// Who hears when a thread ends.
+    /// Callback for the unexpected end of a thread.
     pub(super) owner: ThreadOwner,
 }
 
-/// An attempt on its way.
+/// An attempt in flight.
 #[derive(Clone)]
 pub(super) struct Flight {
     pub(super) task: Arc<Task>,
-    /// A spawner was told to start it, or an earlier engine may have told one.
+    /// True if a spawner was told to start it, or an earlier engine may have told one.
     pub(super) sent: bool,
-    /// What was ordered to end it; a new spawner hears it again.
+    /// Order to end it, which is sent again to a new spawner.
     pub(super) stop: Option<Ending>,
 }
 
@@ -91,7 +91,7 @@ impl Ending {
     }
 }
 
-/// Whether the runtime is closing; waiting for something else ends when it does.
+/// Shutdown flag of the runtime, which also interrupts waits.
 #[derive(Default)]
 pub(super) struct Closing {
     closing: Mutex<bool>,
@@ -108,7 +108,7 @@ impl Closing {
         *lock(&self.closing)
     }
 
-    /// Waits; answers whether the runtime is closing.
+    /// Waits for `pause`; returns whether the runtime is closing.
     pub(super) fn wait(&self, pause: Duration) -> bool {
         let guard = lock(&self.closing);
         let waited = self.changed.wait_timeout_while(guard, pause, |closing| !*closing);
@@ -157,7 +157,7 @@ impl Dispatcher {
         lock(&self.flights).is_empty()
     }
 
-    /// A panic while one order is obeyed fails that attempt and no other.
+    /// Carries out orders. A panic during one order fails that attempt and no other.
     pub(crate) fn send(self: &Arc<Self>, orders: Vec<Order>) {
         let mut messages = Vec::with_capacity(orders.len());
         for order in orders {
@@ -169,7 +169,7 @@ impl Dispatcher {
                     let why = format!("a bug of octoflow: planning the task failed: {why}");
                     self.end_at_once(attempt, Exit::Environment(why), Vec::new());
                 }
-                // The attempt ends by itself, or its files are swept by the next spawner.
+                // The attempt ends by itself, or the next spawner sweeps its files.
                 Err(_) => {}
             }
         }
@@ -187,7 +187,7 @@ impl Dispatcher {
                     flights.entry(attempt).or_insert(flight);
                     known
                 };
-                // Without a spawner it waits; the next one is asked about it and says that it is fresh.
+                // Without a spawner it waits; the next spawner is asked about it and reports it as fresh.
                 if known || self.monitor.is_down() { None } else { self.launch(attempt, &task) }
             }
             Order::Stop { attempt } => self.end(attempt, Ending::Stop),
@@ -226,7 +226,8 @@ impl Dispatcher {
         self.outbox.post(&[ToSpawner::Adopt(ids, leave)]);
     }
 
-    /// The message that starts an attempt. One that cannot even be planned ends here; one that met a shortage waits.
+    /// Returns the message that starts an attempt. An attempt that cannot be planned ends here; after a shortage it is
+    /// retried.
     pub(super) fn launch(self: &Arc<Self>, attempt: AttemptId, task: &Arc<Task>) -> Option<ToSpawner> {
         let planned = self.plan(attempt, task).and_then(|planned| {
             self.claim_places(attempt, &planned.occupied).map_err(Exit::Environment)?;
@@ -257,7 +258,7 @@ impl Dispatcher {
         }
     }
 
-    /// Unless it was stopped meanwhile, or a new spawner has been asked about it.
+    /// Retries a launch, unless the attempt was stopped meanwhile or a new spawner has been asked about it.
     fn launch_again(self: &Arc<Self>, attempt: AttemptId, task: &Arc<Task>) {
         let waits = lock(&self.flights).get(&attempt).is_some_and(|flight| !flight.sent);
         if waits && !self.monitor.is_down() {
@@ -270,12 +271,12 @@ impl Dispatcher {
         }
     }
 
-    /// Ends an attempt no spawner knows of.
+    /// Ends an attempt that no spawner knows.
     pub(super) fn end_at_once(self: &Arc<Self>, attempt: AttemptId, exit: Exit, members: Vec<MemberEnd>) {
         if lock(&self.flights).remove(&attempt).is_none() {
             return;
         }
-        // From a thread of ours: the caller must not find itself inside its own sink.
+        // Reported from a pool thread: the caller must not re-enter its own sink.
         let dispatcher = Arc::clone(self);
         self.pool.run(move || (dispatcher.sink)(vec![ended_at_once(attempt, exit, members)]));
     }
@@ -287,14 +288,14 @@ impl Dispatcher {
         plan::plan(attempt, task, hosts.as_deref(), self.isolated.load(Ordering::Relaxed), &self.ground)
     }
 
-    /// Ends the conversation. `abruptly` also stops listening, as a crash would.
+    /// Ends the connection. `abruptly` also stops reading, as a crash would.
     pub(crate) fn close(&self, abruptly: bool) {
         self.closing.begin();
         self.later.close();
         self.outbox.close(abruptly);
     }
 
-    /// Without isolation inputs lie at their real paths, which must not be anybody else's.
+    /// Reserves the real paths that inputs need without isolation; they must be free.
     fn claim_places(&self, attempt: AttemptId, paths: &[PathBuf]) -> Result<(), String> {
         let mut placed = lock(&self.placed);
         for path in paths {
@@ -323,7 +324,7 @@ impl Dispatcher {
     }
 }
 
-/// The ends of a task's containers, in the order they stand in it.
+/// Returns the ends of a task's containers, in the task's order.
 pub(super) fn named(task: &Task, endings: Vec<MemberEnding>) -> Vec<MemberEnd> {
     let members = task.pod.iter().flat_map(|pod| &pod.members);
     let both = members.zip(endings);
@@ -334,7 +335,7 @@ pub(super) fn standing(name: &str, MemberEnding { started, ended, exit }: Member
     MemberEnd { name: name.to_owned(), started, ended, exit: exit.map(Exit::from) }
 }
 
-/// What cannot be removed stays; it was ours and harms nobody but the next task of this path, which is told.
+/// Removes a placed file. If that fails it stays: it harms only the next task of this path, which gets an error.
 fn remove(path: &Path) {
     if fs::remove_file(path).is_err() {
         let _ = view::remove_dir(path);
@@ -346,7 +347,7 @@ pub(super) fn ended_at_once(attempt: AttemptId, exit: Exit, members: Vec<MemberE
     Report::Ended { attempt, at: sys::now(), end: Box::new(end) }
 }
 
-/// Does something that may panic; answers what the panic said. A panic is a bug, and it costs the one attempt it is about.
+/// Runs `work` and returns the message of a panic. A panic is a bug, and it costs only the attempt it is about.
 pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic: Box<dyn Any + Send>| {
         let text = panic.downcast_ref::<&str>().copied();
@@ -355,7 +356,8 @@ pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// Our critical sections only move values; a panic inside one leaves them whole.
+/// Locks a mutex even if it is poisoned: our critical sections only move values, and a panic inside one leaves them
+/// whole.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -381,7 +383,7 @@ pub(super) mod tests {
         wire::{Ended, Ending as WireEnding, FromSpawner, VERSION},
     };
 
-    /// Attempts of this task panic wherever a fault is looked for.
+    /// Attempts of this task panic at every fault point.
     const UNLUCKY: u32 = 13;
 
     pub(crate) fn fault(attempt: AttemptId) {
@@ -392,7 +394,7 @@ pub(super) mod tests {
         AttemptId { run: RunId(1), task: NodeIx(task), attempt: 0 }
     }
 
-    /// A runtime whose spawner is only the other end of a socket.
+    /// Returns a dispatcher whose spawner is only the other end of a socket.
     fn dispatcher() -> (tempfile::TempDir, Arc<Dispatcher>, UnixStream, Receiver<Vec<Report>>) {
         let dir = tempfile::tempdir().unwrap();
         let (ours, theirs) = UnixStream::pair().unwrap();
@@ -494,7 +496,7 @@ pub(super) mod tests {
             lock(&dispatcher.flights).insert(attempt(task), Flight { task: Arc::default(), sent: true, stop: None });
         }
         let other = fs::File::open(dir.path()).unwrap().into();
-        // The first one's was lost on the way, the second one's came.
+        // The descriptor of the first was lost in transit, that of the second arrived.
         let mut riders = [None, Some(other)].into();
         let (mut told, mut answers) = (Vec::new(), Vec::new());
         dispatcher.hear_safely(FromSpawner::Prepared(attempt(1), true), &mut riders, 1, &mut told, &mut answers);

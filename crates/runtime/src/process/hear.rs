@@ -1,5 +1,5 @@
-//! What the spawner says becomes reports. Collecting outputs and placing inputs happen on the pools; whatever goes wrong
-//! there, also a panic, is reported as the end of that attempt, so that nobody waits for ever.
+//! Turns messages of the spawner into reports. Outputs are collected and inputs staged on the pools; whatever goes
+//! wrong there, also a panic, is reported as the end of that attempt, so that nothing waits for ever.
 
 use std::{collections::VecDeque, os::fd::OwnedFd, sync::Arc, time::Instant};
 
@@ -18,10 +18,10 @@ use super::{
 };
 use crate::shortage::Shortage;
 
-/// How long outputs wait for a shortage to pass before the task is told that they could not be kept.
+/// Time that collecting waits for a shortage to pass before the outputs are reported as failed.
 const SHORTAGE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(15 * 60);
 
-/// Everything about an end that is known before outputs are collected.
+/// An ended attempt with everything known before its outputs are collected.
 struct Over {
     attempt: AttemptId,
     task: Arc<Task>,
@@ -34,7 +34,7 @@ struct Over {
 }
 
 impl Dispatcher {
-    /// A panic over one message costs the attempt it is about, not the connection.
+    /// Handles a message. A panic costs only the attempt it is about, not the connection.
     pub(super) fn hear_safely(
         self: &Arc<Self>,
         message: FromSpawner,
@@ -88,7 +88,7 @@ impl Dispatcher {
             FromSpawner::Fresh(attempt) => {
                 let flight = lock(&self.flights).get(&attempt).cloned();
                 match flight {
-                    // It never started and must not any more.
+                    // It never started and must not start any more.
                     Some(flight) if flight.stop.is_some() => {
                         self.end_at_once(attempt, Exit::Signal(libc::SIGTERM), Vec::new());
                     }
@@ -104,9 +104,9 @@ impl Dispatcher {
             FromSpawner::Hindered(hindrances) => {
                 self.monitor.told(hindrances.into_iter().filter_map(|hindrance| hindrance.condition()).collect());
             }
-            // Having been heard is all it says.
+            // A pong only proves that the spawner lives.
             FromSpawner::Pong() => {}
-            // Greetings were exchanged before.
+            // The handshake is over.
             FromSpawner::Welcome(_) | FromSpawner::Refused(_) => {}
         }
     }
@@ -115,13 +115,14 @@ impl Dispatcher {
         lock(&self.flights).get(&attempt).map(|flight| Arc::clone(&flight.task))
     }
 
-    /// Its descriptor was dropped because this process has none left. The spawner says the same again, after a pause.
+    /// Asks the spawner to repeat a message after a pause. Its descriptor was dropped because this process has none
+    /// left.
     fn ask_again(self: &Arc<Self>, attempt: AttemptId, generation: u64) {
         let dispatcher = Arc::clone(self);
         self.later.after(SHORTAGE_PAUSE, move || dispatcher.outbox.post_to(generation, &ToSpawner::Again(attempt)));
     }
 
-    /// The report of an end, unless something must be collected first; then the pool reports.
+    /// Returns the report of an end, unless outputs must be collected first; then the pool reports.
     fn ended(
         self: &Arc<Self>,
         attempt: AttemptId,
@@ -158,7 +159,7 @@ impl Dispatcher {
                 return;
             }
             let collected = collected.map(classed);
-            // Its file system may go as soon as the end is told.
+            // Its file system may be deleted as soon as the end is reported.
             over.root = None;
             (dispatcher.sink)(vec![over.report(collected)]);
         });
@@ -221,14 +222,15 @@ impl Over {
     }
 }
 
-/// Something could not be taken for want of space or descriptors, which come back.
+/// Returns whether something could not be collected for lack of space or descriptors, which may become free.
 fn met_shortage(collected: &Collected) -> bool {
     let parameters = collected.parameters.iter().filter_map(|(_, found)| failure(found));
     let artifacts = collected.artifacts.iter().map(|(_, found)| found).chain(&collected.log).filter_map(failure);
     parameters.chain(artifacts).any(|why| Shortage::of_files(why).is_some())
 }
 
-/// What failed for want of space says so first, so that people and rules can tell it from other failures.
+/// Marks failures for lack of space at the start of their message, so that people and rules can tell them from other
+/// failures.
 fn classed(mut collected: Collected) -> Collected {
     fn class<T>(found: &mut Found<T>) {
         if let Found::Failed(why) = found
@@ -250,10 +252,10 @@ fn failure<T>(found: &Found<T>) -> Option<&str> {
     }
 }
 
-/// A message's descriptor was lost on the way.
+/// A message's descriptor was lost in transit.
 struct Dropped;
 
-/// The descriptor that rode along with a message that says that one did.
+/// Takes the descriptor that came with a message, if the message says that it has one.
 fn ridden(has: bool, riders: &mut VecDeque<Option<OwnedFd>>) -> Result<Option<OwnedFd>, Dropped> {
     match has.then(|| riders.pop_front().flatten()) {
         None => Ok(None),

@@ -1,4 +1,5 @@
-//! The engine's end of the connection to its spawner: finding or starting one, and sending without ever waiting.
+//! The engine's end of the connection to its spawner: connects to a running one or starts one, and sends without
+//! blocking.
 
 use std::{
     ffi::OsString,
@@ -25,23 +26,23 @@ use super::{
 };
 use crate::threads::ThreadOwner;
 
-/// A spawner answers within milliseconds; one that is silent this long hangs.
+/// Timeout of the handshake: a spawner answers within milliseconds; one that is silent this long hangs.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
-/// A killed process is gone within milliseconds, unless the disk it writes to hangs.
+/// Wait for a killed process, which is gone within milliseconds unless the disk it writes to hangs.
 pub(super) const GONE_WITHIN: Duration = Duration::from_secs(2);
 
-/// A fresh connection.
+/// A new connection.
 pub(crate) struct Connected {
     pub(crate) socket: Arc<UnixStream>,
     pub(crate) welcome: Welcome,
-    /// The spawner, when this process started it.
+    /// The spawner, if this process started it.
     pub(crate) child: Option<Child>,
-    /// The spawner's process, when the system tells.
+    /// Pid of the spawner, if the system tells it.
     pub(crate) pid: Option<u32>,
 }
 
-/// Finds the spawner of the data directory, or starts one.
+/// Connects to the spawner of the data directory, or starts one.
 pub(crate) fn connect(data: &Path, command: &[OsString], hello: &Hello) -> Result<Connected, Error> {
     let dir = data.join("spawner");
     fs::DirBuilder::new()
@@ -55,7 +56,7 @@ pub(crate) fn connect(data: &Path, command: &[OsString], hello: &Hello) -> Resul
                 let pid = sys::peer_pid(socket.as_fd());
                 return Ok(Connected { socket: Arc::new(socket), welcome, child: None, pid });
             }
-            // It was just leaving; a new one waits until it is gone.
+            // It was just exiting; a new one waits until it is gone.
             Err(Error::Silent { source }) if was_leaving(&source) => {}
             Err(error) => return Err(error),
         }
@@ -68,7 +69,7 @@ pub(crate) fn connect(data: &Path, command: &[OsString], hello: &Hello) -> Resul
             Ok(Connected { socket: Arc::new(socket), welcome, child: Some(child), pid })
         }
         Err(error) => {
-            // It never greeted, so it has no tasks. It must neither hold the data directory nor stay as a zombie.
+            // The handshake failed, so it has no tasks. It must neither hold the data directory nor stay as a zombie.
             let _ = child.kill();
             let give_up = Instant::now() + GONE_WITHIN;
             while matches!(child.try_wait(), Ok(None)) && Instant::now() < give_up {
@@ -108,7 +109,7 @@ fn greet(socket: &UnixStream, hello: &Hello) -> Result<Welcome, Error> {
     frame(&ToSpawner::Hello(hello.clone()), &mut bytes);
     socket.set_read_timeout(Some(ANSWER_WITHIN)).map_err(silent)?;
     let mut line = socket;
-    // A closed line shows below, when we read.
+    // A closed connection shows when we read below.
     let _ = line.write_all(&bytes);
     let mut answer = vec![0; 4];
     line.read_exact(&mut answer).map_err(silent)?;
@@ -129,7 +130,7 @@ fn greet(socket: &UnixStream, hello: &Hello) -> Result<Welcome, Error> {
     }
 }
 
-/// What is on its way to the spawner. Sending tries at once and leaves the rest to a thread, so it never waits.
+/// Messages to the spawner. Sending writes at once what fits and leaves the rest to a thread, so it never blocks.
 pub(crate) struct Outbox {
     state: Mutex<Line>,
     changed: Condvar,
@@ -137,7 +138,7 @@ pub(crate) struct Outbox {
 
 struct Line {
     socket: Option<Arc<UnixStream>>,
-    /// Grows with every new connection.
+    /// Incremented with every new connection.
     generation: u64,
     left: Vec<u8>,
     closed: bool,
@@ -160,7 +161,7 @@ impl Outbox {
         self.lock().generation
     }
 
-    /// A new connection takes over; what was meant for the old one is dropped, since adoption says it anew.
+    /// Switches to a new connection. Unsent bytes are dropped, since adoption repeats them.
     pub(crate) fn replace(&self, socket: Option<Arc<UnixStream>>) {
         let mut line = self.lock();
         line.socket = socket;
@@ -169,7 +170,7 @@ impl Outbox {
         self.changed.notify_all();
     }
 
-    /// The spawner hears the end of the line; `abruptly` we do not wait for its last words.
+    /// Closes the connection; `abruptly` also without reading the spawner's last messages.
     pub(crate) fn close(&self, abruptly: bool) {
         let mut line = self.lock();
         line.closed = true;
@@ -185,7 +186,7 @@ impl Outbox {
         self.post_if(None, &bytes);
     }
 
-    /// Says something only to the connection it is meant for.
+    /// Sends a message only if the connection is still the one it is meant for.
     pub(crate) fn post_to(&self, generation: u64, message: &ToSpawner) {
         let mut bytes = Vec::new();
         frame(message, &mut bytes);
@@ -204,7 +205,7 @@ impl Outbox {
                 Ok(count) => sent += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // A broken line shows to the reader, who reconnects and says everything anew.
+                // The reader notices a broken connection, reconnects and repeats everything.
                 Err(_) => return,
             }
         }

@@ -1,5 +1,5 @@
-//! What the engine knows of the state of its spawner: whether there is one, whether it answers, and what it says keeps
-//! it from starting tasks. It only remembers; connecting and asking are the caller's.
+//! The engine's view of its spawner: whether there is one, whether it answers, and which conditions it reported. Only
+//! stores state; connecting and pinging are the caller's part.
 
 use std::{
     fs,
@@ -12,9 +12,9 @@ use octoflow_model::time::Time;
 use super::sys;
 use crate::port::{Condition, ConditionKind};
 
-/// A spawner answers within milliseconds; one that is silent this long hangs or was stopped.
+/// Silence after which a spawner counts as hanging or stopped; it answers within milliseconds.
 const SILENT_AFTER: Duration = Duration::from_secs(3);
-/// It is asked for a sign of life at most this often.
+/// Minimum interval between pings.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
@@ -24,14 +24,14 @@ pub(crate) struct Monitor {
 
 #[derive(Default)]
 struct State {
-    /// Since when there is no spawner, and why.
+    /// Time since which there is no spawner, and why.
     down: Option<(Time, String)>,
-    /// The process that is the spawner.
+    /// Pid of the spawner.
     pid: Option<u32>,
-    /// When it was asked for a sign of life that has not come.
+    /// Time of the last ping without an answer.
     asked: Option<(Instant, Time)>,
     heard: Option<Instant>,
-    /// What the spawner itself said.
+    /// Conditions that the spawner reported.
     told: Vec<Condition>,
 }
 
@@ -40,7 +40,7 @@ impl Monitor {
         *self.lock() = State { pid, heard: Some(Instant::now()), ..State::default() };
     }
 
-    /// The reason may change from one try to the next, the time does not.
+    /// Records that there is no spawner. The reason may change from one attempt to the next, the time does not.
     pub(crate) fn down(&self, why: String) {
         let mut state = self.lock();
         let since = state.down.as_ref().map_or_else(sys::now, |(since, _)| *since);
@@ -51,7 +51,7 @@ impl Monitor {
         self.lock().down.is_some()
     }
 
-    /// It said something, so it lives.
+    /// Records a message of the spawner, which proves that it lives.
     pub(crate) fn heard(&self) {
         let mut state = self.lock();
         state.asked = None;
@@ -62,7 +62,7 @@ impl Monitor {
         self.lock().told = conditions;
     }
 
-    /// Whether it is time to ask for a sign of life; the caller asks.
+    /// Returns whether a ping is due; the caller sends it.
     pub(crate) fn asks(&self) -> bool {
         let mut state = self.lock();
         let fresh = state.heard.is_some_and(|heard| heard.elapsed() < ASK_EVERY);
@@ -99,7 +99,7 @@ impl Monitor {
 
 fn is_stopped(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name in parentheses may contain anything, so look behind its end.
+    // The name in parentheses may contain anything, so parse after its end.
     stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['T', 't']))
 }
 

@@ -1,5 +1,5 @@
-//! From a task to what the spawner needs: which program, which environment, which files and mounts.
-//! Everything is decided here, so that the spawner only obeys. It touches no file of the task's.
+//! Turns a task into what the spawner needs: program, environment, files and mounts. Everything is decided here, so
+//! that the spawner only obeys. Touches no file of the task.
 
 mod pod;
 
@@ -23,34 +23,34 @@ use super::{
     wire::{Bind, Bytes, HostMounts, Laid, Launch, ROOM, Words},
 };
 
-/// What planning needs to know about the controller.
+/// Configuration of the runtime that planning needs.
 pub(crate) struct Ground {
     pub(crate) data: PathBuf,
     pub(crate) base: Base,
     pub(crate) programs: Programs,
     pub(crate) host_paths: HostPaths,
-    /// Folders shown at their paths although others are hidden there.
+    /// Folders shown at their paths although their surroundings are hidden there.
     pub(crate) visible: Vec<String>,
-    /// What a task may write to its private file system that does not say.
+    /// Limit of the private file system for tasks without one.
     pub(crate) storage_limit: Option<u64>,
-    /// How many bytes of the data directory's file system tasks leave free, when it is not the default.
+    /// Bytes of the data directory's file system that tasks leave free; `None` means the default.
     pub(crate) space_floor: Option<u64>,
 }
 
 pub(crate) struct Planned {
     pub(crate) launch: Box<Launch>,
-    /// Stored artifacts must be placed between preparation and start.
+    /// True if artifacts must be staged between preparation and start.
     pub(crate) stage: bool,
     /// Without isolation: paths of the machine itself that inputs need. They must be free.
     pub(crate) occupied: Vec<PathBuf>,
 }
 
-/// The directory relative paths start at, as the task sees it.
+/// Returns the directory that relative paths start at, as the task sees it.
 pub(crate) fn working_dir(task: &Task) -> &str {
     task.main.working_dir.as_deref().unwrap_or("/")
 }
 
-/// Why an attempt cannot be planned, and which of its containers is the reason.
+/// Reason why an attempt cannot be planned, and the container that it concerns.
 #[derive(Debug)]
 pub(crate) struct Unplanned {
     pub(crate) exit: Exit,
@@ -63,7 +63,7 @@ impl From<Exit> for Unplanned {
     }
 }
 
-/// `hosts` is the file with the task's hosts, when it has any.
+/// Plans an attempt. `hosts` is the task's hosts file, if it has one.
 pub(crate) fn plan(
     attempt: AttemptId,
     task: &Task,
@@ -115,21 +115,22 @@ pub(crate) fn plan(
     if let (Some(file), Some(path), true) = (hosts, known, isolated) {
         let (source, scratch) = (Some(file.to_string_lossy().into_owned()), String::new());
         let bind = Bind { path, source, scratch, make: false, sub_path: None, read_only: true };
-        // A volume around it must be there first.
+        // A volume around it must be mounted first.
         let covered = launch.mounts.iter().any(|mount| Path::new(&bind.path).starts_with(&mount.path));
         if covered { launch.mounts.push(bind) } else { launch.hosts = Some(bind) }
     }
     Ok(Planned { launch: Box::new(launch), stage, occupied })
 }
 
-/// What all containers may write together, as far as they say.
+/// Returns the sum of the containers' limits, if they have any.
 fn storage_limit(task: &Task) -> Option<u64> {
     let members = task.pod.iter().flat_map(|pod| &pod.members).map(|member| &member.container);
     let all = members.chain(task.pod.is_none().then_some(&task.main));
     all.filter_map(|container| container.storage_limit).reduce(u64::saturating_add)
 }
 
-/// Where a task may tell how far it is. With isolation in the directory of scripts, which is private and in memory.
+/// Returns the file in which a task may report its progress. With isolation it is in the directory of scripts, which is
+/// private and in memory.
 fn progress_file(isolated: bool) -> &'static str {
     if isolated { "/argo/progress" } else { "\0room/.progress" }
 }
@@ -138,7 +139,7 @@ fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Where an isolated task finds its hosts. What the task itself puts at the usual place stays there.
+/// Returns where an isolated task finds its hosts file. What the task itself puts at the usual path stays there.
 fn place_of_hosts(task: &Task) -> &'static str {
     let members = task.pod.iter().flat_map(|pod| &pod.members);
     let files = task.files.iter().chain(members.clone().flat_map(|member| &member.files)).map(|file| &file.path);
@@ -150,19 +151,19 @@ fn place_of_hosts(task: &Task) -> &'static str {
 
 fn words(task: &Task, isolated: bool) -> Result<Option<Words>, Exit> {
     let Some(wanted) = &task.wanted.message else { return Ok(None) };
-    // Without isolation the path is one of the machine itself, which every other task may write to as well: whose words
-    // they are could not be told, so the end of the output must do.
+    // Without isolation the path is one of the machine itself, which every other task may write to as well. The author
+    // of the message would be unknown, so only the end of the output is used.
     let path = wanted.path.as_deref().filter(|_| isolated);
     let path = path.map(|path| Inside::new(path, working_dir(task))).transpose().map_err(Exit::Environment)?;
     let path = path.map(|path| path.path().to_string_lossy().into_owned());
     Ok(Some(Words { path, tail: wanted.tail }))
 }
 
-/// What the controller adds to the environment of every container.
+/// Returns the variables that octoflow adds to the environment of every container.
 fn own_env(progress: Option<(&str, &str)>, hosts: Option<&str>, isolated: bool) -> Vec<(String, String)> {
     let mut own = Vec::new();
     if !isolated {
-        // Without isolation a directory of its own is the task's working directory and its TMPDIR.
+        // Without isolation a private directory is the task's working directory and its TMPDIR.
         own.push(("TMPDIR".to_owned(), ROOM.to_owned()));
     }
     own.extend(progress.map(|(variable, path)| (variable.to_owned(), path.to_owned())));
@@ -170,7 +171,7 @@ fn own_env(progress: Option<(&str, &str)>, hosts: Option<&str>, isolated: bool) 
     own
 }
 
-/// How one container is started: which program, with what environment, where. Files and mounts are the attempt's.
+/// Plans the start of one container: program, environment and directory. Files and mounts belong to the attempt.
 fn run(
     attempt: AttemptId,
     container: &Container,
@@ -211,16 +212,16 @@ fn run(
     })
 }
 
-/// Whether an input must be unpacked or copied from the store, rather than written as a file.
+/// Returns whether an input must be unpacked or copied, rather than written as a file.
 pub(crate) fn is_stored(source: &ArtifactSource, archive: Option<Archive>) -> bool {
     match source {
         ArtifactSource::Stored { .. } | ArtifactSource::Remote { .. } => true,
-        // Raw text that claims to be an archive is looked at where archives are.
+        // Raw text that claims to be an archive is handled where archives are.
         ArtifactSource::Raw { .. } => matches!(archive, Some(Archive::Tar { .. } | Archive::Zip)),
     }
 }
 
-/// Raw artifacts are files like any other.
+/// Returns raw artifacts as files.
 fn raw_inputs(task: &Task) -> impl Iterator<Item = File> + '_ {
     task.inputs.iter().filter_map(|input| match &input.source {
         ArtifactSource::Raw { data } if !is_stored(&input.source, input.archive) => Some(File {
@@ -232,8 +233,8 @@ fn raw_inputs(task: &Task) -> impl Iterator<Item = File> + '_ {
     })
 }
 
-/// Without isolation a file that is named as an argument (a script) lies in the attempt's own directory instead, and
-/// the argument follows it. Answers whether that was possible.
+/// Moves a file that is named as an argument (a script) into the attempt's own directory, without isolation, and adapts
+/// the argument. Returns whether that was possible.
 fn move_aside(launch: &mut Launch, laid: &mut Laid, named: &str) -> bool {
     let name = Path::new(&laid.path).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let aside = format!("{ROOM}/.files/{}-{name}", launch.files.len());
@@ -259,7 +260,7 @@ fn move_aside(launch: &mut Launch, laid: &mut Laid, named: &str) -> bool {
     moved
 }
 
-/// Which of the mounts are paths of the machine; they are judged here and again when they are mounted.
+/// Returns the host paths among the mounts; they are checked here and again when they are mounted.
 fn host_mounts(mounts: &[Mount], ground: &Ground) -> Result<Option<Box<HostMounts>>, Exit> {
     let mut points = Vec::new();
     for mount in mounts {
@@ -286,7 +287,7 @@ fn mount_path(mount: &Mount) -> Result<String, Exit> {
 fn bind(mount: &Mount, isolated: bool, ground: &Ground) -> Result<Option<Bind>, Exit> {
     let path = mount_path(mount)?;
     if !isolated {
-        // The machine's own directory at its own place is there already.
+        // The machine's own directory at its own path is there already.
         return match &mount.source {
             MountSource::Host { path: source } if *source == path && mount.sub_path.is_none() => Ok(None),
             MountSource::Host { .. } | MountSource::Scratch { .. } | MountSource::Claim { .. } => {
@@ -311,7 +312,7 @@ fn bind(mount: &Mount, isolated: bool, ground: &Ground) -> Result<Option<Bind>, 
     Ok(Some(Bind { path, source, scratch, make, sub_path: mount.sub_path.clone(), read_only: mount.read_only }))
 }
 
-/// A user's word as one component of a path: whatever is not plainly harmless is written as hex.
+/// Encodes a user's word as one component of a path: all but plainly harmless characters are written as hex.
 pub(crate) fn as_file_name(word: &str) -> String {
     let harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let mut name = String::with_capacity(word.len());

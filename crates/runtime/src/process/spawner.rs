@@ -1,7 +1,7 @@
 //! The spawner: a small process of the same binary that is the parent of all tasks. It keeps their exit codes and
-//! output across a crash of the engine, and goes away by itself when it has nothing to do, or nobody to do it for because
-//! its data directory was deleted. On SIGTERM it ends its tasks politely, writes down their results and goes.
-//! Read `turn` for the loop, `life` for what happens to an attempt, `slot` for isolation.
+//! output across a crash of the engine, and exits by itself when it has nothing to do, or when its data directory was
+//! deleted. On SIGTERM it stops its tasks gracefully, records their results and exits. `turn` has the event loop,
+//! `life` the life cycle of an attempt, `slot` the isolation.
 
 mod attempt;
 mod cgroup;
@@ -57,23 +57,24 @@ use super::{
 };
 use crate::space::Space;
 
-/// The environment variable by which every process of a task can be told to belong to it.
+/// Environment variable that identifies every process of an attempt.
 pub(crate) const MARK: &str = "OCTOFLOW_ATTEMPT";
 
-/// A spawner that is just ending holds the data directory for a moment longer; a living one holds it for good.
+/// Wait for the lock: a spawner that is just exiting holds the data directory a moment longer; a living one holds it
+/// for good.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The whole life of a spawner. The engine starts it with the data directory as its only argument and one end of the
-/// connection as standard input.
+/// Runs a spawner. The engine starts it with the data directory as its only argument and one end of the connection as
+/// standard input.
 ///
-/// It must run on the main thread of its process: that is where the kernel hands orphans to.
+/// It must run on the main thread of its process: that is where the kernel reparents orphans to.
 pub fn spawner_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let data = arguments.into_iter().next().map(PathBuf::from);
     let outcome = data.ok_or_else(|| io::Error::other("the data directory is missing")).and_then(|data| live(&data));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Standard error is the spawner's own log; there is nobody else to tell.
+            // Standard error is the spawner's own log; there is no other place to report to.
             let _ = writeln!(io::stderr(), "spawner: {error}");
             ExitCode::FAILURE
         }
@@ -81,7 +82,7 @@ pub fn spawner_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn live(data: &Path) -> io::Result<()> {
-    // Whatever the engine's caller left open is none of a task's business.
+    // Descriptors that the engine's caller left open must not reach a task.
     sys::pid::keep_inherited_to_ourselves();
     sys::new_session();
     sys::use_usual_mask();
@@ -89,17 +90,17 @@ fn live(data: &Path) -> io::Result<()> {
     sys::become_subreaper()?;
     let signals = sys::signals_as_descriptor()?;
     let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    // Only our copy may keep the line open, or the engine would not hear us hang up.
+    // Only our copy may keep the connection open, or the engine would not notice that we closed it.
     sys::close_stdin()?;
 
     let hello = match read_hello(&mut socket)? {
         Some(hello) if hello.version == VERSION => hello,
         Some(_) => return refuse(&mut socket, "engine and spawner are of different versions"),
-        // The engine died before it said anything.
+        // The engine died before the handshake.
         None => return Ok(()),
     };
     let privileged = sys::effective_uid() == 0;
-    // Before anything of a task is read, and before there are threads. It is tried once more where it fails.
+    // Forked before anything of a task is read, and before there are threads. Retried later where it fails.
     let line = if hello.isolate && privileged { Line::fork().ok() } else { None };
 
     let dir = data.join("spawner");
@@ -113,7 +114,7 @@ fn live(data: &Path) -> io::Result<()> {
     let leftovers = leftover::read(&dir)?;
     let unaccounted = past.started.iter().any(|attempt| leftovers.iter().all(|left| left.attempt != *attempt));
     if let (true, Some(dead)) = (unaccounted, &past.instance) {
-        // Before we enter a namespace of our own, from where a dead spawner's processes could not be looked at.
+        // Before entering a namespace of our own, from which a dead spawner's processes could not be inspected.
         orphan::sweep(dead);
     }
     let mut obstacle = None;
@@ -165,15 +166,15 @@ fn live(data: &Path) -> io::Result<()> {
     Spawner::new(parts)?.run()
 }
 
-/// Whether a limit of memory holds for all processes of a container together: the version of control groups that does
-/// it, or why none can.
+/// Returns the version of cgroups that enforces a memory limit for all processes of a container together, or why none
+/// does.
 pub fn memory_limits() -> Result<u8, String> {
     let groups = cgroup::Groups::open()?;
     groups.close();
     Ok(groups.version())
 }
 
-/// One spawner a data directory.
+/// Takes the lock that allows one spawner per data directory.
 fn lock(dir: &Path) -> io::Result<Option<File>> {
     let file = File::options().create(true).append(true).mode(0o600).open(dir.join("lock"))?;
     let give_up = Instant::now() + PATIENCE;
@@ -192,7 +193,7 @@ fn refuse(socket: &mut UnixStream, why: &str) -> io::Result<()> {
     socket.write_all(&bytes)
 }
 
-/// Reads exactly the first frame, so that what follows is still on the line.
+/// Reads exactly the first frame, so that what follows stays on the connection.
 fn read_hello(socket: &mut UnixStream) -> io::Result<Option<Hello>> {
     let mut bytes = vec![0; 4];
     if let Err(error) = socket.read_exact(&mut bytes) {
@@ -210,14 +211,14 @@ fn read_hello(socket: &mut UnixStream) -> io::Result<Option<Hello>> {
     }
 }
 
-/// Twelve hex digits nobody else has.
+/// Returns twelve random hex digits that identify this spawner.
 fn instance() -> io::Result<String> {
     let uuid = fs::read_to_string("/proc/sys/kernel/random/uuid")?;
     Ok(uuid.chars().filter(char::is_ascii_hexdigit).take(12).collect())
 }
 
-/// An ordinary user may mount only inside a user namespace of its own. It maps the user to itself, so tasks keep their
-/// name and lose every privilege again when they exec.
+/// Enters a user namespace, because an ordinary user may mount only inside one. It maps the user to itself, so tasks
+/// keep their name and lose every privilege again when they exec.
 fn enter_user_namespace() -> io::Result<()> {
     let (user, group) = (sys::effective_uid(), sys::effective_gid());
     ns::leave(libc::CLONE_NEWUSER | libc::CLONE_NEWNS)?;
@@ -226,7 +227,8 @@ fn enter_user_namespace() -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
 }
 
-/// Where later engines find us. Bound by way of the open directory, because a socket's path may have 107 bytes at most.
+/// Binds the socket at which later engines find us. Bound through the open directory, because a socket's path may have
+/// 107 bytes at most.
 fn open_listener(dir: &Path) -> io::Result<UnixListener> {
     match fs::remove_file(dir.join("sock")) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -1,5 +1,6 @@
-//! The connection to the spawner for as long as the runtime lives: hears it, and finds or starts another when it dies,
-//! for as long as it takes. Nothing fails meanwhile: attempts wait, and the next spawner is asked about each of them.
+//! Keeps the connection to the spawner for the life of the runtime: reads from it, and reconnects or starts another one
+//! when it dies, for as long as it takes. Nothing fails meanwhile: attempts wait, and the next spawner is asked about
+//! each of them.
 
 use std::{
     collections::VecDeque,
@@ -32,12 +33,12 @@ use crate::{
     shortage::Backoff,
 };
 
-/// The thread that hears the spawner. Answers nothing when it panicked, else the spawner's process when it is our child.
+/// The thread that reads from the spawner. Joining returns `None` after a panic, else the spawner's process if it is
+/// our child.
 pub(crate) type Listener = JoinHandle<Option<Option<Child>>>;
 
 impl Dispatcher {
-    /// Hears the spawner until the end; answers with the spawner's process when it is our child.
-    /// The channel closes when it does.
+    /// Starts the thread that reads from the spawner until the end. The channel closes when it ends.
     pub(crate) fn listen(self: &Arc<Self>, connected: Connected) -> io::Result<(Listener, Receiver<()>)> {
         let dispatcher = Arc::clone(self);
         let (listening, over) = mpsc::channel();
@@ -51,7 +52,7 @@ impl Dispatcher {
         Ok((thread, over))
     }
 
-    /// How to ask for what keeps tasks from running.
+    /// Returns how to query the conditions that keep tasks from running.
     pub(crate) fn health(self: &Arc<Self>) -> Health {
         let dispatcher = Arc::downgrade(self);
         Arc::new(move || dispatcher.upgrade().map_or_else(Vec::new, |dispatcher| dispatcher.conditions()))
@@ -70,7 +71,7 @@ impl Dispatcher {
             if self.closing.has_begun() {
                 return child;
             }
-            // The spawner died. Its process is collected, and a new one answers for what it left.
+            // The spawner died. Its process is reaped, and a new one reports on what it left.
             self.monitor.down("the spawner died".to_owned());
             self.outbox.replace(None);
             collect(&mut child);
@@ -79,7 +80,7 @@ impl Dispatcher {
             child = connected.child.or(child);
             self.isolated.store(connected.welcome.isolated, Ordering::Relaxed);
             self.outbox.replace(Some(Arc::clone(&socket)));
-            // From here on new attempts are sent by themselves; all others are in what is asked about now.
+            // From here on new attempts are sent by themselves; all others are part of this adoption.
             self.monitor.up(connected.pid);
             let (mut ids, mut stops): (Vec<AttemptId>, Vec<(AttemptId, Ending)>) = (Vec::new(), Vec::new());
             for (attempt, flight) in &*lock(&self.flights) {
@@ -93,7 +94,7 @@ impl Dispatcher {
         }
     }
 
-    /// Tries until there is a spawner, with growing pauses. Nothing when the runtime is closed meanwhile.
+    /// Retries with backoff until there is a spawner; `None` if the runtime is closed meanwhile.
     fn reconnect(&self) -> Option<Connected> {
         let mut backoff = Backoff::default();
         loop {
@@ -129,7 +130,7 @@ impl Dispatcher {
                 match next_frame(&mut rest) {
                     Ok(Some(message)) => self.hear_safely(message, &mut riders, generation, &mut reports, &mut answers),
                     Ok(None) => break,
-                    // It cannot be understood any more; a fresh connection starts clean.
+                    // The stream is corrupt; a new connection starts clean.
                     Err(_) => return,
                 }
             }
@@ -145,7 +146,7 @@ impl Dispatcher {
     }
 }
 
-/// A child that only hung up and lives on stays ours: it is found again by its socket.
+/// Reaps a dead child. One that only closed the connection and lives on stays ours: it is found again by its socket.
 fn collect(child: &mut Option<Child>) {
     let give_up = Instant::now() + GONE_WITHIN;
     while let Some(dead) = child {
@@ -157,7 +158,7 @@ fn collect(child: &mut Option<Child>) {
     }
 }
 
-/// An error with what it came from.
+/// Formats an error with its sources.
 fn chain(error: &Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);

@@ -1,5 +1,5 @@
-//! Artifacts from git repositories, by the `git` of this machine. It asks nobody anything, reads no configuration but
-//! ours, runs no hook, speaks only protocols we know, and connects only to addresses the guard has seen.
+//! Artifacts from git repositories, fetched by the machine's `git`. It never prompts, reads no configuration but ours,
+//! runs no hook, speaks only known protocols, and connects only to addresses that the guard has checked.
 
 use std::{
     fs::{self, File},
@@ -24,13 +24,13 @@ mod address;
 
 use address::{Address, Scheme};
 
-/// The longest a single command may take.
+/// Timeout of a single command.
 const LONGEST: Duration = Duration::from_secs(30 * 60);
 const BLINK: Duration = Duration::from_millis(20);
-/// The memory git may have, in KiB. A repository of a few kilobytes can describe more files than any disk holds, and git
+/// Memory limit of git in KiB. A repository of a few kilobytes can describe more files than any disk holds, and git
 /// counts them in memory before it writes the first.
 const MEMORY: u64 = 8 << 20;
-/// Submodules of submodules: more is a loop.
+/// Depth limit of nested submodules: more is a loop.
 const DEEPEST: usize = 5;
 const MOST_SUBMODULES: usize = 200;
 
@@ -65,7 +65,7 @@ pub(super) fn check_out(
     Ok((Parcel { file: held.file, size: held.size, own: true, maybe_tree: true }, fetched))
 }
 
-/// A new file nobody else may look into, not even before it is written.
+/// Creates a file with the given mode, so that others cannot read it even before it is written.
 fn write_own(path: &Path, mode: u32, text: &str) -> std::io::Result<()> {
     File::options().write(true).create_new(true).mode(mode).open(path)?.write_all(text.as_bytes())
 }
@@ -81,7 +81,7 @@ struct Git<'a> {
 impl<'a> Git<'a> {
     fn new(policy: &'a Policy, repository: &'a Repository, room: &'a Path, alive: Alive<'a>) -> std::io::Result<Self> {
         fs::create_dir(room.join("home"))?;
-        // Asked for a name or a password, git calls this; the answers come by the environment and touch no disk.
+        // Git calls this helper for a user name or a password; the answers come from the environment and touch no disk.
         let ask = room.join("ask");
         write_own(
             &ask,
@@ -122,7 +122,7 @@ impl<'a> Git<'a> {
             return self.run(work, None, &["checkout", "--quiet", "-B", revision, &remote].map(str::to_owned));
         }
         if !self.knows(work, revision) {
-            // A shallow clone, or one of a single branch, may lack it.
+            // A shallow or single-branch clone may lack the revision.
             let mut args = self.fetch_args();
             args.push(revision.clone());
             self.run(work, Some(&address), &args)?;
@@ -145,12 +145,12 @@ impl<'a> Git<'a> {
         self.read(work, &["rev-parse", "--quiet", "--verify", "--end-of-options", &name]).is_ok()
     }
 
-    /// Level by level, each address checked before anything is fetched from it.
+    /// Fetches submodules level by level; each address is checked before anything is fetched from it.
     fn submodules(&self, work: &Path) -> Result<(), Trouble> {
         let mut open = vec![(work.to_owned(), 0)];
         let mut count = 0;
         while let Some((dir, depth)) = open.pop() {
-            // A module's directory may be a link of the repository's making.
+            // The repository may contain a link in the place of a module's directory.
             let listed = dir.join(".gitmodules");
             if !fs::symlink_metadata(&listed).is_ok_and(|about| about.is_file()) {
                 continue;
@@ -168,7 +168,7 @@ impl<'a> Git<'a> {
                 }
                 let Some((key, path)) = line.split_once(' ') else { continue };
                 let name = key.strip_prefix("submodule.").and_then(|key| key.strip_suffix(".path")).unwrap_or_default();
-                // One that is switched off has no address here.
+                // A disabled submodule has no address.
                 let Ok(url) = self.read(&dir, &["config", "--get", &format!("submodule.{name}.url")]) else { continue };
                 let address = self.address(url.trim())?;
                 let args = ["submodule", "--quiet", "update", "--", path].map(str::to_owned);
@@ -209,7 +209,7 @@ impl<'a> Git<'a> {
                 break status;
             }
             if !(self.alive)() || began.elapsed() > LONGEST {
-                // It leads a group of its own, so its helpers end with it.
+                // Git leads a process group of its own, so its helpers end with it.
                 sys::signal_group(child.id() as i32, libc::SIGKILL);
                 let _ = child.wait();
                 return Err(Trouble::lasting(format!("git {} took longer than it may", args[0])));
@@ -229,13 +229,13 @@ impl<'a> Git<'a> {
         Err(if may_pass(&why) { Trouble::passing(message) } else { Trouble::lasting(message) })
     }
 
-    /// Nothing of the user's own environment and configuration gets in.
+    /// Sets up the command so that nothing of the user's own environment and configuration applies.
     fn dress(&self, command: &mut Command, address: Option<&Address>) {
         let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
         command.env_clear().env("PATH", path).env("HOME", self.room.join("home")).env("LC_ALL", "C");
         command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_TERMINAL_PROMPT", "0");
         command.env("GIT_ASKPASS", self.room.join("ask")).env("GIT_LFS_SKIP_SMUDGE", "1");
-        // Each thread would reserve address space that counts as memory.
+        // Each thread would reserve address space that counts towards the memory limit.
         command.env("MALLOC_ARENA_MAX", "2");
         let files = if self.policy.is_local() { ":file" } else { "" };
         command.env("GIT_ALLOW_PROTOCOL", format!("https:http:ssh{files}"));
@@ -276,7 +276,7 @@ impl<'a> Git<'a> {
     fn ssh(&self, address: &Address) -> String {
         let quoted = |path: PathBuf| format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"));
         let mut ssh = "ssh -F /dev/null -o BatchMode=yes -o ConnectTimeout=30 -o IdentitiesOnly=yes -a -x".to_owned();
-        // The name was looked up and checked; ssh must not look it up again.
+        // The name was resolved and checked; ssh must not resolve it again.
         ssh.push_str(&format!(" -o HostName={} -o HostKeyAlias={}", address.pins[0], address.host));
         if self.repository.ssh_key.is_some() {
             ssh.push_str(&format!(" -i {}", quoted(self.room.join("key"))));
@@ -284,7 +284,7 @@ impl<'a> Git<'a> {
         if self.repository.ignore_host_key {
             ssh.push_str(" -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null");
         } else {
-            // Whom to believe is the one thing taken from the owner of this machine.
+            // The known hosts are the one setting taken from the owner of this machine.
             let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
             ssh.push_str(" -o StrictHostKeyChecking=yes");
             ssh.push_str(&format!(" -o UserKnownHostsFile={}", quoted(home.join(".ssh/known_hosts"))));
@@ -303,7 +303,7 @@ impl<'a> Git<'a> {
     }
 }
 
-/// The end of what a command wrote.
+/// Returns the end of a command's output.
 fn text(file: &mut File, most: u64) -> std::io::Result<String> {
     let length = file.seek(SeekFrom::End(0))?;
     file.seek(SeekFrom::Start(length.saturating_sub(most)))?;
@@ -312,7 +312,7 @@ fn text(file: &mut File, most: u64) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Words by which git speaks of a network that may be better in a moment.
+/// Returns whether git's message is about a network problem that may be temporary.
 fn may_pass(why: &str) -> bool {
     const WORDS: &[&str] = &[
         "timed out",
@@ -362,7 +362,7 @@ mod tests {
         assert!(git.ssh(&address).contains("StrictHostKeyChecking=no"));
     }
 
-    /// Gives `input` to a command in a directory and answers what it says.
+    /// Runs a command in a directory with `input` and returns its output.
     fn say(dir: &Path, words: &[&str], input: &str) -> String {
         let mut child = Command::new("git")
             .args(["-c", "user.name=t", "-c", "user.email=t@example.com"])

@@ -1,11 +1,11 @@
-//! Trying again: transfers that can be repeated are, a few times and with growing pauses, when the trouble may pass.
+//! Retries transfers that can be repeated: a few times, with growing pauses, if the error may be temporary.
 
 use std::{thread, time::Duration};
 
 use super::{Alive, Error};
 use crate::egress;
 
-/// Why one try did not work.
+/// Error of one transfer attempt.
 #[derive(Debug)]
 pub(super) struct Trouble {
     kind: Kind,
@@ -14,10 +14,10 @@ pub(super) struct Trouble {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// The next try may work.
+    /// The next attempt may succeed.
     Passing,
     Lasting,
-    /// There is nothing there.
+    /// There is nothing at that location.
     Absent,
 }
 
@@ -38,7 +38,7 @@ impl Trouble {
         self.kind == Kind::Absent
     }
 
-    /// What an HTTP request failed with before there was an answer.
+    /// Classifies the error of an HTTP request that got no response.
     pub(super) fn of_request(error: &ureq::Error) -> Self {
         if let Some(refused) = egress::refusal(error) {
             return Self::lasting(refused.to_string());
@@ -55,7 +55,7 @@ impl Trouble {
         }
     }
 
-    /// What an answer's status means. `None`: it is good.
+    /// Classifies a response status; `None` for success.
     pub(super) fn of_status(status: u16, what: &str, body: &str) -> Option<Self> {
         let why = if body.is_empty() {
             format!("{what} answered {status}")
@@ -80,10 +80,10 @@ impl From<Trouble> for Error {
     }
 }
 
-/// The pauses between tries.
+/// Pauses between attempts.
 const PAUSES: [Duration; 4] =
     [Duration::from_millis(200), Duration::from_millis(800), Duration::from_secs(3), Duration::from_secs(8)];
-/// How often a pause looks whether anybody still waits.
+/// Interval at which a pause checks for cancellation.
 const BLINK: Duration = Duration::from_millis(50);
 
 pub(super) fn patiently<T>(alive: Alive<'_>, mut attempt: impl FnMut() -> Result<T, Trouble>) -> Result<T, Trouble> {

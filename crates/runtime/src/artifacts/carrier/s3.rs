@@ -1,5 +1,5 @@
-//! Artifacts in S3 buckets: one object, or everything below a key as a directory. Requests are signed by their address
-//! and never redirected, so a signature goes to nobody else.
+//! Artifacts in S3 buckets: one object, or everything below a key as a directory. Requests are signed in their URL and
+//! redirects are not followed, so a signature goes to no other host.
 
 use std::{fs::File, io::Seek, ops::Range, time::Duration};
 
@@ -31,14 +31,14 @@ pub(super) struct Client<'a> {
     key: &'a str,
 }
 
-/// A request begins at once, so a signature need not live long; clocks may differ though.
+/// Lifetime of a signature. A request starts at once, but clocks may differ.
 const SIGNED_FOR: Duration = Duration::from_secs(3600);
-/// Objects up to this size are sent in one piece.
+/// Largest object that is uploaded in one request.
 const ONE_PIECE: u64 = 256 << 20;
-/// The least size of a piece. There may be ten thousand of them.
+/// Smallest part of a multipart upload. There may be ten thousand of them.
 const PIECE: u64 = 64 << 20;
 const MOST_PIECES: u64 = 9_000;
-/// More objects than this are no artifact.
+/// Limit of objects in a directory.
 const MOST_OBJECTS: usize = 1_000_000;
 
 impl<'a> Client<'a> {
@@ -72,7 +72,7 @@ impl<'a> Client<'a> {
         Ok(Self { carrier, agent, bucket, credentials, key: &place.key })
     }
 
-    /// The object, or when there is none, the directory of that name.
+    /// Fetches the object or, if there is none, the directory of that name.
     pub(super) fn fetch(&self, alive: Alive<'_>) -> Result<(Parcel, Fetched), Error> {
         if !self.key.ends_with('/') {
             match patiently(alive, || self.get(alive)) {
@@ -111,7 +111,7 @@ impl<'a> Client<'a> {
         Ok((Parcel { file: held.file, size: held.size, own: false, maybe_tree: false }, fetched))
     }
 
-    /// Sends a stretch of a file as one object.
+    /// Uploads a range of a file as one object.
     pub(super) fn send(&self, key: &str, file: &File, range: Range<u64>, alive: Alive<'_>) -> Result<(), Error> {
         if range.end - range.start > ONE_PIECE {
             let piece = PIECE.max((range.end - range.start).div_ceil(MOST_PIECES));
@@ -121,7 +121,7 @@ impl<'a> Client<'a> {
         patiently(alive, || self.upload(&url, file, &range)).map(drop).map_err(Error::from)
     }
 
-    /// Every file of a tree becomes an object below the key.
+    /// Uploads every file of a tree as an object below the key.
     pub(super) fn send_tree(&self, mut file: File, alive: Alive<'_>) -> Result<(), Error> {
         let failed = |error: std::io::Error| Error::Failed(error.to_string());
         file.rewind().map_err(failed)?;
@@ -163,9 +163,9 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// Keys and sizes of all objects whose key begins with the prefix.
+    /// Lists keys and sizes of all objects whose key begins with the prefix.
     pub(super) fn list(&self, prefix: &str, alive: Alive<'_>) -> Result<Vec<(String, u64)>, Error> {
-        /// A page holds a thousand keys of a kilobyte each, and words around them.
+        /// Size limit of a page: a thousand keys of a kilobyte each, and markup.
         const PAGE: u64 = 8 << 20;
         let mut found = Vec::new();
         let mut next: Option<String> = None;
@@ -212,7 +212,7 @@ impl<'a> Client<'a> {
         })?;
         let done = self.send_pieces(piece, (key, upload.upload_id()), file, range, alive);
         if done.is_err() {
-            // Half an upload costs its owner money; when even this fails, the bucket's own rules must clean up.
+            // An incomplete upload costs its owner money; if the abort fails too, the bucket's own rules must clean up.
             let url = AbortMultipartUpload::new(&self.bucket, credentials, key, upload.upload_id()).sign(SIGNED_FOR);
             let _ = self.call(Method::DELETE, &url, "DELETE");
         }
@@ -246,7 +246,7 @@ impl<'a> Client<'a> {
             let request = self.agent.post(url.as_str());
             let answer = request.send(action().body());
             let mut answer = self.checked(answer.map_err(|error| Trouble::of_request(&error))?, "POST")?;
-            // A failure may come with a status that says all is well.
+            // A failure may come with a success status.
             CompleteMultipartUploadResponse::parse(&excerpt(&mut answer, 1 << 20))
                 .map(drop)
                 .map_err(|error| Trouble::passing(format!("the upload was not completed: {error}")))

@@ -1,4 +1,4 @@
-//! Transfers against real servers on loopback: a small HTTP server here, `git` itself, and an S3 server that checks
+//! Transfers against real servers on loopback: a small HTTP server, `git` itself, and an S3 server that checks
 //! signatures.
 
 use std::{
@@ -78,7 +78,7 @@ impl Site {
         entry.finish_as(&at, StoredArtifact { key: key.to_owned(), ..StoredArtifact::default() }).unwrap()
     }
 
-    /// A directory as tasks leave one.
+    /// Saves a directory as a task leaves one.
     fn save_tree(&self, key: &str, files: &[(&str, &str)]) -> StoredArtifact {
         let dir = tempfile::tempdir().unwrap();
         for (name, text) in files {

@@ -67,7 +67,7 @@ fn dressed(method: Method, web: &Web) -> Result<request::Builder, Trouble> {
     Ok(request)
 }
 
-/// The host, for messages: the rest of an address may hold secrets.
+/// Returns the host, for messages: the rest of a URL may hold secrets.
 fn host(web: &Web) -> Result<String, Trouble> {
     let uri: Uri = web.url.parse().map_err(|_| Trouble::lasting("its url is not a valid one".to_owned()))?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) {
@@ -76,7 +76,7 @@ fn host(web: &Web) -> Result<String, Trouble> {
     uri.host().map(str::to_owned).ok_or_else(|| Trouble::lasting("its url names no host".to_owned()))
 }
 
-/// How much of an unwelcome answer is worth showing.
+/// Bytes of an error response that are shown.
 const EXCERPT: u64 = 300;
 
 fn check(answer: &mut Response<Body>, host: &str) -> Result<(), Trouble> {
@@ -89,10 +89,10 @@ fn check(answer: &mut Response<Body>, host: &str) -> Result<(), Trouble> {
     Trouble::of_status(status, host, &line).map_or(Ok(()), Err)
 }
 
-/// The beginning of an answer's body, as text.
+/// Returns the beginning of a response's body as text.
 pub(super) fn excerpt(answer: &mut Response<Body>, most: u64) -> String {
     let mut bytes = Vec::new();
-    // What cannot be read any more adds nothing to the message.
+    // An unreadable rest adds nothing to the message.
     let _ = answer.body_mut().as_reader().take(most).read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -1,5 +1,5 @@
-//! Planning a task of several containers: what the supervisor is told of each, and what they share.
-//! They live in one file system here, so what two of them want at one path must be the same thing.
+//! Plans a task of several containers: the supervisor's plan for each, and what they share. They share one file system,
+//! so two of them may only want the same thing at one path.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -15,10 +15,10 @@ use crate::process::{
     wire::{Crew, Launch, Member},
 };
 
-/// What the supervisor needs beyond the grace of its containers before it is killed itself.
+/// Time that the supervisor gets beyond the grace period of its containers before it is killed itself.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// The launch of a supervisor, with that of every container in it.
+/// Returns the launch of a supervisor, which contains those of all containers.
 pub(super) fn supervisor(
     attempt: AttemptId,
     task: &Task,
@@ -47,7 +47,7 @@ pub(super) fn supervisor(
         storage_limit: None,
         grace_ms: millis(task.grace.saturating_add(MARGIN)),
         called: NAME.to_owned(),
-        // The very file the spawner runs, whatever has become of its name and whatever the task sees in its place.
+        // The very file that the spawner runs, whatever has become of its name and whatever the task sees in its place.
         programs: vec!["/proc/self/exe".to_owned()],
         args: vec![NAME.to_owned(), POD_ARGUMENT.to_owned()],
         env: Vec::new(),
@@ -64,7 +64,7 @@ pub(super) fn supervisor(
     })
 }
 
-/// The files of all containers. `Err` is a sentence for the user.
+/// Returns the files of all containers. `Err` is a sentence for the user.
 pub(super) fn files(task: &Task) -> Result<Vec<File>, String> {
     let Some(pod) = &task.pod else { return Ok(task.files.clone()) };
     let mut all: BTreeMap<&str, &File> = BTreeMap::new();
@@ -79,7 +79,7 @@ pub(super) fn files(task: &Task) -> Result<Vec<File>, String> {
     Ok(found)
 }
 
-/// The mounts of all containers. `Err` is a sentence for the user.
+/// Returns the mounts of all containers. `Err` is a sentence for the user.
 pub(super) fn mounts(task: &Task) -> Result<Vec<Mount>, String> {
     let Some(pod) = &task.pod else { return Ok(task.mounts.clone()) };
     let mut found: Vec<Mount> = Vec::new();

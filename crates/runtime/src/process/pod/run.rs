@@ -1,5 +1,5 @@
-//! The supervisor's loop: which container starts when, what their output and ends are, and when everything is over.
-//! It never waits for anything but the next event, and starts nothing once it was told to end.
+//! The supervisor's event loop: starts containers in order, forwards their output and ends, and determines when
+//! everything is over. Waits for nothing but the next event, and starts nothing once it was told to end.
 
 use std::{
     env,
@@ -23,29 +23,29 @@ use crate::process::{
 };
 
 const SIGNALS: u64 = 0;
-/// Above it, a token is a member's place and one of its streams.
+/// Offset of stream tokens, which encode a member's index and one of its streams.
 const STREAMS: u64 = 1;
 const EVENTS_PER_TURN: usize = 64;
 const BUFFER: usize = 64 * 1024;
-/// One look at a stream takes at most this many buffers, so that one loud container cannot starve the others.
+/// Buffers read from a stream per event, so that one loud container cannot starve the others.
 const BUFFERS_PER_LOOK: usize = 8;
-/// After the end at most this much is drained: more than a pipe holds.
+/// Buffers drained after the end: more than a pipe holds.
 const BUFFERS_AT_END: usize = 32;
 
-/// How long a start waits that met a shortage of descriptors or processes.
+/// Delay before a retry of a start that failed for lack of descriptors or processes.
 const SHORTAGE_PAUSE: Duration = Duration::from_millis(200);
-/// A shortage that lasts is this pod's own doing: nobody outside it would know why it hangs.
+/// Limit of a shortage: one that lasts is this pod's own doing, and nobody outside would know why it hangs.
 const SHORTAGE_PATIENCE: Duration = Duration::from_secs(300);
 
-/// Where a container is. Arrows: `Waiting → Running → {Over, Pausing}`, `Pausing → Running`; `Waiting` and `Pausing`
-/// become `Never` or `Over` when nothing may start any more.
+/// State of a container. Transitions: `Waiting → Running → {Over, Pausing}`, `Pausing → Running`; `Waiting` and
+/// `Pausing` become `Never` or `Over` when nothing may start any more.
 enum State {
     Waiting,
     Running(Running),
-    /// It ended badly like this and is tried again then.
+    /// Failed like this and is retried at that time.
     Pausing(Instant, Ended),
     Over(Ended),
-    /// It will not be started.
+    /// Will not be started.
     Never,
 }
 
@@ -58,20 +58,20 @@ struct Running {
 struct Supervisor {
     crew: Crew,
     states: Vec<State>,
-    /// By member: how often it was started.
+    /// Starts so far, by member.
     tries: Vec<u32>,
     mark: String,
     null: File,
     stack: Stack,
     epoll: Epoll,
     signals: OwnedFd,
-    /// We were told to end.
+    /// True once the supervisor was told to end.
     ending: bool,
-    /// The sidecars were told to end.
+    /// True once the sidecars were told to end.
     dismissed: bool,
-    /// Whoever still runs then is killed.
+    /// Time at which running containers are killed.
     kill_at: Option<Instant>,
-    /// Since when the machine is short of something a container needs, and when to try again.
+    /// Since when a resource that a container needs is short; `short_until` is the time of the next attempt.
     short_since: Option<Instant>,
     short_until: Option<Instant>,
     buffer: Vec<u8>,
@@ -80,7 +80,7 @@ struct Supervisor {
 }
 
 pub(super) fn run(crew: Crew) -> io::Result<ExitCode> {
-    // The ways into the control groups are for us to use, not for containers to have.
+    // The descriptors of the cgroups are for the supervisor, not for containers.
     sys::pid::keep_inherited_to_ourselves();
     sys::reset_dispositions();
     let signals = sys::signals_as_descriptor()?;
@@ -118,7 +118,7 @@ pub(super) fn run(crew: Crew) -> io::Result<ExitCode> {
 }
 
 impl Supervisor {
-    /// Starts what may start now and gives up what never may.
+    /// Starts the containers that may start now and gives up those that never may.
     fn advance(&mut self) {
         let mut before = true;
         for at in self.of(Part::Init) {
@@ -144,7 +144,7 @@ impl Supervisor {
     }
 
     fn advance_main(&mut self) {
-        // A container that cannot be started may decide the fate of others, so look until nothing changes.
+        // A container that cannot be started may decide others, so repeat until nothing changes.
         loop {
             let mut changed = false;
             for at in self.of(Part::Main) {
@@ -169,7 +169,7 @@ impl Supervisor {
         }
     }
 
-    /// Answers whether anything came of it: while the machine is short of something it waits.
+    /// Starts a container. Returns false if a shortage delays it.
     fn start(&mut self, at: usize) -> bool {
         if self.short_until.is_some_and(|until| until > Instant::now()) {
             return false;
@@ -178,12 +178,12 @@ impl Supervisor {
         let Member { launch, .. } = &self.crew.members[at];
         self.tries[at] += 1;
         if launch.isolated {
-            // What is in the way shows when the directory is entered.
+            // A problem shows when the directory is entered.
             let _ = fs::create_dir_all(&launch.dir);
         }
         match launch::start(launch, None, &self.mark, &self.null, &mut self.stack) {
             Ok(Born { pid, at: time, stdout, stderr, reserve: _ }) => {
-                // Without events the output is still read at the end; it only may come late.
+                // Without events the output is still read at the end, only late.
                 let _ = self.epoll.add(&stdout, token(at, false));
                 if let Some(stderr) = &stderr {
                     let _ = self.epoll.add(stderr, token(at, true));
@@ -191,8 +191,8 @@ impl Supervisor {
                 self.states[at] = State::Running(Running { pid, stdout: Some(stdout), stderr });
                 self.short_since = None;
                 self.say(&FromPod::Began(index(at), time));
-                // Told at once: whoever is killed with us a moment later has at least begun. If nobody hears it, the
-                // next turn finds out.
+                // Sent at once: a container that is killed with us a moment later has at least begun. A broken
+                // connection shows in the next turn.
                 let _ = self.speak();
             }
             Err(why) if launch::shortage(&why).is_some() && self.short_for() < SHORTAGE_PATIENCE => {
@@ -214,7 +214,7 @@ impl Supervisor {
         self.states[at] = State::Over(exit);
     }
 
-    /// Nothing more will be started.
+    /// Gives up every container that is not running.
     fn give_up(&mut self) {
         for at in 0..self.states.len() {
             match &self.states[at] {
@@ -228,7 +228,7 @@ impl Supervisor {
         }
     }
 
-    /// The work is over, so the sidecars may go.
+    /// Ends the sidecars, because the main containers are over.
     fn dismiss(&mut self) {
         if std::mem::replace(&mut self.dismissed, true) {
             return;
@@ -282,7 +282,7 @@ impl Supervisor {
             let owner =
                 self.states.iter().position(|state| matches!(state, State::Running(one) if one.pid == dead.pid));
             if owner.is_some() {
-                // Before it is collected its number cannot belong to anybody else.
+                // Until it is reaped its pid cannot belong to another process.
                 sys::signal_group(dead.pid, libc::SIGKILL);
             }
             sys::collect(dead.pid);
@@ -297,7 +297,7 @@ impl Supervisor {
             self.read(at, stderr, BUFFERS_AT_END);
         }
         if let State::Running(running) = &self.states[at] {
-            // An end that somebody else still holds open is none of ours any more.
+            // A pipe that another process still holds open does not matter any more.
             running.stdout.iter().chain(&running.stderr).for_each(|pipe| self.epoll.remove(pipe));
         }
         let exit = match how {
@@ -312,7 +312,7 @@ impl Supervisor {
         }
     }
 
-    /// Passes on what a stream has to say.
+    /// Forwards the output of a stream.
     fn read(&mut self, at: usize, stderr: bool, most: usize) {
         for _ in 0..most {
             let State::Running(running) = &mut self.states[at] else { return };
@@ -322,15 +322,16 @@ impl Supervisor {
                 Ok(count) if count > 0 => {
                     let bytes = Bytes(self.buffer[..count].to_vec());
                     self.say(&FromPod::Output(index(at), stderr, bytes));
-                    // Whoever writes faster than the spawner reads must wait, and so must we.
+                    // A container that writes faster than the spawner reads must wait (backpressure), and so must the
+                    // supervisor.
                     if self.speak().is_err() {
                         return;
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // A terminal that nobody has open says EIO. Closing our end would hang up on a process that goes on
-                // without it, so it stays open until the end, when the rest is read.
+                // A terminal without any process returns EIO. Closing our end would hang up on a process that reopens
+                // it, so it stays open until the end, when the rest is read.
                 Err(_) => {
                     self.epoll.remove(end);
                     return;
@@ -372,7 +373,7 @@ impl Supervisor {
         (0..self.states.len()).all(|at| self.is_final(at))
     }
 
-    /// For whoever looks at the process; the spawner was told more.
+    /// Returns the exit code for people who look at the process; the spawner got more details.
     fn exit_code(&self) -> ExitCode {
         let bad = self.of(Part::Init).chain(self.of(Part::Main)).find_map(|at| match &self.states[at] {
             State::Over(Ended::Code(0)) | State::Never => None,

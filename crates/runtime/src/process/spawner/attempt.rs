@@ -1,5 +1,5 @@
-//! What the spawner knows of each attempt, from the first word about it until it is forgotten.
-//! Only data and its lookup; what happens to it is decided in `life`.
+//! The spawner's table of attempts, from the first message about one until it is forgotten. Only data and its lookup;
+//! `life` decides what happens to it.
 
 use std::{collections::HashMap, os::fd::OwnedFd, time::Duration};
 
@@ -21,28 +21,30 @@ pub(crate) struct Entry {
     pub(crate) attempt: AttemptId,
     pub(crate) state: State,
     pub(crate) place: Option<Place>,
-    /// Outputs are read from its file system after the end.
+    /// True if outputs are read from its file system after the end.
     pub(crate) keep: bool,
     pub(crate) grace: Duration,
     pub(crate) mounts: Vec<Bind>,
-    /// The connected engine knows of it. Nothing is reported about the others until they are adopted.
+    /// True if the connected engine knows the attempt. Nothing is reported about the others until they are adopted.
     pub(crate) claimed: bool,
-    /// Nobody will ask for its end.
+    /// True if the engine will not ask for its end any more.
     pub(crate) forgotten: bool,
     pub(crate) stop: Stop,
-    /// What its containers do, until it is born.
+    /// State of its containers, until the process is started.
     pub(crate) watch: Option<Box<Watch>>,
-    /// How its containers ended.
+    /// Ends of its containers.
     pub(crate) members: Vec<MemberEnding>,
-    /// The file in which it may tell how far it is, and what it said last.
+    /// File in which it may report its progress.
     pub(crate) progress: Option<String>,
+    /// Progress that was reported last.
     pub(crate) told: Option<(u32, u32)>,
-    /// Where its last words are found, and what they were.
+    /// Where its termination message is found.
     pub(crate) words: Option<Words>,
+    /// Its termination message.
     pub(crate) message: Option<String>,
-    /// How many bytes it may write to its private file system.
+    /// Limit of its private file system in bytes.
     pub(crate) storage_limit: Option<u64>,
-    /// Why it was killed for the sake of the disk.
+    /// Reason why it was killed because of disk usage.
     pub(crate) evicted: Option<String>,
 }
 
@@ -54,17 +56,17 @@ pub(crate) enum Stop {
 }
 
 pub(crate) enum State {
-    /// A thread makes its file system ready. Next: `Prepared`, or gone.
+    /// A worker thread prepares its file system. Next: `Prepared`, or gone.
     Preparing,
-    /// Waits for the engine to place inputs. Next: `Starting`, or gone.
+    /// Waits for the engine to stage inputs. Next: `Starting`, or gone.
     Prepared(Box<Launch>),
-    /// A thread makes its process. Next: `Running` or `Ended`.
+    /// A worker thread creates its process. Next: `Running` or `Ended`.
     Starting,
-    /// Its main process lives. Next: `Lingering`.
+    /// Its main process is alive. Next: `Lingering`.
     Running(Running),
-    /// Its main process is dead, and whatever it left running is being ended. Next: `Ended`.
+    /// Its main process is dead, and the processes it left behind are being killed. Next: `Ended`.
     Lingering(Running, How),
-    /// An earlier spawner saw its end; its file system is being made visible again. Next: `Ended`.
+    /// An earlier spawner recorded its end; its file system is being mounted again. Next: `Ended`.
     Restoring(Ending),
     Ended(Ending),
 }
@@ -75,11 +77,11 @@ pub(crate) struct Running {
     pub(crate) stdout: Option<OwnedFd>,
     pub(crate) stderr: Option<OwnedFd>,
     pub(crate) log: Writer,
-    /// The end of its main container's output, when that may be wanted.
+    /// End of its main container's output, if that may be wanted.
     pub(crate) tail: Option<Tail>,
-    /// It is a supervisor, whose standard output is about its containers.
+    /// Set for a supervisor, whose standard output is about its containers.
     pub(crate) watch: Option<Box<Watch>>,
-    /// The control groups that hold its limits of memory.
+    /// Cgroups that enforce its memory limits.
     pub(crate) limits: Vec<Limit>,
 }
 
@@ -128,7 +130,7 @@ impl Entry {
         }
     }
 
-    /// How far it says it is, when that is news.
+    /// Returns its progress if it has changed.
     pub(crate) fn news(&self) -> Option<(u32, u32)> {
         let (path, place) = (self.progress.as_deref()?, self.place.as_ref()?);
         let said = match place.slot() {
@@ -138,7 +140,7 @@ impl Entry {
         said.filter(|said| self.told != Some(*said))
     }
 
-    /// What it said of its own end. Asked before its place is given away.
+    /// Returns its termination message. Must be called before its workspace is given away.
     pub(crate) fn last_words(&self, tail: Option<Tail>, badly: bool) -> Option<String> {
         let slot = self.place.as_ref().and_then(Place::slot);
         let path = self.words.as_ref().and_then(|words| words.path.as_deref());
@@ -146,8 +148,8 @@ impl Entry {
         written.or_else(|| tail.filter(|_| badly).and_then(Tail::text))
     }
 
-    /// Ends whatever it left running in a PID namespace of its own, after its main process was collected. Answers
-    /// with the descriptor that tells of the namespace's end while that is still to come.
+    /// Kills the processes that it left in its own PID namespace, after its main process was reaped. Returns a
+    /// descriptor that signals the namespace's end if that is still to come.
     pub(crate) fn end_processes(&mut self) -> Option<OwnedFd> {
         let slot = self.place.as_mut()?.slot_mut()?;
         if slot.end_processes() {
@@ -156,12 +158,12 @@ impl Entry {
         slot.processes()?.init().try_clone_to_owned().ok()
     }
 
-    /// There is, or soon will be, a process.
+    /// Returns whether there is, or soon will be, a process.
     pub(crate) fn is_alive(&self) -> bool {
         matches!(self.state, State::Starting | State::Running(_) | State::Lingering(..))
     }
 
-    /// Whether the mount namespace of this number is the one it lives in.
+    /// Returns whether it runs in the mount namespace with this number.
     pub(crate) fn lives_in(&self, mark: u64) -> bool {
         self.place.as_ref().and_then(Place::slot).is_some_and(|slot| slot.mark() == mark)
     }
@@ -174,7 +176,7 @@ impl Entry {
     }
 }
 
-/// All attempts. A key stays the same while its attempt is there.
+/// All attempts. A key stays the same while its attempt exists.
 #[derive(Default)]
 pub(crate) struct Table {
     entries: Vec<Option<Entry>>,

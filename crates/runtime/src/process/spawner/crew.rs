@@ -1,5 +1,5 @@
-//! The spawner's side of a task with several containers: reads what its supervisor says and remembers how each
-//! container stands, so that their ends are known even when the supervisor is killed.
+//! The spawner's side of a task with several containers: parses the messages of its supervisor and records the state of
+//! each container, so that their ends are known even if the supervisor is killed.
 
 use octoflow_model::{pod::Part, time::Time};
 
@@ -11,21 +11,21 @@ use crate::{
     },
 };
 
-/// What is known of the containers of one attempt.
+/// State of the containers of one attempt.
 pub(crate) struct Watch {
     inbox: Vec<u8>,
     members: Vec<Watched>,
-    /// The main container, by its place in the list.
+    /// Index of the main container.
     main: Option<usize>,
-    /// Whose state changed since it was last asked.
+    /// Containers whose state changed since the last `take_news`.
     news: Vec<u32>,
-    /// The supervisor said something that makes no sense; nothing more is believed.
+    /// True once the supervisor sent an invalid message; everything after it is ignored.
     garbled: bool,
 }
 
 struct Watched {
     part: Part,
-    /// Nothing for the task's main container.
+    /// `None` for the task's main container.
     label: Option<String>,
     ending: MemberEnding,
 }
@@ -36,7 +36,7 @@ impl Watch {
             let mut members = crew.members.iter();
             members.position(|member| member.part == Part::Main && (!unmarked || member.label.is_none()))
         };
-        // The one whose output is not marked; where none of them is so distinguished, the first.
+        // The one whose output is not labelled; if there is none, the first.
         let main = of_main(true).or_else(|| of_main(false));
         let members = crew.members.iter().map(|member| Watched {
             part: member.part,
@@ -46,7 +46,7 @@ impl Watch {
         Self { inbox: Vec::new(), members: members.collect(), main, news: Vec::new(), garbled: false }
     }
 
-    /// Takes what came from the supervisor; output goes into the log, and the main container's past the tail too.
+    /// Handles bytes from the supervisor; output goes into the log, and that of the main container into the tail too.
     pub(crate) fn hear(&mut self, bytes: &[u8], at: Time, log: &mut Writer, mut tail: Option<&mut Tail>) {
         self.inbox.extend_from_slice(bytes);
         let mut rest = &self.inbox[..];
@@ -68,19 +68,19 @@ impl Watch {
         self.inbox.drain(..used);
     }
 
-    /// The containers that began or ended since this was last asked.
+    /// Takes the containers that began or ended since the last call.
     pub(crate) fn take_news(&mut self) -> Vec<(u32, MemberEnding)> {
         let news = std::mem::take(&mut self.news);
         news.into_iter().map(|index| (index, self.members[index as usize].ending.clone())).collect()
     }
 
-    /// Whoever listens now knows nothing yet.
+    /// Marks all containers as news for a new engine.
     pub(crate) fn tell_again(&mut self) {
         let told = self.members.iter().zip(0..).filter(|(member, _)| member.ending.started.is_some());
         self.news = told.map(|(_, index)| index).collect();
     }
 
-    /// The kernel ended a process of this container for want of memory.
+    /// Records that the kernel killed a process of this container for lack of memory.
     pub(crate) fn ran_out_of_memory(&mut self, member: usize) {
         let ending = self.members.get_mut(member).map(|member| &mut member.ending);
         if let Some(exit) = ending.and_then(|ending| ending.exit.as_mut()).filter(|exit| **exit != Ended::Code(0)) {
@@ -88,7 +88,7 @@ impl Watch {
         }
     }
 
-    /// The supervisor is gone, and whatever still ran has gone with it.
+    /// Records the end of all running containers, which ended with the supervisor.
     pub(crate) fn close(&mut self, at: Time) {
         for Watched { ending, .. } in &mut self.members {
             if ending.started.is_some() && ending.exit.is_none() {
@@ -98,8 +98,8 @@ impl Watch {
         }
     }
 
-    /// How the task as a whole ended: as the container that kept the others from running, or as its main one, or as
-    /// the first of its main ones that ended badly. Nothing when the supervisor never came so far.
+    /// Returns how the task as a whole ended: like the init container that failed, else like its main container, else
+    /// like the first of its main containers that failed. `None` if the supervisor never got that far.
     pub(crate) fn exit(&self) -> Option<Ended> {
         let of = |part: Part| self.members.iter().filter(move |member| member.part == part);
         let bad = |member: &&Watched| member.ending.exit.as_ref().is_some_and(|exit| *exit != Ended::Code(0));
@@ -111,7 +111,7 @@ impl Watch {
         chosen.and_then(|member| member.ending.exit.clone())
     }
 
-    /// How the main container ended, if it did.
+    /// Returns how the main container ended, if it did.
     pub(crate) fn end_of_main(&self) -> Option<Ended> {
         self.main.and_then(|main| self.members[main].ending.exit.clone())
     }
@@ -121,7 +121,7 @@ impl Watch {
     }
 }
 
-/// Answers with the container whose state changed.
+/// Applies a message. Returns the container whose state changed.
 fn note(members: &mut [Watched], words: FromPod, now: Time, log: &mut Writer) -> Option<u32> {
     let (FromPod::Output(index, ..) | FromPod::Began(index, ..) | FromPod::Over(index, ..)) = words;
     let member = members.get_mut(index as usize)?;

@@ -1,6 +1,6 @@
-//! The disk, watched while tasks run: below the floor logs stop, nothing new starts, and the task that wrote most is
-//! evicted; a task that wrote more than its limit is evicted whatever is free. So a task cannot take the space the
-//! engine's own records need, as far as looking a few times a second can tell.
+//! Watches the disk while tasks run: below the floor logs stop, nothing new starts, and the task that wrote most is
+//! evicted; a task that exceeds its limit is evicted regardless of the free space. So a task cannot take the space that
+//! the engine's own records need, as far as a few checks a second can tell.
 
 use std::{
     path::PathBuf,
@@ -18,26 +18,26 @@ use crate::{
     space::{Space, size},
 };
 
-/// How often the free space is asked for while a task runs. One call of the kernel, so this is cheap.
+/// Interval between checks of the free space while a task runs. One system call, so this is cheap.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// It is asked for earlier when so much was written to logs meanwhile.
+/// Log bytes after which the free space is checked earlier.
 const LOOK_AFTER: u64 = 256 << 10;
-/// How often tasks with a limit are measured, and all of them while the disk is low.
+/// Interval at which tasks with a limit are measured, and all of them while the disk is low.
 const MEASURE_EVERY: Duration = Duration::from_secs(1);
-/// Measuring walks whole trees; it may take this share of the time at most.
+/// Measuring walks whole trees; it may take one part in this many of the time.
 const MEASURE_SHARE: u32 = 10;
-/// Nobody is evicted for less: it would gain nothing.
+/// Smallest usage for an eviction: less would gain nothing.
 const LEAST_EVICTED: u64 = 1 << 20;
 
 pub(crate) struct Disk {
     space: Space,
     pressure: Pressure,
-    /// When to look next; nothing while no task runs or waits.
+    /// Time of the next check; `None` while no task runs or waits.
     look_at: Option<Instant>,
     looked: Option<Instant>,
-    /// Bytes written to logs since the last look.
+    /// Bytes written to logs since the last check.
     logged: u64,
-    /// Tasks are being measured.
+    /// True while tasks are being measured.
     measuring: bool,
     measure_at: Instant,
 }
@@ -57,19 +57,19 @@ impl Disk {
         self.looked = None;
     }
 
-    /// Shared with the logs.
+    /// Returns the flag that is shared with the logs.
     pub(crate) fn pressure(&self) -> Pressure {
         self.pressure.clone()
     }
 
-    /// Nothing may start.
+    /// Returns whether nothing may start.
     pub(crate) fn holds_back(&self) -> bool {
         self.pressure.load(Ordering::Relaxed)
     }
 }
 
 impl Spawner {
-    /// Looks while something runs or wants to, and not more often than need be.
+    /// Checks the disk while something runs or is queued, at most every `LOOK_EVERY`.
     pub(super) fn look_at_disk(&mut self) {
         let now = Instant::now();
         if self.disk.looked.is_some_and(|looked| now < looked + LOOK_EVERY) {
@@ -96,7 +96,7 @@ impl Spawner {
         self.measure(now, low);
     }
 
-    /// Logs are written by us, faster than any clock ticks.
+    /// Counts log bytes, which this process writes faster than the checks come.
     pub(super) fn logged(&mut self, bytes: u64) {
         self.disk.logged += bytes;
         if self.disk.logged >= LOOK_AFTER {
@@ -105,7 +105,7 @@ impl Spawner {
         }
     }
 
-    /// Has those measured that may have written too much. All of them matter when the disk is low.
+    /// Starts to measure the tasks that may have written too much; all of them if the disk is low.
     fn measure(&mut self, now: Instant, low: bool) {
         if self.disk.measuring || now < self.disk.measure_at {
             return;
@@ -134,7 +134,7 @@ impl Spawner {
                 self.evict(usage.key, why);
             }
         }
-        // Those of above free space first.
+        // The evictions above free space first.
         let Some(free) = self.disk.space.look().filter(|free| free.is_low()) else { return };
         let running = |usage: &&Usage| {
             self.table.iter().any(|(key, entry)| {

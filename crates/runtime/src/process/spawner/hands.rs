@@ -1,6 +1,5 @@
-//! The threads that do what may take a moment: making processes, making places for them, cleaning up. Clone with vfork
-//! suspends only its own thread, so a few of them overlap. They own no state of attempts; they get a job and give back
-//! what came of it.
+//! Worker threads for slow operations: creating processes, creating workspaces, cleaning up. Clone with vfork suspends
+//! only its own thread, so a few of them overlap. They own no state of attempts; they take a job and return its result.
 
 use std::{
     collections::VecDeque,
@@ -36,22 +35,23 @@ use crate::{
     shortage::Shortage,
 };
 
-/// Clones overlap well up to about the number of cores and a little more; each thread costs a small stack.
+/// Limit of spawning threads: clones overlap well up to a little more than the number of cores; each thread costs a
+/// small stack.
 const MOST_THREADS: usize = 4;
 
-/// Places kept ready although nobody uses them; each is a directory, perhaps with a few mounts.
+/// Limit of idle workspaces kept for reuse; each is a directory, perhaps with a few mounts.
 const SPARES: usize = 64;
 
-/// Of the descriptors this process may have, spares take one of four at most; each takes this many.
+/// Descriptors per idle workspace. Idle ones may use a quarter of the process's descriptors at most.
 const DESCRIPTORS_PER_SPARE: u64 = 8;
 
-/// How long what a task left may lie about before it is cleaned up although nobody needs the place.
+/// Delay before a used workspace is cleaned although none is needed.
 const CLEAN_AFTER: Duration = Duration::from_millis(20);
 
-/// Enough for deep directory walks, small because there are several.
+/// Enough for deep directory walks, small because there are several threads.
 const THREAD_STACK: usize = 512 * 1024;
 
-/// The place of an attempt in the spawner's table.
+/// Index of an attempt in the spawner's table.
 pub(crate) type Key = usize;
 
 pub(crate) enum Job {
@@ -59,7 +59,7 @@ pub(crate) enum Job {
         key: Key,
         launch: Box<Launch>,
         place: Option<Place>,
-        /// Everything the task expects lies in the place already.
+        /// True if the workspace already contains everything the task expects.
         furnished: bool,
     },
     Prepare {
@@ -67,7 +67,7 @@ pub(crate) enum Job {
         launch: Box<Launch>,
         place: Option<Place>,
     },
-    /// Make a slot over what an earlier spawner left.
+    /// Mount a slot over what an earlier spawner left.
     Restore {
         key: Key,
         dir: PathBuf,
@@ -82,7 +82,7 @@ impl Job {
         }
     }
 
-    /// The place it has got already.
+    /// Returns the workspace that the job already has.
     pub(crate) fn into_place(self) -> Option<Place> {
         match self {
             Self::Start { place, .. } | Self::Prepare { place, .. } => place,
@@ -103,7 +103,7 @@ pub(crate) enum Done {
         why: Ended,
         place: Option<Place>,
     },
-    /// The machine lacks something right now; it can be tried again.
+    /// A resource is short right now; the job can be retried.
     Delayed {
         job: Job,
         shortage: Shortage,
@@ -118,7 +118,7 @@ pub(crate) enum Done {
         key: Key,
         place: Option<Place>,
     },
-    /// What running tasks have written to their places.
+    /// Disk usage of running tasks.
     Measured {
         usages: Vec<Usage>,
         began: Instant,
@@ -129,12 +129,13 @@ pub(crate) struct Hands {
     jobs: Queue<Job>,
     done: Mutex<Vec<Done>>,
     pub(crate) bell: Bell,
-    /// Places as new, ready for a task.
+    /// Clean workspaces, ready for a task.
     spare_slots: Mutex<Vec<Place>>,
     spare_rooms: Mutex<Vec<Place>>,
-    /// Places that were written to. A spawning thread that needs one washes it itself; the cleaning thread has the rest.
+    /// Workspaces that were written to. A spawning thread that needs one cleans it itself; the cleaning thread handles
+    /// the rest.
     used: Queue<Place>,
-    /// Places to be measured, one list at a time.
+    /// Workspaces to measure, one list at a time.
     measures: Queue<Vec<(Key, AttemptId, PathBuf)>>,
     measures_run: AtomicBool,
     trash: Queue<Vec<PathBuf>>,
@@ -147,14 +148,15 @@ pub(crate) struct Hands {
     spell: Mutex<Spell>,
 }
 
-/// Since when there has always been a task, short gaps aside.
+/// Busy period: since when there has always been a task, short gaps aside.
 struct Spell {
     since: Instant,
     living: usize,
     last: Instant,
 }
 
-/// After a gap like this somebody may have looked at a result, changed a file of the machine and tried again.
+/// Gap that ends a busy period: after it a user may have looked at a result, changed a file of the machine and tried
+/// again.
 const PAUSE: Duration = Duration::from_millis(20);
 
 impl Spell {
@@ -195,7 +197,7 @@ impl Hands {
         }))
     }
 
-    /// Starts the threads. They live as long as the process: their death would end the tasks they made.
+    /// Starts the threads. They live as long as the process: the end of one would end the tasks that it created.
     pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
         let threads = thread::available_parallelism().map_or(2, usize::from).clamp(2, MOST_THREADS);
         for _ in 0..threads {
@@ -205,7 +207,7 @@ impl Hands {
         self.thread("clean", |hands| {
             loop {
                 hands.used.wait();
-                // While tasks come and go, the threads that start them take these places and wash them as needed.
+                // While tasks come and go, the spawning threads take these workspaces and clean them as needed.
                 thread::sleep(CLEAN_AFTER);
                 while let Some(mut place) = hands.used.take_now() {
                     let fresh = place.is_fresh(Instant::now(), lock(&hands.spell).since);
@@ -215,14 +217,14 @@ impl Hands {
         })?;
         self.thread("remove", |hands| {
             loop {
-                // What resists now is swept by the next spawner.
+                // What cannot be removed now is swept by the next spawner.
                 hands.trash.take().iter().for_each(|path| drop(view::remove_dir(path)));
             }
         })
     }
 
-    /// Starts a thread for as long as the process lives. A panic is a bug, which the spawner's log tells; the work goes on with
-    /// what is next, because ending the spawner would cost the tasks their results.
+    /// Starts a thread that lives as long as the process. A panic is a bug, which is in the spawner's log; the thread
+    /// continues with the next work, because ending the spawner would cost the tasks their results.
     fn thread(self: &Arc<Self>, name: &str, mut work: impl FnMut(&Self) + Send + 'static) -> io::Result<()> {
         let hands = Arc::clone(self);
         let supervised = move || loop {
@@ -239,7 +241,7 @@ impl Hands {
         std::mem::take(&mut *lock(&self.done))
     }
 
-    /// A place nobody needs any more: back to the spares when it is untouched, else to be washed.
+    /// Takes back a workspace: to the idle ones if it is untouched, else to be cleaned.
     pub(crate) fn release(&self, mut place: Place) {
         let now = Instant::now();
         place.was_used(now);
@@ -253,7 +255,7 @@ impl Hands {
         }
     }
 
-    /// Ends every place nobody lives in, for the end of the process.
+    /// Removes every workspace without a task, before the process exits.
     pub(crate) fn close(&self) {
         let mut places = std::mem::take(&mut *lock(&self.spare_slots));
         places.append(&mut lock(&self.spare_rooms));
@@ -272,7 +274,7 @@ impl Hands {
 
     fn spare(&self, place: Place) {
         let mut spares = lock(self.spares(place.slot().is_some()));
-        // Whoever came last suits those who come next; the oldest may suit nobody any more.
+        // The newest is most likely to suit the next task; the oldest may suit none any more.
         let oldest = (spares.len() >= self.most_spares.max(1)).then(|| spares.remove(0));
         spares.push(place);
         drop(spares);
@@ -292,7 +294,7 @@ impl Hands {
             let job = self.jobs.take();
             let (key, restores) = (job.key(), matches!(job, Job::Restore { .. }));
             let done = match &own_root {
-                // A panic is a bug; it costs this attempt, not the thread and with it the tasks it made.
+                // A panic is a bug; it costs this attempt, not the thread and with it the tasks that it created.
                 Ok(()) => catch_unwind(AssertUnwindSafe(|| self.work(job, stack, null))).unwrap_or_else(|_| {
                     if restores {
                         return Done::Restored { key, place: None };
@@ -316,15 +318,15 @@ impl Hands {
         }
     }
 
-    /// Answered by `Done::Measured`. The thread for it is started when it is first needed; without one nothing is measured
-    /// until it is asked for again.
+    /// Measures workspaces; the result is `Done::Measured`. The thread is started when it is first needed; without one
+    /// nothing is measured until the next call.
     pub(crate) fn measure(self: &Arc<Self>, places: Vec<(Key, AttemptId, PathBuf)>) {
         if !self.measures_run.load(Ordering::Relaxed) {
             let started = self.thread("measure", |hands| {
                 loop {
                     let list = hands.measures.take();
                     let began = Instant::now();
-                    // A panic is a bug; it costs one measurement, and whoever waits for the others is answered.
+                    // A panic is a bug; it costs one measurement, and the others are still reported.
                     let measured = |dir: &Path| catch_unwind(AssertUnwindSafe(|| usage::of(dir))).ok();
                     let usages = list
                         .into_iter()
@@ -370,7 +372,7 @@ impl Hands {
                 }
             }
             Job::Prepare { key, mut launch, place } => match self.furnished(&mut launch, place) {
-                // Those that are prepared must not keep each other from being started.
+                // Prepared attempts must not keep each other from being started.
                 Ok(place) => match launch::leave_room(null, launch::ROOM_FOR_A_START) {
                     Ok(()) => Done::Prepared { key, launch, place },
                     Err(why) => self.not_started(key, launch, why, Some(place), None),
@@ -381,8 +383,9 @@ impl Hands {
         }
     }
 
-    /// One that met a shortage can be tried again. A slot that was made for it goes, since it takes descriptors; one with
-    /// inputs in it stays, and so does a room, whose name the launch knows by now.
+    /// Turns a failed start into a delayed job if the cause is a shortage. A slot that was created for it is discarded,
+    /// since it takes descriptors; one with inputs in it stays, and so does a plain directory, whose path the launch
+    /// contains by now.
     fn not_started(
         &self,
         key: Key,
@@ -411,7 +414,7 @@ impl Hands {
         Done::Delayed { job, shortage, why }
     }
 
-    /// Gives back the descriptors of places nobody lives in.
+    /// Frees the descriptors of workspaces without a task.
     fn shed(&self) {
         let spares = std::mem::take(&mut *lock(&self.spare_slots));
         spares.into_iter().for_each(Place::discard);
@@ -420,7 +423,7 @@ impl Hands {
         }
     }
 
-    /// A place with everything in it the task expects to find.
+    /// Returns a workspace with everything in it that the task expects.
     fn furnished(&self, launch: &mut Launch, place: Option<Place>) -> Result<Place, (Ended, Option<Place>)> {
         let mut place = match place {
             Some(place) => place,
@@ -440,7 +443,7 @@ impl Hands {
         let now = Instant::now();
         let since = lock(&self.spell).enter(now);
         let mut spares = lock(self.spares(launch.isolated));
-        // Those that suit nobody any more go too.
+        // Stale ones are removed too.
         let stale: Vec<Place> = spares.extract_if(.., |place| !place.is_fresh(now, since)).collect();
         let fresh = spares.iter().rposition(|place| place.suits(launch)).map(|at| spares.remove(at));
         drop(spares);
@@ -448,7 +451,7 @@ impl Hands {
         if let Some(place) = fresh {
             return Ok(place);
         }
-        // Washing one is cheaper than making one.
+        // Cleaning one is cheaper than creating one.
         let washable = self.used.take_if(|place| place.suits(launch) && place.is_fresh(now, since));
         if let Some(mut place) = washable {
             if place.wash() {
@@ -459,7 +462,7 @@ impl Hands {
         if launch.isolated {
             let maker = self.maker.as_ref().ok_or("isolation is not available in the running spawner")?;
             let words = device::wanted(launch);
-            // A task without a file for its last words is better than none.
+            // A task without a file for its termination message is better than none.
             let make = |words| maker.make(words, &launch.visible);
             let made = make(words).or_else(|error| if words.is_some() { make(None) } else { Err(error) });
             let slot = made.map_err(|error| format!("no private file system: {}", error.explain()))?;
@@ -485,7 +488,7 @@ impl Hands {
         Some(Place::Slot(Box::new(slot)))
     }
 
-    /// Makes one slot to see whether it can be done at all; it becomes the first spare.
+    /// Creates one slot to test whether isolation works; it becomes the first idle one.
     pub(crate) fn probe(self: &Arc<Self>) -> Result<(), String> {
         let hands = Arc::clone(self);
         let probe = thread::spawn(move || -> Result<(), String> {
@@ -541,7 +544,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Returns once something is there, without taking it.
+    /// Waits until there is an item, without taking it.
     fn wait(&self) {
         let mut waiting = lock(&self.waiting);
         while waiting.is_empty() {
@@ -560,7 +563,8 @@ impl<T> Queue<T> {
     }
 }
 
-/// Our critical sections only move values; a panic inside one leaves them whole.
+/// Locks a mutex even if it is poisoned: our critical sections only move values, and a panic inside one leaves them
+/// whole.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

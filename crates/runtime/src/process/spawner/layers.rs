@@ -1,6 +1,5 @@
-//! What a slot has besides its root: private layers over other mounts and over folders that are shown, and the
-//! directories that lead to such folders. Knows how they were made, so that a slot in which nothing of it changed can be
-//! used again.
+//! What a slot has besides its root: private layers over other mounts and over visible folders, and the directories
+//! that lead to such folders. Records how they were created, so that a slot in which none of it changed can be reused.
 
 use std::{
     collections::BTreeMap,
@@ -31,7 +30,7 @@ fn facts(about: &fs::Metadata) -> Facts {
 pub(crate) struct Layers(Vec<(CString, Facts)>);
 
 impl Layers {
-    /// Remembers a layer that was just mounted, by its directory in the current one.
+    /// Adds a layer that was just mounted, by its directory in the current one.
     pub(crate) fn add(&mut self, layer: &str) -> io::Result<()> {
         let upper = Path::new(layer).join("upper");
         let made = facts(&fs::metadata(&upper)?);
@@ -39,7 +38,7 @@ impl Layers {
         Ok(())
     }
 
-    /// Whether no task wrote to any of them. `root` is the open directory of the root's layer that takes what is written.
+    /// Returns whether no task wrote to any layer. `root` is the open upper directory of the root's layer.
     pub(crate) fn are_untouched(&self, root: &File) -> io::Result<bool> {
         for (upper, made) in &self.0 {
             let upper = File::from(sys::open_at(root.as_fd(), upper, DIRECTORY, 0)?);
@@ -51,11 +50,11 @@ impl Layers {
     }
 }
 
-/// A directory of the private `/tmp`, at first that itself, with the directories that were made in it because they lead to
-/// folders that are shown.
+/// A directory of the private `/tmp`, starting with that itself, and the directories created in it because they lead to
+/// visible folders.
 #[derive(Debug, Default)]
 pub(crate) struct Ways {
-    /// A folder is mounted here.
+    /// True if a folder is mounted here.
     shown: bool,
     further: BTreeMap<CString, (Facts, Self)>,
 }
@@ -63,7 +62,7 @@ pub(crate) struct Ways {
 const DIRECTORY: i32 = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
 
 impl Ways {
-    /// Remembers the way to a folder, given by its path below the private `/tmp`, which lies in `upper`.
+    /// Adds the path to a folder below the private `/tmp`, whose layer is `upper`.
     pub(crate) fn add(&mut self, upper: &Path, folder: &Path) -> io::Result<()> {
         let (mut ways, mut at) = (self, upper.to_owned());
         for name in folder {
@@ -75,7 +74,7 @@ impl Ways {
         Ok(())
     }
 
-    /// Whether an open directory of the private layer holds exactly them, as they were made.
+    /// Returns whether an open directory of the private layer contains exactly these directories, unchanged.
     pub(crate) fn are_all_in(&self, dir: &File) -> io::Result<bool> {
         let mut seen = 0;
         let known = dir::all(dir.as_fd(), |name| {
@@ -94,7 +93,7 @@ impl Ways {
         Ok(true)
     }
 
-    /// Takes away everything else below a directory as the task sees it. Folders that are shown stay as they are.
+    /// Removes everything else below a directory as the task sees it. Visible folders stay as they are.
     pub(crate) fn clear_around(&self, dir: OwnedFd) -> io::Result<()> {
         if self.shown {
             return Ok(());
@@ -113,7 +112,7 @@ impl Ways {
     }
 }
 
-/// Removes whatever has a name in a directory, with everything in it.
+/// Removes an entry of a directory, with everything in it.
 pub(crate) fn remove(parent: BorrowedFd<'_>, name: &CString) -> io::Result<()> {
     match sys::open_at(parent, name, DIRECTORY, 0) {
         Ok(dir) => {

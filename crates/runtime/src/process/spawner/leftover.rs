@@ -1,5 +1,5 @@
-//! Results nobody took: when the engine is gone and the last task has ended, the spawner writes them down and goes.
-//! The next spawner reads them and answers for them as if it had run the tasks itself.
+//! Uncollected results: when the engine is gone and the last task has ended, the spawner writes them to a file and
+//! exits. The next spawner reads them and reports them as if it had run the tasks itself.
 
 use std::{
     fs::{self, File},
@@ -15,15 +15,15 @@ use crate::process::wire::{Bind, Ending, Garbled, MemberEnding, Wire, frame, nex
 pub(crate) struct Leftover {
     pub(crate) attempt: AttemptId,
     pub(crate) ending: Ending,
-    /// Outputs are still to be collected.
+    /// True if outputs are still to be collected.
     pub(crate) keep: bool,
     pub(crate) isolated: bool,
-    /// The directory of the place the outputs are in.
+    /// Directory of the workspace with the outputs.
     pub(crate) place: Option<String>,
     pub(crate) mounts: Vec<Bind>,
-    /// How its containers ended, when it had several.
+    /// Ends of its containers, if it had several.
     pub(crate) members: Vec<MemberEnding>,
-    /// Its last words.
+    /// Its termination message.
     pub(crate) message: Option<String>,
 }
 
@@ -55,7 +55,7 @@ impl Wire for Leftover {
             isolated: Wire::get(from)?,
             place: Wire::get(from)?,
             mounts: Wire::get(from)?,
-            // Older spawners had none to write down.
+            // Older spawners wrote none.
             members: if from.is_empty() { Vec::new() } else { Wire::get(from)? },
             message: if from.is_empty() { None } else { Wire::get(from)? },
         };
@@ -68,7 +68,7 @@ fn name(dir: &Path) -> std::path::PathBuf {
     dir.join("results")
 }
 
-/// Whole or not at all, synced: this is the only place the results are in.
+/// Writes the results atomically and synced: they are stored nowhere else.
 pub(crate) fn write(dir: &Path, leftovers: &[Leftover]) -> io::Result<()> {
     if leftovers.is_empty() {
         return forget(dir);
@@ -92,7 +92,7 @@ pub(crate) fn read(dir: &Path) -> io::Result<Vec<Leftover>> {
         Err(error) => return Err(error),
     };
     let mut rest = &bytes[..];
-    // What is behind damage is lost, and told to be: the ledger knows that those attempts were started.
+    // Everything after damage is lost, and reported as lost: the ledger knows that those attempts were started.
     Ok(std::iter::from_fn(|| next_frame(&mut rest).ok().flatten()).collect())
 }
 

@@ -1,5 +1,5 @@
-//! What happens to an attempt in the spawner: born, read, stopped, ended, forgotten.
-//! Every change of an entry's state is in this file or in the messages of `turn`.
+//! The life cycle of an attempt in the spawner: started, read, stopped, ended, forgotten. Every change of an entry's
+//! state is in this file or in the messages of `turn`.
 
 use std::{
     cmp::Reverse,
@@ -30,19 +30,19 @@ use crate::{
     shortage::Shortage,
 };
 
-/// How long we wait for a task's left-over processes to die before its end is told anyway (they may hang in the kernel).
+/// Time that left-over processes get to die before the end is reported anyway (they may hang in the kernel).
 const LINGER: Duration = Duration::from_secs(5);
 
-/// How often running tasks are asked how far they are. Shorter tasks are asked once, at their end.
+/// Interval at which the progress of running tasks is read. Shorter tasks are read once, at their end.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 
-/// One look at a stream takes at most this many buffers, so that one loud task cannot starve the others.
+/// Buffers read from a stream per event, so that one loud task cannot starve the others.
 const BUFFERS_PER_LOOK: usize = 8;
 
-/// A pipe that fills whole buffers gets this much room.
+/// Size of a pipe that fills whole buffers.
 const WIDE_PIPE: i32 = 1 << 20;
 
-/// After the end at most this many buffers are drained: more than the widest pipe holds.
+/// Buffers drained after the end: more than the widest pipe holds.
 const BUFFERS_AT_END: usize = 64;
 
 impl Spawner {
@@ -79,7 +79,7 @@ impl Spawner {
         }
     }
 
-    /// One that is not wanted any more does not wait.
+    /// Delays a start because of a shortage, unless the attempt was stopped or forgotten.
     fn delayed(&mut self, job: Job, shortage: Shortage, why: &Ended) {
         let key = job.key();
         let Some(entry) = self.table.get(key) else { return };
@@ -98,7 +98,7 @@ impl Spawner {
         let (attempt, stop, claimed) = (entry.attempt, entry.stop, entry.claimed);
         let log = Writer::new(self.logs.path(attempt), self.log_limit, self.disk.pressure(), Some(reserve));
         let watch = entry.watch.take();
-        // Without events the output is still read at the end; it only may come late.
+        // Without events the output is still read at the end, only late.
         let _ = self.epoll.add(&stdout, stream_token(key, false));
         if let Some(stderr) = &stderr {
             let _ = self.epoll.add(stderr, stream_token(key, true));
@@ -125,7 +125,7 @@ impl Spawner {
         }
     }
 
-    /// Reads what a stream has to say and writes it into the log.
+    /// Reads a stream and writes its output into the log.
     pub(super) fn read_stream(&mut self, key: Key, stderr: bool) {
         let Some(entry) = self.table.get(key) else { return };
         let (State::Running(running) | State::Lingering(running, _)) = &mut entry.state else { return };
@@ -138,7 +138,7 @@ impl Spawner {
         self.logged(logged);
     }
 
-    /// Which containers began or ended. Nothing is told while nobody listens.
+    /// Reports which containers began or ended, if an engine is connected.
     fn tell_members(&mut self, key: Key) {
         let Some(entry) = self.table.get(key).filter(|entry| entry.claimed) else { return };
         let attempt = entry.attempt;
@@ -157,7 +157,7 @@ impl Spawner {
         }
         while let Some(dead) = sys::peek_dead() {
             if let Some(key) = self.pids.get(&dead.pid).copied().filter(|key| self.is_running(*key, dead.pid)) {
-                // Before it is collected its number cannot belong to anybody else.
+                // Until it is reaped its pid cannot belong to another process.
                 sys::signal_group(dead.pid, libc::SIGKILL);
                 sys::collect(dead.pid);
                 self.died(key, dead.how);
@@ -188,7 +188,7 @@ impl Spawner {
         }
     }
 
-    /// Ends the attempts whose main process is dead and which left nothing running.
+    /// Ends the attempts whose main process is dead and which left no process behind.
     pub(super) fn settle(&mut self) {
         if self.lingering.is_empty() {
             return;
@@ -203,9 +203,9 @@ impl Spawner {
                         sys::signal_process(pid, libc::SIGKILL);
                         waiting.push(key);
                     }
-                    // A task that still runs may have such children.
+                    // A running task may have such children.
                     Some(_) => {}
-                    // It hides well. As long as any task runs it may be that task's; afterwards it is nobody's.
+                    // Its owner is unknown. While any task runs it may belong to that task; afterwards to none.
                     None if anything_alive => {}
                     None => {
                         sys::signal_process(pid, libc::SIGKILL);
@@ -225,7 +225,7 @@ impl Spawner {
         }
     }
 
-    /// Ends what was left in PID namespaces. Answers whose are not gone yet.
+    /// Kills the processes left in PID namespaces. Returns the attempts whose namespaces are not gone yet.
     fn end_namespaces(&mut self) -> Vec<Key> {
         let mut waiting = Vec::new();
         for key in &self.lingering {
@@ -256,7 +256,7 @@ impl Spawner {
         (instance == self.instance).then(|| self.table.key(attempt)).flatten()
     }
 
-    /// The last bytes, the end of the log, the report.
+    /// Drains the output, closes the log and reports the end.
     fn finish(&mut self, key: Key) {
         let Some(entry) = self.table.get(key) else { return };
         let before = std::mem::replace(&mut entry.state, State::Starting);
@@ -267,7 +267,7 @@ impl Spawner {
         for stderr in [false, true] {
             take_output(&mut running, stderr, &mut self.buffer, &self.epoll, BUFFERS_AT_END);
         }
-        // An end that somebody else still holds open is none of ours any more.
+        // A pipe that another process still holds open does not matter any more.
         running.stdout.iter().chain(&running.stderr).for_each(|pipe| self.epoll.remove(pipe));
         if self.pids.get(&running.pid) == Some(&key) {
             self.pids.remove(&running.pid);
@@ -337,14 +337,14 @@ impl Spawner {
         self.tell_end(key);
     }
 
-    /// Everything the engine should know about an attempt it just claimed.
+    /// Reports everything about an attempt that the engine just adopted.
     pub(super) fn tell_all(&mut self, key: Key) {
         let Some(entry) = self.table.get(key) else { return };
         let attempt = entry.attempt;
         match &mut entry.state {
             State::Running(running) | State::Lingering(running, _) => {
                 let at = running.started;
-                // A new engine knows nothing of what an earlier one was told.
+                // A new engine does not know what an earlier one was sent.
                 entry.told = None;
                 if let Some(watch) = &mut running.watch {
                     watch.tell_again();
@@ -353,7 +353,7 @@ impl Spawner {
                 self.tell_members(key);
             }
             State::Ended(_) => self.tell_end(key),
-            // Their news follows by itself.
+            // Their reports follow by themselves.
             State::Preparing | State::Prepared(_) | State::Starting | State::Restoring(_) => {}
         }
     }
@@ -367,7 +367,7 @@ impl Spawner {
         }
     }
 
-    /// Says the last word about an attempt again, because its descriptor was lost on the way.
+    /// Repeats the last report of an attempt, because its descriptor was lost in transit.
     pub(super) fn tell_again(&mut self, attempt: AttemptId) {
         let Some(key) = self.table.key(attempt) else { return };
         match self.table.get(key).map(|entry| &entry.state) {
@@ -389,7 +389,7 @@ impl Spawner {
         }
     }
 
-    /// A descriptor of the file system as the task sees it; nothing when it is gone.
+    /// Returns a descriptor of the root as the task sees it; `None` if its workspace is gone.
     fn root_of(&mut self, key: Key) -> Result<Option<OwnedFd>, NoDescriptor> {
         let place = self.table.get(key).and_then(|entry| entry.place.as_ref());
         place.map(Place::root).transpose().map_err(|_| NoDescriptor)
@@ -415,7 +415,7 @@ impl Spawner {
                     self.end(key, Ended::Signal(libc::SIGTERM), job.into_place());
                 }
             }
-            // Those that are being made look at `stop` when they are ready.
+            // Starts in progress check `stop` when they are ready.
             _ => {}
         }
     }
@@ -450,7 +450,7 @@ impl Spawner {
         }
     }
 
-    /// Asks the tasks that have run for a while how far they are. One look for all of them, and none while none runs.
+    /// Reads the progress of tasks that have run for a while. One timer for all of them, and none while none runs.
     pub(super) fn look_at_progress(&mut self) {
         if self.look_at.is_none_or(|at| at > Instant::now()) {
             return;
@@ -461,7 +461,7 @@ impl Spawner {
         for (key, entry) in self.table.iter_mut() {
             if let State::Running(run) = &entry.state {
                 running = true;
-                // One that began later than now began before the clock was set back.
+                // A start in the future happened before the clock was set back.
                 if (run.started.0 <= old || run.started.0 > now)
                     && let Some(said) = entry.news()
                 {
@@ -473,7 +473,7 @@ impl Spawner {
         news.into_iter().for_each(|(key, said)| self.tell_progress(key, Some(said)));
     }
 
-    /// Nothing is told while nobody listens; whoever takes over hears of it at the next look.
+    /// Reports progress, if an engine is connected; a new engine gets it at the next interval.
     fn tell_progress(&mut self, key: Key, news: Option<(u32, u32)>) {
         let (Some((done, total)), Some(entry)) = (news, self.table.get(key)) else { return };
         if entry.claimed {
@@ -489,7 +489,7 @@ impl Spawner {
         let entry = self.table.get(key).expect("the key was just found");
         match entry.state {
             State::Prepared(_) | State::Ended(_) => self.drop_entry(key),
-            // It goes when its thread or its process is done.
+            // It is dropped when its thread or its process is done.
             State::Preparing | State::Starting | State::Running(_) | State::Lingering(..) | State::Restoring(_) => {
                 entry.forgotten = true;
             }
@@ -502,22 +502,22 @@ impl Spawner {
             self.hands.release(place);
         }
         if self.has_leftovers && !self.table.iter().any(|(_, entry)| matches!(entry.state, State::Ended(_))) {
-            // A file that stays is read again and its attempts are then unknown to the engine: a nuisance, no harm.
+            // A file that stays is read again, and its attempts are then unknown to the engine: a nuisance, no harm.
             self.has_leftovers = leftover::forget(&self.dir).is_err();
         }
     }
 }
 
-/// There is none left to be had.
+/// Error: no descriptor is available.
 struct NoDescriptor;
 
-/// Moves what is in a pipe to the log; the end of the stream closes it.
+/// Moves the content of a pipe to the log; the end of the stream closes it.
 fn take_output(running: &mut Running, stderr: bool, buffer: &mut [u8], epoll: &Epoll, most: usize) {
     let supervised = running.watch.is_some();
     let (pipe, stream) = match (stderr, supervised) {
         (false, _) => (&mut running.stdout, Stream::Stdout),
         (true, false) => (&mut running.stderr, Stream::Stderr),
-        // The supervisor speaks for itself only when something is wrong with it.
+        // The supervisor writes to standard error only when something is wrong with it.
         (true, true) => (&mut running.stderr, Stream::Note),
     };
     for _ in 0..most {
@@ -549,8 +549,8 @@ fn take_output(running: &mut Running, stderr: bool, buffer: &mut [u8], epoll: &E
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-            // A terminal that nobody has open says EIO. Closing our end would hang up on a process that goes on
-            // without it, so it stays open until the end, when the rest is read.
+            // A terminal without any process returns EIO. Closing our end would hang up on a process that reopens it,
+            // so it stays open until the end, when the rest is read.
             Err(_) => {
                 epoll.remove(end);
                 return;
@@ -559,5 +559,5 @@ fn take_output(running: &mut Running, stderr: bool, buffer: &mut [u8], epoll: &E
     }
 }
 
-/// What a pipe holds unless it was widened.
+/// Default capacity of a pipe.
 const PIPE_BYTES: usize = 64 * 1024;

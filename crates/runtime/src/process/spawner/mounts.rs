@@ -1,5 +1,5 @@
-//! Which mounts of the machine a task must find in its own view besides the root, and in which form.
-//! It only reads a mount table; mounting is the slot's business.
+//! Determines which mounts of the machine a task must see besides the root, and in which form. Only reads a mount
+//! table; the slot mounts.
 
 use std::path::{Path, PathBuf};
 
@@ -12,19 +12,19 @@ pub(crate) struct Other {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// The task may write; nobody else sees it.
+    /// Writable for the task; nobody else sees its writes.
     Overlay,
     /// Shown as it is, read only, with everything mounted below it.
     ReadOnly,
 }
 
-/// More mounts than this are not shown: each costs a little for every fresh view.
+/// Limit of mounts shown: each costs a little for every new slot.
 pub(crate) const MOST: usize = 48;
 
-/// Set up specially in every view, or private to the task.
+/// Mount points set up specially in every slot, or private to the task.
 pub(crate) const SPECIAL: [&str; 4] = ["/proc", "/sys", "/dev", "/tmp"];
 
-/// Other tools' containers and sessions. Their mounts come and go and are nobody else's business.
+/// Mount points of other container tools and sessions. Their mounts come and go and must not be shown.
 const FOREIGN: [&str; 8] = [
     "/var/lib/docker",
     "/var/lib/containers",
@@ -36,12 +36,12 @@ const FOREIGN: [&str; 8] = [
     "/run/user",
 ];
 
-/// File systems a private layer can be laid over.
+/// File systems that an overlay can be mounted over.
 const LAYERABLE: [&str; 10] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "tmpfs", "ramfs", "bcachefs"];
 
 const NEVER: [&str; 4] = ["nsfs", "autofs", "rpc_pipefs", "binfmt_misc"];
 
-/// Reads the text of `/proc/self/mountinfo`. `is_dir` answers whether a mount point is a directory.
+/// Parses the text of `/proc/self/mountinfo`. `is_dir` tells whether a mount point is a directory.
 pub(crate) fn others(table: &str, data: &Path, is_dir: impl Fn(&Path) -> bool) -> Vec<Other> {
     let mut found: Vec<Other> = Vec::new();
     let mut mounts: Vec<(PathBuf, &str, bool)> = table.lines().filter_map(parse).collect();
@@ -64,12 +64,12 @@ pub(crate) fn others(table: &str, data: &Path, is_dir: impl Fn(&Path) -> bool) -
     found
 }
 
-/// Every mount point but the root.
+/// Returns every mount point but the root.
 pub(crate) fn points(table: &str) -> Vec<PathBuf> {
     table.lines().filter_map(parse).map(|(point, ..)| point).filter(|point| point != Path::new("/")).collect()
 }
 
-/// One line: `id parent dev root point options [tags] - kind source super-options`.
+/// Parses one line: `id parent dev root point options [tags] - kind source super-options`.
 fn parse(line: &str) -> Option<(PathBuf, &str, bool)> {
     let (head, tail) = line.split_once(" - ")?;
     let mut head = head.split(' ').skip(4);
@@ -78,7 +78,7 @@ fn parse(line: &str) -> Option<(PathBuf, &str, bool)> {
     Some((point, tail.split(' ').next()?, writable))
 }
 
-/// Spaces, tabs, newlines and backslashes in mount points are written as three octal digits.
+/// Decodes a mount point: spaces, tabs, newlines and backslashes are written as three octal digits.
 fn unescape(text: &str) -> PathBuf {
     use std::os::unix::ffi::OsStringExt;
     let bytes = text.as_bytes();

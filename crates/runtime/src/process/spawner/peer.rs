@@ -1,5 +1,5 @@
-//! The spawner's end of the connection: whole messages in, whole messages out, never waiting.
-//! What the socket does not take at once is kept in order, descriptors riding with their message.
+//! The spawner's end of the connection: sends and receives whole messages without blocking. What the socket does not
+//! take at once is queued in order, descriptors together with their message.
 
 use std::{
     collections::VecDeque,
@@ -19,19 +19,19 @@ pub(crate) struct Peer {
     socket: UnixStream,
     inbox: Vec<u8>,
     outbox: VecDeque<Parcel>,
-    /// It has said hello.
+    /// True after the handshake.
     pub(crate) greeted: bool,
-    /// The socket was full at the last flush.
+    /// True if the socket was full at the last flush.
     pub(crate) wants_room: bool,
 }
 
-/// What came of sending.
+/// Result of a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flushed {
     All,
     /// The socket is full.
     NoRoom,
-    /// Too many descriptors are on their way already; the next goes when the other side has taken some.
+    /// Too many descriptors are in transit already; the next is sent when the other side has received some.
     NoDescriptors,
 }
 
@@ -41,7 +41,7 @@ struct Parcel {
     rider: Option<OwnedFd>,
 }
 
-/// One look at the socket takes at most this much, so that one loud engine cannot starve the tasks.
+/// Bytes read per event, so that one loud engine cannot starve the tasks.
 const LOOK: usize = 256 * 1024;
 
 impl Peer {
@@ -50,7 +50,7 @@ impl Peer {
         Ok(Self { socket, inbox: Vec::new(), outbox: VecDeque::new(), greeted: false, wants_room: false })
     }
 
-    /// The messages that have arrived whole. `Err` means that the other side is gone.
+    /// Returns the messages that have arrived completely. `Err` means that the other side is gone.
     pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Vec<ToSpawner>> {
         let mut taken = 0;
         while taken < LOOK {
@@ -78,7 +78,7 @@ impl Peer {
         Ok(messages)
     }
 
-    /// Whether the other side has hung up; its last words may still be on the line.
+    /// Returns whether the other side has closed the connection; unread messages may still be in the socket.
     pub(crate) fn is_gone(&self) -> bool {
         sys::has_hung_up(self.socket.as_fd())
     }
@@ -94,7 +94,7 @@ impl Peer {
         }
     }
 
-    /// Sends what the socket takes. Answers whether something is left to send.
+    /// Sends what the socket takes. Returns whether something is left to send.
     pub(crate) fn flush(&mut self) -> io::Result<Flushed> {
         while let Some(parcel) = self.outbox.front_mut() {
             let riders: Vec<RawFd> = parcel.rider.iter().map(AsRawFd::as_raw_fd).collect();

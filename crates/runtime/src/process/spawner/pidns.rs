@@ -1,5 +1,5 @@
-//! PID namespaces of slots: a task sees and signals only its own processes, and all of them end with it.
-//! The namespaces are made by a process of their own (`init`); this file asks it for them and watches over it.
+//! PID namespaces of slots: a task sees and signals only its own processes, and all of them end with it. The namespaces
+//! are created by a separate process (`init`); this file requests them and supervises it.
 
 use std::{
     io::{self, Write},
@@ -19,29 +19,29 @@ use crate::process::{
     sys::{self, pid},
 };
 
-/// A namespace is made within a millisecond; whoever takes this long hangs.
+/// Timeout of a request; a namespace is created within a millisecond.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// Asks for namespaces. Shared by all spawning threads.
+/// Provides namespaces. Shared by all spawning threads.
 pub(crate) struct Namespaces {
-    /// The connection to the process that makes them; nothing after it failed.
+    /// Connection to the process that creates them; `None` after it failed.
     line: Mutex<Option<Line>>,
-    /// The spawner's own namespace, to come back to. An ordinary user has no right to that: its threads stay in the
-    /// namespace they entered last, which concerns only the children they make.
+    /// The spawner's own namespace, to return to. An ordinary user may not: its threads stay in the namespace they
+    /// entered last, which matters only for the children they create.
     home: Option<OwnedFd>,
     unprivileged: bool,
 }
 
-/// A connection to a process that makes namespaces.
+/// A connection to a process that creates namespaces.
 pub(crate) struct Line {
     socket: UnixStream,
-    /// Made to see whether it can be done at all.
+    /// Namespace created to test whether that works.
     first: Option<Namespace>,
-    /// One was asked for and is not fetched yet.
+    /// True if a namespace was requested and not received yet.
     asked: bool,
 }
 
-/// How the process that makes namespaces comes to be.
+/// How the process that creates namespaces is started.
 #[derive(Clone, Copy)]
 enum Origin {
     Fork,
@@ -49,7 +49,7 @@ enum Origin {
 }
 
 impl Namespaces {
-    /// Fails where the machine refuses PID namespaces. `early` is a line of [`Line::fork`], where there is one.
+    /// Fails if the machine refuses PID namespaces. `early` is the connection from [`Line::fork`], if there is one.
     pub(crate) fn new(unprivileged: bool, early: Option<Line>) -> io::Result<Self> {
         let own = i32::try_from(std::process::id()).map_err(io::Error::other)?;
         let home = if unprivileged { None } else { Some(pid::descriptor(own)?) };
@@ -74,10 +74,10 @@ impl Namespaces {
         if let Some(first) = open.first.take() {
             return Ok(first);
         }
-        // Whoever needs a second one will need more: the next is asked for before it is needed.
+        // A caller that needs a second one will need more: the next is requested in advance.
         match open.take().and_then(|made| open.ask().map(|()| made)) {
             Ok(made) => made,
-            // The process is gone; a new one is started when the next namespace is wanted.
+            // The process is gone; a new one is started for the next namespace.
             Err(error) => {
                 *line = None;
                 Err(error)
@@ -87,26 +87,26 @@ impl Namespaces {
 }
 
 impl Line {
-    /// Forks the process that makes namespaces off this one, which costs a tenth of starting the program anew. The caller
-    /// must not have read anything yet that tasks must not see, and be the only thread. Only for root.
+    /// Forks the process that creates namespaces from this one, which costs a tenth of starting the program anew. The
+    /// caller must not have read anything yet that tasks must not see, and be the only thread. Only for root.
     pub(crate) fn fork() -> io::Result<Self> {
         Self::open(Origin::Fork)
     }
 
-    /// Starts the process, and asks for the first namespace.
+    /// Starts the process, and requests the first namespace.
     fn open(origin: Origin) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_read_timeout(Some(ANSWER_WITHIN))?;
         let (started, outcome) = mpsc::channel();
-        // The parent is a thread of its own: whatever is a child of the main thread counts as an orphan of a task.
+        // The parent is a separate thread: every child of the main thread counts as an orphan of a task.
         thread::Builder::new().name("namespaces".to_owned()).spawn(move || {
             let (child, theirs) = (origin.start(&theirs), theirs);
-            // The copy of the other end must go, or nobody would hear the process end.
+            // Our copy of the other end must be closed, or the end of the process would not show.
             drop(theirs);
             match child {
                 Ok(child) => {
                     let _ = started.send(Ok(()));
-                    // The end shows on the line; here it is only collected.
+                    // Its end shows on the connection; here it is only reaped.
                     pid::collect(child);
                 }
                 Err(error) => drop(started.send(Err(error))),
@@ -124,7 +124,7 @@ impl Line {
         Ok(())
     }
 
-    /// The outer error is the line's, the inner one the kernel's refusal.
+    /// Receives a namespace. The outer error is the connection's, the inner one the kernel's refusal.
     fn take(&mut self) -> io::Result<io::Result<Namespace>> {
         if !self.asked {
             self.ask()?;
@@ -141,7 +141,7 @@ impl Line {
         let mut riders = riders.into_iter().flatten();
         Ok(match (i32::from_le_bytes(answer), riders.next(), riders.next()) {
             (0, Some(proc), Some(init)) => Namespace::new(proc, init),
-            // They were sent, so there was no room for them here.
+            // They were sent, so this process had no descriptors left for them.
             (0, ..) => Err(io::Error::from_raw_os_error(libc::EMFILE)),
             (number, ..) => Err(io::Error::from_raw_os_error(number)),
         })
@@ -149,7 +149,7 @@ impl Line {
 }
 
 impl Origin {
-    /// Answers the pid of the process, which is a child of this thread.
+    /// Returns the pid of the process, which is a child of this thread.
     fn start(self, socket: &UnixStream) -> io::Result<i32> {
         let unprivileged = match self {
             Self::Program { unprivileged } => unprivileged,
@@ -165,16 +165,16 @@ impl Origin {
     }
 }
 
-/// One PID namespace, used for task after task as long as nothing is left in it.
+/// One PID namespace, reused for task after task as long as no process is left in it.
 pub(crate) struct Namespace {
-    /// Its first process, by whose descriptor it is entered.
+    /// Its init process, through whose descriptor it is entered.
     init: OwnedFd,
     /// `/proc` of this namespace, until it is mounted.
     proc: Option<OwnedFd>,
-    /// The list of its processes, and the place in it of the first one.
+    /// Directory with its processes; `place_of_init` is the position of the init process in it.
     list: OwnedFd,
     place_of_init: i64,
-    /// Something was left in it, so it is being ended with everything in it.
+    /// True once it is being killed because processes were left in it.
     ending: bool,
 }
 
@@ -190,30 +190,30 @@ impl Namespace {
         self.init.as_fd()
     }
 
-    /// The mount of its `/proc`, once.
+    /// Takes the mount of its `/proc`.
     pub(crate) fn take_proc(&mut self) -> Option<OwnedFd> {
         self.proc.take()
     }
 
-    /// Whether another task can be put into it.
+    /// Returns whether another task can use it.
     pub(crate) fn is_usable(&self) -> bool {
         !self.ending && !pid::is_dead(self.init.as_fd())
     }
 
-    /// Ends whatever a task left, after its main process was collected. Answers whether nothing runs any more.
+    /// Kills the processes that a task left, after its main process was reaped. Returns whether nothing runs any more.
     pub(crate) fn clear(&mut self) -> bool {
         if !self.ending && !pid::has_others(self.list.as_fd(), self.place_of_init).unwrap_or(true) {
             return true;
         }
         if !std::mem::replace(&mut self.ending, true) {
-            // The kernel ends all the others with it.
+            // The kernel kills all others with it.
             pid::kill(self.init.as_fd());
         }
         pid::is_dead(self.init.as_fd())
     }
 }
 
-/// A namespace nobody uses goes with its first process.
+/// Kills the init process, with which the unused namespace ends.
 impl Drop for Namespace {
     fn drop(&mut self) {
         pid::kill(self.init.as_fd());

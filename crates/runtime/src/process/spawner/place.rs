@@ -1,5 +1,5 @@
-//! Where a task lives: a slot when it is isolated, a room (a plain directory of its own) when it is not. Both are used
-//! again when the task left them as they were, because making and removing directories waits for the disk's journal.
+//! The workspace of a task: a slot if it is isolated, else a plain directory. Both are reused if the task left them
+//! unchanged, because creating and removing directories waits for the disk's journal.
 
 use std::{
     fs::{self, File},
@@ -42,7 +42,8 @@ impl Place {
         }
     }
 
-    /// Whether a task can be given it: of the right kind, with the file for last words and the hosts that it wants.
+    /// Returns whether a task can use it: the right kind, with the termination message file and the hosts that it
+    /// wants.
     pub(crate) fn suits(&self, launch: &Launch) -> bool {
         match self {
             Self::Slot(slot) => {
@@ -55,7 +56,7 @@ impl Place {
         }
     }
 
-    /// A descriptor of the file system as the task sees it.
+    /// Returns a descriptor of the root as the task sees it.
     pub(crate) fn root(&self) -> io::Result<OwnedFd> {
         match self {
             Self::Slot(slot) => slot.view().as_fd().try_clone_to_owned(),
@@ -63,7 +64,7 @@ impl Place {
         }
     }
 
-    /// Whether the last task left no trace at all.
+    /// Returns whether the last task left it unchanged.
     pub(crate) fn is_clean(&mut self) -> bool {
         match self {
             Self::Slot(slot) => slot.is_clean(),
@@ -71,14 +72,14 @@ impl Place {
         }
     }
 
-    /// A task has lived here until now.
+    /// Records that a task has used it.
     pub(crate) fn was_used(&mut self, now: Instant) {
         if let Self::Slot(slot) = self {
             slot.was_used(now);
         }
     }
 
-    /// Whether a task may still get it.
+    /// Returns whether a task may still get it.
     pub(crate) fn is_fresh(&self, now: Instant, busy_since: Instant) -> bool {
         match self {
             Self::Slot(slot) => slot.is_fresh(now, busy_since),
@@ -86,7 +87,7 @@ impl Place {
         }
     }
 
-    /// Takes away what a task left. Answers whether the place is as new.
+    /// Removes what a task left. Returns whether the workspace is clean.
     pub(crate) fn wash(&mut self) -> bool {
         match self {
             Self::Slot(slot) => slot.wash(),
@@ -94,7 +95,7 @@ impl Place {
         }
     }
 
-    /// Ends the place; its directory goes with it.
+    /// Removes the workspace with its directory.
     pub(crate) fn discard(self) {
         match self {
             Self::Slot(slot) => slot.discard(),
@@ -103,7 +104,7 @@ impl Place {
         }
     }
 
-    /// Tells the launch where it is: an engine cannot know which room a task will get.
+    /// Replaces the placeholder in the launch by the directory: an engine cannot know which one a task will get.
     pub(crate) fn name_in(&self, launch: &mut Launch) {
         let Self::Room(dir) = self else { return };
         name_room(launch, &dir.to_string_lossy());

@@ -1,5 +1,5 @@
-//! The spawner's event loop: one turn looks at everything that happened, acts, and answers in one go.
-//! It never blocks except while waiting for the next event, and it makes no processes itself.
+//! The spawner's event loop: one turn handles everything that happened, and sends all messages in one go. It blocks
+//! only while waiting for the next event, and it creates no processes itself.
 
 use std::{
     cmp::Reverse,
@@ -42,16 +42,16 @@ const SIGNALS: u64 = 0;
 const BELL: u64 = 1;
 const LISTENER: u64 = 2;
 const PEER: u64 = 3;
-/// A PID namespace in which something was left is gone.
+/// A PID namespace in which processes were left is gone.
 pub(crate) const ENDING: u64 = 4;
-/// Above these, a token is an attempt's key and one of its streams.
+/// Offset of stream tokens, which encode an attempt's key and one of its streams.
 const STREAMS: u64 = 5;
 
 pub(crate) fn stream_token(key: Key, stderr: bool) -> u64 {
     STREAMS + (key as u64) * 2 + u64::from(stderr)
 }
 
-/// How long tasks of a data directory that was deleted may go on.
+/// Interval of the check for a deleted data directory, whose tasks may run that much longer.
 const LOOK_AT_LOCK_EVERY: Duration = Duration::from_secs(5);
 
 const EVENTS_PER_TURN: usize = 256;
@@ -73,31 +73,32 @@ pub(crate) struct Spawner {
     pub(super) table: Table,
     /// Main processes by pid, which is also the id of their session and group.
     pub(super) pids: HashMap<i32, Key>,
-    /// Ends of processes whose birth has not been announced by its thread yet.
+    /// Ends of processes whose start was not reported by its thread yet.
     pub(super) early: HashMap<i32, How>,
     pub(super) lingering: Vec<Key>,
-    /// Of those, the PID namespaces that are being ended.
+    /// PID namespaces of lingering attempts that are being killed.
     pub(super) ending: Vec<(Key, OwnedFd)>,
     pub(super) ledger: Ledger,
     pub(super) past: Past,
     pub(super) timers: BinaryHeap<Reverse<(Instant, Key, AttemptId)>>,
-    /// When the running tasks are next asked how far they are; nothing while none runs.
+    /// Time at which the progress of running tasks is read next; `None` while none runs.
     pub(super) look_at: Option<Instant>,
     pub(super) buffer: Vec<u8>,
-    /// Attempts to be written into the ledger, and their jobs, gathered during a turn. They stay while it cannot be written.
+    /// Attempts to be recorded in the ledger, and their jobs, gathered during a turn. They stay while it cannot be
+    /// written.
     pub(super) noted: Vec<AttemptId>,
     pub(super) jobs: Vec<Job>,
     pub(super) waiting: Waiting,
     pub(super) disk: Disk,
-    /// We were told to go.
+    /// True once the spawner was told to exit.
     pub(super) leaving: bool,
-    /// Held for as long as we live. Nobody can find us any more once it has no name.
+    /// Held as long as the process lives. No engine can find the spawner once it has no name.
     lock: File,
-    /// When we look next whether it has one; nothing while an engine is connected, who would know.
+    /// Time of the next check for a name; `None` while an engine is connected, which would know.
     look_at_lock: Option<Instant>,
-    /// A file with results of an earlier spawner is there and still needed.
+    /// True if a file with results of an earlier spawner exists and is still needed.
     pub(super) has_leftovers: bool,
-    /// Directories of earlier spawners have been looked through.
+    /// True if directories of earlier spawners have been swept.
     pub(super) swept: bool,
 }
 
@@ -164,7 +165,7 @@ impl Spawner {
         }
     }
 
-    /// Runs until there is nothing left to do and nobody left to do it for.
+    /// Runs until there is nothing left to do and no engine connected.
     pub(crate) fn run(mut self) -> io::Result<()> {
         let mut events = [NO_EVENT; EVENTS_PER_TURN];
         while !(self.is_done() && self.leave()) {
@@ -187,7 +188,7 @@ impl Spawner {
                     }
                 }
             }
-            // Births before deaths, so that a quick task is known when its end is seen.
+            // Starts before ends, so that a quick task is known when its end is seen.
             if bell {
                 self.hands.bell.hush();
                 self.take_done();
@@ -213,21 +214,21 @@ impl Spawner {
             self.flush();
             let remembered = self.table.len() + self.past.started.len();
             let (table, past) = (&self.table, &self.past);
-            // A ledger that cannot be made smaller only stays larger than it need be.
+            // A ledger that cannot be compacted only stays larger than necessary.
             let _ = self.ledger.compact(remembered, || remembered_by(table, past));
         }
         Ok(())
     }
 
-    /// Without an engine tasks go on, for the next one. There will be none once the data directory is deleted: nobody could
-    /// take their results, so they are ended.
+    /// Ends all tasks if the data directory was deleted. Without an engine tasks normally continue, for the next one;
+    /// in this case no engine could collect their results.
     fn look_at_lock(&mut self) {
         if self.peer.is_some() || self.leaving {
             self.look_at_lock = None;
         } else if self.look_at_lock.is_none_or(|at| at <= Instant::now()) {
             self.look_at_lock = Some(Instant::now() + LOOK_AT_LOCK_EVERY);
             if self.is_deleted() {
-                // The log's file may be gone too; whoever looks at the process sees it.
+                // The log's file may be gone too; the message then shows only to people who look at the process.
                 let _ = writeln!(io::stderr(), "spawner: the data directory was deleted; all tasks are ended");
                 self.end_all();
             }
@@ -238,7 +239,7 @@ impl Spawner {
         self.lock.metadata().is_ok_and(|about| about.nlink() == 0)
     }
 
-    /// Ends every task politely, and itself once they are gone.
+    /// Stops every task gracefully, and exits once they are gone.
     pub(super) fn end_all(&mut self) {
         self.leaving = true;
         let alive = self.table.iter().filter(|(_, entry)| entry.is_alive()).map(|(_, entry)| entry.attempt);
@@ -249,11 +250,11 @@ impl Spawner {
         (self.peer.is_none() || self.leaving) && !self.table.iter().any(|(_, entry)| entry.is_alive())
     }
 
-    /// Writes down what nobody took; answers whether the spawner may go. While it cannot be written it stays, because the
-    /// results are nowhere else, and tries again.
+    /// Writes the uncollected results; returns whether the spawner may exit. If they cannot be written it stays,
+    /// because they are stored nowhere else, and retries.
     fn leave(&mut self) -> bool {
         if self.is_deleted() {
-            // There is nowhere to write to and nobody who will read.
+            // There is no place to write to and no reader.
             self.hands.close();
             return true;
         }
@@ -278,18 +279,18 @@ impl Spawner {
             });
         }
         if leftover::write(&self.dir, &leftovers).is_err() {
-            // Nobody is there to be told; whoever comes is handed the results themselves.
+            // No engine is connected; the next one gets the results themselves.
             self.waiting.pause();
             return false;
         }
-        // An old ledger is only longer than it need be.
+        // An old ledger is only longer than necessary.
         let _ = self.ledger.rewrite(&remembered_by(&self.table, &self.past));
         self.hands.close();
-        // A connected engine learns from the closed connection that we are gone, after everything is on disk.
+        // A connected engine learns from the closed connection that the spawner is gone, after everything is on disk.
         true
     }
 
-    /// Ledger first, then the threads: whatever may have started is written down. What cannot be written down waits.
+    /// Records the attempts in the ledger first, then passes their jobs to the threads. What cannot be recorded waits.
     fn start_noted(&mut self) {
         if self.jobs.is_empty() && self.noted.is_empty() || self.waiting.holds_back() {
             return;
@@ -313,14 +314,14 @@ impl Spawner {
     fn open_listener(&mut self) {
         while let Ok((socket, _)) = self.listener.accept() {
             let Ok(mut visitor) = Peer::new(socket) else { continue };
-            // An engine that hung up may have left orders; they count.
+            // An engine that disconnected may have left orders; they count.
             while self.peer.as_ref().is_some_and(Peer::is_gone) {
                 self.hear_peer();
             }
             if self.peer.is_some() {
                 let why = "another engine is connected to this data directory".to_owned();
                 visitor.say(&FromSpawner::Refused(Refused { version: VERSION, why }), None);
-                // It fits into a fresh socket's buffer; if not, the peer sees a closed connection, which is as clear.
+                // It fits into a new socket's buffer; if not, the peer sees a closed connection, which is as clear.
                 let _ = visitor.flush();
             } else if self.epoll.add(&visitor, PEER).is_ok() {
                 self.peer = Some(visitor);
@@ -336,7 +337,7 @@ impl Spawner {
         }
     }
 
-    /// The engine is gone. What it had not finished asking for is dropped; what runs goes on.
+    /// Handles the loss of the engine. Its incomplete requests are dropped; running tasks continue.
     fn lose_peer(&mut self) {
         if let Some(peer) = self.peer.take() {
             self.epoll.remove(&peer);
@@ -427,7 +428,7 @@ impl Spawner {
         }
     }
 
-    /// Answers for every attempt the engine believes in and ends those it does not, except in runs it leaves alone.
+    /// Reports every attempt that the engine believes to be alive and ends the others, except in runs to be left alone.
     fn adopt(&mut self, believed: &[AttemptId], leave: &[u64]) {
         let believed_set: HashSet<AttemptId> = believed.iter().copied().collect();
         let mut lost = Vec::new();
@@ -449,7 +450,7 @@ impl Spawner {
             }
             self.say(&FromSpawner::Lost(attempt, why.to_owned()));
         }
-        // Whatever was uncertain is written down now; from here on our own ledger knows everything.
+        // Whatever was uncertain is recorded now; from here on our own ledger is complete.
         self.past.complete = true;
         self.ledger.accounted();
         let unknown: Vec<AttemptId> = self
@@ -469,7 +470,7 @@ impl Spawner {
             for (_, entry) in self.table.iter() {
                 needed.extend(entry.place.iter().map(|place| place.dir().to_owned()));
             }
-            // Places being made right now carry our own instance in their names.
+            // Workspaces being created right now have our own instance in their names.
             let own = format!("{}-", self.instance);
             let mut abandoned = orphan::abandoned_dirs(&self.work, &needed);
             abandoned.retain(|dir| !dir.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&own)));
@@ -514,7 +515,7 @@ impl Spawner {
     }
 }
 
-/// What a spawner starts its loop with.
+/// Everything the event loop starts with.
 pub(crate) struct Parts {
     pub(crate) data: PathBuf,
     pub(crate) instance: String,

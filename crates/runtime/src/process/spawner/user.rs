@@ -1,6 +1,6 @@
-//! The machine as an ordinary user can be shown it. A user may not lay a layer over a tree that has mounts in it, so
-//! the root is a directory of ours, and below it every tree without mounts gets a layer of its own.
-//! This file only looks at the machine; the slot does the mounting.
+//! The machine's file systems as an ordinary user can mount them. A user may not mount an overlay over a tree that has
+//! mounts in it, so the root is a directory of ours, and every tree without mounts below it gets an overlay of its own.
+//! This file only inspects the machine; the slot mounts.
 
 use std::{
     fs, io,
@@ -11,14 +11,14 @@ use super::mounts::{Form, MOST, Other, SPECIAL, points};
 
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
-    /// Directories to make in our root, parents first. Most of them are mounted upon.
+    /// Directories to create in our root, parents first. Most of them are mount points.
     pub(crate) dirs: Vec<PathBuf>,
-    /// Links of the machine to make again, with their targets.
+    /// Links of the machine to create again, with their targets.
     pub(crate) links: Vec<(PathBuf, PathBuf)>,
     pub(crate) others: Vec<Other>,
 }
 
-/// Looks at every directory that has a mount somewhere below it, the root first.
+/// Inspects every directory that has a mount somewhere below it, starting with the root.
 pub(crate) fn survey(table: &str) -> io::Result<Survey> {
     let points = points(table);
     let mut survey = Survey::default();

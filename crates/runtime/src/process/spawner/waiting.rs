@@ -1,5 +1,5 @@
-//! What waits in the spawner for a shortage to pass: starts, and words whose descriptor could not be copied. It is tried
-//! again with growing pauses, and the engine is told what it waits for. Nothing ends because of a shortage.
+//! Work in the spawner that waits for a shortage to pass: starts, and reports whose descriptor could not be duplicated.
+//! It is retried with backoff, and the engine is notified of the reason. Nothing ends because of a shortage.
 
 use std::time::Instant;
 
@@ -21,15 +21,16 @@ use crate::{
 
 #[derive(Default)]
 pub(crate) struct Waiting {
-    /// Starts that met a shortage; those that must stand in the ledger first are in the spawner's `noted` and `jobs`.
+    /// Starts that met a shortage; those that must be recorded in the ledger first are in the spawner's `noted` and
+    /// `jobs`.
     delayed: Vec<Job>,
-    /// Attempts whose last word needs a descriptor that could not be had.
+    /// Attempts whose last report needs a descriptor that was not available.
     untold: Vec<AttemptId>,
-    /// When everything that waits is tried again.
+    /// Time at which everything that waits is retried.
     again_at: Option<Instant>,
     backoff: Backoff,
     hindrances: Vec<(ConditionKind, Time, String)>,
-    /// The engine has not been told of the last change.
+    /// True if the engine was not notified of the last change.
     news: bool,
 }
 
@@ -38,7 +39,7 @@ impl Waiting {
         self.again_at
     }
 
-    /// Nothing is tried before the pause is over.
+    /// Returns whether the pause is not over yet, so that nothing is tried.
     pub(crate) fn holds_back(&self) -> bool {
         self.again_at.is_some_and(|at| at > Instant::now())
     }
@@ -72,14 +73,14 @@ impl Waiting {
         }
     }
 
-    /// A new engine knows nothing of what an earlier one was told.
+    /// Marks the conditions as unreported for a new engine.
     pub(crate) fn tell_anew(&mut self) {
         self.news = !self.hindrances.is_empty();
     }
 }
 
 impl Spawner {
-    /// A start that met a shortage is tried again later.
+    /// Delays a start that met a shortage.
     pub(super) fn delay(&mut self, job: Job, shortage: Shortage, why: &Ended) {
         let why = match why {
             Ended::NotStarted(why) | Ended::Environment(why) => why.as_str(),
@@ -89,13 +90,13 @@ impl Spawner {
         self.waiting.delayed.push(job);
     }
 
-    /// The last word about an attempt needs a descriptor; it is said when there is one.
+    /// Delays a report until a descriptor is available.
     pub(super) fn tell_later(&mut self, attempt: AttemptId) {
         self.waiting.hinder(ConditionKind::StartsDelayed, Shortage::Descriptors.advice().to_owned());
         self.waiting.untold.push(attempt);
     }
 
-    /// Tries again what waits, once its pause is over.
+    /// Retries what waits, once its pause is over.
     pub(super) fn try_again(&mut self) {
         if self.waiting.again_at.is_none_or(|at| at > Instant::now()) {
             return;
@@ -107,7 +108,7 @@ impl Spawner {
         }
     }
 
-    /// Something was started: whatever was short is there again, at least a little.
+    /// Records a successful start: whatever was short is available again, at least a little.
     pub(super) fn relieved(&mut self) {
         if !self.waiting.hindrances.is_empty() {
             self.waiting.backoff.reset();
@@ -117,7 +118,7 @@ impl Spawner {
         }
     }
 
-    /// What nobody waits for any more, because it was stopped or ended otherwise, hinders nobody.
+    /// Clears conditions that nothing waits for any more, because it was stopped or ended otherwise.
     fn clear_hindrances(&mut self) {
         if self.waiting.hindrances.is_empty() {
             return;
@@ -134,7 +135,7 @@ impl Spawner {
         }
     }
 
-    /// Takes a start back that has not been handed to a thread.
+    /// Takes back a start that was not passed to a thread yet.
     pub(super) fn withdraw(&mut self, key: Key, attempt: AttemptId) -> Option<Job> {
         self.noted.retain(|noted| *noted != attempt);
         let lists = [&mut self.jobs, &mut self.waiting.delayed];

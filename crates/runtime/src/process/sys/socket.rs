@@ -1,5 +1,5 @@
-//! Sockets between engine and spawner: bytes with descriptors riding on them, and who is at the other end.
-//! Nothing here decides anything; every function is one call, its arguments checked by types.
+//! Sockets between engine and spawner: bytes with attached descriptors, and the identity of the peer. Nothing here
+//! decides anything; every function is one call, its arguments checked by types.
 #![expect(unsafe_code, reason = "this file is a border to the kernel; every call states why it is sound")]
 
 use std::{
@@ -10,7 +10,7 @@ use std::{
 
 use super::checked;
 
-/// Sends bytes, without waiting, with descriptors riding on the first of them. Answers how many bytes went.
+/// Sends bytes without blocking, with descriptors attached to the first of them. Returns how many bytes were sent.
 pub(crate) fn send_with(socket: BorrowedFd<'_>, bytes: &[u8], riders: &[RawFd]) -> io::Result<usize> {
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let mut control = [0_u64; 16];
@@ -37,14 +37,14 @@ pub(crate) fn send_with(socket: BorrowedFd<'_>, bytes: &[u8], riders: &[RawFd]) 
     }
 }
 
-/// Waits until the socket takes bytes again or is broken.
+/// Waits until the socket is writable again or is broken.
 pub(crate) fn wait_for_room(socket: BorrowedFd<'_>) {
     let mut entry = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
-    // SAFETY: one valid entry. Whatever comes of it shows at the next attempt to send.
+    // SAFETY: one valid entry. The result shows at the next attempt to send.
     unsafe { libc::poll(&raw mut entry, 1, -1) };
 }
 
-/// The process that listens at the other end of a connected socket.
+/// Returns the pid of the process at the other end of a connected socket.
 pub(crate) fn peer_pid(socket: BorrowedFd<'_>) -> Option<u32> {
     let mut about = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = libc::socklen_t::try_from(size_of_val(&about)).expect("a small structure");
@@ -67,7 +67,7 @@ pub(crate) fn has_hung_up(socket: BorrowedFd<'_>) -> bool {
     unsafe { libc::poll(&raw mut entry, 1, 0) > 0 }
 }
 
-/// Receives bytes and whatever descriptors ride on them.
+/// Receives bytes and the descriptors attached to them.
 pub(crate) fn receive_with(
     socket: BorrowedFd<'_>,
     into: &mut [u8],
@@ -98,7 +98,8 @@ pub(crate) fn receive_with(
             }
             header = libc::CMSG_NXTHDR(&raw const message, header);
         }
-        // One rides at a time, so a message that was cut lost exactly that one, and later ones keep their order.
+        // One descriptor is attached per message, so a truncated message lost exactly that one, and later ones keep
+        // their order.
         if message.msg_flags & libc::MSG_CTRUNC != 0 && !complete {
             riders.extend([None]);
         }

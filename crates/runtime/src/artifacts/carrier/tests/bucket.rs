@@ -20,7 +20,7 @@ impl Drop for S3 {
     }
 }
 
-/// Where `cargo xtask setup` puts what tests need; the same rule as there.
+/// Returns the server that `cargo xtask setup` has installed; the same lookup as there.
 fn program() -> Option<PathBuf> {
     let var = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = var("OCTOFLOW_CI_CACHE")
@@ -39,7 +39,7 @@ impl S3 {
         };
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("bucket")).unwrap();
-        // A free port may be taken by another test in between; then the server ends and another is tried.
+        // A free port may be taken by another test in between; then the server ends and another one is tried.
         for _ in 0..5 {
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             let mut child = Command::new(&program)

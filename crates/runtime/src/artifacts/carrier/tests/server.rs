@@ -1,4 +1,4 @@
-//! HTTP against a server of ours: what it is asked, and what becomes of its answers.
+//! HTTP transfers against a local server: the requests it gets, and how its responses are handled.
 
 use super::*;
 
@@ -33,7 +33,7 @@ impl Server {
     }
 }
 
-/// Answers the n-th request with what `answer` makes of it.
+/// Answers the n-th request with the result of `answer`.
 fn serve(answer: impl Fn(usize, &Asked) -> Vec<u8> + Send + 'static) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

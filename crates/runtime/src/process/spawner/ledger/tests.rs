@@ -1,4 +1,4 @@
-//! The laws of the ledger, also on a medium that fails at any call and tears what it writes.
+//! The guarantees of the ledger, also on a medium that fails at any call and tears its writes.
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -14,13 +14,13 @@ fn boot(digit: char) -> String {
     digit.to_string().repeat(BOOT_BYTES)
 }
 
-/// A file in memory that survives its ledger. The n-th call fails, after having written a part of what it was given.
+/// A file in memory that survives its ledger. The n-th call fails after writing a part of its data.
 #[derive(Clone, Default)]
 struct Faulty {
     file: Rc<RefCell<Option<Vec<u8>>>>,
     calls: Rc<RefCell<usize>>,
     fails: Option<(usize, i32)>,
-    /// How much of the failing write gets through.
+    /// Bytes of the failing write that are written.
     torn: usize,
 }
 
@@ -64,8 +64,8 @@ impl Medium for Faulty {
     }
 }
 
-/// Two spawners in a row that note attempts in batches, with a rewrite in between. Answers what the caller was told is
-/// written, and the calls it took.
+/// Simulates two spawners in a row that record attempts in batches, with a rewrite in between. Returns the attempts
+/// that were acknowledged as written.
 fn play(medium: &Faulty) -> HashSet<AttemptId> {
     let mut noted = HashSet::new();
     for (name, first) in [("one", 1), ("two", 10)] {
@@ -77,7 +77,7 @@ fn play(medium: &Faulty) -> HashSet<AttemptId> {
                 noted.extend(batch);
             }
         }
-        // Its failure leaves the old lines.
+        // A failure keeps the old records.
         let _ = ledger.rewrite(&noted);
         let last = attempt(first + 4);
         if ledger.note(&[last]).is_ok() {
@@ -98,7 +98,7 @@ fn whatever_call_fails_what_was_noted_is_found_and_the_next_lines_are_whole() {
             for torn in [0, 1, RECORD - 1, RECORD, RECORD + 5] {
                 let medium = Faulty { fails: Some((nth, code)), torn, ..Faulty::default() };
                 let noted = play(&medium);
-                // The medium is sound again.
+                // The medium works again.
                 let sound = Faulty { fails: None, ..medium };
                 let (_, past) = Ledger::over(sound, "three", boot('1')).unwrap();
                 assert!(noted.is_subset(&past.started), "call {nth} failed: {noted:?} but {past:?}");
@@ -124,7 +124,7 @@ fn a_ledger_torn_at_any_byte_knows_every_whole_line() {
         let lines = cut.saturating_sub(HEADER) / RECORD;
         let expected: HashSet<AttemptId> = (0..u32::try_from(lines).unwrap()).map(attempt).collect();
         assert_eq!((past.started, past.complete), (expected, cut >= HEADER), "cut at {cut}");
-        // The torn line is cut back: the next one is whole.
+        // The torn record is overwritten: the next one is whole.
         ledger.note(&[attempt(99)]).unwrap();
         let (_, past) = Ledger::over(torn, "three", boot('1')).unwrap();
         assert!(past.started.contains(&attempt(99)) && past.started.len() == lines + 1, "cut at {cut}");
@@ -136,7 +136,7 @@ fn a_full_disk_at_the_start_keeps_the_old_ledger_true_and_is_tried_again() {
     let medium = Faulty::default();
     let (mut ledger, _) = Ledger::over(medium.clone(), "one", boot('1')).unwrap();
     ledger.note(&[attempt(1)]).unwrap();
-    // Its first write, the second call, fails.
+    // The first write, which is the second call, fails.
     let full = Faulty { fails: Some((2, libc::ENOSPC)), calls: Rc::default(), ..medium.clone() };
     let (mut ledger, past) = Ledger::over(full, "two", boot('1')).unwrap();
     assert_eq!(past.started, HashSet::from([attempt(1)]));
@@ -194,7 +194,7 @@ fn after_a_reboot_absence_proves_nothing_until_everything_is_accounted_for() {
     ledger.note(&[attempt(1)]).unwrap();
     let (_, past) = Ledger::over(medium.clone(), "b", boot('2')).unwrap();
     assert!(past.started.contains(&attempt(1)) && !past.complete);
-    // The first spawner of the new boot died before an engine asked it.
+    // The first spawner of the new boot died before an engine connected.
     let (mut ledger, past) = Ledger::over(medium.clone(), "c", boot('2')).unwrap();
     assert!(!past.complete);
     ledger.accounted();
