@@ -14,8 +14,8 @@ use std::{
 use octoflow_engine::{Command, Engine, engine::World};
 use octoflow_model::{Fact, RunId, Time, submission::Stored};
 use octoflow_runtime::{
-    artifacts::Carrier,
-    calls::Calls,
+    artifacts::ArtifactClient,
+    calls::HttpRuntime,
     egress::Policy,
     null::NullRuntime,
     port::{Condition, Runtime, Sink},
@@ -176,7 +176,7 @@ impl Controller {
         let objects =
             Objects::start(handle.clone(), &config.data_dir, policy.clone(), sink(), errands, to_do, &supervisor)
                 .map_err(Error::Thread)?;
-        let calls = Calls::new(&policy, sink());
+        let calls = HttpRuntime::new(&policy, sink());
         let runtime: Box<dyn Runtime> = Box::new(Router::new(runtime, Box::new(calls), Box::new(objects)));
         let dispatcher = Dispatcher::start(runtime, messages.clone())?;
         let data_dir = config.data_dir.clone();
@@ -298,8 +298,8 @@ impl Controller {
     }
 
     /// Fetches artifacts, within the rules of this controller about where to connect to.
-    pub(crate) fn carrier(&self) -> Carrier {
-        self.sweeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner).carrier()
+    pub(crate) fn artifact_client(&self) -> ArtifactClient {
+        self.sweeper.lock().unwrap_or_else(std::sync::PoisonError::into_inner).artifact_client()
     }
 
     pub(crate) fn handle(&self) -> &Handle {

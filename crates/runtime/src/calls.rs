@@ -26,12 +26,12 @@ use crate::{
 
 mod exchange;
 
-pub use exchange::LARGEST_BODY;
+pub use exchange::MAX_BODY;
 
 /// Limit of concurrent requests; more are queued. A waiting thread costs some kilobytes.
-const MOST_AT_ONCE: usize = 64;
+const MAX_CONCURRENT: usize = 64;
 
-pub struct Calls {
+pub struct HttpRuntime {
     pool: Arc<Pool>,
 }
 
@@ -53,28 +53,28 @@ struct State {
 }
 
 enum Work {
-    Ask(AttemptId, Box<HttpRequest>),
+    Send(AttemptId, Box<HttpRequest>),
     /// Reports are queued and never sent from inside an order: the caller must not re-enter its own sink.
-    Tell(Report),
+    Report(Report),
 }
 
 /// Progress of a request until it is forgotten.
 #[derive(Clone, PartialEq)]
 enum Stage {
     Queued,
-    UnderWay,
+    InProgress,
     /// The report that was sent, kept because an engine that lost it asks again.
-    Told(Box<Report>),
+    Reported(Box<Report>),
 }
 
-impl Calls {
+impl HttpRuntime {
     pub fn new(policy: &Policy, sink: Sink) -> Self {
         let agent = egress::agent(policy);
         Self { pool: Arc::new(Pool { state: Mutex::default(), work: Condvar::new(), agent, sink }) }
     }
 }
 
-impl Runtime for Calls {
+impl Runtime for HttpRuntime {
     fn send(&mut self, orders: Vec<Order>) {
         let mut state = self.pool.lock();
         for order in orders {
@@ -94,9 +94,9 @@ impl Runtime for Calls {
         let mut state = self.pool.lock();
         for (attempt, task) in believed {
             match state.calls.get(&attempt) {
-                Some(Stage::Told(report)) => {
+                Some(Stage::Reported(report)) => {
                     let report = Report::clone(report);
-                    self.pool.push(&mut state, Work::Tell(report));
+                    self.pool.push(&mut state, Work::Report(report));
                     continue;
                 }
                 Some(_) => continue,
@@ -107,7 +107,7 @@ impl Runtime for Calls {
                     let method = &request.method;
                     let why =
                         format!("the engine went down while a {method} was under way, and it may have been received");
-                    self.pool.tell(&mut state, Report::Lost { attempt, at: now(), why });
+                    self.pool.report(&mut state, Report::Lost { attempt, at: now(), why });
                 }
                 _ => self.pool.start(&mut state, attempt, *task),
             }
@@ -132,11 +132,11 @@ impl Pool {
         match task.call.map(|call| *call) {
             Some(Request::Http(request)) => {
                 state.calls.insert(attempt, Stage::Queued);
-                self.push(state, Work::Ask(attempt, Box::new(request)));
+                self.push(state, Work::Send(attempt, Box::new(request)));
             }
             Some(Request::Object(_) | Request::Listing(_)) | None => {
                 let answer = Box::new(Answer::Refused("this place only sends HTTP requests".to_owned()));
-                self.tell(state, Report::Answered { attempt, at: now(), answer });
+                self.report(state, Report::Answered { attempt, at: now(), answer });
             }
         }
     }
@@ -144,23 +144,23 @@ impl Pool {
     /// Reports the end at once; a response that still arrives is ignored.
     fn stop(self: &Arc<Self>, state: &mut State, attempt: AttemptId) {
         match state.calls.get(&attempt) {
-            None | Some(Stage::Told(_)) => return,
+            None | Some(Stage::Reported(_)) => return,
             // Its thread may wait for long yet; another one may take its place.
-            Some(Stage::UnderWay) => state.threads -= 1,
+            Some(Stage::InProgress) => state.threads -= 1,
             Some(Stage::Queued) => {}
         }
-        self.tell(state, Report::Answered { attempt, at: now(), answer: Box::new(Answer::Stopped) });
+        self.report(state, Report::Answered { attempt, at: now(), answer: Box::new(Answer::Stopped) });
     }
 
     /// Sends a report from a pool thread, and remembers it.
-    fn tell(self: &Arc<Self>, state: &mut State, report: Report) {
-        state.calls.insert(report.attempt(), Stage::Told(Box::new(report.clone())));
-        self.push(state, Work::Tell(report));
+    fn report(self: &Arc<Self>, state: &mut State, report: Report) {
+        state.calls.insert(report.attempt(), Stage::Reported(Box::new(report.clone())));
+        self.push(state, Work::Report(report));
     }
 
     fn push(self: &Arc<Self>, state: &mut State, work: Work) {
         state.queue.push_back(work);
-        if state.idle >= state.queue.len() || state.threads >= MOST_AT_ONCE {
+        if state.idle >= state.queue.len() || state.threads >= MAX_CONCURRENT {
             self.work.notify_one();
             return;
         }
@@ -190,26 +190,26 @@ impl Pool {
                 continue;
             };
             match work {
-                Work::Tell(report) => {
+                Work::Report(report) => {
                     drop(state);
                     (self.sink)(vec![report]);
                     state = self.lock();
                 }
-                Work::Ask(attempt, request) => {
+                Work::Send(attempt, request) => {
                     // It may have been stopped while it was queued.
                     if state.calls.get(&attempt) != Some(&Stage::Queued) {
                         continue;
                     }
-                    state.calls.insert(attempt, Stage::UnderWay);
+                    state.calls.insert(attempt, Stage::InProgress);
                     drop(state);
                     (self.sink)(vec![Report::Started { attempt, at: now() }]);
-                    let answer = Box::new(exchange_safely(|| exchange::exchange(&self.agent, *request)));
+                    let answer = Box::new(exchange_catching_panics(|| exchange::exchange(&self.agent, *request)));
                     state = self.lock();
-                    if state.calls.get(&attempt) != Some(&Stage::UnderWay) {
+                    if state.calls.get(&attempt) != Some(&Stage::InProgress) {
                         return;
                     }
                     let report = Report::Answered { attempt, at: now(), answer };
-                    state.calls.insert(attempt, Stage::Told(Box::new(report.clone())));
+                    state.calls.insert(attempt, Stage::Reported(Box::new(report.clone())));
                     drop(state);
                     (self.sink)(vec![report]);
                     state = self.lock();
@@ -221,9 +221,9 @@ impl Pool {
 
 /// Runs an exchange and turns a panic, which is a bug, into a refusal: it costs this call, not the thread and its place
 /// in the pool.
-fn exchange_safely(exchange: impl FnOnce() -> Answer) -> Answer {
+fn exchange_catching_panics(exchange: impl FnOnce() -> Answer) -> Answer {
     catch_unwind(AssertUnwindSafe(exchange))
-        .unwrap_or_else(|panic| Answer::Refused(format!("a bug of octoflow: asking panicked: {}", said(&*panic))))
+        .unwrap_or_else(|panic| Answer::Refused(format!("a bug of octoflow: the request panicked: {}", said(&*panic))))
 }
 
 #[cfg(test)]

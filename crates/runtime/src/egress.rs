@@ -24,7 +24,7 @@ use ureq::{
 mod address;
 pub(crate) mod redirect;
 
-use address::Kind;
+use address::AddressKind;
 pub use address::Net;
 
 /// Addresses that may be reached.
@@ -32,13 +32,13 @@ pub use address::Net;
 /// A policy is written as a mode, then the exceptions to it: `strict, 10.1.0.0/16, minio.internal`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    stance: Stance,
+    mode: Mode,
     nets: Vec<Net>,
     hosts: Vec<Host>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stance {
+enum Mode {
     /// For the user's own machine and manifests: the machine itself and its networks may be reached.
     Local,
     /// For manifests of others: only public addresses, and what is allowed by name or network.
@@ -54,7 +54,7 @@ enum Host {
 
 /// A refused connection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("connections to {host} are not allowed: {address} is {what}{}", self.way_out())]
+#[error("connections to {host} are not allowed: {address} is {what}{}", self.advice())]
 pub struct Refused {
     pub host: String,
     pub address: IpAddr,
@@ -64,7 +64,7 @@ pub struct Refused {
 }
 
 impl Refused {
-    fn way_out(&self) -> &'static str {
+    fn advice(&self) -> &'static str {
         if self.open { "; allow its network or host in OCTOFLOW_EGRESS if it is meant" } else { "" }
     }
 }
@@ -87,18 +87,18 @@ impl Policy {
     /// Returns the policy for the user's own machine: loopback and private networks are allowed, link-local and cloud
     /// metadata never.
     pub fn local() -> Self {
-        Self { stance: Stance::Local, nets: Vec::new(), hosts: Vec::new() }
+        Self { mode: Mode::Local, nets: Vec::new(), hosts: Vec::new() }
     }
 
     /// Returns the policy for servers: public addresses only.
     pub fn strict() -> Self {
-        Self { stance: Stance::Strict, nets: Vec::new(), hosts: Vec::new() }
+        Self { mode: Mode::Strict, nets: Vec::new(), hosts: Vec::new() }
     }
 
     /// Returns whether this is the policy of a user's own machine, where `file://` gives no more than the user could
     /// read anyway.
     pub fn is_local(&self) -> bool {
-        self.stance == Stance::Local
+        self.mode == Mode::Local
     }
 
     #[must_use]
@@ -122,20 +122,26 @@ impl Policy {
     pub fn check(&self, host: &str, address: IpAddr) -> Result<(), Refused> {
         let refused = |what, open| Err(Refused { host: host.to_owned(), address, what, open });
         // An address embedded in another one is reached as well, so the worst of them counts.
-        for inner in address::unfolded(address) {
-            let kind = Kind::of(inner);
+        for inner in address::with_embedded(address) {
+            let kind = AddressKind::of(inner);
             let named = || self.nets.iter().any(|net| net.contains(inner) || net.contains(address));
             match kind {
-                Kind::Public => {}
+                AddressKind::Public => {}
                 // The owner of a name can change its address at any time; only a configured address allows these.
-                Kind::Metadata => return refused(kind.name(), false),
-                Kind::LinkLocal | Kind::Multicast | Kind::Unspecified if !named() => return refused(kind.name(), true),
-                Kind::Loopback | Kind::Private
-                    if self.stance == Stance::Strict && !named() && !self.hosts.iter().any(|rule| rule.means(host)) =>
+                AddressKind::Metadata => return refused(kind.name(), false),
+                AddressKind::LinkLocal | AddressKind::Multicast | AddressKind::Unspecified if !named() => {
+                    return refused(kind.name(), true);
+                }
+                AddressKind::Loopback | AddressKind::Private
+                    if self.mode == Mode::Strict && !named() && !self.hosts.iter().any(|rule| rule.matches(host)) =>
                 {
                     return refused(kind.name(), true);
                 }
-                Kind::LinkLocal | Kind::Multicast | Kind::Unspecified | Kind::Loopback | Kind::Private => {}
+                AddressKind::LinkLocal
+                | AddressKind::Multicast
+                | AddressKind::Unspecified
+                | AddressKind::Loopback
+                | AddressKind::Private => {}
             }
         }
         Ok(())
@@ -200,7 +206,7 @@ impl fmt::Display for Policy {
 }
 
 impl Host {
-    fn means(&self, host: &str) -> bool {
+    fn matches(&self, host: &str) -> bool {
         let host = plain(host);
         match self {
             Self::Exactly(name) => host == *name,
@@ -214,9 +220,9 @@ fn plain(host: &str) -> String {
 }
 
 /// Timeouts for name resolution, for connecting, and for the next bytes of a response.
-const RESOLVE: Duration = Duration::from_secs(15);
-const CONNECT: Duration = Duration::from_secs(30);
-const SILENCE: Duration = Duration::from_secs(60);
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(15);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Returns an HTTP client that connects only where the policy allows.
 ///
@@ -249,10 +255,10 @@ fn build(policy: &Policy, tls: TlsConfig) -> Agent {
         // Followed by `redirect`, which knows which headers may be forwarded.
         .max_redirects(0)
         .user_agent(concat!("octoflow/", env!("CARGO_PKG_VERSION")))
-        .timeout_resolve(Some(RESOLVE))
-        .timeout_connect(Some(CONNECT))
-        .timeout_per_read(Some(SILENCE))
-        .timeout_per_write(Some(SILENCE))
+        .timeout_resolve(Some(RESOLVE_TIMEOUT))
+        .timeout_connect(Some(CONNECT_TIMEOUT))
+        .timeout_per_read(Some(READ_TIMEOUT))
+        .timeout_per_write(Some(READ_TIMEOUT))
         .build();
     let guard = Guard { policy: Arc::new(policy.clone()), inner: DefaultResolver::default() };
     Agent::with_parts(config, DefaultConnector::default(), guard)

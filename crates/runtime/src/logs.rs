@@ -72,10 +72,10 @@ const HEADER: usize = 1 + 8 + 4;
 const OF_CONTAINER: u8 = 0x10;
 
 /// Limit of a frame, so that a reader's memory is bounded.
-pub(crate) const LARGEST_FRAME: usize = 1 << 20;
+pub(crate) const MAX_FRAME: usize = 1 << 20;
 
 /// Limit of a container's name with its length.
-const LARGEST_NAME: usize = 128;
+const MAX_NAME: usize = 128;
 
 pub(crate) fn header(stream: Stream, at: Time, length: usize) -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
@@ -103,7 +103,7 @@ impl Logs {
     }
 
     /// Returns a handle to the same logs that expects no sizes.
-    pub fn apart(&self) -> Self {
+    pub fn without_expected_sizes(&self) -> Self {
         Self { dir: self.dir.clone(), expected: Arc::default() }
     }
 
@@ -127,11 +127,11 @@ impl Logs {
             path: self.path(attempt),
             attempt,
             expected: Arc::clone(&self.expected),
-            told: false,
+            reported_missing: false,
             last: Time(0),
             found: false,
             at: 0,
-            behind: Vec::new(),
+            buffer: Vec::new(),
             begin: 0,
         }
     }
@@ -151,7 +151,7 @@ impl Logs {
         let (mut tail, mut cut) = (Vec::new(), false);
         while let Some(Head { stream, marked, length, .. }) = reader.next_header()? {
             if stream != Stream::Stdout || marked {
-                reader.pass(length);
+                reader.skip_frame(length);
                 continue;
             }
             let bytes = reader.body(length)?;
@@ -186,7 +186,7 @@ pub struct Reader {
     attempt: AttemptId,
     expected: Arc<RwLock<Sizes>>,
     /// True once the missing part was reported.
-    told: bool,
+    reported_missing: bool,
     /// Time of the last frame.
     last: Time,
     /// True if the file was ever found.
@@ -194,7 +194,7 @@ pub struct Reader {
     /// Offset of the next frame in the file.
     at: u64,
     /// Bytes read ahead; those from `begin` on are at offset `at` of the file.
-    behind: Vec<u8>,
+    buffer: Vec<u8>,
     begin: usize,
 }
 
@@ -241,7 +241,7 @@ impl Reader {
 
     /// Appends the bytes of the next frame if `wanted` accepts them; returns `false` if there is no frame yet. For
     /// callers that need only the bytes.
-    pub fn pour(
+    pub fn read_into(
         &mut self,
         to: &mut Vec<u8>,
         mut wanted: impl FnMut(Stream, Option<&str>, Time) -> bool,
@@ -254,7 +254,7 @@ impl Reader {
             return Ok(missing.is_some());
         };
         self.last = at;
-        let body = &self.behind[self.begin + HEADER..self.begin + HEADER + length];
+        let body = &self.buffer[self.begin + HEADER..self.begin + HEADER + length];
         let (name, bytes) = match marked {
             false => (None, body),
             true => {
@@ -267,17 +267,17 @@ impl Reader {
         if wanted(stream, name, at) {
             to.extend_from_slice(bytes);
         }
-        self.pass(length);
+        self.skip_frame(length);
         Ok(true)
     }
 
     /// Returns a note, once, if the log of an ended attempt is shorter than it should be.
     fn missing(&mut self) -> Option<Frame> {
         let expected = self.expected.read().unwrap_or_else(PoisonError::into_inner).get(&self.attempt).copied()?;
-        if self.told || self.at >= expected {
+        if self.reported_missing || self.at >= expected {
             return None;
         }
-        self.told = true;
+        self.reported_missing = true;
         let text = match (self.found, expected - self.at) {
             (false, _) => format!("the log is missing: it had {expected} bytes, and its file is gone\n"),
             (true, lost) => format!(
@@ -293,26 +293,26 @@ impl Reader {
         if !self.have(HEADER)? {
             return Ok(None);
         }
-        let ahead = &self.behind[self.begin..];
+        let ahead = &self.buffer[self.begin..];
         let number = |range: std::ops::Range<usize>| &ahead[range];
         let damaged = || Error::Damaged { path: self.path.clone(), at: self.at };
         let stream = Stream::from_code(ahead[0] & !OF_CONTAINER).ok_or_else(damaged)?;
         let marked = ahead[0] & OF_CONTAINER != 0;
         let at = i64::from_le_bytes(number(1..9).try_into().expect("eight bytes"));
         let length = u32::from_le_bytes(number(9..13).try_into().expect("four bytes")) as usize;
-        if length > LARGEST_FRAME {
+        if length > MAX_FRAME {
             return Err(damaged());
         }
         Ok(self.have(HEADER + length)?.then_some(Head { stream, marked, at: Time(at), length }))
     }
 
     fn body(&mut self, length: usize) -> Result<Vec<u8>, Error> {
-        let bytes = self.behind[self.begin + HEADER..self.begin + HEADER + length].to_vec();
-        self.pass(length);
+        let bytes = self.buffer[self.begin + HEADER..self.begin + HEADER + length].to_vec();
+        self.skip_frame(length);
         Ok(bytes)
     }
 
-    fn pass(&mut self, length: usize) {
+    fn skip_frame(&mut self, length: usize) {
         self.begin += HEADER + length;
         self.at += (HEADER + length) as u64;
     }
@@ -320,11 +320,11 @@ impl Reader {
     /// Returns whether `count` bytes are available from `at` on, reading more if needed.
     fn have(&mut self, count: usize) -> Result<bool, Error> {
         let failed = |source| Error::Read { path: self.path.clone(), source };
-        if self.behind.len() - self.begin >= count {
+        if self.buffer.len() - self.begin >= count {
             return Ok(true);
         }
         // Consumed bytes are dropped once for many frames, so that the cost stays linear.
-        self.behind.drain(..self.begin);
+        self.buffer.drain(..self.begin);
         self.begin = 0;
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
@@ -332,15 +332,15 @@ impl Reader {
             Err(error) => return Err(failed(error)),
         };
         self.found = true;
-        let from = self.at + self.behind.len() as u64;
+        let from = self.at + self.buffer.len() as u64;
         file.seek(SeekFrom::Start(from)).map_err(failed)?;
-        let want = (count - self.behind.len()).max(READ_AHEAD) as u64;
-        file.take(want).read_to_end(&mut self.behind).map_err(failed)?;
-        if self.behind.is_empty() {
+        let want = (count - self.buffer.len()).max(READ_AHEAD) as u64;
+        file.take(want).read_to_end(&mut self.buffer).map_err(failed)?;
+        if self.buffer.is_empty() {
             // A reader that waits for more holds no memory.
-            self.behind = Vec::new();
+            self.buffer = Vec::new();
         }
-        Ok(self.behind.len() >= count)
+        Ok(self.buffer.len() >= count)
     }
 }
 
@@ -378,7 +378,7 @@ mod tests {
     fn frames_come_back_as_they_were_written() {
         let (_dir, logs) = logs();
         let mut writer = writer(logs.path(attempt()), u64::MAX);
-        let big = vec![7; LARGEST_FRAME + 5];
+        let big = vec![7; MAX_FRAME + 5];
         writer.append(Stream::Stdout, Time(1), b"one\xff\n");
         writer.append(Stream::Stderr, Time(2), b"two");
         writer.append(Stream::Stdout, Time(3), &big);
@@ -465,14 +465,14 @@ mod tests {
             assert!(String::from_utf8_lossy(&note.bytes).starts_with("the log is truncated"));
             let mut poured = Vec::new();
             let mut reader = logs.read(attempt());
-            while reader.pour(&mut poured, |_, _, _| true).unwrap() {}
+            while reader.read_into(&mut poured, |_, _, _| true).unwrap() {}
             assert!(poured.ends_with(&note.bytes));
         }
         fs::remove_file(logs.path(attempt())).unwrap();
         let frames = of(&logs);
         assert!(String::from_utf8_lossy(&frames[0].bytes).starts_with("the log is missing"), "{frames:?}");
         assert_eq!(frames.len(), 1);
-        assert!(of(&logs.apart()).is_empty(), "of which nothing is expected");
+        assert!(of(&logs.without_expected_sizes()).is_empty(), "of which nothing is expected");
     }
 
     #[test]

@@ -3,14 +3,13 @@
 
 pub(crate) mod clone;
 mod collect;
+mod delay;
 mod dispatcher;
 mod entrypoint;
 mod environment;
-mod hear;
 pub mod hostpath;
 mod hosts;
 mod init;
-mod later;
 mod link;
 mod memory;
 mod monitor;
@@ -18,12 +17,13 @@ pub(crate) mod plan;
 mod pod;
 mod pool;
 mod progress;
+mod receive;
 mod spawner;
 mod supervise;
 pub(crate) mod sys;
+mod termination;
 pub(crate) mod view;
 pub(crate) mod wire;
-mod words;
 
 use std::{
     collections::BTreeMap,
@@ -43,11 +43,11 @@ use octoflow_model::{
 
 use self::{
     dispatcher::Dispatcher,
-    entrypoint::Programs,
-    environment::Base,
+    entrypoint::ProgramTable,
+    environment::BaseEnvironment,
     hostpath::HostPaths,
     link::{Outbox, connect},
-    plan::Ground,
+    plan::PlanContext,
     wire::{Hello, VERSION},
 };
 pub use self::{
@@ -150,7 +150,7 @@ pub enum Error {
     Refused { why: String },
     #[error(
         "tasks of another version are still running (their spawner speaks version {spawner}, this program {engine}): \
-         let them end, or go on with the version that started them"
+         let them end, or continue with the version that started them"
     )]
     Version { spawner: u32, engine: u32 },
 }
@@ -179,10 +179,10 @@ pub fn open(config: Config, sink: Sink) -> Result<(ProcessRuntime, Vec<Notice>),
     let connected = connect(&data, &config.spawner_command, &hello)?;
     let own =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let ground = Ground {
+    let context = PlanContext {
         data: data.clone(),
-        base: Base::new(own, config.path.as_deref(), &config.extra_path),
-        programs: Programs::new(config.entrypoints),
+        base: BaseEnvironment::new(own, config.path.as_deref(), &config.extra_path),
+        programs: ProgramTable::new(config.entrypoints),
         host_paths: config.host_paths,
         visible: visible(&config.visible),
         storage_limit: config.storage_limit,
@@ -194,7 +194,7 @@ pub fn open(config: Config, sink: Sink) -> Result<(ProcessRuntime, Vec<Notice>),
     let owner = config.thread_owner;
     let outbox = Outbox::new(Arc::clone(&connected.socket), &owner).map_err(no_thread)?;
     let dispatcher =
-        Dispatcher::new(ground, sink, outbox, isolated, hello, config.spawner_command, config.egress, owner)
+        Dispatcher::new(context, sink, outbox, isolated, hello, config.spawner_command, config.egress, owner)
             .map_err(no_thread)?;
     let (thread, over) = dispatcher.listen(connected).map_err(no_thread)?;
     Ok((ProcessRuntime { dispatcher, reader: Some(Listening { thread, over: Mutex::new(over) }), data }, notices))

@@ -39,10 +39,10 @@ impl Shortage {
     /// Returns what to do about it.
     pub(crate) fn advice(self) -> &'static str {
         match self {
-            Self::Space => "no space is left on the disk: free some, tasks go on by themselves",
+            Self::Space => "no space is left on the disk: free some, tasks continue by themselves",
             Self::Descriptors => "no file descriptors are left: raise `ulimit -n`, or run fewer tasks at once",
             Self::Processes => "no more processes can be made: raise `ulimit -u` or the pids limit of the cgroup",
-            Self::Memory => "the machine has no memory left: free some, tasks go on by themselves",
+            Self::Memory => "the machine has no memory left: free some, tasks continue by themselves",
         }
     }
 }
@@ -54,20 +54,20 @@ pub(crate) struct Backoff {
 }
 
 /// First delay, hardly noticeable.
-const FIRST: Duration = Duration::from_millis(100);
+const MIN_PAUSE: Duration = Duration::from_millis(100);
 /// Longest delay: work continues within seconds after the cause is gone.
-const LONGEST: Duration = Duration::from_secs(5);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self { next: FIRST }
+        Self { next: MIN_PAUSE }
     }
 }
 
 impl Backoff {
     pub(crate) fn pause(&mut self) -> Duration {
         let pause = self.next;
-        self.next = (pause * 2).min(LONGEST);
+        self.next = (pause * 2).min(MAX_PAUSE);
         pause
     }
 
@@ -99,8 +99,8 @@ mod tests {
     fn pauses_grow_to_a_limit_and_start_again() {
         let mut backoff = Backoff::default();
         let pauses: Vec<Duration> = (0..8).map(|_| backoff.pause()).collect();
-        assert!(pauses.is_sorted() && pauses[0] == FIRST && pauses[7] == LONGEST);
+        assert!(pauses.is_sorted() && pauses[0] == MIN_PAUSE && pauses[7] == MAX_PAUSE);
         backoff.reset();
-        assert_eq!(backoff.pause(), FIRST);
+        assert_eq!(backoff.pause(), MIN_PAUSE);
     }
 }

@@ -32,7 +32,7 @@ impl Space {
     }
 
     /// Measures the free space; `None` if the file system does not tell, in which case nothing is held back.
-    pub(crate) fn look(&self) -> Option<Free> {
+    pub(crate) fn measure(&self) -> Option<Free> {
         let (free, total) = sys::space(self.dir.as_fd()).ok()?;
         Some(Free { free, floor: self.floor.unwrap_or_else(|| task_floor(total)) })
     }
@@ -76,10 +76,10 @@ mod tests {
     #[test]
     fn a_floor_above_what_is_free_is_low_and_one_far_below_is_ample() {
         let dir = tempfile::tempdir().unwrap();
-        let look = |floor| Space::of(dir.path(), Some(floor)).unwrap().look().unwrap();
+        let look = |floor| Space::of(dir.path(), Some(floor)).unwrap().measure().unwrap();
         assert!(look(u64::MAX / 2).is_low());
         assert!(!look(1).is_low() && look(1).is_ample());
-        let by_itself = Space::of(dir.path(), None).unwrap().look().unwrap();
+        let by_itself = Space::of(dir.path(), None).unwrap().measure().unwrap();
         assert!(by_itself.floor > 0 && by_itself.floor <= 256 << 20);
         assert_eq!(size(20 << 20), "20 MiB");
     }

@@ -17,8 +17,8 @@ pub struct ThreadOwner(Arc<OnEnd>);
 type OnEnd = dyn Fn(&str, &str) + Send + Sync;
 
 impl ThreadOwner {
-    pub fn new(hear: impl Fn(&str, &str) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(hear))
+    pub fn new(on_end: impl Fn(&str, &str) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(on_end))
     }
 
     /// Starts a thread. Joining it returns `None` after a panic, of which the owner was notified before.

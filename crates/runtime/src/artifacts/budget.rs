@@ -17,12 +17,12 @@ pub(super) struct Budget {
 
 impl Budget {
     /// Returns the budget for an archive that somebody else packed.
-    pub(super) fn for_strangers(packed: u64) -> Self {
+    pub(super) fn untrusted(packed: u64) -> Self {
         Self { bytes: packed.saturating_mul(RATIO).saturating_add(BYTES), entries: ENTRIES }
     }
 
     /// Returns the budget for an archive that this program packed from existing files.
-    pub(super) fn for_own() -> Self {
+    pub(super) fn trusted() -> Self {
         Self { bytes: u64::MAX, entries: u64::MAX }
     }
 
@@ -33,22 +33,24 @@ impl Budget {
 }
 
 /// A reader that charges the bytes of an archive to a budget.
-pub(super) struct Metered<'a, R> {
+pub(super) struct BudgetReader<'a, R> {
     inner: R,
     budget: &'a mut Budget,
 }
 
-impl<'a, R> Metered<'a, R> {
+impl<'a, R> BudgetReader<'a, R> {
     pub(super) fn new(inner: R, budget: &'a mut Budget) -> Self {
         Self { inner, budget }
     }
 }
 
-impl<R: Read> Read for Metered<'_, R> {
+impl<R: Read> Read for BudgetReader<'_, R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(into)?;
         self.budget.bytes = self.budget.bytes.checked_sub(count as u64).ok_or_else(|| {
-            io::Error::other("it unpacks to far more than its size explains (an archive bomb?) and was given up")
+            io::Error::other(
+                "it unpacks to far more than its size explains (an archive bomb?), so unpacking was aborted",
+            )
         })?;
         Ok(count)
     }

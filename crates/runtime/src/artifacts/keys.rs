@@ -15,10 +15,10 @@ use super::store::{Error, Store, hex};
 use crate::process::plan::as_file_name;
 
 /// Limit of a file name, with room for a prefix.
-const PART: usize = 200;
+const MAX_PART: usize = 200;
 /// Path length below the store beyond which a key is stored under its digest instead: whole paths are limited too, to
 /// 4096 bytes on Linux, and the data directory has a path of its own.
-const PATH: usize = 3000;
+const MAX_PATH: usize = 3000;
 /// Directory of such keys. No key creates a directory of this name, because a percent sign is followed by two hex
 /// digits.
 const LONG: &str = "%long";
@@ -71,15 +71,15 @@ impl Store {
     /// Deletes an artifact: its key, and its content unless another key references it. A missing one is no error.
     pub fn discard(&self, at: &LocalKey, digest: &str) -> Result<(), Error> {
         let failed = |source| Error::Disk { verb: "delete an artifact", source };
-        let _guard = self.guard()?;
+        let _guard = self.lock()?;
         if self.get(at)?.is_some_and(|found| found.digest == digest) {
             absent_is_fine(fs::remove_file(self.key_path(at))).map_err(failed)?;
         }
-        self.unpoint(at, digest)
+        self.drop_reference(at, digest)
     }
 
     /// Points a key to stored content. The caller holds the lock.
-    pub(super) fn point(&self, at: &LocalKey, artifact: &StoredArtifact) -> Result<(), Error> {
+    pub(super) fn set_key(&self, at: &LocalKey, artifact: &StoredArtifact) -> Result<(), Error> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let failed = |source| Error::Disk { verb: "keep a key", source };
         let before = self.get(at)?;
@@ -90,7 +90,7 @@ impl Store {
         if fresh && self.is_older(&artifact.digest)? {
             File::create(holders.join(UNKNOWN)).map_err(failed)?;
         }
-        File::create(holders.join(mark(at))).map_err(failed)?;
+        File::create(holders.join(reference_name(at))).map_err(failed)?;
         let path = self.key_path(at);
         fs::create_dir_all(path.parent().expect("a key lies in a directory")).map_err(failed)?;
         let name = format!("key-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -99,16 +99,16 @@ impl Store {
         let text = serde_json::to_vec(&about).expect("a stored artifact is plain data");
         fs::write(&incoming, text).and_then(|()| fs::rename(&incoming, &path)).map_err(failed)?;
         match before {
-            Some(before) if before.digest != artifact.digest => self.unpoint(at, &before.digest),
+            Some(before) if before.digest != artifact.digest => self.drop_reference(at, &before.digest),
             _ => Ok(()),
         }
     }
 
     /// Removes a reference to content; the last one deletes the content.
-    fn unpoint(&self, at: &LocalKey, digest: &str) -> Result<(), Error> {
+    fn drop_reference(&self, at: &LocalKey, digest: &str) -> Result<(), Error> {
         let failed = |source| Error::Disk { verb: "delete an artifact", source };
         let holders = self.holders(digest)?;
-        let held = match fs::remove_file(holders.join(mark(at))) {
+        let held = match fs::remove_file(holders.join(reference_name(at))) {
             Ok(()) => true,
             Err(error) if is_absent(&error) => false,
             Err(source) => return Err(failed(source)),
@@ -132,7 +132,7 @@ impl Store {
     }
 
     /// Locks the store while keys and content change together, also against other processes.
-    pub(super) fn guard(&self) -> Result<File, Error> {
+    pub(super) fn lock(&self) -> Result<File, Error> {
         let failed = |source| Error::Disk { verb: "be locked", source };
         fs::create_dir_all(&self.dir).map_err(failed)?;
         let path = self.dir.join("lock");
@@ -151,12 +151,12 @@ impl Store {
         let last = at.key.rsplit('/').next().unwrap_or_default();
         let mut path = self.dirs(at);
         let name = as_file_name(last);
-        let (long, short) = name.split_at(name.len().saturating_sub(1) / PART * PART);
+        let (long, short) = name.split_at(name.len().saturating_sub(1) / MAX_PART * MAX_PART);
         path.extend(pieces(long));
         // A prefix that no other name has: `a` and `a/b` are both possible keys.
         path.push(format!("={short}"));
         let below = path.as_os_str().len() - self.dir.as_os_str().len();
-        if below > PATH { self.long_keys(at).join(format!("={}", mark(at))) } else { path }
+        if below > MAX_PATH { self.long_keys(at).join(format!("={}", reference_name(at))) } else { path }
     }
 
     fn long_keys(&self, at: &LocalKey) -> PathBuf {
@@ -184,10 +184,10 @@ impl Store {
 }
 
 fn pieces(name: &str) -> impl Iterator<Item = &str> {
-    name.as_bytes().chunks(PART).map(|piece| std::str::from_utf8(piece).expect("file names of ours are ASCII"))
+    name.as_bytes().chunks(MAX_PART).map(|piece| std::str::from_utf8(piece).expect("file names of ours are ASCII"))
 }
 
-fn mark(at: &LocalKey) -> String {
+fn reference_name(at: &LocalKey) -> String {
     let mut hash = Sha256::new();
     hash.update(at.namespace.as_bytes());
     hash.update([0]);

@@ -16,7 +16,7 @@ use octoflow_model::{
     task::{Archive, ArtifactOutput, StoredArtifact},
 };
 
-use super::store::{Entry, Store};
+use super::store::{ArtifactWriter, Store};
 use crate::logs::{Logs, Stream};
 use crate::process::view::{self, Inside, View, by_handle};
 
@@ -42,7 +42,7 @@ fn try_save(
     let Some(found) = view.find(path.path()).map_err(|error| error.to_string())? else { return Ok(None) };
     let mut file = found.open().map_err(|error| error.to_string())?;
     let entry = || store.begin().map_err(describe);
-    let keep = |entry: Entry<'_>, archive| keep(entry, archive, output).map(Some);
+    let keep = |entry: ArtifactWriter<'_>, archive| keep(entry, archive, output).map(Some);
     match (output.archive, found.about.is_dir()) {
         (Archive::None, false) => {
             let mut entry = entry()?;
@@ -165,7 +165,7 @@ pub(crate) fn keep_log(
     kept().map_or_else(|why| Found::Failed(format!("the log could not be kept: {why}")), Found::Here)
 }
 
-fn keep(entry: Entry<'_>, archive: Archive, output: &ArtifactOutput) -> Result<StoredArtifact, String> {
+fn keep(entry: ArtifactWriter<'_>, archive: Archive, output: &ArtifactOutput) -> Result<StoredArtifact, String> {
     let at = LocalKey { namespace: output.namespace.clone(), key: output.key.clone() };
     let about =
         StoredArtifact { archive, key: output.key.clone(), noted: output.noted.clone(), ..StoredArtifact::default() };
@@ -180,7 +180,7 @@ pub(super) fn pack(tree: &View, name: &Path, out: &mut dyn Write) -> Result<(), 
 }
 
 /// Common interface of the archive formats that files are packed into.
-pub(super) trait Sack {
+pub(super) trait ArchiveWriter {
     fn dir(&mut self, about: &fs::Metadata, name: &Path) -> Result<(), String>;
     fn link(&mut self, about: &fs::Metadata, name: &Path, target: &Path) -> Result<(), String>;
     fn file(&mut self, file: &mut fs::File, about: &fs::Metadata, name: &Path) -> Result<(), String>;
@@ -188,7 +188,7 @@ pub(super) trait Sack {
 
 /// Walks a tree in sorted order, without recursion. Links are kept as links; sockets are meaningless elsewhere and are
 /// skipped.
-fn walk(tree: &View, name: &Path, sack: &mut dyn Sack) -> Result<(), String> {
+fn walk(tree: &View, name: &Path, archive: &mut dyn ArchiveWriter) -> Result<(), String> {
     let mut waiting = vec![PathBuf::from("/")];
     while let Some(path) = waiting.pop() {
         let below = path.strip_prefix("/").expect("every path here is absolute");
@@ -205,11 +205,11 @@ fn walk(tree: &View, name: &Path, sack: &mut dyn Sack) -> Result<(), String> {
             // The stack pops the last one first.
             children.sort_by(|a, b| b.cmp(a));
             waiting.extend(children);
-            sack.dir(&found.about, &shown)?;
+            archive.dir(&found.about, &shown)?;
         } else if kind.is_symlink() {
-            sack.link(&found.about, &shown, &found.link_target().map_err(said)?)?;
+            archive.link(&found.about, &shown, &found.link_target().map_err(said)?)?;
         } else if kind.is_file() {
-            sack.file(&mut found.open().map_err(said)?, &found.about, &shown)?;
+            archive.file(&mut found.open().map_err(said)?, &found.about, &shown)?;
         } else if !view::is_socket(&found.about) {
             return Err(format!("`{}` is a device or a pipe and cannot be kept", below.display()));
         }
@@ -219,7 +219,7 @@ fn walk(tree: &View, name: &Path, sack: &mut dyn Sack) -> Result<(), String> {
 
 struct Tarball<'a>(tar::Builder<&'a mut dyn Write>);
 
-impl Sack for Tarball<'_> {
+impl ArchiveWriter for Tarball<'_> {
     fn dir(&mut self, about: &fs::Metadata, name: &Path) -> Result<(), String> {
         let mut header = header(about, tar::EntryType::Directory);
         let mut with_slash = name.as_os_str().to_owned();
@@ -264,7 +264,7 @@ fn zip_name(name: &Path) -> Result<&str, String> {
         .ok_or_else(|| format!("`{}` is not text, and names in zip archives must be; use `tar`", name.display()))
 }
 
-impl Sack for Zip<'_> {
+impl ArchiveWriter for Zip<'_> {
     fn dir(&mut self, about: &fs::Metadata, name: &Path) -> Result<(), String> {
         let options = zip_options(about).large_file(false);
         self.0.add_directory(zip_name(name)?, options).map_err(|error| format!("`{}`: {error}", name.display()))

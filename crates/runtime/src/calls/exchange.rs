@@ -18,7 +18,7 @@ use crate::egress::{
 };
 
 /// Limit of a response body: it becomes a text that conditions and other steps use.
-pub const LARGEST_BODY: u64 = 4 * 1024 * 1024;
+pub const MAX_BODY: u64 = 4 * 1024 * 1024;
 
 pub(super) fn exchange(agent: &Agent, request: HttpRequest) -> Answer {
     let url = request.url.clone();
@@ -84,7 +84,7 @@ fn received(mut response: Response<Body>) -> Result<HttpResponse, Error> {
     let headers =
         headers.map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()));
     let headers = headers.collect();
-    let body = response.body_mut().with_config().limit(LARGEST_BODY).read_to_vec()?;
+    let body = response.body_mut().with_config().limit(MAX_BODY).read_to_vec()?;
     let body = String::from_utf8(body).unwrap_or_else(|raw| String::from_utf8_lossy(raw.as_bytes()).into_owned());
     Ok(HttpResponse { status: response.status().as_u16(), headers, body })
 }

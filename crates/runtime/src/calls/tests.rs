@@ -14,7 +14,7 @@ use super::*;
 fn server(answers: Vec<String>) -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
-    let (tell, asked) = mpsc::channel();
+    let (report, asked) = mpsc::channel();
     thread::spawn(move || {
         for answer in answers {
             let Ok((stream, _)) = listener.accept() else { return };
@@ -33,7 +33,7 @@ fn server(answers: Vec<String>) -> (String, Receiver<String>) {
             }
             let mut body = vec![0; length];
             reader.read_exact(&mut body).unwrap();
-            tell.send(format!("{head}\n{}", String::from_utf8_lossy(&body))).unwrap();
+            report.send(format!("{head}\n{}", String::from_utf8_lossy(&body))).unwrap();
             let _ = reader.into_inner().write_all(answer.as_bytes());
         }
     });
@@ -63,10 +63,10 @@ fn attempt(task: u32) -> AttemptId {
     AttemptId { run: RunId(1), task: NodeIx(task), attempt: 0 }
 }
 
-fn place(policy: &Policy) -> (Calls, Receiver<Vec<Report>>) {
-    let (tell, told) = mpsc::channel();
+fn place(policy: &Policy) -> (HttpRuntime, Receiver<Vec<Report>>) {
+    let (report, told) = mpsc::channel();
     // Once the test has ended, reports are dropped.
-    (Calls::new(policy, Box::new(move |batch| drop(tell.send(batch)))), told)
+    (HttpRuntime::new(policy, Box::new(move |batch| drop(report.send(batch)))), told)
 }
 
 fn answer_of(told: &Receiver<Vec<Report>>) -> Answer {
@@ -153,7 +153,7 @@ fn strict_rules_refuse_the_machine_itself() {
 
 #[test]
 fn a_body_beyond_the_limit_is_refused_and_says_so() {
-    let large = "x".repeat(LARGEST_BODY as usize + 1);
+    let large = "x".repeat(MAX_BODY as usize + 1);
     let (base, _asked) = server(vec![response("200 OK", &large)]);
     assert!(matches!(ask(get(base)), Answer::Refused(why) if why.contains("4194304")));
 }

@@ -3,7 +3,7 @@
 use super::{FromStr, IpAddr, Ipv4Addr, Ipv6Addr, fmt};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum AddressKind {
     Public,
     /// A service that hands out the credentials of the machine it is asked from.
     Metadata,
@@ -29,7 +29,7 @@ const METADATA: &[IpAddr] = &[
     IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
 ];
 
-impl Kind {
+impl AddressKind {
     pub(super) fn of(address: IpAddr) -> Self {
         if METADATA.contains(&address) {
             return Self::Metadata;
@@ -53,42 +53,42 @@ impl Kind {
     }
 }
 
-fn of_v4(address: Ipv4Addr) -> Kind {
+fn of_v4(address: Ipv4Addr) -> AddressKind {
     let [a, b, c, _] = address.octets();
     match (a, b, c) {
-        (0, ..) => Kind::Unspecified,
-        (127, ..) => Kind::Loopback,
-        (169, 254, _) => Kind::LinkLocal,
+        (0, ..) => AddressKind::Unspecified,
+        (127, ..) => AddressKind::Loopback,
+        (169, 254, _) => AddressKind::LinkLocal,
         // 240/4 is reserved and ends with the broadcast address.
-        (224.., ..) => Kind::Multicast,
-        (10, ..) | (172, 16..=31, _) | (192, 168, _) | (100, 64..=127, _) => Kind::Private,
-        (192, 0, 0 | 2) | (198, 18 | 19, _) | (198, 51, 100) | (203, 0, 113) => Kind::Private,
-        _ => Kind::Public,
+        (224.., ..) => AddressKind::Multicast,
+        (10, ..) | (172, 16..=31, _) | (192, 168, _) | (100, 64..=127, _) => AddressKind::Private,
+        (192, 0, 0 | 2) | (198, 18 | 19, _) | (198, 51, 100) | (203, 0, 113) => AddressKind::Private,
+        _ => AddressKind::Public,
     }
 }
 
-fn of_v6(address: Ipv6Addr) -> Kind {
+fn of_v6(address: Ipv6Addr) -> AddressKind {
     let first = address.segments()[0];
     if address.is_unspecified() {
-        Kind::Unspecified
+        AddressKind::Unspecified
     } else if address.is_loopback() {
-        Kind::Loopback
+        AddressKind::Loopback
     } else if address.is_multicast() {
-        Kind::Multicast
+        AddressKind::Multicast
     } else if first & 0xffc0 == 0xfe80 {
-        Kind::LinkLocal
+        AddressKind::LinkLocal
     } else if first & 0xfe00 == 0xfc00
         || first & 0xffc0 == 0xfec0
         || (first == 0x2001 && address.segments()[1] == 0xdb8)
     {
-        Kind::Private
+        AddressKind::Private
     } else {
-        Kind::Public
+        AddressKind::Public
     }
 }
 
 /// Returns the address and the IPv4 addresses embedded in it: mapped, compatible, behind NAT64, 6to4 or Teredo.
-pub(super) fn unfolded(address: IpAddr) -> Vec<IpAddr> {
+pub(super) fn with_embedded(address: IpAddr) -> Vec<IpAddr> {
     let mut all = vec![address];
     let IpAddr::V6(address) = address else { return all };
     let segments = address.segments();

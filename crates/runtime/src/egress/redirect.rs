@@ -8,10 +8,10 @@ use ureq::{
 use url::Url;
 
 /// Limit of hops; more are a loop.
-const MOST: usize = 10;
+const MAX_REDIRECTS: usize = 10;
 
 /// Headers about a body, which no redirected request has.
-const OF_BODY: [header::HeaderName; 5] =
+const BODY_HEADERS: [header::HeaderName; 5] =
     [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::CONTENT_ENCODING, header::TRANSFER_ENCODING, header::EXPECT];
 
 /// Target and headers of a request.
@@ -39,7 +39,7 @@ impl Hop {
         let mut headers = HeaderMap::new();
         if is_same_host(&self.url, &url) {
             headers = self.headers.clone();
-            for name in OF_BODY {
+            for name in BODY_HEADERS {
                 headers.remove(name);
             }
         }
@@ -67,7 +67,7 @@ pub(crate) fn follow(
     mut answer: Response<Body>,
     mut send: impl FnMut(Request<()>) -> Result<Response<Body>, Error>,
 ) -> Result<Response<Body>, Error> {
-    for _ in 0..MOST {
+    for _ in 0..MAX_REDIRECTS {
         let Some(next) = hop.next(&answer)? else { return Ok(answer) };
         answer = send(next.request()?)?;
         hop = next;

@@ -14,7 +14,7 @@ use std::{
 
 use octoflow_model::time::Time;
 
-use super::{LARGEST_FRAME, LARGEST_NAME, OF_CONTAINER, Stream, header};
+use super::{MAX_FRAME, MAX_NAME, OF_CONTAINER, Stream, header};
 
 /// Set while less disk space is free than is reserved: logs stop before the disk is really full.
 pub(crate) type Pressure = Arc<AtomicBool>;
@@ -61,13 +61,13 @@ impl Writer {
 
     /// Appends bytes of a container; `None` is the main one.
     pub(crate) fn append_of(&mut self, container: Option<&str>, stream: Stream, at: Time, bytes: &[u8]) {
-        if self.full || bytes.is_empty() || !self.bridges(at, bytes.len()) {
+        if self.full || bytes.is_empty() || !self.can_continue(at, bytes.len()) {
             return;
         }
         let room = usize::try_from(self.limit.saturating_sub(self.length)).unwrap_or(usize::MAX);
         let kept = &bytes[..bytes.len().min(room)];
         let mut written = 0;
-        for part in kept.chunks(LARGEST_FRAME - LARGEST_NAME) {
+        for part in kept.chunks(MAX_FRAME - MAX_NAME) {
             if let Err(error) = self.frame(container, stream, at, part) {
                 self.drop_bytes(bytes.len() - written, || error.to_string());
                 return;
@@ -84,24 +84,24 @@ impl Writer {
 
     /// Ends the log, and notes what is missing at its end if possible. One line may use the reserved space.
     pub(crate) fn close(&mut self, at: Time) {
-        self.name_gap(at);
+        self.note_gap(at);
     }
 
     /// Returns whether the log can continue: a gap is noted before anything after it is written. Otherwise `coming`
     /// bytes are dropped.
-    fn bridges(&mut self, at: Time, coming: usize) -> bool {
+    fn can_continue(&mut self, at: Time, coming: usize) -> bool {
         if self.pressure.load(Ordering::Relaxed) {
             self.drop_bytes(coming, || "less space is free than is reserved for the engine".to_owned());
             return false;
         }
-        let named = self.name_gap(at);
+        let named = self.note_gap(at);
         if !named {
             self.drop_bytes(coming, String::new);
         }
         named
     }
 
-    fn name_gap(&mut self, at: Time) -> bool {
+    fn note_gap(&mut self, at: Time) -> bool {
         let Some(gap) = self.gap.take() else { return true };
         let (bytes, why, length) = (gap.bytes, &gap.why, self.length);
         let note = format!("{bytes} bytes of output are missing here, behind byte {length} of the log: {why}\n");
@@ -129,7 +129,7 @@ impl Writer {
                 self.file.insert(create(&self.path)?)
             }
         };
-        let name = container.map_or(&[][..], |name| &name.as_bytes()[..name.len().min(LARGEST_NAME - 1)]);
+        let name = container.map_or(&[][..], |name| &name.as_bytes()[..name.len().min(MAX_NAME - 1)]);
         let marked;
         let (mut header, bytes) = match container {
             None => (header(stream, at, bytes.len()), bytes),

@@ -38,20 +38,20 @@ const KNOWN: [(&str, &str); 24] = [
 
 /// What to run: candidate paths in order, and the arguments, starting with the name it is called by.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Program {
+pub(crate) struct Executable {
     pub(crate) places: Vec<String>,
     pub(crate) args: Vec<String>,
 }
 
 /// Lookup of programs, with everything that is determined once.
 #[derive(Clone, Debug)]
-pub(crate) struct Programs {
+pub(crate) struct ProgramTable {
     configured: BTreeMap<String, Vec<String>>,
     /// Shell that `sh` runs instead, if the machine's own `sh` lacks what scripts written for containers use.
     better_shell: Option<PathBuf>,
 }
 
-impl Programs {
+impl ProgramTable {
     pub(crate) fn new(configured: BTreeMap<String, Vec<String>>) -> Self {
         Self { configured, better_shell: better_shell() }
     }
@@ -79,7 +79,7 @@ impl Programs {
     }
 
     /// Returns where the program may be, for a process with this `PATH`.
-    pub(crate) fn find(&self, args: Vec<String>, path: &str) -> Result<Program, String> {
+    pub(crate) fn find(&self, args: Vec<String>, path: &str) -> Result<Executable, String> {
         let name = args.first().filter(|name| !name.is_empty()).ok_or("the command is empty")?;
         let mut places = Vec::new();
         if matches!(name.as_str(), "sh" | "/bin/sh" | "/usr/bin/sh") {
@@ -93,7 +93,7 @@ impl Programs {
         if name == "python" {
             places.extend(on_path("python3", path));
         }
-        Ok(Program { places, args })
+        Ok(Executable { places, args })
     }
 }
 
@@ -123,9 +123,9 @@ fn better_shell() -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn programs() -> Programs {
+    fn programs() -> ProgramTable {
         let configured = BTreeMap::from([("mine".to_owned(), vec!["my".to_owned(), "--flag".to_owned()])]);
-        Programs { configured, better_shell: Some("/bin/bash".into()) }
+        ProgramTable { configured, better_shell: Some("/bin/bash".into()) }
     }
 
     fn container(image: &str, command: &[&str], args: &[&str]) -> Container {

@@ -30,11 +30,11 @@ const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 
 /// Inherited variables, computed once.
 #[derive(Clone, Debug)]
-pub(crate) struct Base {
+pub(crate) struct BaseEnvironment {
     variables: Vec<(String, String)>,
 }
 
-impl Base {
+impl BaseEnvironment {
     /// Takes the inherited variables from `own`. `path` replaces the engine's `PATH`; `extra` is put in front of
     /// either.
     pub(crate) fn new(own: impl IntoIterator<Item = (String, String)>, path: Option<&str>, extra: &[String]) -> Self {
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn only_the_list_is_inherited_and_the_container_wins() {
         let own = [pair("AWS_SECRET", "x"), pair("HOME", "/h"), pair("LC_ALL", "C"), pair("PATH", "/bin")];
-        let base = Base::new(own, None, &["/extra".to_owned()]);
+        let base = BaseEnvironment::new(own, None, &["/extra".to_owned()]);
         let container =
             [("HOME".to_owned(), EnvValue::Plain("/c".to_owned())), ("S".to_owned(), EnvValue::Secret("s".to_owned()))];
         let (all, path) = base.with(&[pair("TMPDIR", "/t")], &container);
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn there_is_always_a_path() {
-        let (all, path) = Base::new([], None, &[]).with(&[], &[]);
+        let (all, path) = BaseEnvironment::new([], None, &[]).with(&[], &[]);
         assert_eq!(all, [format!("PATH={DEFAULT_PATH}")]);
         assert_eq!(path, DEFAULT_PATH);
     }

@@ -23,10 +23,10 @@ pub(crate) struct Hosts {
     machine: PathBuf,
     /// Hosts files in use. Few, and mostly looked up with the very text they have: comparing is cheaper than hashing
     /// long texts.
-    known: Mutex<Vec<Kept>>,
+    known: Mutex<Vec<HostsFile>>,
 }
 
-struct Kept {
+struct HostsFile {
     text: Arc<str>,
     path: PathBuf,
     /// Version of the machine's file that it was made from.
@@ -44,14 +44,14 @@ impl Hosts {
 
     /// Returns the hosts file of a task, written if it is missing or the machine's lines have changed; `None` if the
     /// task wants none.
-    pub(crate) fn claim(&self, attempt: AttemptId, task: &Task) -> Result<Option<PathBuf>, String> {
+    pub(crate) fn acquire(&self, attempt: AttemptId, task: &Task) -> Result<Option<PathBuf>, String> {
         let Some(text) = &task.hosts else { return Ok(None) };
         let mut known = self.lock();
         let from = stamp(&self.machine);
         let place = known.iter().position(|kept| Arc::ptr_eq(&kept.text, text) || kept.text == *text);
         let place = place.unwrap_or_else(|| {
             let path = self.dir.join(name(text));
-            known.push(Kept { text: Arc::clone(text), path, from: None, users: HashSet::new() });
+            known.push(HostsFile { text: Arc::clone(text), path, from: None, users: HashSet::new() });
             known.len() - 1
         });
         let kept = &mut known[place];
@@ -67,7 +67,7 @@ impl Hosts {
     pub(crate) fn adopt(&self, believed: &[(AttemptId, Box<Task>)], alone: bool) {
         for (attempt, task) in believed {
             // A file that cannot be written now may exist already, or the task fails when it starts.
-            let _ = self.claim(*attempt, task);
+            let _ = self.acquire(*attempt, task);
         }
         if !alone {
             return;
@@ -118,7 +118,7 @@ impl Hosts {
     }
 
     /// Locks the table even if it is poisoned: our critical sections leave it whole.
-    fn lock(&self) -> MutexGuard<'_, Vec<Kept>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<HostsFile>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -156,13 +156,13 @@ mod tests {
     fn one_text_is_one_file_until_nobody_uses_it() {
         let dir = tempfile::tempdir().unwrap();
         let hosts = hosts(dir.path());
-        assert_eq!(hosts.claim(attempt(0), &Task::default()).unwrap(), None);
-        let path = hosts.claim(attempt(1), &task("127.1.0.2 a")).unwrap().unwrap();
+        assert_eq!(hosts.acquire(attempt(0), &Task::default()).unwrap(), None);
+        let path = hosts.acquire(attempt(1), &task("127.1.0.2 a")).unwrap().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "127.0.0.1 localhost\n127.1.0.2 a\n");
         let first = fs::metadata(&path).unwrap().ino();
-        assert_eq!(hosts.claim(attempt(2), &task("127.1.0.2 a")).unwrap().as_ref(), Some(&path));
+        assert_eq!(hosts.acquire(attempt(2), &task("127.1.0.2 a")).unwrap().as_ref(), Some(&path));
         assert_eq!(fs::metadata(&path).unwrap().ino(), first, "it is written once");
-        let other = hosts.claim(attempt(3), &task("127.1.0.2 b")).unwrap().unwrap();
+        let other = hosts.acquire(attempt(3), &task("127.1.0.2 b")).unwrap().unwrap();
         assert_ne!(path, other);
         hosts.release(attempt(1));
         assert!(path.exists());
@@ -174,9 +174,9 @@ mod tests {
     fn a_change_of_the_machines_own_lines_is_seen() {
         let dir = tempfile::tempdir().unwrap();
         let hosts = hosts(dir.path());
-        let path = hosts.claim(attempt(1), &task("127.1.0.2 a")).unwrap().unwrap();
+        let path = hosts.acquire(attempt(1), &task("127.1.0.2 a")).unwrap().unwrap();
         fs::write(dir.path().join("machine"), "127.0.0.1 localhost\n10.0.0.1 new\n").unwrap();
-        assert_eq!(hosts.claim(attempt(2), &task("127.1.0.2 a")).unwrap().as_ref(), Some(&path));
+        assert_eq!(hosts.acquire(attempt(2), &task("127.1.0.2 a")).unwrap().as_ref(), Some(&path));
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(text, "127.0.0.1 localhost\n10.0.0.1 new\n127.1.0.2 a\n");
     }
@@ -185,8 +185,8 @@ mod tests {
     fn what_an_earlier_engine_left_is_kept_for_its_tasks_and_removed_without_them() {
         let dir = tempfile::tempdir().unwrap();
         let before = hosts(dir.path());
-        let used = before.claim(attempt(1), &task("127.1.0.2 a")).unwrap().unwrap();
-        let unused = before.claim(attempt(2), &task("127.1.0.2 b")).unwrap().unwrap();
+        let used = before.acquire(attempt(1), &task("127.1.0.2 a")).unwrap().unwrap();
+        let unused = before.acquire(attempt(2), &task("127.1.0.2 b")).unwrap().unwrap();
         let after = hosts(dir.path());
         let believed = [(attempt(1), Box::new(task("127.1.0.2 a")))];
         after.adopt(&believed, false);

@@ -76,7 +76,7 @@ fn hide_machine() -> io::Result<()> {
     if sys::effective_uid() != 0 {
         return Ok(());
     }
-    ns::leave(libc::CLONE_NEWNS)?;
+    ns::unshare(libc::CLONE_NEWNS)?;
     ns::mount(c"none", c"/", None, libc::MS_REC | libc::MS_PRIVATE, c"")?;
     // Any directory will do; what it hides is dropped with everything else.
     ns::mount(c"octoflow", c"/proc", Some(c"tmpfs"), libc::MS_RDONLY, c"size=4k,mode=0555")?;
@@ -98,8 +98,8 @@ fn be_init(socket: BorrowedFd<'_>) -> ! {
     pid::exit_now()
 }
 
-fn answer(socket: BorrowedFd<'_>, number: i32, riders: &[i32]) -> io::Result<()> {
-    let sent = sys::send_with(socket, &number.to_le_bytes(), riders)?;
+fn answer(socket: BorrowedFd<'_>, number: i32, descriptors: &[i32]) -> io::Result<()> {
+    let sent = sys::send_with(socket, &number.to_le_bytes(), descriptors)?;
     if sent == ANSWER { Ok(()) } else { Err(io::Error::other("the answer did not fit")) }
 }
 

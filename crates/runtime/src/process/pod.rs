@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     sys,
-    wire::{Crew, Wire as _},
+    wire::{PodPlan, Wire as _},
 };
 
 /// Hidden first argument on which the program must call [`pod_main`].
@@ -27,16 +27,16 @@ pub fn pod_main(_arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             // Standard error goes into the task's log; there is no other place to report to.
-            let _ = writeln!(io::stderr(), "the containers could not be looked after: {error}");
+            let _ = writeln!(io::stderr(), "the containers could not be supervised: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn read_plan() -> io::Result<Crew> {
+fn read_plan() -> io::Result<PodPlan> {
     let mut bytes = Vec::new();
     io::stdin().read_to_end(&mut bytes)?;
     // The plan may hold secrets, and is not needed any more.
     sys::close_stdin()?;
-    Crew::get(&mut &bytes[..]).map_err(io::Error::other)
+    PodPlan::get(&mut &bytes[..]).map_err(io::Error::other)
 }

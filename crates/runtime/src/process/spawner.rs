@@ -5,10 +5,8 @@
 
 mod attempt;
 mod cgroup;
-mod crew;
 mod device;
 mod disk;
-mod hands;
 pub(super) mod launch;
 mod layers;
 mod ledger;
@@ -19,12 +17,14 @@ mod mounts;
 mod orphan;
 mod peer;
 mod pidns;
-mod place;
+mod pod_watch;
 mod slot;
 mod turn;
 mod usage;
 mod user;
 mod waiting;
+mod workers;
+mod workspace;
 
 use std::{
     ffi::OsString,
@@ -44,12 +44,12 @@ use std::{
 };
 
 use self::{
-    hands::Hands,
     ledger::Ledger,
     peer::Peer,
-    pidns::{Line, Namespaces},
+    pidns::{InitConnection, Namespaces},
     slot::Maker,
     turn::{Parts, Spawner},
+    workers::Workers,
 };
 use super::{
     sys::{self, ns},
@@ -62,7 +62,7 @@ pub(crate) const MARK: &str = "OCTOFLOW_ATTEMPT";
 
 /// Wait for the lock: a spawner that is just exiting holds the data directory a moment longer; a living one holds it
 /// for good.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Runs a spawner. The engine starts it with the data directory as its only argument and one end of the connection as
 /// standard input.
@@ -83,9 +83,9 @@ pub fn spawner_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn live(data: &Path) -> io::Result<()> {
     // Descriptors that the engine's caller left open must not reach a task.
-    sys::pid::keep_inherited_to_ourselves();
+    sys::pid::set_inherited_cloexec();
     sys::new_session();
-    sys::use_usual_mask();
+    sys::set_usual_umask();
     sys::reset_dispositions();
     sys::become_subreaper()?;
     let signals = sys::signals_as_descriptor()?;
@@ -101,7 +101,7 @@ fn live(data: &Path) -> io::Result<()> {
     };
     let privileged = sys::effective_uid() == 0;
     // Forked before anything of a task is read, and before there are threads. Retried later where it fails.
-    let line = if hello.isolate && privileged { Line::fork().ok() } else { None };
+    let connection = if hello.isolate && privileged { InitConnection::fork().ok() } else { None };
 
     let dir = data.join("spawner");
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
@@ -110,10 +110,10 @@ fn live(data: &Path) -> io::Result<()> {
         return refuse(&mut socket, "another spawner holds this data directory");
     };
     let instance = instance()?;
-    let (ledger, past) = Ledger::open(&dir, &instance)?;
+    let (ledger, history) = Ledger::open(&dir, &instance)?;
     let leftovers = leftover::read(&dir)?;
-    let unaccounted = past.started.iter().any(|attempt| leftovers.iter().all(|left| left.attempt != *attempt));
-    if let (true, Some(dead)) = (unaccounted, &past.instance) {
+    let unaccounted = history.started.iter().any(|attempt| leftovers.iter().all(|left| left.attempt != *attempt));
+    if let (true, Some(dead)) = (unaccounted, &history.instance) {
         // Before entering a namespace of our own, from which a dead spawner's processes could not be inspected.
         orphan::sweep(dead);
     }
@@ -123,42 +123,40 @@ fn live(data: &Path) -> io::Result<()> {
     }
     let (mut maker, mut shared) = (None, None);
     if hello.isolate && obstacle.is_none() {
-        let processes = Namespaces::new(!privileged, line);
+        let processes = Namespaces::new(!privileged, connection);
         let processes = processes.map_err(|error| shared = Some(format!("making a PID namespace: {error}"))).ok();
         maker = Some(Maker::new(data, &instance, !privileged, processes)?);
     }
     let listener = open_listener(&dir)?;
-    let hands = Hands::new(data, maker, &instance)?;
+    let workers = Workers::new(data, maker, &instance)?;
     if hello.isolate && obstacle.is_none() {
-        obstacle = hands.probe().err();
+        obstacle = workers.probe().err();
     }
-    hands.start()?;
+    workers.start()?;
     let isolated = hello.isolate && obstacle.is_none();
     let refused = obstacle.map(|why| {
         format!("this machine refuses isolation ({why}); tasks run with a private working directory and TMPDIR only")
     });
     let notice = refused.or_else(|| {
         shared.map(|why| {
-            format!(
-                "this machine refuses a process table of their own to tasks ({why}); they see each other's processes"
-            )
+            format!("this machine refuses PID namespaces for tasks ({why}); tasks see each other's processes")
         })
     });
     let mut peer = Peer::new(socket)?;
-    peer.greeted = true;
-    peer.say(&FromSpawner::Welcome(Welcome { version: VERSION, isolated, notice }), None);
+    peer.handshaken = true;
+    peer.queue(&FromSpawner::Welcome(Welcome { version: VERSION, isolated, notice }), None);
     peer.flush()?;
     let parts = Parts {
         data: data.to_owned(),
         instance,
         log_limit: hello.log_limit,
         isolated,
-        hands,
+        workers,
         signals,
         listener,
         peer,
         ledger,
-        past,
+        history,
         leftovers,
         space: Space::of(data, None)?,
         lock,
@@ -177,7 +175,7 @@ pub fn memory_limits() -> Result<u8, String> {
 /// Takes the lock that allows one spawner per data directory.
 fn lock(dir: &Path) -> io::Result<Option<File>> {
     let file = File::options().create(true).append(true).mode(0o600).open(dir.join("lock"))?;
-    let give_up = Instant::now() + PATIENCE;
+    let give_up = Instant::now() + LOCK_TIMEOUT;
     while !sys::try_lock(&file)? {
         if Instant::now() > give_up {
             return Ok(None);
@@ -201,13 +199,13 @@ fn read_hello(socket: &mut UnixStream) -> io::Result<Option<Hello>> {
     }
     let length = u32::from_le_bytes(bytes[..4].try_into().expect("four bytes")) as usize;
     if length > 4096 {
-        return Err(io::Error::other("the first message is no greeting"));
+        return Err(io::Error::other("the first message is no Hello"));
     }
     bytes.resize(4 + length, 0);
     socket.read_exact(&mut bytes[4..])?;
     match next_frame(&mut &bytes[..]) {
         Ok(Some(ToSpawner::Hello(hello))) => Ok(Some(hello)),
-        _ => Err(io::Error::other("the first message is no greeting")),
+        _ => Err(io::Error::other("the first message is no Hello")),
     }
 }
 
@@ -221,7 +219,7 @@ fn instance() -> io::Result<String> {
 /// keep their name and lose every privilege again when they exec.
 fn enter_user_namespace() -> io::Result<()> {
     let (user, group) = (sys::effective_uid(), sys::effective_gid());
-    ns::leave(libc::CLONE_NEWUSER | libc::CLONE_NEWNS)?;
+    ns::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS)?;
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))

@@ -23,7 +23,7 @@ use octoflow_model::ids::AttemptId;
 
 use super::{
     Error,
-    dispatcher::{Dispatcher, Ending, lock},
+    dispatcher::{Dispatcher, EndOrder, lock},
     link::{Connected, GONE_WITHIN, connect},
     sys,
     wire::{ToSpawner, next_frame},
@@ -44,10 +44,10 @@ impl Dispatcher {
         let (listening, over) = mpsc::channel();
         let Connected { socket, child, pid, .. } = connected;
         self.monitor.up(pid);
-        self.outbox.post(&[ToSpawner::KeepFree(self.ground.space_floor)]);
+        self.outbox.post(&[ToSpawner::SetSpaceFloor(self.context.space_floor)]);
         let thread = self.owner.spawn("spawner", move || {
             let _listening = listening;
-            dispatcher.listen_for_ever(socket, child)
+            dispatcher.receive_for_ever(socket, child)
         })?;
         Ok((thread, over))
     }
@@ -59,15 +59,15 @@ impl Dispatcher {
     }
 
     fn conditions(&self) -> Vec<Condition> {
-        if self.monitor.asks() {
+        if self.monitor.ping_due() {
             self.outbox.post(&[ToSpawner::Ping()]);
         }
         self.monitor.conditions()
     }
 
-    fn listen_for_ever(self: Arc<Self>, mut socket: Arc<UnixStream>, mut child: Option<Child>) -> Option<Child> {
+    fn receive_for_ever(self: Arc<Self>, mut socket: Arc<UnixStream>, mut child: Option<Child>) -> Option<Child> {
         loop {
-            self.hear_until_closed(&socket);
+            self.receive_until_closed(&socket);
             if self.closing.has_begun() {
                 return child;
             }
@@ -82,13 +82,13 @@ impl Dispatcher {
             self.outbox.replace(Some(Arc::clone(&socket)));
             // From here on new attempts are sent by themselves; all others are part of this adoption.
             self.monitor.up(connected.pid);
-            let (mut ids, mut stops): (Vec<AttemptId>, Vec<(AttemptId, Ending)>) = (Vec::new(), Vec::new());
-            for (attempt, flight) in &*lock(&self.flights) {
+            let (mut ids, mut stops): (Vec<AttemptId>, Vec<(AttemptId, EndOrder)>) = (Vec::new(), Vec::new());
+            for (attempt, flight) in &*lock(&self.in_flight) {
                 ids.push(*attempt);
                 stops.extend(flight.stop.map(|stop| (*attempt, stop)));
             }
-            let leave = lock(&self.left).clone();
-            let mut messages = vec![ToSpawner::KeepFree(self.ground.space_floor), ToSpawner::Adopt(ids, leave)];
+            let leave = lock(&self.untouched_runs).clone();
+            let mut messages = vec![ToSpawner::SetSpaceFloor(self.context.space_floor), ToSpawner::Adopt(ids, leave)];
             messages.extend(stops.into_iter().map(|(attempt, stop)| stop.message(attempt)));
             self.outbox.post(&messages);
         }
@@ -98,7 +98,7 @@ impl Dispatcher {
     fn reconnect(&self) -> Option<Connected> {
         let mut backoff = Backoff::default();
         loop {
-            match connect(&self.ground.data, &self.command, &self.hello) {
+            match connect(&self.context.data, &self.command, &self.hello) {
                 Ok(connected) => return Some(connected),
                 Err(error) => {
                     self.monitor.down(format!("the spawner died and could not be started: {}", chain(&error)))
@@ -110,25 +110,27 @@ impl Dispatcher {
         }
     }
 
-    fn hear_until_closed(self: &Arc<Self>, socket: &UnixStream) {
+    fn receive_until_closed(self: &Arc<Self>, socket: &UnixStream) {
         let mut buffer = vec![0; 64 * 1024];
         let mut inbox: Vec<u8> = Vec::new();
-        let mut riders: VecDeque<Option<OwnedFd>> = VecDeque::new();
+        let mut descriptors: VecDeque<Option<OwnedFd>> = VecDeque::new();
         let generation = self.outbox.generation();
         loop {
-            match sys::receive_with(socket.as_fd(), &mut buffer, &mut riders) {
+            match sys::receive_with(socket.as_fd(), &mut buffer, &mut descriptors) {
                 Ok(0) => return,
                 Ok(count) => inbox.extend_from_slice(&buffer[..count]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(_) => return,
             }
-            self.monitor.heard();
+            self.monitor.mark_alive();
             let mut rest = &inbox[..];
             let mut reports = Vec::new();
             let mut answers = Vec::new();
             loop {
                 match next_frame(&mut rest) {
-                    Ok(Some(message)) => self.hear_safely(message, &mut riders, generation, &mut reports, &mut answers),
+                    Ok(Some(message)) => {
+                        self.handle_message_safely(message, &mut descriptors, generation, &mut reports, &mut answers)
+                    }
                     Ok(None) => break,
                     // The stream is corrupt; a new connection starts clean.
                     Err(_) => return,

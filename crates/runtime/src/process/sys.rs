@@ -141,28 +141,28 @@ impl Epoll {
 }
 
 /// An eventfd with which other threads wake the event loop.
-pub(crate) struct Bell(OwnedFd);
+pub(crate) struct Waker(OwnedFd);
 
-impl Bell {
+impl Waker {
     pub(crate) fn new() -> io::Result<Self> {
         // SAFETY: makes a new descriptor.
         Ok(Self(owned(c_long::from(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }))?))
     }
 
-    pub(crate) fn ring(&self) {
+    pub(crate) fn wake(&self) {
         let one: u64 = 1;
         // SAFETY: an eventfd takes exactly eight bytes. It can only fail if it is signalled already.
         unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
     }
 
-    pub(crate) fn hush(&self) {
+    pub(crate) fn clear(&self) {
         let mut count: u64 = 0;
         // SAFETY: an eventfd gives exactly eight bytes.
         unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) };
     }
 }
 
-impl AsRawFd for Bell {
+impl AsRawFd for Waker {
     fn as_raw_fd(&self) -> RawFd {
         self.0.as_raw_fd()
     }
@@ -210,7 +210,7 @@ pub(crate) fn become_subreaper() -> io::Result<()> {
 
 /// Sets the usual umask, so that files of tasks get the expected modes, whatever mask the engine uses for its own
 /// files.
-pub(crate) fn use_usual_mask() {
+pub(crate) fn set_usual_umask() {
     // SAFETY: no memory involved, and it cannot fail.
     unsafe { libc::umask(0o022) };
 }
@@ -273,7 +273,7 @@ pub(crate) fn peek_dead() -> Option<Dead> {
     Some(Dead { pid, how })
 }
 
-pub(crate) fn collect(pid: i32) {
+pub(crate) fn reap(pid: i32) {
     // SAFETY: collects one child; no status is written.
     unsafe { libc::waitpid(pid, ptr::null_mut(), libc::WNOHANG) };
 }
@@ -403,7 +403,7 @@ pub(crate) fn descriptor_limit() -> u64 {
 pub(crate) mod ns {
     use super::{AsRawFd, BorrowedFd, CStr, OwnedFd, c_int, checked, checked_long, io, mem, owned, ptr};
 
-    pub(crate) fn leave(flags: c_int) -> io::Result<()> {
+    pub(crate) fn unshare(flags: c_int) -> io::Result<()> {
         // SAFETY: changes what this thread shares; no memory involved.
         checked(unsafe { libc::unshare(flags) }).map(drop)
     }
@@ -432,7 +432,8 @@ pub(crate) mod ns {
         const FSCONFIG_CMD_CREATE: c_int = 6;
         const FSMOUNT_CLOEXEC: c_int = 1;
         let nothing = ptr::null::<libc::c_char>();
-        // SAFETY: the name outlives the call; unused arguments are null as the command wants; answers are new descriptors.
+        // SAFETY: the name outlives the call; unused arguments are null as the command wants; answers are new
+        // descriptors.
         unsafe {
             let context = owned(libc::syscall(libc::SYS_fsopen, kind.as_ptr(), FSOPEN_CLOEXEC))?;
             let raw = context.as_raw_fd();

@@ -189,7 +189,7 @@ impl View {
         Ok(file)
     }
 
-    pub(crate) fn lay(&self, path: &Path, contents: &[u8], mode: u32) -> io::Result<()> {
+    pub(crate) fn write_file(&self, path: &Path, contents: &[u8], mode: u32) -> io::Result<()> {
         self.create(path, mode)?.write_all(contents)
     }
 
@@ -332,7 +332,7 @@ mod tests {
         assert!(view.find(Path::new("/door/secret")).unwrap().is_none());
         let target = outside.path().join("secret");
         assert!(view.find(&Path::new("/up").join(target.strip_prefix("/").unwrap())).unwrap().is_none());
-        view.lay(Path::new("/up/new"), b"x", 0o600).unwrap();
+        view.write_file(Path::new("/up/new"), b"x", 0o600).unwrap();
         assert_eq!(fs::read(inside.path().join("new")).unwrap(), b"x");
     }
 

@@ -15,19 +15,19 @@ pub(crate) const VERSION: u32 = 5;
 
 /// Placeholder for the directory of an attempt without isolation, which only the spawner knows. No text of a user that
 /// can be executed contains a NUL.
-pub(crate) const ROOM: &str = "\0room";
+pub(crate) const DIR_PLACEHOLDER: &str = "\0room";
 
 /// Limit of a frame; anything larger is invalid. Files written before a start are sent in frames, so it is generous.
-const LARGEST_FRAME: usize = 1 << 30;
+const MAX_FRAME: usize = 1 << 30;
 
 /// Error for bytes that do not follow the protocol.
 #[derive(Debug, thiserror::Error)]
-#[error("the other side sent bytes that make no sense")]
-pub(crate) struct Garbled;
+#[error("the other side sent a malformed message")]
+pub(crate) struct Malformed;
 
 pub(crate) trait Wire: Sized {
     fn put(&self, out: &mut Vec<u8>);
-    fn get(from: &mut &[u8]) -> Result<Self, Garbled>;
+    fn get(from: &mut &[u8]) -> Result<Self, Malformed>;
 }
 
 /// Appends one frame to `out`.
@@ -40,16 +40,16 @@ pub(crate) fn frame(message: &impl Wire, out: &mut Vec<u8>) {
 }
 
 /// Takes the next complete frame off the front of `from`; `None` if it has not fully arrived.
-pub(crate) fn next_frame<M: Wire>(from: &mut &[u8]) -> Result<Option<M>, Garbled> {
+pub(crate) fn next_frame<M: Wire>(from: &mut &[u8]) -> Result<Option<M>, Malformed> {
     let Some((length, rest)) = from.split_first_chunk::<4>() else { return Ok(None) };
     let length = u32::from_le_bytes(*length) as usize;
-    if length > LARGEST_FRAME {
-        return Err(Garbled);
+    if length > MAX_FRAME {
+        return Err(Malformed);
     }
     let Some((mut body, rest)) = rest.split_at_checked(length) else { return Ok(None) };
     let message = M::get(&mut body)?;
     if !body.is_empty() {
-        return Err(Garbled);
+        return Err(Malformed);
     }
     *from = rest;
     Ok(Some(message))
@@ -61,8 +61,8 @@ macro_rules! numbers {
             fn put(&self, out: &mut Vec<u8>) {
                 out.extend_from_slice(&self.to_le_bytes());
             }
-            fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
-                let (bytes, rest) = from.split_first_chunk().ok_or(Garbled)?;
+            fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
+                let (bytes, rest) = from.split_first_chunk().ok_or(Malformed)?;
                 *from = rest;
                 Ok(Self::from_le_bytes(*bytes))
             }
@@ -75,11 +75,11 @@ impl Wire for bool {
     fn put(&self, out: &mut Vec<u8>) {
         out.push(u8::from(*self));
     }
-    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+    fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
         match u8::get(from)? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(Garbled),
+            _ => Err(Malformed),
         }
     }
 }
@@ -99,9 +99,9 @@ impl Wire for Bytes {
         u32::try_from(self.0.len()).expect("a block is far below 4 GiB").put(out);
         out.extend_from_slice(&self.0);
     }
-    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+    fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
         let length = u32::get(from)? as usize;
-        let (bytes, rest) = from.split_at_checked(length).ok_or(Garbled)?;
+        let (bytes, rest) = from.split_at_checked(length).ok_or(Malformed)?;
         *from = rest;
         Ok(Self(bytes.to_vec()))
     }
@@ -112,8 +112,8 @@ impl Wire for String {
         u32::try_from(self.len()).expect("a text is far below 4 GiB").put(out);
         out.extend_from_slice(self.as_bytes());
     }
-    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
-        Self::from_utf8(Bytes::get(from)?.0).map_err(|_| Garbled)
+    fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
+        Self::from_utf8(Bytes::get(from)?.0).map_err(|_| Malformed)
     }
 }
 
@@ -124,7 +124,7 @@ impl<T: Wire> Wire for Vec<T> {
             item.put(out);
         }
     }
-    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+    fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
         (0..u32::get(from)?).map(|_| T::get(from)).collect()
     }
 }
@@ -136,7 +136,7 @@ impl<T: Wire> Wire for Option<T> {
             value.put(out);
         }
     }
-    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+    fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
         Ok(if bool::get(from)? { Some(T::get(from)?) } else { None })
     }
 }
@@ -145,7 +145,7 @@ impl<T: Wire> Wire for Box<T> {
     fn put(&self, out: &mut Vec<u8>) {
         T::put(self, out);
     }
-    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+    fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
         T::get(from).map(Self::new)
     }
 }
@@ -154,7 +154,7 @@ impl Wire for Time {
     fn put(&self, out: &mut Vec<u8>) {
         self.0.put(out);
     }
-    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+    fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
         i64::get(from).map(Self)
     }
 }
@@ -165,7 +165,7 @@ impl Wire for AttemptId {
         self.task.0.put(out);
         self.attempt.put(out);
     }
-    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+    fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
         Ok(Self { run: RunId(u64::get(from)?), task: NodeIx(u32::get(from)?), attempt: u32::get(from)? })
     }
 }
@@ -180,7 +180,7 @@ macro_rules! records {
             fn put(&self, out: &mut Vec<u8>) {
                 $(self.$field.put(out);)*
             }
-            fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+            fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
                 Ok(Self { $($field: Wire::get(from)?),* })
             }
         }
@@ -226,7 +226,7 @@ records! {
         args: Vec<String>,
         env: Vec<String>,
         dir: String,
-        files: Vec<Laid>,
+        files: Vec<FileToWrite>,
         mounts: Vec<Bind>,
         /// File in which it may report its progress.
         progress: Option<String>,
@@ -234,9 +234,9 @@ records! {
         /// hosts.
         hosts: Option<Bind>,
         /// Where its termination message is found, if it is wanted.
-        words: Option<Words>,
+        termination: Option<TerminationSource>,
         /// Its containers, if there are several; the program is then the supervisor.
-        crew: Option<Box<Crew>>,
+        pod_plan: Option<Box<PodPlan>>,
         /// The mounts that are host paths named in a manifest.
         host: Option<Box<HostMounts>>,
         /// Folders of the machine that are visible at their paths although their surroundings are hidden.
@@ -252,13 +252,13 @@ records! {
         below: Option<Vec<String>>,
     }
     /// Where a task's termination message is found.
-    Words {
+    TerminationSource {
         path: Option<String>,
         /// True if the end of its output is used when it failed without a message.
         tail: bool,
     }
     /// The containers of one attempt and their order. The supervisor reads it from standard input.
-    Crew {
+    PodPlan {
         members: Vec<Member>,
         retries: u32,
         pause_ms: u64,
@@ -280,7 +280,7 @@ records! {
         exit: Option<Ended>,
     }
     /// A file to write before the start.
-    Laid { path: String, mode: u32, contents: Bytes }
+    FileToWrite { path: String, mode: u32, contents: Bytes }
     /// A directory to mount at a path.
     Bind {
         path: String,
@@ -294,7 +294,7 @@ records! {
         read_only: bool,
     }
     /// A condition that keeps the spawner from starting tasks.
-    Hindrance { kind: u8, since: Time, why: String }
+    WireCondition { kind: u8, since: Time, why: String }
     /// End of an attempt, before its outputs were collected.
     Ending {
         at: Time,
@@ -359,10 +359,10 @@ macro_rules! choices {
                     })*
                 }
             }
-            fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+            fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
                 match u8::get(from)? {
                     $($tag => Ok(Self::$variant($(<$kind>::get(from)?),*)),)*
-                    _ => Err(Garbled),
+                    _ => Err(Malformed),
                 }
             }
         }
@@ -376,7 +376,7 @@ choices! {
         2 = Start(launch: Box<Launch>),
         /// Prepare everything and send the root, so that inputs can be staged; `Go` follows.
         3 = Prepare(launch: Box<Launch>),
-        4 = Go(attempt: AttemptId),
+        4 = StartPrepared(attempt: AttemptId),
         /// A prepared attempt will not be started after all.
         5 = Abandon(attempt: AttemptId),
         6 = Stop(attempt: AttemptId),
@@ -388,10 +388,10 @@ choices! {
         /// Asks for a `Pong`.
         10 = Ping(),
         /// Repeat the last report of the attempt, whose descriptor was lost in transit.
-        11 = Again(attempt: AttemptId),
+        11 = Repeat(attempt: AttemptId),
         /// Bytes of the data directory's file system that tasks leave free; `None` means the default. Sent once, after
         /// the handshake, whose messages must stay as they are.
-        12 = KeepFree(floor: Option<u64>),
+        12 = SetSpaceFloor(floor: Option<u64>),
     }
     /// Messages of a spawner.
     FromSpawner {
@@ -412,7 +412,7 @@ choices! {
         9 = Member(attempt: AttemptId, at: Time, member: u32, ending: MemberEnding),
         10 = Pong(),
         /// All conditions that keep it from starting tasks right now; empty if there are none.
-        11 = Hindered(hindrances: Vec<Hindrance>),
+        11 = Conditions(conditions: Vec<WireCondition>),
     }
     /// Messages of a supervisor about its containers, by index.
     FromPod {
@@ -433,24 +433,24 @@ impl FromSpawner {
             | Self::Lost(attempt, ..)
             | Self::Progressed(attempt, ..)
             | Self::Member(attempt, ..) => Some(*attempt),
-            Self::Welcome(_) | Self::Refused(_) | Self::Pong() | Self::Hindered(_) => None,
+            Self::Welcome(_) | Self::Refused(_) | Self::Pong() | Self::Conditions(_) => None,
         }
     }
 }
 
 /// Kinds of condition by their number in the protocol.
-const HINDRANCES: [(u8, ConditionKind); 3] =
+const CONDITION_KINDS: [(u8, ConditionKind); 3] =
     [(1, ConditionKind::LedgerUnwritable), (2, ConditionKind::StartsDelayed), (3, ConditionKind::DiskPressure)];
 
-impl Hindrance {
+impl WireCondition {
     pub(crate) fn new(kind: ConditionKind, since: Time, why: String) -> Self {
-        let number = HINDRANCES.iter().find(|(_, known)| *known == kind);
+        let number = CONDITION_KINDS.iter().find(|(_, known)| *known == kind);
         Self { kind: number.expect("a spawner has only hindrances of the table").0, since, why }
     }
 
     /// Returns the condition; `None` if a newer spawner reports one that this program does not know.
     pub(crate) fn condition(self) -> Option<Condition> {
-        let (_, kind) = HINDRANCES.iter().find(|(number, _)| *number == self.kind)?;
+        let (_, kind) = CONDITION_KINDS.iter().find(|(number, _)| *number == self.kind)?;
         Some(Condition { kind: *kind, since: self.since, message: self.why })
     }
 }
@@ -463,12 +463,12 @@ impl Wire for Part {
             Self::Sidecar => 3,
         });
     }
-    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+    fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
         Ok(match u8::get(from)? {
             1 => Self::Init,
             2 => Self::Main,
             3 => Self::Sidecar,
-            _ => return Err(Garbled),
+            _ => return Err(Malformed),
         })
     }
 }
@@ -499,7 +499,7 @@ impl Wire for Ended {
             Self::OutOfMemory => out.push(6),
         }
     }
-    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+    fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
         Ok(match u8::get(from)? {
             1 => Self::Code(Wire::get(from)?),
             2 => Self::Signal(Wire::get(from)?),
@@ -507,7 +507,7 @@ impl Wire for Ended {
             4 => Self::Environment(Wire::get(from)?),
             5 => Self::Evicted(Wire::get(from)?),
             6 => Self::OutOfMemory,
-            _ => return Err(Garbled),
+            _ => return Err(Malformed),
         })
     }
 }
@@ -554,7 +554,7 @@ mod tests {
         assert!(next_frame::<ToSpawner>(&mut &[1, 0, 0, 0, 99][..]).is_err());
         assert!(next_frame::<ToSpawner>(&mut &[255, 255, 255, 255, 1][..]).is_err());
         let mut long = Vec::new();
-        frame(&ToSpawner::Go(attempt()), &mut long);
+        frame(&ToSpawner::StartPrepared(attempt()), &mut long);
         long[0] += 1;
         long.push(0);
         assert!(next_frame::<ToSpawner>(&mut &long[..]).is_err(), "bytes after the last field");

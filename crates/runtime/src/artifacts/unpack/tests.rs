@@ -31,8 +31,8 @@ impl Place {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
         let view = View::new(File::open(self.root()).unwrap().into());
-        let parcel = Parcel { file, size: bytes.len() as u64, own: false, maybe_tree: false };
-        let placed = place(&view, &input, parcel, sub_path, "/");
+        let artifact_file = ArtifactFile { file, size: bytes.len() as u64, own: false, maybe_tree: false };
+        let placed = place(&view, &input, artifact_file, sub_path, "/");
         assert_eq!(fs::read_to_string(self.dir.path().join("outside")).unwrap(), "untouched");
         let beside: Vec<_> = fs::read_dir(self.dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(beside.len(), 2, "nothing was written beside the root: {beside:?}");
@@ -215,7 +215,7 @@ fn bombs_are_given_up_before_they_fill_the_disk() {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(&bytes).unwrap();
     let mut budget = Budget { bytes: 1 << 19, entries: 9 };
-    let unpacked = items::each(&mut file, Packed::Zip, &mut budget, &mut |_, bytes| {
+    let unpacked = items::each(&mut file, ArchiveFormat::Zip, &mut budget, &mut |_, bytes| {
         io::copy(bytes, &mut io::sink()).map(|_| true).map_err(said)
     });
     assert!(unpacked.unwrap_err().contains("archive bomb"));
@@ -225,7 +225,7 @@ fn bombs_are_given_up_before_they_fill_the_disk() {
 fn too_many_entries_are_refused() {
     let mut budget = Budget { bytes: u64::MAX, entries: 3 };
     let entries: Vec<Entry<'_>> = ["a", "b", "c", "d"].into_iter().map(|name| Entry::File(name, b"", 0o644)).collect();
-    for (packed, bytes) in [(Packed::Tar, tarball(&entries)), (Packed::Zip, zipped(&entries))] {
+    for (packed, bytes) in [(ArchiveFormat::Tar, tarball(&entries)), (ArchiveFormat::Zip, zipped(&entries))] {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&bytes).unwrap();
         let error = items::each(&mut file, packed, &mut budget.clone(), &mut |_, _| Ok(true)).unwrap_err();
@@ -234,7 +234,7 @@ fn too_many_entries_are_refused() {
     budget.entries = 4;
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(&zipped(&entries)).unwrap();
-    items::each(&mut file, Packed::Zip, &mut budget, &mut |_, _| Ok(true)).unwrap();
+    items::each(&mut file, ArchiveFormat::Zip, &mut budget, &mut |_, _| Ok(true)).unwrap();
 }
 
 #[test]

@@ -9,10 +9,10 @@ use octoflow_model::{
     task::{File, Mount, Task},
 };
 
-use super::{Ground, Unplanned, millis, run};
+use super::{PlanContext, PlanError, millis, run};
 use crate::process::{
     pod::{NAME, POD_ARGUMENT},
-    wire::{Crew, Launch, Member},
+    wire::{Launch, Member, PodPlan},
 };
 
 /// Time that the supervisor gets beyond the grace period of its containers before it is killed itself.
@@ -25,18 +25,18 @@ pub(super) fn supervisor(
     pod: &Pod,
     own_env: &[(String, String)],
     isolated: bool,
-    ground: &Ground,
-) -> Result<Launch, Unplanned> {
+    context: &PlanContext,
+) -> Result<Launch, PlanError> {
     let mut members = Vec::with_capacity(pod.members.len());
     for (at, member) in pod.members.iter().enumerate() {
-        let launch = run(attempt, &member.container, own_env, isolated, ground)
-            .map_err(|exit| Unplanned { exit, member: Some(at) })?;
+        let launch = run(attempt, &member.container, own_env, isolated, context)
+            .map_err(|exit| PlanError { exit, member: Some(at) })?;
         let name = member.container.name.clone();
         let speaks_for_all = member.part == Part::Main && name == task.main.name;
         let label = (!speaks_for_all).then(|| name.clone());
         members.push(Member { name, part: member.part, label, after: member.after.clone(), launch });
     }
-    let crew = Crew { members, retries: pod.retries, pause_ms: millis(pod.pause), grace_ms: millis(task.grace) };
+    let pod_plan = PodPlan { members, retries: pod.retries, pause_ms: millis(pod.pause), grace_ms: millis(task.grace) };
     Ok(Launch {
         attempt,
         isolated,
@@ -56,8 +56,8 @@ pub(super) fn supervisor(
         mounts: Vec::new(),
         progress: None,
         hosts: None,
-        words: None,
-        crew: Some(Box::new(crew)),
+        termination: None,
+        pod_plan: Some(Box::new(pod_plan)),
         host: None,
         visible: Vec::new(),
         group: None,

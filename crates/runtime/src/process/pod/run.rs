@@ -16,10 +16,10 @@ use crate::process::{
     clone::Stack,
     spawner::{
         MARK,
-        launch::{self, Born},
+        launch::{self, Spawned},
     },
     sys::{self, Epoll, How, NO_EVENT},
-    wire::{Bytes, Crew, Ended, FromPod, Member, frame},
+    wire::{Bytes, Ended, FromPod, Member, PodPlan, frame},
 };
 
 const SIGNALS: u64 = 0;
@@ -28,14 +28,14 @@ const STREAMS: u64 = 1;
 const EVENTS_PER_TURN: usize = 64;
 const BUFFER: usize = 64 * 1024;
 /// Buffers read from a stream per event, so that one loud container cannot starve the others.
-const BUFFERS_PER_LOOK: usize = 8;
+const BUFFERS_PER_EVENT: usize = 8;
 /// Buffers drained after the end: more than a pipe holds.
 const BUFFERS_AT_END: usize = 32;
 
 /// Delay before a retry of a start that failed for lack of descriptors or processes.
 const SHORTAGE_PAUSE: Duration = Duration::from_millis(200);
 /// Limit of a shortage: one that lasts is this pod's own doing, and nobody outside would know why it hangs.
-const SHORTAGE_PATIENCE: Duration = Duration::from_secs(300);
+const SHORTAGE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// State of a container. Transitions: `Waiting → Running → {Over, Pausing}`, `Pausing → Running`; `Waiting` and
 /// `Pausing` become `Never` or `Over` when nothing may start any more.
@@ -56,11 +56,11 @@ struct Running {
 }
 
 struct Supervisor {
-    crew: Crew,
+    pod_plan: PodPlan,
     states: Vec<State>,
     /// Starts so far, by member.
     tries: Vec<u32>,
-    mark: String,
+    attempt_variable: String,
     null: File,
     stack: Stack,
     epoll: Epoll,
@@ -75,24 +75,24 @@ struct Supervisor {
     short_since: Option<Instant>,
     short_until: Option<Instant>,
     buffer: Vec<u8>,
-    words: Vec<u8>,
+    outgoing: Vec<u8>,
     out: File,
 }
 
-pub(super) fn run(crew: Crew) -> io::Result<ExitCode> {
+pub(super) fn run(pod_plan: PodPlan) -> io::Result<ExitCode> {
     // The descriptors of the cgroups are for the supervisor, not for containers.
-    sys::pid::keep_inherited_to_ourselves();
+    sys::pid::set_inherited_cloexec();
     sys::reset_dispositions();
     let signals = sys::signals_as_descriptor()?;
     let epoll = Epoll::new()?;
     epoll.add(&signals, SIGNALS)?;
     let value = env::var(MARK).unwrap_or_default();
-    let count = crew.members.len();
+    let count = pod_plan.members.len();
     let mut supervisor = Supervisor {
         states: (0..count).map(|_| State::Waiting).collect(),
         tries: vec![0; count],
-        crew,
-        mark: format!("{MARK}={value}"),
+        pod_plan,
+        attempt_variable: format!("{MARK}={value}"),
         null: File::options().read(true).write(true).open("/dev/null")?,
         stack: Stack::new()?,
         epoll,
@@ -103,17 +103,17 @@ pub(super) fn run(crew: Crew) -> io::Result<ExitCode> {
         short_since: None,
         short_until: None,
         buffer: vec![0; BUFFER],
-        words: Vec::new(),
+        outgoing: Vec::new(),
         out: io::stdout().as_fd().try_clone_to_owned()?.into(),
     };
     let mut events = [NO_EVENT; EVENTS_PER_TURN];
     loop {
         supervisor.advance();
-        supervisor.speak()?;
+        supervisor.flush()?;
         if supervisor.is_done() {
             return Ok(supervisor.exit_code());
         }
-        supervisor.listen(&mut events)?;
+        supervisor.wait_for_events(&mut events)?;
     }
 }
 
@@ -127,8 +127,8 @@ impl Supervisor {
             }
             before &= self.ended_well(at);
         }
-        let doomed = self.ending || self.of(Part::Init).any(|at| self.ended_badly(at));
-        if doomed {
+        let gives_up = self.ending || self.of(Part::Init).any(|at| self.ended_badly(at));
+        if gives_up {
             self.give_up();
         } else if before {
             for at in self.of(Part::Sidecar) {
@@ -150,7 +150,7 @@ impl Supervisor {
             for at in self.of(Part::Main) {
                 let due = match &self.states[at] {
                     State::Waiting => {
-                        let after = self.crew.members[at].after.iter().map(|other| *other as usize);
+                        let after = self.pod_plan.members[at].after.iter().map(|other| *other as usize);
                         if after.clone().any(|other| self.ended_badly(other)) {
                             self.states[at] = State::Never;
                             changed = true;
@@ -175,14 +175,14 @@ impl Supervisor {
             return false;
         }
         self.short_until = None;
-        let Member { launch, .. } = &self.crew.members[at];
+        let Member { launch, .. } = &self.pod_plan.members[at];
         self.tries[at] += 1;
         if launch.isolated {
             // A problem shows when the directory is entered.
             let _ = fs::create_dir_all(&launch.dir);
         }
-        match launch::start(launch, None, &self.mark, &self.null, &mut self.stack) {
-            Ok(Born { pid, at: time, stdout, stderr, reserve: _ }) => {
+        match launch::start(launch, None, &self.attempt_variable, &self.null, &mut self.stack) {
+            Ok(Spawned { pid, at: time, stdout, stderr, reserve: _ }) => {
                 // Without events the output is still read at the end, only late.
                 let _ = self.epoll.add(&stdout, token(at, false));
                 if let Some(stderr) = &stderr {
@@ -190,12 +190,12 @@ impl Supervisor {
                 }
                 self.states[at] = State::Running(Running { pid, stdout: Some(stdout), stderr });
                 self.short_since = None;
-                self.say(&FromPod::Began(index(at), time));
+                self.queue(&FromPod::Began(index(at), time));
                 // Sent at once: a container that is killed with us a moment later has at least begun. A broken
                 // connection shows in the next turn.
-                let _ = self.speak();
+                let _ = self.flush();
             }
-            Err(why) if launch::shortage(&why).is_some() && self.short_for() < SHORTAGE_PATIENCE => {
+            Err(why) if launch::shortage(&why).is_some() && self.short_for() < SHORTAGE_TIMEOUT => {
                 self.tries[at] -= 1;
                 self.short_until = Some(Instant::now() + SHORTAGE_PAUSE);
                 return false;
@@ -210,7 +210,7 @@ impl Supervisor {
     }
 
     fn over(&mut self, at: usize, exit: Ended) {
-        self.say(&FromPod::Over(index(at), sys::now(), exit.clone()));
+        self.queue(&FromPod::Over(index(at), sys::now(), exit.clone()));
         self.states[at] = State::Over(exit);
     }
 
@@ -234,11 +234,11 @@ impl Supervisor {
             return;
         }
         self.signal(Part::Sidecar, libc::SIGTERM);
-        let latest = Instant::now() + Duration::from_millis(self.crew.grace_ms);
+        let latest = Instant::now() + Duration::from_millis(self.pod_plan.grace_ms);
         self.kill_at = Some(self.kill_at.map_or(latest, |earlier| earlier.min(latest)));
     }
 
-    fn listen(&mut self, events: &mut [libc::epoll_event]) -> io::Result<()> {
+    fn wait_for_events(&mut self, events: &mut [libc::epoll_event]) -> io::Result<()> {
         let pauses = self.states.iter().filter_map(|state| match state {
             State::Pausing(until, _) => Some(*until),
             _ => None,
@@ -255,10 +255,10 @@ impl Supervisor {
         }
         for stream in streams {
             let at = usize::try_from(stream / 2).expect("a place is an index");
-            self.read(at, stream % 2 == 1, BUFFERS_PER_LOOK);
+            self.read(at, stream % 2 == 1, BUFFERS_PER_EVENT);
         }
         if signal {
-            self.hear_signals();
+            self.handle_signals();
         }
         if self.kill_at.is_some_and(|at| at <= Instant::now()) {
             self.kill_at = None;
@@ -269,13 +269,13 @@ impl Supervisor {
         Ok(())
     }
 
-    fn hear_signals(&mut self) {
+    fn handle_signals(&mut self) {
         while let Some(signal) = sys::next_signal(&self.signals) {
             if signal == libc::SIGTERM && !self.ending {
                 self.ending = true;
                 self.signal(Part::Init, libc::SIGTERM);
                 self.signal(Part::Main, libc::SIGTERM);
-                self.kill_at = Some(Instant::now() + Duration::from_millis(self.crew.grace_ms));
+                self.kill_at = Some(Instant::now() + Duration::from_millis(self.pod_plan.grace_ms));
             }
         }
         while let Some(dead) = sys::peek_dead() {
@@ -285,7 +285,7 @@ impl Supervisor {
                 // Until it is reaped its pid cannot belong to another process.
                 sys::signal_group(dead.pid, libc::SIGKILL);
             }
-            sys::collect(dead.pid);
+            sys::reap(dead.pid);
             if let Some(at) = owner {
                 self.died(at, dead.how);
             }
@@ -304,9 +304,9 @@ impl Supervisor {
             How::Exited(code) => Ended::Code(code),
             How::Signalled(signal) => Ended::Signal(signal),
         };
-        let again = self.crew.members[at].part == Part::Main && self.tries[at] <= self.crew.retries;
-        if exit != Ended::Code(0) && again && !self.ending {
-            self.states[at] = State::Pausing(Instant::now() + Duration::from_millis(self.crew.pause_ms), exit);
+        let may_retry = self.pod_plan.members[at].part == Part::Main && self.tries[at] <= self.pod_plan.retries;
+        if exit != Ended::Code(0) && may_retry && !self.ending {
+            self.states[at] = State::Pausing(Instant::now() + Duration::from_millis(self.pod_plan.pause_ms), exit);
         } else {
             self.over(at, exit);
         }
@@ -321,10 +321,10 @@ impl Supervisor {
             match sys::read(end, &mut self.buffer) {
                 Ok(count) if count > 0 => {
                     let bytes = Bytes(self.buffer[..count].to_vec());
-                    self.say(&FromPod::Output(index(at), stderr, bytes));
+                    self.queue(&FromPod::Output(index(at), stderr, bytes));
                     // A container that writes faster than the spawner reads must wait (backpressure), and so must the
                     // supervisor.
-                    if self.speak().is_err() {
+                    if self.flush().is_err() {
                         return;
                     }
                 }
@@ -345,7 +345,7 @@ impl Supervisor {
     }
 
     fn signal(&self, part: Part, signal: i32) {
-        for (member, state) in self.crew.members.iter().zip(&self.states) {
+        for (member, state) in self.pod_plan.members.iter().zip(&self.states) {
             if let (true, State::Running(running)) = (member.part == part, state) {
                 sys::signal_group(running.pid, signal);
             }
@@ -353,7 +353,7 @@ impl Supervisor {
     }
 
     fn of(&self, part: Part) -> impl Iterator<Item = usize> + use<> {
-        let places = self.crew.members.iter().enumerate().filter(|(_, member)| member.part == part);
+        let places = self.pod_plan.members.iter().enumerate().filter(|(_, member)| member.part == part);
         places.map(|(at, _)| at).collect::<Vec<_>>().into_iter()
     }
 
@@ -384,14 +384,14 @@ impl Supervisor {
         ExitCode::from(bad.unwrap_or(0))
     }
 
-    fn say(&mut self, words: &FromPod) {
-        frame(words, &mut self.words);
+    fn queue(&mut self, message: &FromPod) {
+        frame(message, &mut self.outgoing);
     }
 
-    fn speak(&mut self) -> io::Result<()> {
-        let spoken = self.out.write_all(&self.words);
-        self.words.clear();
-        spoken
+    fn flush(&mut self) -> io::Result<()> {
+        let written = self.out.write_all(&self.outgoing);
+        self.outgoing.clear();
+        written
     }
 }
 

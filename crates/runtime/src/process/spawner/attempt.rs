@@ -5,41 +5,41 @@ use std::{collections::HashMap, os::fd::OwnedFd, time::Duration};
 
 use octoflow_model::{ids::AttemptId, time::Time};
 
-use super::{crew::Watch, hands::Key, leftover::Leftover, limits::Limit, place::Place};
+use super::{leftover::Leftover, limits::Limit, pod_watch::PodWatch, workers::Key, workspace::Workspace};
 use crate::{
     logs::Writer,
     process::{
         progress,
         sys::How,
+        termination::{self, Tail},
         view::View,
-        wire::{Bind, Ending, Launch, MemberEnding, ROOM, Words},
-        words::{self, Tail},
+        wire::{Bind, DIR_PLACEHOLDER, Ending, Launch, MemberEnding, TerminationSource},
     },
 };
 
 pub(crate) struct Entry {
     pub(crate) attempt: AttemptId,
     pub(crate) state: State,
-    pub(crate) place: Option<Place>,
+    pub(crate) workspace: Option<Workspace>,
     /// True if outputs are read from its file system after the end.
     pub(crate) keep: bool,
     pub(crate) grace: Duration,
     pub(crate) mounts: Vec<Bind>,
     /// True if the connected engine knows the attempt. Nothing is reported about the others until they are adopted.
-    pub(crate) claimed: bool,
+    pub(crate) known_to_engine: bool,
     /// True if the engine will not ask for its end any more.
     pub(crate) forgotten: bool,
     pub(crate) stop: Stop,
     /// State of its containers, until the process is started.
-    pub(crate) watch: Option<Box<Watch>>,
+    pub(crate) watch: Option<Box<PodWatch>>,
     /// Ends of its containers.
     pub(crate) members: Vec<MemberEnding>,
     /// File in which it may report its progress.
     pub(crate) progress: Option<String>,
     /// Progress that was reported last.
-    pub(crate) told: Option<(u32, u32)>,
+    pub(crate) reported_progress: Option<(u32, u32)>,
     /// Where its termination message is found.
-    pub(crate) words: Option<Words>,
+    pub(crate) termination: Option<TerminationSource>,
     /// Its termination message.
     pub(crate) message: Option<String>,
     /// Limit of its private file system in bytes.
@@ -50,9 +50,9 @@ pub(crate) struct Entry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stop {
-    No,
-    Polite,
-    Final,
+    None,
+    Term,
+    Kill,
 }
 
 pub(crate) enum State {
@@ -80,7 +80,7 @@ pub(crate) struct Running {
     /// End of its main container's output, if that may be wanted.
     pub(crate) tail: Option<Tail>,
     /// Set for a supervisor, whose standard output is about its containers.
-    pub(crate) watch: Option<Box<Watch>>,
+    pub(crate) watch: Option<Box<PodWatch>>,
     /// Cgroups that enforce its memory limits.
     pub(crate) limits: Vec<Limit>,
 }
@@ -90,18 +90,18 @@ impl Entry {
         Self {
             attempt: launch.attempt,
             state,
-            place: None,
+            workspace: None,
             keep: launch.keep,
             grace: Duration::from_millis(launch.grace_ms),
             mounts: launch.mounts.clone(),
-            claimed: true,
+            known_to_engine: true,
             forgotten: false,
-            stop: Stop::No,
-            watch: launch.crew.as_deref().map(|crew| Box::new(Watch::new(crew))),
+            stop: Stop::None,
+            watch: launch.pod_plan.as_deref().map(|pod_plan| Box::new(PodWatch::new(pod_plan))),
             members: Vec::new(),
             progress: launch.progress.clone(),
-            told: None,
-            words: launch.words.clone(),
+            reported_progress: None,
+            termination: launch.termination.clone(),
             message: None,
             storage_limit: launch.storage_limit,
             evicted: None,
@@ -112,18 +112,18 @@ impl Entry {
         Self {
             attempt: leftover.attempt,
             state: State::Ended(leftover.ending),
-            place: None,
+            workspace: None,
             keep: leftover.keep,
             grace: Duration::ZERO,
             mounts: leftover.mounts,
-            claimed: false,
+            known_to_engine: false,
             forgotten: false,
-            stop: Stop::No,
+            stop: Stop::None,
             watch: None,
             members: leftover.members,
             progress: None,
-            told: None,
-            words: None,
+            reported_progress: None,
+            termination: None,
             message: leftover.message,
             storage_limit: None,
             evicted: None,
@@ -132,26 +132,28 @@ impl Entry {
 
     /// Returns its progress if it has changed.
     pub(crate) fn news(&self) -> Option<(u32, u32)> {
-        let (path, place) = (self.progress.as_deref()?, self.place.as_ref()?);
-        let said = match place.slot() {
+        let (path, workspace) = (self.progress.as_deref()?, self.workspace.as_ref()?);
+        let said = match workspace.slot() {
             Some(slot) => progress::read(slot.view(), path),
-            None => progress::read(&View::host().ok()?, &path.replace(ROOM, &place.dir().to_string_lossy())),
+            None => {
+                progress::read(&View::host().ok()?, &path.replace(DIR_PLACEHOLDER, &workspace.dir().to_string_lossy()))
+            }
         };
-        said.filter(|said| self.told != Some(*said))
+        said.filter(|said| self.reported_progress != Some(*said))
     }
 
     /// Returns its termination message. Must be called before its workspace is given away.
-    pub(crate) fn last_words(&self, tail: Option<Tail>, badly: bool) -> Option<String> {
-        let slot = self.place.as_ref().and_then(Place::slot);
-        let path = self.words.as_ref().and_then(|words| words.path.as_deref());
-        let written = slot.zip(path).and_then(|(slot, path)| words::read(slot.view(), path));
+    pub(crate) fn termination_message(&self, tail: Option<Tail>, badly: bool) -> Option<String> {
+        let slot = self.workspace.as_ref().and_then(Workspace::slot);
+        let path = self.termination.as_ref().and_then(|termination| termination.path.as_deref());
+        let written = slot.zip(path).and_then(|(slot, path)| termination::read(slot.view(), path));
         written.or_else(|| tail.filter(|_| badly).and_then(Tail::text))
     }
 
     /// Kills the processes that it left in its own PID namespace, after its main process was reaped. Returns a
     /// descriptor that signals the namespace's end if that is still to come.
     pub(crate) fn end_processes(&mut self) -> Option<OwnedFd> {
-        let slot = self.place.as_mut()?.slot_mut()?;
+        let slot = self.workspace.as_mut()?.slot_mut()?;
         if slot.end_processes() {
             return None;
         }
@@ -165,7 +167,7 @@ impl Entry {
 
     /// Returns whether it runs in the mount namespace with this number.
     pub(crate) fn lives_in(&self, mark: u64) -> bool {
-        self.place.as_ref().and_then(Place::slot).is_some_and(|slot| slot.mark() == mark)
+        self.workspace.as_ref().and_then(Workspace::slot).is_some_and(|slot| slot.mark() == mark)
     }
 
     pub(crate) fn pid(&self) -> Option<i32> {

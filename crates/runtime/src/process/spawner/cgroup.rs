@@ -18,7 +18,7 @@ use std::{
 const PREFIX: &str = "octoflow-";
 
 /// Smallest limit; a smaller one would not let any program start. Docker has the same minimum.
-const SMALLEST: u64 = 6 * 1024 * 1024;
+const MIN_LIMIT: u64 = 6 * 1024 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
@@ -38,7 +38,7 @@ pub(crate) struct Groups {
 
 /// The group that this process is in, according to the kernel.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
+struct CurrentGroup {
     dir: PathBuf,
     version: Version,
 }
@@ -47,14 +47,14 @@ impl Groups {
     /// Creates the group of this spawner. `Err` says why that is impossible, for people.
     pub(crate) fn open() -> Result<Self, String> {
         let read = |path: &str| fs::read_to_string(path).map_err(|error| format!("{path} cannot be read: {error}"));
-        let place = find(&read("/proc/self/cgroup")?, &read("/proc/self/mountinfo")?)?;
-        let parents = match place.version {
-            Version::One => vec![place.dir],
-            Version::Two => parents(&place.dir),
+        let current = find(&read("/proc/self/cgroup")?, &read("/proc/self/mountinfo")?)?;
+        let parents = match current.version {
+            Version::One => vec![current.dir],
+            Version::Two => parents(&current.dir),
         };
         let mut why = String::new();
         for parent in parents {
-            match Self::open_in(&parent, place.version) {
+            match Self::open_in(&parent, current.version) {
                 Ok(groups) => return Ok(groups),
                 Err(error) => why = format!("no group can be made in {}: {error}", parent.display()),
             }
@@ -63,7 +63,7 @@ impl Groups {
     }
 
     fn open_in(parent: &Path, version: Version) -> io::Result<Self> {
-        sweep(parent);
+        remove_dead_groups(parent);
         if version == Version::Two {
             give_children_memory(parent)?;
         }
@@ -77,7 +77,7 @@ impl Groups {
             give_children_memory(&groups.own)?;
         }
         // Whether a limit can really be set shows with the first one.
-        match groups.make(SMALLEST) {
+        match groups.make(MIN_LIMIT) {
             Ok(group) => groups.remove(group),
             Err(error) => {
                 groups.close();
@@ -145,7 +145,7 @@ impl Group {
     }
 
     /// Returns whether the kernel killed a process of the group for lack of memory.
-    pub(crate) fn ran_out(&self) -> bool {
+    pub(crate) fn was_oom_killed(&self) -> bool {
         let file = match self.version {
             Version::One => "memory.oom_control",
             Version::Two => "memory.events",
@@ -156,7 +156,7 @@ impl Group {
 
 /// Limits the group in `dir`, and opens the file through which processes join it.
 fn set_limit(dir: &Path, version: Version, limit: u64) -> io::Result<File> {
-    let limit = limit.max(SMALLEST).to_string();
+    let limit = limit.max(MIN_LIMIT).to_string();
     match version {
         Version::One => {
             write(&dir.join("memory.limit_in_bytes"), &limit)?;
@@ -209,7 +209,7 @@ fn parents(own: &Path) -> Vec<PathBuf> {
 }
 
 /// Removes the groups of dead spawners.
-fn sweep(parent: &Path) {
+fn remove_dead_groups(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let spawner = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<u32>().ok());
@@ -230,7 +230,7 @@ fn remove_tree(dir: &Path) {
 }
 
 /// Finds the group for memory limits in the texts of `/proc/self/cgroup` and `/proc/self/mountinfo`.
-fn find(groups: &str, mounts: &str) -> Result<Place, String> {
+fn find(groups: &str, mounts: &str) -> Result<CurrentGroup, String> {
     let one = groups.lines().find_map(|line| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
         controllers.split(',').any(|name| name == "memory").then_some(path)
@@ -255,7 +255,7 @@ fn find(groups: &str, mounts: &str) -> Result<Place, String> {
         Some(Path::new(point).join(below))
     });
     let dir = dir.ok_or("control groups for memory are not mounted here")?;
-    Ok(Place { dir, version })
+    Ok(CurrentGroup { dir, version })
 }
 
 #[cfg(test)]
@@ -270,12 +270,12 @@ mod tests {
 36 31 0:33 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct
 41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
 ";
-        let place = |version, dir: &str| Ok(Place { dir: dir.into(), version });
-        assert_eq!(find(one, mounts), place(Version::One, "/sys/fs/cgroup/memory/a/b"));
+        let current = |version, dir: &str| Ok(CurrentGroup { dir: dir.into(), version });
+        assert_eq!(find(one, mounts), current(Version::One, "/sys/fs/cgroup/memory/a/b"));
         let two = "0::/user.slice/me.scope\n";
-        assert_eq!(find(two, mounts), place(Version::Two, "/sys/fs/cgroup/unified/user.slice/me.scope"));
+        assert_eq!(find(two, mounts), current(Version::Two, "/sys/fs/cgroup/unified/user.slice/me.scope"));
         let below = "41 31 0:38 /user.slice /cg rw,relatime - cgroup2 cgroup2 rw\n";
-        assert_eq!(find(two, below), place(Version::Two, "/cg/me.scope"), "a part of the tree is mounted");
+        assert_eq!(find(two, below), current(Version::Two, "/cg/me.scope"), "a part of the tree is mounted");
         assert!(find(two, "").is_err() && find("", mounts).is_err());
     }
 
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(found, ["67108864", "0", "1"]);
         let without_swap = stand_in(&[("memory.max", ""), ("cgroup.procs", "")]);
         set_limit(without_swap.path(), Version::Two, 1).unwrap();
-        assert_eq!(said(without_swap.path(), "memory.max"), SMALLEST.to_string());
+        assert_eq!(said(without_swap.path(), "memory.max"), MIN_LIMIT.to_string());
         assert!(
             set_limit(stand_in(&[]).path(), Version::Two, 64 << 20).is_err(),
             "nothing is limited, and that is told"
@@ -342,7 +342,7 @@ mod tests {
         for name in &names {
             fs::create_dir_all(dir.path().join(name).join("0")).unwrap();
         }
-        sweep(dir.path());
+        remove_dead_groups(dir.path());
         assert_eq!(names.map(|name| dir.path().join(name).exists()), [false, true, true]);
     }
 

@@ -15,7 +15,7 @@ use std::{
 use crate::process::{
     sys::ns,
     view::text,
-    wire::{Launch, Words},
+    wire::{Launch, TerminationSource},
 };
 
 /// Where it is created.
@@ -42,7 +42,7 @@ pub(crate) struct TerminationFile {
 
 /// Returns the path of the message if it can be written only in a slot made for it.
 pub(crate) fn wanted(launch: &Launch) -> Option<&Path> {
-    let Some(Words { path: Some(path), .. }) = &launch.words else { return None };
+    let Some(TerminationSource { path: Some(path), .. }) = &launch.termination else { return None };
     let below = Path::new(path).strip_prefix("/dev").ok()?;
     let first = below.iter().next()?;
     (!MOUNTED.iter().any(|name| first == *name)).then(|| Path::new(path.as_str()))
@@ -50,7 +50,7 @@ pub(crate) fn wanted(launch: &Launch) -> Option<&Path> {
 
 impl TerminationFile {
     /// Creates the whole `/dev` of the slot in the current directory, except for what the slot itself mounts.
-    pub(crate) fn furnish(path: &Path, machine: &OwnedFd) -> io::Result<Self> {
+    pub(crate) fn create(path: &Path, machine: &OwnedFd) -> io::Result<Self> {
         let below = path.strip_prefix("/dev").map_err(io::Error::other)?;
         let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
         ns::mount(c"octoflow", c"root/dev", Some(c"tmpfs"), flags, c"mode=0755")?;
@@ -102,7 +102,7 @@ impl TerminationFile {
         })
     }
 
-    pub(crate) fn wash(&self) -> io::Result<()> {
+    pub(crate) fn reset(&self) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.set_permissions(Permissions::from_mode(MODE))
     }

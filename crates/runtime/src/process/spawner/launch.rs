@@ -21,12 +21,12 @@ use crate::process::{
     memory,
     sys::{self, ns},
     view::{Inside, View},
-    wire::{Bind, Crew, Ended, HostMounts, Launch, Wire as _},
+    wire::{Bind, Ended, HostMounts, Launch, PodPlan, Wire as _},
 };
 use crate::shortage::Shortage;
 
 /// A process that was just started.
-pub(crate) struct Born {
+pub(crate) struct Spawned {
     pub(crate) pid: i32,
     pub(crate) at: Time,
     pub(crate) stdout: OwnedFd,
@@ -58,7 +58,7 @@ fn reserve(null: &File, room: u64) -> Result<OwnedFd, Ended> {
 }
 
 /// Fills a slot with what the task expects: volumes and files.
-pub(crate) fn furnish(launch: &Launch, slot: Option<&mut Slot>, maker: Option<&Maker>) -> Result<(), Ended> {
+pub(crate) fn populate(launch: &Launch, slot: Option<&mut Slot>, maker: Option<&Maker>) -> Result<(), Ended> {
     let host;
     let view = match (slot, maker) {
         (Some(slot), Some(maker)) => {
@@ -73,7 +73,7 @@ pub(crate) fn furnish(launch: &Launch, slot: Option<&mut Slot>, maker: Option<&M
                 let of_machine = launch.host.as_ref().filter(|host| host.points.contains(&mount.path));
                 bind_judged(mount, of_machine.map(|host| rule(host)).as_ref(), slot, maker)?;
             }
-            lay_words(launch, slot, maker);
+            create_termination_file(launch, slot, maker);
             slot.view()
         }
         _ if launch.files.is_empty() => return Ok(()),
@@ -84,7 +84,7 @@ pub(crate) fn furnish(launch: &Launch, slot: Option<&mut Slot>, maker: Option<&M
     };
     for file in &launch.files {
         let path = Inside::new(&file.path, "/").map_err(Ended::Environment)?;
-        view.lay(path.path(), &file.contents.0, file.mode)
+        view.write_file(path.path(), &file.contents.0, file.mode)
             .map_err(|error| Ended::Environment(format!("the file `{}` could not be placed: {error}", file.path)))?;
     }
     Ok(())
@@ -92,15 +92,15 @@ pub(crate) fn furnish(launch: &Launch, slot: Option<&mut Slot>, maker: Option<&M
 
 /// Creates the empty file for the termination message, whatever the machine has at its path. If that is impossible, the
 /// task runs without.
-fn lay_words(launch: &Launch, slot: &mut Slot, maker: &Maker) {
-    let Some(name) = launch.words.as_ref().and_then(|words| words.path.as_deref()) else { return };
+fn create_termination_file(launch: &Launch, slot: &mut Slot, maker: &Maker) {
+    let Some(name) = launch.termination.as_ref().and_then(|termination| termination.path.as_deref()) else { return };
     let path = Path::new(name);
-    if slot.words() == Some(path) || launch.files.iter().any(|file| Path::new(&file.path) == path) {
+    if slot.termination() == Some(path) || launch.files.iter().any(|file| Path::new(&file.path) == path) {
         return;
     }
     // A file in a volume must not be truncated, and a user may not be able to replace what the machine has there.
     let in_volume = launch.mounts.iter().any(|mount| path.starts_with(&mount.path));
-    if in_volume || slot.view().lay(path, b"", 0o666).is_err() {
+    if in_volume || slot.view().write_file(path, b"", 0o666).is_err() {
         let file = slot.dir().join("words");
         let laid = File::create(&file).and_then(|file| file.set_permissions(Permissions::from_mode(0o666)));
         let source = Some(file.to_string_lossy().into_owned());
@@ -175,11 +175,11 @@ pub(crate) fn start(
     mark: &str,
     null: &File,
     stack: &mut Stack,
-) -> Result<Born, Ended> {
+) -> Result<Spawned, Ended> {
     let slot = inside.map(|(slot, _)| slot);
     let no_streams = |error: io::Error| Ended::Environment(format!("no pipes for its output: {error}"));
     let (stdin, stdout, stderr);
-    let plan = launch.crew.as_deref().map(plan_of).transpose()?;
+    let plan = launch.pod_plan.as_deref().map(plan_of).transpose()?;
     let (our_stdout, our_stderr) = if launch.tty {
         let (ours, theirs) = sys::terminal().map_err(|error| Ended::Environment(format!("no terminal: {error}")))?;
         (stdin, stdout, stderr) = (theirs.try_clone(), theirs.try_clone(), theirs);
@@ -197,7 +197,7 @@ pub(crate) fn start(
     let mut env = cstrings(&launch.env)?;
     env.push(cstring(mark)?);
     // The supervisor puts its containers into their groups.
-    let members = launch.crew.iter().flat_map(|crew| &crew.members);
+    let members = launch.pod_plan.iter().flat_map(|pod_plan| &pod_plan.members);
     let inherited: Vec<RawFd> = members.filter_map(|member| member.launch.group).collect();
     let plan = Plan {
         namespace: slot.map(|slot| slot.namespace().as_fd()),
@@ -224,13 +224,13 @@ pub(crate) fn start(
         other => other,
     };
     let pid = outcome.map_err(|failure| explain(&failure, launch))?;
-    Ok(Born { pid, at, stdout: our_stdout, stderr: our_stderr, reserve })
+    Ok(Spawned { pid, at, stdout: our_stdout, stderr: our_stderr, reserve })
 }
 
 /// Returns a supervisor's plan as a memory file, which becomes its standard input.
-fn plan_of(crew: &Crew) -> Result<OwnedFd, Ended> {
+fn plan_of(pod_plan: &PodPlan) -> Result<OwnedFd, Ended> {
     let mut bytes = Vec::new();
-    crew.put(&mut bytes);
+    pod_plan.put(&mut bytes);
     let write = || -> io::Result<OwnedFd> {
         let mut file = File::from(sys::memory_file(c"octoflow-pod")?);
         file.write_all(&bytes)?;

@@ -21,7 +21,7 @@ const RECORD: usize = 16;
 /// Records beyond the known attempts at which the file is rewritten (1 MiB).
 const SLACK: usize = 65_536;
 /// Records written after a failed rewrite before the next one.
-const PATIENCE: usize = SLACK / 8;
+const REWRITE_BACKOFF: usize = SLACK / 8;
 
 pub(crate) struct Ledger<M = OnDisk> {
     medium: M,
@@ -41,7 +41,7 @@ pub(crate) struct Ledger<M = OnDisk> {
 
 /// Content of the ledger of earlier spawners.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Past {
+pub(crate) struct LedgerHistory {
     /// Attempts that may have started.
     pub(crate) started: HashSet<AttemptId>,
     /// True if everything else certainly did not start. False if the machine crashed meanwhile or the ledger is
@@ -53,7 +53,7 @@ pub(crate) struct Past {
 
 impl Ledger {
     /// Reads the records of earlier spawners and takes the ledger over.
-    pub(crate) fn open(dir: &Path, instance: &str) -> io::Result<(Self, Past)> {
+    pub(crate) fn open(dir: &Path, instance: &str) -> io::Result<(Self, LedgerHistory)> {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned();
         Self::over(OnDisk::new(dir), instance, boot)
     }
@@ -62,32 +62,32 @@ impl Ledger {
 impl<M: Medium> Ledger<M> {
     /// Fails only if the existing file cannot be read. A file that cannot be written is still correct: nothing is
     /// started before it can be.
-    fn over(mut medium: M, instance: &str, boot: String) -> io::Result<(Self, Past)> {
-        let (past, first) = match medium.read()? {
+    fn over(mut medium: M, instance: &str, boot: String) -> io::Result<(Self, LedgerHistory)> {
+        let (history, first) = match medium.read()? {
             Some(bytes) => (read(&bytes, &boot), false),
-            None => (Past { complete: true, ..Past::default() }, true),
+            None => (LedgerHistory { complete: true, ..LedgerHistory::default() }, true),
         };
         let mut ledger = Self {
             medium,
             lines: 0,
             boot,
             instance: instance.to_owned(),
-            complete: past.complete,
-            unwritten: Some(past.started.clone()),
+            complete: history.complete,
+            unwritten: Some(history.started.clone()),
             first,
             compact_above: 0,
         };
         // Retried before the first record.
-        let _ = ledger.settle();
-        Ok((ledger, past))
+        let _ = ledger.take_over();
+        Ok((ledger, history))
     }
 
     /// Records attempts that are about to start. After an error none of them is recorded.
-    pub(crate) fn note(&mut self, attempts: &[AttemptId]) -> io::Result<()> {
+    pub(crate) fn record(&mut self, attempts: &[AttemptId]) -> io::Result<()> {
         if attempts.is_empty() {
             return Ok(());
         }
-        self.settle()?;
+        self.take_over()?;
         let mut bytes = Vec::with_capacity(attempts.len() * RECORD);
         attempts.iter().for_each(|attempt| attempt.put(&mut bytes));
         let end = (HEADER + self.lines * RECORD) as u64;
@@ -116,7 +116,7 @@ impl<M: Medium> Ledger<M> {
             return Ok(());
         }
         let rewritten = self.rewrite(&keep());
-        self.compact_above = if rewritten.is_ok() { 0 } else { self.lines + PATIENCE };
+        self.compact_above = if rewritten.is_ok() { 0 } else { self.lines + REWRITE_BACKOFF };
         rewritten
     }
 
@@ -130,7 +130,7 @@ impl<M: Medium> Ledger<M> {
     }
 
     /// Writes the records of earlier spawners as our own.
-    fn settle(&mut self) -> io::Result<()> {
+    fn take_over(&mut self) -> io::Result<()> {
         let Some(started) = self.unwritten.take() else { return Ok(()) };
         self.rewrite(&started).inspect_err(|_| self.unwritten = Some(started))
     }
@@ -145,16 +145,16 @@ impl<M: Medium> Ledger<M> {
     }
 }
 
-fn read(bytes: &[u8], boot: &str) -> Past {
-    let Some((header, mut lines)) = bytes.split_at_checked(HEADER) else { return Past::default() };
+fn read(bytes: &[u8], boot: &str) -> LedgerHistory {
+    let Some((header, mut lines)) = bytes.split_at_checked(HEADER) else { return LedgerHistory::default() };
     if !header.starts_with(MAGIC) {
-        return Past::default();
+        return LedgerHistory::default();
     }
     let header = &header[MAGIC.len()..];
     let instance = String::from_utf8_lossy(&header[BOOT_BYTES..]).trim_end().to_owned();
     // A torn last record belongs to an attempt that was not started yet, since the write comes first.
     let started = std::iter::from_fn(|| AttemptId::get(&mut lines).ok()).collect();
-    Past { started, complete: &header[..BOOT_BYTES] == boot.as_bytes(), instance: Some(instance) }
+    LedgerHistory { started, complete: &header[..BOOT_BYTES] == boot.as_bytes(), instance: Some(instance) }
 }
 
 #[cfg(test)]

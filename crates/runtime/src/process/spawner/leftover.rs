@@ -9,7 +9,7 @@ use std::{
 
 use octoflow_model::ids::AttemptId;
 
-use crate::process::wire::{Bind, Ending, Garbled, MemberEnding, Wire, frame, next_frame};
+use crate::process::wire::{Bind, Ending, Malformed, MemberEnding, Wire, frame, next_frame};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leftover {
@@ -19,7 +19,7 @@ pub(crate) struct Leftover {
     pub(crate) keep: bool,
     pub(crate) isolated: bool,
     /// Directory of the workspace with the outputs.
-    pub(crate) place: Option<String>,
+    pub(crate) workspace: Option<String>,
     pub(crate) mounts: Vec<Bind>,
     /// Ends of its containers, if it had several.
     pub(crate) members: Vec<MemberEnding>,
@@ -37,14 +37,14 @@ impl Wire for Leftover {
         log_truncated.put(out);
         self.keep.put(out);
         self.isolated.put(out);
-        self.place.put(out);
+        self.workspace.put(out);
         self.mounts.put(out);
         self.members.put(out);
         self.message.put(out);
         log_bytes.put(out);
     }
 
-    fn get(from: &mut &[u8]) -> Result<Self, Garbled> {
+    fn get(from: &mut &[u8]) -> Result<Self, Malformed> {
         let attempt = Wire::get(from)?;
         let (at, started, exit, log_truncated) =
             (Wire::get(from)?, Wire::get(from)?, Wire::get(from)?, Wire::get(from)?);
@@ -53,7 +53,7 @@ impl Wire for Leftover {
             ending: Ending { at, started, exit, log_truncated, log_bytes: 0 },
             keep: Wire::get(from)?,
             isolated: Wire::get(from)?,
-            place: Wire::get(from)?,
+            workspace: Wire::get(from)?,
             mounts: Wire::get(from)?,
             // Older spawners wrote none.
             members: if from.is_empty() { Vec::new() } else { Wire::get(from)? },
@@ -128,7 +128,7 @@ mod tests {
             },
             keep: true,
             isolated: true,
-            place: Some("/somewhere".to_owned()),
+            workspace: Some("/somewhere".to_owned()),
             mounts: Vec::new(),
             members: vec![MemberEnding { started: Some(Time(0)), ended: None, exit: Some(Ended::Code(1)) }],
             message: Some("last words".to_owned()),
@@ -152,7 +152,7 @@ mod tests {
             ending: Ending { at: Time(1), started: None, exit: Ended::Code(3), log_truncated: false, log_bytes: 0 },
             keep: false,
             isolated: false,
-            place: None,
+            workspace: None,
             mounts: Vec::new(),
             members: Vec::new(),
             message: None,

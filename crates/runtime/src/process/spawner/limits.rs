@@ -19,7 +19,8 @@ pub(crate) struct Limit {
 impl Limits {
     /// Creates cgroups for the containers that have a limit, and sets in the launch how to join them.
     pub(crate) fn impose(&self, launch: &mut Launch) -> Result<Vec<Limit>, Ended> {
-        let members = launch.crew.iter_mut().flat_map(|crew| &mut crew.members).map(|member| &mut member.launch);
+        let members =
+            launch.pod_plan.iter_mut().flat_map(|pod_plan| &mut pod_plan.members).map(|member| &mut member.launch);
         let members: Vec<&mut Launch> = members.collect();
         let alone = members.is_empty();
         let containers = if alone { vec![launch] } else { members };

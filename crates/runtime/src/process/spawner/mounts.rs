@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 /// A mount of the machine that an overlay over the root alone would hide.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Other {
+pub(crate) struct ExtraMount {
     pub(crate) point: PathBuf,
-    pub(crate) form: Form,
+    pub(crate) form: MountForm,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum MountForm {
     /// Writable for the task; nobody else sees its writes.
     Overlay,
     /// Shown as it is, read only, with everything mounted below it.
@@ -19,7 +19,7 @@ pub(crate) enum Form {
 }
 
 /// Limit of mounts shown: each costs a little for every new slot.
-pub(crate) const MOST: usize = 48;
+pub(crate) const MAX_MOUNTS: usize = 48;
 
 /// Mount points set up specially in every slot, or private to the task.
 pub(crate) const SPECIAL: [&str; 4] = ["/proc", "/sys", "/dev", "/tmp"];
@@ -42,8 +42,8 @@ const LAYERABLE: [&str; 10] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "
 const NEVER: [&str; 4] = ["nsfs", "autofs", "rpc_pipefs", "binfmt_misc"];
 
 /// Parses the text of `/proc/self/mountinfo`. `is_dir` tells whether a mount point is a directory.
-pub(crate) fn others(table: &str, data: &Path, is_dir: impl Fn(&Path) -> bool) -> Vec<Other> {
-    let mut found: Vec<Other> = Vec::new();
+pub(crate) fn extra_mounts(table: &str, data: &Path, is_dir: impl Fn(&Path) -> bool) -> Vec<ExtraMount> {
+    let mut found: Vec<ExtraMount> = Vec::new();
     let mut mounts: Vec<(PathBuf, &str, bool)> = table.lines().filter_map(parse).collect();
     mounts.sort_by(|a, b| a.0.cmp(&b.0));
     // Of several mounts at one point the last one is visible; the sort is stable, so it comes last.
@@ -55,10 +55,10 @@ pub(crate) fn others(table: &str, data: &Path, is_dir: impl Fn(&Path) -> bool) -
             || point.starts_with(data)
             || SPECIAL.iter().chain(&FOREIGN).any(|prefix| point.starts_with(prefix))
             || NEVER.contains(&kind)
-            || found.iter().any(|above| above.form == Form::ReadOnly && point.starts_with(&above.point));
-        if !hidden && found.len() < MOST {
+            || found.iter().any(|above| above.form == MountForm::ReadOnly && point.starts_with(&above.point));
+        if !hidden && found.len() < MAX_MOUNTS {
             let layered = writable && LAYERABLE.contains(&kind) && is_dir(&point);
-            found.push(Other { point, form: if layered { Form::Overlay } else { Form::ReadOnly } });
+            found.push(ExtraMount { point, form: if layered { MountForm::Overlay } else { MountForm::ReadOnly } });
         }
     }
     found
@@ -123,15 +123,15 @@ mod tests {
 37 27 0:44 / /tmp rw - tmpfs tmpfs rw
 38 27 0:45 / /home rw - tmpfs over rw
 ";
-        let found = others(table, Path::new("/data"), |path| path != Path::new("/etc/hosts"));
+        let found = extra_mounts(table, Path::new("/data"), |path| path != Path::new("/etc/hosts"));
         let expected = [
-            ("/etc/hosts", Form::ReadOnly),
-            ("/home", Form::Overlay),
-            ("/my disk", Form::Overlay),
-            ("/snap/core", Form::ReadOnly),
+            ("/etc/hosts", MountForm::ReadOnly),
+            ("/home", MountForm::Overlay),
+            ("/my disk", MountForm::Overlay),
+            ("/snap/core", MountForm::ReadOnly),
         ];
-        let expected: Vec<Other> =
-            expected.into_iter().map(|(point, form)| Other { point: point.into(), form }).collect();
+        let expected: Vec<ExtraMount> =
+            expected.into_iter().map(|(point, form)| ExtraMount { point: point.into(), form }).collect();
         assert_eq!(found, expected);
     }
 }

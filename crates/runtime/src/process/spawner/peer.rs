@@ -18,9 +18,9 @@ use crate::process::{
 pub(crate) struct Peer {
     socket: UnixStream,
     inbox: Vec<u8>,
-    outbox: VecDeque<Parcel>,
+    outbox: VecDeque<QueuedMessage>,
     /// True after the handshake.
-    pub(crate) greeted: bool,
+    pub(crate) handshaken: bool,
     /// True if the socket was full at the last flush.
     pub(crate) wants_room: bool,
 }
@@ -35,10 +35,10 @@ pub(crate) enum Flushed {
     NoDescriptors,
 }
 
-struct Parcel {
+struct QueuedMessage {
     bytes: Vec<u8>,
     sent: usize,
-    rider: Option<OwnedFd>,
+    descriptor: Option<OwnedFd>,
 }
 
 /// Bytes read per event, so that one loud engine cannot starve the tasks.
@@ -47,7 +47,7 @@ const LOOK: usize = 256 * 1024;
 impl Peer {
     pub(crate) fn new(socket: UnixStream) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        Ok(Self { socket, inbox: Vec::new(), outbox: VecDeque::new(), greeted: false, wants_room: false })
+        Ok(Self { socket, inbox: Vec::new(), outbox: VecDeque::new(), handshaken: false, wants_room: false })
     }
 
     /// Returns the messages that have arrived completely. `Err` means that the other side is gone.
@@ -83,26 +83,26 @@ impl Peer {
         sys::has_hung_up(self.socket.as_fd())
     }
 
-    pub(crate) fn say(&mut self, message: &FromSpawner, rider: Option<OwnedFd>) {
+    pub(crate) fn queue(&mut self, message: &FromSpawner, descriptor: Option<OwnedFd>) {
         match self.outbox.back_mut() {
-            Some(parcel) if rider.is_none() && parcel.sent == 0 => frame(message, &mut parcel.bytes),
+            Some(queued) if descriptor.is_none() && queued.sent == 0 => frame(message, &mut queued.bytes),
             _ => {
                 let mut bytes = Vec::with_capacity(256);
                 frame(message, &mut bytes);
-                self.outbox.push_back(Parcel { bytes, sent: 0, rider });
+                self.outbox.push_back(QueuedMessage { bytes, sent: 0, descriptor });
             }
         }
     }
 
     /// Sends what the socket takes. Returns whether something is left to send.
     pub(crate) fn flush(&mut self) -> io::Result<Flushed> {
-        while let Some(parcel) = self.outbox.front_mut() {
-            let riders: Vec<RawFd> = parcel.rider.iter().map(AsRawFd::as_raw_fd).collect();
-            match sys::send_with(self.socket.as_fd(), &parcel.bytes[parcel.sent..], &riders) {
+        while let Some(queued) = self.outbox.front_mut() {
+            let descriptors: Vec<RawFd> = queued.descriptor.iter().map(AsRawFd::as_raw_fd).collect();
+            match sys::send_with(self.socket.as_fd(), &queued.bytes[queued.sent..], &descriptors) {
                 Ok(count) => {
-                    parcel.rider = None;
-                    parcel.sent += count;
-                    if parcel.sent == parcel.bytes.len() {
+                    queued.descriptor = None;
+                    queued.sent += count;
+                    if queued.sent == queued.bytes.len() {
                         self.outbox.pop_front();
                     }
                 }

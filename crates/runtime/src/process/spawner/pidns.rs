@@ -25,7 +25,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// Provides namespaces. Shared by all spawning threads.
 pub(crate) struct Namespaces {
     /// Connection to the process that creates them; `None` after it failed.
-    line: Mutex<Option<Line>>,
+    connection: Mutex<Option<InitConnection>>,
     /// The spawner's own namespace, to return to. An ordinary user may not: its threads stay in the namespace they
     /// entered last, which matters only for the children they create.
     home: Option<OwnedFd>,
@@ -33,12 +33,12 @@ pub(crate) struct Namespaces {
 }
 
 /// A connection to a process that creates namespaces.
-pub(crate) struct Line {
+pub(crate) struct InitConnection {
     socket: UnixStream,
     /// Namespace created to test whether that works.
     first: Option<Namespace>,
     /// True if a namespace was requested and not received yet.
-    asked: bool,
+    requested: bool,
 }
 
 /// How the process that creates namespaces is started.
@@ -49,16 +49,17 @@ enum Origin {
 }
 
 impl Namespaces {
-    /// Fails if the machine refuses PID namespaces. `early` is the connection from [`Line::fork`], if there is one.
-    pub(crate) fn new(unprivileged: bool, early: Option<Line>) -> io::Result<Self> {
+    /// Fails if the machine refuses PID namespaces. `early` is the connection from [`InitConnection::fork`], if there
+    /// is one.
+    pub(crate) fn new(unprivileged: bool, early: Option<InitConnection>) -> io::Result<Self> {
         let own = i32::try_from(std::process::id()).map_err(io::Error::other)?;
         let home = if unprivileged { None } else { Some(pid::descriptor(own)?) };
-        let mut line = match early {
-            Some(line) => line,
-            None => Line::open(Origin::Program { unprivileged })?,
+        let mut connection = match early {
+            Some(connection) => connection,
+            None => InitConnection::open(Origin::Program { unprivileged })?,
         };
-        line.first = Some(line.take()??);
-        Ok(Self { line: Mutex::new(Some(line)), home, unprivileged })
+        connection.first = Some(connection.take()??);
+        Ok(Self { connection: Mutex::new(Some(connection)), home, unprivileged })
     }
 
     pub(crate) fn home(&self) -> Option<BorrowedFd<'_>> {
@@ -66,27 +67,27 @@ impl Namespaces {
     }
 
     pub(crate) fn make(&self) -> io::Result<Namespace> {
-        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        if line.is_none() {
-            *line = Some(Line::open(Origin::Program { unprivileged: self.unprivileged })?);
+        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        if connection.is_none() {
+            *connection = Some(InitConnection::open(Origin::Program { unprivileged: self.unprivileged })?);
         }
-        let open = line.as_mut().expect("it was just opened");
+        let open = connection.as_mut().expect("it was just opened");
         if let Some(first) = open.first.take() {
             return Ok(first);
         }
         // A caller that needs a second one will need more: the next is requested in advance.
-        match open.take().and_then(|made| open.ask().map(|()| made)) {
+        match open.take().and_then(|made| open.request().map(|()| made)) {
             Ok(made) => made,
             // The process is gone; a new one is started for the next namespace.
             Err(error) => {
-                *line = None;
+                *connection = None;
                 Err(error)
             }
         }
     }
 }
 
-impl Line {
+impl InitConnection {
     /// Forks the process that creates namespaces from this one, which costs a tenth of starting the program anew. The
     /// caller must not have read anything yet that tasks must not see, and be the only thread. Only for root.
     pub(crate) fn fork() -> io::Result<Self> {
@@ -107,39 +108,39 @@ impl Line {
                 Ok(child) => {
                     let _ = started.send(Ok(()));
                     // Its end shows on the connection; here it is only reaped.
-                    pid::collect(child);
+                    pid::reap(child);
                 }
                 Err(error) => drop(started.send(Err(error))),
             }
         })?;
         outcome.recv().map_err(io::Error::other)??;
-        let mut line = Self { socket: ours, first: None, asked: false };
-        line.ask()?;
-        Ok(line)
+        let mut connection = Self { socket: ours, first: None, requested: false };
+        connection.request()?;
+        Ok(connection)
     }
 
-    fn ask(&mut self) -> io::Result<()> {
+    fn request(&mut self) -> io::Result<()> {
         self.socket.write_all(&[1])?;
-        self.asked = true;
+        self.requested = true;
         Ok(())
     }
 
     /// Receives a namespace. The outer error is the connection's, the inner one the kernel's refusal.
     fn take(&mut self) -> io::Result<io::Result<Namespace>> {
-        if !self.asked {
-            self.ask()?;
+        if !self.requested {
+            self.request()?;
         }
-        let (mut answer, mut riders) = ([0; ANSWER], Vec::new());
+        let (mut answer, mut descriptors) = ([0; ANSWER], Vec::new());
         let mut got = 0;
         while got < ANSWER {
-            match sys::receive_with(self.socket.as_fd(), &mut answer[got..], &mut riders)? {
+            match sys::receive_with(self.socket.as_fd(), &mut answer[got..], &mut descriptors)? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 count => got += count,
             }
         }
-        self.asked = false;
-        let mut riders = riders.into_iter().flatten();
-        Ok(match (i32::from_le_bytes(answer), riders.next(), riders.next()) {
+        self.requested = false;
+        let mut descriptors = descriptors.into_iter().flatten();
+        Ok(match (i32::from_le_bytes(answer), descriptors.next(), descriptors.next()) {
             (0, Some(proc), Some(init)) => Namespace::new(proc, init),
             // They were sent, so this process had no descriptors left for them.
             (0, ..) => Err(io::Error::from_raw_os_error(libc::EMFILE)),
@@ -171,9 +172,9 @@ pub(crate) struct Namespace {
     init: OwnedFd,
     /// `/proc` of this namespace, until it is mounted.
     proc: Option<OwnedFd>,
-    /// Directory with its processes; `place_of_init` is the position of the init process in it.
+    /// Directory with its processes; `position_of_init` is the position of the init process in it.
     list: OwnedFd,
-    place_of_init: i64,
+    position_of_init: i64,
     /// True once it is being killed because processes were left in it.
     ending: bool,
 }
@@ -181,9 +182,10 @@ pub(crate) struct Namespace {
 impl Namespace {
     fn new(proc: OwnedFd, init: OwnedFd) -> io::Result<Self> {
         let list = sys::open_at(proc.as_fd(), c".", libc::O_RDONLY | libc::O_DIRECTORY, 0)?;
-        let place_of_init = pid::place_of(list.as_fd(), c"1")?;
-        let place_of_init = place_of_init.ok_or_else(|| io::Error::other("its /proc does not show its processes"))?;
-        Ok(Self { init, proc: Some(proc), list, place_of_init, ending: false })
+        let position_of_init = pid::position_of(list.as_fd(), c"1")?;
+        let position_of_init =
+            position_of_init.ok_or_else(|| io::Error::other("its /proc does not show its processes"))?;
+        Ok(Self { init, proc: Some(proc), list, position_of_init, ending: false })
     }
 
     pub(crate) fn init(&self) -> BorrowedFd<'_> {
@@ -202,7 +204,7 @@ impl Namespace {
 
     /// Kills the processes that a task left, after its main process was reaped. Returns whether nothing runs any more.
     pub(crate) fn clear(&mut self) -> bool {
-        if !self.ending && !pid::has_others(self.list.as_fd(), self.place_of_init).unwrap_or(true) {
+        if !self.ending && !pid::has_others(self.list.as_fd(), self.position_of_init).unwrap_or(true) {
             return true;
         }
         if !std::mem::replace(&mut self.ending, true) {

@@ -18,8 +18,8 @@ use std::{
 
 use super::{
     device::TerminationFile,
-    layers::{self, Layers, Ways},
-    mounts::{self, Form, Other},
+    layers::{self, Layers, LeadingDirs},
+    mounts::{self, ExtraMount, MountForm},
     pidns::{Namespace, Namespaces},
     user::{self, Survey},
 };
@@ -59,7 +59,7 @@ pub(crate) struct Maker {
     home_root: OwnedFd,
     /// Set if the spawner runs inside a user namespace of its own.
     user: Option<Survey>,
-    others: Vec<Other>,
+    extra_mounts: Vec<ExtraMount>,
     /// `None` where the machine refuses PID namespaces.
     processes: Option<Namespaces>,
 }
@@ -78,9 +78,9 @@ impl Maker {
     ) -> io::Result<Self> {
         let table = fs::read_to_string("/proc/self/mountinfo")?;
         let mut user = if unprivileged { Some(user::survey(&table)?) } else { None };
-        let others = match &mut user {
-            Some(survey) => std::mem::take(&mut survey.others),
-            None => mounts::others(&table, data, Path::is_dir),
+        let extra_mounts = match &mut user {
+            Some(survey) => std::mem::take(&mut survey.extra_mounts),
+            None => mounts::extra_mounts(&table, data, Path::is_dir),
         };
         Ok(Self {
             work: data.join("work"),
@@ -90,7 +90,7 @@ impl Maker {
             home: File::open("/proc/thread-self/ns/mnt")?.into(),
             home_root: File::open("/")?.into(),
             user,
-            others,
+            extra_mounts,
             processes,
         })
     }
@@ -109,12 +109,12 @@ impl Maker {
         self.processes.as_ref().and_then(Namespaces::home)
     }
 
-    /// Creates a new slot. The calling thread enters another namespace meanwhile and is back when this returns. `words`
-    /// is a path below `/dev` that the task may write to; `visible` are folders shown at their paths although their
-    /// surroundings are hidden.
-    pub(crate) fn make(&self, words: Option<&Path>, visible: &[String]) -> Result<Slot, Error> {
+    /// Creates a new slot. The calling thread enters another namespace meanwhile and is back when this returns.
+    /// `termination` is a path below `/dev` that the task may write to; `visible` are folders shown at their paths
+    /// although their surroundings are hidden.
+    pub(crate) fn make(&self, termination: Option<&Path>, visible: &[String]) -> Result<Slot, Error> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        self.make_in(&self.work.join(format!("{}-{number}", self.instance)), true, words, visible)
+        self.make_in(&self.work.join(format!("{}-{number}", self.instance)), true, termination, visible)
     }
 
     /// Mounts a slot over a directory that an earlier spawner left, so that outputs can be read from it.
@@ -122,17 +122,17 @@ impl Maker {
         self.make_in(dir, false, None, &[])
     }
 
-    fn make_in(&self, dir: &Path, anew: bool, words: Option<&Path>, visible: &[String]) -> Result<Slot, Error> {
+    fn make_in(&self, dir: &Path, anew: bool, termination: Option<&Path>, visible: &[String]) -> Result<Slot, Error> {
         fs::create_dir_all(dir).map_err(at("making the work directory"))?;
-        ns::leave(libc::CLONE_NEWNS).map_err(at("making a mount namespace"))?;
-        let made = self.furnish(dir, anew, words, visible);
+        ns::unshare(libc::CLONE_NEWNS).map_err(at("making a mount namespace"))?;
+        let made = self.set_up(dir, anew, termination, visible);
         ns::enter_mounts(self.home.as_fd()).map_err(at("returning from the new mount namespace"))?;
         ns::root_at(self.home_root.as_fd()).map_err(at("returning to the old root"))?;
         made
     }
 
     /// Sets up the slot. Runs inside the new namespace.
-    fn furnish(&self, dir: &Path, anew: bool, words: Option<&Path>, visible: &[String]) -> Result<Slot, Error> {
+    fn set_up(&self, dir: &Path, anew: bool, termination: Option<&Path>, visible: &[String]) -> Result<Slot, Error> {
         let private = libc::MS_REC | libc::MS_PRIVATE;
         ns::mount(c"none", c"/", None, private, c"").map_err(at("making the mounts private"))?;
         let dir_text = text(dir.as_os_str()).map_err(at("naming the work directory"))?;
@@ -152,20 +152,20 @@ impl Maker {
             self.mount_root().map_err(|_| on_disk)?;
         }
         let mut layers = Layers::default();
-        for (index, other) in self.others.iter().enumerate() {
+        for (index, other) in self.extra_mounts.iter().enumerate() {
             self.show(index, other, &mut layers)?;
         }
-        let ways = self.show_folders(visible, &mut layers)?;
+        let leading_dirs = self.show_folders(visible, &mut layers)?;
         let make = self.processes.as_ref().filter(|_| anew);
         let mut processes = make.map(Namespaces::make).transpose().map_err(at("making a PID namespace"))?;
-        let termination_file = self.furnish_kernel_views(processes.as_mut(), words)?;
+        let termination_file = self.mount_kernel_views(processes.as_mut(), termination)?;
         if staged {
             let flags = libc::MS_NOSUID | libc::MS_NODEV;
             ns::mount(c"octoflow", c"root/argo", Some(c"tmpfs"), flags, c"mode=0755").map_err(at("making /argo"))?;
         }
         self.hide_data()?;
         let upper = open_dir("upper")?;
-        let upper_about = facts(&upper, self.user.is_some()).map_err(at("looking at the private layer"))?;
+        let upper_about = attributes(&upper, self.user.is_some()).map_err(at("looking at the private layer"))?;
         ns::change_dir(c"root").and_then(|()| ns::pivot_here()).map_err(at("moving to the new root"))?;
 
         let root = sys::open_at(self.home_root.as_fd(), c"/", libc::O_PATH | libc::O_DIRECTORY, 0)
@@ -191,7 +191,7 @@ impl Maker {
             termination_file,
             hosts: None,
             layers,
-            ways,
+            leading_dirs,
             strict: self.user.is_some(),
             spent: false,
             visible: visible.to_vec(),
@@ -235,7 +235,7 @@ impl Maker {
     }
 
     /// Shows one more mount of the machine below the new root. One that has vanished meanwhile is skipped.
-    fn show(&self, index: usize, other: &Other, layers: &mut Layers) -> Result<(), Error> {
+    fn show(&self, index: usize, other: &ExtraMount, layers: &mut Layers) -> Result<(), Error> {
         let below = Path::new("root").join(other.point.strip_prefix("/").unwrap_or(&other.point));
         let step = format!("showing {}", other.point.display());
         if !below.exists() {
@@ -243,7 +243,7 @@ impl Maker {
         }
         let target = text(below.as_os_str()).map_err(at(&step))?;
         let plain = !other.point.as_os_str().as_encoded_bytes().iter().any(|byte| b",:\\".contains(byte));
-        if other.form == Form::Overlay && plain {
+        if other.form == MountForm::Overlay && plain {
             let layer = format!("layer{index}");
             for name in [layer.clone(), format!("{layer}/upper"), format!("{layer}/work")] {
                 make_dir(&name)?;
@@ -262,8 +262,8 @@ impl Maker {
     }
 
     /// Shows folders of the machine below directories that are otherwise hidden. One that has vanished is skipped.
-    fn show_folders(&self, folders: &[String], layers: &mut Layers) -> Result<Ways, Error> {
-        let mut ways = Ways::default();
+    fn show_folders(&self, folders: &[String], layers: &mut Layers) -> Result<LeadingDirs, Error> {
+        let mut leading_dirs = LeadingDirs::default();
         for (index, folder) in folders.iter().enumerate() {
             let point = PathBuf::from(folder);
             if !point.is_dir() {
@@ -271,13 +271,13 @@ impl Maker {
             }
             let below = Path::new("root").join(point.strip_prefix("/").unwrap_or(&point));
             let made = fs::create_dir_all(below).and_then(|()| match point.strip_prefix("/tmp") {
-                Ok(folder) => ways.add(Path::new("upper/tmp"), folder),
+                Ok(folder) => leading_dirs.add(Path::new("upper/tmp"), folder),
                 Err(_) => Ok(()),
             });
             made.map_err(at("making room for a folder that is shown"))?;
-            self.show(self.others.len() + index, &Other { point, form: Form::Overlay }, layers)?;
+            self.show(self.extra_mounts.len() + index, &ExtraMount { point, form: MountForm::Overlay }, layers)?;
         }
-        Ok(ways)
+        Ok(leading_dirs)
     }
 
     /// Binds a tree of the machine, with everything mounted in it.
@@ -293,10 +293,10 @@ impl Maker {
 
     /// Mounts the kernel's file systems. Devices are the machine's own; what could change the machine is read-only,
     /// shared memory is private, and so are processes where the machine allows it.
-    fn furnish_kernel_views(
+    fn mount_kernel_views(
         &self,
         processes: Option<&mut Namespace>,
-        words: Option<&Path>,
+        termination: Option<&Path>,
     ) -> Result<Option<TerminationFile>, Error> {
         let bind = |path: &str, read_only: bool| {
             self.bind(OsStr::new(path), &CString::new(format!("root{path}")).expect("a constant"), read_only)
@@ -309,10 +309,10 @@ impl Maker {
             }
         }
         bind("/sys", true).map_err(at("showing /sys"))?;
-        let termination_file = match words {
-            Some(path) => {
-                Some(TerminationFile::furnish(path, &self.home_root).map_err(at("making a file for last words"))?)
-            }
+        let termination_file = match termination {
+            Some(path) => Some(
+                TerminationFile::create(path, &self.home_root).map_err(at("making the termination message file"))?,
+            ),
             None => {
                 // Device nodes on a read-only mount still work; only new entries are refused.
                 bind("/dev", true).map_err(at("showing /dev"))?;
@@ -352,7 +352,7 @@ pub(crate) struct Slot {
     /// The open mount table, which signals changes.
     table: File,
     upper: File,
-    upper_about: Facts,
+    upper_about: Attributes,
     /// Directories in memory.
     memory: Vec<File>,
     /// Names in the private layer that existed before any task.
@@ -364,7 +364,7 @@ pub(crate) struct Slot {
     /// Folders that are visible although their surroundings are hidden.
     visible: Vec<String>,
     layers: Layers,
-    ways: Ways,
+    leading_dirs: LeadingDirs,
     /// True if the root is a plain directory, in which any change at all counts.
     strict: bool,
     /// True if something was mounted, for a task or by one; such a slot is used once.
@@ -403,7 +403,7 @@ impl Slot {
     }
 
     /// Returns the termination message file below `/dev` that it was created with.
-    pub(crate) fn words(&self) -> Option<&Path> {
+    pub(crate) fn termination(&self) -> Option<&Path> {
         self.termination_file.as_ref().map(TerminationFile::path)
     }
 
@@ -450,7 +450,7 @@ impl Slot {
     }
 
     /// Records that a task has used it.
-    pub(crate) fn was_used(&mut self, now: Instant) {
+    pub(crate) fn mark_used(&mut self, now: Instant) {
         self.first_used.get_or_insert(now);
     }
 
@@ -462,7 +462,7 @@ impl Slot {
         })?;
         Ok(known
             && seen == self.seeded.len()
-            && facts(&self.upper, self.strict)? == self.upper_about
+            && attributes(&self.upper, self.strict)? == self.upper_about
             && self.seeded.iter().filter(|name| !self.strict || is_tmp(name)).all(|name| self.is_empty_below(name))
             && self.memory.iter().all(|open| dir::is_empty(open.as_fd()).unwrap_or(false))
             && self.termination_file.as_ref().is_none_or(TerminationFile::is_clean)
@@ -474,7 +474,7 @@ impl Slot {
         dir.and_then(|dir| {
             let dir = File::from(dir);
             if is_tmp(name) {
-                return Ok(dir.metadata()?.mode() & 0o7777 == 0o1777 && self.ways.are_all_in(&dir)?);
+                return Ok(dir.metadata()?.mode() & 0o7777 == 0o1777 && self.leading_dirs.are_all_in(&dir)?);
             }
             dir::is_empty(dir.as_fd())
         })
@@ -483,14 +483,14 @@ impl Slot {
 
     /// Removes what a task left, through its own view so that the kernel's caches stay correct. Returns whether the
     /// slot is clean; if the task changed what the machine has too, only a new slot will do.
-    pub(crate) fn wash(&mut self) -> bool {
+    pub(crate) fn clean(&mut self) -> bool {
         // Writes to other layers cannot be undone.
-        let washable = !self.spent && self.layers.are_untouched(&self.upper).unwrap_or(false);
-        washable && self.scrub().is_ok() && self.is_clean()
+        let cleanable = !self.spent && self.layers.are_untouched(&self.upper).unwrap_or(false);
+        cleanable && self.remove_changes().is_ok() && self.is_clean()
     }
 
-    fn scrub(&self) -> io::Result<()> {
-        self.termination_file.as_ref().map(TerminationFile::wash).transpose()?;
+    fn remove_changes(&self) -> io::Result<()> {
+        self.termination_file.as_ref().map(TerminationFile::reset).transpose()?;
         for dir in &self.memory {
             view::clear(File::open(by_handle(dir))?.into())?;
         }
@@ -508,7 +508,7 @@ impl Slot {
             let root = self.view.as_fd();
             if is_tmp {
                 let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
-                self.ways.clear_around(sys::open_at(root, &name, flags, 0)?)?;
+                self.leading_dirs.clear_around(sys::open_at(root, &name, flags, 0)?)?;
             } else {
                 layers::remove(root, &name)?;
             }
@@ -548,9 +548,9 @@ fn open_dir(name: &str) -> Result<File, Error> {
 }
 
 /// Properties of a directory that must not change: mode, owner, and where it matters the time of the last change.
-type Facts = (u32, u32, u32, (i64, i64));
+type Attributes = (u32, u32, u32, (i64, i64));
 
-fn facts(dir: &File, strict: bool) -> io::Result<Facts> {
+fn attributes(dir: &File, strict: bool) -> io::Result<Attributes> {
     let about = dir.metadata()?;
     let changed = if strict { (about.ctime(), about.ctime_nsec()) } else { (0, 0) };
     Ok((about.mode(), about.uid(), about.gid(), changed))

@@ -10,7 +10,7 @@ use std::{
 
 use octoflow_model::ids::AttemptId;
 
-use super::hands::Key;
+use super::workers::Key;
 
 /// Disk usage of one task.
 pub(crate) struct Usage {

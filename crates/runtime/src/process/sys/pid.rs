@@ -80,7 +80,7 @@ pub(crate) fn fork() -> io::Result<Option<i32>> {
 }
 
 /// Waits for the end of a child and reaps it.
-pub(crate) fn collect(child: i32) {
+pub(crate) fn reap(child: i32) {
     // SAFETY: no status is requested. If a signal interrupts it, or the child was reaped already, there is nothing to
     // do.
     unsafe { libc::waitpid(child, ptr::null_mut(), 0) };
@@ -146,7 +146,7 @@ pub(crate) fn close_others() {
 }
 
 /// Marks inherited descriptors close-on-exec, so that children do not inherit them.
-pub(crate) fn keep_inherited_to_ourselves() {
+pub(crate) fn set_inherited_cloexec() {
     // SAFETY: only a flag of descriptors changes. A kernel that cannot do it leaves them as they are.
     unsafe { libc::close_range(3, c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC.cast_signed()) };
 }
@@ -208,7 +208,7 @@ pub(crate) fn keep_administration() -> io::Result<()> {
 }
 
 /// Returns the position of an entry in an open directory, for [`has_others`]. It must not be the first entry.
-pub(crate) fn place_of(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<Option<i64>> {
+pub(crate) fn position_of(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<Option<i64>> {
     let mut bytes = [0_u64; 512];
     // An entry contains the position of the one after it.
     let mut place = None;

@@ -11,7 +11,7 @@ use std::{
 use super::checked;
 
 /// Sends bytes without blocking, with descriptors attached to the first of them. Returns how many bytes were sent.
-pub(crate) fn send_with(socket: BorrowedFd<'_>, bytes: &[u8], riders: &[RawFd]) -> io::Result<usize> {
+pub(crate) fn send_with(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<usize> {
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let mut control = [0_u64; 16];
     // SAFETY: every pointer in the message points to a local that outlives the call; the control buffer is aligned
@@ -20,8 +20,8 @@ pub(crate) fn send_with(socket: BorrowedFd<'_>, bytes: &[u8], riders: &[RawFd]) 
         let mut message: libc::msghdr = mem::zeroed();
         message.msg_iov = &raw mut part;
         message.msg_iovlen = 1;
-        if !riders.is_empty() {
-            let payload = u32::try_from(size_of_val(riders)).expect("a few descriptors");
+        if !descriptors.is_empty() {
+            let payload = u32::try_from(size_of_val(descriptors)).expect("a few descriptors");
             let space = libc::CMSG_SPACE(payload) as usize;
             assert!(space <= size_of_val(&control), "at most a few descriptors ride on one message");
             message.msg_control = control.as_mut_ptr().cast();
@@ -30,7 +30,7 @@ pub(crate) fn send_with(socket: BorrowedFd<'_>, bytes: &[u8], riders: &[RawFd]) 
             (*header).cmsg_level = libc::SOL_SOCKET;
             (*header).cmsg_type = libc::SCM_RIGHTS;
             (*header).cmsg_len = libc::CMSG_LEN(payload) as usize;
-            ptr::copy_nonoverlapping(riders.as_ptr(), libc::CMSG_DATA(header).cast(), riders.len());
+            ptr::copy_nonoverlapping(descriptors.as_ptr(), libc::CMSG_DATA(header).cast(), descriptors.len());
         }
         let sent = libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT);
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
@@ -71,7 +71,7 @@ pub(crate) fn has_hung_up(socket: BorrowedFd<'_>) -> bool {
 pub(crate) fn receive_with(
     socket: BorrowedFd<'_>,
     into: &mut [u8],
-    riders: &mut impl Extend<Option<OwnedFd>>,
+    descriptors: &mut impl Extend<Option<OwnedFd>>,
 ) -> io::Result<usize> {
     let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let mut control = [0_u64; 16];
@@ -92,7 +92,7 @@ pub(crate) fn receive_with(
                 let bytes = (*header).cmsg_len - libc::CMSG_LEN(0) as usize;
                 let data = libc::CMSG_DATA(header).cast::<RawFd>();
                 for index in 0..bytes / size_of::<RawFd>() {
-                    riders.extend([Some(OwnedFd::from_raw_fd(ptr::read_unaligned(data.add(index))))]);
+                    descriptors.extend([Some(OwnedFd::from_raw_fd(ptr::read_unaligned(data.add(index))))]);
                     complete = true;
                 }
             }
@@ -101,7 +101,7 @@ pub(crate) fn receive_with(
         // One descriptor is attached per message, so a truncated message lost exactly that one, and later ones keep
         // their order.
         if message.msg_flags & libc::MSG_CTRUNC != 0 && !complete {
-            riders.extend([None]);
+            descriptors.extend([None]);
         }
         Ok(got)
     }

@@ -12,33 +12,33 @@ use std::{
 use super::{device, slot::Slot};
 use crate::process::{
     view,
-    wire::{Launch, ROOM},
+    wire::{DIR_PLACEHOLDER, Launch},
 };
 
-pub(crate) enum Place {
+pub(crate) enum Workspace {
     Slot(Box<Slot>),
-    Room(PathBuf),
+    Dir(PathBuf),
 }
 
-impl Place {
+impl Workspace {
     pub(crate) fn slot(&self) -> Option<&Slot> {
         match self {
             Self::Slot(slot) => Some(slot),
-            Self::Room(_) => None,
+            Self::Dir(_) => None,
         }
     }
 
     pub(crate) fn slot_mut(&mut self) -> Option<&mut Slot> {
         match self {
             Self::Slot(slot) => Some(slot),
-            Self::Room(_) => None,
+            Self::Dir(_) => None,
         }
     }
 
     pub(crate) fn dir(&self) -> &Path {
         match self {
             Self::Slot(slot) => slot.dir(),
-            Self::Room(dir) => dir,
+            Self::Dir(dir) => dir,
         }
     }
 
@@ -48,11 +48,11 @@ impl Place {
         match self {
             Self::Slot(slot) => {
                 launch.isolated
-                    && slot.words() == device::wanted(launch)
+                    && slot.termination() == device::wanted(launch)
                     && slot.hosts() == launch.hosts.as_ref()
                     && slot.visible() == launch.visible
             }
-            Self::Room(_) => !launch.isolated,
+            Self::Dir(_) => !launch.isolated,
         }
     }
 
@@ -60,7 +60,7 @@ impl Place {
     pub(crate) fn root(&self) -> io::Result<OwnedFd> {
         match self {
             Self::Slot(slot) => slot.view().as_fd().try_clone_to_owned(),
-            Self::Room(_) => File::open("/").map(OwnedFd::from),
+            Self::Dir(_) => File::open("/").map(OwnedFd::from),
         }
     }
 
@@ -68,14 +68,14 @@ impl Place {
     pub(crate) fn is_clean(&mut self) -> bool {
         match self {
             Self::Slot(slot) => slot.is_clean(),
-            Self::Room(dir) => fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none()),
+            Self::Dir(dir) => fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none()),
         }
     }
 
     /// Records that a task has used it.
-    pub(crate) fn was_used(&mut self, now: Instant) {
+    pub(crate) fn mark_used(&mut self, now: Instant) {
         if let Self::Slot(slot) = self {
-            slot.was_used(now);
+            slot.mark_used(now);
         }
     }
 
@@ -83,15 +83,15 @@ impl Place {
     pub(crate) fn is_fresh(&self, now: Instant, busy_since: Instant) -> bool {
         match self {
             Self::Slot(slot) => slot.is_fresh(now, busy_since),
-            Self::Room(_) => true,
+            Self::Dir(_) => true,
         }
     }
 
     /// Removes what a task left. Returns whether the workspace is clean.
-    pub(crate) fn wash(&mut self) -> bool {
+    pub(crate) fn clean(&mut self) -> bool {
         match self {
-            Self::Slot(slot) => slot.wash(),
-            Self::Room(dir) => File::open(dir).and_then(|dir| view::clear(dir.into())).is_ok(),
+            Self::Slot(slot) => slot.clean(),
+            Self::Dir(dir) => File::open(dir).and_then(|dir| view::clear(dir.into())).is_ok(),
         }
     }
 
@@ -100,25 +100,25 @@ impl Place {
         match self {
             Self::Slot(slot) => slot.discard(),
             // What cannot be removed now is removed by the next spawner, which sweeps the work directory.
-            Self::Room(dir) => drop(view::remove_dir(&dir)),
+            Self::Dir(dir) => drop(view::remove_dir(&dir)),
         }
     }
 
     /// Replaces the placeholder in the launch by the directory: an engine cannot know which one a task will get.
-    pub(crate) fn name_in(&self, launch: &mut Launch) {
-        let Self::Room(dir) = self else { return };
-        name_room(launch, &dir.to_string_lossy());
+    pub(crate) fn fill_placeholders(&self, launch: &mut Launch) {
+        let Self::Dir(dir) = self else { return };
+        replace_placeholder(launch, &dir.to_string_lossy());
     }
 }
 
-fn name_room(launch: &mut Launch, room: &str) {
+fn replace_placeholder(launch: &mut Launch, dir: &str) {
     let texts = launch.args.iter_mut().chain(&mut launch.env).chain(&mut launch.programs).chain([&mut launch.dir]);
     for text in texts.chain(&mut launch.progress).chain(launch.files.iter_mut().map(|file| &mut file.path)) {
-        if text.contains(ROOM) {
-            *text = text.replace(ROOM, room);
+        if text.contains(DIR_PLACEHOLDER) {
+            *text = text.replace(DIR_PLACEHOLDER, dir);
         }
     }
-    for member in launch.crew.iter_mut().flat_map(|crew| &mut crew.members) {
-        name_room(&mut member.launch, room);
+    for member in launch.pod_plan.iter_mut().flat_map(|pod_plan| &mut pod_plan.members) {
+        replace_placeholder(&mut member.launch, dir);
     }
 }

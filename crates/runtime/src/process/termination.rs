@@ -30,7 +30,7 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    pub(crate) fn hear(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         // One byte more than needed tells whether the first line is complete.
         let bytes = &bytes[bytes.len().saturating_sub(TAIL_BYTES + 1)..];
         let surplus = (self.bytes.len() + bytes.len()).saturating_sub(TAIL_BYTES + 1);
@@ -65,7 +65,7 @@ mod tests {
 
     fn tail(parts: &[&[u8]]) -> Option<String> {
         let mut tail = Tail::default();
-        parts.iter().for_each(|part| tail.hear(part));
+        parts.iter().for_each(|part| tail.push(part));
         tail.text()
     }
 

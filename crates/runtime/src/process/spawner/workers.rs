@@ -19,16 +19,16 @@ use octoflow_model::ids::AttemptId;
 
 use super::{
     device,
-    launch::{self, Born},
+    launch::{self, Spawned},
     limits::{Limit, Limits},
-    place::Place,
     slot::{Maker, Slot},
     usage::{self, Usage},
+    workspace::Workspace,
 };
 use crate::{
     process::{
         clone::Stack,
-        sys::{self, Bell, ns},
+        sys::{self, Waker, ns},
         view,
         wire::{Bind, Ended, Launch},
     },
@@ -37,13 +37,13 @@ use crate::{
 
 /// Limit of spawning threads: clones overlap well up to a little more than the number of cores; each thread costs a
 /// small stack.
-const MOST_THREADS: usize = 4;
+const MAX_THREADS: usize = 4;
 
 /// Limit of idle workspaces kept for reuse; each is a directory, perhaps with a few mounts.
-const SPARES: usize = 64;
+const MAX_IDLE: usize = 64;
 
 /// Descriptors per idle workspace. Idle ones may use a quarter of the process's descriptors at most.
-const DESCRIPTORS_PER_SPARE: u64 = 8;
+const DESCRIPTORS_PER_IDLE: u64 = 8;
 
 /// Delay before a used workspace is cleaned although none is needed.
 const CLEAN_AFTER: Duration = Duration::from_millis(20);
@@ -58,14 +58,14 @@ pub(crate) enum Job {
     Start {
         key: Key,
         launch: Box<Launch>,
-        place: Option<Place>,
+        workspace: Option<Workspace>,
         /// True if the workspace already contains everything the task expects.
-        furnished: bool,
+        populated: bool,
     },
     Prepare {
         key: Key,
         launch: Box<Launch>,
-        place: Option<Place>,
+        workspace: Option<Workspace>,
     },
     /// Mount a slot over what an earlier spawner left.
     Restore {
@@ -83,9 +83,9 @@ impl Job {
     }
 
     /// Returns the workspace that the job already has.
-    pub(crate) fn into_place(self) -> Option<Place> {
+    pub(crate) fn into_workspace(self) -> Option<Workspace> {
         match self {
-            Self::Start { place, .. } | Self::Prepare { place, .. } => place,
+            Self::Start { workspace, .. } | Self::Prepare { workspace, .. } => workspace,
             Self::Restore { .. } => None,
         }
     }
@@ -94,14 +94,14 @@ impl Job {
 pub(crate) enum Done {
     Started {
         key: Key,
-        born: Born,
-        place: Place,
+        spawned: Spawned,
+        workspace: Workspace,
         limits: Vec<Limit>,
     },
     NotStarted {
         key: Key,
         why: Ended,
-        place: Option<Place>,
+        workspace: Option<Workspace>,
     },
     /// A resource is short right now; the job can be retried.
     Delayed {
@@ -112,11 +112,11 @@ pub(crate) enum Done {
     Prepared {
         key: Key,
         launch: Box<Launch>,
-        place: Place,
+        workspace: Workspace,
     },
     Restored {
         key: Key,
-        place: Option<Place>,
+        workspace: Option<Workspace>,
     },
     /// Disk usage of running tasks.
     Measured {
@@ -125,16 +125,16 @@ pub(crate) enum Done {
     },
 }
 
-pub(crate) struct Hands {
+pub(crate) struct Workers {
     jobs: Queue<Job>,
     done: Mutex<Vec<Done>>,
-    pub(crate) bell: Bell,
+    pub(crate) waker: Waker,
     /// Clean workspaces, ready for a task.
-    spare_slots: Mutex<Vec<Place>>,
-    spare_rooms: Mutex<Vec<Place>>,
+    idle_slots: Mutex<Vec<Workspace>>,
+    idle_dirs: Mutex<Vec<Workspace>>,
     /// Workspaces that were written to. A spawning thread that needs one cleans it itself; the cleaning thread handles
     /// the rest.
-    used: Queue<Place>,
+    used: Queue<Workspace>,
     /// Workspaces to measure, one list at a time.
     measures: Queue<Vec<(Key, AttemptId, PathBuf)>>,
     measures_run: AtomicBool,
@@ -143,13 +143,13 @@ pub(crate) struct Hands {
     pub(crate) limits: Limits,
     work: PathBuf,
     instance: String,
-    next_room: AtomicU64,
-    most_spares: usize,
-    spell: Mutex<Spell>,
+    next_dir: AtomicU64,
+    max_idle: usize,
+    busy_period: Mutex<BusyPeriod>,
 }
 
 /// Busy period: since when there has always been a task, short gaps aside.
-struct Spell {
+struct BusyPeriod {
     since: Instant,
     living: usize,
     last: Instant,
@@ -157,11 +157,11 @@ struct Spell {
 
 /// Gap that ends a busy period: after it a user may have looked at a result, changed a file of the machine and tried
 /// again.
-const PAUSE: Duration = Duration::from_millis(20);
+const BUSY_GAP: Duration = Duration::from_millis(20);
 
-impl Spell {
+impl BusyPeriod {
     fn enter(&mut self, now: Instant) -> Instant {
-        if self.living == 0 && now.saturating_duration_since(self.last) >= PAUSE {
+        if self.living == 0 && now.saturating_duration_since(self.last) >= BUSY_GAP {
             self.since = now;
         }
         self.living += 1;
@@ -174,14 +174,14 @@ impl Spell {
     }
 }
 
-impl Hands {
+impl Workers {
     pub(crate) fn new(data: &Path, maker: Option<Maker>, instance: &str) -> io::Result<Arc<Self>> {
         Ok(Arc::new(Self {
             jobs: Queue::default(),
             done: Mutex::default(),
-            bell: Bell::new()?,
-            spare_slots: Mutex::default(),
-            spare_rooms: Mutex::default(),
+            waker: Waker::new()?,
+            idle_slots: Mutex::default(),
+            idle_dirs: Mutex::default(),
             used: Queue::default(),
             measures: Queue::default(),
             measures_run: AtomicBool::new(false),
@@ -190,35 +190,35 @@ impl Hands {
             limits: Limits::default(),
             work: data.join("work"),
             instance: instance.to_owned(),
-            next_room: AtomicU64::new(0),
-            most_spares: usize::try_from(sys::descriptor_limit() / 4 / DESCRIPTORS_PER_SPARE)
-                .map_or(SPARES, |room| room.min(SPARES)),
-            spell: Mutex::new(Spell { since: Instant::now(), living: 0, last: Instant::now() }),
+            next_dir: AtomicU64::new(0),
+            max_idle: usize::try_from(sys::descriptor_limit() / 4 / DESCRIPTORS_PER_IDLE)
+                .map_or(MAX_IDLE, |room| room.min(MAX_IDLE)),
+            busy_period: Mutex::new(BusyPeriod { since: Instant::now(), living: 0, last: Instant::now() }),
         }))
     }
 
     /// Starts the threads. They live as long as the process: the end of one would end the tasks that it created.
     pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
-        let threads = thread::available_parallelism().map_or(2, usize::from).clamp(2, MOST_THREADS);
+        let threads = thread::available_parallelism().map_or(2, usize::from).clamp(2, MAX_THREADS);
         for _ in 0..threads {
             let (mut stack, null) = (Stack::new()?, File::options().read(true).write(true).open("/dev/null")?);
-            self.thread("spawn", move |hands| hands.spawn_for_ever(&mut stack, &null))?;
+            self.thread("spawn", move |workers| workers.spawn_for_ever(&mut stack, &null))?;
         }
-        self.thread("clean", |hands| {
+        self.thread("clean", |workers| {
             loop {
-                hands.used.wait();
+                workers.used.wait();
                 // While tasks come and go, the spawning threads take these workspaces and clean them as needed.
                 thread::sleep(CLEAN_AFTER);
-                while let Some(mut place) = hands.used.take_now() {
-                    let fresh = place.is_fresh(Instant::now(), lock(&hands.spell).since);
-                    if fresh && place.wash() { hands.spare(place) } else { place.discard() }
+                while let Some(mut workspace) = workers.used.take_now() {
+                    let fresh = workspace.is_fresh(Instant::now(), lock(&workers.busy_period).since);
+                    if fresh && workspace.clean() { workers.keep_idle(workspace) } else { workspace.discard() }
                 }
             }
         })?;
-        self.thread("remove", |hands| {
+        self.thread("remove", |workers| {
             loop {
                 // What cannot be removed now is swept by the next spawner.
-                hands.trash.take().iter().for_each(|path| drop(view::remove_dir(path)));
+                workers.trash.take().iter().for_each(|path| drop(view::remove_dir(path)));
             }
         })
     }
@@ -226,15 +226,15 @@ impl Hands {
     /// Starts a thread that lives as long as the process. A panic is a bug, which is in the spawner's log; the thread
     /// continues with the next work, because ending the spawner would cost the tasks their results.
     fn thread(self: &Arc<Self>, name: &str, mut work: impl FnMut(&Self) + Send + 'static) -> io::Result<()> {
-        let hands = Arc::clone(self);
+        let workers = Arc::clone(self);
         let supervised = move || loop {
-            drop(catch_unwind(AssertUnwindSafe(|| work(&hands))));
+            drop(catch_unwind(AssertUnwindSafe(|| work(&workers))));
         };
         thread::Builder::new().name(name.to_owned()).stack_size(THREAD_STACK).spawn(supervised).map(drop)
     }
 
-    pub(crate) fn give(&self, jobs: impl IntoIterator<Item = Job>) {
-        self.jobs.give(jobs);
+    pub(crate) fn push(&self, jobs: impl IntoIterator<Item = Job>) {
+        self.jobs.push(jobs);
     }
 
     pub(crate) fn take_done(&self) -> Vec<Done> {
@@ -242,54 +242,53 @@ impl Hands {
     }
 
     /// Takes back a workspace: to the idle ones if it is untouched, else to be cleaned.
-    pub(crate) fn release(&self, mut place: Place) {
+    pub(crate) fn release(&self, mut workspace: Workspace) {
         let now = Instant::now();
-        place.was_used(now);
-        lock(&self.spell).leave(now);
-        if place.is_clean() { self.spare(place) } else { self.used.give([place]) }
+        workspace.mark_used(now);
+        lock(&self.busy_period).leave(now);
+        if workspace.is_clean() { self.keep_idle(workspace) } else { self.used.push([workspace]) }
     }
 
     pub(crate) fn remove(&self, paths: Vec<PathBuf>) {
         if !paths.is_empty() {
-            self.trash.give([paths]);
+            self.trash.push([paths]);
         }
     }
 
     /// Removes every workspace without a task, before the process exits.
     pub(crate) fn close(&self) {
-        let mut places = std::mem::take(&mut *lock(&self.spare_slots));
-        places.append(&mut lock(&self.spare_rooms));
-        places.extend(std::iter::from_fn(|| self.used.take_now()));
-        places.into_iter().for_each(Place::discard);
+        let mut workspaces = std::mem::take(&mut *lock(&self.idle_slots));
+        workspaces.append(&mut lock(&self.idle_dirs));
+        workspaces.extend(std::iter::from_fn(|| self.used.take_now()));
+        workspaces.into_iter().for_each(Workspace::discard);
         self.limits.close();
     }
 
     pub(crate) fn directories_in_use(&self) -> Vec<PathBuf> {
-        let spares = [&self.spare_slots, &self.spare_rooms];
-        spares
-            .iter()
-            .flat_map(|spares| lock(spares).iter().map(|place| place.dir().to_owned()).collect::<Vec<_>>())
+        let idle = [&self.idle_slots, &self.idle_dirs];
+        idle.iter()
+            .flat_map(|idle| lock(idle).iter().map(|workspace| workspace.dir().to_owned()).collect::<Vec<_>>())
             .collect()
     }
 
-    fn spare(&self, place: Place) {
-        let mut spares = lock(self.spares(place.slot().is_some()));
+    fn keep_idle(&self, workspace: Workspace) {
+        let mut idle = lock(self.idle(workspace.slot().is_some()));
         // The newest is most likely to suit the next task; the oldest may suit none any more.
-        let oldest = (spares.len() >= self.most_spares.max(1)).then(|| spares.remove(0));
-        spares.push(place);
-        drop(spares);
+        let oldest = (idle.len() >= self.max_idle.max(1)).then(|| idle.remove(0));
+        idle.push(workspace);
+        drop(idle);
         if let Some(oldest) = oldest {
             oldest.discard();
         }
     }
 
-    fn spares(&self, slots: bool) -> &Mutex<Vec<Place>> {
-        if slots { &self.spare_slots } else { &self.spare_rooms }
+    fn idle(&self, slots: bool) -> &Mutex<Vec<Workspace>> {
+        if slots { &self.idle_slots } else { &self.idle_dirs }
     }
 
     fn spawn_for_ever(&self, stack: &mut Stack, null: &File) {
         // Slots are entered and left by this thread alone, so it needs a root of its own.
-        let own_root = ns::leave(libc::CLONE_FS);
+        let own_root = ns::unshare(libc::CLONE_FS);
         loop {
             let job = self.jobs.take();
             let (key, restores) = (job.key(), matches!(job, Job::Restore { .. }));
@@ -297,66 +296,66 @@ impl Hands {
                 // A panic is a bug; it costs this attempt, not the thread and with it the tasks that it created.
                 Ok(()) => catch_unwind(AssertUnwindSafe(|| self.work(job, stack, null))).unwrap_or_else(|_| {
                     if restores {
-                        return Done::Restored { key, place: None };
+                        return Done::Restored { key, workspace: None };
                     }
                     let why = "a bug of octoflow: starting it failed; the spawner's log says how".to_owned();
-                    Done::NotStarted { key, why: Ended::Environment(why), place: None }
+                    Done::NotStarted { key, why: Ended::Environment(why), workspace: None }
                 }),
                 Err(error) => refuse(job, &format!("a spawning thread could not be set up: {error}")),
             };
-            self.tell(done);
+            self.push_done(done);
         }
     }
 
-    fn tell(&self, done: Done) {
+    fn push_done(&self, done: Done) {
         let mut queue = lock(&self.done);
         queue.push(done);
         let first = queue.len() == 1;
         drop(queue);
         if first {
-            self.bell.ring();
+            self.waker.wake();
         }
     }
 
     /// Measures workspaces; the result is `Done::Measured`. The thread is started when it is first needed; without one
     /// nothing is measured until the next call.
-    pub(crate) fn measure(self: &Arc<Self>, places: Vec<(Key, AttemptId, PathBuf)>) {
+    pub(crate) fn measure(self: &Arc<Self>, workspaces: Vec<(Key, AttemptId, PathBuf)>) {
         if !self.measures_run.load(Ordering::Relaxed) {
-            let started = self.thread("measure", |hands| {
+            let started = self.thread("measure", |workers| {
                 loop {
-                    let list = hands.measures.take();
+                    let list = workers.measures.take();
                     let began = Instant::now();
                     // A panic is a bug; it costs one measurement, and the others are still reported.
                     let measured = |dir: &Path| catch_unwind(AssertUnwindSafe(|| usage::of(dir))).ok();
                     let usages = list
                         .into_iter()
                         .filter_map(|(key, attempt, dir)| Some(Usage { key, attempt, bytes: measured(&dir)? }));
-                    hands.tell(Done::Measured { usages: usages.collect(), began });
+                    workers.push_done(Done::Measured { usages: usages.collect(), began });
                 }
             });
             self.measures_run.store(started.is_ok(), Ordering::Relaxed);
         }
         if self.measures_run.load(Ordering::Relaxed) {
-            self.measures.give([places]);
+            self.measures.push([workspaces]);
         } else {
-            self.tell(Done::Measured { usages: Vec::new(), began: Instant::now() });
+            self.push_done(Done::Measured { usages: Vec::new(), began: Instant::now() });
         }
     }
 
     fn work(&self, job: Job, stack: &mut Stack, null: &File) -> Done {
         match job {
-            Job::Start { key, mut launch, place, furnished } => {
-                let place = match place {
-                    Some(place) if furnished => Ok(place),
-                    place => self.furnished(&mut launch, place),
+            Job::Start { key, mut launch, workspace, populated } => {
+                let workspace = match workspace {
+                    Some(workspace) if populated => Ok(workspace),
+                    workspace => self.populated(&mut launch, workspace),
                 };
                 let mark = format!("{}={}:{}", super::MARK, self.instance, launch.attempt);
-                match place {
-                    Ok(place) => {
-                        let inside = place.slot().zip(self.maker.as_ref());
+                match workspace {
+                    Ok(workspace) => {
+                        let inside = workspace.slot().zip(self.maker.as_ref());
                         let started = self.limits.impose(&mut launch).and_then(|limits| {
                             match launch::start(&launch, inside, &mark, null, stack) {
-                                Ok(born) => Ok((born, limits)),
+                                Ok(spawned) => Ok((spawned, limits)),
                                 Err(why) => {
                                     self.limits.lift(limits);
                                     Err(why)
@@ -364,22 +363,22 @@ impl Hands {
                             }
                         });
                         match started {
-                            Ok((born, limits)) => Done::Started { key, born, place, limits },
-                            Err(why) => self.not_started(key, launch, why, Some(place), Some(furnished)),
+                            Ok((spawned, limits)) => Done::Started { key, spawned, workspace, limits },
+                            Err(why) => self.not_started(key, launch, why, Some(workspace), Some(populated)),
                         }
                     }
-                    Err((why, place)) => self.not_started(key, launch, why, place, Some(false)),
+                    Err((why, workspace)) => self.not_started(key, launch, why, workspace, Some(false)),
                 }
             }
-            Job::Prepare { key, mut launch, place } => match self.furnished(&mut launch, place) {
+            Job::Prepare { key, mut launch, workspace } => match self.populated(&mut launch, workspace) {
                 // Prepared attempts must not keep each other from being started.
-                Ok(place) => match launch::leave_room(null, launch::ROOM_FOR_A_START) {
-                    Ok(()) => Done::Prepared { key, launch, place },
-                    Err(why) => self.not_started(key, launch, why, Some(place), None),
+                Ok(workspace) => match launch::leave_room(null, launch::ROOM_FOR_A_START) {
+                    Ok(()) => Done::Prepared { key, launch, workspace },
+                    Err(why) => self.not_started(key, launch, why, Some(workspace), None),
                 },
-                Err((why, place)) => self.not_started(key, launch, why, place, None),
+                Err((why, workspace)) => self.not_started(key, launch, why, workspace, None),
             },
-            Job::Restore { key, dir, mounts } => Done::Restored { key, place: self.restore(&dir, &mounts) },
+            Job::Restore { key, dir, mounts } => Done::Restored { key, workspace: self.restore(&dir, &mounts) },
         }
     }
 
@@ -391,123 +390,127 @@ impl Hands {
         key: Key,
         launch: Box<Launch>,
         why: Ended,
-        place: Option<Place>,
+        workspace: Option<Workspace>,
         starting: Option<bool>,
     ) -> Done {
-        let Some(shortage) = launch::shortage(&why) else { return Done::NotStarted { key, why, place } };
+        let Some(shortage) = launch::shortage(&why) else { return Done::NotStarted { key, why, workspace } };
         if shortage == Shortage::Descriptors {
-            self.shed();
+            self.free_descriptors();
         }
-        let furnished = starting == Some(true);
-        let place = match place {
-            Some(place) if !furnished && place.slot().is_some() => {
-                lock(&self.spell).leave(Instant::now());
-                place.discard();
+        let populated = starting == Some(true);
+        let workspace = match workspace {
+            Some(workspace) if !populated && workspace.slot().is_some() => {
+                lock(&self.busy_period).leave(Instant::now());
+                workspace.discard();
                 None
             }
-            place => place,
+            workspace => workspace,
         };
         let job = match starting {
-            Some(_) => Job::Start { key, launch, place, furnished },
-            None => Job::Prepare { key, launch, place },
+            Some(_) => Job::Start { key, launch, workspace, populated },
+            None => Job::Prepare { key, launch, workspace },
         };
         Done::Delayed { job, shortage, why }
     }
 
     /// Frees the descriptors of workspaces without a task.
-    fn shed(&self) {
-        let spares = std::mem::take(&mut *lock(&self.spare_slots));
-        spares.into_iter().for_each(Place::discard);
-        while let Some(place) = self.used.take_now() {
-            place.discard();
+    fn free_descriptors(&self) {
+        let idle = std::mem::take(&mut *lock(&self.idle_slots));
+        idle.into_iter().for_each(Workspace::discard);
+        while let Some(workspace) = self.used.take_now() {
+            workspace.discard();
         }
     }
 
     /// Returns a workspace with everything in it that the task expects.
-    fn furnished(&self, launch: &mut Launch, place: Option<Place>) -> Result<Place, (Ended, Option<Place>)> {
-        let mut place = match place {
-            Some(place) => place,
-            None => self.place_for(launch).map_err(|why| {
-                lock(&self.spell).leave(Instant::now());
+    fn populated(
+        &self,
+        launch: &mut Launch,
+        workspace: Option<Workspace>,
+    ) -> Result<Workspace, (Ended, Option<Workspace>)> {
+        let mut workspace = match workspace {
+            Some(workspace) => workspace,
+            None => self.workspace_for(launch).map_err(|why| {
+                lock(&self.busy_period).leave(Instant::now());
                 (Ended::Environment(why), None)
             })?,
         };
-        place.name_in(launch);
-        match launch::furnish(launch, place.slot_mut(), self.maker.as_ref()) {
-            Ok(()) => Ok(place),
-            Err(why) => Err((why, Some(place))),
+        workspace.fill_placeholders(launch);
+        match launch::populate(launch, workspace.slot_mut(), self.maker.as_ref()) {
+            Ok(()) => Ok(workspace),
+            Err(why) => Err((why, Some(workspace))),
         }
     }
 
-    fn place_for(&self, launch: &Launch) -> Result<Place, String> {
+    fn workspace_for(&self, launch: &Launch) -> Result<Workspace, String> {
         let now = Instant::now();
-        let since = lock(&self.spell).enter(now);
-        let mut spares = lock(self.spares(launch.isolated));
+        let since = lock(&self.busy_period).enter(now);
+        let mut idle = lock(self.idle(launch.isolated));
         // Stale ones are removed too.
-        let stale: Vec<Place> = spares.extract_if(.., |place| !place.is_fresh(now, since)).collect();
-        let fresh = spares.iter().rposition(|place| place.suits(launch)).map(|at| spares.remove(at));
-        drop(spares);
-        self.used.give(stale);
-        if let Some(place) = fresh {
-            return Ok(place);
+        let stale: Vec<Workspace> = idle.extract_if(.., |workspace| !workspace.is_fresh(now, since)).collect();
+        let fresh = idle.iter().rposition(|workspace| workspace.suits(launch)).map(|at| idle.remove(at));
+        drop(idle);
+        self.used.push(stale);
+        if let Some(workspace) = fresh {
+            return Ok(workspace);
         }
         // Cleaning one is cheaper than creating one.
-        let washable = self.used.take_if(|place| place.suits(launch) && place.is_fresh(now, since));
-        if let Some(mut place) = washable {
-            if place.wash() {
-                return Ok(place);
+        let cleanable = self.used.take_if(|workspace| workspace.suits(launch) && workspace.is_fresh(now, since));
+        if let Some(mut workspace) = cleanable {
+            if workspace.clean() {
+                return Ok(workspace);
             }
-            self.used.give([place]);
+            self.used.push([workspace]);
         }
         if launch.isolated {
             let maker = self.maker.as_ref().ok_or("isolation is not available in the running spawner")?;
-            let words = device::wanted(launch);
+            let termination = device::wanted(launch);
             // A task without a file for its termination message is better than none.
-            let make = |words| maker.make(words, &launch.visible);
-            let made = make(words).or_else(|error| if words.is_some() { make(None) } else { Err(error) });
+            let make = |termination| maker.make(termination, &launch.visible);
+            let made = make(termination).or_else(|error| if termination.is_some() { make(None) } else { Err(error) });
             let slot = made.map_err(|error| format!("no private file system: {}", error.explain()))?;
-            return Ok(Place::Slot(Box::new(slot)));
+            return Ok(Workspace::Slot(Box::new(slot)));
         }
         if self.maker.as_ref().is_some_and(Maker::is_one_way) {
             return Err(
                 "the running spawner isolates tasks and cannot start any without; let its tasks end first".into()
             );
         }
-        let number = self.next_room.fetch_add(1, Ordering::Relaxed);
+        let number = self.next_dir.fetch_add(1, Ordering::Relaxed);
         let dir = self.work.join(format!("{}-r{number}", self.instance));
         fs::create_dir(&dir).map_err(|error| format!("no directory of its own: {error}"))?;
-        Ok(Place::Room(dir))
+        Ok(Workspace::Dir(dir))
     }
 
-    fn restore(&self, dir: &Path, mounts: &[Bind]) -> Option<Place> {
+    fn restore(&self, dir: &Path, mounts: &[Bind]) -> Option<Workspace> {
         let maker = self.maker.as_ref()?;
         let mut slot: Slot = maker.restore(dir).ok()?;
         for mount in mounts {
             launch::bind(mount, &mut slot, maker).ok()?;
         }
-        Some(Place::Slot(Box::new(slot)))
+        Some(Workspace::Slot(Box::new(slot)))
     }
 
     /// Creates one slot to test whether isolation works; it becomes the first idle one.
     pub(crate) fn probe(self: &Arc<Self>) -> Result<(), String> {
-        let hands = Arc::clone(self);
+        let workers = Arc::clone(self);
         let probe = thread::spawn(move || -> Result<(), String> {
-            let maker = hands.maker.as_ref().ok_or("it was not set up when the spawner started")?;
-            ns::leave(libc::CLONE_FS).map_err(|error| error.to_string())?;
+            let maker = workers.maker.as_ref().ok_or("it was not set up when the spawner started")?;
+            ns::unshare(libc::CLONE_FS).map_err(|error| error.to_string())?;
             let slot = maker.make(None, &[]).map_err(|error| error.explain())?;
-            hands.spare(Place::Slot(Box::new(slot)));
+            workers.keep_idle(Workspace::Slot(Box::new(slot)));
             Ok(())
         });
-        probe.join().unwrap_or_else(|_| Err("the attempt to isolate failed badly".to_owned()))
+        probe.join().unwrap_or_else(|_| Err("the test of isolation panicked".to_owned()))
     }
 }
 
 fn refuse(job: Job, why: &str) -> Done {
-    let failed = |key, place| Done::NotStarted { key, why: Ended::Environment(why.to_owned()), place };
+    let failed = |key, workspace| Done::NotStarted { key, why: Ended::Environment(why.to_owned()), workspace };
     match job {
-        Job::Start { key, place, .. } => failed(key, place),
-        Job::Prepare { key, place, .. } => failed(key, place),
-        Job::Restore { key, .. } => Done::Restored { key, place: None },
+        Job::Start { key, workspace, .. } => failed(key, workspace),
+        Job::Prepare { key, workspace, .. } => failed(key, workspace),
+        Job::Restore { key, .. } => Done::Restored { key, workspace: None },
     }
 }
 
@@ -523,13 +526,13 @@ impl<T> Default for Queue<T> {
 }
 
 impl<T> Queue<T> {
-    fn give(&self, items: impl IntoIterator<Item = T>) {
+    fn push(&self, items: impl IntoIterator<Item = T>) {
         let mut waiting = lock(&self.waiting);
         let before = waiting.len();
         waiting.extend(items);
         let added = waiting.len() - before;
         drop(waiting);
-        for _ in 0..added.min(MOST_THREADS) {
+        for _ in 0..added.min(MAX_THREADS) {
             self.more.notify_one();
         }
     }

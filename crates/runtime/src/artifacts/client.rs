@@ -16,19 +16,19 @@ use ureq::Agent;
 
 use super::{
     pack::describe,
-    store::{Entry, Store},
-    unpack::{Parcel, starts_as_tree},
+    store::{ArtifactWriter, Store},
+    unpack::{ArtifactFile, starts_as_tree},
 };
 use crate::egress::{self, Policy};
 
 mod git;
-mod patience;
+mod retry;
 mod s3;
 mod web;
 
-use patience::{Trouble, patiently};
+use retry::{TransferError, with_retries};
 
-pub struct Carrier {
+pub struct ArtifactClient {
     store: Store,
     policy: Policy,
     agent: Agent,
@@ -45,9 +45,9 @@ pub enum Error {
 }
 
 /// Cancellation check: returns false once the result is no longer wanted.
-pub(crate) type Alive<'a> = &'a dyn Fn() -> bool;
+pub(crate) type IsWanted<'a> = &'a dyn Fn() -> bool;
 
-impl Carrier {
+impl ArtifactClient {
     pub fn new(data_dir: &Path, policy: Policy) -> Self {
         let agent = egress::agent(&policy);
         Self { store: Store::new(data_dir), policy, agent }
@@ -64,30 +64,39 @@ impl Carrier {
     }
 
     /// Fetches an artifact, ready to be placed.
-    pub(crate) fn fetch(&self, location: &Location, alive: Alive<'_>) -> Result<(Parcel, Fetched), Error> {
+    pub(crate) fn fetch(&self, location: &Location, is_wanted: IsWanted<'_>) -> Result<(ArtifactFile, Fetched), Error> {
         match location {
             Location::Local(at) => self.local(at),
-            Location::Http(web) => patiently(alive, || web::get(self, web, alive)).map_err(Error::from),
+            Location::Http(web) => with_retries(is_wanted, || web::get(self, web, is_wanted)).map_err(Error::from),
             Location::Git(repository) => {
-                patiently(alive, || git::check_out(self, repository, alive)).map_err(Error::from)
+                with_retries(is_wanted, || git::check_out(self, repository, is_wanted)).map_err(Error::from)
             }
-            Location::S3(bucket) => s3::Client::new(self, bucket)?.fetch(alive),
+            Location::S3(bucket) => s3::Client::new(self, bucket)?.fetch(is_wanted),
         }
     }
 
     /// Uploads a saved artifact to another location.
-    pub(crate) fn send(&self, location: &Location, artifact: &StoredArtifact, alive: Alive<'_>) -> Result<(), Error> {
+    pub(crate) fn send(
+        &self,
+        location: &Location,
+        artifact: &StoredArtifact,
+        is_wanted: IsWanted<'_>,
+    ) -> Result<(), Error> {
         let file = self.store.open(artifact).map_err(|error| Error::Failed(describe(error)))?;
         let is_tree = self.is_tree(artifact);
         match location {
             // A local key was written when the artifact was saved.
             Location::Local(_) => Ok(()),
-            Location::S3(bucket) if is_tree => s3::Client::new(self, bucket)?.send_tree(file, alive),
-            Location::S3(bucket) => s3::Client::new(self, bucket)?.send(&bucket.key, &file, 0..artifact.size, alive),
+            Location::S3(bucket) if is_tree => s3::Client::new(self, bucket)?.send_tree(file, is_wanted),
+            Location::S3(bucket) => {
+                s3::Client::new(self, bucket)?.send(&bucket.key, &file, 0..artifact.size, is_wanted)
+            }
             Location::Http(_) if is_tree => Err(Error::Failed(
                 "a directory cannot be sent over HTTP as it is; choose `archive: tar` or `zip`".to_owned(),
             )),
-            Location::Http(web) => patiently(alive, || web::put(self, web, &file, artifact.size)).map_err(Error::from),
+            Location::Http(web) => {
+                with_retries(is_wanted, || web::put(self, web, &file, artifact.size)).map_err(Error::from)
+            }
             Location::Git(_) => Err(Error::Failed("artifacts cannot be written to a git repository".to_owned())),
         }
     }
@@ -110,8 +119,8 @@ impl Carrier {
     pub fn delete(&self, away: Option<&Location>, namespace: &str, artifact: &StoredArtifact) -> Result<(), Error> {
         match away {
             // Objects below the key of a single object belong to others.
-            Some(Location::S3(bucket)) => s3::Client::new(self, bucket)?.delete(self.is_tree(artifact), ONCE)?,
-            Some(Location::Http(web)) => patiently(ONCE, || web::delete(self, web))?,
+            Some(Location::S3(bucket)) => s3::Client::new(self, bucket)?.delete(self.is_tree(artifact), NO_RETRY)?,
+            Some(Location::Http(web)) => with_retries(NO_RETRY, || web::delete(self, web))?,
             Some(Location::Git(_) | Location::Local(_)) | None => {}
         }
         let at = LocalKey { namespace: namespace.to_owned(), key: artifact.key.clone() };
@@ -124,11 +133,11 @@ impl Carrier {
             && self.store.open(artifact).is_ok_and(|mut file| starts_as_tree(&mut file).unwrap_or(false))
     }
 
-    fn local(&self, at: &LocalKey) -> Result<(Parcel, Fetched), Error> {
+    fn local(&self, at: &LocalKey) -> Result<(ArtifactFile, Fetched), Error> {
         let failed = |error| Error::Failed(describe(error));
         if let Some(artifact) = self.store.get(at).map_err(failed)? {
             let fetched = Fetched { digest: artifact.digest.clone(), size: artifact.size };
-            return Ok((Parcel::stored(&self.store, &artifact).map_err(Error::Failed)?, fetched));
+            return Ok((ArtifactFile::stored(&self.store, &artifact).map_err(Error::Failed)?, fetched));
         }
         let below = LocalKey { namespace: at.namespace.clone(), key: format!("{}/", at.key.trim_end_matches('/')) };
         let keys = self.store.list(&below).map_err(failed)?;
@@ -145,17 +154,17 @@ impl Carrier {
         tree.finish()
     }
 
-    fn entry(&self) -> Result<Entry<'_>, Trouble> {
-        self.store.begin().map_err(|error| Trouble::lasting(describe(error)))
+    fn entry(&self) -> Result<ArtifactWriter<'_>, TransferError> {
+        self.store.begin().map_err(|error| TransferError::permanent(describe(error)))
     }
 }
 
 /// Cancellation check that prevents retries: a failed deletion is attempted again by a later sweep.
-const ONCE: Alive<'static> = &|| false;
+const NO_RETRY: IsWanted<'static> = &|| false;
 
 /// Builds one directory from several objects.
 struct Tree<'a> {
-    tarball: tar::Builder<Entry<'a>>,
+    tarball: tar::Builder<ArtifactWriter<'a>>,
 }
 
 impl<'a> Tree<'a> {
@@ -193,11 +202,11 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
-    fn finish(self) -> Result<(Parcel, Fetched), Error> {
+    fn finish(self) -> Result<(ArtifactFile, Fetched), Error> {
         let entry = self.tarball.into_inner().map_err(|error| Error::Failed(error.to_string()))?;
-        let held = entry.hold().map_err(|error| Error::Failed(describe(error)))?;
+        let held = entry.into_temp().map_err(|error| Error::Failed(describe(error)))?;
         let fetched = Fetched { digest: held.digest, size: held.size };
-        Ok((Parcel { file: held.file, size: held.size, own: false, maybe_tree: true }, fetched))
+        Ok((ArtifactFile { file: held.file, size: held.size, own: false, maybe_tree: true }, fetched))
     }
 }
 
@@ -206,17 +215,17 @@ fn named(name: &str, error: &io::Error) -> Error {
 }
 
 /// Returns a range of a file as a request body; a retry starts from its beginning.
-fn stretch(file: &File, range: &std::ops::Range<u64>) -> io::Result<io::Take<File>> {
+fn file_range(file: &File, range: &std::ops::Range<u64>) -> io::Result<io::Take<File>> {
     let mut file = file.try_clone()?;
     file.seek(SeekFrom::Start(range.start))?;
     Ok(file.take(range.end - range.start))
 }
 
 /// Limit of one transfer; nothing that a manifest can name is larger.
-const LARGEST: u64 = 1 << 40;
+const MAX_BYTES: u64 = 1 << 40;
 
 /// Copies until the end or until cancelled.
-fn pour(from: &mut dyn Read, to: &mut dyn Write, alive: Alive<'_>) -> Result<u64, Trouble> {
+fn copy_while_wanted(from: &mut dyn Read, to: &mut dyn Write, is_wanted: IsWanted<'_>) -> Result<u64, TransferError> {
     let mut buffer = vec![0; 64 * 1024];
     let mut total = 0;
     loop {
@@ -224,24 +233,24 @@ fn pour(from: &mut dyn Read, to: &mut dyn Write, alive: Alive<'_>) -> Result<u64
             Ok(0) => return Ok(total),
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Trouble::passing(format!("the transfer broke off: {error}"))),
+            Err(error) => return Err(TransferError::retryable(format!("the transfer was interrupted: {error}"))),
         };
         total += count as u64;
-        if !alive() {
-            return Err(Trouble::lasting("nobody wants it any more".to_owned()));
+        if !is_wanted() {
+            return Err(TransferError::permanent("the transfer was cancelled".to_owned()));
         }
-        if total > LARGEST {
-            return Err(Trouble::lasting(format!("it is larger than {LARGEST} bytes")));
+        if total > MAX_BYTES {
+            return Err(TransferError::permanent(format!("it is larger than {MAX_BYTES} bytes")));
         }
         to.write_all(&buffer[..count])
-            .map_err(|error| Trouble::lasting(format!("it could not be written: {error}")))?;
+            .map_err(|error| TransferError::permanent(format!("it could not be written: {error}")))?;
     }
 }
 
 /// A private directory for the duration of a transfer.
-struct Room(PathBuf);
+struct ScratchDir(PathBuf);
 
-impl Room {
+impl ScratchDir {
     fn new(store: &Store) -> io::Result<Self> {
         use std::{
             os::unix::fs::DirBuilderExt,
@@ -255,7 +264,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for ScratchDir {
     fn drop(&mut self) {
         // What cannot be removed is swept with the store's other leftovers.
         let _ = crate::process::view::remove_dir(&self.0);

@@ -11,7 +11,7 @@ use crate::threads::ThreadOwner;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-pub(crate) struct Later {
+pub(crate) struct DelayQueue {
     queue: Mutex<Queue>,
     changed: Condvar,
     owner: ThreadOwner,
@@ -24,7 +24,7 @@ struct Queue {
     closed: bool,
 }
 
-impl Later {
+impl DelayQueue {
     pub(crate) fn new(owner: ThreadOwner) -> Arc<Self> {
         Arc::new(Self { queue: Mutex::default(), changed: Condvar::new(), owner })
     }
@@ -36,9 +36,9 @@ impl Later {
         }
         queue.due.push((Instant::now() + pause, Box::new(job)));
         if !queue.has_thread {
-            let later = Arc::clone(self);
+            let queue_handle = Arc::clone(self);
             // Without a thread the job stays queued until the next call, when a thread may be available.
-            queue.has_thread = self.owner.spawn("later", move || later.work()).is_ok();
+            queue.has_thread = self.owner.spawn("later", move || queue_handle.work()).is_ok();
         }
         self.changed.notify_all();
     }

@@ -151,8 +151,8 @@ fn what_git_says_reaches_the_user_without_secrets() {
         ..Repository::default()
     };
     // Nothing listens there, so it is retried until it is cancelled.
-    let dead: Alive<'_> = &|| false;
-    let error = site.carrier.fetch(&Location::Git(Box::new(wrong)), dead).unwrap_err().to_string();
+    let dead: IsWanted<'_> = &|| false;
+    let error = site.artifact_client.fetch(&Location::Git(Box::new(wrong)), dead).unwrap_err().to_string();
     assert!(!error.contains("s3cret") && !error.contains("t0ken"), "{error}");
     let origin = Origin::new();
     let error = site.fetch(&origin.at(|git| git.revision = text("nowhere"))).unwrap_err();
