@@ -109,11 +109,11 @@ impl Journal {
     /// Deletes one chunk of garbage. The transaction is not synced: a chunk that a power cut brings back is deleted
     /// again. An error is as severe as one of `write`.
     pub(crate) fn delete_piece(&mut self) -> Result<(), Error> {
-        if !records::has_garbage(&self.conn).doing("look for what is left to delete")? {
+        if !records::has_garbage(&self.conn).doing("look for garbage")? {
             self.garbage = false;
             return Ok(());
         }
-        let synchronous = |level: &str| self.conn.pragma_update(None, "synchronous", level).doing("take its settings");
+        let synchronous = |level: &str| self.conn.pragma_update(None, "synchronous", level).doing("apply its settings");
         synchronous("normal")?;
         let deleted = self.run("BEGIN IMMEDIATE").and_then(|()| {
             let more = records::delete_piece(&self.conn)?;
@@ -126,7 +126,7 @@ impl Journal {
         }
         let restored = synchronous("full");
         // After an error the connection is closed; without one, every commit has to be synced again.
-        self.garbage = deleted.doing("delete what nobody needs")?;
+        self.garbage = deleted.doing("delete garbage")?;
         restored
     }
 
@@ -183,7 +183,7 @@ impl Journal {
                 (self.revision, self.next_run) = before;
                 self.tails.clear();
                 self.events.truncate(recorded);
-                self.run("ROLLBACK TO batch").doing("take back a batch")?;
+                self.run("ROLLBACK TO batch").doing("roll back a batch")?;
                 for record in batch.changes.iter().filter_map(Change::staged) {
                     records::discard(&self.conn, record)?;
                     self.garbage = true;

@@ -62,7 +62,7 @@ fn open_checked(data_dir: &Path, path: &Path) -> Result<Connection, Error> {
     if blank {
         marker::check_blank(data_dir)?;
     }
-    configure(&conn).doing("take its settings")?;
+    configure(&conn).doing("apply its settings")?;
     let id = if blank { create_tables(&mut conn, path)? } else { upgrade(&mut conn, path)? };
     // The last connection to close checkpoints and removes the log, whatever a crash left in it.
     conn.close().map_err(|(_, error)| error).doing("close")?;
@@ -71,7 +71,7 @@ fn open_checked(data_dir: &Path, path: &Path) -> Result<Connection, Error> {
         sync_dir(data_dir)?;
     }
     let conn = open_writer(path, OpenFlags::empty())?;
-    configure(&conn).doing("take its settings")?;
+    configure(&conn).doing("apply its settings")?;
     Ok(conn)
 }
 
@@ -79,16 +79,16 @@ fn open_checked(data_dir: &Path, path: &Path) -> Result<Connection, Error> {
 /// checkpointed. A power cut before that leaves a prefix of the steps in the log or none, and the next start continues
 /// from there.
 fn create_tables(conn: &mut Connection, path: &Path) -> Result<u64, Error> {
-    conn.pragma_update(None, "synchronous", "off").doing("take its settings")?;
+    conn.pragma_update(None, "synchronous", "off").doing("apply its settings")?;
     let made = upgrade(conn, path);
     // Also after an error: whatever closes the connection checkpoints the log.
-    conn.pragma_update(None, "synchronous", "full").doing("take its settings")?;
+    conn.pragma_update(None, "synchronous", "full").doing("apply its settings")?;
     made
 }
 
 fn upgrade(conn: &mut Connection, path: &Path) -> Result<u64, Error> {
     migrate::migrate(conn, path, schema::MIGRATIONS)?;
-    installation(conn).doing("find out which installation it is of")
+    installation(conn).doing("read its installation id")
 }
 
 /// Opens the database for writing after a failed write. The whole log is written to the database file and synced again:
@@ -105,7 +105,7 @@ pub(crate) fn reopen_writer(data_dir: &Path, suspicious: bool) -> Result<Connect
         .doing("merge its log")
         .map_err(|error| broken(error, &path))?;
     if busy {
-        let held = io::Error::new(io::ErrorKind::ResourceBusy, "somebody reads an old state of the database");
+        let held = io::Error::new(io::ErrorKind::ResourceBusy, "a reader holds an old snapshot of the database");
         return Err(file_error("merge the log of", &path, held));
     }
     conn.busy_timeout(BUSY_TIMEOUT).doing("open for writing")?;
@@ -148,7 +148,7 @@ fn installation(conn: &Connection) -> rusqlite::Result<u64> {
 /// Opens a second writable connection that only checkpoints the log and commits nothing.
 pub(crate) fn checkpointer(data_dir: &Path) -> Result<Connection, Error> {
     let conn = open_writer(&database(data_dir), OpenFlags::empty())?;
-    configure(&conn).doing("take its settings")?;
+    configure(&conn).doing("apply its settings")?;
     Ok(conn)
 }
 

@@ -127,24 +127,24 @@ pub enum Error {
     RunFinished { run: RunId },
 
     /// The run was deleted or the database reopened while its final record was being written in parts.
-    #[error("what was written so far of the final record of run {run} was thrown away; it has to be written anew")]
+    #[error("the parts of the final record of run {run} were discarded; it must be written again")]
     RecordDropped { run: RunId },
 
-    #[error("the facts of run {run} must go on with number {expected}, not {found}")]
+    #[error("the facts of run {run} must continue with number {expected}, not {found}")]
     Gap { run: RunId, expected: u64, found: u64 },
 
     /// Each tick of a schedule is handled once.
-    #[error("the time {nominal} of the schedule {uid} has been dealt with")]
+    #[error("the time {nominal} of the schedule {uid} was handled before")]
     TickTaken { uid: String, nominal: Time },
 
     /// The object was changed since it was read: an optimistic concurrency conflict.
-    #[error("{kind} `{name}` is not what it was when it was read")]
+    #[error("{kind} `{name}` was changed since it was read")]
     Stale { kind: String, namespace: String, name: String },
 
     /// The writer has ended because of a bug. Callers may hold state in memory that is ahead of the disk, so none may
     /// continue.
     #[error(
-        "nothing more can be written because the writer has failed: {cause}; restart to go on from what is on disk"
+        "nothing more can be written because the writer has failed: {cause}; restart to continue from what is on disk"
     )]
     Poisoned { cause: String },
 
@@ -238,9 +238,9 @@ fn sqlite_code(source: &Cause) -> Option<ErrorCode> {
 
 fn unwritable(data_dir: &Path, cause: &str, full: bool) -> String {
     let advice = if full {
-        "free some space there, or raise the quota, and it goes on by itself within seconds"
+        "free some space there, or raise the quota, and it continues by itself within seconds"
     } else {
-        "look at the disk and at the system's log; it is tried again every few seconds and goes on by itself"
+        "look at the disk and at the system's log; it is retried every few seconds and continues by itself"
     };
     let dir = data_dir.display();
     format!("the data directory `{dir}` cannot be written: {cause} [OF1112]. What was acknowledged is safe; {advice}")

@@ -302,8 +302,8 @@ unsafe extern "C" fn open(
     out: *mut c_int,
 ) -> c_int {
     let (disk, layer) = (disk(), layer());
-    // SAFETY: the arguments are the library's own and go to its own layer; `file` is valid for as long as it is open, and
-    // its table of functions is replaced by a copy that is never freed.
+    // SAFETY: the arguments are the library's own and go to its own layer; `file` is valid for as long as it is open,
+    // and its table of functions is replaced by a copy that is never freed.
     unsafe {
         let there = !name.is_null() && Path::new(&*CStr::from_ptr(name).to_string_lossy()).exists();
         // A file that is there can be opened on a full disk.

@@ -58,9 +58,9 @@ pub(crate) fn inspect(conn: &Connection, path: &Path, steps: &[Migration]) -> Re
     let pragma = |name| conn.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
     let application = match pragma("application_id") {
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => return Err(foreign()),
-        other => other.doing("tell what it is")?,
+        other => other.doing("read its application id")?,
     };
-    let found = pragma("user_version").doing("tell its format")?;
+    let found = pragma("user_version").doing("read its format")?;
     if application != APPLICATION_ID {
         let tables: u32 =
             conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).doing("list its tables")?;

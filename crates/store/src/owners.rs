@@ -26,7 +26,7 @@ impl Reader {
     /// Returns everything that has an owner.
     pub fn all_owned(&self) -> Result<Vec<Name>, Error> {
         let sql = "SELECT DISTINCT kind, namespace, name FROM owners ORDER BY kind, namespace, name";
-        self.names(sql, [], "find what belongs to somebody")
+        self.names(sql, [], "find what has an owner")
     }
 
     pub fn has_owner(&self, name: &Name) -> Result<bool, Error> {

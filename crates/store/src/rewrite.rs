@@ -67,7 +67,7 @@ pub(crate) fn require(conn: &Connection) -> Result<(), Error> {
 }
 
 fn is_due(conn: &Connection) -> Result<bool, Error> {
-    conn.query_row(DUE, [], |row| row.get(0)).doing("tell whether it was written anew")
+    conn.query_row(DUE, [], |row| row.get(0)).doing("read whether it was rewritten")
 }
 
 /// The pending rewrite of one open database.
@@ -132,7 +132,7 @@ impl Rewriter {
     fn rewrite(&self, conn: &Connection, checkpointer: &mut Checkpointer, largest: u64) -> Result<State, Error> {
         let size: i64 = conn
             .query_row("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [], |row| row.get(0))
-            .doing("tell its size")?;
+            .doing("read its size")?;
         let size = size.unsigned_abs();
         if size > largest {
             let why = format!("it has {} MiB, which is too much while runs are recorded", size >> 20);
@@ -169,7 +169,7 @@ impl Rewriter {
                 State::Done
             }
             Ok(State::LogHeld) => {
-                self.set_left(Some("because somebody still reads an old state of it".to_owned()));
+                self.set_left(Some("because a reader still holds an old snapshot of it".to_owned()));
                 State::LogHeld
             }
             Err(error) => self.refused(format!("because {}", error.chain())),
@@ -184,9 +184,9 @@ impl Rewriter {
 
 /// Rewrites the file. The copy goes to a temporary file and not to memory, which may be smaller than the database.
 fn vacuum(conn: &Connection) -> Result<(), Error> {
-    let set = |place: &str| conn.pragma_update(None, "temp_store", place).doing("choose where to write anew");
+    let set = |place: &str| conn.pragma_update(None, "temp_store", place).doing("choose where to rewrite");
     set("file")?;
-    let vacuumed = conn.execute_batch("VACUUM").doing("write itself anew");
+    let vacuumed = conn.execute_batch("VACUUM").doing("rewrite itself");
     set("memory")?;
     vacuumed
 }
@@ -194,5 +194,5 @@ fn vacuum(conn: &Connection) -> Result<(), Error> {
 fn remember(conn: &Connection) -> Result<(), Error> {
     conn.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('rewritten', 1)", [])
         .map(drop)
-        .doing("remember that it was written anew")
+        .doing("record that it was rewritten")
 }

@@ -60,7 +60,7 @@ impl SecretsKey {
         let mut file = File::open(path).map_err(|error| refuse(format!("it cannot be opened: {error}")))?;
         let about = file.metadata().map_err(|error| refuse(format!("it cannot be looked at: {error}")))?;
         if !about.is_file() {
-            return Err(refuse("it is no file".to_owned()));
+            return Err(refuse("it is not a file".to_owned()));
         }
         let mode = about.mode() & 0o7777;
         if mode & 0o077 != 0 {

@@ -22,6 +22,11 @@ pub enum HostPaths {
     Below(Vec<PathBuf>),
 }
 
+/// Error for a prefix that is no absolute path, or that contains `..`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no absolute path")]
+pub struct NotAbsolute(pub String);
+
 /// A refused host path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
@@ -43,14 +48,14 @@ pub enum Refused {
 }
 
 impl HostPaths {
-    /// Parses prefixes separated by commas or colons. `Err` is the one that is no absolute path.
-    pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+    /// Parses prefixes separated by commas or colons.
+    pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, NotAbsolute> {
         let words = texts.into_iter().flat_map(|text| text.split([',', ':'])).map(str::trim);
         let mut below = Vec::new();
         for word in words.filter(|word| !word.is_empty()) {
             let path = Path::new(word);
             if !path.is_absolute() || path.components().any(|part| part == Component::ParentDir) {
-                return Err(word.to_owned());
+                return Err(NotAbsolute(word.to_owned()));
             }
             below.push(path.to_owned());
         }
@@ -149,7 +154,7 @@ mod tests {
         }
         assert!(rule.check_opened(&File::open(open.join("out")).unwrap(), data).is_err());
         assert_eq!(HostPaths::parse([]), Ok(HostPaths::Below(Vec::new())), "nothing is allowed unless it is said");
-        assert_eq!(HostPaths::parse(["/a,b"]), Err("b".to_owned()));
+        assert_eq!(HostPaths::parse(["/a,b"]), Err(NotAbsolute("b".to_owned())));
         assert!(HostPaths::parse(["/a/../b"]).is_err());
     }
 }

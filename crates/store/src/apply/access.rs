@@ -12,7 +12,7 @@ pub(super) fn put_idempotency_key(conn: &Connection, key: &IdempotencyKey, now: 
         "DELETE FROM claims WHERE (scope, key) IN (SELECT scope, key FROM claims WHERE expires <= ?1 LIMIT ?2)",
     )
     .and_then(|mut delete| delete.execute((now.0, AT_ONCE)))
-    .doing("forget old keys")?;
+    .doing("delete expired keys")?;
     conn.prepare_cached("INSERT OR REPLACE INTO claims (scope, key, print, run, expires) VALUES (?1, ?2, ?3, ?4, ?5)")
         .and_then(|mut put| put.execute((&key.scope, &key.key, &key.fingerprint, signed(key.run.0), key.expires.0)))
         .map(drop)

@@ -73,7 +73,7 @@ pub(super) fn discard_of(conn: &Connection, run: RunId) -> Result<(), Error> {
 /// Turns every staged record into garbage, because the process that staged them is gone. Returns whether there is any
 /// garbage.
 pub(super) fn discard_all(conn: &Connection) -> Result<bool, Error> {
-    let doing = "look for what is left to delete";
+    let doing = "look for garbage";
     let (garbage, staged): (bool, bool) = conn
         .query_row("SELECT EXISTS (SELECT 1 FROM garbage), EXISTS (SELECT 1 FROM staged_records)", [], |row| {
             Ok((row.get(0)?, row.get(1)?))
@@ -103,7 +103,7 @@ pub(super) fn list(conn: &Connection, garbage: Garbage) -> Result<(), Error> {
     conn.prepare_cached("INSERT OR IGNORE INTO garbage (kind, id) VALUES (?1, ?2)")
         .and_then(|mut insert| insert.execute(garbage.key()))
         .map(drop)
-        .doing("note what is left to delete")
+        .doing("list garbage")
 }
 
 /// Deletes one chunk of the listed garbage. Returns whether there may be more.

@@ -151,7 +151,7 @@ impl Runs<'_> {
             .prepare_cached("UPDATE runs SET parent = ?2, revision = ?3 WHERE parent = ?1")
             .and_then(|mut update| update.execute((signed(old.0), signed(new.0), signed(self.revision.0))))
             .map(drop)
-            .doing("hand over the runs of a run")
+            .doing("reparent child runs")
     }
 
     /// Returns whether the run is unfinished; `None` if there is no such run.

@@ -29,14 +29,14 @@ pub(super) fn insert(conn: &Connection, tick: &Tick) -> Result<(), Error> {
     )
     .and_then(|mut prune| prune.execute((&tick.uid, MAX_TICKS)))
     .map(drop)
-    .doing("forget old ticks")
+    .doing("delete old ticks")
 }
 
 pub(super) fn drop_all(conn: &Connection, uid: &str) -> Result<(), Error> {
     conn.prepare_cached("DELETE FROM cron_ticks WHERE uid = ?1")
         .and_then(|mut delete| delete.execute([uid]))
         .map(drop)
-        .doing("forget ticks")
+        .doing("delete ticks")
 }
 
 pub(super) fn expire(conn: &Connection, run: RunId, due: Option<Time>) -> Result<(), Error> {
@@ -48,5 +48,5 @@ pub(super) fn expire(conn: &Connection, run: RunId, due: Option<Time>) -> Result
             .prepare_cached("DELETE FROM expiries WHERE run = ?1")
             .and_then(|mut delete| delete.execute([signed(run.0)])),
     };
-    done.map(drop).doing("note when a run is to go")
+    done.map(drop).doing("store the expiry of a run")
 }
